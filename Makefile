@@ -1,0 +1,38 @@
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: demo test lint types unit test-slow test-gpu clean
+
+demo: $(STAMP)  ## build the sort witness and show it working
+	$(BIN)/thereexists build sort --n 3 --delta 1/8 --out build/sort
+	$(BIN)/thereexists show build/sort
+	$(BIN)/thereexists run build/sort --input "0.7 0.1 0.4"
+	$(BIN)/thereexists trace build/sort --input "0.7 0.1 0.4"
+
+test: lint types unit  ## everything CI asks for
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/basedpyright
+
+unit: $(STAMP)
+	$(BIN)/pytest -q -n 2
+
+test-slow: $(STAMP)
+	$(BIN)/pytest -q -m slow
+
+test-gpu: $(STAMP)
+	$(BIN)/pytest -q -m gpu
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q -c constraints.txt -e ".[dev]"
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build .pytest_cache .ruff_cache

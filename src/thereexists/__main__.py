@@ -1,0 +1,3 @@
+from thereexists.cli import main
+
+main()

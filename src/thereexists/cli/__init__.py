@@ -1,0 +1,36 @@
+"""The command ``thereexists``. One file per group of commands; heavy imports happen inside the commands."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from thereexists._version import __version__
+from thereexists.errors import ThereExistsError
+
+app = typer.Typer(
+    name="thereexists",
+    help="There exists a Transformer that approximates your function. This command hands it to you.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
+) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command; a user's mistake becomes one sentence on stderr and exit code 2."""
+    try:
+        app()
+    except ThereExistsError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,20 @@
+"""A check answers with a verdict *and* a witness, whichever way it goes. ``holds is None`` means undecided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``holds``: True, False, or None for *undecided*; ``reasons`` in words; ``witness`` in data."""
+
+    holds: bool | None
+    reasons: tuple[str, ...] = ()
+    witness: Any = None
+
+    def __bool__(self) -> bool:
+        if self.holds is None:
+            raise ValueError("This verdict is undecided and has no truth value; look at .holds and .reasons.")
+        return self.holds
