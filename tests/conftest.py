@@ -7,6 +7,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-install_import_hook("thereexists", "beartype.beartype")
+import tests.typechecker  # noqa: F401  (named below)
+
+install_import_hook("thereexists", "tests.typechecker.check")
 settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("suite")

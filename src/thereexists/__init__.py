@@ -10,31 +10,84 @@ Names are imported on first use, so that ``import thereexists`` stays instant an
 dependencies.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from thereexists._version import __version__
 
 if TYPE_CHECKING:
+    from thereexists import targets
+    from thereexists.build import build
+    from thereexists.constructions import contextual_mapping, global_shift, selective_shift
+    from thereexists.contextual import is_contextual_mapping
     from thereexists.errors import ThereExistsError
+    from thereexists.grid import Grid
+    from thereexists.model import Transformer
+    from thereexists.plan import plan
+    from thereexists.target import Target
+    from thereexists.trace import trace
     from thereexists.verdict import Verdict
+    from thereexists.witness import Witness, load
 
 _PUBLIC = {
+    "Grid": "thereexists.grid",
+    "Target": "thereexists.target",
     "ThereExistsError": "thereexists.errors",
+    "Transformer": "thereexists.model",
     "Verdict": "thereexists.verdict",
+    "Witness": "thereexists.witness",
+    "build": "thereexists.build",
+    "contextual_mapping": "thereexists.constructions",
+    "global_shift": "thereexists.constructions",
+    "is_contextual_mapping": "thereexists.contextual",
+    "load": "thereexists.witness",
+    "plan": "thereexists.plan",
+    "selective_shift": "thereexists.constructions",
+    "targets": "thereexists.targets",
+    "trace": "thereexists.trace",
 }
+_MODULES = {"targets"}  # public names that are modules themselves
 
-__all__ = ["ThereExistsError", "Verdict", "__version__"]
+__all__ = [
+    "Grid",
+    "Target",
+    "ThereExistsError",
+    "Transformer",
+    "Verdict",
+    "Witness",
+    "__version__",
+    "build",
+    "contextual_mapping",
+    "global_shift",
+    "is_contextual_mapping",
+    "load",
+    "plan",
+    "selective_shift",
+    "targets",
+    "trace",
+]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'thereexists' has no attribute {name!r}")
-    module = _PUBLIC[name]
-    value = import_module(module) if module.rpartition(".")[2] == name else getattr(import_module(module), name)
-    globals()[name] = value
-    return value
+class _Package(ModuleType):
+    """``te.build`` is the function, though it lives in ``build.py``: importing a file does not hide what it defines."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _PUBLIC:
+            raise AttributeError(f"module 'thereexists' has no attribute {name!r}")
+        module = import_module(_PUBLIC[name])
+        value = module if name in _MODULES else getattr(module, name)
+        super().__setattr__(name, value)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        hides_a_function = isinstance(value, ModuleType) and name in _PUBLIC and name not in _MODULES
+        if not hides_a_function:
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(__all__)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+sys.modules[__name__].__class__ = _Package

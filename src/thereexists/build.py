@@ -1,0 +1,46 @@
+"""The main path: a target in, a witness out. The four steps of the proof, in order, each in a file of its own."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import torch
+
+from thereexists.constructions import context, quantise, softmax_limit, value_mapping
+from thereexists.constructions.value_mapping import ValueTable
+from thereexists.grid import Grid
+from thereexists.model import Transformer
+from thereexists.plan import prepare
+from thereexists.target import Target
+from thereexists.witness import Witness
+
+
+def build(
+    target: Target,
+    delta: float | str | Fraction | None = None,
+    epsilon: float | None = None,
+    p: float = 1.0,
+    modified: bool = False,
+) -> Witness:
+    """Construct a Transformer that approximates ``target`` in d_p.
+
+        witness = te.build(te.targets.builtin("sort", n=3), delta=1/8)
+
+    An equivariant target gets a network of T^{2,1,4} (Theorem 1), any other one of T_P^{2,1,4} with a positional
+    encoding (Theorem 2). ``modified=True`` stops before the last step and gives the network of the modified class
+    (hardmax, three-piece φ), which agrees with the standard one off the ramps.
+    """
+    plan, table = prepare(target, delta, epsilon, p)
+    hard = modified_network(table, plan.grid)
+    network = hard if modified else softmax_limit(hard, table, plan.grid)
+    return Witness(network=network, plan=plan, target=target)
+
+
+def modified_network(table: ValueTable, grid: Grid) -> Transformer:
+    """Steps 1 to 3: quantise, map contexts to ids, map ids to values; hardmax and three-piece functions."""
+    E = grid.encoding
+    return Transformer(
+        {"quantise": quantise(grid), "context": context(grid), "value": value_mapping(table, grid)},
+        rho="hardmax",
+        E=None if E is None else torch.from_numpy(E),
+    )

@@ -1,0 +1,77 @@
+"""Sequences from the command line: numbers in a string, a .npy file, or a .csv file with one sequence a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from thereexists.errors import InvalidInput
+
+
+def read_sequences(text: str, n: int, d: int) -> np.ndarray:
+    """``"0.3 0.1 0.7"``, or ``"0.3 0.1; 0.7 0.2"`` with a semicolon between tokens, or a file name: (batch, n, d)."""
+    path = Path(text)
+    if path.suffix == ".npy":
+        return _from_npy(path, n, d)
+    if path.suffix == ".csv":
+        return _as_batch([_numbers(line, f"{text}, line {i}") for i, line in _lines(path)], n, d)
+    tokens = [_numbers(token, "--input") for token in text.split(";")]
+    if len(tokens) > 1 and any(len(token) != d for token in tokens):
+        raise InvalidInput(
+            f"--input must have {d} numbers for each token; got {', '.join(str(len(t)) for t in tokens)} instead."
+        )
+    return _as_batch([[number for token in tokens for number in token]], n, d)
+
+
+def _numbers(text: str, place: str) -> list[float]:
+    words = text.replace(",", " ").split()
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        bad = next(word for word in words if not _is_number(word))
+        raise InvalidInput(f"{place} must hold numbers; got {bad!r} instead.") from None
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _lines(path: Path) -> list[tuple[int, str]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
+    lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if not lines:
+        raise InvalidInput(f"{path} is empty; it must hold one sequence a line.")
+    return lines
+
+
+def _as_batch(rows: list[list[float]], n: int, d: int) -> np.ndarray:
+    for i, row in enumerate(rows):
+        if len(row) != n * d:
+            where = f" in sequence {i}" if len(rows) > 1 else ""
+            raise InvalidInput(
+                f"A sequence must have {n} tokens of {d} numbers, {n * d} in all; got {len(row)}{where} instead."
+            )
+    return np.array(rows, dtype=np.float64).reshape(len(rows), n, d)
+
+
+def _from_npy(path: Path, n: int, d: int) -> np.ndarray:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InvalidInput(f"Cannot read {path} as a NumPy file: {error}.") from error
+    if not (np.issubdtype(array.dtype, np.number) or array.dtype == bool) or np.iscomplexobj(array):
+        raise InvalidInput(f"{path} must hold real numbers; got the type {array.dtype} instead.")
+    shapes = {(n,): (1, n, 1), (n, d): (1, n, d)} if d == 1 else {(n, d): (1, n, d)}
+    if array.shape in shapes:
+        return array.reshape(shapes[array.shape]).astype(np.float64)
+    if array.ndim == 3 or (array.ndim == 2 and d == 1 and array.shape[1] == n):
+        return array.reshape(len(array), *array.shape[1:], *(() if array.ndim == 3 else (1,))).astype(np.float64)
+    raise InvalidInput(f"{path} must hold an array (batch, {n}, {d}); got the shape {array.shape} instead.")

@@ -1,0 +1,289 @@
+"""The main commands: targets, plan, build, run, show, trace."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thereexists.cli._output import AsJson, console, print_json
+from thereexists.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from thereexists.target import Target
+
+app = typer.Typer()
+
+TargetName = Annotated[str, typer.Argument(help="A built-in target (see `thereexists targets`) or file.py:function.")]
+Tokens = Annotated[int, typer.Option("--n", help="Tokens of a sequence.")]
+Features = Annotated[int, typer.Option("--d", help="Features of a token.")]
+Delta = Annotated[str | None, typer.Option(help="Grid width, such as 1/8.")]
+Epsilon = Annotated[float | None, typer.Option(help="Wanted error in d_p; chooses the grid.")]
+P = Annotated[float, typer.Option("--p", help="The p of d_p.")]
+Lipschitz = Annotated[
+    float | None, typer.Option(help="Lipschitz constant of your function, from the maximum norm to the maximum norm.")
+]
+Equivariant = Annotated[
+    bool | None,
+    typer.Option("--equivariant/--no-equivariant", help="Theorem 1 (claim checked first) or Theorem 2."),
+]
+Domain = Annotated[tuple[float, float], typer.Option(help="Low and high end of every entry.")]
+Where = Annotated[Path, typer.Argument(help="The folder of a witness.")]
+
+
+@app.command()
+def targets(as_json: AsJson = False) -> None:
+    """List the built-in functions, one line each."""
+    from thereexists.targets import BUILTINS, builtin
+
+    rows = [builtin(name, n=3) for name in BUILTINS]
+    if as_json:
+        fields = ("name", "description", "equivariant", "lipschitz")
+        print_json({"targets": [{field: getattr(row, field) for field in fields} for row in rows]})
+        return
+    from rich.table import Table
+
+    table = Table("target", "what it computes", "theorem", "Lipschitz (n=3, d=1)", box=None)
+    for row in rows:
+        table.add_row(row.name, row.description, "1" if row.equivariant else "2", f"{row.lipschitz:.3g}")
+    console().print(table)
+
+
+@app.command()
+def plan(
+    target: TargetName,
+    n: Tokens,
+    d: Features = 1,
+    delta: Delta = None,
+    epsilon: Epsilon = None,
+    p: P = 1.0,
+    lipschitz: Lipschitz = None,
+    equivariant: Equivariant = None,
+    domain: Domain = (0.0, 1.0),
+    as_json: AsJson = False,
+) -> None:
+    """Say what a build would give, before building: layers, id bits, memory, predicted error.
+
+    Example: thereexists plan sort --n 3 --delta 1/8
+    """
+    from thereexists.plan import describe
+    from thereexists.plan import plan as make_plan
+
+    resolved = _resolve(target, n, d, domain, lipschitz, equivariant)
+    summary = {"target": resolved.name, **describe(make_plan(resolved, delta, epsilon, p))}
+    if as_json:
+        print_json(summary)
+    else:
+        _print_summary(summary)
+
+
+@app.command()
+def build(
+    target: TargetName,
+    n: Tokens,
+    d: Features = 1,
+    delta: Delta = None,
+    epsilon: Epsilon = None,
+    p: P = 1.0,
+    lipschitz: Lipschitz = None,
+    equivariant: Equivariant = None,
+    domain: Domain = (0.0, 1.0),
+    modified: Annotated[bool, typer.Option(help="Stop at the modified class: hardmax, three-piece φ.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder to write; TARGET-witness unless said.")] = None,
+    samples: Annotated[int, typer.Option(help="Points of the distance estimate.")] = 2048,
+    seed: Annotated[int, typer.Option(help="Seed of the distance estimate.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Construct a Transformer for a function, without training, and save it.
+
+    Examples: thereexists build sort --n 3 --delta 1/8 --out w/
+
+    thereexists build my.py:f --n 2 --d 2 --epsilon 0.3 --lipschitz 1
+    """
+    resolved = _resolve(target, n, d, domain, lipschitz, equivariant)
+    from thereexists import storage
+    from thereexists.build import build as construct
+
+    out = out or Path(f"{resolved.name}-witness")
+    storage.check_writable(out)
+    witness = construct(resolved, delta, epsilon, p, modified=modified)
+    witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
+    witness.save(out)
+    summary = {"witness": str(out), **witness.describe()}
+    if as_json:
+        print_json(summary)
+    else:
+        _print_summary(summary)
+
+
+@app.command()
+def run(
+    witness: Where,
+    input: Annotated[str, typer.Option("--input", help='"0.3 0.1 0.7", or a .npy or .csv file.')],
+    out: Annotated[Path | None, typer.Option(help="Also write the output to this .npy file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a witness on one sequence or on a batch.
+
+    Example: thereexists run w/ --input "0.3 0.1 0.7"
+    """
+    import numpy as np
+
+    from thereexists.cli._input import read_sequences
+    from thereexists.witness import load
+
+    loaded = load(witness)
+    Y = loaded(read_sequences(input, loaded.grid.n, loaded.grid.d))
+    if out is not None:
+        _save_array(out, Y)
+    if as_json:
+        print_json({"output": Y})
+        return
+    for sequence in Y:
+        print("; ".join(" ".join(f"{value:.6g}" for value in np.atleast_1d(token)) for token in sequence))
+
+
+@app.command()
+def show(witness: Where, as_json: AsJson = False) -> None:
+    """Show what a witness is made of: stages, layers, parameters, weight ranges, how it was built."""
+    from thereexists.storage import read_record
+    from thereexists.witness import load
+
+    loaded = load(witness)
+    record = read_record(witness, kind="witness")
+    stages = [_stage_row(name, stage) for name, stage in loaded.network.stages.items()]
+    summary = {
+        "witness": str(witness),
+        **loaded.describe(),
+        "class": record["class"],
+        "rho": loaded.network.rho,
+        "dtype": record["dtype"],
+        "package_version": record["package_version"],
+        "domain": [record["target"]["low"], record["target"]["high"]],
+        "origin": record["target"]["origin"],
+        "stages": stages,
+    }
+    if as_json:
+        print_json(summary)
+        return
+    _print_summary(summary)
+    from rich.table import Table
+
+    table = Table("stage", "layers", "parameters", "smallest non-zero |weight|", "largest |weight|", box=None)
+    for row in stages:
+        table.add_row(row["stage"], f"{row['layers']:,}", f"{row['parameters']:,}", *map(_short, row["range"]))
+    console().print(table)
+
+
+@app.command()
+def trace(
+    witness: Where,
+    input: Annotated[str, typer.Option("--input", help='One sequence, such as "0.3 0.1 0.7".')],
+    as_json: AsJson = False,
+) -> None:
+    """Watch one sequence go through the proof: quantised, every selective shift, ids, values."""
+    from thereexists.cli._input import read_sequences
+    from thereexists.trace import trace as make_trace
+    from thereexists.witness import load
+
+    loaded = load(witness)
+    X = read_sequences(input, loaded.grid.n, loaded.grid.d)
+    if len(X) != 1:
+        raise InvalidInput(f"trace takes one sequence; {input} holds {len(X)}.")
+    traced = make_trace(loaded, X[0])
+    if as_json:
+        print_json(traced.describe())
+        return
+    _print_trace(traced)
+
+
+def _resolve(
+    name: str, n: int, d: int, domain: tuple[float, float], lipschitz: float | None, equivariant: bool | None
+) -> Target:
+    from thereexists.targets import resolve
+
+    target = resolve(name, n, d, domain)
+    claims: dict[str, Any] = {"lipschitz": lipschitz, "equivariant": equivariant}
+    return dataclasses.replace(target, **{key: value for key, value in claims.items() if value is not None})
+
+
+def _save_array(path: Path, array: Any) -> None:
+    import numpy as np
+
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        with beside.open("wb") as stream:
+            np.save(stream, array)
+        beside.replace(path)
+    except OSError as error:
+        raise InvalidInput(f"Cannot write {path}: {error.strerror}.") from error
+
+
+def _stage_row(name: str, stage: Any) -> dict[str, Any]:
+    sizes = [p.detach().abs() for p in stage.parameters()]
+    nonzero = [float(s[(s > 0) & s.isfinite()].min()) for s in sizes if bool(((s > 0) & s.isfinite()).any())]
+    largest = max(float(s[s.isfinite()].max()) for s in sizes if bool(s.isfinite().any()))
+    return {
+        "stage": name,
+        "layers": stage.depth,
+        "parameters": sum(p.numel() for p in stage.parameters()),
+        "range": [min(nonzero, default=0.0), largest],
+    }
+
+
+def _print_summary(summary: dict[str, Any]) -> None:
+    layers, error, distance = summary["layers"], summary["error"], summary.get("distance")
+    prefix = "T_P" if summary["theorem"] == 2 else "T"
+    lines = {
+        "witness": summary.get("witness"),
+        "target": f"{summary['target']}, n = {summary['n']}, d = {summary['d']}, "
+        f"delta = 1/{round(1 / summary['delta'])}",
+        "network": f"Theorem {summary['theorem']}, class {prefix}^{{2,1,4}}, {summary['parameters']:,} parameters",
+        "layers": f"{layers['total']:,} = {layers['quantise']:,} quantise + {layers['context']:,} context "
+        f"+ {layers['value']:,} value{' (two sweeps)' if summary['sweeps'] == 2 else ''}",
+        "id bits": f"{summary['id_bits']:.1f} of 50",
+        "memory": f"{summary['memory_bytes'] / 2**20:.1f} MiB to build",
+    }
+    if error is not None:
+        lines["predicted"] = (
+            f"d_{error['p']:g} ≤ {error['total']:.4g}: grid {error['grid']:.4g}, "
+            f"equal columns {error['equal_columns']:.4g}, ramps {error['ramps']:.2g}"
+        )
+    if distance is not None:
+        lines["measured"] = (
+            f"d_{distance['p']:g} = {distance['estimate']:.4g}, between {distance['low']:.4g} and "
+            f"{distance['high']:.4g} at {distance['confidence']:.0%} ({distance['samples']:,} points)"
+        )
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for key, value in lines.items():
+        if value is not None:
+            table.add_row(f"[bold]{key}[/bold]", value)
+    console().print(table)
+
+
+def _print_trace(traced: Any) -> None:
+    from rich.table import Table
+
+    table = Table("", *(f"token {j}" for j in range(len(traced.input))), box=None)
+    table.add_row("[bold]input[/bold]", *map(_column, traced.input))
+    for name, state in traced.states.items():
+        for move in (m for m in traced.moves if m.stage == name):
+            cells = [""] * len(traced.input)
+            cells[move.token] = f"id {_short(move.before)} → {_short(move.after)}"
+            table.add_row(f"  {name} layer {move.layer}", *cells, style="dim")
+        table.add_row(f"[bold]{name}[/bold]", *map(_column, state))
+        if name in ("quantise", "context"):
+            table.add_row("  ids", *map(_short, traced.ids[name]))
+    console().print(table)
+
+
+def _column(column: Any) -> str:
+    return " ".join(_short(value) for value in column)
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1e5 and value == round(value) else f"{value:.6g}"

@@ -1,0 +1,167 @@
+"""Step 3, the value mapping by feed-forward layers (Yun et al. 2020, Lemma 7).
+
+Statement. One layer per contextual id q sends the column z that carries it to the value A of the target there:
+Z += (A − z) φ(u^T Z − q), φ(t) = 1 for t ≥ −w and 0 below. The layers come in decreasing order of q.
+
+Proof. Distinct ids are at least one step apart and w is at most a quarter of a step. When the layer of q is reached,
+every token with a larger id has become a value, and values lie below all ids that are still to come (checked). So the
+only tokens with u^T Z − q ≥ −w are those with id q; they hold exactly the column z, and z + (A − z) = A.  ∎
+
+The paper's φ is the indicator of a window; the decreasing order makes its falling edge unnecessary, and with it the
+cancellation of large numbers. Number of layers: n δ^{-dn} with a positional encoding. Without it, ids depend on the
+set of columns: Σ_{j ≤ n} j·C(K, j) layers, of which those with j < n (equal columns) send their token to 0.
+
+Two sweeps. z + (A − z) rounds to half an ulp of z. Where ids are so large that this would spoil the value, or where
+values would not stay below the ids, each id is first sent to a rank (−offset − 4w'k, to the left of everything), then
+each rank to its value by the mirrored layers (direction −u, increasing order). Twice the layers, the same class. The
+ranks are as close together as the values are small, so that rank + (A − rank) rounds in the last places of A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from thereexists.constructions.selective_shift import global_factor, shifted_ids
+from thereexists.grid import Grid
+from thereexists.model import FeedForward, Stage, ThreePiece
+from thereexists.target import Array, Target
+
+ROUNDING_SHARE = 2.0**-20
+_CHUNK = 1 << 17
+
+
+@dataclass(frozen=True)
+class ValueTable:
+    """For every contextual id, in decreasing order: the column ``z`` that carries it, and its value ``A``: (ids, d)."""
+
+    q: Array
+    z: Array
+    A: Array
+    two_sweeps: bool
+
+
+def layer_count(grid: Grid) -> int:
+    """How many ids there are: the layers of one sweep."""
+    if grid.positional:
+        return grid.n * grid.cells
+    return sum(j * comb(grid.K, j) for j in range(1, grid.n + 1))
+
+
+def tabulate(target: Target, grid: Grid) -> ValueTable:
+    """Evaluate the target at every cube and pair each token's contextual id with its value."""
+    parts = [_entries(target, grid, l) for l in _contexts(grid)]
+    q, z, A = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    order = np.argsort(-q, kind="stable")
+    q, z, A = q[order], z[order], A[order]
+    return ValueTable(q * grid.unit, z, A, _needs_two_sweeps(q * grid.unit, z, A, grid))
+
+
+def value_mapping(table: ValueTable, grid: Grid) -> Stage:
+    """The layers of one or two sweeps, as one stage of the modified class (r = 1)."""
+    if not table.two_sweeps:
+        return _steps([Sweep(grid.u, table.q, table.A - table.z, grid.window)])
+    rank = _ranks(table, grid)
+    down = Sweep(grid.u, table.q, rank - table.z, grid.window)
+    leftmost_first = rank[::-1]
+    up = Sweep(-grid.u, -leftmost_first[:, 0], table.A[::-1] - leftmost_first, _rank_window(table, grid))
+    return _steps([down, up])
+
+
+def last_columns(table: ValueTable, grid: Grid) -> Array:
+    """The columns that the last d layers of the stage move, last layer last: (d, d). The clamp needs them."""
+    return _ranks(table, grid)[: grid.d][::-1] if table.two_sweeps else table.z[-grid.d :]
+
+
+class Sweep(NamedTuple):
+    """Layers Z += move · [direction^T Z − threshold ≥ −window], one per threshold."""
+
+    direction: Array
+    threshold: Array
+    move: Array
+    window: float
+
+
+def _steps(sweeps: list[Sweep]) -> Stage:
+    d = len(sweeps[0].direction)
+    W_1 = np.concatenate([np.broadcast_to(s.direction, (len(s.threshold), 1, d)) for s in sweeps])
+    b_1 = -np.concatenate([s.threshold for s in sweeps])[:, None]
+    W_2 = np.concatenate([s.move for s in sweeps])[:, :, None]
+    depth = len(W_1)
+    knots = np.full((depth, 1, 2), np.inf)
+    knots[:, 0, 0] = -np.concatenate([np.full(len(s.threshold), s.window) for s in sweeps])
+    phi = ThreePiece(
+        knots=torch.from_numpy(knots),
+        slopes=torch.zeros(depth, 1, 3, dtype=torch.float64),
+        intercepts=torch.tensor([0.0, 1.0, 1.0], dtype=torch.float64).repeat(depth, 1, 1),
+    )
+    W_1, b_1, W_2 = (torch.from_numpy(a) for a in (W_1, b_1, W_2))
+    return Stage(feed_forward=FeedForward(W_1, b_1, W_2, torch.zeros(depth, d, dtype=torch.float64), phi))
+
+
+def _ranks(table: ValueTable, grid: Grid) -> Array:
+    """The columns (−offset − 4w'k, 0, …, 0), k = 1, 2, …: below every value, 4w' apart."""
+    spacing = 4 * _rank_window(table, grid)
+    offset = spacing * np.ceil(np.abs(table.A @ grid.u).max() / spacing + 1)
+    rank = np.zeros_like(table.z)
+    rank[:, 0] = -offset - spacing * np.arange(1, len(rank) + 1)
+    return rank
+
+
+def _rank_window(table: ValueTable, grid: Grid) -> float:
+    """w': a power of two near the size of the values, but well above the rounding of the ids it replaces."""
+    wanted = max(float(np.abs(table.A).max()), 16 * float(np.spacing(table.q[0])))
+    return min(grid.window, 2.0 ** np.floor(np.log2(wanted)))
+
+
+def _contexts(grid: Grid) -> Iterator[Array]:
+    """All contexts as increasing column ids (count, j), in chunks; j < n only for equal columns."""
+    if grid.positional:
+        for start in range(0, grid.cells, _CHUNK):
+            flat = np.arange(start, min(start + _CHUNK, grid.cells))
+            digits = flat[:, None] // grid.K ** np.arange(grid.n - 1, -1, -1) % grid.K
+            yield digits + grid.id_pitch * np.arange(grid.n)
+    else:
+        for size in range(1, min(grid.n, grid.K) + 1):
+            yield _increasing_sequences(grid.K, size)
+
+
+def _increasing_sequences(K: int, size: int) -> Array:
+    """All 0 ≤ c_1 < … < c_size < K: (C(K, size), size), one array operation per element of the sequence."""
+    sequences = np.arange(K)[:, None]
+    for _ in range(size - 1):
+        room = K - 1 - sequences[:, -1]  # how many larger numbers each sequence can be extended with
+        repeated = np.repeat(sequences, room, axis=0)
+        step = np.arange(len(repeated)) - np.repeat(np.cumsum(room) - room, room)
+        sequences = np.column_stack([repeated, repeated[:, -1] + 1 + step])
+    return sequences
+
+
+def _entries(target: Target, grid: Grid, l: Array) -> tuple[Array, Array, Array]:
+    """Ids, columns and values of every token of every given context: (count·j,), (count·j, d), (count·j, d)."""
+    q = shifted_ids(l, grid.K, global_factor(grid))
+    cell = l - grid.id_pitch * np.arange(l.shape[1])
+    index = cell[:, :, None] // grid.N ** np.arange(grid.d) % grid.N  # (count, j, d)
+    z = index * np.array(grid.step) + np.arange(l.shape[1])[:, None] * grid.pitch
+    z[:, :, 0] += (q - l) * grid.unit
+    A = np.zeros_like(z)
+    if l.shape[1] == grid.n:
+        for start in range(0, len(l), _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            A[rows] = target(grid.centre(index[rows]))
+    return q.ravel(), z.reshape(-1, grid.d), A.reshape(-1, grid.d)
+
+
+def _needs_two_sweeps(q: Array, z: Array, A: Array, grid: Grid) -> bool:
+    """Whether one sweep would round values visibly, or let a value reach an id that is still to come."""
+    moves = (A != z).any(axis=1)
+    if not moves.any():
+        return False
+    rounds = np.spacing(q[0]) > ROUNDING_SHARE * np.abs(A).max() > 0
+    collides = (A @ grid.u).max() >= q[moves][-1] - 2 * grid.window
+    return bool(rounds or collides)

@@ -1,0 +1,14 @@
+"""The exact class T^{h,m,r}."""
+
+from thereexists.model.transformer import (
+    Attention,
+    BlockModule,
+    FeedForward,
+    Stage,
+    ThreePiece,
+    Transformer,
+    hardmax,
+    softmax,
+)
+
+__all__ = ["Attention", "BlockModule", "FeedForward", "Stage", "ThreePiece", "Transformer", "hardmax", "softmax"]

@@ -1,0 +1,317 @@
+"""The Transformer class T^{h,m,r} of Yun et al. (ICLR 2020, arXiv 1912.10077), exactly as the proofs use it.
+
+    Attn(X) = X + Σ_i W_O^i (W_V^i X) ρ[(W_K^i X)^T (W_Q^i X + b_Q^i 1^T)]
+    FF(X)   = Attn(X) + W_2 φ(W_1 Attn(X) + b_1 1^T) + b_2 1^T
+
+No LayerNorm, no 1/√m. ρ is softmax or hardmax, φ is ReLU or a three-piece linear function (the modified class).
+The paper writes sequences as d × n matrices with tokens in columns. Here, as everywhere in PyTorch, a batch of
+sequences is an array (batch, n, d): tokens are rows, and the formulas above appear transposed.
+
+A network of the proofs is very deep and very narrow, so its weights are stacked by depth: a *stage* is a run of
+consecutive blocks whose weights share their shapes. A stage without an attention part (or without a feed-forward
+part) stands for blocks whose missing half has zero weights: by the residual connection that half is the identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from thereexists._shapes import Float
+from thereexists.errors import InvalidInput
+
+
+class Transformer(nn.Module):
+    """``g(X + E)``: a positional encoding (or none), then the blocks of every stage in order."""
+
+    stages: Mapping[str, Stage]
+
+    def __init__(self, stages: dict[str, Stage], rho: str = "softmax", E: Float[Tensor, "n d"] | None = None):
+        super().__init__()
+        if rho not in PROBABILITY_MAPS:
+            raise InvalidInput(f"rho must be one of {sorted(PROBABILITY_MAPS)}; got {rho!r} instead.")
+        self.rho = rho
+        self.E = None if E is None else nn.Parameter(E)
+        self.stages = nn.ModuleDict(stages)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def forward(self, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        Z = X if self.E is None else X + self.E
+        for _, _, layer in self.layers():
+            Z = layer(Z)
+        return Z
+
+    def layers(self) -> Iterator[tuple[str, int, Block]]:
+        """Every layer in order as ``(stage name, index in the stage, layer)``; the weights are views of the stacks."""
+        for name, stage in self.stages.items():
+            for index, layer in enumerate(stage.layers(self.rho)):
+                yield name, index, layer
+
+    @property
+    def depth(self) -> int:
+        return sum(stage.depth for stage in self.stages.values())
+
+    @property
+    def parameter_count(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def shape(self) -> dict[str, Any]:
+        """The class: the largest h, m and r over all stages, and d."""
+        attention = [s.attention for s in self.stages.values() if s.attention is not None]
+        feed_forward = [s.feed_forward for s in self.stages.values() if s.feed_forward is not None]
+        return {
+            "h": max((a.W_Q.shape[1] for a in attention), default=0),
+            "m": max((a.W_Q.shape[2] for a in attention), default=0),
+            "r": max((f.W_1.shape[1] for f in feed_forward), default=0),
+            "d": next(iter(self.parameters())).shape[-1],
+        }
+
+    def blocks(self) -> list[BlockModule]:
+        """The same network as one plain ``torch.nn.Module`` per block, missing halves written out as zeros."""
+        shape = self.shape()
+        return [BlockModule.from_layer(layer, **shape) for _, _, layer in self.layers()]
+
+    @classmethod
+    def from_blocks(cls, blocks: Sequence[BlockModule], E: Float[Tensor, "n d"] | None = None) -> Transformer:
+        """Stack plain blocks of equal shape into one stage; the inverse of :meth:`blocks`."""
+        if not blocks:
+            raise InvalidInput("A Transformer needs at least one block; got none.")
+        stack = {name: torch.stack([getattr(b, name).detach() for b in blocks]) for name in _BLOCK_WEIGHTS}
+        attention = Attention(*(stack[name] for name in _ATTENTION))
+        feed_forward = FeedForward(stack["W_1"], stack["b_1"], stack["W_2"], stack["b_2"])
+        return cls({"blocks": Stage(attention, feed_forward)}, blocks[0].rho, E)
+
+    def structure(self) -> dict[str, Any]:
+        """All that is needed, beside the weights, to make this network again (see :meth:`from_structure`)."""
+        return {
+            "rho": self.rho,
+            "E": None if self.E is None else list(self.E.shape),
+            "stages": {name: stage.structure() for name, stage in self.stages.items()},
+        }
+
+    @classmethod
+    def from_structure(cls, structure: dict[str, Any], weights: dict[str, Tensor]) -> Transformer:
+        """Put stored weights (named as in ``state_dict``) into the structure they were stored with."""
+        stages = {
+            name: Stage.from_structure(
+                part, {k: weights.pop(k) for k in list(weights) if k.startswith(f"stages.{name}.")}
+            )
+            for name, part in structure["stages"].items()
+        }
+        E = weights.pop("E") if structure["E"] is not None else None
+        if weights:
+            raise InvalidInput(f"The weights hold arrays that the structure does not name: {sorted(weights)}.")
+        return cls(stages, structure["rho"], E)
+
+
+class Stage(nn.Module):
+    """Consecutive blocks with stacked weights: an attention half, a feed-forward half, or both."""
+
+    def __init__(self, attention: Attention | None = None, feed_forward: FeedForward | None = None):
+        super().__init__()
+        depths = {len(part.parameters_list()[0]) for part in (attention, feed_forward) if part is not None}
+        if len(depths) != 1:
+            raise InvalidInput(f"The halves of a stage must have one common depth; got {sorted(depths)}.")
+        self.attention = attention
+        self.feed_forward = feed_forward
+        self.depth = depths.pop()
+
+    def layers(self, rho: str) -> Iterator[Block]:
+        attention = self.attention.unstacked() if self.attention is not None else [None] * self.depth
+        feed_forward = self.feed_forward.unstacked() if self.feed_forward is not None else [None] * self.depth
+        return (Block(rho, a, f) for a, f in zip(attention, feed_forward, strict=True))
+
+    def structure(self) -> dict[str, Any]:
+        return {
+            "depth": self.depth,
+            "attention": self.attention is not None,
+            "feed_forward": self.feed_forward is not None,
+            "phi": self.feed_forward is not None and self.feed_forward.phi is not None,
+        }
+
+    @classmethod
+    def from_structure(cls, structure: dict[str, Any], weights: dict[str, Tensor]) -> Stage:
+        by_name = {key.split(".", 2)[2]: value for key, value in weights.items()}
+        try:
+            attention = Attention(*(by_name[f"attention.{k}"] for k in _ATTENTION)) if structure["attention"] else None
+            phi = ThreePiece(*(by_name[f"feed_forward.phi.{k}"] for k in _PHI)) if structure["phi"] else None
+            feed_forward = (
+                FeedForward(**{k: by_name[f"feed_forward.{k}"] for k in _FEED_FORWARD}, phi=phi)
+                if structure["feed_forward"]
+                else None
+            )
+        except KeyError as missing:
+            raise InvalidInput(f"The weights lack the array {missing}.") from None
+        return cls(attention, feed_forward)
+
+
+class _Stack(nn.Module):
+    def parameters_list(self) -> list[Tensor]:
+        return list(self.parameters(recurse=False))
+
+
+class Attention(_Stack):
+    """``depth`` attention layers of ``h`` heads of size ``m``."""
+
+    def __init__(
+        self,
+        W_Q: Float[Tensor, "depth h m d"],
+        b_Q: Float[Tensor, "depth h m"],
+        W_K: Float[Tensor, "depth h m d"],
+        W_V: Float[Tensor, "depth h m d"],
+        W_O: Float[Tensor, "depth h d m"],
+    ):
+        super().__init__()
+        self.W_Q, self.b_Q, self.W_K = nn.Parameter(W_Q), nn.Parameter(b_Q), nn.Parameter(W_K)
+        self.W_V, self.W_O = nn.Parameter(W_V), nn.Parameter(W_O)
+
+    def unstacked(self) -> Iterator[tuple[Tensor, ...]]:
+        return zip(*(getattr(self, name).unbind(0) for name in _ATTENTION), strict=True)
+
+
+class FeedForward(_Stack):
+    """``depth`` feed-forward layers of width ``r``, with ReLU, or with a ``phi`` of their own (the modified class)."""
+
+    def __init__(
+        self,
+        W_1: Float[Tensor, "depth r d"],
+        b_1: Float[Tensor, "depth r"],
+        W_2: Float[Tensor, "depth d r"],
+        b_2: Float[Tensor, "depth d"],
+        phi: ThreePiece | None = None,
+    ):
+        super().__init__()
+        self.W_1, self.b_1 = nn.Parameter(W_1), nn.Parameter(b_1)
+        self.W_2, self.b_2 = nn.Parameter(W_2), nn.Parameter(b_2)
+        self.phi = phi
+
+    def unstacked(self) -> Iterator[tuple[Any, ...]]:
+        weights = (getattr(self, name).unbind(0) for name in _FEED_FORWARD)
+        phis = self.phi.unstacked() if self.phi is not None else [None] * len(self.W_1)
+        return zip(*weights, phis, strict=True)
+
+
+class ThreePiece(_Stack):
+    """Φ: ``slopes[i]·t + intercepts[i]`` on piece i; the pieces are t < κ_0, κ_0 ≤ t < κ_1 and κ_1 ≤ t.
+
+    At least one piece is constant (the modified class asks for it). A knot at +∞ leaves its last piece unused.
+    """
+
+    def __init__(
+        self,
+        knots: Float[Tensor, "depth r 2"],
+        slopes: Float[Tensor, "depth r 3"],
+        intercepts: Float[Tensor, "depth r 3"],
+    ):
+        super().__init__()
+        if not bool((knots[..., 0] <= knots[..., 1]).all()):
+            raise InvalidInput("The knots of a three-piece function must not decrease.")
+        if not bool((slopes == 0).any(-1).all()):
+            raise InvalidInput("A three-piece function of the modified class must have a constant piece.")
+        self.knots, self.slopes, self.intercepts = nn.Parameter(knots), nn.Parameter(slopes), nn.Parameter(intercepts)
+
+    def unstacked(self) -> Iterator[tuple[Tensor, ...]]:
+        return zip(*(getattr(self, name).unbind(0) for name in _PHI), strict=True)
+
+
+_ATTENTION = ("W_Q", "b_Q", "W_K", "W_V", "W_O")
+_FEED_FORWARD = ("W_1", "b_1", "W_2", "b_2")
+_BLOCK_WEIGHTS = _ATTENTION + _FEED_FORWARD
+_PHI = ("knots", "slopes", "intercepts")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One layer with its own weights (views of a stack): the two displayed formulas, and nothing else."""
+
+    rho: str
+    attention: tuple[Tensor, ...] | None
+    feed_forward: tuple[Any, ...] | None
+
+    def __call__(self, Z: Tensor) -> Tensor:
+        if self.attention is not None:
+            Z = Z + attention_heads(Z, *self.attention, rho=self.rho)
+        if self.feed_forward is not None:
+            W_1, b_1, W_2, b_2, phi = self.feed_forward
+            T = nn.functional.linear(Z, W_1, b_1)  # (batch, n, r)
+            T = nn.functional.relu(T) if phi is None else three_piece(T, *phi)
+            Z = Z + nn.functional.linear(T, W_2, b_2)
+        return Z
+
+    def attention_weights(self, Z: Tensor) -> Tensor | None:
+        """ρ of the logits: (batch, h, n, n), row j = the distribution over the tokens that token j attends to."""
+        return None if self.attention is None else _attention_weights(Z, *self.attention[:3], rho=self.rho)
+
+
+def attention_heads(
+    Z: Tensor, W_Q: Tensor, b_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, rho: str
+) -> Float[Tensor, "batch n d"]:
+    """Σ_i W_O^i (W_V^i Z) ρ[(W_K^i Z)^T (W_Q^i Z + b_Q^i 1^T)]."""
+    P = _attention_weights(Z, W_Q, b_Q, W_K, rho)
+    V = torch.einsum("bnd,hmd->bhnm", Z, W_V)
+    return torch.einsum("bhjk,bhkm,hdm->bjd", P, V, W_O)
+
+
+def _attention_weights(Z: Tensor, W_Q: Tensor, b_Q: Tensor, W_K: Tensor, rho: str) -> Tensor:
+    Q = torch.einsum("bnd,hmd->bhnm", Z, W_Q) + b_Q[:, None, :]
+    K = torch.einsum("bnd,hmd->bhnm", Z, W_K)
+    return PROBABILITY_MAPS[rho](Q @ K.transpose(-1, -2))
+
+
+def three_piece(T: Tensor, knots: Tensor, slopes: Tensor, intercepts: Tensor) -> Tensor:
+    piece = (T >= knots[:, 0]).long() + (T >= knots[:, 1]).long()  # (batch, n, r)
+    unit = torch.arange(T.shape[-1], device=T.device)
+    return slopes[unit, piece] * T + intercepts[unit, piece]
+
+
+def softmax(logits: Tensor) -> Tensor:
+    return torch.softmax(logits, dim=-1)
+
+
+def hardmax(logits: Tensor) -> Tensor:
+    """σ_H: equal mass on the maximisers."""
+    ties = (logits == logits.amax(-1, keepdim=True)).to(logits.dtype)
+    return ties / ties.sum(-1, keepdim=True)
+
+
+PROBABILITY_MAPS = {"softmax": softmax, "hardmax": hardmax}
+
+
+class BlockModule(nn.Module):
+    """One block t^{h,m,r} as a plain module: what a reader would write by hand."""
+
+    def __init__(self, weights: dict[str, Tensor], rho: str = "softmax"):
+        super().__init__()
+        self.rho = rho
+        for name in _BLOCK_WEIGHTS:
+            setattr(self, name, nn.Parameter(weights[name]))
+
+    def forward(self, Z: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        attention = tuple(getattr(self, name) for name in _ATTENTION)
+        feed_forward = tuple(getattr(self, name) for name in _FEED_FORWARD)
+        return Block(self.rho, attention, (*feed_forward, None))(Z)
+
+    @classmethod
+    def from_layer(cls, layer: Block, h: int, m: int, r: int, d: int) -> BlockModule:
+        shapes = {"W_Q": (h, m, d), "b_Q": (h, m), "W_K": (h, m, d), "W_V": (h, m, d), "W_O": (h, d, m)}
+        shapes |= {"W_1": (r, d), "b_1": (r,), "W_2": (d, r), "b_2": (d,)}
+        given: dict[str, Tensor] = {}
+        if layer.attention is not None:
+            given |= dict(zip(_ATTENTION, layer.attention, strict=True))
+        if layer.feed_forward is not None:
+            if layer.feed_forward[-1] is not None:
+                raise InvalidInput("Only ReLU networks convert to plain blocks; this one has three-piece functions.")
+            given |= dict(zip(_FEED_FORWARD, layer.feed_forward[:-1], strict=True))
+        like = next(iter(given.values()))
+        weights = {name: _padded(given.get(name), shape, like) for name, shape in shapes.items()}
+        return cls(weights, layer.rho)
+
+
+def _padded(weight: Tensor | None, shape: tuple[int, ...], like: Tensor) -> Tensor:
+    full = like.new_zeros(shape)
+    if weight is not None:
+        full[tuple(slice(size) for size in weight.shape)] = weight.detach()
+    return full

@@ -1,0 +1,237 @@
+"""What a build will give, before it is built: the grid, the layers, the bits of the ids, the memory, the error.
+
+The predicted error (Yun et al. 2020, section 4, with every part kept) is a bound on d_p(f, g) for a target that keeps
+its stated modulus of continuity ω. With h the half-length of a cell's longest side, F the largest |f| and B the
+largest |g| (the clamp's), and shares measured against the volume of the domain:
+
+    grid           (share of distinct columns) · ∫ ‖f − f(centre)‖_p^p  ≤  dn · ω(h)^p, or for a Lipschitz constant L
+                   dn · (L h)^p · dn/(dn+p), since the largest of dn uniform distances has that p-th moment
+    equal columns  Σ over cubes with equal columns of vol · Σ (|f(centre)| + ω(h))^p: Theorem 1 answers 0 there
+    ramps          (share of ramps)            · dn · (F + B)^p
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from thereexists.constructions.selective_shift import largest_id, swept_ids
+from thereexists.constructions.softmax_limit import WIDTH, clamp_levels
+from thereexists.constructions.value_mapping import ValueTable, layer_count, tabulate
+from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.grid import Grid
+from thereexists.target import Target
+
+MAX_ID_BITS = 50
+_CHUNK = 1 << 17
+
+
+@dataclass(frozen=True)
+class ErrorBudget:
+    """Predicted parts of d_p; they live on disjoint sets, so total^p is the sum of the p-th powers."""
+
+    p: float
+    grid: float
+    equal_columns: float
+    ramps: float
+
+    @property
+    def total(self) -> float:
+        return (self.grid**self.p + self.equal_columns**self.p + self.ramps**self.p) ** (1 / self.p)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The size of the witness, exactly; its error, as a bound where the target states a modulus of continuity."""
+
+    theorem: int
+    grid: Grid
+    layers: dict[str, int]
+    sweeps: int
+    parameters: int
+    id_bits: float
+    memory_bytes: int
+    error: ErrorBudget | None
+
+
+def plan(
+    target: Target, delta: float | str | Fraction | None = None, epsilon: float | None = None, p: float = 1.0
+) -> Plan:
+    """Predict the witness for a grid width ``delta``, or for the coarsest power-of-two grid that keeps ``epsilon``."""
+    return prepare(target, delta, epsilon, p)[0]
+
+
+def prepare(
+    target: Target, delta: float | str | Fraction | None, epsilon: float | None, p: float
+) -> tuple[Plan, ValueTable]:
+    """The plan and the table it was made from, which is what building starts with."""
+    if not (p >= 1 and math.isfinite(p)):
+        raise InvalidInput(f"'p' must be a finite number of at least 1; got {p} instead.")
+    if (delta is None) == (epsilon is None):
+        raise InvalidInput("Give either 'delta' (the grid) or 'epsilon' (the error), and not both.")
+    if target.equivariant:
+        target.check_equivariance()
+    if delta is not None:
+        return _plan_for(target, Grid.for_target(target, delta), p)
+    return _plan_for_epsilon(target, epsilon, p)  # pyright: ignore[reportArgumentType]
+
+
+def _plan_for(target: Target, grid: Grid, p: float) -> tuple[Plan, ValueTable]:
+    refuse_if_too_large(grid)
+    table = tabulate(target, grid)
+    sweeps = 2 if table.two_sweeps else 1
+    positions = grid.n if grid.positional else 1
+    layers = {
+        "quantise": positions * grid.d * grid.N,
+        "context": len(swept_ids(grid)) + 1,
+        "value": sweeps * layer_count(grid),
+    }
+    layers["total"] = sum(layers.values())
+    d = grid.d
+    parameters = (
+        (layers["quantise"] + layers["value"]) * (2 * WIDTH * d + WIDTH + d)
+        + layers["context"] * (2 * 4 * d + 2)
+        + (grid.n * d if grid.positional else 0)
+    )
+    budget = _error_budget(target, grid, table, p)
+    return Plan(
+        theorem=2 if grid.positional else 1,
+        grid=grid,
+        layers=layers,
+        sweeps=sweeps,
+        parameters=parameters,
+        id_bits=id_bits(grid),
+        memory_bytes=_memory(grid, sweeps),
+        error=budget,
+    ), table
+
+
+def _plan_for_epsilon(target: Target, epsilon: float, p: float) -> tuple[Plan, ValueTable]:
+    """Halve δ until the predicted error is at most epsilon, or until a grid is refused."""
+    if not (epsilon > 0 and math.isfinite(epsilon)):
+        raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon} instead.")
+    if target.variation(1.0) is None:
+        raise InvalidInput(
+            "A grid for 'epsilon' needs a modulus of continuity: state the Lipschitz constant (--lipschitz), "
+            "or choose the grid yourself (--delta)."
+        )
+    N = 2
+    while True:
+        grid = Grid.for_target(target, Fraction(1, N))
+        if _grid_part(target, grid, p) <= epsilon:  # needs no table, so that hopeless grids cost nothing
+            try:
+                planned, table = _plan_for(target, grid, p)
+            except CannotBuild as refusal:
+                raise CannotBuild(f"epsilon = {epsilon:g} needs a grid of delta = 1/{N} or finer. {refusal}") from None
+            if planned.error is not None and planned.error.total <= epsilon:
+                return planned, table
+        N *= 2
+
+
+def refuse_if_too_large(grid: Grid) -> None:
+    """Refuse before any work what float64 cannot hold or this machine cannot store."""
+    bits = id_bits(grid)
+    if bits > MAX_ID_BITS:
+        raise CannotBuild(
+            f"The ids of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} need {bits:.0f} bits and float64 carries "
+            f"{MAX_ID_BITS} safely. {_remedy(grid)}"
+        )
+    need, have = _memory(grid, 1), _physical_memory()
+    if need > have:
+        raise CannotBuild(
+            f"The table of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has {layer_count(grid):,} ids and needs "
+            f"{need / 2**30:.1f} GiB; this machine has {have / 2**30:.1f}. {_remedy(grid)}"
+        )
+
+
+def id_bits(grid: Grid) -> float:
+    """Bits of the largest id, counted in the finest unit its float64 has to resolve."""
+    odd = Fraction(grid.unit).numerator
+    while odd % 2 == 0:
+        odd //= 2
+    return round(math.log2(largest_id(grid)) + math.log2(odd), 2)
+
+
+def _remedy(grid: Grid) -> str:
+    have = _physical_memory()
+    for N in range(grid.N - 1, 1, -1):
+        coarser = Grid(grid.n, grid.d, N, grid.origin, tuple(1.0 for _ in grid.step), grid.high, grid.positional)
+        if id_bits(coarser) <= MAX_ID_BITS - math.log2(2048) and _memory(coarser, 1) <= have:
+            return f"Choose a coarser grid (delta = 1/{N} fits), or fewer tokens or features."
+    return "Choose fewer tokens or features: no grid of this shape fits."
+
+
+def _memory(grid: Grid, sweeps: int) -> int:
+    """Peak bytes of a build: the table and its sorted copy, the modified and the standard value layers."""
+    d, ids = grid.d, layer_count(grid)
+    table, modified, standard = 2 * (1 + 2 * d), 3 * d + 9, 2 * WIDTH * d + WIDTH + d
+    return 8 * ids * (table + sweeps * (modified + standard))
+
+
+def _physical_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _error_budget(target: Target, grid: Grid, table: ValueTable, p: float) -> ErrorBudget | None:
+    variation = target.variation(max(grid.step) / 2)
+    if variation is None:
+        return None
+    F = float(np.abs(table.A).max()) + variation
+    equal_columns = 0.0
+    if not grid.positional:
+        integral, largest = _over_equal_columns(target, grid, variation, p)
+        equal_columns, F = integral ** (1 / p), max(F, largest)
+    B = 3 * float(clamp_levels(table, grid).max())
+    ramps = (F + B) * (target.volume * grid.d * grid.n * grid.ramp_share()) ** (1 / p)
+    return ErrorBudget(p, _grid_part(target, grid, p), equal_columns, ramps)
+
+
+def _over_equal_columns(target: Target, grid: Grid, variation: float, p: float) -> tuple[float, float]:
+    """Bounds on ∫ ‖f‖_p^p and on |f| over the cubes with equal columns, which Theorem 1's network answers with 0."""
+    integral, largest = 0.0, 0.0
+    for start in range(0, grid.cells, _CHUNK):
+        index = grid.cube(np.arange(start, min(start + _CHUNK, grid.cells)))
+        ids = np.sort(grid.column_ids(index), axis=1)
+        equal = (ids[:, 1:] == ids[:, :-1]).any(axis=1)
+        if equal.any():
+            size = np.abs(target(grid.centre(index[equal]))) + variation
+            integral, largest = integral + float((size**p).sum()), max(largest, float(size.max()))
+    return integral * float(np.prod(grid.step)) ** grid.n, largest
+
+
+def _grid_part(target: Target, grid: Grid, p: float) -> float:
+    dn = grid.d * grid.n
+    half = max(grid.step) / 2
+    moment = dn / (dn + p) if target.modulus is None else 1.0
+    share = (1 - grid.equal_column_share()) * target.volume * dn * moment
+    return (target.variation(half) or 0.0) * share ** (1 / p)
+
+
+def describe(planned: Plan) -> dict[str, Any]:
+    """The plan as plain data, for JSON and for witness.json."""
+    error = planned.error
+    return {
+        "n": planned.grid.n,
+        "d": planned.grid.d,
+        "delta": float(planned.grid.delta),
+        "theorem": planned.theorem,
+        "layers": planned.layers,
+        "sweeps": planned.sweeps,
+        "parameters": planned.parameters,
+        "id_bits": planned.id_bits,
+        "memory_bytes": planned.memory_bytes,
+        "error": None
+        if error is None
+        else {
+            "p": error.p,
+            "grid": error.grid,
+            "equal_columns": error.equal_columns,
+            "ramps": error.ramps,
+            "total": error.total,
+        },
+    }

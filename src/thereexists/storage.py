@@ -1,0 +1,113 @@
+"""Saved artefacts: a directory with a JSON record and a safetensors file, written whole or not at all.
+
+The record carries a format version, the SHA-256 of the weights, and a digest of itself, so that a truncated, changed
+or newer file is refused with a reason. (A digest guards against accidents and careless edits, not against somebody who
+recomputes it: what a witness *does* is re-checked by its certificate.) Nothing here can execute code: no pickle.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from thereexists.errors import BadWitnessFile, InvalidInput
+
+FORMAT_VERSION = 1
+WEIGHTS = "model.safetensors"
+RECORD = "witness.json"
+
+
+def write(path: Path, record: dict[str, Any], weights: dict[str, Tensor]) -> None:
+    """Write beside, then rename. An existing artefact is replaced; anything else at ``path`` is left alone."""
+    check_writable(path)
+    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        save_file(weights, beside / WEIGHTS)
+        record = {"format_version": FORMAT_VERSION, **record, "weights_sha256": file_sha256(beside / WEIGHTS)}
+        record["digest"] = _digest(record)
+        (beside / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        os.chmod(beside, 0o755)
+        _replace(beside, path)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The record and the weights, after every check that needs no mathematics."""
+    record = read_record(path, kind)
+    file = path / WEIGHTS
+    if not file.is_file():
+        raise BadWitnessFile(f"{path} has no {WEIGHTS}.")
+    if file_sha256(file) != record.get("weights_sha256"):
+        raise BadWitnessFile(f"{file} was truncated or changed: its SHA-256 is not the one that {RECORD} states.")
+    try:
+        return record, load_file(file)
+    except SafetensorError as error:
+        raise BadWitnessFile(f"{file} cannot be read: {error}") from error
+
+
+def read_record(path: Path, kind: str) -> dict[str, Any]:
+    file = path / RECORD
+    if not file.is_file():
+        raise BadWitnessFile(f"There is no saved witness at {path} (no {RECORD} there).")
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        version = record["format_version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadWitnessFile(f"{file} was truncated or changed: it is not a witness record.") from error
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise BadWitnessFile(
+            f"{file} has format version {version}, and this package reads up to {FORMAT_VERSION}: update thereexists."
+        )
+    if record.get("digest") != _digest(record):
+        raise BadWitnessFile(f"{file} was changed after it was written: its digest does not match.")
+    if record.get("kind") != kind:
+        raise BadWitnessFile(f"{path} holds a {record.get('kind')!r}, where a {kind!r} is wanted.")
+    return record
+
+
+def check_writable(path: Path) -> None:
+    """Refuse, before any work, a place that must not be overwritten or cannot be written."""
+    if path.exists() and not (path.is_dir() and (not any(path.iterdir()) or (path / RECORD).is_file())):
+        raise InvalidInput(f"{path} exists and is not a saved witness; it is left alone. Choose another --out.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"Cannot create the folder {path.parent}: {error.strerror}.") from error
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidInput(f"The folder {path.parent} cannot be written to.")
+
+
+def file_sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _digest(record: dict[str, Any]) -> str:
+    content = {key: value for key, value in record.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def _replace(beside: Path, path: Path) -> None:
+    """Move ``beside`` to ``path``; an artefact already there steps aside first and comes back if the move fails."""
+    if not path.exists():
+        beside.rename(path)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+    path.rename(old / "previous")
+    try:
+        beside.rename(path)
+    except OSError:
+        (old / "previous").rename(path)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)

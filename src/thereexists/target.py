@@ -1,0 +1,153 @@
+"""A target: the sequence function to approximate, with everything the constructions and certificates ask about it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thereexists.errors import InvalidInput, InvalidTarget
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Target:
+    """A function on sequences of ``n`` tokens with ``d`` features.
+
+        target = Target(lambda X: np.sort(X, axis=1), n=3, lipschitz=1.0)
+
+    ``f`` maps arrays (batch, n, d) to arrays (batch, n, d), NumPy or torch. ``lipschitz`` is its constant from the
+    entrywise maximum norm to the entrywise maximum norm: max|f(X) − f(Y)| ≤ lipschitz · max|X − Y|; a general
+    modulus of continuity may be given instead. ``equivariant`` claims f(XP) = f(X)P for every permutation of the
+    tokens. ``domain`` is a box (low, high), each a number or one number per feature.
+    """
+
+    f: Callable[[Any], Any]
+    n: int
+    d: int = 1
+    lipschitz: float | None = None
+    equivariant: bool = False
+    domain: tuple[float | Sequence[float], float | Sequence[float]] = (0.0, 1.0)
+    modulus: Callable[[float], float] | None = None
+    name: str = "function"
+    description: str = ""
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("n", "d"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise InvalidInput(f"The '{name}' of a target must be an integer of at least 1; got {value!r} instead.")
+        if not callable(self.f):
+            raise InvalidInput(f"The function of a target must be callable; got {type(self.f).__name__} instead.")
+        if self.lipschitz is not None and not (np.isfinite(self.lipschitz) and self.lipschitz >= 0):
+            raise InvalidInput(f"'lipschitz' must be a finite number of at least 0; got {self.lipschitz!r} instead.")
+        low, high = self.low, self.high
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+            raise InvalidInput(f"'domain' must be a box with finite low < high; got {self.domain!r} instead.")
+
+    @property
+    def low(self) -> Array:
+        return self._corner(0)  # (d,)
+
+    @property
+    def high(self) -> Array:
+        return self._corner(1)  # (d,)
+
+    @property
+    def volume(self) -> float:
+        return float(np.prod(self.high - self.low)) ** self.n
+
+    def _corner(self, side: int) -> Array:
+        try:
+            return np.broadcast_to(np.asarray(self.domain[side], dtype=np.float64), (self.d,))
+        except (ValueError, TypeError, IndexError):
+            raise InvalidInput(
+                f"'domain' must be (low, high), each a number or {self.d} numbers; got {self.domain!r} instead."
+            ) from None
+
+    def variation(self, radius: float) -> float | None:
+        """An upper bound on max|f(X) − f(Y)| over max|X − Y| ≤ radius, or None if the caller stated none."""
+        if self.modulus is not None:
+            return float(self.modulus(radius))
+        return None if self.lipschitz is None else self.lipschitz * radius
+
+    def __call__(self, X: Array) -> Array:
+        """``f`` on a NumPy batch, checked: the shape it must have, every entry finite."""
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        Y = self._call(X)
+        if Y.shape != X.shape:
+            raise InvalidTarget(
+                f"{self.name} must return an array of shape {X.shape} for an input of that shape; "
+                f"it returned {Y.shape} instead."
+            )
+        if not np.isfinite(Y).all():
+            worst = X[~np.isfinite(Y).all(axis=(1, 2))][0]
+            raise InvalidTarget(f"{self.name} returns NaN or infinity, for example at X = {worst.tolist()}.")
+        return Y
+
+    def _call(self, X: Array) -> Array:
+        """Try NumPy first; a function written for torch gets tensors."""
+        try:
+            return np.asarray(self.f(X.copy()), dtype=np.float64)
+        except Exception as first:
+            try:
+                import torch
+
+                Y = self.f(torch.from_numpy(X.copy()))
+                if isinstance(Y, torch.Tensor):
+                    return Y.detach().numpy().astype(np.float64)
+            except Exception:  # the NumPy failure is the one worth reporting
+                pass
+            reason = f"{type(first).__name__}: {first}".splitlines()[0]
+            raise InvalidTarget(f"{self.name} failed on an input of shape {X.shape}: {reason}") from first
+
+    def check_equivariance(self, trials: int = 64, seed: int = 0) -> None:
+        """Refuse a false claim of equivariance, with the counterexample."""
+        rng = np.random.default_rng(seed)
+        X = self.low + (self.high - self.low) * rng.random((trials, self.n, self.d))
+        permutation = rng.permuted(np.tile(np.arange(self.n), (trials, 1)), axis=1)[:, :, None]
+        permuted_after = np.take_along_axis(self(X), permutation, axis=1)
+        permuted_before = self(np.take_along_axis(X, permutation, axis=1))
+        # f may sum over tokens in another order: allow the rounding of an n·d-term sum of its largest value, no more.
+        scale = max(1.0, float(np.abs(permuted_after).max()), float(np.abs(X).max()))
+        tolerance = 64 * self.n * self.d * np.finfo(np.float64).eps * scale
+        gap = np.abs(permuted_after - permuted_before).max(axis=(1, 2))
+        if gap.max() > tolerance:
+            worst = int(gap.argmax())
+            raise InvalidTarget(
+                f"{self.name} is not permutation equivariant: for X = {X[worst].tolist()} and the permutation "
+                f"{permutation[worst, :, 0].tolist()}, f(XP) and f(X)P differ by {gap[worst]:.3g}. "
+                "Build it without the claim (Theorem 2, positional encoding)."
+            )
+
+
+def from_file(reference: str, n: int, d: int = 1, **properties: Any) -> Target:
+    """``path/to/file.py:function`` as a target. The file's hash goes into the witness."""
+    path_text, _, function_name = reference.rpartition(":")
+    path = Path(path_text)
+    if not path_text or not function_name:
+        raise InvalidInput(f"A function is named as file.py:function; got {reference!r} instead.")
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {path_text!r} to take the function {function_name!r} from.")
+    spec = importlib.util.spec_from_file_location(f"_thereexists_target_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise InvalidInput(f"{path_text!r} is not a Python file (its name must end in .py).")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InvalidTarget(f"{path_text} cannot be imported: {type(error).__name__}: {error}") from error
+    f = getattr(module, function_name, None)
+    if not callable(f):
+        raise InvalidInput(f"{path_text} has no function {function_name!r}.")
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    origin = {"kind": "file", "reference": f"{path.resolve()}:{function_name}", "sha256": sha256}
+    description = (f.__doc__ or "").strip().split("\n")[0]
+    return Target(f, n=n, d=d, name=function_name, description=description, origin=origin, **properties)

@@ -1,0 +1,181 @@
+"""A witness: the network, how it was built, and what it was built from. It runs, saves and loads."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from thereexists import storage
+from thereexists._version import __version__
+from thereexists.distance import Distance, Exactness, cell_values, estimate_distance, exactness
+from thereexists.errors import BadWitnessFile, InvalidInput, ThereExistsError
+from thereexists.grid import Grid
+from thereexists.model import Transformer
+from thereexists.plan import ErrorBudget, Plan, describe
+from thereexists.target import Target
+
+_CHUNK = 1 << 14
+
+
+@dataclasses.dataclass(frozen=True)
+class Witness:
+    """``witness(x)`` runs the network; ``witness.network`` is it; ``witness.save("w")`` and ``te.load("w")``."""
+
+    network: Transformer
+    plan: Plan
+    target: Target
+    distance: Distance | None = None
+
+    @property
+    def grid(self) -> Grid:
+        return self.plan.grid
+
+    def __call__(self, x: Any) -> Any:
+        """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out."""
+        if isinstance(x, torch.Tensor):
+            return torch.from_numpy(self(x.detach().cpu().numpy())).to(x.device)
+        X, single = self.checked_input(x)
+        Y = self.run(X)
+        return Y[0] if single else Y
+
+    def run(self, X: np.ndarray) -> np.ndarray:
+        """The network on a checked batch, a tile at a time so that the working set stays small."""
+        with torch.no_grad(), _one_thread():
+            return np.concatenate([self.network(torch.from_numpy(part)).numpy() for part in _tiles(X)])
+
+    def checked_input(self, x: Any) -> tuple[np.ndarray, bool]:
+        """The batch (batch, n, d) in float64, and whether one sequence was given; the rest is refused."""
+        n, d = self.grid.n, self.grid.d
+        try:
+            X = np.array(x, dtype=np.float64)
+        except (ValueError, TypeError):
+            raise InvalidInput(
+                f"The input must be numbers in an array (batch, {n}, {d}); these cannot be made into one "
+                "(are all sequences of one length?)."
+            ) from None
+        single = X.ndim == 2
+        X = X[None] if single else X
+        if X.ndim != 3 or X.shape[1:] != (n, d) or len(X) == 0:
+            raise InvalidInput(
+                f"The input must have the shape (batch, {n}, {d}) or ({n}, {d}), with at least one sequence; "
+                f"got {X.shape[1:] if single else X.shape} instead."
+            )
+        low, high = self.target.low, self.target.high
+        inside = (low <= X) & (high >= X)  # False for NaN
+        if not inside.all():
+            row, token, feature = (int(i) for i in np.argwhere(~inside)[0])
+            raise InvalidInput(
+                f"The input must lie in the domain [{low[feature]:g}, {high[feature]:g}]; "
+                f"sequence {row}, token {token}, feature {feature} is {X[row, token, feature]:g}."
+            )
+        return X, single
+
+    def cell_values(self, X: np.ndarray) -> np.ndarray:
+        """f̄(X): the value this network was built to have on the cube of X."""
+        return cell_values(self.target, self.grid, X)
+
+    def estimate_distance(self, p: float = 1.0, samples: int = 4096, seed: int = 0) -> Distance:
+        """d_p between the target and this network, estimated with a confidence interval."""
+        return estimate_distance(self.target, self.run, p, samples, seed)
+
+    def exactness(self, samples: int = 10_000, seed: int = 0) -> Exactness:
+        """The largest |g − f̄| on random inputs off the ramps."""
+        return exactness(self.target, self.grid, self.run, samples, seed)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data about the witness, as ``build --json`` and witness.json give it."""
+        return {
+            "target": self.target.name,
+            **describe(self.plan),
+            "distance": None if self.distance is None else dataclasses.asdict(self.distance),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the directory ``path`` (model.safetensors, witness.json), whole or not at all."""
+        target, grid = self.target, self.grid
+        record = {
+            "kind": "witness",
+            "package_version": __version__,
+            "dtype": "float64",
+            "class": self.network.shape() | {"positional": self.network.E is not None},
+            "structure": self.network.structure(),
+            "target": {
+                "name": target.name,
+                "description": target.description,
+                "n": target.n,
+                "d": target.d,
+                "low": target.low.tolist(),
+                "high": target.high.tolist(),
+                "lipschitz": target.lipschitz,
+                "equivariant": target.equivariant,
+                "origin": target.origin,
+            },
+            "grid": dataclasses.asdict(grid),
+            "plan": describe(self.plan),
+            "distance": None if self.distance is None else dataclasses.asdict(self.distance),
+        }
+        weights = {name: tensor.detach().contiguous() for name, tensor in self.network.state_dict().items()}
+        storage.write(Path(path), record, weights)
+
+
+def load(path: str | Path) -> Witness:
+    """Read a saved witness. Built-in functions come back with it; your own code is never run by loading."""
+    record, weights = storage.read(Path(path), kind="witness")
+    try:
+        grid = Grid.from_dict(record["grid"])
+        error = record["plan"]["error"]
+        plan = Plan(
+            theorem=record["plan"]["theorem"],
+            grid=grid,
+            layers=record["plan"]["layers"],
+            sweeps=record["plan"]["sweeps"],
+            parameters=record["plan"]["parameters"],
+            id_bits=record["plan"]["id_bits"],
+            memory_bytes=record["plan"]["memory_bytes"],
+            error=None if error is None else ErrorBudget(*(error[k] for k in ("p", "grid", "equal_columns", "ramps"))),
+        )
+        distance = None if record["distance"] is None else Distance(**record["distance"])
+        network = Transformer.from_structure(record["structure"], weights)
+        target = _target(record["target"])
+    except (KeyError, TypeError, ThereExistsError) as error:
+        raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
+    return Witness(network=network, plan=plan, target=target, distance=distance)
+
+
+def _target(stored: dict[str, Any]) -> Target:
+    from thereexists import targets
+
+    properties = {k: stored[k] for k in ("n", "d", "lipschitz", "equivariant", "name", "description", "origin")}
+    properties["domain"] = (stored["low"], stored["high"])
+    origin, name = stored["origin"], stored["name"]
+    if origin.get("kind") == "builtin" and name in targets.BUILTINS:
+        return Target(targets.BUILTINS[name].f, **properties)
+
+    def unavailable(X: Any) -> Any:
+        raise InvalidInput(
+            f"The function {name!r} itself is not stored in a witness; give it again "
+            f"(it was built from {origin.get('reference', 'Python code')})."
+        )
+
+    return Target(unavailable, **properties)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Thousands of tiny layers: handing each to several threads costs far more than it saves."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _tiles(X: np.ndarray) -> list[np.ndarray]:
+    return [X[start : start + _CHUNK] for start in range(0, len(X), _CHUNK)]

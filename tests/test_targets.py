@@ -1,0 +1,119 @@
+"""One contract for every built-in target: shape, equivariance, Lipschitz constant; then the caller's own functions."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import thereexists as te
+from thereexists.targets import _TABLE, BUILTINS, builtin, resolve
+
+SHAPES = [(1, 1), (2, 1), (3, 1), (4, 2), (5, 3)]
+
+
+def test_names_are_unique_and_there_are_enough_of_both_kinds():
+    assert len(BUILTINS) == len(_TABLE)
+    assert sum(entry.equivariant for entry in _TABLE) >= 6
+    assert sum(not entry.equivariant for entry in _TABLE) >= 6
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+@pytest.mark.parametrize(("n", "d"), SHAPES)
+def test_shape_and_symmetry_are_as_claimed(name, n, d):
+    target = builtin(name, n=n, d=d)
+    X = np.random.default_rng(0).random((7, n, d))
+    assert target(X).shape == X.shape
+    claim = dataclasses.replace(target, equivariant=True)
+    if target.equivariant:
+        claim.check_equivariance()
+    elif n > 2:  # two tokens reversed are two tokens permuted
+        with pytest.raises(te.ThereExistsError, match="not permutation equivariant"):
+            claim.check_equivariance()
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+@pytest.mark.parametrize("domain", [(0.0, 1.0), (-2.0, 3.0)])
+@given(data=st.data())
+def test_lipschitz_constant_holds(name, domain, data):
+    n, d = data.draw(st.sampled_from(SHAPES))
+    target = builtin(name, n=n, d=d, domain=domain)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    X = rng.uniform(*domain, (200, n, d))
+    Y = np.clip(X + rng.choice([1e-3, 0.1, 1.0]) * rng.choice([-1.0, 1.0], X.shape), *domain)
+    change = np.abs(target(X) - target(Y)).max(axis=(1, 2))
+    moved = np.abs(X - Y).max(axis=(1, 2))
+    rounding = 1e3 * np.finfo(float).eps * 10  # sums of at most n·d terms of at most 9
+    assert (change <= target.lipschitz * moved + rounding).all()
+
+
+@pytest.mark.parametrize("name", sorted(set(BUILTINS) - {"softmax-attention"}))
+def test_lipschitz_constant_is_not_wasteful(name):
+    """The true constant: some pair of inputs nearly attains it (softmax-attention states a proved upper bound)."""
+    target = builtin(name, n=3)
+    rng = np.random.default_rng(0)
+    X = rng.random((20_000, 3, 1)) * rng.choice([1.0, 0.1, 0.0], (20_000, 1, 1))
+    X = np.where(rng.random((20_000, 1, 1)) < 0.2, 1.0 - X, X)
+    Y = np.clip(X + 1e-4 * rng.choice([-1.0, 1.0], X.shape), 0, 1)
+    moved = np.abs(X - Y).max(axis=(1, 2))
+    ratio = (np.abs(target(X) - target(Y)).max(axis=(1, 2)) / moved.clip(1e-9)).max()
+    assert ratio >= 0.9 * target.lipschitz
+
+
+def test_a_function_from_a_file_builds_and_runs(tmp_path):
+    source = tmp_path / "my.py"
+    source.write_text("import math\ndef f(X):\n    'A swirl.'\n    return 0.5 * X[:, ::-1] + 0.1 * X**2\n")
+    target = dataclasses.replace(resolve(f"{source}:f", n=2, d=2), lipschitz=0.7)
+    witness = te.build(target, epsilon=0.4)
+    assert witness.estimate_distance().high <= 0.4
+    assert target.description == "A swirl."
+
+
+@pytest.mark.parametrize(
+    ("source", "reference", "message"),
+    [
+        ("f = 3", "my.py:f", "has no function 'f'"),
+        ("def f(X): return X", "my.py:g", "has no function 'g'"),
+        ("1/0", "my.py:f", "cannot be imported: ZeroDivisionError"),
+        ("", "other.py:f", "There is no file"),
+        ("", "my.py", "named as file.py:function"),
+        ("", "nonsense", "no built-in target 'nonsense'"),
+    ],
+)
+def test_bad_references_are_named(tmp_path, monkeypatch, source, reference, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.py").write_text(source)
+    with pytest.raises(te.ThereExistsError, match=message):
+        resolve(reference, n=2)
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda X: X[:, :1], r"must return an array of shape \(.*\); .*it returned|it returned"),
+        (lambda X: X / 0.0 * 0.0 if isinstance(X, str) else np.full(X.shape, np.nan), "returns NaN or infinity"),
+        (lambda X: (_ for _ in ()).throw(KeyError("lost")), "failed on an input of shape .*KeyError"),
+        (lambda X: "text", "failed on an input"),
+    ],
+)
+def test_bad_functions_are_named(f, message):
+    with pytest.raises(te.ThereExistsError, match=message):
+        te.build(te.Target(f, n=2), delta=1 / 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n": 0}, "'n' of a target must be an integer of at least 1"),
+        ({"n": 2, "d": 0}, "'d' of a target must be"),
+        ({"n": 2, "lipschitz": -1.0}, "'lipschitz' must be"),
+        ({"n": 2, "lipschitz": float("nan")}, "'lipschitz' must be"),
+        ({"n": 2, "domain": (1.0, 1.0)}, "finite low < high"),
+        ({"n": 2, "domain": (0.0, float("inf"))}, "finite low < high"),
+        ({"n": 2, "domain": ([0.0, 0.0, 0.0], 1.0)}, "each a number or 1 numbers"),
+    ],
+)
+def test_bad_targets_are_named(arguments, message):
+    with pytest.raises(te.ThereExistsError, match=message):
+        te.Target(lambda X: X, **arguments)
