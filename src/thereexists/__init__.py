@@ -20,6 +20,7 @@ from thereexists._version import __version__
 if TYPE_CHECKING:
     from thereexists import targets
     from thereexists.build import build
+    from thereexists.certificates import certify, verify
     from thereexists.constructions import contextual_mapping, global_shift, selective_shift
     from thereexists.contextual import is_contextual_mapping
     from thereexists.errors import ThereExistsError
@@ -39,6 +40,7 @@ _PUBLIC = {
     "Verdict": "thereexists.verdict",
     "Witness": "thereexists.witness",
     "build": "thereexists.build",
+    "certify": "thereexists.certificates",
     "contextual_mapping": "thereexists.constructions",
     "global_shift": "thereexists.constructions",
     "is_contextual_mapping": "thereexists.contextual",
@@ -47,6 +49,7 @@ _PUBLIC = {
     "selective_shift": "thereexists.constructions",
     "targets": "thereexists.targets",
     "trace": "thereexists.trace",
+    "verify": "thereexists.certificates",
 }
 _MODULES = {"targets"}  # public names that are modules themselves
 
@@ -59,6 +62,7 @@ __all__ = [
     "Witness",
     "__version__",
     "build",
+    "certify",
     "contextual_mapping",
     "global_shift",
     "is_contextual_mapping",
@@ -67,6 +71,7 @@ __all__ = [
     "selective_shift",
     "targets",
     "trace",
+    "verify",
 ]
 
 

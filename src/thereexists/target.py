@@ -25,7 +25,8 @@ class Target:
     ``f`` maps arrays (batch, n, d) to arrays (batch, n, d), NumPy or torch. ``lipschitz`` is its constant from the
     entrywise maximum norm to the entrywise maximum norm: max|f(X) − f(Y)| ≤ lipschitz · max|X − Y|; a general
     modulus of continuity may be given instead. ``equivariant`` claims f(XP) = f(X)P for every permutation of the
-    tokens. ``domain`` is a box (low, high), each a number or one number per feature.
+    tokens. ``domain`` is a box (low, high), each a number or one number per feature. For certificates, ``interval``
+    may map boxes (low, high) of sequences to boxes that contain f of them, and ``bound`` may state the largest |f|.
     """
 
     f: Callable[[Any], Any]
@@ -35,6 +36,8 @@ class Target:
     equivariant: bool = False
     domain: tuple[float | Sequence[float], float | Sequence[float]] = (0.0, 1.0)
     modulus: Callable[[float], float] | None = None
+    interval: Callable[[Array, Array], tuple[Array, Array]] | None = None
+    bound: float | None = None
     name: str = "function"
     description: str = ""
     origin: dict[str, Any] = field(default_factory=dict)

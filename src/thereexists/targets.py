@@ -171,6 +171,8 @@ def builtin(name: str, n: int, d: int = 1, domain: Any = (0.0, 1.0)) -> Target:
             f"There is no built-in target {name!r}; there are {', '.join(BUILTINS)}. "
             "Your own function is named as file.py:function."
         )
+    from thereexists.intervals import extension_of
+
     entry = BUILTINS[name]
     bare = Target(entry.f, n=n, d=d, domain=domain)
     R = float(max(np.abs(bare.low).max(), np.abs(bare.high).max()))
@@ -183,6 +185,7 @@ def builtin(name: str, n: int, d: int = 1, domain: Any = (0.0, 1.0)) -> Target:
         equivariant=entry.equivariant,
         domain=domain,
         name=name,
+        interval=extension_of(name),
         description=entry.description,
         origin={"kind": "builtin", "reference": name},
     )
@@ -193,3 +196,21 @@ def resolve(reference: str, n: int, d: int = 1, domain: Any = (0.0, 1.0)) -> Tar
     if ":" in reference or reference.endswith(".py"):
         return from_file(reference, n=n, d=d, domain=domain)
     return builtin(reference, n=n, d=d, domain=domain)
+
+
+def restore(stored: dict[str, Any]) -> Target:
+    """The target of a saved artefact. A built-in function comes back; anybody's own code is never run by loading."""
+    properties = {key: stored[key] for key in ("n", "d", "lipschitz", "equivariant", "name", "description", "origin")}
+    properties["domain"] = (stored["low"], stored["high"])
+    name, origin = stored["name"], stored["origin"]
+    if origin.get("kind") == "builtin" and name in BUILTINS:
+        known = builtin(name, n=stored["n"], d=stored["d"])
+        return Target(known.f, interval=known.interval, **properties)
+
+    def unavailable(X: Any) -> Any:
+        raise InvalidInput(
+            f"The function {name!r} itself is not stored in a witness; give it again "
+            f"(it was built from {origin.get('reference', 'Python code')})."
+        )
+
+    return Target(unavailable, **properties)

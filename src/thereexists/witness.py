@@ -19,6 +19,7 @@ from thereexists.grid import Grid
 from thereexists.model import Transformer
 from thereexists.plan import ErrorBudget, Plan, describe
 from thereexists.target import Target
+from thereexists.targets import restore
 
 _CHUNK = 1 << 14
 
@@ -142,28 +143,10 @@ def load(path: str | Path) -> Witness:
         )
         distance = None if record["distance"] is None else Distance(**record["distance"])
         network = Transformer.from_structure(record["structure"], weights)
-        target = _target(record["target"])
+        target = restore(record["target"])
     except (KeyError, TypeError, ThereExistsError) as error:
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
     return Witness(network=network, plan=plan, target=target, distance=distance)
-
-
-def _target(stored: dict[str, Any]) -> Target:
-    from thereexists import targets
-
-    properties = {k: stored[k] for k in ("n", "d", "lipschitz", "equivariant", "name", "description", "origin")}
-    properties["domain"] = (stored["low"], stored["high"])
-    origin, name = stored["origin"], stored["name"]
-    if origin.get("kind") == "builtin" and name in targets.BUILTINS:
-        return Target(targets.BUILTINS[name].f, **properties)
-
-    def unavailable(X: Any) -> Any:
-        raise InvalidInput(
-            f"The function {name!r} itself is not stored in a witness; give it again "
-            f"(it was built from {origin.get('reference', 'Python code')})."
-        )
-
-    return Target(unavailable, **properties)
 
 
 @contextmanager

@@ -24,9 +24,14 @@ def thereexists(*arguments, cwd, code=0):
     """Run the command in this process: exactly what the installed script does, without starting Python again."""
     out, err = io.StringIO(), io.StringIO()
     argv = ["thereexists", *map(str, arguments)]
-    with chdir(cwd), patch.object(sys, "argv", argv), redirect_stdout(out), redirect_stderr(err):
-        with pytest.raises(SystemExit) as exit:
-            main()
+    with (
+        chdir(cwd),
+        patch.object(sys, "argv", argv),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as exit,
+    ):
+        main()
     assert (exit.value.code or 0) == code, err.getvalue()
     return Done(out.getvalue(), err.getvalue())
 

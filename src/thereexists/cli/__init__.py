@@ -7,7 +7,7 @@ import sys
 import typer
 
 from thereexists._version import __version__
-from thereexists.cli import witness
+from thereexists.cli import certificate, witness
 from thereexists.errors import ThereExistsError
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(witness.app)
+app.add_typer(certificate.app)
 
 
 @app.callback(invoke_without_command=True)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thereexists.cli._output import AsJson, console, print_json
+from thereexists.cli.certificate import print_certificate, progress_bar
+from thereexists.cli.certificate import summary as certificate_summary
 from thereexists.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -94,6 +96,7 @@ def build(
     out: Annotated[Path | None, typer.Option(help="Folder to write; TARGET-witness unless said.")] = None,
     samples: Annotated[int, typer.Option(help="Points of the distance estimate.")] = 2048,
     seed: Annotated[int, typer.Option(help="Seed of the distance estimate.")] = 0,
+    certify: Annotated[bool, typer.Option("--certify/--no-certify", help="Prove a bound on the error too.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Construct a Transformer for a function, without training, and save it.
@@ -111,11 +114,16 @@ def build(
     witness = construct(resolved, delta, epsilon, p, modified=modified)
     witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
     witness.save(out)
-    summary = {"witness": str(out), **witness.describe()}
+    certificate = _certify(witness, p, seed, out, quiet=as_json) if certify and not modified else None
     if as_json:
-        print_json(summary)
-    else:
-        _print_summary(summary)
+        made = None if certificate is None else certificate_summary(certificate)
+        print_json({"witness": str(out), **witness.describe(), "certificate": made})
+        return
+    _print_summary({"witness": str(out), **witness.describe()})
+    if certificate is not None:
+        print_certificate(certificate)
+    elif certify:
+        console().print("Not certified: that takes a Lipschitz constant (--lipschitz), and the standard class.")
 
 
 @app.command()
@@ -197,6 +205,18 @@ def trace(
         print_json(traced.describe())
         return
     _print_trace(traced)
+
+
+def _certify(witness: Any, p: float, seed: int, out: Path, quiet: bool) -> Any:
+    """The certificate, saved beside the weights; None where the target states nothing to prove a bound from."""
+    if witness.target.variation(1.0) is None and witness.target.interval is None:
+        return None
+    from thereexists.certificates import certify
+
+    with progress_bar("certify", quiet) as progress:
+        certificate = certify(witness, p, seed=seed, folder=out, progress=progress)
+    certificate.save(out)
+    return certificate
 
 
 def _resolve(

@@ -1,0 +1,160 @@
+"""The main path of certification: enclose, bound, ask for second opinions, measure the float run, write it down.
+
+Nothing here knows how the network was built: it reads weights, a grid, and a target.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from thereexists._version import __version__
+from thereexists.certificates.balls import Array
+from thereexists.certificates.certificate import Certificate, describe_target
+from thereexists.certificates.enclose import enclose_cubes
+from thereexists.certificates.ledger import Ledger
+from thereexists.certificates.rigorous import rigorous_bound
+from thereexists.certificates.second_opinion import second_opinion
+from thereexists.certificates.statistical import statistical_bound
+from thereexists.certificates.variation import EVALUATION_ERROR, splits_within
+from thereexists.errors import InvalidInput
+from thereexists.grid import Grid
+from thereexists.model import Transformer
+from thereexists.target import Target
+
+SUBCUBES = 1 << 21
+SAMPLES = 20_000
+CONFIDENCE = 0.99
+_FLOAT_CUBES = 256
+
+
+def certify(
+    witness: Any,
+    p: float = 1.0,
+    target: Target | None = None,
+    seed: int = 0,
+    confidence: float = CONFIDENCE,
+    samples: int = SAMPLES,
+    opinions: int | None = None,
+    folder: str | Path | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Certificate:
+    """A certificate for ``witness.network`` against its target (or the one given: same shape, domain and symmetry).
+
+    Rigorous if the target states a modulus of continuity or an interval extension; statistical, and labelled so, if it
+    states only a bound on |f|. With ``folder``, finished chunks are kept there and an interrupted run resumes.
+    """
+    network, grid = witness.network, witness.grid
+    f: Target = witness.target if target is None else target
+    if network.rho != "softmax":
+        raise InvalidInput("Certificates are for the standard class; this witness was built with --modified.")
+    start = time.perf_counter()
+    common = {
+        "p": p,
+        "cells": grid.cells,
+        "seed": seed,
+        "target": describe_target(f),
+        "grid": dataclasses.asdict(grid),
+        "weights_sha256": weights_sha256(network),
+        "package_version": __version__,
+    }
+    if f.variation(1.0) is None and f.interval is None:
+        bound, B = statistical_bound(network, f, grid, lambda X: run(network, X), p, confidence, samples, seed)
+        specific = {
+            "kind": "statistical",
+            "bound": bound,
+            "parts": {"sample": bound},
+            "confidence": confidence,
+            "undecided": 0,
+            "output_bound": B,
+            "target_bound": f.bound,
+            "splits": 0,
+            "samples": samples,
+            "assumptions": [
+                f"|f| is at most {f.bound:g} on the domain",
+                "the float64 run stands for the network",
+            ],
+        }
+    else:
+        splits = splits_within(grid, SUBCUBES)
+        job = _digest({**common, "splits": splits})
+        ledger = Ledger(None if folder is None else Path(folder), job)
+        found = rigorous_bound(network, f, grid, p, splits, ledger, progress)
+        ledger.close()
+        specific = {
+            "kind": "rigorous",
+            "bound": found.total,
+            "parts": found.parts,
+            "confidence": None,
+            "undecided": found.undecided,
+            "output_bound": found.output_bound,
+            "target_bound": found.target_bound,
+            "splits": splits,
+            "samples": 0,
+            "assumptions": assumptions(f),
+        }
+    opinion = second_opinion(network, grid, opinions, seed)
+    return Certificate(
+        **common,
+        **specific,
+        float_error=float_error(network, grid, seed),
+        second_opinion=dataclasses.asdict(opinion) | {"disagreeing": list(opinion.disagreeing)},
+        seconds=round(time.perf_counter() - start, 3),
+    )
+
+
+def assumptions(target: Target) -> list[str]:
+    """What the bound takes for granted about f, in words."""
+    stated = []
+    if target.modulus is not None:
+        stated.append("f keeps the modulus of continuity that the caller stated")
+    elif target.lipschitz is not None:
+        stated.append(f"f has the Lipschitz constant {target.lipschitz:g} (maximum norm to maximum norm)")
+    if target.interval is not None:
+        stated.append("the interval extension of f contains f")
+    else:
+        stated.append(f"f is computed in float64 to within {EVALUATION_ERROR:.1e} · max(1, |f|)")
+    return stated
+
+
+def float_error(network: Transformer, grid: Grid, seed: int) -> dict[str, Any]:
+    """How far the float64 run is from the enclosures of the real one, on up to 256 cubes: measured, not proved."""
+    rng = np.random.default_rng(seed)
+    count = min(grid.cells, _FLOAT_CUBES)
+    numbers = np.sort(rng.choice(grid.cells, count, replace=False))
+    enclosure = enclose_cubes(network, grid, numbers)
+    Y = run(network, grid.centre(grid.cube(numbers)))
+    gap = np.abs(Y - enclosure.mid) + enclosure.rad
+    return {"kind": "measured", "dtype": "float64", "cubes": count, "max": float(gap.max())}
+
+
+def run(network: Transformer, X: Array) -> Array:
+    """The network in float64."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # thousands of tiny layers gain nothing from more
+    try:
+        with torch.no_grad():
+            return network(torch.from_numpy(np.ascontiguousarray(X))).numpy()
+    finally:
+        torch.set_num_threads(threads)
+
+
+def weights_sha256(network: Transformer) -> str:
+    """A hash of every weight, by name, independent of how the file lays them out."""
+    state = hashlib.sha256()
+    for name, tensor in sorted(network.state_dict().items()):
+        state.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+        state.update(np.ascontiguousarray(tensor.detach().numpy()).tobytes())
+    return state.hexdigest()
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,223 @@
+"""Rigorous enclosures: a network of the class T^{h,m,r}, read from its weights, evaluated on balls.
+
+Statement. For every cube of the grid, the returned ball contains g(X) for *all* X in the cube's core (each entry at
+least a margin away from the ends of its cell), g being the network in exact real arithmetic.
+
+Why a whole core and not a point: a core entry is a ball of half a cell. A feed-forward layer with known active units
+is the affine map (I + Σ W_2 W_1^T) z + c; on a quantising layer its slope is exactly 0, so the ball collapses to a
+point, and everything after that works on points with radii near 1e-300. Two forms of the same affine map are computed,
+the affine one (right for wide balls) and the plain one (right for narrow ones), and the smaller radius is kept.
+
+Why softmax costs nothing: with t* the token of the largest logit, head = v_* + Σ_t p_t (v_t − v_*), and the p_t of all
+others lie in [0, e^{gap}]. Ties have v_t − v_* = 0: tokens with equal columns stay equal through every layer.
+
+Speed. A run of layers that share one direction and whose largest biases never decrease can only touch a token from the
+first layer on whose bias exceeds −(direction · z); bisection finds it, and layers before it add exactly 0. This is
+checked on the weights for every run; layers that do not qualify are evaluated one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from thereexists.certificates import balls
+from thereexists.certificates.balls import Array, Ball
+from thereexists.grid import Grid
+from thereexists.model import Attention, FeedForward, Stage, Transformer
+
+MARGIN_SHARE = 2.0**-10
+
+
+def core_margins(grid: Grid) -> tuple[Array, Array]:
+    """How far the core stays from the lower and the upper end of a cell at most: (d,) each."""
+    spare = grid.ramp * MARGIN_SHARE
+    return spare, grid.ramp + spare
+
+
+def enclose_cubes(network: Transformer, grid: Grid, numbers: Array) -> Ball:
+    """Enclosures of g on the cores of the cubes with these numbers: (cubes, n, d)."""
+    if network.rho != "softmax" or any(
+        s.feed_forward is not None and s.feed_forward.phi for s in network.stages.values()
+    ):
+        raise ValueError("Enclosures are for the standard class: softmax and ReLU.")
+    stages = list(network.stages.values())
+    alone = next((i for i, stage in enumerate(stages) if stage.attention is not None), len(stages))
+    Z = _token_cores(network, grid)  # (n, K, d): tokens meet only in attention, so the first stages run once per token
+    for stage in stages[:alone]:
+        Z = _reshaped(_feed_forward_stage(_reshaped(Z, (-1, grid.d)), stage), Z.mid.shape)
+    cells = grid.cube(numbers) @ (grid.N ** np.arange(grid.d))  # (cubes, n)
+    Z = Z[np.arange(grid.n), cells]  # (cubes, n, d)
+    twins = find_twins(Z)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for stage in stages[alone:]:
+            Z = _stage(Z, stage, twins)
+    known = np.isfinite(Z.mid) & np.isfinite(Z.rad)
+    return Ball(np.where(known, Z.mid, 0.0), np.where(known, Z.rad, np.inf))
+
+
+def find_twins(Z: Ball) -> Array:
+    """Tokens of a sequence that hold the same exactly known column: (cubes, n, n). No layer ever tells them apart."""
+    known = (Z.rad == 0).all(-1)
+    same = (Z.mid[:, :, None] == Z.mid[:, None]).all(-1) & known[:, :, None] & known[:, None]
+    return same | np.eye(Z.mid.shape[1], dtype=bool)
+
+
+def _token_cores(network: Transformer, grid: Grid) -> Ball:
+    """The core of every cell at every position, positional encoding added: (n, K, d)."""
+    digits = np.arange(grid.K)[:, None] // grid.N ** np.arange(grid.d) % grid.N  # (K, d)
+    lower, upper = core_margins(grid)
+    edge = np.array(grid.origin) + digits * np.array(grid.step)
+    low = edge + lower
+    end = np.minimum(edge + np.array(grid.step), np.array(grid.high))
+    high = np.where(digits == grid.N - 1, end - lower, edge + np.array(grid.step) - upper)  # the last cell has no ramp
+    mid = (low + high) / 2
+    rad = np.nextafter(np.maximum(high - mid, mid - low), np.inf)
+    tokens = Ball(np.broadcast_to(mid, (grid.n, *mid.shape)), np.broadcast_to(rad, (grid.n, *rad.shape)))
+    if network.E is None:
+        return tokens
+    return balls.add(tokens, balls.exact(network.E.detach().numpy()[:, None, :]))
+
+
+def _stage(Z: Ball, stage: Stage, twins: Array) -> Ball:
+    """One stage on whole sequences (cubes, n, d)."""
+    shape = Z.mid.shape
+    if stage.attention is None:
+        return _reshaped(_feed_forward_stage(_reshaped(Z, (-1, shape[-1])), stage), shape)
+    for layer in range(stage.depth):
+        Z = attention_layer(Z, stage.attention, layer, twins)
+        if stage.feed_forward is not None:
+            weights = _weights(stage.feed_forward)
+            Z = _reshaped(feed_forward_layer(_reshaped(Z, (-1, shape[-1])), *(w[layer] for w in weights)), shape)
+    return Z
+
+
+def attention_layer(Z: Ball, attention: Attention, layer: int, twins: Array) -> Ball:
+    """Z + Σ_heads W_O (v_* + Σ_t p_t (v_t − v_*)) on balls (cubes, n, d).
+
+    Heads that choose the same token have their matrices W_O W_V summed before they meet it: the two heads of a
+    selective shift cancel exactly on the tokens that it does not select.
+    """
+    W_Q, b_Q, W_K, W_V, W_O = (w.detach().numpy()[layer] for w in attention.parameters_list())
+    n, d = Z.mid.shape[1:]
+    chosen_by_heads = balls.exact(np.zeros((1, 1, 1, d, d)))  # Σ of W_O W_V over the heads: (cubes, j, t, d, d)
+    rest = balls.exact(np.zeros((1, 1, d)))
+    for head in np.flatnonzero(W_O.any(axis=(1, 2))):
+        Q = balls.add(_linear(Z, W_Q[head]), balls.exact(b_Q[head]))  # (cubes, n, m)
+        K, V = _linear(Z, W_K[head]), _linear(Z, W_V[head])
+        star = (Q.mid @ K.mid.transpose(0, 2, 1)).argmax(-1)  # (cubes, j)
+        chosen = (np.arange(len(star))[:, None], star)
+        same = twins[chosen][..., None]  # tokens that equal the chosen one, itself included: (cubes, j, t, 1)
+        K_gap = _zero_where(same, balls.subtract(K[:, None], K[chosen][:, :, None]))  # (cubes, j, t, m)
+        V_gap = _zero_where(same, balls.subtract(V[:, None], V[chosen][:, :, None]))
+        weight = balls.exponential(balls.dot(Q[:, :, None], K_gap))  # e^(logit − largest logit)
+        P = balls.multiply(weight, _expanded(balls.reciprocal(balls.total(weight, -1)), -1))
+        mixed = balls.total(balls.multiply(_expanded(P, -1), V_gap), axis=2)
+        rest = balls.add(rest, _linear(mixed, W_O[head]))
+        matrix = balls.dot(balls.exact(W_O[head][:, None]), balls.exact(W_V[head].T[None]))  # (d, d)
+        own = (np.arange(n) == star[..., None])[..., None, None].astype(float)
+        chosen_by_heads = balls.add(chosen_by_heads, balls.multiply(balls.exact(own), matrix))
+    update = balls.total(balls.dot(chosen_by_heads, Z[:, None, :, None]), axis=2)
+    return balls.add(Z, balls.add(update, rest))
+
+
+def feed_forward_layer(Z: Ball, W_1: Array, b_1: Array, W_2: Array, b_2: Array) -> Ball:
+    """z + W_2 ReLU(W_1 z + b_1) + b_2 on balls (tokens, d); the weights may differ from token to token."""
+    W1, B1, W2, B2 = balls.exact(W_1), balls.exact(b_1), balls.exact(W_2), balls.exact(b_2)
+    pre = balls.add(balls.dot(W1, Z[:, None, :]), B1)  # (tokens, r)
+    hidden = balls.relu(pre)
+    plain = balls.add(Z, balls.add(balls.total(balls.multiply(W2, hidden[:, None, :]), -1), B2))
+
+    active = (pre.low >= 0).astype(float)
+    decided = np.asarray(((pre.low >= 0) | (pre.high <= 0)).all(axis=1))
+    live = balls.multiply(W2, balls.exact(active[:, None, :]))  # (tokens, d, r), inactive units gone
+    products = balls.multiply(_expanded(live, -1), _expanded(W1, -3))  # W_2[a, j] W_1[j, b]: (tokens, a, j, b)
+    slope = balls.total(products, axis=2)  # the units are summed before the identity joins: large terms cancel first
+    slope = balls.add(slope, balls.exact(np.eye(Z.mid.shape[1])))
+    constant = balls.intersect_radii(  # exact in short dyadic numbers, or else to twice the precision
+        balls.dot(live, _expanded(B1, -2)), balls.dot_of_floats(live.mid, np.expand_dims(b_1, -2))
+    )
+    affine = balls.add(balls.dot(slope, Z[:, None, :]), balls.add(constant, B2))
+    affine = Ball(affine.mid, np.where(decided[:, None], affine.rad, np.inf))
+    return balls.intersect_radii(plain, affine)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Layers ``start … stop−1`` of a stack. With ``direction``, they qualify for bisection by ``bias`` (sorted)."""
+
+    start: int
+    stop: int
+    direction: Array | None
+    bias: Array
+
+
+def _feed_forward_stage(Z: Ball, stage: Stage) -> Ball:
+    if stage.feed_forward is None:
+        return Z
+    weights = _weights(stage.feed_forward)
+    for run in find_runs(*weights):
+        if run.direction is None:
+            Z = feed_forward_layer(Z, *(w[run.start] for w in weights))
+        else:
+            Z = _swept(Z, weights, run)
+    return Z
+
+
+def _swept(Z: Ball, weights: tuple[Array, ...], run: Run) -> Ball:
+    """Every token jumps from one layer that may touch it to the next; the layers between add exactly 0."""
+    mid, rad = Z.mid.copy(), Z.rad.copy()
+    position = np.zeros(len(mid), dtype=np.int64)
+    moving = np.arange(len(mid))
+    while len(moving):
+        t = balls.dot(balls.exact(run.direction), Ball(mid[moving], rad[moving]))
+        first = np.searchsorted(run.bias, -t.high, side="right")
+        layer = np.maximum(position[moving], first)
+        touched = layer < run.stop - run.start
+        moving, layer = moving[touched], layer[touched]
+        if len(moving):
+            moved = feed_forward_layer(Ball(mid[moving], rad[moving]), *(w[run.start + layer] for w in weights))
+            mid[moving], rad[moving] = moved
+            position[moving] = layer + 1
+    return Ball(mid, rad)
+
+
+def find_runs(W_1: Array, b_1: Array, W_2: Array, b_2: Array) -> Iterator[Run]:
+    """Cut a stack into maximal runs that qualify for bisection, and single layers that do not."""
+    depth = len(W_1)
+    alive = (W_2 != 0).any(axis=1)  # (depth, r): units that can change anything
+    first = alive.argmax(axis=1)
+    direction = W_1[np.arange(depth), first]  # (depth, d)
+    same = ((W_1 == direction[:, None]).all(axis=2) | ~alive).all(axis=1)
+    qualifies = same & alive.any(axis=1) & (b_2 == 0).all(axis=1)
+    bias = np.where(alive, b_1, -np.inf).max(axis=1)
+    continues = np.zeros(depth, dtype=bool)
+    continues[1:] = (
+        qualifies[1:] & qualifies[:-1] & (direction[1:] == direction[:-1]).all(axis=1) & (bias[1:] >= bias[:-1])
+    )
+    starts = np.flatnonzero(~continues)
+    for start, stop in zip(starts, [*starts[1:], depth], strict=True):
+        yield Run(int(start), int(stop), direction[start] if qualifies[start] else None, bias[start:stop])
+
+
+def _weights(feed_forward: FeedForward) -> tuple[Array, ...]:
+    return tuple(w.detach().numpy() for w in feed_forward.parameters_list())
+
+
+def _linear(Z: Ball, W: Array) -> Ball:
+    """W z for every token: (cubes, n, d) and (m, d) -> (cubes, n, m)."""
+    return balls.dot(_expanded(Z, -2), balls.exact(W))
+
+
+def _zero_where(certain: Array, x: Ball) -> Ball:
+    return Ball(np.where(certain, 0.0, x.mid), np.where(certain, 0.0, x.rad))
+
+
+def _expanded(x: Ball, axis: int) -> Ball:
+    return Ball(np.expand_dims(x.mid, axis), np.expand_dims(x.rad, axis))
+
+
+def _reshaped(x: Ball, shape: tuple[int, ...]) -> Ball:
+    return Ball(x.mid.reshape(shape), x.rad.reshape(shape))

@@ -1,0 +1,167 @@
+"""Two more ways to compute what the enclosures claim, sharing no arithmetic with them: Arb balls and exact rationals.
+
+``arb_run``: the network at a point in Arb's ball arithmetic (python-flint) at 256 bits, softmax and all, every layer
+in turn. ``exact_run``: the same with hardmax in exact rationals. Softmax's vanishing weights include 0, so the exact
+hardmax value must lie in the enclosure as well; all three must be mutually consistent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thereexists.certificates.balls import Ball
+from thereexists.certificates.enclose import enclose_cubes
+from thereexists.grid import Grid
+from thereexists.model import Transformer
+
+PRECISION = 256
+_TOKEN_LAYERS = 80_000
+
+
+@dataclass(frozen=True)
+class SecondOpinion:
+    """How many cubes were asked about, and the numbers of those on which the opinions differ."""
+
+    cubes: int
+    seed: int
+    disagreeing: tuple[int, ...]
+
+
+def second_opinion(network: Transformer, grid: Grid, sample: int | None, seed: int) -> SecondOpinion:
+    """Ask Arb and the rationals about the centres of random cubes (None: as many as a second or two allow)."""
+    if sample is None:
+        sample = max(1, min(16, _TOKEN_LAYERS // (grid.n * network.depth)))
+    rng = np.random.default_rng(seed)
+    numbers = np.sort(rng.choice(grid.cells, min(sample, grid.cells), replace=False))
+    enclosures = enclose_cubes(network, grid, numbers)
+    centres = grid.centre(grid.cube(numbers))
+    weights = _layers(network)
+    wrong = [
+        int(number)
+        for number, X, mid, rad in zip(numbers, centres, enclosures.mid, enclosures.rad, strict=True)
+        if not consistent(arb_run(network, weights, X), exact_run(network, weights, X), Ball(mid, rad))
+    ]
+    return SecondOpinion(len(numbers), seed, tuple(wrong))
+
+
+def consistent(by_arb: list[list[Any]], by_rationals: list[list[Any]], enclosure: Ball) -> bool:
+    """Arb's ball meets ours and contains the rational value, and ours contains the rational value, entry by entry."""
+    from flint import arb, fmpq
+
+    for j, (arb_row, rational_row) in enumerate(zip(by_arb, by_rationals, strict=True)):
+        for i, (ball, rational) in enumerate(zip(arb_row, rational_row, strict=True)):
+            mid, rad = float(enclosure.mid[j, i]), float(enclosure.rad[j, i])
+            if not np.isfinite(rad):
+                continue  # nothing was claimed
+            gap = rational - fmpq(*mid.as_integer_ratio())
+            if (gap if gap >= 0 else -gap) > fmpq(*rad.as_integer_ratio()):
+                return False
+            if not ball.overlaps(arb(mid, rad)):
+                return False
+    return True
+
+
+def arb_run(network: Transformer, layers: list[Any], X: np.ndarray) -> list[list[Any]]:
+    from flint import arb, ctx
+
+    before, ctx.prec = ctx.prec, PRECISION
+    try:
+        zero = arb(0)
+
+        def relu(x):
+            return x if x >= 0 else zero if x <= 0 else (x + abs(x)) / 2
+
+        def mix(logits, values):
+            weights = [(logit - max(logits, key=lambda l: float(l.mid()))).exp() for logit in logits]
+            total = sum(weights, zero)
+            return [
+                sum((w * v[i] for w, v in zip(weights, values, strict=True)), zero) / total
+                for i in range(len(values[0]))
+            ]
+
+        return _run(network, layers, X, arb, relu, mix)
+    finally:
+        ctx.prec = before
+
+
+def exact_run(network: Transformer, layers: list[Any], X: np.ndarray) -> list[list[Any]]:
+    from flint import fmpq
+
+    zero = fmpq(0)
+
+    def number(x: float):
+        return fmpq(*x.as_integer_ratio())
+
+    def relu(x):
+        return x if x > 0 else zero
+
+    def mix(logits, values):
+        largest = max(logits)
+        chosen = [v for logit, v in zip(logits, values, strict=True) if logit == largest]
+        return [sum((v[i] for v in chosen), zero) / len(chosen) for i in range(len(chosen[0]))]
+
+    return _run(network, layers, X, number, relu, mix)
+
+
+def _run(network: Transformer, layers: list[Any], X: np.ndarray, number, relu, mix) -> list[list[Any]]:
+    """The definition of the class, token by token, over whatever numbers are given."""
+    cache: dict[float, Any] = {}
+
+    def c(x: float):
+        if x not in cache:
+            cache[x] = number(x)
+        return cache[x]
+
+    def dot(row, z):
+        terms = [c(w) * x for w, x in zip(row, z, strict=True) if w != 0]
+        return sum(terms[1:], terms[0]) if terms else c(0.0)
+
+    Z = [[c(x) for x in token] for token in X.tolist()]
+    if network.E is not None:
+        Z = [[z + c(e) for z, e in zip(*pair, strict=True)] for pair in zip(Z, network.E.tolist(), strict=True)]
+    for attention, feed_forward in layers:
+        if attention is not None:
+            update = [list(z) for z in Z]
+            for W_Q, b_Q, W_K, W_V, W_O in zip(*attention, strict=True):
+                if not any(map(any, W_O)):
+                    continue
+                K = [[dot(row, z) for row in W_K] for z in Z]
+                V = [[dot(row, z) for row in W_V] for z in Z]
+                for j, z in enumerate(Z):
+                    Q = [dot(row, z) + c(b) for row, b in zip(W_Q, b_Q, strict=True)]
+                    logits = [sum((q * k for q, k in zip(Q, key, strict=True)), c(0.0)) for key in K]
+                    head = mix(logits, V)
+                    for i, row in enumerate(W_O):
+                        update[j][i] += dot(row, head)
+            Z = update
+        if feed_forward is not None:
+            W_1, b_1, W_2, b_2 = feed_forward
+            live = [u for u in range(len(b_1)) if any(row[u] for row in W_2)]
+            for j, z in enumerate(Z):
+                hidden = {u: relu(dot(W_1[u], z) + c(b_1[u])) for u in live}
+                Z[j] = [
+                    x + sum((c(row[u]) * hidden[u] for u in live if row[u] != 0), c(b))
+                    for x, row, b in zip(z, W_2, b_2, strict=True)
+                ]
+    return Z
+
+
+def _layers(network: Transformer) -> list[Any]:
+    """All weights as nested lists of floats, layer by layer: (attention weights or None, FF weights or None)."""
+    result = []
+    for stage in network.stages.values():
+        attention = [w.tolist() for w in stage.attention.parameters_list()] if stage.attention is not None else None
+        feed_forward = (
+            [w.tolist() for w in stage.feed_forward.parameters_list()] if stage.feed_forward is not None else None
+        )
+        for l in range(stage.depth):
+            result.append(
+                (
+                    None if attention is None else tuple(w[l] for w in attention),
+                    None if feed_forward is None else tuple(w[l] for w in feed_forward),
+                )
+            )
+    return result

@@ -1,0 +1,106 @@
+"""How far is the target from a constant on each cube? Upper bounds of ∫ Σ_entries |f − G|^p over a cube, G a ball.
+
+Every cube (its part inside the domain) is cut into S^{nd} sub-cubes. On a sub-cube with centre c and largest half
+length h, every entry satisfies two inequalities, and the smaller right side is used:
+
+    |f(X) − G| ≤ a + L·max|X − c|,  a = |f(c) − G|: the p-th moment of max|X − c|/h over the sub-cube is at most
+                 dn/(dn+p), so by Minkowski ∫ |f − G|^p ≤ volume · (a + L h (dn/(dn+p))^{1/p})^p
+                 (with a general modulus ω instead of L: volume · (a + ω(h))^p)
+    |f(X) − G| ≤ the distance from G to the far end of an interval extension of f on the sub-cube.
+
+f(c) comes from the interval extension at the point c where there is one. Without one it is the caller's function in
+float64, taken to be within 2^-40 · max(1, |f(c)|): an assumption that the certificate states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from thereexists.certificates.balls import Array, Ball
+from thereexists.grid import Grid
+from thereexists.target import Target
+
+EVALUATION_ERROR = 2.0**-40
+EPS = 2.0**-52
+MOST_SPLITS = 8
+# Sums of at most 2^30 positive terms and a handful of powers and products are relatively exact to 2^-22.
+ROUNDED_UP = 1 + 2.0**-20
+
+
+@dataclass(frozen=True)
+class Variation:
+    """Per cube: the integral of Σ|f − G|^p, and the largest |f|."""
+
+    integral: Array
+    largest: Array
+
+
+def splits_within(grid: Grid, budget: int) -> int:
+    """The largest power of two S ≤ 8 for which all cubes have at most ``budget`` sub-cubes together."""
+    S = 1
+    while S < MOST_SPLITS and grid.cells * (2 * S) ** (grid.n * grid.d) <= budget:
+        S *= 2
+    return S
+
+
+def variation(target: Target, grid: Grid, numbers: Array, G: Ball, p: float, S: int) -> Variation:
+    """Bounds for the cubes with these numbers; ``G`` (cubes, n, d) with finite radii."""
+    index = grid.cube(numbers)  # (cubes, n, d)
+    lower = np.maximum(np.array(grid.origin) + index * np.array(grid.step), target.low)
+    upper = np.minimum(np.array(grid.origin) + (index + 1) * np.array(grid.step), target.high)
+    entries = grid.n * grid.d
+    offsets = (np.arange(S**entries)[:, None] // S ** np.arange(entries) % S).reshape(-1, grid.n, grid.d)
+    side = (upper - lower) / S  # (cubes, n, d)
+    low = (lower[:, None] + offsets * side[:, None]).reshape(-1, grid.n, grid.d)
+    side = np.repeat(side, S**entries, axis=0)
+    G = Ball(np.repeat(G.mid, S**entries, axis=0), np.repeat(G.rad, S**entries, axis=0))
+
+    per_entry, largest = _bounds(target, low, side, G, p)
+    volume = side.prod(axis=(1, 2))
+    integral = volume * (per_entry**p).sum(axis=(1, 2))
+    return Variation(
+        integral.reshape(len(numbers), -1).sum(axis=1) * ROUNDED_UP, largest.reshape(len(numbers), -1).max(axis=1)
+    )
+
+
+def _bounds(target: Target, low: Array, side: Array, G: Ball, p: float) -> tuple[Array, Array]:
+    """For every sub-cube: (the p-mean of |f − G|) per entry, and the largest |f|. At least one way must be open."""
+    slack = 4 * EPS * np.maximum(np.abs(low), np.abs(low + side)).max()  # the corners themselves are rounded
+    high, centre = np.minimum(low + side + slack, target.high), low + side / 2
+    low = np.maximum(low - slack, target.low)
+    deviation, largest = np.full(low.shape, np.inf), np.full(len(low), np.inf)
+    if target.interval is not None:
+        f_low, f_high = target.interval(low, high)
+        deviation = _far(f_low, f_high, G)
+        largest = np.maximum(np.abs(f_low), np.abs(f_high)).max(axis=(1, 2))
+    half = side.max(axis=(1, 2)) / 2 + 2 * slack  # (sub-cubes,)
+    if target.variation(1.0) is not None:
+        f_low, f_high = _at_point(target, centre)
+        spread, moment = _spread(target, half, low.shape[1] * low.shape[2], p)
+        deviation = np.minimum(deviation, _far(f_low, f_high, G) + moment[:, None, None])
+        at_centre = np.maximum(np.abs(f_low), np.abs(f_high)).max(axis=(1, 2))
+        largest = np.minimum(largest, at_centre + spread)
+    return deviation, largest
+
+
+def _at_point(target: Target, X: Array) -> tuple[Array, Array]:
+    if target.interval is not None:
+        return target.interval(X, X)
+    Y = target(X)
+    slack = EVALUATION_ERROR * np.maximum(1.0, np.abs(Y))
+    return Y - slack, Y + slack
+
+
+def _spread(target: Target, half: Array, entries: int, p: float) -> tuple[Array, Array]:
+    """ω(h), and the p-mean of ω(max|X − c|) over a sub-cube of half length h (or the bound ω(h) for it)."""
+    distinct, where = np.unique(half, return_inverse=True)
+    spread = np.array([target.variation(float(h)) for h in distinct])[where]
+    share = (entries / (entries + p)) ** (1 / p) if target.modulus is None else 1.0
+    return spread, spread * share * (1 + 2.0**-50)
+
+
+def _far(f_low: Array, f_high: Array, G: Ball) -> Array:
+    """max |f − g| over f in [f_low, f_high] and g in the ball."""
+    return np.maximum(np.abs(f_high - G.mid), np.abs(G.mid - f_low)) + G.rad

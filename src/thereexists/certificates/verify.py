@@ -1,0 +1,263 @@
+"""Re-check a saved witness and its certificate from the files alone, without trusting whoever made them.
+
+Every check has a name, and a failing one says what it found. A verdict holds only if all of them pass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thereexists import storage
+from thereexists.certificates.certificate import Certificate, describe_target, load_certificate
+from thereexists.certificates.certify import assumptions, float_error, run, weights_sha256
+from thereexists.certificates.ledger import Ledger
+from thereexists.certificates.output_bound import output_bound
+from thereexists.certificates.rigorous import rigorous_bound
+from thereexists.certificates.second_opinion import second_opinion
+from thereexists.certificates.statistical import statistical_bound
+from thereexists.certificates.variation import splits_within
+from thereexists.errors import ThereExistsError
+from thereexists.grid import Grid
+from thereexists.model import Transformer
+from thereexists.target import Target
+from thereexists.targets import BUILTINS, builtin, restore
+from thereexists.verdict import Verdict
+
+# Recomputing a bound takes the same float operations; another NumPy may sum in another order.
+AGREEMENT = 1e-9
+_PAIRS = 20_000
+_MOST_SUBCUBES = 1 << 24
+
+
+@dataclass(frozen=True)
+class Check:
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class _Case:
+    """All that the checks look at."""
+
+    record: dict[str, Any]
+    network: Transformer
+    grid: Grid
+    target: Target
+    certificate: Certificate
+
+
+def verify(
+    folder: str | Path,
+    target: Target | None = None,
+    opinions: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Verdict:
+    """Check the witness in ``folder``. ``target`` gives the function again where it is not a built-in one.
+
+    The verdict's witness is the tuple of all checks, each with its name, result and detail.
+    """
+    checks: list[Check] = []
+    try:
+        case = _read(Path(folder), target)
+        checks.append(Check("files", True, "record, weights and certificate are whole and match their digests"))
+        for check in _checks(case, opinions, progress):
+            checks.append(check)
+    except ThereExistsError as error:
+        checks.append(Check("files" if not checks else "target", False, str(error)))
+    failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
+    return Verdict(not failed, tuple(failed), tuple(checks))
+
+
+def _read(folder: Path, target: Target | None) -> _Case:
+    record, weights = storage.read(folder, kind="witness")
+    certificate = load_certificate(folder)
+    try:
+        network = Transformer.from_structure(record["structure"], weights)
+        grid = Grid.from_dict(record["grid"])
+        stored = restore(record["target"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise storage.BadWitnessFile(f"{folder} is not a complete witness: {type(error).__name__}: {error}") from error
+    return _Case(record, network, grid, target or stored, certificate)
+
+
+def _checks(case: _Case, opinions: int | None, progress: Callable[[int, int], None]) -> Iterator[Check]:
+    yield _check_weights(case)
+    yield _check_class(case)
+    yield _check_layers(case)
+    yield _check_grid(case)
+    yield _check_target(case)
+    yield _check_symmetry(case)
+    yield _check_claims_about_f(case)
+    yield _check_cells(case)
+    yield _check_output_bound(case)
+    yield from _check_bound(case, progress)
+    yield _check_second_opinion(case, opinions)
+    yield _check_float_run(case)
+
+
+def _check_weights(case: _Case) -> Check:
+    actual = weights_sha256(case.network)
+    same = actual == case.certificate.weights_sha256
+    return Check("weights", same, f"SHA-256 {actual[:16]}… {'is' if same else 'is not'} the certified one")
+
+
+def _check_class(case: _Case) -> Check:
+    claimed, actual = case.record.get("class"), case.network.shape() | {"positional": case.network.E is not None}
+    right = claimed == actual and (actual["h"], actual["m"], actual["r"]) == (2, 1, 4)
+    right = right and case.network.rho == "softmax" and case.record.get("dtype") == "float64"
+    return Check("class", right, f"claimed {claimed}, found {actual}, rho = {case.network.rho}, wanted T^{{2,1,4}}")
+
+
+def _check_layers(case: _Case) -> Check:
+    claimed = case.record.get("plan", {}).get("layers")
+    actual = {name: stage.depth for name, stage in case.network.stages.items()}
+    actual["total"] = case.network.depth
+    return Check("layers", claimed == actual, f"claimed {claimed}, found {actual}")
+
+
+def _check_grid(case: _Case) -> Check:
+    """The cubes must cover the domain: otherwise the sum over cubes leaves something out."""
+    grid, target = case.grid, case.target
+    stated = Grid.from_dict(case.certificate.grid)
+    low, high = np.array(grid.origin), np.array(grid.origin) + grid.N * np.array(grid.step)
+    covers = bool((low <= target.low).all() and (high >= target.high).all() and min(grid.step) > 0)
+    shaped = (grid.n, grid.d, grid.positional) == (target.n, target.d, not target.equivariant)
+    ends = list(grid.high) == target.high.tolist()
+    right = covers and shaped and ends and stated == grid and (case.network.E is not None) == grid.positional
+    return Check("grid", right, f"{grid.N}^{grid.n * grid.d} cubes from {low.tolist()} to {high.tolist()}")
+
+
+def _check_target(case: _Case) -> Check:
+    claimed, actual = case.certificate.target, describe_target(case.target)
+    of_record = {key: case.record["target"].get(key) for key in actual}
+    differing = sorted(key for key in actual if claimed.get(key) != actual[key] or of_record[key] != actual[key])
+    if case.target.origin.get("kind") == "builtin":
+        domain = (case.target.low.tolist(), case.target.high.tolist())
+        known = builtin(case.target.name, case.target.n, case.target.d, domain)
+        if case.target.lipschitz is None or case.target.lipschitz < (known.lipschitz or 0.0):
+            differing.append(f"lipschitz (the built-in's is {known.lipschitz:g})")
+    elif case.target.name in BUILTINS:
+        differing.append("origin")
+    detail = "the function, its shape and its domain are the certified ones"
+    return Check("target", not differing, f"differs in {', '.join(differing)}" if differing else detail)
+
+
+def _check_symmetry(case: _Case) -> Check:
+    if not case.target.equivariant:
+        return Check("symmetry", True, "no symmetry is claimed")
+    try:
+        case.target.check_equivariance(seed=1)
+    except ThereExistsError as error:
+        return Check("symmetry", False, str(error))
+    return Check("symmetry", True, "permutation equivariant on 64 random permutations")
+
+
+def _check_claims_about_f(case: _Case) -> Check:
+    """Try to refute the modulus and the interval extension: they are assumptions, and a counterexample ends them."""
+    target = case.target
+    rng = np.random.default_rng(2)
+    X = target.low + (target.high - target.low) * rng.random((_PAIRS, target.n, target.d))
+    reach = 10.0 ** rng.uniform(-4, 0, (_PAIRS, 1, 1)) * (target.high - target.low)
+    Y = np.clip(X + reach * rng.choice([-1.0, 0.0, 1.0], X.shape), target.low, target.high)
+    f_X, f_Y = target(X), target(Y)
+    rounding = 1e-12 * max(1.0, float(np.abs(f_X).max()), float(np.abs(f_Y).max()))
+    if target.variation(1.0) is not None:
+        moved, change = np.abs(X - Y).max(axis=(1, 2)), np.abs(f_X - f_Y).max(axis=(1, 2))
+        allowed = np.array([target.variation(float(r)) for r in moved])
+        if (change > allowed + rounding).any():
+            at = int((change - allowed).argmax())
+            return Check(
+                "modulus",
+                False,
+                f"f changes by {change[at]:.4g} between {X[at].tolist()} and {Y[at].tolist()}, "
+                f"and only {allowed[at]:.4g} is claimed",
+            )
+    if target.interval is not None:
+        low, high = target.interval(np.minimum(X, Y), np.maximum(X, Y))
+        outside = ((f_X < low) | (f_X > high) | (f_Y < low) | (f_Y > high)).any(axis=(1, 2))
+        if outside.any():
+            at = int(outside.argmax())
+            return Check(
+                "modulus", False, f"the interval extension misses f between {X[at].tolist()} and {Y[at].tolist()}"
+            )
+    return Check("modulus", True, f"not refuted by {_PAIRS:,} random pairs")
+
+
+def _check_cells(case: _Case) -> Check:
+    claimed, actual = case.certificate.cells, case.grid.cells
+    return Check("cells", claimed == actual, f"claimed {claimed}, found {actual}")
+
+
+def _check_output_bound(case: _Case) -> Check:
+    claimed, actual = case.certificate.output_bound, output_bound(case.network)
+    right = len(claimed) == len(actual) and all(
+        a <= c and math.isfinite(c) for c, a in zip(claimed, actual, strict=False)
+    )
+    return Check("output bound", right, f"claimed {claimed}, found {actual}")
+
+
+def _check_bound(case: _Case, progress: Callable[[int, int], None]) -> Iterator[Check]:
+    certificate, p = case.certificate, case.certificate.p
+    if certificate.kind == "statistical":
+        yield from _check_statistical(case)
+        return
+    if certificate.kind != "rigorous" or certificate.confidence is not None:
+        yield Check("kind", False, f"{certificate.kind!r} is not a kind of certificate that holds with certainty")
+        return
+    if case.target.variation(1.0) is None and case.target.interval is None:
+        yield Check(
+            "kind", False, "the target states no modulus and no interval extension: nothing rigorous can follow"
+        )
+        return
+    listed = set(assumptions(case.target)) <= set(certificate.assumptions)
+    yield Check("assumptions", listed, "; ".join(certificate.assumptions))
+    if not 1 <= certificate.splits <= splits_within(case.grid, _MOST_SUBCUBES):
+        yield Check("splits", False, f"{certificate.splits} sub-cubes a side are more than this check can afford")
+        return
+    found = rigorous_bound(case.network, case.target, case.grid, p, certificate.splits, Ledger(None, ""), progress)
+    undecided = f"{found.undecided} of {case.grid.cells} cubes undecided"
+    yield Check("enclosures", found.undecided <= certificate.undecided, undecided)
+    wrong = [k for k, v in found.parts.items() if not _agrees(certificate.parts.get(k), v)]
+    detail = ", ".join(f"{k} claimed {certificate.parts.get(k)}, found {found.parts[k]}" for k in wrong)
+    yield Check("parts", not wrong, detail or "every part is as claimed")
+    holds = found.total <= certificate.bound * (1 + AGREEMENT) and _agrees(certificate.bound, found.total)
+    yield Check("bound", holds, f"claimed d_{p:g} ≤ {certificate.bound:.6g}, found {found.total:.6g}")
+
+
+def _check_statistical(case: _Case) -> Iterator[Check]:
+    certificate = case.certificate
+    target = dataclasses.replace(case.target, bound=certificate.target_bound)
+    found, _ = statistical_bound(
+        case.network, target, case.grid, lambda X: run(case.network, X), certificate.p,
+        certificate.confidence or 0.0, certificate.samples, certificate.seed,
+    )  # fmt: skip
+    right = _agrees(certificate.bound, found)
+    yield Check("bound", right, f"claimed {certificate.bound:.6g}, found {found:.6g} at {certificate.confidence}")
+
+
+def _check_second_opinion(case: _Case, opinions: int | None) -> Check:
+    opinion = second_opinion(case.network, case.grid, opinions, seed=3)
+    detail = f"Arb and exact rationals on {opinion.cubes} cubes"
+    if opinion.disagreeing:
+        detail += f" disagree on the cubes {list(opinion.disagreeing)}"
+    return Check("second opinion", not opinion.disagreeing, detail)
+
+
+def _check_float_run(case: _Case) -> Check:
+    claimed, actual = case.certificate.float_error, float_error(case.network, case.grid, case.certificate.seed)
+    right = claimed.get("dtype") == "float64" and actual["max"] <= claimed.get("max", -1.0) * (1 + AGREEMENT) + 1e-300
+    return Check(
+        "float run", right, f"measured {actual['max']:.3g} on {actual['cubes']} cubes, claimed {claimed.get('max')}"
+    )
+
+
+def _agrees(claimed: Any, found: float) -> bool:
+    return isinstance(claimed, int | float) and abs(claimed - found) <= AGREEMENT * max(abs(found), 1e-12)

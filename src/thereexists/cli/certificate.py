@@ -1,0 +1,143 @@
+"""certify and verify: the proof object of a witness, made and re-checked."""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thereexists.cli._output import AsJson, console, print_json
+
+if TYPE_CHECKING:
+    from thereexists.target import Target
+
+app = typer.Typer()
+
+Where = Annotated[Path, typer.Argument(help="The folder of a witness.")]
+Function = Annotated[
+    str | None, typer.Option(help="file.py:function, for a witness of your own function (its code is not stored).")
+]
+
+
+@app.command()
+def certify(
+    witness: Where,
+    p: Annotated[float, typer.Option("--p", help="The p of d_p.")] = 1.0,
+    function: Function = None,
+    bound: Annotated[float | None, typer.Option(help="Largest |f|; allows a statistical certificate.")] = None,
+    confidence: Annotated[float, typer.Option(help="Of a statistical certificate.")] = 0.99,
+    samples: Annotated[int, typer.Option(help="Of a statistical certificate.")] = 20_000,
+    seed: Annotated[int, typer.Option(help="For every random choice.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Prove a bound on the error of a witness, over its whole domain, and write it to certificate.json.
+
+    An interrupted run goes on where it stopped.
+    """
+    from thereexists.certificates import certify as make
+    from thereexists.witness import load
+
+    loaded = load(witness)
+    target = given_target(loaded.target, function)
+    if bound is not None:
+        target = dataclasses.replace(target, bound=bound)
+    with progress_bar("certify", quiet=as_json) as progress:
+        certificate = make(
+            loaded, p, target, seed=seed, confidence=confidence, samples=samples, folder=witness, progress=progress
+        )
+    certificate.save(witness)
+    if as_json:
+        print_json(summary(certificate))
+    else:
+        print_certificate(certificate)
+
+
+@app.command()
+def verify(witness: Where, function: Function = None, as_json: AsJson = False) -> None:
+    """Re-check a witness and its certificate from the files alone. Exit code 0 if everything holds, 1 if not."""
+    from thereexists.certificates import verify as check
+    from thereexists.storage import read_record
+    from thereexists.targets import restore
+
+    target = None
+    if function is not None:
+        target = given_target(restore(read_record(witness, kind="witness")["target"]), function)
+    with progress_bar("verify", quiet=as_json) as progress:
+        verdict = check(witness, target, progress=progress)
+    if as_json:
+        print_json({"holds": verdict.holds, "checks": [vars(check) for check in verdict.witness]})
+    else:
+        _print_checks(verdict)
+    if not verdict.holds:
+        raise typer.Exit(1)
+
+
+def given_target(stored: Target, function: str | None) -> Target:
+    """The stored claims with the function given again; a file that changed since the build is refused."""
+    from thereexists.errors import InvalidInput
+    from thereexists.target import from_file
+
+    if function is None:
+        return stored
+    given = from_file(function, n=stored.n, d=stored.d)
+    if given.origin["sha256"] != stored.origin.get("sha256"):
+        raise InvalidInput(f"{function} is not the file that this witness was built from (its SHA-256 differs).")
+    return dataclasses.replace(stored, f=given.f)
+
+
+def summary(certificate: Any) -> dict[str, Any]:
+    fields = (
+        "kind",
+        "p",
+        "bound",
+        "parts",
+        "confidence",
+        "cells",
+        "undecided",
+        "float_error",
+        "assumptions",
+        "seconds",
+    )
+    return {field: getattr(certificate, field) for field in fields}
+
+
+def print_certificate(certificate: Any) -> None:
+    out = console()
+    label = "proved" if certificate.kind == "rigorous" else f"at {certificate.confidence:.1%} confidence"
+    parts = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.parts.items())
+    out.print(f"[bold]{certificate.kind}[/bold]  d_{certificate.p:g} ≤ {certificate.bound:.6g}, {label}: {parts}")
+    out.print(
+        f"{certificate.cells:,} cubes, {certificate.undecided} undecided; float64 run within "
+        f"{certificate.float_error['max']:.2g} of the real one (measured); {certificate.seconds:.1f} s"
+    )
+    for assumption in certificate.assumptions:
+        out.print(f"assuming that {assumption}")
+
+
+def _print_checks(verdict: Any) -> None:
+    from rich.table import Table
+
+    table = Table("check", "", "what was found", box=None)
+    for check in verdict.witness:
+        table.add_row(check.name, "[green]ok[/green]" if check.passed else "[red]FAILED[/red]", check.detail)
+    console().print(table)
+    console().print("[bold]holds[/bold]" if verdict.holds else "[bold red]does not hold[/bold red]")
+
+
+@contextmanager
+def progress_bar(label: str, quiet: bool):
+    """A bar over cubes on stderr for people; nothing when piped or asked for JSON."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    errors = Console(stderr=True)
+    if quiet or not errors.is_terminal:
+        yield lambda done, total: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=errors, transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

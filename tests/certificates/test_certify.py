@@ -1,0 +1,140 @@
+"""Certificates: never below the truth, close to it, resumable; statistical ones cover as often as they say."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import thereexists as te
+from tests.cases import CASES, IDS
+from thereexists.certificates import rigorous
+from thereexists.certificates.statistical import bernstein
+from thereexists.targets import BUILTINS, builtin
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_bound_is_above_the_truth_for_every_target(name, p):
+    witness = te.build(builtin(name, n=2), delta=1 / 8)
+    certificate = te.certify(witness, p=p, opinions=1)
+    estimate = witness.estimate_distance(p=p, samples=4096)
+    assert certificate.kind == "rigorous"
+    assert certificate.undecided == 0
+    assert certificate.bound >= estimate.low
+    assert certificate.bound <= 1.5 * estimate.high or witness.target.lipschitz > 2
+    total = sum(certificate.parts[k] ** p for k in ("grid", "equal_columns", "ramps")) ** (1 / p)
+    assert certificate.bound >= total + certificate.parts["network"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_every_case_certifies_and_the_plan_was_right_to_promise(case):
+    witness = te.build(case.target(), delta=1 / case.N)
+    certificate = te.certify(witness, opinions=1)
+    assert certificate.cells == case.N ** (case.n * case.d)
+    assert certificate.second_opinion["disagreeing"] == []
+    assert certificate.bound <= witness.plan.error.total * (1 + 1e-5)
+
+
+def test_sort_on_the_fine_grid_is_within_one_and_a_half_of_the_estimate():
+    witness = te.build(builtin("sort", n=3), delta=1 / 16)
+    certificate, estimate = te.certify(witness, opinions=1), witness.estimate_distance(samples=1024)
+    assert estimate.low <= certificate.bound <= 1.5 * estimate.high
+
+
+def test_equal_columns_are_charged_honestly():
+    witness = te.build(builtin("distance-to-mean", n=3), delta=1 / 8)
+    certificate = te.certify(witness, opinions=1)
+    assert certificate.parts["equal_columns"] > certificate.parts["grid"]
+    assert witness.grid.equal_column_share() == pytest.approx(1 - 7 * 6 / 64, abs=1e-15)
+
+
+def test_a_box_and_values_of_any_size():
+    target = te.Target(
+        lambda X: 1000 * np.sort(X, axis=1), n=2, domain=(-1.0, float(np.pi)), lipschitz=1000.0, name="large"
+    )
+    witness = te.build(target, delta=1 / 8)
+    assert te.certify(witness, opinions=1).bound >= witness.estimate_distance().low
+
+
+def test_interval_extension_alone_is_enough():
+    def f(X):
+        return np.sqrt(np.sort(X, axis=1))
+
+    target = te.Target(f, n=2, interval=lambda low, high: (f(low) - 1e-12, f(high) + 1e-12))
+    witness = te.build(target, delta=1 / 8)
+    certificate = te.certify(witness, opinions=1)
+    assert certificate.kind == "rigorous"
+    assert certificate.bound >= witness.estimate_distance().low
+
+
+def test_a_network_without_clamp_gets_no_finite_bound():
+    witness = te.build(builtin("sort", n=2), delta=1 / 4)
+    witness.network.stages["value"].feed_forward.W_2.data[-1, 0, 2:] = 0.0
+    assert te.certify(witness, opinions=1).bound == np.inf
+
+
+def test_black_boxes_get_a_labelled_statistical_certificate():
+    target = te.Target(lambda X: np.round(3 * X) / 3, n=2, bound=1.0)
+    witness = te.build(target, delta=1 / 8)
+    certificate = te.certify(witness, confidence=0.95, samples=5000)
+    assert certificate.kind == "statistical"
+    assert certificate.confidence == 0.95
+    assert certificate.bound >= witness.estimate_distance().low
+    with pytest.raises(te.ThereExistsError, match="state one of them"):
+        te.certify(witness, target=dataclasses.replace(target, bound=None))
+    with pytest.raises(te.ThereExistsError, match=r"claims \|f\| ≤ 0.5, but reaches 1"):
+        te.certify(witness, target=dataclasses.replace(target, bound=0.5))
+
+
+def test_empirical_bernstein_covers():
+    """In 300 repetitions at α = 10 % the bound may miss the mean 30 times on average; the inequality is far safer."""
+    rng = np.random.default_rng(0)
+    draws = (rng.random((300, 200)) < 0.05).astype(float)
+    misses = sum(bernstein(row, R=1.0, alpha=0.1) < 0.05 for row in draws)
+    assert misses <= 30
+    normal = sum(row.mean() + 1.2816 * row.std(ddof=1) / np.sqrt(200) < 0.05 for row in draws)
+    assert normal > misses  # the normal approximation at the same level misses more often
+
+
+def test_an_interrupted_certification_resumes(tmp_path, monkeypatch):
+    monkeypatch.setattr(rigorous, "CHUNK", 64)
+    witness = te.build(builtin("sort", n=2), delta=1 / 16)
+    whole = te.certify(witness, opinions=1)
+    done = []
+
+    def interrupt(at, total):
+        done.append(at)
+        if at == 128:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        te.certify(witness, opinions=1, folder=tmp_path, progress=interrupt)
+    evaluated, enclose_cubes = [], rigorous.enclose_cubes
+
+    def counting(network, grid, numbers):
+        evaluated.append(len(numbers))
+        return enclose_cubes(network, grid, numbers)
+
+    monkeypatch.setattr(rigorous, "enclose_cubes", counting)
+    resumed = te.certify(witness, opinions=1, folder=tmp_path)
+    assert sum(evaluated) == 256 - 128
+    assert resumed.bound == whole.bound
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_of_another_job_is_not_believed(tmp_path, monkeypatch):
+    monkeypatch.setattr(rigorous, "CHUNK", 64)
+
+    def interrupt(at, total):
+        if at == 128:
+            raise KeyboardInterrupt
+
+    sort, reverse = (te.build(builtin(name, n=2), delta=1 / 16) for name in ("sort", "reverse"))
+    with pytest.raises(KeyboardInterrupt):
+        te.certify(sort, opinions=1, folder=tmp_path, progress=interrupt)
+    assert te.certify(reverse, opinions=1, folder=tmp_path).bound == te.certify(reverse, opinions=1).bound
+
+
+def test_modified_networks_are_refused():
+    with pytest.raises(te.ThereExistsError, match="standard class"):
+        te.certify(te.build(builtin("sort", n=2), delta=1 / 4, modified=True))
