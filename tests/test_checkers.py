@@ -107,7 +107,7 @@ FAULTS = {
     "a quantiser threshold moved": (weight("quantise.feed_forward.b_1", (2, 0), 0.03), "bound"),
     "a quantiser slope changed": (weight("quantise.feed_forward.W_2", (1, 0, 0), 0.5), "bound"),
     "a selective shift too weak": (weight("context.attention.W_O", (1, 0, 0, 0), -1.0), "bound"),
-    "a shift threshold moved": (weight("context.attention.b_Q", (1, 0, 0), 10_000.0), "bound"),
+    "a shift threshold moved": (weight("context.attention.b_Q", (1, 0, 0), -10_000.0), "bound"),
     "a temperature too low": (weight("context.attention.W_Q", (3, 0, 0, 0), -32700.0), "bound"),
     "the global shift changed": (weight("context.attention.W_O", (-1, 0, 0, 0), 2.0), "bound"),
     "one value wrong": (weight("value.feed_forward.W_2", (5, 0, 0), 0.5), "bound"),
