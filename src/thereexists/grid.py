@@ -37,19 +37,20 @@ class Grid:
     step: tuple[float, ...]
     high: tuple[float, ...]
     positional: bool
+    slots: tuple[int, ...] = ()  # which range each token moves to; () means token j to range j
 
     @classmethod
-    def for_target(cls, target: Target, delta: float | str | Fraction) -> Grid:
+    def for_target(cls, target: Target, delta: float | str | Fraction, slots: tuple[int, ...] = ()) -> Grid:
         N = cells_per_axis(delta)
         steps = [_dyadic_step(low, high, N) for low, high in zip(target.low, target.high, strict=True)]
         origin, step = zip(*steps, strict=True)
         high = tuple(float(h) for h in target.high)
-        return cls(target.n, target.d, N, origin, step, high, positional=not target.equivariant)
+        return cls(target.n, target.d, N, origin, step, high, not target.equivariant or bool(slots), slots)
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Grid:
         """The inverse of ``dataclasses.asdict``, through JSON."""
-        sides = {key: tuple(stored[key]) for key in ("origin", "step", "high")}
+        sides = {key: tuple(stored[key]) for key in ("origin", "step", "high", "slots")}
         return cls(**{**stored, **sides})
 
     @property
@@ -86,9 +87,14 @@ class Grid:
         return (self.N + 1) * sum(self.N**i for i in range(self.d)) if self.positional else 0
 
     @property
+    def slot(self) -> Array:
+        """The number of each token's range."""
+        return np.array(self.slots) if self.slots else np.arange(self.n)
+
+    @property
     def encoding(self) -> Array | None:
-        """E (n, d): moves token j to its own range, and the domain's origin to 0."""
-        return np.arange(self.n)[:, None] * self.pitch - np.array(self.origin) if self.positional else None
+        """E (n, d): moves each token to its own range, and the domain's origin to 0."""
+        return self.slot[:, None] * self.pitch - np.array(self.origin) if self.positional else None
 
     @property
     def max_column_id(self) -> int:
@@ -128,7 +134,7 @@ class Grid:
     def column_ids(self, index: Array) -> Array:
         """The id of every token's cell, in units: Σ N^i k_i, plus the position's share. (…, n, d) -> (…, n)."""
         digits = index @ (self.N ** np.arange(self.d, dtype=np.int64))
-        return digits + self.id_pitch * np.arange(self.n)
+        return digits + self.id_pitch * self.slot
 
     def equal_column_share(self) -> float:
         """The share of cubes in which two tokens fall into one cell (0 with a positional encoding)."""

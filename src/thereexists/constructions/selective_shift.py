@@ -28,12 +28,36 @@ K (n K with positions) shifts and one global shift: δ^{-d} + 1 attention layers
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 
 from thereexists.grid import Grid
 from thereexists.model import Attention, Stage
 from thereexists.target import Array
+
+
+@dataclass(frozen=True)
+class SelectiveShift:
+    """The dense contextual mapping on a grid: how many layers, how large the ids, which ids, which weights."""
+
+    grid: Grid
+
+    @property
+    def layers(self) -> int:
+        return len(swept_ids(self.grid)) + 1
+
+    @property
+    def largest_id(self) -> int:
+        return largest_id(self.grid)
+
+    def ids(self, l: Array) -> Array:
+        """Contextual ids of increasing column ids (count, j)."""
+        return shifted_ids(l, self.grid.K, global_factor(self.grid))
+
+    def stage(self) -> Stage:
+        return context(self.grid)
 
 
 def selective_shift(Z: Array, u: Array, low: float, high: float, factor: float) -> Array:

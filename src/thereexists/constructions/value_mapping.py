@@ -19,7 +19,7 @@ ranks are as close together as the values are small, so that rank + (A − rank)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import comb
 from typing import NamedTuple
@@ -27,7 +27,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from thereexists.constructions.selective_shift import global_factor, shifted_ids
 from thereexists.grid import Grid
 from thereexists.model import FeedForward, Stage, ThreePiece
 from thereexists.target import Array, Target
@@ -53,9 +52,9 @@ def layer_count(grid: Grid) -> int:
     return sum(j * comb(grid.K, j) for j in range(1, grid.n + 1))
 
 
-def tabulate(target: Target, grid: Grid) -> ValueTable:
+def tabulate(target: Target, grid: Grid, contextual_ids: Callable[[Array], Array]) -> ValueTable:
     """Evaluate the target at every cube and pair each token's contextual id with its value."""
-    parts = [_entries(target, grid, l) for l in _contexts(grid)]
+    parts = [_entries(target, grid, l, contextual_ids(l)) for l in _contexts(grid)]
     q, z, A = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     order = np.argsort(-q, kind="stable")
     q, z, A = q[order], z[order], A[order]
@@ -120,12 +119,12 @@ def _rank_window(table: ValueTable, grid: Grid) -> float:
 
 
 def _contexts(grid: Grid) -> Iterator[Array]:
-    """All contexts as increasing column ids (count, j), in chunks; j < n only for equal columns."""
+    """All contexts as column ids (count, j), in chunks. Without positions: increasing, j < n for equal columns."""
     if grid.positional:
         for start in range(0, grid.cells, _CHUNK):
             flat = np.arange(start, min(start + _CHUNK, grid.cells))
             digits = flat[:, None] // grid.K ** np.arange(grid.n - 1, -1, -1) % grid.K
-            yield digits + grid.id_pitch * np.arange(grid.n)
+            yield digits + grid.id_pitch * grid.slot
     else:
         for size in range(1, min(grid.n, grid.K) + 1):
             yield _increasing_sequences(grid.K, size)
@@ -142,12 +141,12 @@ def _increasing_sequences(K: int, size: int) -> Array:
     return sequences
 
 
-def _entries(target: Target, grid: Grid, l: Array) -> tuple[Array, Array, Array]:
+def _entries(target: Target, grid: Grid, l: Array, q: Array) -> tuple[Array, Array, Array]:
     """Ids, columns and values of every token of every given context: (count·j,), (count·j, d), (count·j, d)."""
-    q = shifted_ids(l, grid.K, global_factor(grid))
-    cell = l - grid.id_pitch * np.arange(l.shape[1])
+    slot = grid.slot[: l.shape[1]]
+    cell = l - grid.id_pitch * slot
     index = cell[:, :, None] // grid.N ** np.arange(grid.d) % grid.N  # (count, j, d)
-    z = index * np.array(grid.step) + np.arange(l.shape[1])[:, None] * grid.pitch
+    z = index * np.array(grid.step) + slot[:, None] * grid.pitch
     z[:, :, 0] += (q - l) * grid.unit
     A = np.zeros_like(z)
     if l.shape[1] == grid.n:
