@@ -1,0 +1,1 @@
+"""Fixed heads that reproduce a given sparse attention matrix."""
