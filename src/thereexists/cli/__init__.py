@@ -7,6 +7,7 @@ import sys
 import typer
 
 from thereexists._version import __version__
+from thereexists.cli.heads import app as heads_app
 from thereexists.errors import ThereExistsError
 
 app = typer.Typer(
@@ -16,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.add_typer(heads_app, name="heads")
 
 
 @app.callback(invoke_without_command=True)

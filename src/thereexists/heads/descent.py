@@ -22,6 +22,7 @@ from thereexists.errors import CannotBuild
 from thereexists.heads.target import SparseTarget
 
 LONGEST = 2048
+ROUND = 1000  # iterations of L-BFGS between two looks at the tolerances
 
 
 def rotation_weights(d: int) -> torch.Tensor:
@@ -68,7 +69,7 @@ def descend(
     best = X[order[0]]
     for candidate in order[: min(3, restarts)].tolist():
         best = _polish(X[candidate], W, A, eps1, eps2, polish)
-        if _slack(best, W, A, eps1, eps2) > 0:
+        if _slack(best, W.cpu(), A.cpu(), eps1, eps2) > 0:
             break
     return best.cpu(), W.cpu(), torch.eye(d, dtype=torch.float64)
 
@@ -97,32 +98,44 @@ def _divergence(X: torch.Tensor, W: torch.Tensor, A: torch.Tensor) -> torch.Tens
 
 
 def _slack(X: torch.Tensor, W: torch.Tensor, A: torch.Tensor, eps1: float, eps2: float) -> float:
-    """How far inside the tolerances the head is, on the log scale, in units of half a percent of ``log1p(eps2)``."""
+    """How far inside the tolerances the head is, on the log scale, a little room for rounding already taken off."""
     z = X @ W @ X.mT
     on = A > 0
     offset = torch.where(on, z - torch.log(torch.where(on, A, 1.0)), 0.0)
     spread = torch.where(on, offset, -math.inf).amax(-1) - torch.where(on, offset, math.inf).amin(-1)
     gap = torch.where(on, -math.inf, z).amax(-1) - torch.where(on, z, math.inf).amin(-1)
-    room = torch.minimum(math.log(eps1) - gap - 1e-3, 0.9 * math.log1p(eps2) - spread)
+    room = torch.minimum(math.log(eps1) - gap - 0.01, 0.9 * math.log1p(eps2) - spread)
     return float(room.min())
 
 
 def _polish(
     X: torch.Tensor, W: torch.Tensor, A: torch.Tensor, eps1: float, eps2: float, iterations: int
 ) -> torch.Tensor:
-    X = X.clone().requires_grad_(True)
-    optimiser = torch.optim.LBFGS(
-        [X], max_iter=100, history_size=40, tolerance_grad=0.0, tolerance_change=0.0, line_search_fn="strong_wolfe"
-    )
+    """L-BFGS on the same loss, on the CPU, in rounds, until both tolerances hold with room to spare."""
+    import numpy as np
+    from scipy.optimize import minimize
 
-    def closure() -> torch.Tensor:
-        optimiser.zero_grad()
-        with torch.no_grad():
-            X.grad = _gradient(X, W, A)
-            return _divergence(X, W, A)
+    X, W, A = X.cpu(), W.cpu(), A.cpu()
+    shape, entropy = X.shape, float(torch.special.entr(A).sum())
+    rate, weight = A.numpy(), W.numpy()
 
-    for _ in range(max(1, iterations // 100)):
-        optimiser.step(closure)
-        if _slack(X.detach(), W, A, eps1, eps2) > 0:
+    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        x = flat.reshape(shape)
+        xw = x @ weight
+        z = xw @ x.T
+        z -= z.max(1, keepdims=True)
+        e = np.exp(z)
+        total = e.sum(1, keepdims=True)
+        G = e / total - rate
+        return float(-(rate * (z - np.log(total))).sum() - entropy), (G @ (x @ weight.T) + G.T @ xw).ravel()
+
+    point = X.numpy().ravel()
+    for _ in range(max(1, iterations // ROUND)):
+        if _slack(torch.from_numpy(point.reshape(shape)), W, A, eps1, eps2) > 0:
             break
-    return X.detach()
+        options = {"maxiter": ROUND, "maxfun": 2 * ROUND, "maxcor": 60, "ftol": 1e-16, "gtol": 1e-13}
+        result = minimize(loss, point, jac=True, method="L-BFGS-B", options=options)
+        point = result.x
+        if result.nit < ROUND // 50:
+            break
+    return torch.from_numpy(point.reshape(shape).copy())
