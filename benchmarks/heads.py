@@ -3,9 +3,10 @@
 python benchmarks/heads.py grid    --out docs/data/heads-grid.json      best method against the projection, all (L, k)
 python benchmarks/heads.py long    --out docs/data/heads-long.json      L = 65,536, k = 4: fit and verify every row
 python benchmarks/heads.py graphs  --out docs/data/heads-graphs.json    real graphs and a sparse attention pattern
-python benchmarks/heads.py factorings --out docs/data/heads-factorings.json    signs against svd
-python benchmarks/heads.py witness --out docs/data/heads-witness.json   re-verify the stored heads of small hidden size
-python benchmarks/heads.py million --device cuda --out docs/data/heads-million.json    verify every row at L = 2^20 on a GPU
+python benchmarks/heads.py factorings --out docs/data/heads-factorings.json    signs against svd python
+benchmarks/heads.py witness --out docs/data/heads-witness.json   re-verify the stored heads of small hidden size
+python benchmarks/heads.py million --device cuda --out docs/data/heads-million.json    verify every row at L = 2^20 on
+a GPU
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ def grid() -> list[dict]:
                     row |= {"best_hidden_size": head.hidden_size, "best_method": head.method}
             row["times_smaller"] = paper.hidden_size / row["best_hidden_size"]
             rows.append(row)
-            print(f"L={L} k={k}: projection {paper.hidden_size}, best {row['best_hidden_size']} ({row['best_method']})", flush=True)
+            print(
+                f"L={L} k={k}: projection {paper.hidden_size}, best {row['best_hidden_size']} ({row['best_method']})",
+                flush=True,
+            )
     return rows
 
 
@@ -107,10 +111,14 @@ def real_targets():
     i = np.arange(n)
     difference = i[:, None] - i[None, :]
     yield "strided pattern, n=256, s=16", csr_array(((np.abs(difference) <= s) | (difference % s == 0)).astype(float))
-    yield "window ±2, n=1024", csr_array((np.abs(np.arange(1024)[:, None] - np.arange(1024)[None, :]) <= 2).astype(float))
+    yield (
+        "window ±2, n=1024",
+        csr_array((np.abs(np.arange(1024)[:, None] - np.arange(1024)[None, :]) <= 2).astype(float)),
+    )
     circle = (i[:, None] - i[None, :]) % n
-    yield "ring ±1 and relay (star), n=256", csr_array(
-        (np.isin(circle, (0, 1, n - 1)) | (i[None, :] == 0) | (i[:, None] == 0)).astype(float)
+    yield (
+        "ring ±1 and relay (star), n=256",
+        csr_array((np.isin(circle, (0, 1, n - 1)) | (i[None, :] == 0) | (i[:, None] == 0)).astype(float)),
     )
 
 
@@ -158,7 +166,9 @@ def witness() -> list[dict]:
     for path in sorted(STORED.iterdir()):
         head = te.heads.load(path)
         checked = te.heads.verify(head.X, head.W_Q, head.W_K, head.target, eps1=head.eps1, eps2=head.eps2)
-        rows.append({"name": path.name, "hidden_size": head.hidden_size, "holds": checked.verdict.holds} | head.report())
+        rows.append(
+            {"name": path.name, "hidden_size": head.hidden_size, "holds": checked.verdict.holds} | head.report()
+        )
     return rows
 
 

@@ -23,8 +23,12 @@ def fit(
     method: Annotated[str, typer.Option(help="auto, projection, corrected, moments, convex or descent.")] = "auto",
     eps1: Eps1 = 1e-3,
     eps2: Eps2 = 1e-2,
-    hidden_size: Annotated[int | None, typer.Option(help="Fix d; without it the smallest working one is searched.")] = None,
-    dtype: Annotated[str, typer.Option(help="Arithmetic the head must survive: bfloat16, float16, float32, float64.")] = "float64",
+    hidden_size: Annotated[
+        int | None, typer.Option(help="Fix d; without it the smallest working one is searched.")
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option(help="Arithmetic the head must survive: bfloat16, float16, float32, float64.")
+    ] = "float64",
     factoring: Annotated[str, typer.Option(help="Projection only: signs or svd.")] = "signs",
     effort: Annotated[str, typer.Option(help="quick, thorough or exhaustive: how long descent may search.")] = "quick",
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
@@ -89,7 +93,11 @@ def verify(
         found = heads.verify(saved.X, saved.W_Q, saved.W_K, wanted, eps1=e1, eps2=e2, dtype=dtype, device=device)
     report = asdict(found)
     verdict = report.pop("verdict")
-    _show({"holds": verdict["holds"], "reasons": list(verdict["reasons"]), "worst": verdict["witness"], **report}, json, "Check")
+    _show(
+        {"holds": verdict["holds"], "reasons": list(verdict["reasons"]), "worst": verdict["witness"], **report},
+        json,
+        "Check",
+    )
     if not found.verdict.holds:
         raise typer.Exit(1)
 
@@ -108,7 +116,14 @@ def random(
 
     made = heads.random_target(length, k, gamma, seed)
     heads.save_target(made, out)
-    report = {"length": length, "k": made.k, "gamma": made.gamma, "nonzeros": made.nonzeros, "seed": seed, "out": str(out)}
+    report = {
+        "length": length,
+        "k": made.k,
+        "gamma": made.gamma,
+        "nonzeros": made.nonzeros,
+        "seed": seed,
+        "out": str(out),
+    }
     _show(report, json, "Target")
 
 
@@ -177,7 +192,11 @@ def study(
 
     table = Table("method", "k", *[str(L) for L in result.settings["lengths"]], "slope vs log L", "R²")
     for line in result.lines:
-        cells = {p.length: f"{p.hidden_size:g}" + ("*" if p.trivial else "") for p in result.points if (p.method, p.k) == (line.method, line.k)}
+        cells = {
+            p.length: f"{p.hidden_size:g}" + ("*" if p.trivial else "")
+            for p in result.points
+            if (p.method, p.k) == (line.method, line.k)
+        }
         slope = "–" if line.slope is None else f"{line.slope:.1f}"
         fitted = "–" if line.r2 is None else f"{line.r2:.3f}"
         table.add_row(line.method, str(line.k), *[cells.get(L, "–") for L in result.settings["lengths"]], slope, fitted)

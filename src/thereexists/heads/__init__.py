@@ -1,7 +1,7 @@
 """Fixed attention heads that reproduce a given sparse attention matrix (paper C, and ways past its bound).
 
-    head = te.heads.fit(A, eps1=1e-3, eps2=1e-2, method="auto")     # A: scipy.sparse, never densified
-    head.X, head.W_Q, head.W_K, head.hidden_size, head.verdict
+head = te.heads.fit(A, eps1=1e-3, eps2=1e-2, method="auto")     # A: scipy.sparse, never densified
+head.X, head.W_Q, head.W_K, head.hidden_size, head.verdict
 """
 
 from thereexists.heads.bound import Bounds, bounds, theorem_hidden_size

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import no_type_check
+
 import numba
 import numpy as np
 
 
 @numba.njit(cache=True)
+@no_type_check
 def ascend(H, b, valid, start, base, limit):  # pragma: no cover - compiled
-    """``mu``, the dual values plus ``base``, and which rows passed ``limit``. Stops at a KKT residual of 1e-3 of max b."""
+    """``mu``, the dual values plus ``base``, and which rows passed ``limit``. Stops at a residual of 1e-3 max b."""
     rows, w = b.shape
     mu = start.copy()
     value = np.empty(rows)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import no_type_check
+
 import numba
 import numpy as np
 
 
 @numba.njit(cache=True)
+@no_type_check
 def greedy_places(partners, pointers, shuffled, look):  # pragma: no cover - compiled
     """place[token]; distances are cyclic, so the first places count again when the circle closes."""
     L = len(shuffled)
@@ -14,17 +17,15 @@ def greedy_places(partners, pointers, shuffled, look):  # pragma: no cover - com
     last = np.full(L, -L, np.int64)  # latest place of a partner
     first = np.full(L, 2 * L, np.int64)  # earliest place of a partner, plus L
     place = np.empty(L, np.int64)
-    head = 0
     for p in range(L):
-        best, best_distance = head, -1
-        for c in range(head, min(head + look, L)):
+        best, best_distance = p, -1
+        for c in range(p, min(p + look, L)):
             t = queue[c]
             distance = min(p - last[t], first[t] - p)
             if distance > best_distance:
                 best, best_distance = c, distance
         token = queue[best]
-        queue[best] = queue[head]
-        head += 1
+        queue[best] = queue[p]
         place[token] = p
         for e in range(pointers[token], pointers[token + 1]):
             other = partners[e]
@@ -34,6 +35,7 @@ def greedy_places(partners, pointers, shuffled, look):  # pragma: no cover - com
 
 
 @numba.njit(cache=True)
+@no_type_check
 def row_cost(row, columns, counts, place, cosines, sines):  # pragma: no cover - compiled
     """max_j sum_{j' != j} -log f(theta_j - theta_j'): how much the other zeros of F depress it next to zero j."""
     worst = 0.0
@@ -53,9 +55,10 @@ def row_cost(row, columns, counts, place, cosines, sines):  # pragma: no cover -
 
 
 @numba.njit(cache=True)
+@no_type_check
 def mend_places(place, columns, counts, rows_of, pointers, cosines, sines, tries, seed):  # pragma: no cover - compiled
-    """Swap the place of a token of a too costly row with a random one, whenever the rows touched all get below before."""
-    np.random.seed(seed)
+    """Swap a token of a too costly row with a random one whenever the worst of the touched rows improves."""
+    np.random.seed(seed)  # noqa: NPY002 - inside compiled code this is numba's own generator
     L = len(place)
     cost = np.empty(L)
     for i in range(L):
@@ -73,8 +76,8 @@ def mend_places(place, columns, counts, rows_of, pointers, cosines, sines, tries
                 if attempts > 400:
                     stuck = True
                     break
-                a = columns[i, np.random.randint(counts[i])]
-                b = np.random.randint(L)
+                a = columns[i, np.random.randint(counts[i])]  # noqa: NPY002
+                b = np.random.randint(L)  # noqa: NPY002
                 before, after = 0.0, 0.0
                 for t in (a, b):
                     for e in range(pointers[t], pointers[t + 1]):

@@ -1,8 +1,8 @@
 """How large a hidden size the theorem asks for, with every constant derived.
 
 Paper C, section on self-attention matrices: for ``A`` with at most ``k`` non-zeros per row and column within a factor
-``gamma``, hidden size ``O(k^2 b^2 log L / log^2(1+eps2))`` suffices, ``b = log gamma + log((1+eps2)/eps1)``. The constants
-here are not the paper's; they follow from the argument below (spelled out in docs/heads.md).
+``gamma``, hidden size ``O(k^2 b^2 log L / log^2(1+eps2))`` suffices, ``b = log gamma + log((1+eps2)/eps1)``. The
+constants here are not the paper's; they follow from the argument below (spelled out in docs/heads.md).
 
 ``B_ij = log(A_ij / min_i) + log((1+eps2)/eps1)`` on the support, 0 off it, so ``0 <= B <= b``. If every entry of
 ``X1 X2^T`` is within ``t = log(1+eps2)/2`` of ``B``, both tolerances hold: ratios move by at most ``e^{2t} = 1+eps2``,
@@ -73,8 +73,8 @@ def theorem_hidden_size(length: int, k: int, gamma: float, eps1: float, eps2: fl
 def corrected_hidden_size(length: int, k: int) -> int:
     """``2m`` for which the corrected projection works with probability above 1/2 at a suitable height ``T``.
 
-    Let every ``|<G_l, G_j>| <= c``, ``l != j``: by Hoeffding and a union over ``L^2/2`` pairs that has probability above
-    1/2 once ``m >= 2 log(2 L^2) / c^2``. With ``(2k-1) c < 1`` the Gram matrix of a support is ``I + E``,
+    Let every ``|<G_l, G_j>| <= c``, ``l != j``: by Hoeffding and a union over ``L^2/2`` pairs that has probability
+    above 1/2 once ``m >= 2 log(2 L^2) / c^2``. With ``(2k-1) c < 1`` the Gram matrix of a support is ``I + E``,
     ``||E||_inf <= (k-1)c``, so the coefficients of the all-ones logits satisfy ``||c||_inf <= 1/(1-(k-1)c)`` and an
     off-support logit is at most ``k c / (1-(k-1)c) < 1``: raising ``T`` separates it as far as wanted.
     """

@@ -5,13 +5,15 @@ With ``j0`` the support token of the smallest weight, row ``i`` solves
     min ||q||^2 / 2    s.t.   (k_j - k_j0)·q = log(A_j / A_j0)   for j in S,
                               (k_j0 - k_l)·q >= log(1/eps1) + margin   for l not in S.
 
-It is feasible iff the keys of ``S`` span a face of the convex hull of all keys, met by no other key. Only a few columns bind, so
-they are found by cutting planes: solve with the columns seen so far, scan all columns for violated ones, add them, repeat.
+It is feasible iff the keys of ``S`` span a face of the convex hull of all keys, met by no other key. Only a few
+columns bind, so they are found by cutting planes: solve with the columns seen so far, scan all columns for violated
+ones, add them, repeat.
 
-The equalities are projected out; what is left is dualised, ``max_{mu >= 0} b·mu - mu^T H mu / 2``, and solved by cyclic
-coordinate ascent (compiled, ``_ascent.py``). Certificates: the scan shows primal feasibility; the dual value of any ``mu >= 0``
-is a lower bound on ``||q||^2/2`` for the *full* problem (fewer constraints only lower the minimum), so the norm is optimal
-within the reported gap; and a dual value above ``cap^2/2`` proves that no query of norm below ``cap`` exists for these keys.
+The equalities are projected out; what is left is dualised, ``max_{mu >= 0} b·mu - mu^T H mu / 2``, and solved by
+cyclic coordinate ascent (compiled, ``_ascent.py``). Certificates: the scan shows primal feasibility; the dual value
+of any ``mu >= 0`` is a lower bound on ``||q||^2/2`` for the *full* problem (fewer constraints only lower the
+minimum), so the norm is optimal within the reported gap; and a dual value above ``cap^2/2`` proves that no query of
+norm below ``cap`` exists for these keys.
 """
 
 from __future__ import annotations
@@ -91,7 +93,9 @@ class _Geometry:
         self.free = (self.inverse @ c[:, :, None])[:, :, 0]  # least-norm solution of the equalities
         self.support, self.real = columns, real
 
-    def constraints(self, part: np.ndarray, active: np.ndarray, wanted: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def constraints(
+        self, part: np.ndarray, active: np.ndarray, wanted: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         valid = active >= 0
         D = self.anchor[part][:, None, :] - self.keys[np.maximum(active, 0)]  # (rows, w, m)
         b = wanted - np.einsum("rwm,rm->rw", D, self.free[part], optimize=True)

@@ -1,15 +1,15 @@
 """Corrected projection (beyond the paper): random keys, logits exact on the support.
 
-Keys ``G`` (L, m): random signs over ``sqrt(m)``. The query of row ``i`` lives in the span of its own keys,
-``q_i = sum_{j in S_i} c_j G_j``, with the Gram system ``(G_S G_S^T) c = T_i 1 + log A_S`` solved in one batch of k×k
-systems: the logits on the support are ``T_i + log A_ij`` exactly, whatever ``m``, so ``eps2`` costs nothing. Off the support
-they are ``T_i u_l + v_l`` with ``u, v`` the logits of the right-hand sides ``1`` and ``log A - min``. The row separates iff every
-``u_l < 1``, and then
+Keys ``G`` (L, m): random signs over ``sqrt(m)``. The query of row ``i`` lives in the span of its own keys, ``q_i =
+sum_{j in S_i} c_j G_j``, with the Gram system ``(G_S G_S^T) c = T_i 1 + log A_S`` solved in one batch of k×k systems:
+the logits on the support are ``T_i + log A_ij`` exactly, whatever ``m``, so ``eps2`` costs nothing. Off the support
+they are ``T_i u_l + v_l`` with ``u, v`` the logits of the right-hand sides ``1`` and ``log A - min``. The row
+separates iff every ``u_l < 1``, and then
 
     T_i = max_l (log(1/eps1) + margin + v_l) / (1 - u_l)
 
-is the smallest height that works. ``bound.corrected_hidden_size`` proves ``m = O(k^2 log L)`` suffices for every target;
-measured, ``O(k log L)``.
+is the smallest height that works. ``bound.corrected_hidden_size`` proves ``m = O(k^2 log L)`` suffices for every
+target; measured, ``O(k log L)``.
 """
 
 from __future__ import annotations

@@ -51,11 +51,11 @@ def descend(
     rate: float = 0.03,
     device: str = "cpu",
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """``X (L, d)``, ``W_Q``, ``W_K``: the best of ``restarts`` runs of Adam, polished by L-BFGS until both tolerances hold."""
+    """``X (L, d)``, ``W_Q``, ``W_K``: the best of ``restarts`` runs of Adam, polished by L-BFGS."""
     L = target.length
     if L > LONGEST:
         raise CannotBuild(
-            f"Descent works on L×L arrays and is limited to L = {LONGEST}. Got L = {L}; use moments, convex or corrected."
+            f"Descent works on L×L arrays and is limited to L = {LONGEST}. Got L = {L}; use another method."
         )
     A = torch.zeros(L, L, dtype=torch.float64)
     rows, columns = torch.from_numpy(target.rows()), torch.from_numpy(target.indices)

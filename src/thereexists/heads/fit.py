@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from thereexists.heads.precision import dtype_needed
 from thereexists.heads.target import SparseTarget, as_target
 from thereexists.heads.verify import DTYPES, Verification, check_tolerances, verify
 
+Found = TypeVar("Found")
 METHODS = ("auto", "projection", "corrected", "moments", "convex", "descent")
 EFFORTS = ("quick", "thorough", "exhaustive")
 
@@ -144,8 +145,8 @@ def run_check(
 
 
 def smallest_width(
-    attempt: Callable[[int], Proposal | None], guess: int, largest: int, resolution: float = 0.02
-) -> Proposal | None:
+    attempt: Callable[[int], Found | None], guess: int, largest: int, resolution: float = 0.02
+) -> Found | None:
     """Gallop from ``guess`` to the first width that works, then bisect. Success is not monotone in the width for random
     draws, so this finds *a* boundary: the result works, and the last width tried below it did not."""
     width, failed, found = max(1, min(guess, largest)), 0, None
@@ -189,4 +190,6 @@ def _check(options: FitOptions) -> None:
     if options.retries < 1:
         raise InvalidInput(f"retries must be at least 1. Got {options.retries}.")
     if options.device.startswith("cuda") and not torch.cuda.is_available():
-        raise CannotBuild(f"The device {options.device!r} was asked for but this machine has no CUDA device; use 'cpu'.")
+        raise CannotBuild(
+            f"The device {options.device!r} was asked for but this machine has no CUDA device; use 'cpu'."
+        )

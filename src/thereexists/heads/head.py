@@ -17,8 +17,8 @@ from thereexists.verdict import Verdict
 class Head:
     """``softmax(X W_Q W_K^T X^T)`` is row-wise the target up to ``eps1``, ``eps2``: see ``verification``.
 
-    ``words``: when float64 does not hold the head, ``X`` is the sum of these float64 arrays (first one largest), and the
-    verification was run on that sum in multiprecision; ``X`` is then only its leading word.
+    ``words``: when float64 does not hold the head, ``X`` is the sum of these float64 arrays (first one largest), and
+    the verification was run on that sum in multiprecision; ``X`` is then only its leading word.
     """
 
     X: torch.Tensor

@@ -75,7 +75,7 @@ def save_head(head: Head, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Head:
-    """Read a saved head. What it says about itself is what was found when it was made; call ``verify`` to check again."""
+    """Read a saved head. What it says about itself was found when it was made; call ``verify`` to check again."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -160,7 +160,8 @@ def _not_sparse_file(path: Path) -> str:
         if square:
             cells = square[0].shape[0] * square[0].shape[1]
             return (
-                f"{path} holds a dense {square[0].shape[0]}×{square[0].shape[1]} array ({cells * 8 / 1e6:,.1f} MB in float64; "
+                f"{path} holds a dense {square[0].shape[0]}×{square[0].shape[1]} array "
+                f"({cells * 8 / 1e6:,.1f} MB in float64; "
                 "8·L² bytes at any L). The target has to be sparse: save it with "
                 "scipy.sparse.save_npz(path, scipy.sparse.csr_array(A)) if most entries are zero."
             )

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-
 from thereexists.errors import CannotBuild
 from thereexists.heads import convex as convex_rows
 from thereexists.heads import corrected as corrected_rows
@@ -194,8 +193,8 @@ def _only(found: Proposal | None, method: str, options: FitOptions) -> Proposal:
     if found is None or not found.verification.verdict.holds:
         raise CannotBuild(
             f"The method {method!r} found no head of hidden size {options.hidden_size} in {options.retries} draws "
-            f"(dtype {options.dtype}). That is not a proof that none exists; ask for a larger hidden size, leave it out "
-            "to search for the smallest, or try another method."
+            f"(dtype {options.dtype}). That is not a proof that none exists; ask for a larger hidden size, leave "
+            "it out to search for the smallest, or try another method."
         )
     return found
 

@@ -1,4 +1,4 @@
-"""The fixed attention as a module, and as the weights of a stock ``nn.MultiheadAttention``: ``X`` goes in, the target comes out."""
+"""The fixed attention as a module, and as the weights of a stock ``nn.MultiheadAttention``."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class FixedAttention(nn.Module):
 
 
 def multihead_attention(head: Head) -> nn.MultiheadAttention:
-    """A stock one-head ``nn.MultiheadAttention`` (batch first, no bias) whose attention weights on ``head.X`` are the target's.
+    """A stock one-head ``nn.MultiheadAttention`` (batch first, no bias) that attends on ``head.X`` like the target.
 
-    PyTorch divides the logits by ``sqrt(embed_dim)``; the query projection carries the factor ``sqrt(d)`` that undoes it.
-    A head narrower than ``d`` is padded with zero rows; value and output projections are the identity.
+    PyTorch divides the logits by ``sqrt(embed_dim)``; the query projection carries the factor ``sqrt(d)`` that undoes
+    it. A head narrower than ``d`` is padded with zero rows; value and output projections are the identity.
     """
     d, m = head.W_Q.shape
     stock = nn.MultiheadAttention(d, 1, bias=False, batch_first=True, dtype=torch.float64)

@@ -1,19 +1,23 @@
 """Moments (beyond the paper): a head of fixed width, whatever the length.
 
-Every token gets a point ``theta_j`` on the torus ``T^s``; its key is ``(cos a·theta_j, sin a·theta_j)`` over the frequencies
-``a in Z^s`` with ``0 < |a|_1 <= D``, one of each pair ``±a``. A query is a trigonometric polynomial without its constant term
-(which a softmax does not see), and row ``i`` takes
+Every token gets a point ``theta_j`` on the torus ``T^s``; its key is ``(cos a·theta_j, sin a·theta_j)`` over the
+frequencies ``a in Z^s`` with ``0 < |a|_1 <= D``, one of each pair ``±a``. A query is a trigonometric polynomial
+without its constant term (which a softmax does not see), and row ``i`` takes
 
     p_i(theta) = r_i(theta) - lambda_i F_i(theta),      F_i = product over the blocks of S_i of  f_block(theta) >= 0,
 
-``r_i`` the minimum-norm interpolant of ``log A`` on the support. ``F_i`` vanishes exactly on ``S_i``, so the logits there are
-``log A`` up to a constant; off it ``lambda_i`` pushes them down as far as wanted. The price is ``lambda_i``, hence precision.
+``r_i`` the minimum-norm interpolant of ``log A`` on the support. ``F_i`` vanishes exactly on ``S_i``, so the logits
+there are ``log A`` up to a constant; off it ``lambda_i`` pushes them down as far as wanted. The price is
+``lambda_i``, hence precision.
 
-- ``s = 1``: ``f = 1 - cos(theta - theta_j)`` for one token, or ``2 sin((theta-a)/2) sin((theta-b)/2)``, non-negative on the
-  grid, for two neighbours ``a, b`` with nothing between them (Gale's evenness). ``D`` blocks suffice: key width ``m = 2D``,
-  ``D <= k``, hidden size ``2m <= 4k``. Between zeros ``log F`` is concave (a sum of ``log |sin|``), so its minimum over the
-  off-support grid points is attained next to a zero: ``lambda_i`` needs only the neighbours. It grows like ``L^2``.
-- ``s >= 2``: digits of the token's place in base ``L^(1/s)`` are its ``s`` angles, ``f_j = sum_r (1 - cos(theta_r - theta_jr))``,
+- ``s = 1``: ``f = 1 - cos(theta - theta_j)`` for one token, or ``2 sin((theta-a)/2) sin((theta-b)/2)``, non-negative
+  on the
+  grid, for two neighbours ``a, b`` with nothing between them (Gale's evenness). ``D`` blocks suffice: key width ``m =
+  2D``, ``D <= k``, hidden size ``2m <= 4k``. Between zeros ``log F`` is concave (a sum of ``log |sin|``), so its
+  minimum over the off-support grid points is attained next to a zero: ``lambda_i`` needs only the neighbours. It
+  grows like ``L^2``.
+- ``s >= 2``: digits of the token's place in base ``L^(1/s)`` are its ``s`` angles, ``f_j = sum_r (1 - cos(theta_r -
+  theta_jr))``,
   ``D = k``; ``lambda_i`` grows like ``L^(2/s)`` only. Width ``m = #{a : 0 < |a|_1 <= k}``: 40 for k = 4, s = 2.
 
 Places on the torus are free: ``places.py`` spreads the tokens of each support apart, or lays them side by side.
@@ -35,7 +39,7 @@ MARGIN = 0.05
 
 @dataclass(frozen=True, eq=False)
 class MomentHead:
-    """Queries and keys (L, m) in float64, and ``dynamic_range``: the largest ``||q_i||_1``, which sets the precision."""
+    """Queries and keys (L, m) in float64, and the largest ``||q_i||_1``, which sets the precision."""
 
     queries: np.ndarray
     keys: np.ndarray
@@ -191,7 +195,7 @@ def _smallest_beside_zero(
 def _torus_product(
     target: SparseTarget, digits: np.ndarray, base: int, frequencies: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients of ``prod_{j in S} sum_r (1 - cos(theta_r - theta_jr))`` on the half lattice, and the constant term."""
+    """Coefficients of ``prod_{j in S} sum_r (1 - cos(theta_r - theta_jr))`` on the half lattice; the constant."""
     columns, _, real = target.padded()
     L, k = columns.shape
     scales = digits.shape[1]

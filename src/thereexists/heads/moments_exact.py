@@ -1,7 +1,7 @@
 """Moments beyond float64: the circle of ``moments.py`` in multiprecision, through ``python-flint``.
 
-The head is returned as words: float64 arrays whose exact sum is ``X``. Two words carry 106 bits, three 159, and so on. It is
-verified on that exact sum with ball arithmetic (``verify_exact.py``).
+The head is returned as words: float64 arrays whose exact sum is ``X``. Two words carry 106 bits, three 159, and so
+on. It is verified on that exact sum with ball arithmetic (``verify_exact.py``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def extended_moments(target: SparseTarget, options: FitOptions) -> Proposal:
     """The moment head with as many words as its dynamic range asks for."""
     if target.length > LONGEST:
         raise CannotBuild(
-            f"Moments need more than float64 here, and multiprecision is limited to L = {LONGEST} (got {target.length}). "
+            f"Moments need more than float64 here; multiprecision stops at L = {LONGEST} (got {target.length}). "
             "Use method 'auto', 'convex' or 'corrected'."
         )
     try:
@@ -35,7 +35,8 @@ def extended_moments(target: SparseTarget, options: FitOptions) -> Proposal:
         raise CannotBuild("Moments need more than float64 here; install python-flint, or use another method.") from None
     layouts = [np.arange(target.length), clustered_order(target), spread_order(target, options.seed)]
     place, left, right = min(
-        ((p, *blocks_of_rows(target, p)) for p in layouts), key=lambda layout: (layout[1].shape[1], _cost(target, *layout))
+        ((p, *blocks_of_rows(target, p)) for p in layouts),
+        key=lambda layout: (layout[1].shape[1], _cost(target, *layout)),
     )
     degree = left.shape[1]
     smallest = _smallest_beside_zero(target, place, left, right, 2 * math.pi / target.length)
@@ -69,14 +70,17 @@ def _cost(target: SparseTarget, place: np.ndarray, left: np.ndarray, right: np.n
     return -float(_smallest_beside_zero(target, place, left, right, 2 * math.pi / target.length).min())
 
 
-def _rows(target: SparseTarget, place: np.ndarray, left: np.ndarray, right: np.ndarray, smallest: np.ndarray, eps1: float):
+def _rows(
+    target: SparseTarget, place: np.ndarray, left: np.ndarray, right: np.ndarray, smallest: np.ndarray, eps1: float
+):
     """Queries and keys as lists of lists of balls; and the largest ``||q||_1``."""
     from flint import acb, arb, arb_mat, fmpq
 
     L, degree = target.length, left.shape[1]
     turn = [(arb.cos_pi_fmpq(fmpq(2 * p, L)), arb.sin_pi_fmpq(fmpq(2 * p, L))) for p in range(L)]
     keys = [
-        [turn[n * int(p) % L][0] for n in range(1, degree + 1)] + [turn[n * int(p) % L][1] for n in range(1, degree + 1)]
+        [turn[n * int(p) % L][0] for n in range(1, degree + 1)]
+        + [turn[n * int(p) % L][1] for n in range(1, degree + 1)]
         for p in place
     ]
     queries, size = [], 0.0

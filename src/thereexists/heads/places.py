@@ -25,7 +25,7 @@ def clustered_order(target: SparseTarget) -> np.ndarray:
 
 
 def blocks_of_rows(target: SparseTarget, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ends (left, right) of each row's blocks, (L, D), -1 for none: neighbours on the circle pair up, others stay single.
+    """Ends (left, right) of each row's blocks, (L, D), -1 for none: neighbours pair up, others stay single.
 
     A run of consecutive places (cyclically) of length ``n`` gives ``ceil(n/2)`` blocks. For a block that wraps around,
     ``right`` is counted past ``L``, so that ``right - left`` is always 0 or 1.
@@ -68,8 +68,9 @@ def _rotate_to_gap(at: np.ndarray, count: np.ndarray, L: int) -> np.ndarray:
 def spread_order(target: SparseTarget, seed: int = 0, base: int | None = None, scales: int = 1) -> np.ndarray:
     """Places that keep the tokens of every support apart on the torus of ``scales`` digits in the given base.
 
-    A greedy start (each place takes, of the next 48 tokens, the one whose partners were placed longest ago), then swaps
-    that lower ``max_j sum_{j'} -log f(theta_j - theta_j')`` of the worst rows, which is what ``log lambda`` pays for crowding.
+    A greedy start (each place takes, of the next 48 tokens, the one whose partners were placed longest ago), then
+    swaps that lower ``max_j sum_{j'} -log f(theta_j - theta_j')`` of the worst rows, which is what ``log lambda``
+    pays for crowding.
     """
     from thereexists.heads._spread import greedy_places, mend_places
 

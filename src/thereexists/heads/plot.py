@@ -26,7 +26,11 @@ def draw_study(study: Any, path: str | Path) -> None:
             if not mine:
                 continue
             (drawn,) = axis.plot(
-                [p.length for p in mine], [p.hidden_size for p in mine], marker=MARKS[method], label=method, linewidth=1.2
+                [p.length for p in mine],
+                [p.hidden_size for p in mine],
+                marker=MARKS[method],
+                label=method,
+                linewidth=1.2,
             )
             line = next((q for q in study.lines if q.method == method and q.k == k), None)
             if line is not None and line.slope is not None and line.slope > 0:

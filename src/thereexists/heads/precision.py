@@ -1,8 +1,9 @@
 """Which dtype carries a head: first from the rounding bound, then by running the verification in that dtype.
 
-The verifier's bound is ``rho = g(n, u) M`` with ``M = max_i (|X||W_Q|)_i · max_j (|W_K|^T|X|^T)_j``. Storing ``X`` and the weights
-in a dtype of unit roundoff ``u`` adds at most four roundings per product. A dtype is *predicted* to do if twice that ``rho`` fits
-between what was measured and what is tolerated, and *needed* means: the smallest predicted one whose own run is verified.
+The verifier's bound is ``rho = g(n, u) M`` with ``M = max_i (|X||W_Q|)_i · max_j (|W_K|^T|X|^T)_j``. Storing ``X``
+and the weights in a dtype of unit roundoff ``u`` adds at most four roundings per product. A dtype is *predicted* to
+do if twice that ``rho`` fits between what was measured and what is tolerated, and *needed* means: the smallest
+predicted one whose own run is verified.
 """
 
 from __future__ import annotations
@@ -16,9 +17,15 @@ from thereexists.heads.verify import DTYPES, Verification, verify
 
 
 def dtype_needed(
-    X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor, target: SparseTarget, found: Verification, eps1: float, eps2: float
+    X: torch.Tensor,
+    W_Q: torch.Tensor,
+    W_K: torch.Tensor,
+    target: SparseTarget,
+    found: Verification,
+    eps1: float,
+    eps2: float,
 ) -> str:
-    """The smallest of bfloat16, float16, float32, float64 that is predicted and confirmed; else the bits that would do."""
+    """The smallest of bfloat16, float16, float32, float64 predicted and confirmed; else the bits that would do."""
     room = _room(found, eps1, eps2)
     size = _size(X, W_Q, W_K)
     for name, kind in DTYPES.items():
@@ -35,7 +42,7 @@ def dtype_needed(
 
 
 def bits_needed(size: float, steps: int, room: float) -> int:
-    """Smallest significand length ``p`` with ``2 · steps · 2^-p · size < room`` (one bit to spare for the denominator)."""
+    """Smallest significand length ``p`` with ``2 · steps · 2^-p · size < room`` (and one bit to spare)."""
     return max(2, math.ceil(math.log2(2 * steps * max(size, 1e-300) / room)) + 1)
 
 
@@ -50,7 +57,7 @@ def _size(X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor) -> float:
 
 
 def _steps(W: torch.Tensor) -> int:
-    """Roundings on the longest path: m products summed, four for storing X and the weights, 2d if the weights mix coordinates."""
+    """Roundings on the longest path: m products, storing X and the weights, 2d if the weights mix coordinates."""
     d, m = W.shape
     selects = bool(((W == 0) | (W.abs() == 1)).all() and ((W != 0).sum(0) <= 1).all())
     return m + 6 + (0 if selects else 2 * d)

@@ -2,9 +2,12 @@
 
 Two factorings of ``B`` (at most ``k`` non-zeros per row and column, entries up to ``b``):
 
-- ``signs``: ``X1 = B G``, ``X2 = G`` with ``G`` (L, m) random signs over ``sqrt(m)``. Entry noise about ``||B_i|| / sqrt(m)``.
-- ``svd``: ``B = Y Z^T`` with ``Y = U sqrt(S)``, ``Z = V sqrt(S)``; ``X1 = Y P``, ``X2 = Z P``, ``P`` Gaussian over ``sqrt(m)``.
-  Entry noise about ``||y_i|| ||z_j|| / sqrt(m)``, plus ``B_ij``'s own relative noise ``sqrt(1/m)``. It needs a dense SVD.
+- ``signs``: ``X1 = B G``, ``X2 = G`` with ``G`` (L, m) random signs over ``sqrt(m)``. Entry noise about ``||B_i|| /
+  sqrt(m)``.
+- ``svd``: ``B = Y Z^T`` with ``Y = U sqrt(S)``, ``Z = V sqrt(S)``; ``X1 = Y P``, ``X2 = Z P``, ``P`` Gaussian over
+  ``sqrt(m)``.
+  Entry noise about ``||y_i|| ||z_j|| / sqrt(m)``, plus ``B_ij``'s own relative noise ``sqrt(1/m)``. It needs a dense
+  SVD.
 
 ``smallest working m`` is found by the caller; each draw is verified independently.
 """
@@ -61,7 +64,7 @@ def svd_factors(target: SparseTarget, eps1: float, eps2: float) -> tuple[np.ndar
     L = target.length
     if L > LARGEST_SVD:
         raise CannotBuild(
-            f"The SVD factoring needs a dense {L}×{L} decomposition, {3 * 8 * L * L / 1e9:.1f} GB and about {L**3 * 2e-10:.0f} s. "
+            f"The SVD factoring needs a dense {L}×{L} decomposition ({3 * 8 * L * L / 1e9:.1f} GB). "
             f"It is limited to L = {LARGEST_SVD}; use the factoring 'signs'."
         )
     key = (id(target), eps1, eps2)

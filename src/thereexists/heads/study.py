@@ -1,8 +1,8 @@
 """How the smallest working hidden size grows with the length: the paper's figure, for every method here.
 
-A row of the study is one (method, k, L): random targets, the smallest verified ``d`` (median over the seeds). The slope is the
-least-squares fit of ``d`` against ``log L`` and ``r2`` says how straight the line is. A point at ``d >= 2L`` is the trivial head
-``X = [B, I]``, where nothing is projected; such points are shown but left out of the fit.
+A row of the study is one (method, k, L): random targets, the smallest verified ``d`` (median over the seeds). The
+slope is the least-squares fit of ``d`` against ``log L`` and ``r2`` says how straight the line is. A point at ``d >=
+2L`` is the trivial head ``X = [B, I]``, where nothing is projected; such points are shown but left out of the fit.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def run_study(
     for method in methods:
         for k in ks:
             for L in lengths:
-                if k > L // 2 or L > (longest or {}).get(method, math.inf):
+                if k > L // 2 or (longest or {}).get(method, math.inf) < L:
                     continue
                 started = time.perf_counter()
                 try:
@@ -121,7 +121,9 @@ def _line(points: list[Point], method: str, k: int) -> Line:
     x, y = np.log([p.length for p in mine]), np.array([p.hidden_size for p in mine])
     slope, intercept = np.polyfit(x, y, 1)
     residual, total = ((y - slope * x - intercept) ** 2).sum(), ((y - y.mean()) ** 2).sum()
-    return Line(method, k, float(slope), float(intercept), float(1 - residual / total) if total > 0 else None, len(mine))
+    return Line(
+        method, k, float(slope), float(intercept), float(1 - residual / total) if total > 0 else None, len(mine)
+    )
 
 
 def plot_study(study: Study, path: str | Path) -> None:

@@ -86,7 +86,9 @@ def as_target(A: Any) -> SparseTarget:
     if not (hasattr(A, "tocsr") and hasattr(A, "shape")):
         raise InvalidInput(_not_sparse(A))
     if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
-        raise InvalidInput(f"The target must be a square matrix. Got shape {tuple(A.shape)}; an attention matrix is L×L.")
+        raise InvalidInput(
+            f"The target must be a square matrix. Got shape {tuple(A.shape)}; an attention matrix is L×L."
+        )
     csr = A.tocsr().copy()
     if csr.shape[0] == 0:
         raise InvalidInput("The target has no rows. Give an L×L matrix with L >= 1.")
@@ -101,7 +103,13 @@ def from_csr(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> Spa
     indptr, indices = np.asarray(indptr, np.int64), np.asarray(indices, np.int64)
     values = np.asarray(values, np.float64)
     L = len(indptr) - 1
-    if L < 1 or indptr[0] != 0 or indptr[-1] != len(indices) or len(indices) != len(values) or (np.diff(indptr) < 0).any():
+    if (
+        L < 1
+        or indptr[0] != 0
+        or indptr[-1] != len(indices)
+        or len(indices) != len(values)
+        or (np.diff(indptr) < 0).any()
+    ):
         raise InvalidInput("The CSR arrays do not fit together: indptr must rise from 0 to len(indices) == len(data).")
     if len(indices) and (indices.min() < 0 or indices.max() >= L):
         raise InvalidInput(f"A column index lies outside 0..{L - 1}. Got {indices.min()}..{indices.max()}.")
@@ -164,4 +172,4 @@ def _not_sparse(A: Any) -> str:
             "L) and every row may then need a head as wide as the sequence. Use scipy.sparse.csr_array(A) if most "
             "entries are zero."
         )
-    return f"The target must be a square scipy.sparse matrix. Got {type(A).__name__}; build one with scipy.sparse.csr_array."
+    return f"The target must be a square scipy.sparse matrix. Got {type(A).__name__}; use scipy.sparse.csr_array."

@@ -100,8 +100,13 @@ def verify(
         failing = int(((leak_low >= log1) | (ratio_low > log2)).sum())
         holds, why = False, f"{failing} of {len(picked)} rows miss a tolerance by more than the rounding bound"
     else:
-        holds, why = None, f"some row is closer to its tolerance than the rounding of {dtype} logits: verify in more bits"
-    witness = _describe(int(picked[worst]), queries, keys, target, float(gap[worst]), float(spread[worst]), float(rho[worst]))
+        holds, why = (
+            None,
+            f"some row is closer to its tolerance than the rounding of {dtype} logits: verify in more bits",
+        )
+    witness = _describe(
+        int(picked[worst]), queries, keys, target, float(gap[worst]), float(spread[worst]), float(rho[worst])
+    )
     if rows is not None:
         why += f" (only {len(picked)} of {target.length} rows were checked)"
     return Verification(
@@ -158,7 +163,10 @@ def _scan(
             z[local[here], columns[here] - c] = -math.inf
             ceiling = torch.maximum(ceiling, z.amax(1))
         gap[start : start + len(block)] = (ceiling.to(torch.float64) - floor).cpu().numpy()
-        high = max(float(on.abs().max()), float(ceiling[torch.isfinite(ceiling)].abs().amax()) if L > 1 and torch.isfinite(ceiling).any() else 0.0)
+        high = max(
+            float(on.abs().max()),
+            float(ceiling[torch.isfinite(ceiling)].abs().amax()) if L > 1 and torch.isfinite(ceiling).any() else 0.0,
+        )
         largest = max(largest, high)
     return gap, spread, largest
 

@@ -1,7 +1,7 @@
 """The same two conditions as ``verify.py``, for a head given as an exact sum of float64 words, in ball arithmetic.
 
-Logits are enclosed by ``python-flint`` matrices of balls at a stated number of bits; the verdict uses upper and lower ends, so it
-is a statement about the real numbers stored. Nothing of the fitting code is imported.
+Logits are enclosed by ``python-flint`` matrices of balls at a stated number of bits; the verdict uses upper and lower
+ends, so it is a statement about the real numbers stored. Nothing of the fitting code is imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ TILE = 64
 
 
 def verify_exact(
-    words: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor, target: SparseTarget, *, eps1: float, eps2: float, bits: int
+    words: torch.Tensor,
+    W_Q: torch.Tensor,
+    W_K: torch.Tensor,
+    target: SparseTarget,
+    *,
+    eps1: float,
+    eps2: float,
+    bits: int,
 ) -> Verification:
     """``words`` (w, L, d): ``X`` is their exact sum."""
     import flint
@@ -42,9 +49,14 @@ def verify_exact(
                 i = start + offset
                 span = slice(target.indptr[i], target.indptr[i + 1])
                 support = target.indices[span]
-                middle = np.array([float(x.mid()) for x in row])
+                # Relative to one support entry, subtracted in balls: what is converted to float64 is then as small as
+                # the differences that matter, however large the logits themselves are.
+                anchor = row[int(support[0])]
+                largest = max(largest, abs(float(anchor.mid())))
+                relative = [x - anchor for x in row]
+                middle = np.array([float(x.mid()) for x in relative])
                 # Converting a midpoint to float64 costs half an ulp; nextafter-size slack of 2^-52 covers it.
-                slack = np.array([float(x.rad()) for x in row]) + np.abs(middle) * 2.0**-52
+                slack = np.array([float(x.rad()) for x in relative]) + np.abs(middle) * 2.0**-52
                 on, error = middle[support], middle[support] - target.log_values[span]
                 off = middle + slack
                 off[support] = -np.inf
@@ -53,7 +65,6 @@ def verify_exact(
                 gap[i] = off.max() - on.min()
                 spread[i] = error.max() - error.min()
                 radius[i] = on_slack
-                largest = max(largest, float(np.abs(on).max()))
     finally:
         flint.ctx.prec = before
     log1, log2 = math.log(eps1), math.log1p(eps2)
@@ -71,5 +82,14 @@ def verify_exact(
     witness = {"row": worst, "leakage": float(np.exp(gap[worst])), "ratio_error": float(np.expm1(spread[worst]))}
     seconds = time.perf_counter() - started
     return Verification(
-        Verdict(holds, (why,), witness), leakage, ratio, largest, float(radius.max()), worst, L, f"{bits} bits", "cpu", seconds
+        Verdict(holds, (why,), witness),
+        leakage,
+        ratio,
+        largest,
+        float(radius.max()),
+        worst,
+        L,
+        f"{bits} bits",
+        "cpu",
+        seconds,
     )
