@@ -129,11 +129,14 @@ def random(
 
 @app.command()
 def bound(
-    length: Annotated[int, typer.Option(help="L.")],
-    k: Annotated[int, typer.Option(help="Non-zeros per row and column.")],
+    length: Annotated[int | None, typer.Option(help="L; or give --target.")] = None,
+    k: Annotated[int | None, typer.Option(help="Non-zeros per row and column.")] = None,
     gamma: Annotated[float, typer.Option(help="Largest ratio of two non-zeros of a row.")] = 2.0,
     eps1: Eps1 = 1e-3,
     eps2: Eps2 = 1e-2,
+    target: Annotated[
+        Path | None, typer.Option(help="Take L, k and gamma from this .npz; --k is then checked.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """The hidden size the theorem asks for, and what each method needs for the same class of targets."""
@@ -141,7 +144,13 @@ def bound(
 
     from thereexists import heads
 
-    _show(asdict(heads.bounds(length, k, gamma, eps1, eps2)), json, "Bound")
+    if target is not None:
+        found = heads.bounds_for(heads.load_target(target), eps1, eps2, k)
+    elif length is None or k is None:
+        raise InvalidInput("A bound needs --length and --k, or --target FILE. Got neither pair.")
+    else:
+        found = heads.bounds(length, k, gamma, eps1, eps2)
+    _show(asdict(found), json, "Bound")
 
 
 @app.command()

@@ -4,7 +4,7 @@ head = te.heads.fit(A, eps1=1e-3, eps2=1e-2, method="auto")     # A: scipy.spars
 head.X, head.W_Q, head.W_K, head.hidden_size, head.verdict
 """
 
-from thereexists.heads.bound import Bounds, bounds, theorem_hidden_size
+from thereexists.heads.bound import Bounds, bounds, bounds_for, theorem_hidden_size
 from thereexists.heads.fit import FitOptions, fit
 from thereexists.heads.head import Head
 from thereexists.heads.io import load, load_target, save_target
@@ -24,6 +24,7 @@ __all__ = [
     "Verification",
     "as_target",
     "bounds",
+    "bounds_for",
     "fit",
     "load",
     "load_target",

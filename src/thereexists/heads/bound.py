@@ -21,7 +21,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from thereexists.errors import InvalidInput
+from thereexists.heads.target import SparseTarget
 from thereexists.heads.verify import check_tolerances
 
 
@@ -56,6 +59,24 @@ def bounds(length: int, k: int, gamma: float, eps1: float, eps2: float) -> Bound
         corrected_hidden_size(length, k),
         4 * k,
     )
+
+
+def bounds_for(target: SparseTarget, eps1: float, eps2: float, k: int | None = None) -> Bounds:
+    """The bounds for a given target; with ``k``, the target must really have at most ``k`` per row and column."""
+    if k is not None:
+        check_sparsity(target, k)
+    return bounds(target.length, k or target.k, target.gamma, eps1, eps2)
+
+
+def check_sparsity(target: SparseTarget, k: int) -> None:
+    """Refuse a target outside the class of the theorem, naming the offending row or column."""
+    rows, columns = np.diff(target.indptr), np.bincount(target.indices, minlength=target.length)
+    for counts, name in ((rows, "Row"), (columns, "Column")):
+        if counts.max() > k:
+            raise InvalidInput(
+                f"{name} {int(counts.argmax())} of the target has {int(counts.max())} non-zeros, more than k = {k}. "
+                f"The bound holds for at most k per row and column; ask for k = {target.k}, or thin the target."
+            )
 
 
 def log_height(gamma: float, eps1: float, eps2: float) -> float:

@@ -126,7 +126,9 @@ def _assemble(
 ) -> MomentHead:
     """Interpolant plus ``lambda`` times bump, then one refinement against the rounded keys."""
     keys = features(digits, frequencies, base)
-    push = np.concatenate([bump.real, -bump.imag], axis=1)  # (L, m) longdouble; its logits are F(own zeros)=0 minus F
+    push = np.concatenate(
+        [np.real(bump), -np.imag(bump)], axis=1
+    )  # (L, m) longdouble; its logits are F(own zeros)=0 minus F
     columns, log_values, real = target.padded()
     values = log_values - np.where(real, log_values, 0).sum(1, keepdims=True) / real.sum(1, keepdims=True)
     interpolant = _interpolate(keys, columns, np.where(real, values, 0.0), real)
@@ -210,7 +212,7 @@ def _torus_product(
             G = G + up * np.roll(F, 1, axis=r + 1) + np.conj(up) * np.roll(F, -1, axis=r + 1)
         F = np.where(here, G, F)
     picked = F[(slice(None), *(frequencies[:, r] + k for r in range(scales)))]
-    return picked, F[(slice(None), *(k,) * scales)].real
+    return picked, np.real(F[(slice(None), *(k,) * scales)])
 
 
 def _smallest_streamed(
@@ -219,7 +221,7 @@ def _smallest_streamed(
     """min of F over the off-support tokens, from its coefficients, in tiles."""
     from thereexists.heads.scan import off_support_maximum
 
-    push = np.concatenate([bump.real, -bump.imag], axis=1)
+    push = np.concatenate([np.real(bump), -np.imag(bump)], axis=1)
     top = off_support_maximum(push, features(digits, frequencies, base), target)  # max of -(F - constant)
     smallest = constant - top
     floor = 2.0**-40 * np.abs(push).sum(1)  # below this, float64 cannot tell F from 0 anyway

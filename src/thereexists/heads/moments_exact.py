@@ -63,7 +63,7 @@ def extended_moments(target: SparseTarget, options: FitOptions) -> Proposal:
         "words": count,
         "dtype_needed": f"{bits} bits",
     }
-    return Proposal("moments", words[0], W_Q, W_K, options.seed, settings, checked, words)
+    return Proposal("moments", words[0].clone(), W_Q, W_K, options.seed, settings, checked, words)
 
 
 def _cost(target: SparseTarget, place: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:

@@ -13,7 +13,7 @@ import math
 import torch
 
 from thereexists.heads.target import SparseTarget
-from thereexists.heads.verify import DTYPES, Verification, verify
+from thereexists.heads.verify import DTYPES, Verification, _apply, _selects, verify
 
 
 def dtype_needed(
@@ -52,15 +52,14 @@ def _room(found: Verification, eps1: float, eps2: float) -> float:
 
 
 def _size(X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor) -> float:
-    queries, keys = X.abs() @ W_Q.abs(), X.abs() @ W_K.abs()
+    queries, keys = _apply(X.abs(), W_Q.abs()), _apply(X.abs(), W_K.abs())
     return float((queries @ keys.amax(0)).max())
 
 
 def _steps(W: torch.Tensor) -> int:
     """Roundings on the longest path: m products, storing X and the weights, 2d if the weights mix coordinates."""
     d, m = W.shape
-    selects = bool(((W == 0) | (W.abs() == 1)).all() and ((W != 0).sum(0) <= 1).all())
-    return m + 6 + (0 if selects else 2 * d)
+    return m + 6 + (0 if _selects(W) else 2 * d)
 
 
 def _gamma(steps: int, unit: float) -> float:

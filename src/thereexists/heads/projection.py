@@ -44,7 +44,7 @@ def project(
     rng = np.random.default_rng([seed, m])
     B = log_matrix(target, eps1, eps2)
     if factoring == "signs":
-        G = rng.choice([-1.0, 1.0], size=(target.length, m)) / math.sqrt(m)
+        G = (rng.integers(0, 2, size=(target.length, m), dtype=np.int8) * 2.0 - 1.0) / math.sqrt(m)
         return B @ G, G
     Y, Z = svd_factors(target, eps1, eps2)
     P = rng.standard_normal((target.length, m)) / math.sqrt(m)

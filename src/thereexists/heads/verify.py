@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,7 +81,7 @@ def verify(
         return _not_finite(X, dtype, device, time.perf_counter() - started)
     picked = np.arange(target.length) if rows is None else np.unique(np.asarray(rows, dtype=np.int64))
 
-    queries, keys = X @ W_Q, X @ W_K  # (L, m)
+    queries, keys = _apply(X, W_Q), _apply(X, W_K)  # (L, m)
     rho = _rounding(X, W_Q, W_K, picked)  # (rows,) float64
     gap, spread, largest = _scan(queries, keys, target, picked)
     leak_low, leak_high = gap - 2 * rho, gap + 2 * rho
@@ -134,41 +135,59 @@ def _scan(
     queries: torch.Tensor, keys: torch.Tensor, target: SparseTarget, picked: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Per row: log leakage and log ratio spread; and the largest absolute logit seen."""
-    L, device = target.length, queries.device
-    on_gpu = device.type == "cuda"
-    tile_rows, tile_columns = (8192, 16384) if on_gpu else (256, 2048)
+    on_gpu = queries.device.type == "cuda"
+    tile_rows = 8192 if on_gpu else 256
     keys_t = keys.T.contiguous()
-    gap, spread, largest = np.empty(len(picked)), np.empty(len(picked)), 0.0
-    for start in range(0, len(picked), tile_rows):
-        block = picked[start : start + tile_rows]
-        counts = np.diff(target.indptr)[block]
-        entries = np.repeat(target.indptr[block], counts) + _ramp(counts)
-        local = torch.from_numpy(np.repeat(np.arange(len(block)), counts)).to(device)
-        columns = torch.from_numpy(target.indices[entries]).to(device)
-        log_values = torch.from_numpy(target.log_values[entries]).to(device)
-        q = queries[torch.from_numpy(block).to(device)]  # (rows, m)
-        on = (q[local] * keys[columns]).to(torch.float64).sum(-1)  # (entries,)
-        floor = _per_row(on, local, len(block), "amin")
-        offset = on - log_values
-        spread[start : start + len(block)] = (
-            (_per_row(offset, local, len(block), "amax") - _per_row(offset, local, len(block), "amin")).cpu().numpy()
-        )
-        ceiling = torch.full((len(block),), -math.inf, dtype=q.dtype, device=device)
-        order = torch.argsort(columns)
-        local, columns = local[order], columns[order]
-        cuts = torch.searchsorted(columns, torch.arange(0, L + tile_columns, tile_columns, device=device)).tolist()
-        for t, c in enumerate(range(0, L, tile_columns)):
-            z = q @ keys_t[:, c : c + tile_columns]  # (rows, columns)
-            here = slice(cuts[t], cuts[t + 1])
-            z[local[here], columns[here] - c] = -math.inf
-            ceiling = torch.maximum(ceiling, z.amax(1))
-        gap[start : start + len(block)] = (ceiling.to(torch.float64) - floor).cpu().numpy()
-        high = max(
-            float(on.abs().max()),
-            float(ceiling[torch.isfinite(ceiling)].abs().amax()) if L > 1 and torch.isfinite(ceiling).any() else 0.0,
-        )
-        largest = max(largest, high)
-    return gap, spread, largest
+    tiles = [picked[start : start + tile_rows] for start in range(0, len(picked), tile_rows)]
+
+    def work(block: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        return _scan_rows(queries, keys, keys_t, target, block)
+
+    if on_gpu or len(tiles) == 1:
+        parts = [work(block) for block in tiles]
+    else:
+        # One thread per tile of rows instead of many threads per small product: no barrier in the inner loop.
+        threads = torch.get_num_threads()
+        try:
+            with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                parts = list(pool.map(work, tiles))
+        finally:
+            torch.set_num_threads(threads)
+    return (
+        np.concatenate([part[0] for part in parts]),
+        np.concatenate([part[1] for part in parts]),
+        max(part[2] for part in parts),
+    )
+
+
+def _scan_rows(
+    queries: torch.Tensor, keys: torch.Tensor, keys_t: torch.Tensor, target: SparseTarget, block: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """One tile of rows against all columns, a tile of columns at a time."""
+    L, device = target.length, queries.device
+    width = 16384 if device.type == "cuda" else 2048
+    counts = target.indptr[block + 1] - target.indptr[block]
+    entries = np.repeat(target.indptr[block], counts) + _ramp(counts)
+    local = torch.from_numpy(np.repeat(np.arange(len(block)), counts)).to(device)
+    columns = torch.from_numpy(target.indices[entries]).to(device)
+    log_values = torch.from_numpy(target.log_values[entries]).to(device)
+    q = queries[torch.from_numpy(block).to(device)]  # (rows, m)
+    on = (q[local] * keys[columns]).to(torch.float64).sum(-1)  # (entries,)
+    floor = _per_row(on, local, len(block), "amin")
+    offset = on - log_values
+    spread = _per_row(offset, local, len(block), "amax") - _per_row(offset, local, len(block), "amin")
+    ceiling = torch.full((len(block),), -math.inf, dtype=q.dtype, device=device)
+    order = torch.argsort(columns)
+    local, columns = local[order], columns[order]
+    cuts = torch.searchsorted(columns, torch.arange(0, L + width, width, device=device)).tolist()
+    for t, c in enumerate(range(0, L, width)):
+        z = q @ keys_t[:, c : c + width]  # (rows, columns)
+        here = slice(cuts[t], cuts[t + 1])
+        z[local[here], columns[here] - c] = -math.inf
+        ceiling = torch.maximum(ceiling, z.amax(1))
+    off = ceiling[ceiling > -math.inf]  # a full row has none
+    largest = max(float(on.abs().max()), float(off.abs().max()) if len(off) else 0.0)
+    return (ceiling.to(torch.float64) - floor).cpu().numpy(), spread.cpu().numpy(), largest
 
 
 def _per_row(values: torch.Tensor, local: torch.Tensor, rows: int, how: str) -> torch.Tensor:
@@ -189,11 +208,20 @@ def _rounding(X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor, picked: np.
     exact = _selects(W_Q) and _selects(W_K)  # copying or negating a coordinate commits no rounding
     steps = m + (0 if exact else 2 * d) + 2
     factor = steps * unit / (1 - steps * unit) if steps * unit < 0.5 else math.inf
-    A, B = X.abs().double() @ W_Q.abs().double(), X.abs().double() @ W_K.abs().double()  # (L, m)
+    size = X.abs().double()
+    A, B = _apply(size, W_Q.abs().double()), _apply(size, W_K.abs().double())  # (L, m)
     rows = torch.from_numpy(picked).to(X.device)
     total = (A[rows] @ B.amax(0)).cpu().numpy()
-    # 1e-12 relative covers the float64 evaluation of this bound itself (its terms are all positive).
-    return np.where(total == 0, 0.0, factor * total * (1 + 1e-12))
+    # 1e-12 relative covers the float64 evaluation of this bound itself (its terms are all positive); the last term
+    # covers products that underflow, flushed to zero or not.
+    return factor * total * (1 + 1e-12) + steps * torch.finfo(X.dtype).smallest_normal
+
+
+def _apply(X: torch.Tensor, W: torch.Tensor) -> torch.Tensor:
+    """``X W``; a ``W`` that only copies, negates or drops coordinates is applied by indexing, exactly."""
+    if not _selects(W):
+        return X @ W
+    return X[:, W.abs().argmax(0)] * W.sum(0)
 
 
 def _selects(W: torch.Tensor) -> bool:
