@@ -100,6 +100,7 @@ def test_people_get_tables(target):
         ["study", "--lengths", "9..2"],
         ["study", "--lengths", "many"],
         ["study", "--methods", "magic"],
+        ["study", "--longest", "convex"],
         ["verify", "nowhere"],
     ],
 )

@@ -162,7 +162,7 @@ def study(
     eps2: Eps2 = 1e-2,
     gamma: Annotated[float, typer.Option(help="Largest ratio of two non-zeros of a row.")] = 2.0,
     seeds: Annotated[int, typer.Option(help="Random targets per point; the median is reported.")] = 1,
-    convex_longest: Annotated[int, typer.Option(help="No convex search beyond this length.")] = 1024,
+    longest: Annotated[str, typer.Option(help="Lengths at which slow methods stop.")] = "convex=1024,projection=1024",
     out: Annotated[Path | None, typer.Option(help="Write the table as JSON.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write the figure as PNG.")] = None,
     json: AsJson = False,
@@ -175,6 +175,7 @@ def study(
     from thereexists.heads.study import plot_study
 
     wanted = [m.strip() for m in methods.split(",")]
+    caps = _caps(longest)
     unknown = [m for m in wanted if m not in METHODS]
     if unknown:
         raise InvalidInput(f"Unknown method {unknown[0]!r}. Choose among {', '.join(METHODS)}.")
@@ -186,7 +187,7 @@ def study(
         eps2=eps2,
         gamma=gamma,
         seeds=range(seeds),
-        longest={"convex": convex_longest},
+        longest=caps,
         progress=lambda line: print(line, file=sys.stderr, flush=True),
     )
     report = result.report()
@@ -225,6 +226,16 @@ def _lengths(text: str) -> list[int]:
             first *= 2
         return found
     return _integers(text, "--lengths")
+
+
+def _caps(text: str) -> dict[str, int]:
+    caps = {}
+    for part in filter(None, text.split(",")):
+        method, equals, length = part.partition("=")
+        if not equals:
+            raise InvalidInput(f"--longest takes method=length pairs, as in convex=1024. Got {part!r}.")
+        (caps[method.strip()],) = _integers(length, "--longest")
+    return caps
 
 
 def _integers(text: str, option: str) -> list[int]:

@@ -12,7 +12,7 @@ from thereexists.heads import corrected as corrected_rows
 from thereexists.heads import projection as paper
 from thereexists.heads.descent import LONGEST, descend
 from thereexists.heads.fit import FitOptions, Proposal, check_proposal, run_check, smallest_width
-from thereexists.heads.moments import place_on_moments
+from thereexists.heads.moments import circle_heads, place_on_moments
 from thereexists.heads.target import SparseTarget
 
 # restarts, steps of Adam, iterations of L-BFGS; the last one is meant for a GPU (two minutes on an H200 at L = 256)
@@ -104,9 +104,20 @@ def moments(target: SparseTarget, options: FitOptions) -> Proposal:
 
 
 def _moments(target: SparseTarget, options: FitOptions, scales: int) -> Proposal:
-    head = place_on_moments(target, eps1=options.eps1, scales=scales, seed=options.seed)
-    settings = {"scales": head.scales, "degree": head.degree, "dynamic_range": head.dynamic_range}
-    return check_proposal(target, options, "moments", head.queries, head.keys, options.seed, settings)
+    """The first head that the dtype carries, else the last one tried."""
+    if scales == 1:
+        candidates = circle_heads(target, eps1=options.eps1, seed=options.seed)
+    else:
+        candidates = [place_on_moments(target, eps1=options.eps1, scales=scales, seed=options.seed)]
+    proposal = None
+    for head in candidates:
+        settings = {"scales": head.scales, "degree": head.degree, "dynamic_range": head.dynamic_range}
+        proposal = check_proposal(target, options, "moments", head.queries, head.keys, options.seed, settings)
+        if proposal.verification.verdict.holds:
+            return proposal
+    if proposal is None:
+        raise CannotBuild("The moments method found no place for the tokens; use another method.")
+    return proposal
 
 
 def descent(target: SparseTarget, options: FitOptions, start: int | None = None) -> Proposal:

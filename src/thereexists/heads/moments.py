@@ -56,22 +56,19 @@ def moment_width(k: int, scales: int = 1) -> int:
 def place_on_moments(target: SparseTarget, *, eps1: float, scales: int = 1, seed: int = 0) -> MomentHead:
     """The head of the module docstring. It always returns; whether float64 carries it, the verifier says."""
     if scales == 1:
-        return _circle(target, eps1, seed)
+        return circle_heads(target, eps1=eps1, seed=seed)[0]
     return _torus(target, eps1, scales, seed)
 
 
-def _circle(target: SparseTarget, eps1: float, seed: int) -> MomentHead:
-    """Among a few orders of the tokens: the smallest degree first, the smallest precision second."""
-    best: MomentHead | None = None
-    for order in (np.arange(target.length), clustered_order(target), spread_order(target, seed)):
-        left, right = blocks_of_rows(target, order)  # (L, D) places of the ends of each block, -1 where there is none
-        degree = left.shape[1]
-        if best is not None and degree > best.degree:
-            continue
-        head = _circle_head(target, order, left, right, eps1)
-        if best is None or (head.degree, head.dynamic_range) < (best.degree, best.dynamic_range):
-            best = head
-    assert best is not None  # the natural order always yields a head
+def circle_heads(target: SparseTarget, *, eps1: float, seed: int = 0) -> list[MomentHead]:
+    """One head per order of the tokens: smaller degree first, and more degree only for less precision."""
+    orders = (np.arange(target.length), clustered_order(target), spread_order(target, seed))
+    heads = [_circle_head(target, order, *blocks_of_rows(target, order), eps1) for order in orders]
+    heads.sort(key=lambda head: (head.degree, head.dynamic_range))
+    best = [heads[0]]
+    for head in heads[1:]:
+        if head.dynamic_range < best[-1].dynamic_range:
+            best.append(head)
     return best
 
 
