@@ -17,10 +17,12 @@ MARKS = {"projection": "o", "corrected": "s", "convex": "^", "moments": "D", "de
 def draw_study(study: Any, path: str | Path) -> None:
     plt = _pyplot()
     ks = sorted({p.k for p in study.points})
-    figure, axes = plt.subplots(1, len(ks), figsize=(4.2 * len(ks) + 0.6, 4.2), sharey=True, squeeze=False)
+    alone = len({p.method for p in study.points}) == 1  # one method: linear axis, so that a line in log L is a line
+    figure, axes = plt.subplots(1, len(ks), figsize=(4.2 * len(ks) + 0.6, 4.2), sharey=not alone, squeeze=False)
     for axis, k in zip(axes[0], ks, strict=True):
         lengths = sorted({p.length for p in study.points if p.k == k})
-        axis.plot(lengths, [2 * L for L in lengths], color="0.7", linestyle=":", label="trivial 2L")
+        if not alone:
+            axis.plot(lengths, [2 * L for L in lengths], color="0.7", linestyle=":", label="trivial 2L")
         for method in dict.fromkeys(p.method for p in study.points):
             mine = sorted((p for p in study.points if p.method == method and p.k == k), key=lambda p: p.length)
             if not mine:
@@ -39,7 +41,7 @@ def draw_study(study: Any, path: str | Path) -> None:
                 label = f"  fit: {line.slope:.1f}·log L" + (f", R² {line.r2:.3f}" if line.r2 is not None else "")
                 axis.plot(x, fitted, color=drawn.get_color(), linestyle="--", linewidth=0.9, label=label)
         axis.set_xscale("log", base=2)
-        axis.set_yscale("log", base=2)
+        axis.set_yscale("linear") if alone else axis.set_yscale("log", base=2)
         axis.set_title(f"k = {k}")
         axis.set_xlabel("length L")
         axis.grid(True, alpha=0.3)
