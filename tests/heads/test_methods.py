@@ -316,6 +316,12 @@ def test_dtype_needed_is_confirmed_and_the_next_smaller_one_is_not():
                 assert holds is not True
 
 
+def test_a_head_that_fails_in_half_precision_still_says_what_it_needs():
+    head = heads.fit(random_target(128, 2, 2.0, 0), method="moments", dtype="float16", **EPS)
+    assert head.verdict.holds is not True
+    assert head.dtype_needed == "float64"
+
+
 def test_the_search_finds_the_boundary_of_a_monotone_property():
     for boundary in (1, 2, 7, 50, 99, 100):
         tried = []
