@@ -40,7 +40,10 @@ def fit(
 ) -> None:
     """Find inputs on which a fixed head attends like the target, and verify every row."""
     from thereexists import heads
+    from thereexists.heads.io import check_destination
 
+    if out is not None:
+        check_destination(out)  # before minutes are spent, not after
     head = heads.fit(
         heads.load_target(target),
         method=method,

@@ -29,8 +29,7 @@ def save_head(head: Head, path: str | Path) -> None:
     from safetensors.torch import save_file
 
     path = Path(path)
-    if path.exists() and not (path.is_dir() and (not any(path.iterdir()) or (path / "head.json").exists())):
-        raise InvalidInput(f"{path} exists and is not a saved head. Choose another directory; nothing was written.")
+    check_destination(path)
     tensors = {
         "X": head.X.contiguous(),
         "W_Q": head.W_Q.contiguous(),
@@ -72,6 +71,12 @@ def save_head(head: Head, path: str | Path) -> None:
             shutil.rmtree(old)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def check_destination(path: Path) -> None:
+    """Refuse to overwrite anything but a saved head or an empty directory."""
+    if path.exists() and not (path.is_dir() and (not any(path.iterdir()) or (path / "head.json").exists())):
+        raise InvalidInput(f"{path} exists and is not a saved head. Choose another directory; nothing was written.")
 
 
 def load(path: str | Path) -> Head:
