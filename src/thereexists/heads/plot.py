@@ -45,7 +45,7 @@ def draw_study(study: Any, path: str | Path) -> None:
         axis.set_title(f"k = {k}")
         axis.set_xlabel("length L")
         axis.grid(True, alpha=0.3)
-        axis.legend(fontsize=7)
+        axis.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16))
     axes[0][0].set_ylabel("smallest verified hidden size d")
     s = study.settings
     figure.suptitle(f"Smallest hidden size, random targets, γ = {s['gamma']:g}, ε₁ = {s['eps1']:g}, ε₂ = {s['eps2']:g}")

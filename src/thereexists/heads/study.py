@@ -119,11 +119,11 @@ def _line(points: list[Point], method: str, k: int) -> Line:
     if len(mine) < 3:
         return Line(method, k, None, None, None, len(mine))
     x, y = np.log([p.length for p in mine]), np.array([p.hidden_size for p in mine])
+    if (y == y[0]).all():
+        return Line(method, k, 0.0, float(y[0]), None, len(mine))
     slope, intercept = np.polyfit(x, y, 1)
     residual, total = ((y - slope * x - intercept) ** 2).sum(), ((y - y.mean()) ** 2).sum()
-    return Line(
-        method, k, float(slope), float(intercept), float(1 - residual / total) if total > 0 else None, len(mine)
-    )
+    return Line(method, k, float(slope), float(intercept), float(1 - residual / total), len(mine))
 
 
 def plot_study(study: Study, path: str | Path) -> None:
