@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from thereexists._version import __version__
 
 if TYPE_CHECKING:
-    from thereexists import targets
+    from thereexists import heads, patterns, targets
     from thereexists.build import build
     from thereexists.certificates import certify, verify
     from thereexists.constructions import contextual_mapping, global_shift, selective_shift
@@ -43,15 +43,17 @@ _PUBLIC = {
     "certify": "thereexists.certificates",
     "contextual_mapping": "thereexists.constructions",
     "global_shift": "thereexists.constructions",
+    "heads": "thereexists.heads",
     "is_contextual_mapping": "thereexists.contextual",
     "load": "thereexists.witness",
+    "patterns": "thereexists.patterns",
     "plan": "thereexists.plan",
     "selective_shift": "thereexists.constructions",
     "targets": "thereexists.targets",
     "trace": "thereexists.trace",
     "verify": "thereexists.certificates",
 }
-_MODULES = {"targets"}  # public names that are modules themselves
+_MODULES = {"heads", "patterns", "targets"}  # public names that are modules themselves
 
 __all__ = [
     "Grid",
@@ -65,8 +67,10 @@ __all__ = [
     "certify",
     "contextual_mapping",
     "global_shift",
+    "heads",
     "is_contextual_mapping",
     "load",
+    "patterns",
     "plan",
     "selective_shift",
     "targets",

@@ -1,0 +1,274 @@
+"""``thereexists heads``: fixed attention heads that attend as told, and how small they can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from thereexists.cli._output import AsJson, console, print_json
+from thereexists.errors import InvalidInput
+
+app = typer.Typer(help="How small a fixed attention head can reproduce a given sparse pattern?", no_args_is_help=True)
+
+Eps1 = Annotated[float, typer.Option(help="Largest allowed zero/non-zero ratio.")]
+Eps2 = Annotated[float, typer.Option(help="Allowed relative error of the non-zero ratios.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random draw; recorded in the result.")]
+
+
+@app.command()
+def fit(
+    target: Annotated[Path, typer.Argument(help="Sparse matrix saved by scipy.sparse.save_npz.")],
+    method: Annotated[str, typer.Option(help="auto, projection, corrected, moments, convex or descent.")] = "auto",
+    eps1: Eps1 = 1e-3,
+    eps2: Eps2 = 1e-2,
+    hidden_size: Annotated[
+        int | None, typer.Option(help="Fix d; without it the smallest working one is searched.")
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option(help="Arithmetic the head must survive: bfloat16, float16, float32, float64.")
+    ] = "float64",
+    factoring: Annotated[str, typer.Option(help="Projection only: signs or svd.")] = "signs",
+    effort: Annotated[str, typer.Option(help="quick, thorough or exhaustive: how long descent may search.")] = "quick",
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    retries: Annotated[int, typer.Option(help="Random draws per hidden size.")] = 3,
+    seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option(help="Directory to save the head in.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="PNG of the attention map beside the target.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Find inputs on which a fixed head attends like the target, and verify every row."""
+    from thereexists import heads
+    from thereexists.heads.io import check_destination
+
+    if out is not None:
+        check_destination(out)  # before minutes are spent, not after
+    head = heads.fit(
+        heads.load_target(target),
+        method=method,
+        eps1=eps1,
+        eps2=eps2,
+        hidden_size=hidden_size,
+        dtype=dtype,
+        factoring=factoring,
+        effort=effort,
+        device=device,
+        retries=retries,
+        seed=seed,
+    )
+    if out is not None:
+        head.save(out)
+    if plot is not None:
+        from thereexists.heads.plot import draw_head
+
+        draw_head(head, plot)
+    report = head.report() | {"out": str(out) if out else None}
+    _show(report, json, "Head")
+    if not head.verdict.holds:
+        raise typer.Exit(1)
+
+
+@app.command()
+def verify(
+    head: Annotated[Path, typer.Argument(help="Directory written by `heads fit --out`.")],
+    target: Annotated[Path | None, typer.Option(help="Check against this .npz instead of the stored target.")] = None,
+    eps1: Annotated[float | None, typer.Option(help="Default: what the head was made for.")] = None,
+    eps2: Annotated[float | None, typer.Option(help="Default: what the head was made for.")] = None,
+    dtype: Annotated[str, typer.Option(help="Arithmetic to run the check in.")] = "float64",
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    json: AsJson = False,
+) -> None:
+    """Check every row of a saved head again. Exit code 0 if it holds, 1 if it fails or is undecided."""
+    from dataclasses import asdict
+
+    from thereexists import heads
+
+    saved = heads.load(head)
+    wanted = heads.load_target(target) if target else saved.target
+    e1, e2 = saved.eps1 if eps1 is None else eps1, saved.eps2 if eps2 is None else eps2
+    if saved.words is not None:
+        from thereexists.heads.verify_exact import verify_exact
+
+        bits = 53 * len(saved.words) + 64
+        found = verify_exact(saved.words, saved.W_Q, saved.W_K, wanted, eps1=e1, eps2=e2, bits=bits)
+    else:
+        found = heads.verify(saved.X, saved.W_Q, saved.W_K, wanted, eps1=e1, eps2=e2, dtype=dtype, device=device)
+    report = asdict(found)
+    verdict = report.pop("verdict")
+    _show(
+        {"holds": verdict["holds"], "reasons": list(verdict["reasons"]), "worst": verdict["witness"], **report},
+        json,
+        "Check",
+    )
+    if not found.verdict.holds:
+        raise typer.Exit(1)
+
+
+@app.command()
+def random(
+    length: Annotated[int, typer.Option(help="L: rows and columns.")],
+    out: Annotated[Path, typer.Option(help="Where to write the .npz.")],
+    k: Annotated[int, typer.Option(help="Non-zeros per row and column.")] = 4,
+    gamma: Annotated[float, typer.Option(help="Largest ratio of two non-zeros of a row.")] = 2.0,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> None:
+    """Write a random target: k disjoint permutations, values within a factor gamma."""
+    from thereexists import heads
+
+    made = heads.random_target(length, k, gamma, seed)
+    heads.save_target(made, out)
+    report = {
+        "length": length,
+        "k": made.k,
+        "gamma": made.gamma,
+        "nonzeros": made.nonzeros,
+        "seed": seed,
+        "out": str(out),
+    }
+    _show(report, json, "Target")
+
+
+@app.command()
+def bound(
+    length: Annotated[int | None, typer.Option(help="L; or give --target.")] = None,
+    k: Annotated[int | None, typer.Option(help="Non-zeros per row and column.")] = None,
+    gamma: Annotated[float, typer.Option(help="Largest ratio of two non-zeros of a row.")] = 2.0,
+    eps1: Eps1 = 1e-3,
+    eps2: Eps2 = 1e-2,
+    target: Annotated[
+        Path | None, typer.Option(help="Take L, k and gamma from this .npz; --k is then checked.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """The hidden size the theorem asks for, and what each method needs for the same class of targets."""
+    from dataclasses import asdict
+
+    from thereexists import heads
+
+    if target is not None:
+        found = heads.bounds_for(heads.load_target(target), eps1, eps2, k)
+    elif length is None or k is None:
+        raise InvalidInput("A bound needs --length and --k, or --target FILE. Got neither pair.")
+    else:
+        found = heads.bounds(length, k, gamma, eps1, eps2)
+    _show(asdict(found), json, "Bound")
+
+
+@app.command()
+def study(
+    lengths: Annotated[str, typer.Option(help="64..16384 (doubling) or 64,100,256.")] = "64..4096",
+    k: Annotated[str, typer.Option(help="Comma-separated.")] = "1,2,4",
+    methods: Annotated[str, typer.Option(help="Comma-separated.")] = "projection,corrected,convex,moments",
+    eps1: Eps1 = 1e-3,
+    eps2: Eps2 = 1e-2,
+    gamma: Annotated[float, typer.Option(help="Largest ratio of two non-zeros of a row.")] = 2.0,
+    seeds: Annotated[int, typer.Option(help="Random targets per point; the median is reported.")] = 1,
+    longest: Annotated[str, typer.Option(help="Lengths at which slow methods stop.")] = "convex=1024,projection=1024",
+    out: Annotated[Path | None, typer.Option(help="Write the table as JSON.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write the figure as PNG.")] = None,
+    json: AsJson = False,
+) -> None:
+    """The smallest working hidden size against the length: table, fitted slopes, plot."""
+    import sys
+
+    from thereexists import heads
+    from thereexists.heads.fit import METHODS
+    from thereexists.heads.study import plot_study
+
+    wanted = [m.strip() for m in methods.split(",")]
+    caps = _caps(longest)
+    unknown = [m for m in wanted if m not in METHODS]
+    if unknown:
+        raise InvalidInput(f"Unknown method {unknown[0]!r}. Choose among {', '.join(METHODS)}.")
+    result = heads.run_study(
+        _lengths(lengths),
+        _integers(k, "--k"),
+        wanted,
+        eps1=eps1,
+        eps2=eps2,
+        gamma=gamma,
+        seeds=range(seeds),
+        longest=caps,
+        progress=lambda line: print(line, file=sys.stderr, flush=True),
+    )
+    report = result.report()
+    if out is not None:
+        _write_json(report | {"command": " ".join(["thereexists", *sys.argv[1:]])}, out)
+    if plot is not None:
+        plot_study(result, plot)
+    if json:
+        print_json(report)
+        return
+    from rich.table import Table
+
+    table = Table("method", "k", *[str(L) for L in result.settings["lengths"]], "slope vs log L", "R²")
+    for line in result.lines:
+        cells = {
+            p.length: f"{p.hidden_size:g}" + ("*" if p.trivial else "")
+            for p in result.points
+            if (p.method, p.k) == (line.method, line.k)
+        }
+        slope = "–" if line.slope is None else f"{line.slope:.1f}"
+        fitted = "–" if line.r2 is None else f"{line.r2:.3f}"
+        table.add_row(line.method, str(line.k), *[cells.get(L, "–") for L in result.settings["lengths"]], slope, fitted)
+    console().print(table)
+    console().print("* the trivial head X = [B, I], d = 2L: no smaller projection worked.")
+
+
+def _lengths(text: str) -> list[int]:
+    if ".." in text:
+        low, _, high = text.partition("..")
+        (first,), (last,) = _integers(low, "--lengths"), _integers(high, "--lengths")
+        if not 1 <= first <= last:
+            raise InvalidInput(f"--lengths takes low..high with 1 <= low <= high. Got {text!r}.")
+        found = []
+        while first <= last:
+            found.append(first)
+            first *= 2
+        return found
+    return _integers(text, "--lengths")
+
+
+def _caps(text: str) -> dict[str, int]:
+    caps = {}
+    for part in filter(None, text.split(",")):
+        method, equals, length = part.partition("=")
+        if not equals:
+            raise InvalidInput(f"--longest takes method=length pairs, as in convex=1024. Got {part!r}.")
+        (caps[method.strip()],) = _integers(length, "--longest")
+    return caps
+
+
+def _integers(text: str, option: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"{option} takes whole numbers separated by commas. Got {text!r}.") from None
+
+
+def _write_json(payload: dict[str, Any], path: Path) -> None:
+    import json
+    import os
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        beside.write_text(json.dumps(payload, indent=1) + "\n")
+        beside.rename(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _show(report: dict[str, Any], as_json: bool, title: str) -> None:
+    if as_json:
+        print_json(report)
+        return
+    from rich.table import Table
+
+    table = Table(title=title, show_header=False)
+    for name, value in report.items():
+        shown = f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
+        table.add_row(name, shown)
+    console().print(table)

@@ -1,0 +1,141 @@
+"""Descent: let one vector per token be query and key at once, and find it by minimising the cross-entropy.
+
+The other methods keep query and key in separate halves of ``X``, so a head of width ``m`` costs a hidden size of
+``2m``. Nothing in the problem asks for that: with a *fixed* invertible ``W = W_Q W_K^T`` the logits ``x_i^T W x_j``
+reach rank ``d``, and every coordinate serves both sides. No theorem says when the search below succeeds; a result
+stands on the verification alone, and a failure proves nothing.
+
+``W_K = I`` and ``W_Q`` is block-diagonal: plane rotations by the angles ``pi (q + 1/2) / floor(d/2)``, ``q = 0, 1, ..``
+(and a last 1 when ``d`` is odd). A symmetric ``W`` would force ``z_ij = z_ji``, a skew one ``z_ii = 0``; rotations by
+spread angles are neither. The loss ``sum_i KL(A_i || softmax(z_i))`` vanishes in the limit only for the wanted head.
+
+It costs O(restarts · L² · d) per step, L×L arrays included: a tool for short sequences (L up to about 2,000).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from thereexists.errors import CannotBuild
+from thereexists.heads.target import SparseTarget
+
+LONGEST = 2048
+ROUND = 1000  # iterations of L-BFGS between two looks at the tolerances
+
+
+def rotation_weights(d: int) -> torch.Tensor:
+    """The fixed ``W_Q`` (d, d); ``W_K`` is the identity."""
+    W = torch.zeros(d, d, dtype=torch.float64)
+    planes = d // 2
+    for q in range(planes):
+        angle = math.pi * (q + 0.5) / planes
+        c, s = math.cos(angle), math.sin(angle)
+        W[2 * q : 2 * q + 2, 2 * q : 2 * q + 2] = torch.tensor([[c, s], [-s, c]], dtype=torch.float64)
+    if d % 2:
+        W[-1, -1] = 1.0
+    return W
+
+
+def descend(
+    target: SparseTarget,
+    d: int,
+    *,
+    eps1: float,
+    eps2: float,
+    seed: int = 0,
+    restarts: int = 8,
+    steps: int = 4000,
+    polish: int = 3000,
+    rate: float = 0.03,
+    device: str = "cpu",
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """``X (L, d)``, ``W_Q``, ``W_K``: the best of ``restarts`` runs of Adam, polished by L-BFGS."""
+    L = target.length
+    if L > LONGEST:
+        raise CannotBuild(
+            f"Descent works on L×L arrays and is limited to L = {LONGEST}. Got L = {L}; use another method."
+        )
+    A = torch.zeros(L, L, dtype=torch.float64)
+    rows, columns = torch.from_numpy(target.rows()), torch.from_numpy(target.indices)
+    A[rows, columns] = torch.from_numpy(target.probabilities())
+    A = A.to(device)
+    W = rotation_weights(d).to(device)
+    generator = torch.Generator().manual_seed(seed)
+    X = (0.5 * torch.randn(restarts, L, d, generator=generator, dtype=torch.float64)).to(device)
+    X = _adam(X, W, A, steps, rate)
+    order = _divergence(X, W, A).argsort()
+    best = X[order[0]]
+    for candidate in order[: min(3, restarts)].tolist():
+        best = _polish(X[candidate], W, A, eps1, eps2, polish)
+        if _slack(best, W.cpu(), A.cpu(), eps1, eps2) > 0:
+            break
+    return best.cpu(), W.cpu(), torch.eye(d, dtype=torch.float64)
+
+
+def _adam(X: torch.Tensor, W: torch.Tensor, A: torch.Tensor, steps: int, rate: float) -> torch.Tensor:
+    first, second = torch.zeros_like(X), torch.zeros_like(X)
+    for s in range(1, steps + 1):
+        grad = _gradient(X, W, A)
+        first.mul_(0.9).add_(grad, alpha=0.1)
+        second.mul_(0.999).addcmul_(grad, grad, value=0.001)
+        now = rate * min(1.0, s / 200) * (0.5 * (1 + math.cos(math.pi * s / steps)) + 1e-3)
+        X = X - now * (first / (1 - 0.9**s)) / ((second / (1 - 0.999**s)).sqrt() + 1e-12)
+    return X
+
+
+def _gradient(X: torch.Tensor, W: torch.Tensor, A: torch.Tensor) -> torch.Tensor:
+    """With ``G = softmax(z) - A``: dKL/dX = G X W^T + G^T X W."""
+    XW = X @ W
+    G = torch.softmax(XW @ X.mT, -1) - A
+    return G @ (X @ W.mT) + G.mT @ XW
+
+
+def _divergence(X: torch.Tensor, W: torch.Tensor, A: torch.Tensor) -> torch.Tensor:
+    entropy = torch.special.entr(A).sum()
+    return -(A * torch.log_softmax(X @ W @ X.mT, -1)).sum((-2, -1)) - entropy
+
+
+def _slack(X: torch.Tensor, W: torch.Tensor, A: torch.Tensor, eps1: float, eps2: float) -> float:
+    """How far inside the tolerances the head is, on the log scale, a little room for rounding already taken off."""
+    z = X @ W @ X.mT
+    on = A > 0
+    offset = torch.where(on, z - torch.log(torch.where(on, A, 1.0)), 0.0)
+    spread = torch.where(on, offset, -math.inf).amax(-1) - torch.where(on, offset, math.inf).amin(-1)
+    gap = torch.where(on, -math.inf, z).amax(-1) - torch.where(on, z, math.inf).amin(-1)
+    room = torch.minimum(math.log(eps1) - gap - 0.01, 0.9 * math.log1p(eps2) - spread)
+    return float(room.min())
+
+
+def _polish(
+    X: torch.Tensor, W: torch.Tensor, A: torch.Tensor, eps1: float, eps2: float, iterations: int
+) -> torch.Tensor:
+    """L-BFGS on the same loss, on the CPU, in rounds, until both tolerances hold with room to spare."""
+    import numpy as np
+    from scipy.optimize import minimize
+
+    X, W, A = X.cpu(), W.cpu(), A.cpu()
+    shape, entropy = X.shape, float(torch.special.entr(A).sum())
+    rate, weight = A.numpy(), W.numpy()
+
+    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        x = flat.reshape(shape)
+        xw = x @ weight
+        z = xw @ x.T
+        z -= z.max(1, keepdims=True)
+        e = np.exp(z)
+        total = e.sum(1, keepdims=True)
+        G = e / total - rate
+        return float(-(rate * (z - np.log(total))).sum() - entropy), (G @ (x @ weight.T) + G.T @ xw).ravel()
+
+    point = X.numpy().ravel()
+    for _ in range(max(1, iterations // ROUND)):
+        if _slack(torch.from_numpy(point.reshape(shape)), W, A, eps1, eps2) > 0:
+            break
+        options = {"maxiter": ROUND, "maxfun": 2 * ROUND, "maxcor": 60, "ftol": 1e-16, "gtol": 1e-13}
+        result = minimize(loss, point, jac=True, method="L-BFGS-B", options=options)
+        point = result.x
+        if result.nit < ROUND // 50:
+            break
+    return torch.from_numpy(point.reshape(shape).copy())

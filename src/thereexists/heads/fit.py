@@ -1,0 +1,195 @@
+"""The main path: target in, verified head out. Every method only *proposes*; ``verify`` alone decides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.heads.bound import theorem_hidden_size
+from thereexists.heads.head import Head
+from thereexists.heads.precision import dtype_needed
+from thereexists.heads.target import SparseTarget, as_target
+from thereexists.heads.verify import DTYPES, Verification, check_tolerances, verify
+
+Found = TypeVar("Found")
+METHODS = ("auto", "projection", "corrected", "moments", "convex", "descent")
+EFFORTS = ("quick", "thorough", "exhaustive")
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What was asked. ``hidden_size`` fixes ``d``; without it the smallest working one is searched."""
+
+    eps1: float = 1e-3
+    eps2: float = 1e-2
+    method: str = "auto"
+    hidden_size: int | None = None
+    dtype: str = "float64"
+    seed: int = 0
+    retries: int = 3
+    factoring: str = "signs"
+    effort: str = "quick"
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A head that some method proposes, and what the verifier said about it."""
+
+    method: str
+    X: torch.Tensor
+    W_Q: torch.Tensor
+    W_K: torch.Tensor
+    seed: int
+    settings: dict[str, Any]
+    verification: Verification
+    words: torch.Tensor | None = None
+
+    @property
+    def hidden_size(self) -> int:
+        return self.X.shape[1]
+
+
+def fit(A: Any, **options: Any) -> Head:
+    """Find inputs ``X`` on which a fixed head attends like ``A`` (``scipy.sparse``, or a ``SparseTarget``).
+
+    >>> head = fit(A, eps1=1e-3, eps2=1e-2, method="auto")
+    >>> head.X, head.W_Q, head.W_K, head.hidden_size, head.verdict
+    """
+    started = time.perf_counter()
+    chosen = FitOptions(**options)
+    _check(chosen)
+    target = as_target(A)
+    proposal = propose(target, chosen)
+    theorem = theorem_hidden_size(target.length, target.k, target.gamma, chosen.eps1, chosen.eps2)
+    v = proposal.verification
+    if proposal.words is None:
+        needed = dtype_needed(proposal.X, proposal.W_Q, proposal.W_K, target, v, chosen.eps1, chosen.eps2)
+    else:
+        needed = proposal.settings["dtype_needed"]
+    return Head(
+        proposal.X,
+        proposal.W_Q,
+        proposal.W_K,
+        target,
+        proposal.method,
+        chosen.eps1,
+        chosen.eps2,
+        chosen.seed,
+        v,
+        theorem,
+        needed,
+        time.perf_counter() - started,
+        {"requested": chosen.method, "dtype": chosen.dtype, **proposal.settings},
+        proposal.words,
+    )
+
+
+def propose(target: SparseTarget, options: FitOptions) -> Proposal:
+    from thereexists.heads import methods
+
+    table: dict[str, Callable[[SparseTarget, FitOptions], Proposal]] = {
+        "auto": methods.auto,
+        "projection": methods.projection,
+        "corrected": methods.corrected,
+        "moments": methods.moments,
+        "convex": methods.convex,
+        "descent": methods.descent,
+    }
+    return table[options.method](target, options)
+
+
+def check_proposal(
+    target: SparseTarget,
+    options: FitOptions,
+    method: str,
+    queries: np.ndarray,
+    keys: np.ndarray,
+    seed: int,
+    settings: dict[str, Any],
+    rows: np.ndarray | None = None,
+) -> Proposal:
+    """Queries and keys side by side in ``X``, with the fixed selecting weights; verified in the dtype asked for."""
+    m = keys.shape[1]
+    X = torch.from_numpy(np.concatenate([queries, keys], axis=1))
+    one, nil = torch.eye(m, dtype=torch.float64), torch.zeros(m, m, dtype=torch.float64)
+    W_Q, W_K = torch.cat([one, nil]), torch.cat([nil, one])
+    return Proposal(method, X, W_Q, W_K, seed, settings, run_check(X, W_Q, W_K, target, options, rows))
+
+
+def run_check(
+    X: torch.Tensor,
+    W_Q: torch.Tensor,
+    W_K: torch.Tensor,
+    target: SparseTarget,
+    options: FitOptions,
+    rows: np.ndarray | None = None,
+) -> Verification:
+    return verify(
+        X,
+        W_Q,
+        W_K,
+        target,
+        eps1=options.eps1,
+        eps2=options.eps2,
+        dtype=options.dtype,
+        device=options.device,
+        rows=rows,
+    )
+
+
+def smallest_width(
+    attempt: Callable[[int], Found | None], guess: int, largest: int, resolution: float = 0.02
+) -> Found | None:
+    """Gallop from ``guess`` to the first width that works, then bisect. Success is not monotone in the width for random
+    draws, so this finds *a* boundary: the result works, and the last width tried below it did not."""
+    width, failed, found = max(1, min(guess, largest)), 0, None
+    while found is None:
+        found = attempt(width)
+        if found is None:
+            failed = width
+            if width >= largest:
+                return None
+            width = min(largest, max(width + 1, width * 3 // 2))
+    works = width
+    if failed == 0:  # the guess worked at once: gallop down
+        while works > 1:
+            lower = max(1, works * 2 // 3)
+            smaller = attempt(lower)
+            if smaller is None:
+                failed = lower
+                break
+            works, found = lower, smaller
+    while works - failed > max(1, int(resolution * works)):
+        middle = (works + failed) // 2
+        smaller = attempt(middle)
+        if smaller is None:
+            failed = middle
+        else:
+            works, found = middle, smaller
+    return found
+
+
+def _check(options: FitOptions) -> None:
+    check_tolerances(options.eps1, options.eps2)
+    for name, value, allowed in (
+        ("method", options.method, METHODS),
+        ("dtype", options.dtype, tuple(DTYPES)),
+        ("effort", options.effort, EFFORTS),
+    ):
+        if value not in allowed:
+            raise InvalidInput(f"The {name} must be one of {', '.join(allowed)}. Got {value!r}.")
+    if options.hidden_size is not None and options.hidden_size < 2:
+        raise InvalidInput(f"The hidden size must be at least 2. Got {options.hidden_size}.")
+    if options.retries < 1:
+        raise InvalidInput(f"retries must be at least 1. Got {options.retries}.")
+    if options.device.startswith("cuda") and not torch.cuda.is_available():
+        raise CannotBuild(
+            f"The device {options.device!r} was asked for but this machine has no CUDA device; use 'cpu'."
+        )

@@ -1,0 +1,99 @@
+"""The result: inputs ``X`` for a fixed attention head, what was asked, what was verified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from thereexists.heads.target import SparseTarget
+from thereexists.heads.verify import Verification
+from thereexists.verdict import Verdict
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """``softmax(X W_Q W_K^T X^T)`` is row-wise the target up to ``eps1``, ``eps2``: see ``verification``.
+
+    ``words``: when float64 does not hold the head, ``X`` is the sum of these float64 arrays (first one largest), and
+    the verification was run on that sum in multiprecision; ``X`` is then only its leading word.
+    """
+
+    X: torch.Tensor
+    W_Q: torch.Tensor
+    W_K: torch.Tensor
+    target: SparseTarget
+    method: str
+    eps1: float
+    eps2: float
+    seed: int
+    verification: Verification
+    theorem_hidden_size: int
+    dtype_needed: str
+    seconds: float
+    settings: dict[str, Any] = field(default_factory=dict)
+    words: torch.Tensor | None = None
+
+    @property
+    def hidden_size(self) -> int:
+        """``d``: the columns of ``X``."""
+        return self.X.shape[1]
+
+    @property
+    def head_size(self) -> int:
+        """``m``: the width of a query."""
+        return self.W_Q.shape[1]
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.verification.verdict
+
+    def report(self) -> dict[str, Any]:
+        """Everything measured, as plain data."""
+        v = self.verification
+        return {
+            "length": self.target.length,
+            "k": self.target.k,
+            "gamma": self.target.gamma,
+            "eps1": self.eps1,
+            "eps2": self.eps2,
+            "method": self.method,
+            "hidden_size": self.hidden_size,
+            "head_size": self.head_size,
+            "theorem_hidden_size": self.theorem_hidden_size,
+            "leakage": v.leakage,
+            "ratio_error": v.ratio_error,
+            "max_logit": v.max_logit,
+            "rounding": v.rounding,
+            "holds": v.verdict.holds,
+            "reasons": list(v.verdict.reasons),
+            "worst_row": v.verdict.witness,
+            "rows_verified": v.rows,
+            "verified_in": v.dtype,
+            "dtype_needed": self.dtype_needed,
+            "seed": self.seed,
+            "settings": self.settings,
+            "seconds": self.seconds,
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write ``head.safetensors`` and ``head.json`` into a directory, atomically."""
+        from thereexists.heads.io import save_head
+
+        save_head(self, path)
+
+    def module(self) -> torch.nn.Module:
+        """The fixed attention as ``nn.Module``; feed it ``X``."""
+        from thereexists.heads.module import FixedAttention
+
+        return FixedAttention(self.W_Q, self.W_K)
+
+    def __repr__(self) -> str:
+        v = self.verification
+        return (
+            f"Head(length={self.target.length}, k={self.target.k}, method={self.method!r}, "
+            f"hidden_size={self.hidden_size} (theorem {self.theorem_hidden_size:,}), leakage={v.leakage:.2e}, "
+            f"ratio_error={v.ratio_error:.2e}, dtype_needed={self.dtype_needed!r}, holds={v.verdict.holds})"
+        )

@@ -1,0 +1,191 @@
+"""Heads and targets on disk: safetensors and JSON, sparse .npz; no pickle; written beside, then renamed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from thereexists._version import __version__
+from thereexists.errors import BadWitnessFile, InvalidInput
+from thereexists.heads.head import Head
+from thereexists.heads.target import SparseTarget, as_target, from_csr
+from thereexists.heads.verify import Verification
+from thereexists.verdict import Verdict
+
+FORMAT = 1
+
+
+def save_head(head: Head, path: str | Path) -> None:
+    """A directory with ``head.safetensors`` (X, weights, target) and ``head.json`` (everything said about it)."""
+    from safetensors.torch import save_file
+
+    path = Path(path)
+    check_destination(path)
+    tensors = {
+        "X": head.X.contiguous(),
+        "W_Q": head.W_Q.contiguous(),
+        "W_K": head.W_K.contiguous(),
+        "indptr": torch.from_numpy(head.target.indptr),
+        "indices": torch.from_numpy(head.target.indices),
+        "log_values": torch.from_numpy(head.target.log_values),
+    }
+    if head.words is not None:
+        tensors["words"] = head.words.contiguous()
+    v = asdict(head.verification) | {"verdict": asdict(head.verdict)}
+    record = {
+        "format": FORMAT,
+        "version": __version__,
+        "report": head.report(),
+        "method": head.method,
+        "eps1": head.eps1,
+        "eps2": head.eps2,
+        "seed": head.seed,
+        "theorem_hidden_size": head.theorem_hidden_size,
+        "dtype_needed": head.dtype_needed,
+        "seconds": head.seconds,
+        "settings": head.settings,
+        "verification": v,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    try:
+        save_file(tensors, beside / "head.safetensors")
+        (beside / "head.json").write_text(json.dumps(_plain(record), indent=1) + "\n")
+        beside.chmod(0o755)
+        (beside / "head.safetensors").chmod(0o644)
+        old = None
+        if path.exists():
+            old = path.with_name(f".{path.name}-old-{os.getpid()}")
+            path.rename(old)
+        beside.rename(path)
+        if old is not None:
+            shutil.rmtree(old)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def check_destination(path: Path) -> None:
+    """Refuse to overwrite anything but a saved head or an empty directory."""
+    if path.exists() and not (path.is_dir() and (not any(path.iterdir()) or (path / "head.json").exists())):
+        raise InvalidInput(f"{path} exists and is not a saved head. Choose another directory; nothing was written.")
+
+
+def load(path: str | Path) -> Head:
+    """Read a saved head. What it says about itself was found when it was made; call ``verify`` to check again."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = Path(path)
+    try:
+        record = json.loads((path / "head.json").read_text())
+        tensors = load_file(path / "head.safetensors")
+    except FileNotFoundError as missing:
+        raise BadWitnessFile(f"{path} is not a saved head: {missing.filename} is missing.") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, SafetensorError, OSError) as broken:
+        raise BadWitnessFile(f"The saved head in {path} cannot be read ({broken}); make it again.") from None
+    if record.get("format") != FORMAT:
+        raise BadWitnessFile(f"{path} has format {record.get('format')}; this version reads format {FORMAT}.")
+    try:
+        v = record["verification"]
+        verdict = Verdict(v["verdict"]["holds"], tuple(v["verdict"]["reasons"]), v["verdict"]["witness"])
+        verification = Verification(**{**{n: _number(x) for n, x in v.items()}, "verdict": verdict})
+        target = SparseTarget(
+            len(tensors["indptr"]) - 1, *(tensors[n].numpy() for n in ("indptr", "indices", "log_values"))
+        )
+        from_csr(target.indptr, target.indices, np.exp(target.log_values - target.log_values.max()).clip(1e-300))
+        X, W_Q, W_K = tensors["X"], tensors["W_Q"], tensors["W_K"]
+        if X.shape != (target.length, W_Q.shape[0]) or W_Q.shape != W_K.shape:
+            raise BadWitnessFile(
+                f"The arrays in {path} do not fit: X {tuple(X.shape)}, W_Q {tuple(W_Q.shape)}, W_K {tuple(W_K.shape)}, "
+                f"target length {target.length}. The file was altered; make it again."
+            )
+        return Head(
+            X,
+            W_Q,
+            W_K,
+            target,
+            record["method"],
+            record["eps1"],
+            record["eps2"],
+            record["seed"],
+            verification,
+            record["theorem_hidden_size"],
+            record["dtype_needed"],
+            record["seconds"],
+            record["settings"],
+            tensors.get("words"),
+        )
+    except (KeyError, TypeError, InvalidInput) as broken:
+        raise BadWitnessFile(f"The saved head in {path} is incomplete or altered ({broken}); make it again.") from None
+
+
+def save_target(target: SparseTarget, path: str | Path) -> None:
+    """``scipy.sparse.save_npz`` of the row-normalised matrix."""
+    from scipy.sparse import save_npz
+
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}-{os.getpid()}.npz")
+    try:
+        save_npz(beside, target.to_scipy())
+        beside.rename(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def load_target(path: str | Path) -> SparseTarget:
+    """A sparse matrix saved by ``scipy.sparse.save_npz``."""
+    from scipy.sparse import load_npz
+
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {path}. Give a sparse matrix saved by scipy.sparse.save_npz.")
+    try:
+        return as_target(load_npz(path))
+    except InvalidInput:
+        raise
+    except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile, AttributeError, TypeError):
+        raise InvalidInput(_not_sparse_file(path)) from None
+
+
+def _not_sparse_file(path: Path) -> str:
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        arrays = [loaded] if isinstance(loaded, np.ndarray) else [loaded[n] for n in loaded.files]
+        square = [a for a in arrays if a.ndim == 2]
+        if square:
+            cells = square[0].shape[0] * square[0].shape[1]
+            return (
+                f"{path} holds a dense {square[0].shape[0]}×{square[0].shape[1]} array "
+                f"({cells * 8 / 1e6:,.1f} MB in float64; "
+                "8·L² bytes at any L). The target has to be sparse: save it with "
+                "scipy.sparse.save_npz(path, scipy.sparse.csr_array(A)) if most entries are zero."
+            )
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile):
+        pass
+    return f"{path} is not a sparse matrix. Save it with scipy.sparse.save_npz(path, scipy.sparse.csr_array(A))."
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value
+
+
+def _number(value: Any) -> Any:
+    return float(value) if value in ("inf", "-inf", "nan") else value

@@ -1,0 +1,45 @@
+"""The fixed attention as a module, and as the weights of a stock ``nn.MultiheadAttention``."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from thereexists._shapes import Float
+from thereexists.errors import InvalidInput
+from thereexists.heads.head import Head
+
+
+class FixedAttention(nn.Module):
+    """``softmax(X W_Q W_K^T X^T)``: no ``1/sqrt(m)``, no values. The weights are buffers: nothing here is trained."""
+
+    W_Q: torch.Tensor
+    W_K: torch.Tensor
+
+    def __init__(self, W_Q: torch.Tensor, W_K: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("W_Q", W_Q.clone())
+        self.register_buffer("W_K", W_K.clone())
+
+    def forward(self, X: Float[torch.Tensor, "*batch L d"]) -> Float[torch.Tensor, "*batch L L"]:
+        if X.shape[-1] != self.W_Q.shape[0]:
+            raise InvalidInput(f"This head takes inputs of hidden size {self.W_Q.shape[0]}. Got {X.shape[-1]}.")
+        return torch.softmax((X @ self.W_Q) @ (X @ self.W_K).mT, dim=-1)
+
+
+def multihead_attention(head: Head) -> nn.MultiheadAttention:
+    """A stock one-head ``nn.MultiheadAttention`` (batch first, no bias) that attends on ``head.X`` like the target.
+
+    PyTorch divides the logits by ``sqrt(embed_dim)``; the query projection carries the factor ``sqrt(d)`` that undoes
+    it. A head narrower than ``d`` is padded with zero rows; value and output projections are the identity.
+    """
+    d, m = head.W_Q.shape
+    stock = nn.MultiheadAttention(d, 1, bias=False, batch_first=True, dtype=torch.float64)
+    query, key = torch.zeros(d, d, dtype=torch.float64), torch.zeros(d, d, dtype=torch.float64)
+    query[:m], key[:m] = math.sqrt(d) * head.W_Q.T, head.W_K.T
+    with torch.no_grad():
+        stock.in_proj_weight.copy_(torch.cat([query, key, torch.eye(d, dtype=torch.float64)]))
+        stock.out_proj.weight.copy_(torch.eye(d, dtype=torch.float64))
+    return stock.requires_grad_(False).eval()

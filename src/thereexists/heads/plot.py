@@ -1,0 +1,93 @@
+"""Pictures: the study, and an attention map beside its target."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thereexists.errors import CannotBuild
+from thereexists.heads.head import Head
+
+MARKS = {"projection": "o", "corrected": "s", "convex": "^", "moments": "D", "descent": "v", "auto": "*"}
+
+
+def draw_study(study: Any, path: str | Path) -> None:
+    plt = _pyplot()
+    ks = sorted({p.k for p in study.points})
+    alone = len({p.method for p in study.points}) == 1  # one method: linear axis, so that a line in log L is a line
+    figure, axes = plt.subplots(1, len(ks), figsize=(4.2 * len(ks) + 0.6, 4.2), sharey=not alone, squeeze=False)
+    for axis, k in zip(axes[0], ks, strict=True):
+        lengths = sorted({p.length for p in study.points if p.k == k})
+        if not alone:
+            axis.plot(lengths, [2 * L for L in lengths], color="0.7", linestyle=":", label="trivial 2L")
+        for method in dict.fromkeys(p.method for p in study.points):
+            mine = sorted((p for p in study.points if p.method == method and p.k == k), key=lambda p: p.length)
+            if not mine:
+                continue
+            (drawn,) = axis.plot(
+                [p.length for p in mine],
+                [p.hidden_size for p in mine],
+                marker=MARKS[method],
+                label=method,
+                linewidth=1.2,
+            )
+            line = next((q for q in study.lines if q.method == method and q.k == k), None)
+            if line is not None and line.slope is not None and line.slope > 0:
+                x = np.array([p.length for p in mine if not p.trivial])
+                fitted = line.intercept + line.slope * np.log(x)
+                label = f"  fit: {line.slope:.1f}·log L" + (f", R² {line.r2:.3f}" if line.r2 is not None else "")
+                axis.plot(x, fitted, color=drawn.get_color(), linestyle="--", linewidth=0.9, label=label)
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("linear") if alone else axis.set_yscale("log", base=2)
+        axis.set_title(f"k = {k}")
+        axis.set_xlabel("length L")
+        axis.grid(True, alpha=0.3)
+        axis.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16))
+    axes[0][0].set_ylabel("smallest verified hidden size d")
+    s = study.settings
+    figure.suptitle(f"Smallest hidden size, random targets, γ = {s['gamma']:g}, ε₁ = {s['eps1']:g}, ε₂ = {s['eps2']:g}")
+    _save(plt, figure, path)
+
+
+def draw_head(head: Head, path: str | Path, window: int = 64) -> None:
+    """The target and the attention of the module on ``X``, side by side, on the first ``window`` tokens (log scale)."""
+    plt = _pyplot()
+    n = min(window, head.target.length)
+    z = (head.X[:n] @ head.W_Q) @ (head.X @ head.W_K).T
+    found = z.softmax(-1)[:, :n].numpy()
+    wanted = head.target.to_scipy()[:n, :n].toarray()
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4.6), sharex=True, sharey=True, layout="constrained")
+    image = None
+    for axis, matrix, title in zip(axes, (wanted, found), ("target", "attention of the fixed head"), strict=True):
+        image = axis.imshow(np.log10(np.maximum(matrix, 1e-6)), vmin=-6, vmax=0, cmap="viridis")
+        axis.set_title(f"{title}")
+        axis.set_xlabel("attended token")
+    axes[0].set_ylabel("token")
+    figure.colorbar(image, ax=axes, label="log₁₀ of the weight (cut at −6)", shrink=0.85)
+    _save(plt, figure, path)
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise CannotBuild("Drawing needs matplotlib: pip install 'thereexists[plot]'.") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def _save(plt: Any, figure: Any, path: str | Path) -> None:
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.stem}-{os.getpid()}.png")
+    try:
+        figure.savefig(beside, dpi=130, bbox_inches="tight")
+        beside.rename(path)
+    finally:
+        beside.unlink(missing_ok=True)
+        plt.close(figure)

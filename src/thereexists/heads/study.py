@@ -1,0 +1,133 @@
+"""How the smallest working hidden size grows with the length: the paper's figure, for every method here.
+
+A row of the study is one (method, k, L): random targets, the smallest verified ``d`` (median over the seeds). The
+slope is the least-squares fit of ``d`` against ``log L`` and ``r2`` says how straight the line is. A point at ``d >=
+2L`` is the trivial head ``X = [B, I]``, where nothing is projected; such points are shown but left out of the fit.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.heads.fit import FitOptions, propose
+from thereexists.heads.target import random_target
+
+
+@dataclass(frozen=True)
+class Point:
+    """The smallest verified hidden sizes of one method on random targets of one (L, k), one for every seed."""
+
+    method: str
+    k: int
+    length: int
+    hidden_sizes: tuple[int, ...]
+    seconds: float
+
+    @property
+    def hidden_size(self) -> float:
+        return float(np.median(self.hidden_sizes))
+
+    @property
+    def trivial(self) -> bool:
+        return self.hidden_size >= 2 * self.length
+
+
+@dataclass(frozen=True)
+class Line:
+    """``d ≈ intercept + slope · log L`` over the non-trivial points."""
+
+    method: str
+    k: int
+    slope: float | None
+    intercept: float | None
+    r2: float | None
+    points: int
+
+
+@dataclass(frozen=True)
+class Study:
+    points: tuple[Point, ...]
+    lines: tuple[Line, ...]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def report(self) -> dict[str, Any]:
+        table = [
+            {
+                "method": p.method,
+                "k": p.k,
+                "length": p.length,
+                "hidden_size": p.hidden_size,
+                "hidden_sizes": list(p.hidden_sizes),
+                "trivial": p.trivial,
+                "seconds": p.seconds,
+            }
+            for p in self.points
+        ]
+        return {"settings": self.settings, "table": table, "lines": [vars(line) for line in self.lines]}
+
+
+def run_study(
+    lengths: Iterable[int],
+    ks: Iterable[int] = (1, 2, 4),
+    methods: Iterable[str] = ("projection", "corrected", "convex", "moments"),
+    *,
+    eps1: float = 1e-3,
+    eps2: float = 1e-2,
+    gamma: float = 2.0,
+    seeds: Iterable[int] = (0,),
+    longest: dict[str, int] | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Study:
+    """Measure every combination. ``longest`` caps the length per method (a convex search at 16,384 takes minutes)."""
+    lengths, ks, methods, seeds = list(lengths), list(ks), list(methods), list(seeds)
+    if not lengths or min(lengths) < 4:
+        raise InvalidInput(f"A study needs lengths of at least 4. Got {lengths}.")
+    points: list[Point] = []
+    for method in methods:
+        for k in ks:
+            for L in lengths:
+                if k > L // 2 or (longest or {}).get(method, math.inf) < L:
+                    continue
+                started = time.perf_counter()
+                try:
+                    sizes = tuple(
+                        propose(
+                            random_target(L, k, gamma, seed), FitOptions(eps1=eps1, eps2=eps2, method=method, seed=seed)
+                        ).hidden_size
+                        for seed in seeds
+                    )
+                except CannotBuild as reason:
+                    progress(f"{method} k={k} L={L}: {reason}")
+                    continue
+                points.append(Point(method, k, L, sizes, time.perf_counter() - started))
+                progress(f"{method} k={k} L={L}: d = {points[-1].hidden_size:g} ({points[-1].seconds:.1f} s)")
+    lines = tuple(_line(points, method, k) for method in methods for k in ks)
+    settings = {"eps1": eps1, "eps2": eps2, "gamma": gamma, "seeds": seeds, "lengths": lengths, "k": ks}
+    return Study(tuple(points), lines, settings)
+
+
+def _line(points: list[Point], method: str, k: int) -> Line:
+    mine = [p for p in points if p.method == method and p.k == k and not p.trivial]
+    if len(mine) < 3:
+        return Line(method, k, None, None, None, len(mine))
+    x, y = np.log([p.length for p in mine]), np.array([p.hidden_size for p in mine])
+    if (y == y[0]).all():
+        return Line(method, k, 0.0, float(y[0]), None, len(mine))
+    slope, intercept = np.polyfit(x, y, 1)
+    residual, total = ((y - slope * x - intercept) ** 2).sum(), ((y - y.mean()) ** 2).sum()
+    return Line(method, k, float(slope), float(intercept), float(1 - residual / total), len(mine))
+
+
+def plot_study(study: Study, path: str | Path) -> None:
+    """One panel per k: hidden size against L, both logarithmic, with the trivial 2L for scale."""
+    from thereexists.heads.plot import draw_study
+
+    draw_study(study, path)

@@ -1,0 +1,175 @@
+"""The target: a sparse attention matrix, checked once and never densified.
+
+Paper C (Likhosherstov, Choromanski, Weller) asks for ``A >= 0`` with at most ``k`` non-zeros in every row and every
+column, the non-zeros of a row within a factor ``gamma`` of each other. Only ratios inside a row matter, so the target
+keeps the logarithms of the non-zeros in CSR order, and ``k`` and ``gamma`` are *measured*, not believed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thereexists.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False)
+class SparseTarget:
+    """``indptr``, ``indices``, ``log_values``: CSR of ``log A`` on the support, columns sorted inside every row."""
+
+    length: int
+    indptr: np.ndarray  # (L + 1,) int64
+    indices: np.ndarray  # (nnz,) int64
+    log_values: np.ndarray  # (nnz,) float64
+
+    @property
+    def k_row(self) -> int:
+        return int(np.diff(self.indptr).max())
+
+    @property
+    def k_column(self) -> int:
+        return int(np.bincount(self.indices, minlength=self.length).max())
+
+    @property
+    def k(self) -> int:
+        """The paper's k: the most non-zeros in any row or column."""
+        return max(self.k_row, self.k_column)
+
+    @property
+    def nonzeros(self) -> int:
+        return len(self.indices)
+
+    @property
+    def log_gamma(self) -> float:
+        """Largest ``log(max / min)`` over the non-zeros of a row."""
+        starts = self.indptr[:-1]
+        spread = np.maximum.reduceat(self.log_values, starts) - np.minimum.reduceat(self.log_values, starts)
+        return float(spread.max())
+
+    @property
+    def gamma(self) -> float:
+        return math.exp(self.log_gamma)
+
+    def rows(self) -> np.ndarray:
+        """The row of every stored entry."""
+        return np.repeat(np.arange(self.length), np.diff(self.indptr))
+
+    def padded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Supports as rectangles: columns (L, k) (first column repeated as filler), log values (L, k), mask (L, k)."""
+        counts = np.diff(self.indptr)
+        width = int(counts.max())
+        slot = np.arange(width)[None, :]
+        real = slot < counts[:, None]
+        where = self.indptr[:-1, None] + np.where(real, slot, 0)
+        return self.indices[where], self.log_values[where], real
+
+    def probabilities(self) -> np.ndarray:
+        """The non-zeros, every row normalised to sum 1, in CSR order."""
+        starts, counts = self.indptr[:-1], np.diff(self.indptr)
+        value = np.exp(self.log_values - np.repeat(np.maximum.reduceat(self.log_values, starts), counts))
+        return value / np.repeat(np.add.reduceat(value, starts), counts)
+
+    def to_scipy(self) -> Any:
+        """The matrix ``A`` with rows normalised to sum 1, as ``scipy.sparse.csr_array``."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.probabilities(), self.indices, self.indptr), shape=(self.length, self.length))
+
+
+def as_target(A: Any) -> SparseTarget:
+    """Check a scipy sparse matrix (or pass a checked target through)."""
+    if isinstance(A, SparseTarget):
+        return A
+    if not (hasattr(A, "tocsr") and hasattr(A, "shape")):
+        raise InvalidInput(_not_sparse(A))
+    if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
+        raise InvalidInput(
+            f"The target must be a square matrix. Got shape {tuple(A.shape)}; an attention matrix is L×L."
+        )
+    csr = A.tocsr().copy()
+    if csr.shape[0] == 0:
+        raise InvalidInput("The target has no rows. Give an L×L matrix with L >= 1.")
+    if csr.dtype.kind not in "fiub":
+        raise InvalidInput(f"The target must hold real numbers. Got dtype {csr.dtype}; convert it to float64.")
+    csr.sum_duplicates()
+    return from_csr(csr.indptr, csr.indices, csr.data.astype(np.float64))
+
+
+def from_csr(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> SparseTarget:
+    """Build a target from raw CSR arrays with unique columns in every row; every defect is named with its place."""
+    indptr, indices = np.asarray(indptr, np.int64), np.asarray(indices, np.int64)
+    values = np.asarray(values, np.float64)
+    L = len(indptr) - 1
+    if (
+        L < 1
+        or indptr[0] != 0
+        or indptr[-1] != len(indices)
+        or len(indices) != len(values)
+        or (np.diff(indptr) < 0).any()
+    ):
+        raise InvalidInput("The CSR arrays do not fit together: indptr must rise from 0 to len(indices) == len(data).")
+    if len(indices) and (indices.min() < 0 or indices.max() >= L):
+        raise InvalidInput(f"A column index lies outside 0..{L - 1}. Got {indices.min()}..{indices.max()}.")
+    rows = np.repeat(np.arange(L), np.diff(indptr))
+    for broken, word in ((~np.isfinite(values), "NaN or infinite"), (values < 0, "negative")):
+        if broken.any():
+            e = int(np.flatnonzero(broken)[0])
+            raise InvalidInput(
+                f"The target has a {word} entry: A[{rows[e]}, {indices[e]}] = {values[e]}. "
+                "Attention weights are finite and non-negative; repair or drop that entry."
+            )
+    keep = values > 0
+    rows, indices, values = rows[keep], indices[keep], values[keep]
+    order = np.lexsort((indices, rows))
+    rows, indices, values = rows[order], indices[order], values[order]
+    counts = np.bincount(rows, minlength=L)
+    if (counts == 0).any():
+        empty = int(np.flatnonzero(counts == 0)[0])
+        raise InvalidInput(
+            f"Row {empty} of the target is empty ({int((counts == 0).sum())} such rows). A softmax row sums to 1: "
+            "give every row at least one non-zero, for example a self-loop on the diagonal."
+        )
+    if ((np.diff(indices) == 0) & (np.diff(rows) == 0)).any():
+        raise InvalidInput("The CSR arrays repeat a column inside a row; sum the duplicates first.")
+    return SparseTarget(L, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), indices, np.log(values))
+
+
+def random_target(length: int, k: int, gamma: float = 2.0, seed: int = 0) -> SparseTarget:
+    """k disjoint random permutations (exactly k non-zeros per row and column), log-uniform values within gamma."""
+    if length < 1 or not 1 <= k <= length:
+        raise InvalidInput(f"k must lie between 1 and the length. Got length {length}, k {k}.")
+    if not (math.isfinite(gamma) and gamma >= 1):
+        raise InvalidInput(f"gamma is a ratio max/min and must be finite and >= 1. Got {gamma}.")
+    if k > length // 2 and k > 8:
+        raise InvalidInput(f"k = {k} of {length} columns is not sparse. Choose k at most length/2.")
+    rng = np.random.default_rng(seed)
+    columns = np.stack([rng.permutation(length) for _ in range(k)], axis=1)  # (L, k)
+    # A row where two permutations agree swaps one of its entries with a random row: rows and columns stay balanced.
+    for _ in range(1000):
+        by_row = np.sort(columns, axis=1)
+        clash = np.flatnonzero((np.diff(by_row, axis=1) == 0).any(axis=1))
+        if len(clash) == 0:
+            break
+        for i in clash:
+            slot, j = rng.integers(k), rng.integers(length)
+            columns[i, slot], columns[j, slot] = columns[j, slot], columns[i, slot]
+    else:
+        rng_shift = rng.permutation(length)  # dense corner (k close to length): shifted permutations never clash
+        columns = rng_shift[(np.arange(length)[:, None] + np.arange(k)[None, :]) % length]
+    values = np.exp(rng.uniform(0.0, math.log(gamma), size=(length, k)))
+    return from_csr(np.arange(length + 1) * k, columns.reshape(-1), values.reshape(-1))
+
+
+def _not_sparse(A: Any) -> str:
+    if hasattr(A, "shape") and len(A.shape) == 2:
+        cells = int(A.shape[0]) * int(A.shape[1])
+        return (
+            f"The target is a dense {type(A).__name__} of shape {tuple(A.shape)}. It has to be scipy.sparse: a dense "
+            f"target of this size holds {cells:,} numbers ({cells * 8 / 1e6:,.1f} MB in float64, and 8·L² bytes at any "
+            "L) and every row may then need a head as wide as the sequence. Use scipy.sparse.csr_array(A) if most "
+            "entries are zero."
+        )
+    return f"The target must be a square scipy.sparse matrix. Got {type(A).__name__}; use scipy.sparse.csr_array."

@@ -1,0 +1,257 @@
+"""Does a head attend as told? Every row is checked, in tiles, from ``X``, ``W_Q``, ``W_K`` and the target alone.
+
+This file shares nothing with the fitting code. With ``z = X W_Q (X W_K)^T`` and ``S_i`` the support of row ``i``:
+
+    leakage_i     = exp( max_{j not in S_i} z_ij - min_{j in S_i} z_ij )          has to be <  eps1
+    ratio_error_i = exp( max_{S_i} (z - log A) - min_{S_i} (z - log A) ) - 1       has to be <= eps2
+
+are the largest zero/non-zero ratio and the largest relative error of a non-zero/non-zero ratio of ``softmax(z)``: the
+normaliser of the row cancels in both, so no exponential is taken on a tile and no L×L array exists.
+
+Rounding. Each computed logit differs from the real one by at most ``rho_i = g (|X| |W_Q|)_i · max_j (|W_K|^T |X|^T)_j``
+with ``g = n u / (1 - n u)``, ``u`` the unit roundoff and ``n`` the number of roundings on the longest path; that holds
+for every order of summation, with or without fused multiply-add (Higham, *Accuracy and Stability*, section 3.1). The
+verdict is True only if the conditions hold for every value within ``rho_i``, hence in exact arithmetic *and* in any
+evaluation in this dtype; False only if they fail for every such value; otherwise it is undecided.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from thereexists.errors import InvalidInput
+from thereexists.heads.target import SparseTarget
+from thereexists.verdict import Verdict
+
+DTYPES = {
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float32": torch.float32,
+    "float64": torch.float64,
+}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was measured, on how many rows, in which arithmetic; ``verdict.witness`` is the worst row."""
+
+    verdict: Verdict
+    leakage: float
+    ratio_error: float
+    max_logit: float
+    rounding: float
+    worst_row: int
+    rows: int
+    dtype: str
+    device: str
+    seconds: float
+
+
+def verify(
+    X: torch.Tensor,
+    W_Q: torch.Tensor,
+    W_K: torch.Tensor,
+    target: SparseTarget,
+    *,
+    eps1: float,
+    eps2: float,
+    dtype: str = "float64",
+    device: str = "cpu",
+    rows: np.ndarray | None = None,
+) -> Verification:
+    """Check every row (or the given ``rows``) of the head against the target, in ``dtype`` on ``device``."""
+    started = time.perf_counter()
+    check_tolerances(eps1, eps2)
+    if dtype not in DTYPES:
+        raise InvalidInput(f"dtype must be one of {', '.join(DTYPES)}. Got {dtype!r}.")
+    if X.ndim != 2 or X.shape[0] != target.length or W_Q.shape != W_K.shape or W_Q.shape[0] != X.shape[1]:
+        raise InvalidInput(
+            f"The head does not fit the target: X {tuple(X.shape)}, W_Q {tuple(W_Q.shape)}, W_K {tuple(W_K.shape)}, "
+            f"target length {target.length}. Wanted X (L, d), W_Q and W_K (d, m)."
+        )
+    kind = DTYPES[dtype]
+    X, W_Q, W_K = (t.to(device=device, dtype=kind) for t in (X, W_Q, W_K))
+    if not (torch.isfinite(X).all() and torch.isfinite(W_Q).all() and torch.isfinite(W_K).all()):
+        return _not_finite(X, dtype, device, time.perf_counter() - started)
+    picked = np.arange(target.length) if rows is None else np.unique(np.asarray(rows, dtype=np.int64))
+
+    queries, keys = _apply(X, W_Q), _apply(X, W_K)  # (L, m)
+    rho = _rounding(X, W_Q, W_K, picked)  # (rows,) float64
+    gap, spread, largest = _scan(queries, keys, target, picked)
+    leak_low, leak_high = gap - 2 * rho, gap + 2 * rho
+    ratio_low, ratio_high = spread - 2 * rho, spread + 2 * rho
+    # Badness in units of the tolerance, on the log scale: positive means the row fails.
+    log1, log2 = math.log(eps1), math.log1p(eps2)
+    badness = np.maximum(gap - log1, spread - log2)
+    worst = int(np.argmax(np.where(np.isnan(badness), np.inf, badness)))
+    with np.errstate(over="ignore"):
+        leakage, ratio_error = float(np.exp(gap.max())), float(np.expm1(spread.max()))
+    holds: bool | None
+    if np.isnan(badness).any():
+        holds, why = False, "a logit is not a number"
+    elif (leak_high < log1).all() and (ratio_high <= log2).all():
+        holds, why = True, "every row meets both tolerances for every value within the rounding bound"
+    elif (leak_low >= log1).any() or (ratio_low > log2).any():
+        failing = int(((leak_low >= log1) | (ratio_low > log2)).sum())
+        holds, why = False, f"{failing} of {len(picked)} rows miss a tolerance by more than the rounding bound"
+    else:
+        holds, why = (
+            None,
+            f"some row is closer to its tolerance than the rounding of {dtype} logits: verify in more bits",
+        )
+    witness = _describe(
+        int(picked[worst]), queries, keys, target, float(gap[worst]), float(spread[worst]), float(rho[worst])
+    )
+    if rows is not None:
+        why += f" (only {len(picked)} of {target.length} rows were checked)"
+    return Verification(
+        Verdict(holds, (why,), witness),
+        leakage,
+        ratio_error,
+        largest,
+        float(rho.max()),
+        int(picked[worst]),
+        len(picked),
+        dtype,
+        str(device),
+        time.perf_counter() - started,
+    )
+
+
+def check_tolerances(eps1: float, eps2: float) -> None:
+    if not (0 < eps1 < 1):
+        raise InvalidInput(f"eps1 is the largest allowed zero/non-zero ratio and must lie in (0, 1). Got {eps1}.")
+    if not (0 < eps2 < math.inf):
+        raise InvalidInput(f"eps2 is the allowed relative error of the ratios and must be positive. Got {eps2}.")
+
+
+def _scan(
+    queries: torch.Tensor, keys: torch.Tensor, target: SparseTarget, picked: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Per row: log leakage and log ratio spread; and the largest absolute logit seen."""
+    on_gpu = queries.device.type == "cuda"
+    tile_rows = 8192 if on_gpu else 256
+    keys_t = keys.T.contiguous()
+    tiles = [picked[start : start + tile_rows] for start in range(0, len(picked), tile_rows)]
+
+    def work(block: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        return _scan_rows(queries, keys, keys_t, target, block)
+
+    if on_gpu or len(tiles) == 1:
+        parts = [work(block) for block in tiles]
+    else:
+        # One thread per tile of rows instead of many threads per small product: no barrier in the inner loop.
+        threads = torch.get_num_threads()
+        try:
+            with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                parts = list(pool.map(work, tiles))
+        finally:
+            torch.set_num_threads(threads)
+    return (
+        np.concatenate([part[0] for part in parts]),
+        np.concatenate([part[1] for part in parts]),
+        max(part[2] for part in parts),
+    )
+
+
+def _scan_rows(
+    queries: torch.Tensor, keys: torch.Tensor, keys_t: torch.Tensor, target: SparseTarget, block: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """One tile of rows against all columns, a tile of columns at a time."""
+    L, device = target.length, queries.device
+    width = 16384 if device.type == "cuda" else 2048
+    counts = target.indptr[block + 1] - target.indptr[block]
+    entries = np.repeat(target.indptr[block], counts) + _ramp(counts)
+    local = torch.from_numpy(np.repeat(np.arange(len(block)), counts)).to(device)
+    columns = torch.from_numpy(target.indices[entries]).to(device)
+    log_values = torch.from_numpy(target.log_values[entries]).to(device)
+    q = queries[torch.from_numpy(block).to(device)]  # (rows, m)
+    on = (q[local] * keys[columns]).to(torch.float64).sum(-1)  # (entries,)
+    floor = _per_row(on, local, len(block), "amin")
+    offset = on - log_values
+    spread = _per_row(offset, local, len(block), "amax") - _per_row(offset, local, len(block), "amin")
+    ceiling = torch.full((len(block),), -math.inf, dtype=q.dtype, device=device)
+    order = torch.argsort(columns)
+    local, columns = local[order], columns[order]
+    cuts = torch.searchsorted(columns, torch.arange(0, L + width, width, device=device)).tolist()
+    for t, c in enumerate(range(0, L, width)):
+        z = q @ keys_t[:, c : c + width]  # (rows, columns)
+        here = slice(cuts[t], cuts[t + 1])
+        z[local[here], columns[here] - c] = -math.inf
+        ceiling = torch.maximum(ceiling, z.amax(1))
+    off = ceiling[ceiling > -math.inf]  # a full row has none
+    largest = max(float(on.abs().max()), float(off.abs().max()) if len(off) else 0.0)
+    return (ceiling.to(torch.float64) - floor).cpu().numpy(), spread.cpu().numpy(), largest
+
+
+def _per_row(values: torch.Tensor, local: torch.Tensor, rows: int, how: str) -> torch.Tensor:
+    start = torch.full((rows,), -math.inf if how == "amax" else math.inf, dtype=values.dtype, device=values.device)
+    return start.scatter_reduce(0, local, values, how)
+
+
+def _ramp(counts: np.ndarray) -> np.ndarray:
+    """0..counts[0]-1, 0..counts[1]-1, ... in one array."""
+    ends = np.cumsum(counts)
+    return np.arange(ends[-1]) - np.repeat(ends - counts, counts)
+
+
+def _rounding(X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor, picked: np.ndarray) -> np.ndarray:
+    """The bound rho of the module docstring, in float64."""
+    unit = torch.finfo(X.dtype).eps / 2
+    d, m = W_Q.shape
+    exact = _selects(W_Q) and _selects(W_K)  # copying or negating a coordinate commits no rounding
+    steps = m + (0 if exact else 2 * d) + 2
+    factor = steps * unit / (1 - steps * unit) if steps * unit < 0.5 else math.inf
+    size = X.abs().double()
+    A, B = _apply(size, W_Q.abs().double()), _apply(size, W_K.abs().double())  # (L, m)
+    rows = torch.from_numpy(picked).to(X.device)
+    total = (A[rows] @ B.amax(0)).cpu().numpy()
+    # 1e-12 relative covers the float64 evaluation of this bound itself (its terms are all positive); the last term
+    # covers products that underflow, flushed to zero or not.
+    return factor * total * (1 + 1e-12) + steps * torch.finfo(X.dtype).smallest_normal
+
+
+def _apply(X: torch.Tensor, W: torch.Tensor) -> torch.Tensor:
+    """``X W``; a ``W`` that only copies, negates or drops coordinates is applied by indexing, exactly."""
+    if not _selects(W):
+        return X @ W
+    return X[:, W.abs().argmax(0)] * W.sum(0)
+
+
+def _selects(W: torch.Tensor) -> bool:
+    size = W.abs()
+    return bool(((size == 0) | (size == 1)).all() and ((size != 0).sum(0) <= 1).all())
+
+
+def _describe(
+    row: int, queries: torch.Tensor, keys: torch.Tensor, target: SparseTarget, gap: float, spread: float, rho: float
+) -> dict[str, object]:
+    """The worst row, with the columns that make it the worst."""
+    span = slice(target.indptr[row], target.indptr[row + 1])
+    support = target.indices[span]
+    z = (keys.double() @ queries[row].double()).cpu().numpy()
+    off = z.copy()
+    off[support] = -np.inf
+    error = z[support] - target.log_values[span]
+    return {
+        "row": row,
+        "leakage": float(np.exp(min(gap, 700.0))),
+        "ratio_error": float(np.expm1(min(spread, 700.0))),
+        "rounding": rho,
+        "largest_zero_column": int(np.argmax(off)) if len(support) < target.length else None,
+        "smallest_support_column": int(support[np.argmin(z[support])]),
+        "ratio_columns": [int(support[np.argmax(error)]), int(support[np.argmin(error)])],
+    }
+
+
+def _not_finite(X: torch.Tensor, dtype: str, device: str, seconds: float) -> Verification:
+    bad = torch.nonzero(~torch.isfinite(X).all(1))
+    row = int(bad[0]) if len(bad) else 0
+    verdict = Verdict(False, (f"the head is not finite in {dtype}",), {"row": row})
+    return Verification(verdict, math.inf, math.inf, math.inf, math.inf, row, X.shape[0], dtype, device, seconds)

@@ -1,0 +1,95 @@
+"""The same two conditions as ``verify.py``, for a head given as an exact sum of float64 words, in ball arithmetic.
+
+Logits are enclosed by ``python-flint`` matrices of balls at a stated number of bits; the verdict uses upper and lower
+ends, so it is a statement about the real numbers stored. Nothing of the fitting code is imported.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import torch
+
+from thereexists.heads.target import SparseTarget
+from thereexists.heads.verify import Verification, check_tolerances
+from thereexists.verdict import Verdict
+
+TILE = 64
+
+
+def verify_exact(
+    words: torch.Tensor,
+    W_Q: torch.Tensor,
+    W_K: torch.Tensor,
+    target: SparseTarget,
+    *,
+    eps1: float,
+    eps2: float,
+    bits: int,
+) -> Verification:
+    """``words`` (w, L, d): ``X`` is their exact sum."""
+    import flint
+    from flint import arb_mat
+
+    started = time.perf_counter()
+    check_tolerances(eps1, eps2)
+    before = flint.ctx.prec
+    flint.ctx.prec = bits
+    try:
+        X = sum((arb_mat(word.tolist()) for word in words[1:]), arb_mat(words[0].tolist()))
+        queries, keys = X * arb_mat(W_Q.tolist()), X * arb_mat(W_K.tolist())
+        keys_t, rows_of_queries = keys.transpose(), queries.tolist()
+        L = target.length
+        gap, spread, radius, largest = np.empty(L), np.empty(L), np.empty(L), 0.0
+        for start in range(0, L, TILE):
+            z = (arb_mat(rows_of_queries[start : start + TILE]) * keys_t).tolist()
+            for offset, row in enumerate(z):
+                i = start + offset
+                span = slice(target.indptr[i], target.indptr[i + 1])
+                support = target.indices[span]
+                # Relative to one support entry, subtracted in balls: what is converted to float64 is then as small as
+                # the differences that matter, however large the logits themselves are.
+                anchor = row[int(support[0])]
+                largest = max(largest, abs(float(anchor.mid())))
+                relative = [x - anchor for x in row]
+                middle = np.array([float(x.mid()) for x in relative])
+                # Converting a midpoint to float64 costs half an ulp; nextafter-size slack of 2^-52 covers it.
+                slack = np.array([float(x.rad()) for x in relative]) + np.abs(middle) * 2.0**-52
+                on, error = middle[support], middle[support] - target.log_values[span]
+                off = middle + slack
+                off[support] = -np.inf
+                on_slack = float(slack[support].max())
+                # off already sits at its upper end; what remains uncertain is the support.
+                gap[i] = off.max() - on.min()
+                spread[i] = error.max() - error.min()
+                radius[i] = on_slack
+    finally:
+        flint.ctx.prec = before
+    log1, log2 = math.log(eps1), math.log1p(eps2)
+    fine = (gap + radius < log1) & (spread + 2 * radius <= log2)
+    broken = (gap - 2 * radius >= log1) | (spread - 2 * radius > log2)
+    holds = True if fine.all() else (False if broken.any() else None)
+    worst = int(np.argmax(np.maximum(gap - log1, spread - log2)))
+    why = {
+        True: f"every row meets both tolerances, enclosed in balls of {bits} bits",
+        False: f"{int(broken.sum())} of {L} rows miss a tolerance",
+        None: f"{bits} bits do not decide some row",
+    }[holds]
+    with np.errstate(over="ignore"):
+        leakage, ratio = float(np.exp(gap.max())), float(np.expm1(spread.max()))
+    witness = {"row": worst, "leakage": float(np.exp(gap[worst])), "ratio_error": float(np.expm1(spread[worst]))}
+    seconds = time.perf_counter() - started
+    return Verification(
+        Verdict(holds, (why,), witness),
+        leakage,
+        ratio,
+        largest,
+        float(radius.max()),
+        worst,
+        L,
+        f"{bits} bits",
+        "cpu",
+        seconds,
+    )

@@ -1,0 +1,85 @@
+"""Targets: what is accepted is right, what is not is named with its place."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import coo_array, csr_array
+
+from thereexists.errors import InvalidInput
+from thereexists.heads.target import as_target, from_csr, random_target
+
+
+@given(st.integers(1, 40), st.integers(1, 6), st.floats(1.0, 50.0), st.integers(0, 2**31))
+def test_random_targets_have_exactly_k_per_row_and_column_within_gamma(length, k, gamma, seed):
+    k = min(k, length)
+    target = random_target(length, k, gamma, seed)
+    A = target.to_scipy().toarray()
+    assert ((A > 0).sum(0) == k).all()
+    assert ((A > 0).sum(1) == k).all()
+    ratio = np.array([row[row > 0].max() / row[row > 0].min() for row in A])
+    # exp and log each round to within an ulp, and the division once more: 8 ulp is generous and still tiny.
+    assert ratio.max() <= gamma * (1 + 8 * np.finfo(float).eps)
+    assert (target.k, target.k_row, target.k_column) == (k, k, k)
+
+
+def test_a_seed_gives_the_same_target_and_another_seed_another():
+    first, again, other = (random_target(50, 3, 2.0, s) for s in (7, 7, 8))
+    assert (first.indices == again.indices).all()
+    assert (first.log_values == again.log_values).all()
+    assert (first.indices != other.indices).any()
+
+
+def test_rows_of_unequal_length_survive_padding():
+    A = np.array([[0, 2, 0], [1, 1, 3], [5, 0, 0]], dtype=float)
+    target = as_target(csr_array(A))
+    columns, log_values, real = target.padded()
+    rebuilt = np.zeros_like(A)
+    for i in range(3):
+        rebuilt[i, columns[i, real[i]]] = np.exp(log_values[i, real[i]])
+    assert np.abs(rebuilt - A).max() <= 4 * np.finfo(float).eps * A.max()
+    assert target.k_row == 3
+    assert target.k_column == 2
+
+
+def test_duplicates_are_summed_and_explicit_zeros_dropped():
+    A = coo_array(([1.0, 2.0, 0.0, 1.0], ([0, 0, 0, 1], [1, 1, 0, 1])), shape=(2, 2))
+    target = as_target(A)
+    assert target.indices.tolist() == [1, 1]
+    assert target.log_values[0] == np.log(3.0)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "words"),
+    [
+        (csr_array(np.array([[1.0, -1.0], [0.0, 1.0]])), ["negative", "A[0, 1] = -1.0"]),
+        (csr_array(np.array([[1.0, np.nan], [0.0, 1.0]])), ["NaN", "A[0, 1]"]),
+        (csr_array(np.array([[1.0, np.inf], [0.0, 1.0]])), ["infinite"]),
+        (csr_array(np.array([[1.0, 0.0], [0.0, 0.0]])), ["Row 1", "empty", "self-loop"]),
+        (csr_array(np.ones((2, 3))), ["square", "(2, 3)"]),
+        (np.ones((300, 300)), ["dense", "90,000", "MB", "csr_array"]),
+        (csr_array((0, 0)), ["no rows"]),
+        ("a string", ["scipy.sparse", "str"]),
+        (csr_array(np.eye(2) * 1j), ["real"]),
+    ],
+)
+def test_bad_targets_are_refused_with_the_place_and_the_remedy(matrix, words):
+    with pytest.raises(InvalidInput) as error:
+        as_target(matrix)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_broken_csr_arrays_are_refused():
+    with pytest.raises(InvalidInput, match="fit together"):
+        from_csr(np.array([0, 2]), np.array([0]), np.array([1.0]))
+    with pytest.raises(InvalidInput, match="outside"):
+        from_csr(np.array([0, 1]), np.array([3]), np.array([1.0]))
+    with pytest.raises(InvalidInput, match="repeat"):
+        from_csr(np.array([0, 2, 3]), np.array([1, 1, 0]), np.array([1.0, 1.0, 1.0]))
+
+
+@pytest.mark.parametrize(("length", "k", "gamma"), [(0, 1, 2.0), (4, 5, 2.0), (4, 0, 2.0), (4, 1, 0.5), (4, 1, np.nan)])
+def test_impossible_random_targets_are_refused(length, k, gamma):
+    with pytest.raises(InvalidInput):
+        random_target(length, k, gamma)

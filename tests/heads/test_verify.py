@@ -1,0 +1,196 @@
+"""The verifier against the definition, its planted faults, and its independence from everything that fits."""
+
+import ast
+import importlib
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thereexists.errors import InvalidInput
+from thereexists.heads.target import random_target
+from thereexists.heads.verify import _rounding, verify
+
+
+def split(queries, keys):
+    m = keys.shape[1]
+    one, nil = torch.eye(m, dtype=torch.float64), torch.zeros(m, m, dtype=torch.float64)
+    X = torch.from_numpy(np.concatenate([queries, keys], axis=1))
+    return X, torch.cat([one, nil]), torch.cat([nil, one])
+
+
+def exact_head(target, height):
+    """X = [B, I] with B = log A + height on the support: the trivial head."""
+    L = target.length
+    B = np.zeros((L, L))
+    B[target.rows(), target.indices] = target.log_values + height
+    return split(B, np.eye(L))
+
+
+@given(st.integers(2, 12), st.integers(1, 3), st.integers(1, 6), st.integers(0, 2**31))
+def test_it_measures_what_the_definition_says(dense_errors, length, k, m, seed):
+    target = random_target(length, min(k, length), 3.0, seed)
+    rng = np.random.default_rng(seed)
+    X, W_Q, W_K = (torch.from_numpy(rng.normal(size=s)) for s in ((length, 4), (4, m), (4, m)))
+    found = verify(X, W_Q, W_K, target, eps1=0.5, eps2=0.5)
+    leakage, ratio = dense_errors(X, W_Q, W_K, target)
+    # Both are exponentials of a difference of two logits, each within `rounding` of the truth; 1e-15·8 for exp and log.
+    factor = math.exp(2 * found.rounding) * (1 + 1e-14)
+    assert leakage / factor <= found.leakage <= leakage * factor or leakage == found.leakage == 0
+    assert (1 + ratio) / factor <= 1 + found.ratio_error <= (1 + ratio) * factor
+    if abs(leakage / 0.5 - 1) > 1e-9 and abs(ratio / 0.5 - 1) > 1e-9:
+        assert found.verdict.holds is (leakage < 0.5 and ratio <= 0.5)
+
+
+def circle_head(target):
+    """One non-zero per row, in closed form: the query points at its token on the circle."""
+    L = target.length
+    angle = 2 * np.pi * np.arange(L) / L
+    keys = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    height = (math.log(1e3) + 0.1) / (2 * math.sin(math.pi / L) ** 2)
+    return split(height * keys[target.indices], keys), height
+
+
+@pytest.mark.parametrize("fault", ["leak", "swap", "nan"])
+@pytest.mark.parametrize("row", [0, 255, 256, 4999])
+def test_every_planted_leak_is_caught_in_its_row(fault, row):
+    """5,000 tokens: several tiles of rows and of columns, faults on both sides of every edge."""
+    L = 5000
+    target = random_target(L, 1, 1.0, 1)
+    (X, W_Q, W_K), height = circle_head(target)
+    assert verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2).verdict.holds
+    guilty = {row}
+    if fault == "leak":  # the query turns half a step towards the next token
+        turn = 2 * math.pi * target.indices[row] / L + math.pi / L
+        X[row, :2] = height * torch.tensor([math.cos(turn), math.sin(turn)], dtype=torch.float64)
+    elif fault == "swap":
+        other = (row + 1) % L
+        X[[row, other], :2] = X[[other, row], :2]
+        guilty.add(other)
+    else:
+        X[row, 0] = math.nan
+    found = verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2)
+    assert found.verdict.holds is False
+    assert found.worst_row in guilty
+    assert found.verdict.witness["row"] in guilty
+
+
+@pytest.mark.parametrize("row", [0, 255, 256, 299])
+def test_a_planted_ratio_error_just_over_the_tolerance_is_caught(row):
+    target = random_target(300, 3, 2.0, 5)
+    X, W_Q, W_K = exact_head(target, 20.0)
+    entry = target.indices[target.indptr[row]]
+    before = float(X[row, entry])
+    X[row, entry] = before + 0.0099  # below log(1.01) = 0.00995
+    assert verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2).verdict.holds
+    X[row, entry] = before + 0.0100
+    found = verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2)
+    assert found.verdict.holds is False
+    assert found.worst_row == row
+    assert found.verdict.witness["ratio_columns"][0] == entry
+
+
+def test_a_forgotten_support_entry_is_a_leak():
+    target = random_target(40, 2, 1.0, 0)
+    X, W_Q, W_K = exact_head(target, 20.0)
+    fewer = random_target(40, 1, 1.0, 0)
+    assert verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2).verdict.holds
+    assert verify(X, W_Q, W_K, fewer, eps1=1e-3, eps2=1e-2).verdict.holds is False
+
+
+def test_closer_to_the_tolerance_than_rounding_is_undecided():
+    target = random_target(16, 1, 1.0, 0)
+    X, W_Q, W_K = exact_head(target, math.log(1e3) * (1 + 1e-16) + 2e-15)
+    found = verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2)
+    assert found.verdict.holds is None
+    with pytest.raises(ValueError, match="undecided"):
+        bool(found.verdict)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_a_lower_dtype_is_really_run(dtype):
+    """Logits of 1000 + log A: float64 sees the ratios, a short significand cannot."""
+    target = random_target(32, 2, 2.0, 3)
+    fine = exact_head(target, 20.0)
+    coarse = exact_head(target, 60000.0)
+    assert verify(*fine, target, eps1=1e-3, eps2=1e-2).verdict.holds
+    assert verify(*coarse, target, eps1=1e-3, eps2=1e-2).verdict.holds
+    assert verify(*coarse, target, eps1=1e-3, eps2=1e-2, dtype=dtype).verdict.holds is not True
+    if dtype == "float32":
+        assert verify(*fine, target, eps1=1e-3, eps2=1e-2, dtype=dtype).verdict.holds
+
+
+def test_the_rounding_bound_covers_another_summation_order():
+    rng = np.random.default_rng(0)
+    X = torch.from_numpy(rng.normal(size=(64, 24)) * 10.0 ** rng.integers(-3, 4, size=(64, 24)))
+    W_Q, W_K = torch.from_numpy(rng.normal(size=(24, 12))), torch.from_numpy(rng.normal(size=(24, 12)))
+    rho = _rounding(X, W_Q, W_K, np.arange(64))
+    z = ((X @ W_Q) @ (X @ W_K).T).numpy()
+    exact = (X.numpy().astype(np.longdouble) @ W_Q.numpy()) @ (X.numpy().astype(np.longdouble) @ W_K.numpy()).T
+    reverse = (X.flip(1) @ W_Q.flip(0)).flip(1) @ (X @ W_K).flip(1).T
+    assert (np.abs(z - exact).max(1) <= rho).all()
+    assert (np.abs(reverse.numpy() - exact).max(1) <= rho).all()
+    assert rho.max() < 1e-6 * np.abs(z).max()  # and it is not so wide that it says nothing
+
+
+def test_a_full_row_has_no_leakage():
+    target = random_target(3, 3, 1.0, 0)
+    X, W_Q, W_K = exact_head(target, 0.0)
+    assert verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2).leakage == 0.0
+
+
+def test_rows_can_be_picked_and_the_verdict_says_so():
+    target = random_target(50, 2, 2.0, 0)
+    X, W_Q, W_K = exact_head(target, 20.0)
+    X[7] = 0
+    part = verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2, rows=np.array([1, 3]))
+    assert part.verdict.holds
+    assert "only 2 of 50 rows" in part.verdict.reasons[0]
+    assert verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2, rows=np.array([7])).verdict.holds is False
+
+
+@pytest.mark.parametrize(("eps1", "eps2"), [(0.0, 0.1), (1.0, 0.1), (0.1, 0.0), (0.1, math.inf), (math.nan, 0.1)])
+def test_senseless_tolerances_are_refused(eps1, eps2):
+    target = random_target(4, 1)
+    X, W_Q, W_K = exact_head(target, 9.0)
+    with pytest.raises(InvalidInput):
+        verify(X, W_Q, W_K, target, eps1=eps1, eps2=eps2)
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    target = random_target(4, 1)
+    X, W_Q, W_K = exact_head(target, 9.0)
+    with pytest.raises(InvalidInput, match="does not fit"):
+        verify(X[:3], W_Q, W_K, target, eps1=0.1, eps2=0.1)
+    with pytest.raises(InvalidInput, match="dtype"):
+        verify(X, W_Q, W_K, target, eps1=0.1, eps2=0.1, dtype="int8")
+
+
+@pytest.mark.parametrize("name", ["verify", "verify_exact"])
+def test_the_verifier_imports_nothing_that_fits(name):
+    allowed = {"thereexists.errors", "thereexists.verdict", "thereexists.heads.target", "thereexists.heads.verify"}
+    source = Path(importlib.import_module(f"thereexists.heads.{name}").__file__ or "").read_text()
+    imported = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            imported.add(node.module)
+        elif isinstance(node, ast.Import):
+            imported |= {a.name for a in node.names}
+    ours = {m for m in imported if m and m.startswith("thereexists")}
+    assert ours <= allowed
+    assert not any(m and m.split(".")[0] in {"scipy", "numba"} for m in imported)
+
+
+@pytest.mark.gpu
+def test_the_gpu_agrees_with_the_cpu():
+    target = random_target(20000, 2, 2.0, 0)
+    X = torch.randn(20000, 8, dtype=torch.float64)
+    W_Q, W_K = torch.randn(8, 4, dtype=torch.float64), torch.randn(8, 4, dtype=torch.float64)
+    cpu = verify(X, W_Q, W_K, target, eps1=0.5, eps2=0.5)
+    gpu = verify(X, W_Q, W_K, target, eps1=0.5, eps2=0.5, device="cuda")
+    assert abs(math.log(cpu.leakage) - math.log(gpu.leakage)) <= 4 * max(cpu.rounding, gpu.rounding)
+    assert cpu.verdict.holds == gpu.verdict.holds
