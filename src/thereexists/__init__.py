@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any
 from thereexists._version import __version__
 
 if TYPE_CHECKING:
+    from thereexists import patterns
     from thereexists.errors import ThereExistsError
     from thereexists.verdict import Verdict
 
 _PUBLIC = {
     "ThereExistsError": "thereexists.errors",
     "Verdict": "thereexists.verdict",
+    "patterns": "thereexists.patterns",
 }
 
-__all__ = ["ThereExistsError", "Verdict", "__version__"]
+__all__ = ["ThereExistsError", "Verdict", "__version__", "patterns"]
 
 
 def __getattr__(name: str) -> Any:

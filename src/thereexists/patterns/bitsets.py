@@ -8,6 +8,7 @@ thread instead of n² bits, and a buffer stays in cache.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import no_type_check
 
 import numpy as np
 from numba import njit, prange
@@ -47,6 +48,7 @@ def depth_by_bitsets(steps: list[tuple[np.ndarray, np.ndarray]], causal: bool, l
 
 
 @njit(cache=True, parallel=True)
+@no_type_check
 def _all_chunks(starts, columns, offsets, n, chunks, causal, limit):
     rounds = np.zeros(chunks, np.int64)
     miss_k = np.zeros(chunks, np.int64)
@@ -58,6 +60,7 @@ def _all_chunks(starts, columns, offsets, n, chunks, causal, limit):
 
 
 @njit(cache=True)
+@no_type_check
 def _target(first, k, n, causal, word):
     """The bits that row k has to reach in this word: tokens below n, and up to k when causal."""
     low = first + 64 * word
@@ -69,6 +72,7 @@ def _target(first, k, n, causal, word):
 
 
 @njit(cache=True)
+@no_type_check
 def _aligned_rows(n):
     """n zero rows of one cache line each; unaligned rows would straddle two."""
     words = np.zeros(n * WORDS + WORDS, np.uint64)
@@ -77,6 +81,7 @@ def _aligned_rows(n):
 
 
 @njit(cache=True)
+@no_type_check
 def _one_chunk(starts, columns, offsets, n, first, causal, limit):
     p = starts.shape[0]
     old, new = _aligned_rows(n), _aligned_rows(n)

@@ -11,16 +11,17 @@ at any n; bitsets; otherwise bounds only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 
 from thereexists.patterns.depth_rules import full_by_rules, interval_recursion
-from thereexists.patterns.obstructions import causal_gap, unreachable_pair
+from thereexists.patterns.obstructions import causal_gap, connectivity
 from thereexists.patterns.parts import Xor
 from thereexists.patterns.pattern import Pattern
 
 BITSET_WORK = 4e9  # row operations of 512 bits; about 1e8 a second and core
-MOST_ROUNDS = 2000  # set images for a lower bound
+LOWER_BOUND_SECONDS = 3.0  # of set images
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,12 @@ def receptive_depth(pattern: Pattern, causal: bool = False, work: float = BITSET
     if not all(step.self_loops.all() for step in pattern.steps):
         from thereexists.patterns.depth_without_loops import depth_by_powers
 
-        return depth_by_powers(pattern, causal)
+        pair = None if causal else connectivity(pattern)[0]
+        return DepthResult(None, "closure", never=pair) if pair else depth_by_powers(pattern, causal)
     return (
         _by_intervals(pattern, causal)
         or _by_butterfly(pattern, causal)
-        or _never(pattern, causal)
-        or _by_bounds(pattern, causal, work)
+        or _by_connectivity(pattern, causal, work)
     )
 
 
@@ -87,17 +88,19 @@ def _by_butterfly(pattern: Pattern, causal: bool) -> DepthResult | None:
     return None  # the span is too small: some pair never connects
 
 
-def _never(pattern: Pattern, causal: bool) -> DepthResult | None:
-    """Some token never sees some other, at any depth."""
+def _by_connectivity(pattern: Pattern, causal: bool, work: float) -> DepthResult:
+    """Some token may never see some other; if everybody sees everybody in the end, s ≤ p(n − 1)."""
     if causal:
         gap = causal_gap(pattern.union_step())
-        pair = (gap.v, gap.u) if gap else None
+        pair, settled = ((gap.v, gap.u) if gap else None), True
     else:
-        pair = unreachable_pair(pattern)
-    return DepthResult(None, "closure", never=pair) if pair else None
+        pair, settled = connectivity(pattern)
+    if pair:
+        return DepthResult(None, "closure", never=pair)
+    return _by_bounds(pattern, causal, work, pattern.cycle * max(pattern.n - 1, 1) if settled else None)
 
 
-def _by_bounds(pattern: Pattern, causal: bool, work: float) -> DepthResult:
+def _by_bounds(pattern: Pattern, causal: bool, work: float, trivial: int | None) -> DepthResult:
     lower, pair = _lower_bound(pattern, causal)
     for t in range(lower, lower + 3):
         if full_by_rules(pattern, t, causal):
@@ -108,7 +111,7 @@ def _by_bounds(pattern: Pattern, causal: bool, work: float) -> DepthResult:
         t = None
     cores = [step.interval_core() or (np.arange(pattern.n),) * 2 for step in pattern.steps]
     by_core, _ = interval_recursion(cores, causal)
-    upper = min((u for u in (t, by_core) if u is not None), default=None)
+    upper = min((u for u in (t, by_core, trivial) if u is not None), default=None)
     if upper == lower:
         return _exactly(lower, "bounds that meet", pair)
     return _by_bitsets(pattern, causal, work) or DepthResult(None, "bounds only", pair, lower=lower, upper=upper)
@@ -117,14 +120,14 @@ def _by_bounds(pattern: Pattern, causal: bool, work: float) -> DepthResult:
 def _lower_bound(pattern: Pattern, causal: bool) -> tuple[int, tuple[int, int] | None]:
     """Grow "who sees j" for a few tokens j; the slowest gives a bound and the pair that proves it."""
     n = pattern.n
-    best, pair, rounds = 1, None, MOST_ROUNDS
+    best, pair, began = 1, None, perf_counter()
     for j in sorted({0, n - 1, n // 2, n // 3, min(1, n - 1), max(n - 2, 0)}):
         seers, t = np.zeros(n, bool), 0
         seers[j] = True
         goal = np.arange(n) >= (j if causal else 0)
-        while rounds > 0:
+        while perf_counter() - began < LOWER_BOUND_SECONDS:
             grown = pattern.steps[t % pattern.cycle].preimage(seers)
-            t, rounds = t + 1, rounds - 1
+            t += 1
             if (grown | ~goal).all():
                 break
             seers = grown

@@ -147,7 +147,7 @@ def bigbird(n: int, block: int, random_blocks: int = 3, seed: int = 0) -> Patter
     if n % block:
         raise InvalidInput(f"bigbird needs n to be a multiple of its block; got n = {n} and block = {block}.")
     blocks = n // block
-    if not 0 <= random_blocks < max(blocks, 2):
+    if not 0 <= random_blocks < blocks:
         raise InvalidInput(f"'random_blocks' must lie in 0..{blocks - 1} for {blocks} blocks; got {random_blocks}.")
     ends = range(n) if n <= 2 * block else np.r_[0:block, n - block : n]
     parts: list[Part] = [BlockBand(block, -1, 1), *_hubs(n, ends)]

@@ -11,10 +11,12 @@ Write ``k → j`` for "k attends to j" in the union over the steps. A path ``γ`
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
+from time import perf_counter
 
 import numpy as np
 
-from thereexists.patterns.parts import ranges
+from thereexists.patterns.parts import Band, Offsets, Residue, ranges
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
 
@@ -54,12 +56,13 @@ class Exhausted:
 Obstruction = Incomparable | Unmatched | Exhausted
 
 
-def closure(step: Step, start: int, backwards: bool = False, rounds: int = 4096) -> np.ndarray | None:
-    """Everything that ``start`` reaches (or that reaches it), by O(n) set images; None after ``rounds`` rounds."""
+def closure(step: Step, start: int, backwards: bool = False, seconds: float = 3.0) -> np.ndarray | None:
+    """Everything that ``start`` reaches (or that reaches it), by O(n) set images; None when that takes too long."""
+    began = perf_counter()
     move = step.preimage if backwards else step.image
     reached = np.zeros(step.n, bool)
     reached[start] = True
-    for _ in range(rounds):
+    while perf_counter() - began < seconds:
         grown = reached | move(reached)
         if (grown == reached).all():
             return reached
@@ -77,8 +80,25 @@ def causal_gap(step: Step) -> Incomparable | None:
     return Incomparable(int(missing[0]), int(missing[0]) + 1) if len(missing) else None
 
 
+def common_divisor(step: Step) -> int:
+    """A number g that divides every ``j − k`` in the step, as far as the formulas show it; 1 says nothing."""
+    g = 0
+    for part in step.parts:
+        if isinstance(part, Band) and part.lo == part.hi:
+            g = gcd(g, part.lo)
+        elif isinstance(part, Residue):
+            g = gcd(g, part.modulus)
+        elif isinstance(part, Offsets):
+            g = gcd(g, *part.offsets)
+        else:
+            return 1
+    return g
+
+
 def separated_from_first(step: Step) -> Incomparable | None:
-    """An incomparable pair that contains token 0, by two closures; needs no list of edges."""
+    """An incomparable pair that contains token 0, by a common divisor or two closures; needs no list of edges."""
+    if step.n > 1 and common_divisor(step) != 1:
+        return Incomparable(0, 1)
     reached = closure(step, 0)
     if reached is None or reached.all():
         return None
@@ -148,15 +168,21 @@ def unmatched_set(indptr: np.ndarray, indices: np.ndarray) -> Unmatched | None:
     return Unmatched(np.flatnonzero(inside), np.flatnonzero(neighbour))
 
 
-def unreachable_pair(pattern: Pattern) -> tuple[int, int] | None:
-    """``(k, j)`` such that token k never sees token j at any depth, or None when none exists or none was found cheaply.
+def connectivity(pattern: Pattern) -> tuple[tuple[int, int] | None, bool]:
+    """``((k, j), True)``: token k never sees token j at any depth; ``(None, True)``: everybody sees everybody in the end;
+    ``(None, False)``: not settled in the time given.
 
     Every token counts as seeing itself, because the residual connection carries it.
     """
     step = pattern.union_step()
+    if step.n > 1 and common_divisor(step) != 1:
+        return (0, 1), True
+    settled = True
     for backwards in (False, True):
         reached = closure(step, 0, backwards)
-        if reached is not None and not reached.all():
+        if reached is None:
+            settled = False
+        elif not reached.all():
             missing = int(np.argmin(reached))
-            return (missing, 0) if backwards else (0, missing)
-    return None
+            return ((missing, 0) if backwards else (0, missing)), True
+    return None, settled

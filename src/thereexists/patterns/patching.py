@@ -9,6 +9,8 @@ it is never a proof that there is none.
 
 from __future__ import annotations
 
+from typing import no_type_check
+
 import numpy as np
 from numba import njit
 
@@ -50,6 +52,7 @@ def _cover(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray | None:
 
 
 @njit(cache=True)
+@no_type_check
 def _is_arc(indptr, indices, a, b):
     n = len(indptr) - 1
     if a == n or b == n:
@@ -67,6 +70,7 @@ def _is_arc(indptr, indices, a, b):
 
 
 @njit(cache=True)
+@no_type_check
 def _symmetric(indptr, indices):
     for a in range(len(indptr) - 1):
         for e in range(indptr[a], indptr[a + 1]):
@@ -76,6 +80,7 @@ def _symmetric(indptr, indices):
 
 
 @njit(cache=True)
+@no_type_check
 def _label(follow, label):
     """Number the circuits; returns how many."""
     label[:] = -1
@@ -92,6 +97,7 @@ def _label(follow, label):
 
 
 @njit(cache=True)
+@no_type_check
 def _root(parent, c):
     while parent[c] != c:
         parent[c] = parent[parent[c]]
@@ -100,6 +106,7 @@ def _root(parent, c):
 
 
 @njit(cache=True)
+@no_type_check
 def _reverse(follow, before, first):
     """Turn the circuit through ``first`` round."""
     at = first
@@ -112,6 +119,7 @@ def _reverse(follow, before, first):
 
 
 @njit(cache=True)
+@no_type_check
 def _join(indptr, indices, follow, symmetric, passes, seed):
     np.random.seed(seed)
     n = len(indptr) - 1

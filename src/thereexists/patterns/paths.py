@@ -62,7 +62,7 @@ def rules(pattern: Pattern) -> Iterator[tuple[str, np.ndarray]]:
         yield "Gray code: γ(i) = i XOR ⌊i/2⌋", k ^ (k >> 1)
 
 
-def find_path(pattern: Pattern, seconds: float = 60.0, seed: int = 0) -> PathResult:
+def find_path(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> PathResult:
     """A path, a certificate that there is none, or *undecided* after ``seconds`` of search."""
     n = pattern.n
     for rule, order in rules(pattern):
@@ -85,7 +85,7 @@ def find_path(pattern: Pattern, seconds: float = 60.0, seed: int = 0) -> PathRes
     return _search(indptr, indices, n, seconds, seed)
 
 
-def _search(indptr: np.ndarray, indices: np.ndarray, n: int, seconds: float, seed: int) -> PathResult:
+def _search(indptr: np.ndarray, indices: np.ndarray, n: int, seconds: float | int, seed: int) -> PathResult:
     tried = "closed forms, components and matching"
     if find_spec("numba") is not None:
         from thereexists.patterns.patching import patched_path

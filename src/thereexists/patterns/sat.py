@@ -31,7 +31,7 @@ def available() -> bool:
     return find_spec("pysat") is not None
 
 
-def hamiltonian_path(indptr: np.ndarray, indices: np.ndarray, seconds: float) -> SatOutcome:
+def hamiltonian_path(indptr: np.ndarray, indices: np.ndarray, seconds: float | int) -> SatOutcome:
     """A path ``γ`` with ``γ(i) ∈ A_{γ(i+1)}``, row ``k`` of the CSR arrays holding ``A_k``, within ``seconds``."""
     from pysat.solvers import Solver
 
@@ -65,7 +65,7 @@ def hamiltonian_path(indptr: np.ndarray, indices: np.ndarray, seconds: float) ->
             label, count = _circuits(follow)
             if count == 1:
                 return SatOutcome(_walk(follow, n), False, rounds, cuts, time.perf_counter() - began)
-            new = _cuts(tail, head, label, label[n])
+            new = _cuts(tail, head, label, int(label[n]))
             cuts += len(new)
             solver.append_formula(new)
 
