@@ -7,6 +7,7 @@ import sys
 import typer
 
 from thereexists._version import __version__
+from thereexists.cli import pattern
 from thereexists.errors import ThereExistsError
 
 app = typer.Typer(
@@ -16,6 +17,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+
+app.add_typer(pattern.app)
 
 
 @app.callback(invoke_without_command=True)

@@ -41,7 +41,7 @@ def register(name: str, defaults: Callable[[int], dict[str, Any]]):
     def enter(build: Callable[..., Pattern]) -> Callable[..., Pattern]:
         if name in REGISTRY:
             raise InvalidInput(f"A pattern named '{name}' is registered already; choose another name.")
-        REGISTRY[name] = Entry(build, defaults, (build.__doc__ or "").strip().splitlines()[0])
+        REGISTRY[name] = Entry(build, defaults, (build.__doc__ or "").strip().splitlines()[0].replace("``", ""))
         return build
 
     return enter

@@ -92,6 +92,9 @@ def _members(step: Step, tokens: np.ndarray) -> np.ndarray:
     seen = np.zeros(step.n, bool)
     degrees = step.degrees[tokens]
     tokens = tokens[np.argsort(-degrees, kind="stable")]
+    everybody = np.arange(step.n)
+    if step.contains(np.broadcast_to(tokens[0], step.n), everybody).all():
+        return everybody
     stops = np.searchsorted(np.cumsum(np.sort(degrees)[::-1]), np.arange(0, degrees.sum(), 1 << 21), "right")
     for a, b in zip(stops, [*stops[1:], len(tokens)], strict=True):
         seen[step.entries(tokens[a : max(b, a + 1)])[1]] = True
@@ -105,8 +108,8 @@ def _sees(pattern: Pattern, k: int, t: int) -> np.ndarray | None:
     reached, spent = np.array([k]), 0
     for i in range(t - 1, -1, -1):
         step = pattern.steps[i % pattern.cycle]
-        longest = int(step.degrees[reached].max())
-        spent += longest if longest == step.n else int(step.degrees[reached].sum())  # a full row ends the walk at once
+        full = int(step.degrees[reached].max()) == step.n  # then one row is enough
+        spent += 0 if full else int(step.degrees[reached].sum())
         if spent > MOST_ENTRIES:
             return None
         reached = _members(step, reached)
