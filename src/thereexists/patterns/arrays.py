@@ -35,7 +35,7 @@ def from_mask(mask: np.ndarray, name: str = "mask") -> Pattern:
     return Pattern(name, tuple(_explicit(m.shape[0], *np.nonzero(m)) for m in mask))
 
 
-def from_rows(rows: Sequence[Sequence[int]], name: str = "rows") -> Pattern:
+def from_rows(rows: Sequence[Sequence[int] | np.ndarray], name: str = "rows") -> Pattern:
     """A one-step pattern from lists: ``rows[k]`` = the tokens that token ``k`` attends to."""
     n = len(rows)
     if n == 0:
