@@ -29,7 +29,12 @@ def test_files(tmp_path):
     first, second = p.to_csr()
     np.savez(tmp_path / "dense.npz", mask=p.mask())
     np.savez(tmp_path / "steps.npz", a=p.mask()[0], b=p.mask()[1])
-    pairs = dict(indptr_0=first.indptr, indices_0=first.indices, indptr_1=second.indptr, indices_1=second.indices)
+    pairs = {
+        "indptr_0": first.indptr,
+        "indices_0": first.indices,
+        "indptr_1": second.indptr,
+        "indices_1": second.indices,
+    }
     np.savez(tmp_path / "csr.npz", **pairs)
     for name in ("dense", "steps", "csr"):
         assert np.array_equal(load_npz(tmp_path / f"{name}.npz").mask(), p.mask()), name

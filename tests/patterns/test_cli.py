@@ -111,8 +111,20 @@ def test_list_and_draw(tmp_path):
         (("check", "strided", "--n", 0), "positive integer"),
         (("check", "strided", "--n", 8, "--block", 2), "no parameter 'block'"),
         (("check", "butterfly", "--n", 12), "power of two"),
-        (("check", "no.npz",), "no file"),
-        (("check", "no.json",), "no file"),
+        (
+            (
+                "check",
+                "no.npz",
+            ),
+            "no file",
+        ),
+        (
+            (
+                "check",
+                "no.json",
+            ),
+            "no file",
+        ),
         (("check", "no.npz", "--n", 4), "brings its own sizes"),
         (("check", "no.json", "--block", 4), "brings its own 'block'"),
         (("check", "block_local", "--n", 9, "--block", 3, "--path-out", "p.npy"), "no path"),

@@ -12,9 +12,14 @@ from thereexists.patterns.configs import FAMILIES, from_config, load_config
 
 transformers = pytest.importorskip("transformers")
 
-TINY = dict(
-    hidden_size=16, intermediate_size=16, num_attention_heads=2, num_key_value_heads=1, head_dim=8, vocab_size=32
-)
+TINY = {
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 8,
+    "vocab_size": 32,
+}
 N = 20
 
 
@@ -103,13 +108,13 @@ def test_llama4_chunks():
     from transformers.masking_utils import create_causal_mask, create_chunked_causal_mask
 
     config._attn_implementation = "eager"
-    arguments = dict(
-        config=config,
-        inputs_embeds=torch.zeros(1, N, 16),
-        attention_mask=None,
-        past_key_values=None,
-        position_ids=torch.arange(N)[None],
-    )
+    arguments = {
+        "config": config,
+        "inputs_embeds": torch.zeros(1, N, 16),
+        "attention_mask": None,
+        "past_key_values": None,
+        "position_ids": torch.arange(N)[None],
+    }
     masks = {
         "chunked_attention": create_chunked_causal_mask(**arguments),
         "full_attention": create_causal_mask(**arguments),
@@ -196,7 +201,12 @@ def test_default_length_is_the_models_own():
         ({"model_type": "mistral", "num_hidden_layers": 2}, "max_position_embeddings"),
         ({"model_type": "mistral", "num_hidden_layers": 2, "max_position_embeddings": -1}, "positive integer"),
         (
-            {"model_type": "gemma2", "num_hidden_layers": 2, "max_position_embeddings": 8, "layer_types": ["full_attention"]},
+            {
+                "model_type": "gemma2",
+                "num_hidden_layers": 2,
+                "max_position_embeddings": 8,
+                "layer_types": ["full_attention"],
+            },
             "each of the 2 layers",
         ),
         (

@@ -56,7 +56,9 @@ def test_multihead_heads_use_their_own_steps():
         SparseAttention(3, 2, 2, pattern)
 
 
-@pytest.mark.parametrize("pattern", [window(9, 2), strided(n=9, stride=3), build("star", 9), build("fixed", 9).as_causal()])
+@pytest.mark.parametrize(
+    "pattern", [window(9, 2), strided(n=9, stride=3), build("star", 9), build("fixed", 9).as_causal()]
+)
 def test_the_jacobian_of_t_blocks_is_supported_on_the_receptive_field(pattern):
     """``∂ out_k / ∂ in_j ≠ 0`` exactly for j ∈ S_k^t: the depth of the verdict is the depth of the network."""
     torch.manual_seed(2)

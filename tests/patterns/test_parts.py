@@ -54,7 +54,9 @@ def test_random_unions_of_parts_agree_with_their_definition():
         choices = [
             Band(-int(rng.integers(0, 4)), int(rng.integers(0, 4))),
             Band(2, 3),
-            BlockBand(int(rng.integers(1, 6)), -int(rng.integers(0, 2)), int(rng.integers(0, 2)), int(rng.integers(0, 3))),
+            BlockBand(
+                int(rng.integers(1, 6)), -int(rng.integers(0, 2)), int(rng.integers(0, 2)), int(rng.integers(0, 3))
+            ),
             Residue(int(rng.integers(1, 6))),
             Offsets((-5, -2, 0, 3)),
             Xor(int(rng.integers(1, 8))),

@@ -82,8 +82,15 @@ def check(
     """Is the pattern universal? Self-loops, a Hamiltonian path, the receptive depth; each with its witness."""
     from thereexists.patterns import check as decide
 
-    given = dict(window=window, stride=stride, block=block, columns=columns, dilation=dilation, period=period)
-    given |= dict(random_blocks=random_blocks, degree=degree, sparsity=sparsity, seed=seed, shifted=shifted)
+    given = {
+        "window": window,
+        "stride": stride,
+        "block": block,
+        "columns": columns,
+        "dilation": dilation,
+        "period": period,
+    }
+    given |= {"random_blocks": random_blocks, "degree": degree, "sparsity": sparsity, "seed": seed, "shifted": shifted}
     given["globals"] = global_tokens
     pattern = _load(what, n, {k: v for k, v in given.items() if v is not None}, config, heads, causal)
     verdict = decide(pattern, seconds=seconds)

@@ -58,7 +58,9 @@ def load_npz(path: str | Path) -> Pattern:
         with np.load(path, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
     except (ValueError, OSError, zipfile.BadZipFile) as error:
-        raise InvalidInput(f"{path} is not an .npz file of plain arrays ({error}); write one with numpy.savez.") from None
+        raise InvalidInput(
+            f"{path} is not an .npz file of plain arrays ({error}); write one with numpy.savez."
+        ) from None
     if not arrays:
         raise InvalidInput(f"{path} holds no arrays; it needs one mask or one CSR pair per step.")
     name = path.stem
@@ -73,14 +75,18 @@ def load_npz(path: str | Path) -> Pattern:
 
 
 def _from_pairs(arrays: dict[str, np.ndarray], name: str, path: Path) -> Pattern:
-    tails = sorted((key.removeprefix("indptr") for key in arrays if key.startswith("indptr")), key=lambda t: (len(t), t))
+    tails = sorted(
+        (key.removeprefix("indptr") for key in arrays if key.startswith("indptr")), key=lambda t: (len(t), t)
+    )
     steps = []
     for l, tail in enumerate(tails):
         if "indices" + tail not in arrays:
             raise InvalidInput(f"{path} has 'indptr{tail}' but no 'indices{tail}'; a CSR step needs both.")
         indptr, indices = arrays["indptr" + tail], arrays["indices" + tail]
         if indptr.ndim != 1 or indices.ndim != 1 or len(indptr) < 2:
-            raise InvalidInput(f"'indptr{tail}' and 'indices{tail}' must be vectors; got {indptr.shape}, {indices.shape}.")
+            raise InvalidInput(
+                f"'indptr{tail}' and 'indices{tail}' must be vectors; got {indptr.shape}, {indices.shape}."
+            )
         steps.append(_checked(len(indptr) - 1, indptr.astype(np.int64), indices.astype(np.int64), l))
     return Pattern(name, tuple(steps))
 
@@ -98,7 +104,7 @@ def _from_sparse(array: Any, l: int) -> Step:
         step = _checked(array.shape[0], array.indptr.astype(np.int64), array.indices.astype(np.int64), l)
         if bool(np.all(array.data)):
             return step
-    csr = csr_array(array).astype(bool)
+    csr: Any = csr_array(array).astype(bool)
     csr.eliminate_zeros()
     csr.sort_indices()
     return _checked(csr.shape[0], csr.indptr.astype(np.int64), csr.indices.astype(np.int64), l)

@@ -29,13 +29,15 @@ class BitsetDepth:
 def depth_by_bitsets(steps: list[tuple[np.ndarray, np.ndarray]], causal: bool, limit: int) -> BitsetDepth:
     """The smallest s with ``S_k^s = [n]`` for all k (``[0..k]`` when ``causal``), at most ``limit`` rounds.
 
-    ``steps`` holds CSR arrays, row k = A_k^l. Requires ``k ∈ A_k^l`` for all k and l: the sets then only grow, so a full
-    row stays full, and p rounds without growth are final.
+    ``steps`` holds CSR arrays, row k = A_k^l. Requires ``k ∈ A_k^l`` for all k and l: the sets then only grow, so a
+    full row stays full, and p rounds without growth are final.
     """
     n = len(steps[0][0]) - 1
     chunks = -(-n // (64 * WORDS))
     starts = np.stack([indptr for indptr, _ in steps]).astype(np.int64)
-    columns = np.concatenate([indices for _, indices in steps]).astype(np.uint32)  # unsigned: no wrap-around test at every access
+    columns = np.concatenate([indices for _, indices in steps]).astype(
+        np.uint32
+    )  # unsigned: no wrap-around test at every access
     offsets = np.cumsum([0] + [len(indices) for _, indices in steps[:-1]]).astype(np.int64)
     rounds, miss_k, miss_j = _all_chunks(starts, columns, offsets, n, chunks, causal, limit)
     worst = int(np.argmax(rounds))  # never-connecting chunks carry limit + 1, unfinished ones limit + 2
@@ -159,3 +161,61 @@ def _one_chunk(starts, columns, offsets, n, first, causal, limit):
         still = 0 if grew else still + 1
         old, new = new, old
     return limit + 2, miss_k, miss_j
+
+
+def depth_by_searches(indptr: np.ndarray, indices: np.ndarray, causal: bool) -> BitsetDepth:
+    """The same for a cycle of one step, by a breadth-first search from every token: better when the depth is large.
+
+    With self-loops and p = 1, ``S_k^t`` is the set of tokens within t moves of k.
+    """
+    n = len(indptr) - 1
+    far, last, count = _all_searches(indptr.astype(np.int64), indices.astype(np.uint32), n)
+    goal = np.arange(1, n + 1) if causal else np.full(n, n)
+    short = np.flatnonzero(count < goal)
+    if len(short):
+        k = int(short[0])
+        return BitsetDepth(None, k, int(_unseen(indptr.astype(np.int64), indices.astype(np.uint32), n, k)), False)
+    k = int(np.argmax(far))
+    return BitsetDepth(max(int(far[k]), 1), k, int(last[k]), False)
+
+
+@njit(cache=True, parallel=True)
+@no_type_check
+def _all_searches(indptr, indices, n):
+    far, last, count = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for part in prange(16):
+        level, queue = np.empty(n, np.int32), np.empty(n, np.int64)
+        for k in range(part * n // 16, (part + 1) * n // 16):
+            size = _search(indptr, indices, k, level, queue)
+            last[k] = queue[size - 1]
+            far[k], count[k] = level[last[k]], size
+    return far, last, count
+
+
+@njit(cache=True)
+@no_type_check
+def _search(indptr, indices, k, level, queue):
+    level[:] = -1
+    level[k], queue[0] = 0, k
+    head, tail = 0, 1
+    while head < tail:
+        at = queue[head]
+        head += 1
+        for e in range(indptr[at], indptr[at + 1]):
+            j = indices[e]
+            if level[j] < 0:
+                level[j] = level[at] + 1
+                queue[tail] = j
+                tail += 1
+    return tail
+
+
+@njit(cache=True)
+@no_type_check
+def _unseen(indptr, indices, n, k):
+    level, queue = np.empty(n, np.int32), np.empty(n, np.int64)
+    _search(indptr, indices, k, level, queue)
+    for j in range(n):
+        if level[j] < 0:
+            return j
+    return -1

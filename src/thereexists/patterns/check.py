@@ -29,8 +29,8 @@ class PatternVerdict:
     """The answer of ``check``.
 
     ``path`` is ``γ`` (``path[i] ∈ ∪_l A^l_{path[i+1]}``), ``edge_steps[i]`` the step that carries the edge from
-    ``path[i+1]`` to ``path[i]``, ``depth`` is s (``S^1`` uses ``step(0)``). ``field_depth`` is the number of blocks after
-    which the receptive field is full; it differs from s for *multihead*, whose blocks use all steps at once.
+    ``path[i+1]`` to ``path[i]``, ``depth`` is s (``S^1`` uses ``step(0)``). ``field_depth`` is the number of blocks
+    after which the receptive field is full; it differs from s for *multihead*, whose blocks use all steps at once.
     """
 
     pattern: Pattern

@@ -107,7 +107,9 @@ def _window(window: int | None) -> int:
     return window
 
 
-def _by_layer_types(default: Callable[[Config, int], list[str]]) -> Callable[[Config, int, int, int | None], list[Step]]:
+def _by_layer_types(
+    default: Callable[[Config, int], list[str]],
+) -> Callable[[Config, int, int, int | None], list[Step]]:
     """Causal models: ``layer_types`` when the file has it, the family's own rule when it was written before that."""
 
     def steps(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
@@ -190,7 +192,10 @@ def _bigbird(config: Config, n: int, globals: int, seed: int | None) -> list[Ste
 
 
 FAMILIES: dict[str, Callable[[Config, int, int, int | None], list[Step]]] = {
-    **{name: _by_layer_types(_all_sliding) for name in ("mistral", "mixtral", "ministral", "phi3", "phimoe", "starcoder2")},
+    **{
+        name: _by_layer_types(_all_sliding)
+        for name in ("mistral", "mixtral", "ministral", "phi3", "phimoe", "starcoder2")
+    },
     **{name: _by_layer_types(_qwen2) for name in ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe")},
     **{name: _by_layer_types(_full_every(2)) for name in ("gemma2", "vaultgemma", "gpt_oss")},
     **{name: _by_layer_types(_full_every(6)) for name in ("gemma3", "gemma3_text")},

@@ -5,12 +5,13 @@
 
 In this order: exact closed forms (monotone intervals, butterflies); a lower bound from a few target tokens whose
 "who sees j" sets are grown in O(n) a step, and upper bounds by the rules of ``depth_rules``: when they meet, s is exact
-at any n; bitsets; otherwise bounds only.
+at any n; bitsets, or a search from every token; otherwise bounds only.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from time import perf_counter
 
 import numpy as np
@@ -46,11 +47,7 @@ def receptive_depth(pattern: Pattern, causal: bool = False, work: float = BITSET
 
         pair = None if causal else connectivity(pattern)[0]
         return DepthResult(None, "closure", never=pair) if pair else depth_by_powers(pattern, causal)
-    return (
-        _by_intervals(pattern, causal)
-        or _by_butterfly(pattern, causal)
-        or _by_connectivity(pattern, causal, work)
-    )
+    return _by_intervals(pattern, causal) or _by_butterfly(pattern, causal) or _by_connectivity(pattern, causal, work)
 
 
 def _exactly(depth: int, method: str, pair: tuple[int, int] | None) -> DepthResult:
@@ -109,12 +106,13 @@ def _by_bounds(pattern: Pattern, causal: bool, work: float, trivial: int | None)
             break
     else:
         t = None
-    cores = [step.interval_core() or (np.arange(pattern.n),) * 2 for step in pattern.steps]
+    alone = np.arange(pattern.n)
+    cores = [step.interval_core() or (alone, alone) for step in pattern.steps]
     by_core, _ = interval_recursion(cores, causal)
     upper = min((u for u in (t, by_core, trivial) if u is not None), default=None)
     if upper == lower:
         return _exactly(lower, "bounds that meet", pair)
-    return _by_bitsets(pattern, causal, work) or DepthResult(None, "bounds only", pair, lower=lower, upper=upper)
+    return _by_listing(pattern, causal, work, lower) or DepthResult(None, "bounds only", pair, lower=lower, upper=upper)
 
 
 def _lower_bound(pattern: Pattern, causal: bool) -> tuple[int, tuple[int, int] | None]:
@@ -136,20 +134,29 @@ def _lower_bound(pattern: Pattern, causal: bool) -> tuple[int, tuple[int, int] |
     return best, pair
 
 
-def _by_bitsets(pattern: Pattern, causal: bool, work: float) -> DepthResult | None:
-    from importlib.util import find_spec
-
-    n = pattern.n
+def _by_listing(pattern: Pattern, causal: bool, work: float, lower: int) -> DepthResult | None:
+    """By definition, from lists of edges: bitsets, or one search a token when p = 1 and the depth is large."""
+    n, p = pattern.n, pattern.cycle
     total = sum(pattern.connections)
-    limit = int(work // (total / pattern.cycle * max(n / 512, 1)))
-    if limit < 4 or total > 200_000_000 or find_spec("numba") is None:
+    if total > 200_000_000 or find_spec("numba") is None:
         return None
-    from thereexists.patterns.bitsets import depth_by_bitsets
+    a_round = total / p * max(n / 512, 1)  # row operations
+    limit = min(int(work // a_round), n * p + 1)
+    searches = n * total / 5  # in the same unit, as measured
+    if p == 1 and searches < min(work, a_round * lower):
+        from thereexists.patterns.bitsets import depth_by_searches
 
-    steps = [(csr.indptr, csr.indices) for csr in pattern.to_csr()]
-    found = depth_by_bitsets(steps, causal, min(limit, n * pattern.cycle + 1))
+        csr = pattern.step(0).to_csr()
+        found, method = depth_by_searches(csr.indptr, csr.indices, causal), "one search a token"
+    elif limit > max(lower, 3):
+        from thereexists.patterns.bitsets import depth_by_bitsets
+
+        steps = [(csr.indptr, csr.indices) for csr in pattern.to_csr()]
+        found, method = depth_by_bitsets(steps, causal, limit), "bitsets"
+    else:
+        return None
     if found.limit_reached:
         return None
     if found.depth is None:
-        return DepthResult(None, "bitsets", never=(found.k, found.j))
-    return _exactly(found.depth, "bitsets", (found.k, found.j))
+        return DepthResult(None, method, never=(found.k, found.j))
+    return _exactly(found.depth, method, (found.k, found.j))

@@ -1,4 +1,4 @@
-"""Closed forms and sufficient rules for "every token sees everything after t steps". Each rule is proved where it is used.
+"""Closed forms and sufficient rules for "every token sees everything after t steps", each with its proof.
 
 All of them assume ``k ∈ A_k^l`` for all k and l, so that ``S_k^t`` only grows with t. ``j ∈ S_k^t`` means a walk
 ``k → … → j`` whose first move is in step t, the next in step t − 1, …, the last in step 1 (steps taken modulo p).
@@ -18,9 +18,9 @@ Ends = tuple[np.ndarray, np.ndarray]
 def interval_recursion(ends: list[Ends], causal: bool) -> tuple[int | None, tuple[int, int]]:
     """Depth when row k of step l is ``[lo_l(k), hi_l(k)] ∋ k`` with non-decreasing ends; and the farthest pair.
 
-    By induction ``S_k^t`` is an interval with non-decreasing ends: the union over ``j ∈ [lo, hi]`` of intervals around j
-    is an interval, from the low end at lo to the high end at hi. So all rows are full as soon as token 0 sees n − 1 and
-    token n − 1 sees 0. The tokens that see n − 1 after t steps are ``[r_t, n)``, ``r_t`` the first token whose row in
+    By induction ``S_k^t`` is an interval with non-decreasing ends: the union over ``j ∈ [lo, hi]`` of intervals around
+    j is an interval, from the low end at lo to the high end at hi. So all rows are full as soon as token 0 sees n − 1
+    and token n − 1 sees 0. The tokens that see n − 1 after t steps are ``[r_t, n)``, ``r_t`` the first token whose row in
     step t reaches ``r_{t−1}``; likewise ``[0, q_t]`` for token 0. In the causal case only the latter is asked for.
     """
     n, p = len(ends[0][0]), len(ends)

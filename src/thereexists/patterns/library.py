@@ -124,7 +124,7 @@ def fixed(n: int, stride: int) -> Pattern:
 
 @register("star", lambda n: {})
 def star(n: int) -> Pattern:
-    """STAR (paper B): a ring of n − 1 tokens, one neighbour on either side, and a relay that sees and is seen by all."""
+    """STAR (paper B): a ring of n − 1 tokens, one neighbour on either side, and a relay that sees all and is seen."""
     _size(n=n)
     relay, end = n - 1, max(n - 2, 0)
     # Band(−1, 1) also joins n − 2 with the relay, which the relay's own row and column contain anyway.
@@ -246,7 +246,7 @@ def _tokens(n: int, tokens: int | Sequence[int]) -> range | np.ndarray:
             raise InvalidInput(f"'globals' must lie in 0..{n} for n = {n}; got {tokens}.")
         return range(tokens)
     out = np.unique(np.asarray(tokens, np.int64))
-    if len(out) and not (0 <= out[0] and out[-1] < n):
+    if len(out) and not (out[0] >= 0 and out[-1] < n):
         raise InvalidInput(f"Global tokens must lie in 0..{n - 1}; got {int(out[0] if out[0] < 0 else out[-1])}.")
     return out
 

@@ -3,8 +3,8 @@
     SparseAttention(X)_k = X_k + Σ_i W_O^i (W_V^i X_{A_k}) ρ[(W_K^i X_{A_k})ᵀ (W_Q^i X_k + b_Q^i)]
     FF(X)                = X + W_2 ReLU(W_1 X + b_1) + b_2
 
-No LayerNorm, no 1/√m, a query bias, residuals around both. The paper writes X as d × n with tokens as columns; here X is
-``(batch, n, d)``. Block number t uses step ``t mod p`` of the pattern; in a *multihead* pattern every block uses all
+No LayerNorm, no 1/√m, a query bias, residuals around both. The paper writes X as d × n with tokens as columns; here X
+is ``(batch, n, d)``. Block number t uses step ``t mod p`` of the pattern; in a *multihead* pattern every block uses all
 steps, each in its own heads. Masked dense attention: correct for every pattern, quadratic in n.
 """
 

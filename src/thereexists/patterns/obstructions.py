@@ -4,8 +4,8 @@ Write ``k → j`` for "k attends to j" in the union over the steps. A path ``γ`
 
 - **Incomparable pair** ``(u, v)``: neither token reaches the other. On a path, the later one reaches the earlier one.
   Such a pair exists exactly when the strongly connected components cannot be lined up, each leading to the next.
-- **Unmatched set** ``X``: the tokens of ``X`` attend, apart from themselves, to at most ``|X| − 2`` tokens. On a path all
-  but one token of ``X`` have a predecessor of their own among those (Hall's condition with one token to spare).
+- **Unmatched set** ``X``: the tokens of ``X`` attend, apart from themselves, to at most ``|X| − 2`` tokens. On a path
+  all but one token of ``X`` have a predecessor of their own among those (Hall's condition with one token to spare).
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def unmatched_set(indptr: np.ndarray, indices: np.ndarray) -> Unmatched | None:
 
 
 def connectivity(pattern: Pattern) -> tuple[tuple[int, int] | None, bool]:
-    """``((k, j), True)``: token k never sees token j at any depth; ``(None, True)``: everybody sees everybody in the end;
+    """``((k, j), True)``: token k never sees token j at any depth; ``(None, True)``: everybody sees everybody at last;
     ``(None, False)``: not settled in the time given.
 
     Every token counts as seeing itself, because the residual connection carries it.

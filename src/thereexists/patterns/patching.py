@@ -16,7 +16,7 @@ from numba import njit
 
 
 def patched_path(indptr: np.ndarray, indices: np.ndarray, passes: int = 400, seed: int = 0) -> np.ndarray | None:
-    """A path ``γ`` with ``γ(i) ∈ A_{γ(i+1)}``, or None. Rows of the CSR arrays ascend; the token itself may be in it."""
+    """A path ``γ`` with ``γ(i) ∈ A_{γ(i+1)}``, or None. Rows of the CSR arrays ascend and may hold the token."""
     n = len(indptr) - 1
     follow = _cover(indptr, indices)
     if follow is None:
@@ -121,7 +121,7 @@ def _reverse(follow, before, first):
 @njit(cache=True)
 @no_type_check
 def _join(indptr, indices, follow, symmetric, passes, seed):
-    np.random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  (numba's own generator, not numpy's global one)
     n = len(indptr) - 1
     before = np.empty(n + 1, np.int64)
     for k in range(n + 1):
@@ -163,12 +163,12 @@ def _join(indptr, indices, follow, symmetric, passes, seed):
         # Stuck: a few random exchanges inside circuits (each splits one) let the next pass join differently.
         splits = 0
         for _ in range(40 * (count + 4)):
-            a = np.random.randint(n)
+            a = np.random.randint(n)  # noqa: NPY002
             if indptr[a + 1] == indptr[a]:
                 continue
-            d = indices[indptr[a] + np.random.randint(indptr[a + 1] - indptr[a])]
+            d = indices[indptr[a] + np.random.randint(indptr[a + 1] - indptr[a])]  # noqa: NPY002
             c, b = before[d], follow[a]
-            if d == a or d == b or c == b or not _is_arc(indptr, indices, c, b):
+            if d in (a, b) or c == b or not _is_arc(indptr, indices, c, b):
                 continue
             follow[a], follow[c] = d, b
             before[d], before[b] = a, c

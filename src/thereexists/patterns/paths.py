@@ -1,7 +1,8 @@
 """Condition 2 of Assumption 1: a Hamiltonian path in the union of the steps, or a reason why there is none.
 
 Cheapest first: closed forms (an order of the tokens given by a rule, checked on all n − 1 edges), then components and
-matchings that prove impossibility, then circuits joined by exchanges, then the SAT solver, then *undecided* with the effort stated.
+matchings that prove impossibility, then circuits joined by exchanges, then the SAT solver, then *undecided* with the
+effort stated.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SPARSE_DEGREE = 12  # the solver first sees a random subgraph with this many arc
 
 @dataclass(frozen=True, eq=False)
 class PathResult:
-    """``status`` is ``found``, ``impossible`` or ``undecided``; ``rule`` names a closed form; ``effort`` is in words."""
+    """``status`` is ``found``, ``impossible`` or ``undecided``; ``rule`` names a closed form; ``effort``: in words."""
 
     status: str
     path: np.ndarray | None = None
@@ -101,7 +102,9 @@ def _search(indptr: np.ndarray, indices: np.ndarray, n: int, seconds: float | in
         if len(few) <= MOST_SAT_EDGES:
             outcome = sat.hamiltonian_path(few_ptr, few, seconds / 2)
             if outcome.path is not None:
-                return PathResult("found", outcome.path, effort=f"SAT on {SPARSE_DEGREE} arcs a token, {outcome.rounds} rounds")
+                return PathResult(
+                    "found", outcome.path, effort=f"SAT on {SPARSE_DEGREE} arcs a token, {outcome.rounds} rounds"
+                )
     if len(indices) > MOST_SAT_EDGES:
         return PathResult("undecided", effort=f"{tried}; {len(indices):,} edges are too many for the SAT solver")
     outcome = sat.hamiltonian_path(indptr, indices, seconds)

@@ -165,7 +165,7 @@ class Pattern:
 
 
 def looks_ahead(step: Step) -> tuple[int, int] | None:
-    """A pair ``(k, j)`` with ``j ∈ A_k`` and ``j > k``, or None. O(n): a row looks ahead when its causal part is smaller."""
+    """A pair ``(k, j)`` with ``j ∈ A_k`` and ``j > k``, or None: a row looks ahead when its causal part is smaller."""
     if step.causal:
         return None
     ahead = np.flatnonzero(step.degrees > step.as_causal().degrees)

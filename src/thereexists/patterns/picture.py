@@ -1,4 +1,4 @@
-"""Pictures of a pattern: PNG or SVG for any n (as a density map when n is large), and block characters for a terminal."""
+"""Pictures of a pattern: PNG or SVG for any n (a density map when n is large), and text for a terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def terminal(pattern: Pattern) -> str:
 
 
 def density(step: Step, cells: int) -> np.ndarray:
-    """``(cells, cells)``: the share of the pairs of each cell that is connected, from row samples, without an n² object.
+    """``(cells, cells)``: the share of the pairs of each cell that is connected, from samples of rows.
 
     Up to 8 rows of each band of rows are looked at, evenly spaced, so that the cost is O(cells · row length).
     """

@@ -172,7 +172,9 @@ def probability_map(rho: str | ProbabilityMap) -> ProbabilityMap:
     return PROBABILITY_MAPS[rho]
 
 
-def check_assumption2(rho: ProbabilityMap, zeta: float, eta: float, n: int, samples: int = 256, seed: int = 0) -> Verdict:
+def check_assumption2(
+    rho: ProbabilityMap, zeta: float, eta: float, n: int, samples: int = 256, seed: int = 0
+) -> Verdict:
     """Try to refute the stated t: the worst v has all others exactly ζ below; random ones are below that."""
     t = rho.temperature(zeta, eta, n)
     generator = torch.Generator().manual_seed(seed)

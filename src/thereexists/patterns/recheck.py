@@ -18,7 +18,7 @@ MOST_ENTRIES = 400_000_000
 
 
 def recheck_path(pattern: Pattern, path: np.ndarray, edge_steps: np.ndarray | None = None) -> Verdict:
-    """``path`` is a permutation of the tokens, and ``path[i] ∈ A^l_{path[i+1]}`` for the stated (or for some) step l."""
+    """``path`` is a permutation of the tokens, and ``path[i] ∈ A^l_{path[i+1]}`` for the stated (or some) step l."""
     n = pattern.n
     path = np.asarray(path)
     if path.shape != (n,) or path.min() < 0 or path.max() >= n or (np.bincount(path, minlength=n) != 1).any():
@@ -108,6 +108,8 @@ def _sees(pattern: Pattern, k: int, t: int) -> np.ndarray | None:
     reached, spent = np.array([k]), 0
     for i in range(t - 1, -1, -1):
         step = pattern.steps[i % pattern.cycle]
+        if len(reached) == step.n and step.contains(reached, reached).all():
+            continue  # everybody sees at least everybody
         full = int(step.degrees[reached].max()) == step.n  # then one row is enough
         spent += 0 if full else int(step.degrees[reached].sum())
         if spent > MOST_ENTRIES:

@@ -142,7 +142,7 @@ class Step:
         return lo, (np.minimum(hi, k) if self.causal else hi)
 
     def interval_rows(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Ends of every row, when every row is exactly one interval: interval parts, and nothing but a full rectangle."""
+        """Ends of every row, when every row is exactly one interval: interval parts only, or everything."""
         if any(isinstance(p, Rect) and len(p.rows) == len(p.cols) == self.n for p in self.parts):
             k = np.arange(self.n)
             return np.zeros(self.n, np.int64), (k if self.causal else np.full(self.n, self.n - 1))
@@ -192,5 +192,3 @@ def _chunks(counts: np.ndarray) -> list[np.ndarray]:
     stops = np.unique(np.concatenate((np.minimum(edges + 1, len(counts)), [len(counts)])))
     starts = np.concatenate(([0], stops[:-1]))
     return [np.arange(a, b) for a, b in zip(starts, stops, strict=True) if a < b]
-
-
