@@ -1,0 +1,255 @@
+"""``thereexists pattern``: which attention patterns exist, whether they are universal, and what they look like."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thereexists.cli._output import AsJson, console, print_json
+from thereexists.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from thereexists.patterns import Pattern, PatternVerdict
+
+app = typer.Typer(
+    name="pattern",
+    help="Sparse attention patterns: is a Transformer with this pattern universal?",
+    no_args_is_help=True,
+)
+
+
+class Config(StrEnum):
+    sequential = "sequential"
+    union = "union"
+    multihead = "multihead"
+
+
+What = Annotated[str, typer.Argument(help="A pattern's name, a model's config.json, or a mask as .npz.")]
+N = Annotated[int | None, typer.Option("--n", help="Number of tokens.")]
+Size = Annotated[int | None, typer.Option(help="A size of the pattern; left out, one that suits n.")]
+Dilation = Annotated[list[int] | None, typer.Option(help="Dilation; give it several times for a cycle.")]
+Configuration = Annotated[Config, typer.Option("--config", help="How steps are spread over layers and heads.")]
+Heads = Annotated[int, typer.Option(help="Heads of a multihead configuration.")]
+Causal = Annotated[bool, typer.Option("--causal", help="Tokens see only themselves and earlier ones.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of a random part.")]
+Seconds = Annotated[float, typer.Option(help="How long to search for a Hamiltonian path.")]
+
+
+@app.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """Every pattern of the library, with its parameters."""
+    from thereexists.patterns import REGISTRY
+
+    rows = [{"name": k, "parameters": list(e.parameters), "summary": e.summary} for k, e in REGISTRY.items()]
+    if as_json:
+        print_json({"patterns": rows})
+        return
+    from rich.table import Table
+
+    table = Table("pattern", "parameters", "what token k attends to", box=None, header_style="bold")
+    for row in rows:
+        table.add_row(row["name"], ", ".join(row["parameters"]) or "–", row["summary"])
+    console().print(table)
+
+
+@app.command()
+def check(
+    what: What,
+    n: N = None,
+    window: Size = None,
+    stride: Size = None,
+    block: Size = None,
+    columns: Size = None,
+    dilation: Dilation = None,
+    global_tokens: Annotated[int | None, typer.Option("--globals", help="Number of global tokens.")] = None,
+    period: Size = None,
+    random_blocks: Size = None,
+    degree: Size = None,
+    sparsity: Annotated[float | None, typer.Option(help="Share of unused pairs, for 'random'.")] = None,
+    seed: Seed = None,
+    shifted: Annotated[bool | None, typer.Option("--shifted", help="Add shifted blocks to 'block_local'.")] = None,
+    config: Configuration = Config.sequential,
+    heads: Heads = 8,
+    causal: Causal = False,
+    seconds: Seconds = 60.0,
+    path_out: Annotated[Path | None, typer.Option("--path-out", help="Write the whole path here, as .npy.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Also draw the pattern, as .png or .svg.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Is the pattern universal? Self-loops, a Hamiltonian path, the receptive depth; each with its witness."""
+    from thereexists.patterns import check as decide
+
+    given = {
+        "window": window,
+        "stride": stride,
+        "block": block,
+        "columns": columns,
+        "dilation": dilation,
+        "period": period,
+    }
+    given |= {"random_blocks": random_blocks, "degree": degree, "sparsity": sparsity, "seed": seed, "shifted": shifted}
+    given["globals"] = global_tokens
+    pattern = _load(what, n, {k: v for k, v in given.items() if v is not None}, config, heads, causal)
+    verdict = decide(pattern, seconds=seconds)
+    if path_out is not None:
+        _save_path(verdict, path_out)
+    if picture is not None:
+        from thereexists.patterns.picture import save
+
+        save(pattern, picture)
+    if as_json:
+        print_json(verdict.to_json())
+    else:
+        _explain(verdict)
+
+
+@app.command()
+def compare(
+    n: Annotated[int, typer.Option("--n", help="Number of tokens.")] = 4096,
+    config: Configuration = Config.sequential,
+    causal: Causal = False,
+    seconds: Seconds = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """Every pattern at one n: connections, sparsity, receptive depth, verdict."""
+    from thereexists.patterns import REGISTRY
+    from thereexists.patterns import check as decide
+
+    rows, refused = [], {}
+    for name in REGISTRY:
+        try:
+            pattern = _load(name, n, {}, config, 8, causal)
+        except InvalidInput as error:
+            refused[name] = str(error)
+            continue
+        rows.append(decide(pattern, seconds=seconds))
+    if as_json:
+        print_json({"n": n, "patterns": [v.to_json() for v in rows], "refused": refused})
+        return
+    from rich.table import Table
+
+    table = Table("pattern", "p", "connections", "a token", "sparsity", "path", "depth", "universal", box=None)
+    for column in range(1, 5):
+        table.columns[column].justify = "right"
+    for v in rows:
+        p = v.pattern
+        most = max(p.connections)
+        table.add_row(
+            p.name,
+            str(p.cycle),
+            f"{most:,}",
+            f"{most / p.n:,.1f}",
+            f"{p.sparsity:.4f}",
+            v.path_result.status,
+            _depth_words(v),
+            {True: "yes", False: "no", None: "?"}[v.universal],
+        )
+    console().print(table)
+    console().print(f"n = {n}; connections: the largest step. '?': the sufficient conditions fail or are undecided.")
+    for name, why in refused.items():
+        console().print(f"left out {name}: {why}")
+
+
+@app.command()
+def draw(
+    what: What,
+    n: N = None,
+    out: Annotated[Path | None, typer.Option(help="A .png or .svg file; left out, the terminal (n ≤ 64).")] = None,
+    config: Configuration = Config.sequential,
+    causal: Causal = False,
+    parameter: Annotated[list[str] | None, typer.Option("--set", help="A size, as name=value.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """A picture of the pattern: row = who attends, column = to whom."""
+    from thereexists.patterns.picture import save, terminal
+
+    pattern = _load(what, n, dict(_assignment(text) for text in parameter or []), config, 8, causal)
+    if out is None:
+        text = terminal(pattern)
+        print_json({"name": pattern.name, "n": pattern.n, "picture": text}) if as_json else print(text)
+        return
+    save(pattern, out)
+    print_json({"name": pattern.name, "n": pattern.n, "file": str(out)}) if as_json else print(f"wrote {out}")
+
+
+def _load(what: str, n: int | None, given: dict[str, Any], config: Config, heads: int, causal: bool) -> Pattern:
+    from thereexists.patterns import REGISTRY, build, load_npz
+
+    path = Path(what)
+    if what in REGISTRY:
+        if n is None:
+            raise InvalidInput(f"'{what}' needs a number of tokens: --n 1024.")
+        pattern = build(what, n, **given)
+    elif path.suffix == ".npz":
+        if n is not None or given:
+            raise InvalidInput("A mask file brings its own sizes; leave out --n and the sizes of library patterns.")
+        pattern = load_npz(path)
+    elif path.suffix == ".json" or path.is_dir():
+        from thereexists.patterns.configs import load_config
+
+        unknown = sorted(set(given) - {"globals", "seed"})
+        if unknown:
+            raise InvalidInput(f"A model config brings its own '{unknown[0]}'; only --n, --globals and --seed apply.")
+        pattern = load_config(path, n=n, **given)
+    else:
+        known = ", ".join(REGISTRY)
+        raise InvalidInput(f"'{what}' is neither a pattern ({known}) nor a .json config nor an .npz mask.")
+    pattern = pattern.as_causal() if causal and not pattern.causal else pattern
+    if config is Config.union:
+        return pattern.union()
+    return pattern.multihead(heads) if config is Config.multihead else pattern
+
+
+def _assignment(text: str) -> tuple[str, int]:
+    name, equals, value = text.partition("=")
+    if not equals or not value.lstrip("-").isdigit():
+        raise InvalidInput(f"--set takes name=value with an integer value; got '{text}'.")
+    return name, int(value)
+
+
+def _save_path(verdict: PatternVerdict, out: Path) -> None:
+    import os
+
+    import numpy as np
+
+    if verdict.path is None:
+        raise InvalidInput(f"There is no path to write to {out}: {verdict.reasons[1]}.")
+    if out.suffix != ".npy" or not out.resolve().parent.is_dir():
+        raise InvalidInput(f"--path-out needs a name that ends in .npy in a folder that exists; got '{out}'.")
+    beside = out.with_name(f".{out.stem}.{os.getpid()}.npy")
+    np.save(beside, verdict.path)
+    os.replace(beside, out)
+
+
+def _depth_words(v: PatternVerdict) -> str:
+    if v.depth is not None:
+        return str(v.depth)
+    found = v.depth_result
+    if found.never:
+        return "never"
+    return f"{found.lower}..{found.upper or '?'}"
+
+
+def _explain(v: PatternVerdict) -> None:
+    p, out = v.pattern, console()
+    answer = {True: "universal", False: "not universal", None: "undecided"}[v.universal]
+    colour = {True: "green", False: "red", None: "yellow"}[v.universal]
+    out.print(f"[bold]{p.name}[/bold], n = {p.n:,}, cycle {p.cycle}, {p.config}: [bold {colour}]{answer}[/]")
+    connections = ", ".join(f"{c:,}" for c in p.connections[:8]) + (", …" if p.cycle > 8 else "")
+    out.print(f"connections {connections}; sparsity {p.sparsity:.6f}")
+    for reason in v.reasons:
+        out.print(f"  {reason}", markup=False)
+    if v.path is not None:
+        shown = " ".join(map(str, v.path[:12].tolist())) + (" …" if p.n > 12 else "")
+        out.print(f"  path {shown}", markup=False)
+    if p.heads is not None and v.field_depth is not None:
+        out.print(f"  the receptive field is full after {v.field_depth} blocks, every block using all steps")
+    if p.layers is not None:
+        word = {True: "full", False: "not full", None: "undecided"}[v.full_within_layers]
+        out.print(f"  within the model's own {p.layers} layers the receptive field is {word}")
+    if v.causal is not None:
+        out.print(f"  causal functions: {v.causal.reasons[0]}", markup=False)
+    out.print(f"  {v.seconds:.2f} s")

@@ -1,0 +1,84 @@
+"""Sparsity patterns and whether a sparse Transformer with them is universal (paper B), with the witness.
+
+p = te.patterns.strided(n=1024, stride=32)
+v = te.patterns.check(p)
+v.universal, v.path, v.depth, v.reasons
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from thereexists.patterns.arrays import from_csr, from_mask, from_rows, load_npz
+from thereexists.patterns.check import PatternVerdict, check
+from thereexists.patterns.library import (
+    REGISTRY,
+    alternating,
+    axial,
+    bigbird,
+    block_local,
+    build,
+    butterfly,
+    dense,
+    dilated,
+    fixed,
+    logsparse,
+    longformer,
+    random,
+    star,
+    strided,
+    window,
+)
+from thereexists.patterns.pattern import Pattern
+from thereexists.patterns.recheck import recheck_depth, recheck_obstruction, recheck_path
+from thereexists.patterns.step import Step
+
+if TYPE_CHECKING:
+    from thereexists.patterns.module import SparseAttention, SparseTransformer
+    from thereexists.patterns.probability import PROBABILITY_MAPS, ProbabilityMap
+
+_LAZY = {  # these need torch
+    "PROBABILITY_MAPS": "probability",
+    "ProbabilityMap": "probability",
+    "SparseAttention": "module",
+    "SparseTransformer": "module",
+}
+
+__all__ = [
+    "PROBABILITY_MAPS",
+    "REGISTRY",
+    "Pattern",
+    "PatternVerdict",
+    "ProbabilityMap",
+    "SparseAttention",
+    "SparseTransformer",
+    "Step",
+    "alternating",
+    "axial",
+    "bigbird",
+    "block_local",
+    "build",
+    "butterfly",
+    "check",
+    "dense",
+    "dilated",
+    "fixed",
+    "from_csr",
+    "from_mask",
+    "from_rows",
+    "load_npz",
+    "logsparse",
+    "longformer",
+    "random",
+    "recheck_depth",
+    "recheck_obstruction",
+    "recheck_path",
+    "star",
+    "strided",
+    "window",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'thereexists.patterns' has no attribute {name!r}")
+    return getattr(import_module(f"thereexists.patterns.{_LAZY[name]}"), name)

@@ -1,0 +1,139 @@
+"""Patterns from arrays: dense masks, scipy CSR arrays, and ``.npz`` files with one of either per step."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thereexists.errors import InvalidInput
+from thereexists.patterns.parts import Explicit
+from thereexists.patterns.pattern import Pattern
+from thereexists.patterns.step import Step
+
+
+def from_csr(steps: Any, name: str = "csr") -> Pattern:
+    """One step per scipy sparse array; row ``k`` = what token ``k`` attends to. Stored zeros are no connections."""
+    arrays = steps if isinstance(steps, Sequence) else [steps]
+    return Pattern(name, tuple(_from_sparse(array, l) for l, array in enumerate(arrays)))
+
+
+def from_mask(mask: np.ndarray, name: str = "mask") -> Pattern:
+    """A Boolean ``(n, n)`` or ``(p, n, n)`` array; row ``k`` = what token ``k`` attends to."""
+    mask = np.asarray(mask)
+    if mask.ndim == 2:
+        mask = mask[None]
+    if mask.ndim != 3 or mask.shape[1] != mask.shape[2] or 0 in mask.shape:
+        raise InvalidInput(f"A mask must have shape (n, n) or (p, n, n) with n, p ≥ 1; got {mask.shape}.")
+    if mask.dtype != bool:
+        if not np.isin(mask, (0, 1)).all():
+            raise InvalidInput(f"A mask must hold Booleans, or zeros and ones; got {mask.dtype} with other values.")
+        mask = mask.astype(bool)
+    return Pattern(name, tuple(_explicit(m.shape[0], *np.nonzero(m)) for m in mask))
+
+
+def from_rows(rows: Sequence[Sequence[int] | np.ndarray], name: str = "rows") -> Pattern:
+    """A one-step pattern from lists: ``rows[k]`` = the tokens that token ``k`` attends to."""
+    n = len(rows)
+    if n == 0:
+        raise InvalidInput("A pattern needs at least one token; got no rows.")
+    counts = np.array([len(row) for row in rows])
+    columns = np.concatenate([np.asarray(row, np.int64).reshape(-1) for row in rows])
+    return Pattern(name, (_checked(n, np.concatenate(([0], np.cumsum(counts))), columns, 0),))
+
+
+def load_npz(path: str | Path) -> Pattern:
+    """An ``.npz`` file: a scipy sparse array (``save_npz``), or dense masks, or CSR steps, in the order of their names.
+
+    Dense: each array is a ``(n, n)`` or ``(p, n, n)`` mask. CSR: ``indptr`` and ``indices`` for one step, or
+    ``indptr_0``, ``indices_0``, ``indptr_1``, … for several.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {path}.")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except (ValueError, OSError, zipfile.BadZipFile) as error:
+        raise InvalidInput(
+            f"{path} is not an .npz file of plain arrays ({error}); write one with numpy.savez."
+        ) from None
+    if not arrays:
+        raise InvalidInput(f"{path} holds no arrays; it needs one mask or one CSR pair per step.")
+    name = path.stem
+    if "format" in arrays:  # scipy.sparse.save_npz
+        from scipy.sparse import csr_array, load_npz
+
+        return from_csr([csr_array(load_npz(path))], name)
+    if any(key.startswith("indptr") for key in arrays):
+        return _from_pairs(arrays, name, path)
+    masks = [m for key in sorted(arrays) for m in (arrays[key] if arrays[key].ndim == 3 else [arrays[key]])]
+    return Pattern(name, tuple(step for m in masks for step in from_mask(m).steps))
+
+
+def _from_pairs(arrays: dict[str, np.ndarray], name: str, path: Path) -> Pattern:
+    tails = sorted(
+        (key.removeprefix("indptr") for key in arrays if key.startswith("indptr")), key=lambda t: (len(t), t)
+    )
+    steps = []
+    for l, tail in enumerate(tails):
+        if "indices" + tail not in arrays:
+            raise InvalidInput(f"{path} has 'indptr{tail}' but no 'indices{tail}'; a CSR step needs both.")
+        indptr, indices = arrays["indptr" + tail], arrays["indices" + tail]
+        if indptr.ndim != 1 or indices.ndim != 1 or len(indptr) < 2:
+            raise InvalidInput(
+                f"'indptr{tail}' and 'indices{tail}' must be vectors; got {indptr.shape}, {indices.shape}."
+            )
+        steps.append(_checked(len(indptr) - 1, indptr.astype(np.int64), indices.astype(np.int64), l))
+    return Pattern(name, tuple(steps))
+
+
+def _from_sparse(array: Any, l: int) -> Step:
+    from scipy.sparse import csr_array, issparse
+
+    if not issparse(array):
+        raise InvalidInput(
+            f"from_csr takes scipy.sparse arrays; step {l} is a {type(array).__name__}. Use from_mask for dense masks."
+        )
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.shape[0] == 0:
+        raise InvalidInput(f"Step {l} must be a square array with n ≥ 1 rows; got shape {array.shape}.")
+    if array.format == "csr":
+        step = _checked(array.shape[0], array.indptr.astype(np.int64), array.indices.astype(np.int64), l)
+        if bool(np.all(array.data)):
+            return step
+    csr: Any = csr_array(array).astype(bool)
+    csr.eliminate_zeros()
+    csr.sort_indices()
+    return _checked(csr.shape[0], csr.indptr.astype(np.int64), csr.indices.astype(np.int64), l)
+
+
+def _explicit(n: int, row: np.ndarray, column: np.ndarray) -> Step:
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=n))))
+    return Step(n, (Explicit(indptr, column),))
+
+
+def _checked(n: int, indptr: np.ndarray, indices: np.ndarray, l: int) -> Step:
+    """A step from CSR arrays after every check that makes later code safe."""
+    counts = np.diff(indptr)
+    if indptr[0] != 0 or (counts < 0).any() or indptr[-1] != len(indices):
+        raise InvalidInput(
+            f"'indptr' of step {l} must rise from 0 to the number of indices ({len(indices)}); "
+            f"it runs from {int(indptr[0])} to {int(indptr[-1])}."
+        )
+    row = np.repeat(np.arange(n), counts)
+    outside = np.flatnonzero((indices < 0) | (indices >= n))
+    if len(outside):
+        e = outside[0]
+        raise InvalidInput(f"Token {row[e]} of step {l} attends to {indices[e]}; tokens are numbered 0..{n - 1}.")
+    key = row * n + indices
+    if (np.diff(key) <= 0).any():
+        key = np.sort(key)
+        twice = np.flatnonzero(np.diff(key) == 0)
+        if len(twice):
+            k, j = divmod(int(key[twice[0]]), n)
+            raise InvalidInput(f"Token {k} of step {l} lists token {j} twice; list every connection once.")
+        indices = key % n
+    return Step(n, (Explicit(indptr, indices),))

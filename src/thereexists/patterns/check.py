@@ -1,0 +1,213 @@
+"""Is this pattern universal? Assumption 1 of paper B, condition by condition, each answer with its witness.
+
+Theorem (B): if (1) every token attends to itself, (2) the union of the steps has a Hamiltonian path, (3) the receptive
+depth s is finite, and the probability map satisfies Assumption 2, then the sparse Transformers ``ST^{2,1,4}`` with
+this pattern approximate every continuous function on a compact domain.
+
+The conditions are *sufficient*. ``universal`` is True when they hold; False only when some token can never see some
+other one, because then the output at k cannot depend on the input at j at all; None in between.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thereexists.errors import InvalidInput
+from thereexists.patterns.depth import DepthResult, receptive_depth
+from thereexists.patterns.obstructions import Incomparable, Unmatched
+from thereexists.patterns.paths import PathResult, edge_steps, find_path
+from thereexists.patterns.pattern import Pattern
+from thereexists.verdict import Verdict
+
+
+@dataclass(frozen=True, eq=False)
+class PatternVerdict:
+    """The answer of ``check``.
+
+    ``path`` is ``γ`` (``path[i] ∈ ∪_l A^l_{path[i+1]}``), ``edge_steps[i]`` the step that carries the edge from
+    ``path[i+1]`` to ``path[i]``, ``depth`` is s (``S^1`` uses ``step(0)``). ``field_depth`` is the number of blocks
+    after which the receptive field is full; it differs from s for *multihead*, whose blocks use all steps at once.
+    """
+
+    pattern: Pattern
+    universal: bool | None
+    reasons: tuple[str, ...]
+    self_loops: Verdict
+    path_result: PathResult
+    edge_steps: np.ndarray | None
+    depth_result: DepthResult
+    field_depth: int | None
+    causal: Verdict | None
+    seconds: float
+
+    @property
+    def path(self) -> np.ndarray | None:
+        return self.path_result.path
+
+    @property
+    def depth(self) -> int | None:
+        return self.depth_result.depth
+
+    @property
+    def full_within_layers(self) -> bool | None:
+        """For a pattern read from a model: whether its own number of layers fills the receptive field."""
+        layers, found = self.pattern.layers, self.depth_result
+        if layers is None:
+            return None
+        if self.field_depth is not None:
+            return self.field_depth <= layers
+        return False if found.never or found.lower > layers else None
+
+    def to_json(self, path_limit: int = 64) -> dict[str, Any]:
+        """The documented JSON object; a path longer than ``path_limit`` is given by its rule or its two ends."""
+        p, found, depth = self.pattern, self.path_result, self.depth_result
+        route: dict[str, Any] = {"status": found.status, "method": found.effort}
+        if found.path is not None:
+            short = len(found.path) <= path_limit
+            route |= {"rule": found.rule, "path": found.path if short else None}
+            if not short and found.rule is None:
+                route |= {"path_begins": found.path[:8], "path_ends": found.path[-8:]}
+        if found.obstruction is not None:
+            route["certificate"] = _certificate(found.obstruction, path_limit)
+        return {
+            "name": p.name,
+            "n": p.n,
+            "parameters": dict(p.parameters),
+            "config": p.config,
+            "cycle": p.cycle,
+            "connections": list(p.connections),
+            "sparsity": p.sparsity,
+            "self_loops": self.self_loops.holds,
+            "token_without_itself": self.self_loops.witness,
+            "hamiltonian_path": route,
+            "receptive_depth": self.depth,
+            "field_depth": self.field_depth,
+            "depth_bounds": [depth.lower, depth.upper],
+            "depth_method": depth.method,
+            "farthest_pair": depth.pair,
+            "never_connected": depth.never,
+            "layers": p.layers,
+            "full_within_layers": self.full_within_layers,
+            "universal": self.universal,
+            "reasons": list(self.reasons),
+            "causal": None if self.causal is None else _causal_json(self.causal),
+            "seconds": round(self.seconds, 4),
+        }
+
+
+def check(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> PatternVerdict:
+    """Decide Assumption 1 for ``pattern``; ``seconds`` bounds the search for a path."""
+    if not isinstance(pattern, Pattern):
+        raise InvalidInput(
+            f"check() takes a Pattern, such as te.patterns.strided(n=64, stride=8); got {type(pattern).__name__}. "
+            "Use te.patterns.from_csr or te.patterns.from_mask for arrays."
+        )
+    began = time.perf_counter()
+    loops = _self_loops(pattern)
+    route = find_path(pattern, seconds, seed)
+    depth = receptive_depth(pattern)
+    field = depth.depth
+    if pattern.heads is not None and depth.depth is not None:
+        field = receptive_depth(pattern.union()).depth
+    universal, reasons = _conclude(pattern, loops, route, depth)
+    return PatternVerdict(
+        pattern=pattern,
+        universal=universal,
+        reasons=reasons,
+        self_loops=loops,
+        path_result=route,
+        edge_steps=None if route.path is None else edge_steps(pattern, route.path),
+        depth_result=depth,
+        field_depth=field,
+        causal=_causal(pattern, loops) if pattern.causal else None,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _self_loops(pattern: Pattern) -> Verdict:
+    for l, step in enumerate(pattern.steps):
+        if not step.self_loops.all():
+            k = int(np.argmin(step.self_loops))
+            return Verdict(False, (f"token {k} does not attend to itself in step {l}",), (l, k))
+    return Verdict(True, ("every token attends to itself in every step",))
+
+
+def _conclude(
+    pattern: Pattern, loops: Verdict, route: PathResult, depth: DepthResult
+) -> tuple[bool | None, tuple[str, ...]]:
+    reasons = [f"(1) {loops.reasons[0]}"]
+    if route.status == "found":
+        reasons.append(f"(2) Hamiltonian path: {route.rule or route.effort}")
+    elif route.obstruction is not None:
+        reasons.append(f"(2) no Hamiltonian path: {route.obstruction.sentence()}")
+    else:
+        reasons.append(f"(2) Hamiltonian path undecided: {route.effort}")
+    if depth.depth is not None:
+        farthest = f"; token {depth.pair[0]} does not see token {depth.pair[1]} earlier" if depth.pair else ""
+        reasons.append(f"(3) receptive depth {depth.depth}{farthest}")
+    elif depth.never:
+        reasons.append(f"(3) token {depth.never[0]} never sees token {depth.never[1]}, at any depth")
+    elif loops.holds:
+        upper = "finite" if depth.upper is None else f"at most {depth.upper}"
+        reasons.append(f"(3) receptive depth at least {depth.lower} and {upper}")
+    else:
+        reasons.append(f"(3) no finite receptive depth found ({depth.method})")
+    apart = depth.never or (isinstance(route.obstruction, Incomparable) and (route.obstruction.u, route.obstruction.v))
+    if apart:
+        reasons.append(
+            f"not universal: the output at token {apart[0]} cannot depend on the input at token {apart[1]}, whatever "
+            "the weights"
+        )
+        return False, tuple(reasons)
+    finite = depth.depth is not None or depth.upper is not None
+    heads_ok = pattern.heads is None or min(pattern.heads) >= 2
+    if loops.holds and route.status == "found" and finite:
+        if heads_ok:
+            reasons.append("universal by the theorem, for every probability map that satisfies Assumption 2")
+            return True, tuple(reasons)
+        reasons.append("undecided: the theorem needs two heads on each step; give multihead more heads")
+        return None, tuple(reasons)
+    word = "undecided" if loops.holds and route.status != "impossible" else "the sufficient conditions fail"
+    reasons.append(f"{word}: this does not prove that the pattern is not universal")
+    return None, tuple(reasons)
+
+
+def _causal(pattern: Pattern, loops: Verdict) -> Verdict:
+    """For causal functions: does token k end up seeing {0..k}? With self-loops that holds iff k + 1 attends to k."""
+    label = "not covered by the theorem, whose functions look both ways"
+    depth = receptive_depth(pattern, causal=True)
+    if depth.depth is not None and loops.holds:
+        return Verdict(True, (f"token k sees exactly {{0..k}} after {depth.depth} steps ({label})",), depth)
+    if depth.never:
+        k, j = depth.never
+        return Verdict(False, (f"token {k} never sees token {j}, so not even causal functions ({label})",), depth)
+    if loops.holds and depth.upper is not None:
+        return Verdict(True, (f"token k sees {{0..k}} after {depth.lower} to {depth.upper} steps ({label})",), depth)
+    return Verdict(None, (f"undecided: {depth.method} ({label})",), depth)
+
+
+def _causal_json(verdict: Verdict) -> dict[str, Any]:
+    depth: DepthResult = verdict.witness
+    return {
+        "sees_all_earlier_tokens": verdict.holds,
+        "depth": depth.depth,
+        "depth_bounds": [depth.lower, depth.upper],
+        "farthest_pair": depth.pair,
+        "never_connected": depth.never,
+        "covered_by_theorem": False,
+        "reasons": list(verdict.reasons),
+    }
+
+
+def _certificate(obstruction: Any, limit: int) -> dict[str, Any]:
+    out: dict[str, Any] = {"kind": type(obstruction).__name__.lower(), "reason": obstruction.sentence()}
+    if isinstance(obstruction, Incomparable):
+        out["tokens"] = [obstruction.u, obstruction.v]
+    elif isinstance(obstruction, Unmatched):
+        out |= {"tokens": obstruction.tokens[:limit], "size": len(obstruction.tokens)}
+        out |= {"neighbours": obstruction.neighbours[:limit], "neighbours_size": len(obstruction.neighbours)}
+    return out

@@ -1,0 +1,257 @@
+"""The patterns people use, each a few lines of symbols, and the registry that the command line reads.
+
+STRIDED, FIXED, STAR and RANDOM are defined in paper B; the others come from the papers their docstrings name.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from thereexists.errors import InvalidInput
+from thereexists.patterns.parts import Band, BlockBand, Explicit, Offsets, Part, Rect, Residue, Xor
+from thereexists.patterns.pattern import Pattern
+from thereexists.patterns.step import Step
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A registered pattern: its constructor, the sizes that suit a given n, and one line about it."""
+
+    build: Callable[..., Pattern]
+    defaults: Callable[[int], dict[str, Any]]
+    summary: str
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(name for name in inspect.signature(self.build).parameters if name != "n")
+
+
+REGISTRY: dict[str, Entry] = {}
+
+
+def register(name: str, defaults: Callable[[int], dict[str, Any]]):
+    """Enter a constructor under ``name``; a second one of the same name is refused."""
+
+    def enter(build: Callable[..., Pattern]) -> Callable[..., Pattern]:
+        if name in REGISTRY:
+            raise InvalidInput(f"A pattern named '{name}' is registered already; choose another name.")
+        REGISTRY[name] = Entry(build, defaults, (build.__doc__ or "").strip().splitlines()[0].replace("``", ""))
+        return build
+
+    return enter
+
+
+def build(name: str, n: int, **parameters: Any) -> Pattern:
+    """The registered pattern ``name`` over ``n`` tokens; parameters left out get sizes that suit ``n``."""
+    if name not in REGISTRY:
+        raise InvalidInput(f"There is no pattern named '{name}'. Known: {', '.join(REGISTRY)}.")
+    entry = REGISTRY[name]
+    unknown = sorted(set(parameters) - set(entry.parameters))
+    if unknown:
+        raise InvalidInput(
+            f"'{name}' has no parameter '{unknown[0]}'; it takes {', '.join(entry.parameters) or 'none besides n'}."
+        )
+    _size(n=n)
+    return entry.build(n=n, **{**entry.defaults(n), **parameters})
+
+
+def _root(n: int) -> int:
+    return max(isqrt(n), 1)
+
+
+def _divisor(n: int) -> int:
+    """The divisor of n nearest below its square root."""
+    return next(b for b in range(_root(n), 0, -1) if n % b == 0)
+
+
+@register("dense", lambda n: {})
+def dense(n: int) -> Pattern:
+    """Everybody attends to everybody."""
+    _size(n=n)
+    return _pattern("dense", n, [Rect(range(n), range(n))])
+
+
+@register("window", lambda n: {"window": min(_root(n), n)})
+def window(n: int, window: int) -> Pattern:
+    """Sliding window: tokens at distance at most ``window`` on either side."""
+    _size(n=n, window=window)
+    return _pattern("window", n, [Band(-window, window)], window=window)
+
+
+@register("dilated", lambda n: {"window": 4, "dilation": 2})
+def dilated(n: int, window: int, dilation: int | Sequence[int]) -> Pattern:
+    """Dilated window: ``window`` tokens on either side, ``dilation`` apart; several dilations make a cycle."""
+    dilations = (dilation,) if isinstance(dilation, int) else tuple(int(g) for g in dilation)
+    if not dilations:
+        raise InvalidInput("'dilation' must be a positive integer or a list of them; got an empty list.")
+    for g in dilations:
+        _size(n=n, window=window, dilation=g)
+    steps = [[Offsets(tuple(g * i for i in range(-window, window + 1)))] for g in dilations]
+    return _pattern("dilated", n, *steps, window=window, dilation=list(dilations))
+
+
+@register("block_local", lambda n: {"block": _root(n)})
+def block_local(n: int, block: int, shifted: bool = False) -> Pattern:
+    """Blocks of ``block`` tokens, each to itself; ``shifted`` adds a second step with the blocks moved by half."""
+    _size(n=n, block=block)
+    steps: list[list[Part]] = [[BlockBand(block)]]
+    if shifted:
+        steps.append([BlockBand(block, shift=block // 2)])
+    return _pattern("block_local", n, *steps, block=block, shifted=shifted)
+
+
+@register("strided", lambda n: {"stride": _root(n)})
+def strided(n: int, stride: int) -> Pattern:
+    """STRIDED (paper B): a window of ``stride`` on either side, then every ``stride``-th token."""
+    _size(n=n, stride=stride)
+    return _pattern("strided", n, [Band(-stride, stride)], [Residue(stride)], stride=stride)
+
+
+@register("fixed", lambda n: {"stride": _root(n)})
+def fixed(n: int, stride: int) -> Pattern:
+    """FIXED (paper B): one's own block of ``stride`` tokens, then the last token of every block."""
+    _size(n=n, stride=stride)
+    # The last block may be short; its last token is n − 1.
+    lasts = range(stride - 1, n, stride) if n % stride == 0 else np.append(np.arange(stride - 1, n, stride), n - 1)
+    return _pattern("fixed", n, [BlockBand(stride)], [Band(0, 0), Rect(range(n), lasts)], stride=stride)
+
+
+@register("star", lambda n: {})
+def star(n: int) -> Pattern:
+    """STAR (paper B): a ring of n − 1 tokens, one neighbour on either side, and a relay that sees all and is seen."""
+    _size(n=n)
+    relay, end = n - 1, max(n - 2, 0)
+    # Band(−1, 1) also joins n − 2 with the relay, which the relay's own row and column contain anyway.
+    ring = [Band(-1, 1), Rect(_one(0), _one(end)), Rect(_one(end), _one(0))]
+    return _pattern("star", n, [*ring, Rect(range(n), _one(relay)), Rect(_one(relay), range(n))])
+
+
+@register("longformer", lambda n: {"window": min(_root(n), n), "globals": 1})
+def longformer(n: int, window: int, globals: int | Sequence[int] = 1) -> Pattern:
+    """Longformer (Beltagy et al. 2020): a window, and global tokens that see and are seen by all."""
+    _size(n=n, window=window)
+    tokens = _tokens(n, globals)
+    return _pattern("longformer", n, [Band(-window, window), *_hubs(n, tokens)], window=window, globals=len(tokens))
+
+
+@register("bigbird", lambda n: {"block": _divisor(n), "seed": 0, "random_blocks": min(3, n // _divisor(n) - 1)})
+def bigbird(n: int, block: int, random_blocks: int = 3, seed: int = 0) -> Pattern:
+    """BigBird (Zaheer et al. 2020): blocks; own and neighbouring, first and last global, some at random (seeded)."""
+    _size(n=n, block=block)
+    if n % block:
+        raise InvalidInput(f"bigbird needs n to be a multiple of its block; got n = {n} and block = {block}.")
+    blocks = n // block
+    if not 0 <= random_blocks < blocks:
+        raise InvalidInput(f"'random_blocks' must lie in 0..{blocks - 1} for {blocks} blocks; got {random_blocks}.")
+    ends = range(n) if n <= 2 * block else np.r_[0:block, n - block : n]
+    parts: list[Part] = [BlockBand(block, -1, 1), *_hubs(n, ends)]
+    if random_blocks:
+        columns = _random_rows(blocks, random_blocks, seed)  # (blocks, random_blocks)
+        tokens = (columns[:, :, None] * block + np.arange(block)).reshape(blocks, -1)
+        indices = np.repeat(tokens, block, axis=0).ravel()
+        parts.append(Explicit(np.arange(n + 1) * random_blocks * block, indices))
+    return _pattern("bigbird", n, parts, block=block, random_blocks=random_blocks, seed=seed)
+
+
+@register("logsparse", lambda n: {})
+def logsparse(n: int) -> Pattern:
+    """LogSparse (Li et al. 2019), looking both ways: distances 0, 1, 2, 4, 8, …; its causal version is the original."""
+    _size(n=n)
+    powers = [1 << i for i in range((n - 1).bit_length())]
+    return _pattern("logsparse", n, [Offsets(tuple([-o for o in reversed(powers)] + [0] + powers))])
+
+
+@register("axial", lambda n: {"columns": _divisor(n)})
+def axial(n: int, columns: int) -> Pattern:
+    """Axial (Ho et al. 2019): the tokens form a grid; one's own row, then one's own column."""
+    _size(n=n, columns=columns)
+    if n % columns:
+        raise InvalidInput(f"axial needs n to be a multiple of 'columns'; got n = {n} and columns = {columns}.")
+    return _pattern("axial", n, [BlockBand(columns)], [Residue(columns)], columns=columns)
+
+
+@register("butterfly", lambda n: {})
+def butterfly(n: int) -> Pattern:
+    """Butterfly: step l pairs every token with the one whose number differs in bit l; n is a power of two."""
+    _size(n=n)
+    if n & (n - 1):
+        raise InvalidInput(f"butterfly needs n to be a power of two; got n = {n}.")
+    return _pattern("butterfly", n, *([[Xor(1 << l)] for l in range(n.bit_length() - 1)] or [[Band(0, 0)]]))
+
+
+@register("alternating", lambda n: {"window": min(_root(n), n), "period": 2})
+def alternating(n: int, window: int, period: int = 2) -> Pattern:
+    """Alternating local/global: ``period`` − 1 steps with a sliding window, then one that sees everything."""
+    _size(n=n, window=window, period=period)
+    steps: list[list[Part]] = [[Band(-window, window)] for _ in range(period - 1)]
+    return _pattern("alternating", n, *steps, [Rect(range(n), range(n))], window=window, period=period)
+
+
+@register("random", lambda n: {"degree": min(16, n - 1), "seed": 0})
+def random(n: int, degree: int | None = None, sparsity: float | None = None, seed: int = 0) -> Pattern:
+    """RANDOM (paper B): oneself and ``degree`` others drawn without replacement (or a given ``sparsity``), seeded."""
+    _size(n=n)
+    if sparsity is not None:
+        if degree is not None or not 0 <= sparsity <= 1:
+            raise InvalidInput(f"Give either 'degree' or a 'sparsity' in [0, 1]; got {degree} and {sparsity}.")
+        degree = min(max(round((1 - sparsity) * n) - 1, 0), n - 1)
+    degree = min(16, n - 1) if degree is None else degree
+    if not 0 <= degree < n:
+        raise InvalidInput(f"'degree' must lie in 0..{n - 1} for n = {n}; got {degree}.")
+    others = _random_rows(n, degree, seed)
+    rows = np.sort(np.concatenate([np.arange(n)[:, None], others], axis=1), axis=1)
+    parts = [Explicit(np.arange(n + 1) * (degree + 1), rows.ravel())]
+    return _pattern("random", n, parts, degree=degree, seed=seed)
+
+
+def _pattern(kind: str, n: int, *steps: Sequence[Part], **parameters: Any) -> Pattern:
+    return Pattern(kind, tuple(Step(n, tuple(parts)) for parts in steps), parameters)
+
+
+def _one(token: int) -> range:
+    return range(token, token + 1)
+
+
+def _hubs(n: int, tokens: range | np.ndarray) -> list[Part]:
+    return [Rect(range(n), tokens), Rect(tokens, range(n))] if len(tokens) else []
+
+
+def _random_rows(n: int, degree: int, seed: int) -> np.ndarray:
+    """``degree`` distinct members of ``[n] \\ {k}`` for every ``k``, uniform, each row ascending."""
+    rng = np.random.default_rng(seed)
+    if degree > (n - 1) // 8:  # many: the smallest of n − 1 random keys
+        others = np.argsort(rng.random((n, n - 1)), axis=1)[:, :degree]
+    else:  # few: draw again the rows that drew somebody twice
+        others = rng.integers(0, n - 1, (n, degree))
+        while True:
+            others.sort(axis=1)
+            twice = np.flatnonzero((np.diff(others, axis=1) == 0).any(axis=1))
+            if not len(twice):
+                break
+            others[twice] = rng.integers(0, n - 1, (len(twice), degree))
+    others = np.sort(others, axis=1)
+    return others + (others >= np.arange(n)[:, None])  # step over k itself
+
+
+def _tokens(n: int, tokens: int | Sequence[int]) -> range | np.ndarray:
+    """A number of leading tokens, or a list of tokens."""
+    if isinstance(tokens, int):
+        if not 0 <= tokens <= n:
+            raise InvalidInput(f"'globals' must lie in 0..{n} for n = {n}; got {tokens}.")
+        return range(tokens)
+    out = np.unique(np.asarray(tokens, np.int64))
+    if len(out) and not (out[0] >= 0 and out[-1] < n):
+        raise InvalidInput(f"Global tokens must lie in 0..{n - 1}; got {int(out[0] if out[0] < 0 else out[-1])}.")
+    return out
+
+
+def _size(**sizes: int) -> None:
+    for name, value in sizes.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise InvalidInput(f"'{name}' must be a positive integer; got {value!r}.")

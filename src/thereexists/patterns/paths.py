@@ -1,0 +1,145 @@
+"""Condition 2 of Assumption 1: a Hamiltonian path in the union of the steps, or a reason why there is none.
+
+Cheapest first: closed forms (an order of the tokens given by a rule, checked on all n − 1 edges), then components and
+matchings that prove impossibility, then circuits joined by exchanges, then the SAT solver, then *undecided* with the
+effort stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import numpy as np
+
+from thereexists.patterns import obstructions, sat
+from thereexists.patterns.obstructions import Exhausted, Obstruction
+from thereexists.patterns.parts import BlockBand, Residue
+from thereexists.patterns.pattern import Pattern
+
+MOST_EDGES = 60_000_000  # beyond this no list of edges is made
+MOST_SAT_EDGES = 1_500_000
+SPARSE_DEGREE = 12  # the solver first sees a random subgraph with this many arcs a token
+
+
+@dataclass(frozen=True, eq=False)
+class PathResult:
+    """``status`` is ``found``, ``impossible`` or ``undecided``; ``rule`` names a closed form; ``effort``: in words."""
+
+    status: str
+    path: np.ndarray | None = None
+    rule: str | None = None
+    obstruction: Obstruction | None = None
+    effort: str = ""
+
+
+def rules(pattern: Pattern) -> Iterator[tuple[str, np.ndarray]]:
+    """Orders of the tokens that often work, with the rule in words."""
+    n = pattern.n
+    k = np.arange(n)
+    yield "γ(i) = i", k
+    yield "γ(i) = n − 1 − i", k[::-1].copy()
+    parts = [part for step in pattern.steps for part in step.parts]
+    widths = {p.size for p in parts if isinstance(p, BlockBand)} | {p.modulus for p in parts if isinstance(p, Residue)}
+    for width in sorted(w for w in widths if 1 < w < n):
+        row, column = k // width, k % width
+        last = np.minimum(width, n - row * width) - 1  # the last row may be short
+        yield (
+            f"snake: rows of {width} tokens, odd rows backwards",
+            row * width + np.where(row % 2 == 1, last - column, column),
+        )
+        column, row = np.divmod(np.arange(width * -(-n // width)), -(-n // width))
+        height = row.max() + 1
+        for words, order in (
+            (f"columns modulo {width}", row * width + column),
+            (
+                f"snake: columns modulo {width}, odd columns backwards",
+                np.where(column % 2 == 1, height - 1 - row, row) * width + column,
+            ),
+        ):
+            yield words, order[order < n]
+    if n & (n - 1) == 0:
+        yield "Gray code: γ(i) = i XOR ⌊i/2⌋", k ^ (k >> 1)
+
+
+def find_path(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> PathResult:
+    """A path, a certificate that there is none, or *undecided* after ``seconds`` of search."""
+    n = pattern.n
+    for rule, order in rules(pattern):
+        if np.asarray(contained(pattern, order[1:], order[:-1])).all():
+            return PathResult("found", order, rule, effort="closed form")
+    union = pattern.union_step()
+    if pattern.causal:
+        gap = obstructions.causal_gap(union)
+        return PathResult("impossible", obstruction=gap, effort="a causal pattern's only possible path is 0, 1, …, n−1")
+    apart = obstructions.separated_from_first(union)
+    if apart is not None:
+        return PathResult("impossible", obstruction=apart, effort="closures of two tokens")
+    if union.connections > MOST_EDGES:
+        return PathResult("undecided", effort=f"closed forms; {union.connections:,} edges are too many to list")
+    csr = union.to_csr()
+    indptr, indices = np.asarray(csr.indptr, np.int64), np.asarray(csr.indices, np.int64)
+    found = obstructions.incomparable_pair(indptr, indices) or obstructions.unmatched_set(indptr, indices)
+    if found is not None:
+        return PathResult("impossible", obstruction=found, effort="components and matching")
+    return _search(indptr, indices, n, seconds, seed)
+
+
+def _search(indptr: np.ndarray, indices: np.ndarray, n: int, seconds: float | int, seed: int) -> PathResult:
+    tried = "closed forms, components and matching"
+    if find_spec("numba") is not None:
+        from thereexists.patterns.patching import patched_path
+
+        path = patched_path(indptr, indices, max(4, min(64, 20_000_000 // len(indices))), seed)
+        if path is not None:
+            return PathResult("found", path, effort="circuits of a matching, joined by exchanges")
+        tried += ", patching"
+    if not sat.available():
+        return PathResult("undecided", effort=f"{tried}; no SAT solver: pip install 'thereexists[patterns]'")
+    if len(indices) > n * (SPARSE_DEGREE + 1) * 1.5:  # a path in a subgraph is a path
+        few_ptr, few = _subgraph(indptr, indices, SPARSE_DEGREE, seed)
+        if len(few) <= MOST_SAT_EDGES:
+            outcome = sat.hamiltonian_path(few_ptr, few, seconds / 2)
+            if outcome.path is not None:
+                return PathResult(
+                    "found", outcome.path, effort=f"SAT on {SPARSE_DEGREE} arcs a token, {outcome.rounds} rounds"
+                )
+    if len(indices) > MOST_SAT_EDGES:
+        return PathResult("undecided", effort=f"{tried}; {len(indices):,} edges are too many for the SAT solver")
+    outcome = sat.hamiltonian_path(indptr, indices, seconds)
+    if outcome.path is not None:
+        return PathResult("found", outcome.path, effort=f"SAT, {outcome.rounds} rounds, {outcome.cuts} cuts")
+    if outcome.proved:
+        return PathResult("impossible", obstruction=Exhausted(outcome.cuts), effort=f"SAT, {outcome.rounds} rounds")
+    return PathResult("undecided", effort=f"{tried}; SAT for {outcome.seconds:.0f} s, {outcome.cuts} cuts")
+
+
+def _subgraph(indptr: np.ndarray, indices: np.ndarray, degree: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most ``degree`` arcs a token, drawn at random, besides the token itself."""
+    rng = np.random.default_rng(seed)
+    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    keep = row != indices
+    row, column = row[keep], indices[keep]
+    order = np.lexsort((rng.random(len(row)), row))
+    counts = np.bincount(row, minlength=len(indptr) - 1)
+    rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    chosen = np.sort(order[rank < degree])
+    starts = np.concatenate(([0], np.cumsum(np.minimum(counts, degree))))
+    return starts, column[chosen]
+
+
+def contained(pattern: Pattern, k: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Elementwise ``j ∈ ∪_l A_k^l``."""
+    found = np.zeros(len(k), bool)
+    for step in pattern.steps:
+        found |= step.contains(k, j)
+    return found
+
+
+def edge_steps(pattern: Pattern, path: np.ndarray) -> np.ndarray:
+    """For each edge ``(path[i], path[i+1])`` the first step l with ``path[i] ∈ A^l_{path[i+1]}``."""
+    out = np.full(len(path) - 1, -1, np.int64)
+    for l in range(pattern.cycle - 1, -1, -1):
+        out[np.asarray(pattern.steps[l].contains(path[1:], path[:-1]), bool)] = l
+    return out

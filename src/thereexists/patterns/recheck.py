@@ -1,0 +1,146 @@
+"""Check a verdict's witnesses again, with nothing of what found them.
+
+The finders use formulas for rows, images and ends. This file uses only the definition of a part (``contains``) and the
+members of single rows (``rows``), and walks. It imports none of the finders' modules; a test enforces that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thereexists.patterns.pattern import Pattern
+from thereexists.patterns.step import Step
+from thereexists.verdict import Verdict
+
+MOST_ENTRIES = 400_000_000
+
+
+def recheck_path(pattern: Pattern, path: np.ndarray, edge_steps: np.ndarray | None = None) -> Verdict:
+    """``path`` is a permutation of the tokens, and ``path[i] ∈ A^l_{path[i+1]}`` for the stated (or some) step l."""
+    n = pattern.n
+    path = np.asarray(path)
+    if path.shape != (n,) or path.min() < 0 or path.max() >= n or (np.bincount(path, minlength=n) != 1).any():
+        return Verdict(False, (f"the path is not a permutation of 0..{n - 1}",))
+    k, j = path[1:], path[:-1]
+    carried = np.zeros(n - 1, bool)
+    for l, step in enumerate(pattern.steps):
+        here = np.zeros(n - 1, bool)
+        for part in step.parts:
+            here |= np.asarray(part.contains(k, j), bool)
+        if step.causal:
+            here &= j <= k
+        carried |= here & (True if edge_steps is None else np.asarray(edge_steps) == l)
+    if not carried.all():
+        i = int(np.argmin(carried))
+        where = "any step" if edge_steps is None else f"step {int(edge_steps[i])}"
+        return Verdict(False, (f"token {int(k[i])} does not attend to token {int(j[i])} in {where}",), i)
+    return Verdict(True, (f"all {n - 1} edges of the path are in the pattern",))
+
+
+def recheck_obstruction(pattern: Pattern, obstruction: Any) -> Verdict:
+    """The certificate really excludes a Hamiltonian path."""
+    kind = type(obstruction).__name__
+    if kind == "Incomparable":
+        for u, v in ((obstruction.u, obstruction.v), (obstruction.v, obstruction.u)):
+            if _closure(pattern, u)[v]:
+                return Verdict(False, (f"token {u} does reach token {v}",))
+        return Verdict(True, ("neither token reaches the other",))
+    if kind == "Unmatched":
+        tokens = np.unique(obstruction.tokens)
+        seen = np.zeros(pattern.n, bool)
+        for k in tokens.tolist():
+            for row in pattern.rows(k):
+                seen[row[row != k]] = True
+        holds = int(seen.sum()) <= len(tokens) - 2
+        return Verdict(holds, (f"{len(tokens)} tokens attend to {int(seen.sum())} tokens apart from themselves",))
+    return Verdict(None, ("an exhaustive search leaves no certificate to check",))
+
+
+def recheck_depth(
+    pattern: Pattern,
+    depth: int,
+    pair: tuple[int, int] | None,
+    causal: bool = False,
+    sources: int | None = None,
+    seed: int = 0,
+) -> Verdict:
+    """``j ∉ S_k^{depth−1}`` for the pair, and ``S_k^depth`` is full: for all k, or for ``sources`` of them (seeded)."""
+    if pair is not None:
+        missed = _misses(pattern, depth - 1, *pair)
+        if missed is not True:
+            said = "does see it" if missed is False else "was too long to walk"
+            return Verdict(missed, (f"token {pair[0]} and token {pair[1]} after {depth - 1} steps: {said}",), pair)
+    if sources is None:
+        chosen = np.arange(pattern.n)
+    else:
+        rng = np.random.default_rng(seed)
+        chosen = np.unique(np.r_[0, pattern.n - 1, rng.integers(0, pattern.n, max(sources - 2, 0))])
+    for k in chosen.tolist():
+        seen = _sees(pattern, k, depth)
+        if seen is None:
+            return Verdict(None, ("the sets were too large to walk",), k)
+        goal = seen[: k + 1] if causal else seen
+        if not goal.all():
+            return Verdict(False, (f"token {k} misses token {int(np.argmin(goal))} after {depth} steps",), k)
+    return Verdict(True, (f"the pair is missed before, and {len(chosen)} of {pattern.n} tokens see everything",))
+
+
+def _members(step: Step, tokens: np.ndarray) -> np.ndarray:
+    """Everybody that somebody in ``tokens`` attends to, row by row, the longest rows first."""
+    seen = np.zeros(step.n, bool)
+    degrees = step.degrees[tokens]
+    tokens = tokens[np.argsort(-degrees, kind="stable")]
+    everybody = np.arange(step.n)
+    if step.contains(np.broadcast_to(tokens[0], step.n), everybody).all():
+        return everybody
+    stops = np.searchsorted(np.cumsum(np.sort(degrees)[::-1]), np.arange(0, degrees.sum(), 1 << 21), "right")
+    for a, b in zip(stops, [*stops[1:], len(tokens)], strict=True):
+        seen[step.entries(tokens[a : max(b, a + 1)])[1]] = True
+        if seen.all():
+            break
+    return np.flatnonzero(seen)
+
+
+def _sees(pattern: Pattern, k: int, t: int) -> np.ndarray | None:
+    """``S_k^t`` as a Boolean array: walk from k through steps t, t − 1, …, 1; None when that is too much work."""
+    reached, spent = np.array([k]), 0
+    for i in range(t - 1, -1, -1):
+        step = pattern.steps[i % pattern.cycle]
+        if len(reached) == step.n and step.contains(reached, reached).all():
+            continue  # everybody sees at least everybody
+        full = int(step.degrees[reached].max()) == step.n  # then one row is enough
+        spent += 0 if full else int(step.degrees[reached].sum())
+        if spent > MOST_ENTRIES:
+            return None
+        reached = _members(step, reached)
+    out = np.zeros(pattern.n, bool)
+    out[reached] = True
+    return out
+
+
+def _misses(pattern: Pattern, t: int, k: int, j: int) -> bool | None:
+    """Whether ``j ∉ S_k^t``: by the farthest move of each step where that is enough, by walking otherwise."""
+    if t > 8 and sum(pattern.connections) <= MOST_ENTRIES // 4:
+        moves = []
+        for step in pattern.steps:
+            csr = step.to_csr()
+            move = csr.indices - np.repeat(np.arange(pattern.n), np.diff(csr.indptr))
+            moves.append((min(int(move.min()), 0), max(int(move.max()), 0)))
+        down, up = (sum(moves[i % pattern.cycle][side] for i in range(t)) for side in (0, 1))
+        if not down <= j - k <= up:
+            return True
+    seen = _sees(pattern, k, t)
+    return None if seen is None else not bool(seen[j])
+
+
+def _closure(pattern: Pattern, start: int) -> np.ndarray:
+    seen = np.zeros(pattern.n, bool)
+    seen[start] = True
+    frontier = np.array([start])
+    while len(frontier):
+        new = np.unique(np.concatenate([_members(step, frontier) for step in pattern.steps]))
+        frontier = new[~seen[new]]
+        seen[frontier] = True
+    return seen

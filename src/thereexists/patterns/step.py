@@ -1,0 +1,194 @@
+"""One step of a pattern: what every token attends to in one block, as a union of symbolic parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.patterns.parts import IntervalPart, Part, Rect, as_mask
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+_CHUNK = 1 << 22  # entries enumerated at a time
+_MASK_BYTES = 1 << 31
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """``A^l``: token ``k`` attends to the union of the rows of ``parts``; ``causal`` keeps ``j ≤ k`` only."""
+
+    n: int
+    parts: tuple[Part, ...]
+    causal: bool = False
+
+    def contains(self, k: Any, j: Any) -> Any:
+        """Elementwise ``j ∈ A_k``, for numpy arrays and torch tensors."""
+        found = self.parts[0].contains(k, j)
+        for part in self.parts[1:]:
+            found = found | part.contains(k, j)
+        return found & (j <= k) if self.causal else found
+
+    def rows(self, k: int) -> np.ndarray:
+        """The tokens that token ``k`` attends to, ascending."""
+        if not 0 <= k < self.n:
+            raise InvalidInput(f"Token {k} does not exist: the pattern has tokens 0..{self.n - 1}.")
+        return self.entries(np.array([k]))[1]
+
+    def entries(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``(counts, columns)`` of the rows ``k``, columns ascending within a row and without repetitions."""
+        k = np.asarray(k, np.int64)
+        counts, columns = zip(*(part.entries(self.n, k) for part in self.parts), strict=True)
+        if len(self.parts) == 1 and not self.causal:
+            return counts[0], columns[0]
+        local = np.concatenate([np.repeat(np.arange(len(k)), c) for c in counts])
+        column = np.concatenate(columns)
+        if self.causal:
+            keep = column <= k[local]
+            local, column = local[keep], column[keep]
+        key = local * self.n + column
+        key = np.unique(key) if len(self.parts) > 1 else key
+        return np.bincount(key // self.n, minlength=len(k)), key % self.n
+
+    def image(self, x: np.ndarray) -> np.ndarray:
+        """The tokens that somebody in the set ``x`` attends to."""
+        out = np.zeros(self.n, bool)
+        for part in self.parts:
+            out |= part.image(x, self.causal)
+        return out
+
+    def preimage(self, x: np.ndarray) -> np.ndarray:
+        """The tokens that attend to somebody in the set ``x``."""
+        out = np.zeros(self.n, bool)
+        for part in self.parts:
+            out |= part.preimage(x, self.causal)
+        return out
+
+    def as_causal(self) -> Step:
+        return replace(self, causal=True)
+
+    # ---- sizes ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def degrees(self) -> np.ndarray:
+        """``|A_k|`` for every ``k``, by counting formulas where the parts allow it."""
+        k = np.arange(self.n)
+        last = k if self.causal else np.full(self.n, self.n - 1)
+        rects = [p for p in self.parts if isinstance(p, Rect)]
+        others = [p for p in self.parts if not isinstance(p, Rect | IntervalPart)]
+        core = self.interval_core()
+        n_intervals = sum(isinstance(p, IntervalPart) for p in self.parts)
+        if len(others) > 1 or (others and rects) or (n_intervals and core is None):
+            return self._degrees_by_enumeration(k)
+        lo, hi = core if core is not None else (np.zeros(self.n, np.int64), np.full(self.n, -1))
+        total = np.maximum(hi - lo + 1, 0)
+        zero = np.zeros(self.n, np.int64)
+        for part in others:
+            total = total + part.count(self.n, k, zero, last)
+            total = total - np.where(lo <= hi, part.count(self.n, k, lo, np.maximum(hi, lo)), 0)
+        return total + (self._rect_degrees(rects, k, lo, hi, last) if rects else 0)
+
+    def _rect_degrees(self, rects, k, lo, hi, last) -> np.ndarray:
+        """Members of rectangles outside ``[lo, hi]``: rows in the same rectangles share one set of columns."""
+        signature = np.zeros(self.n, np.int64)
+        for bit, rect in enumerate(rects):
+            signature |= as_mask(rect.rows, self.n).astype(np.int64) << bit
+        total = np.zeros(self.n, np.int64)
+        for value in np.unique(signature):
+            cols = np.zeros(self.n, bool)
+            for bit, rect in enumerate(rects):
+                if value >> bit & 1:
+                    cols |= as_mask(rect.cols, self.n)
+            before = np.concatenate(([0], np.cumsum(cols)))
+            row = k[signature == value]
+            covered = np.where(lo[row] <= hi[row], before[hi[row] + 1] - before[np.minimum(lo[row], self.n)], 0)
+            total[row] = before[last[row] + 1] - covered
+        return total
+
+    def _degrees_by_enumeration(self, k: np.ndarray) -> np.ndarray:
+        bound = sum(part.count(self.n, k, np.zeros_like(k), np.full(self.n, self.n - 1)) for part in self.parts)
+        out = np.zeros(self.n, np.int64)
+        for rows in _chunks(np.asarray(bound)):
+            out[rows] = self.entries(rows)[0]
+        return out
+
+    @property
+    def connections(self) -> int:
+        return int(self.degrees.sum())
+
+    @cached_property
+    def self_loops(self) -> np.ndarray:
+        """``k ∈ A_k`` for every ``k``."""
+        k = np.arange(self.n)
+        return np.asarray(self.contains(k, k))
+
+    # ---- structure that closed forms use ----------------------------------------------------------------------
+
+    def interval_core(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Ends of the union of the interval parts, when that union is one interval in every row."""
+        k = np.arange(self.n)
+        ends = [p.interval(self.n, k) for p in self.parts if isinstance(p, IntervalPart)]
+        if not ends:
+            return None
+        lo, hi = ends[0]
+        for other_lo, other_hi in ends[1:]:
+            if ((np.maximum(lo, other_lo) > np.minimum(hi, other_hi) + 1) | (lo > hi) | (other_lo > other_hi)).any():
+                return None
+            lo, hi = np.minimum(lo, other_lo), np.maximum(hi, other_hi)
+        return lo, (np.minimum(hi, k) if self.causal else hi)
+
+    def interval_rows(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Ends of every row, when every row is exactly one interval: interval parts only, or everything."""
+        if any(isinstance(p, Rect) and len(p.rows) == len(p.cols) == self.n for p in self.parts):
+            k = np.arange(self.n)
+            return np.zeros(self.n, np.int64), (k if self.causal else np.full(self.n, self.n - 1))
+        return self.interval_core() if all(isinstance(p, IntervalPart) for p in self.parts) else None
+
+    def common_columns(self) -> np.ndarray:
+        """Tokens that every token attends to, as far as the rectangles show it (up to causality)."""
+        out = np.zeros(self.n, bool)
+        for part in self.parts:
+            if isinstance(part, Rect) and len(part.rows) == self.n:
+                out |= as_mask(part.cols, self.n)
+        return out
+
+    # ---- materialised, on request -----------------------------------------------------------------------------
+
+    def to_csr(self) -> csr_array:
+        """The step as a scipy CSR array of Booleans; row ``k`` = what token ``k`` attends to."""
+        from scipy.sparse import csr_array
+
+        if self.connections * 9 > 8 * _MASK_BYTES:
+            raise CannotBuild(
+                f"A CSR array of this step would hold {self.connections:,} connections, more than "
+                f"{8 * _MASK_BYTES // 9:,}; use rows(k), image() or contains(), which need no such array."
+            )
+        index = np.int32 if max(self.n, self.connections) < 2**31 else np.int64
+        columns = np.concatenate([self.entries(rows)[1].astype(index) for rows in _chunks(self.degrees)])
+        indptr = np.concatenate(([0], np.cumsum(self.degrees))).astype(index)
+        return csr_array((np.ones(len(columns), bool), columns, indptr), shape=(self.n, self.n))
+
+    def mask(self) -> np.ndarray:
+        """The step as a Boolean n × n array; row ``k`` = what token ``k`` attends to."""
+        if self.n**2 > _MASK_BYTES:
+            raise CannotBuild(
+                f"A dense mask for n = {self.n} needs {self.n**2 / 2**30:.1f} GiB, more than 2 GiB; "
+                "use to_csr(), rows(k) or mask_mod()."
+            )
+        out = np.zeros((self.n, self.n), bool)
+        for rows in _chunks(self.degrees):
+            counts, columns = self.entries(rows)
+            out[np.repeat(rows, counts), columns] = True
+        return out
+
+
+def _chunks(counts: np.ndarray) -> list[np.ndarray]:
+    """Consecutive rows in chunks of at most about ``_CHUNK`` entries."""
+    edges = np.searchsorted(np.cumsum(counts), np.arange(_CHUNK, int(counts.sum()) + _CHUNK, _CHUNK), "left")
+    stops = np.unique(np.concatenate((np.minimum(edges + 1, len(counts)), [len(counts)])))
+    starts = np.concatenate(([0], stops[:-1]))
+    return [np.arange(a, b) for a, b in zip(starts, stops, strict=True) if a < b]

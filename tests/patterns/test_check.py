@@ -1,0 +1,243 @@
+"""Verdicts against brute force, witnesses against the independent checker, and planted faults against the checker."""
+
+import ast
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import thereexists as te
+from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.patterns import (
+    REGISTRY,
+    block_local,
+    build,
+    check,
+    dilated,
+    from_mask,
+    from_rows,
+    random,
+    recheck_depth,
+    recheck_obstruction,
+    recheck_path,
+    star,
+    strided,
+    window,
+)
+from thereexists.patterns.obstructions import Incomparable, Unmatched
+
+_spec = importlib.util.spec_from_file_location("brute", Path(__file__).with_name("brute.py"))
+brute = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(brute)
+
+
+def agrees_with_brute_force(pattern):
+    v = check(pattern, seconds=20)
+    masks = pattern.mask()
+    union = masks.any(0)
+    loops = bool(masks[:, np.arange(pattern.n), np.arange(pattern.n)].all())
+    assert v.self_loops.holds == loops
+    assert v.path_result.status == ("found" if brute.has_path(union) else "impossible"), (pattern, v)
+    depth = brute.depth(masks)
+    assert v.depth == depth, (pattern, v)
+    seen = brute.reachable(union)
+    # False exactly when some token can never see some other; True exactly when the three conditions hold
+    conditions = loops and v.path_result.status == "found" and depth is not None
+    assert v.universal is (False if not seen.all() else True if conditions else None), (pattern, v)
+    if v.path is not None:
+        assert recheck_path(pattern, v.path, v.edge_steps)
+    else:
+        assert recheck_obstruction(pattern, v.path_result.obstruction).holds in (True, None)
+    if depth is not None:
+        assert recheck_depth(pattern, v.depth, v.depth_result.pair, sources=2)
+        assert (v.depth_result.pair is None) == (depth == 1)
+    if v.depth_result.never:
+        assert not seen[v.depth_result.never]
+    if pattern.causal:
+        causal = brute.depth(masks, causal=True)
+        assert v.causal.holds == ((causal is not None) if loops else v.causal.holds)
+        assert v.causal.witness.depth == causal
+    else:
+        assert v.causal is None
+    return v
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_library_pattern_up_to_nine_tokens(name):
+    for n in range(1, 10):
+        sizes = {"window", "stride", "block", "columns"} & set(REGISTRY[name].parameters)
+        options = [{}] + [{size: value} for size in sizes for value in (1, 2, 3) if value <= n]
+        for option in options:
+            if name == "bigbird":
+                option = {**option, "random_blocks": 0} if n % 2 else option
+            try:
+                pattern = build(name, n, **option)
+            except ThereExistsError:
+                continue
+            family = [pattern, pattern.as_causal()]
+            family += [q.union() for q in family if q.cycle > 1]
+            for q in family:
+                agrees_with_brute_force(q)
+
+
+def test_cycles_of_dilations_and_shifted_blocks():
+    for n in range(1, 10):
+        for q in (dilated(n, 1, [1, 2]), dilated(n, 1, [2, 3]), dilated(n, 2, [2]), block_local(n, 3, shifted=True)):
+            agrees_with_brute_force(q)
+            agrees_with_brute_force(q.as_causal())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_patterns_of_all_kinds(seed):
+    rng = np.random.default_rng(seed)
+    seen = set()
+    for _ in range(400):
+        n, p = int(rng.integers(1, 8 if rng.random() < 0.8 else 10)), int(rng.integers(1, 4))
+        masks = rng.random((p, n, n)) < rng.choice([0.05, 0.15, 0.3, 0.6])
+        if rng.random() < 0.8:
+            masks |= np.eye(n, dtype=bool)
+        if rng.random() < 0.2:
+            masks &= np.tri(n, dtype=bool)
+        empty = ~masks.any(2)
+        masks[empty] |= np.eye(n, dtype=bool)[np.nonzero(empty)[1]]
+        v = agrees_with_brute_force(from_mask(masks))
+        seen.add((v.universal, v.path_result.status, type(v.path_result.obstruction).__name__))
+    assert {u for u, _, _ in seen} == {True, False, None}
+    assert {o for _, _, o in seen} >= {"Incomparable", "NoneType"}
+
+
+def test_a_star_without_a_ring_has_an_unmatched_set():
+    n = 9
+    rows = [[0, k] for k in range(n)]
+    rows[0] = list(range(n))
+    v = agrees_with_brute_force(from_rows(rows))
+    assert isinstance(v.path_result.obstruction, Unmatched)
+    assert v.universal is None
+    assert "does not prove" in v.reasons[-1]
+
+
+def test_a_pattern_that_only_search_refutes():
+    # Three triangles that meet in one token: connected, perfectly matchable, but no path visits all three.
+    mask = np.eye(7, dtype=bool)
+    for a, b in ((1, 2), (3, 4), (5, 6)):
+        for k in (0, a, b):
+            mask[k, [0, a, b]] = True
+    v = agrees_with_brute_force(from_mask(mask))
+    assert v.path_result.status == "impossible"
+    assert v.universal is None
+
+
+def test_multihead_needs_two_heads_on_each_step_and_counts_blocks_apart():
+    p = strided(n=64, stride=8)
+    v = check(p.multihead(heads=8))
+    assert (v.universal, v.depth, v.field_depth) == (True, 2, check(p.union()).depth)
+    assert check(p.multihead(heads=2)).universal is None
+    a = strided(n=9, stride=3).multihead(heads=4)
+    assert check(a).depth == brute.depth(a.mask())
+    assert check(a).field_depth == brute.depth(a.mask().any(0, keepdims=True))
+
+
+def test_relabelled_windows_and_random_patterns_have_paths():
+    rng = np.random.default_rng(5)
+    for n, w in ((300, 2), (300, 3), (1000, 3)):
+        name = rng.permutation(n)
+        k, j = np.nonzero(window(n, w).mask()[0])
+        rows = [sorted(name[j[k == i]].tolist()) for i in range(n)]
+        relabelled = [None] * n
+        for i in range(n):
+            relabelled[name[i]] = rows[i]
+        q = from_rows(relabelled)
+        v = check(q)
+        assert v.path_result.status == "found"
+        assert recheck_path(q, v.path, v.edge_steps)
+        assert v.depth == -(-(n - 1) // w)
+    q = random(1000, degree=12, seed=1)
+    assert recheck_path(q, check(q).path)
+
+
+def test_bitsets_agree_with_closed_forms_at_medium_size():
+    from thereexists.patterns.bitsets import depth_by_bitsets
+
+    for name in REGISTRY:
+        for pattern in (build(name, 1024), build(name, 1024).as_causal()):
+            causal = pattern.name.endswith("causal")
+            steps = [(c.indptr, c.indices) for c in pattern.to_csr()]
+            found = depth_by_bitsets(steps, causal, 5000)
+            v = check(pattern)
+            expected = v.causal.witness if causal else v.depth_result
+            assert found.depth == expected.depth, name
+
+
+# ---- the checker itself --------------------------------------------------------------------------------------
+
+
+def test_recheck_catches_planted_faults_in_paths():
+    p = strided(n=40, stride=5)
+    v = check(p)
+    swapped, repeated = v.path.copy(), v.path.copy()
+    swapped[[3, 30]] = swapped[[30, 3]]
+    repeated[7] = repeated[8]
+    assert recheck_path(p, v.path, v.edge_steps).holds is True
+    assert recheck_path(p, swapped).holds is False
+    assert recheck_path(p, repeated).holds is False
+    assert recheck_path(p, v.path[:-1]).holds is False
+    assert recheck_path(p, v.path, 1 - v.edge_steps).holds is False  # right edges, wrong steps
+    assert recheck_path(p.as_causal(), v.path[::-1]).holds is False
+
+
+def test_recheck_catches_planted_faults_in_depths_and_certificates():
+    for p in (strided(n=40, stride=5), window(40, 3), star(40)):
+        v = check(p)
+        k, j = v.depth_result.pair
+        assert recheck_depth(p, v.depth, (k, j)).holds is True
+        assert recheck_depth(p, v.depth - 1, None).holds is False  # too small
+        assert recheck_depth(p, v.depth + 1, (k, j)).holds is False  # too large: the pair is seen by then
+    p = block_local(12, 4)
+    assert recheck_obstruction(p, check(p).path_result.obstruction).holds is True
+    assert recheck_obstruction(p, Incomparable(0, 3)).holds is False
+    assert recheck_obstruction(p, Unmatched(np.arange(4), np.arange(2))).holds is False
+
+
+def test_recheck_imports_no_finder():
+    source = (Path(te.patterns.__file__).parent / "recheck.py").read_text()
+    modules = {node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)}
+    finders = {f"thereexists.patterns.{m}" for m in ("paths", "depth", "depth_rules", "obstructions", "sat", "check")}
+    assert not modules & finders
+
+
+def test_verdicts_do_not_change_what_they_looked_at():
+    p = strided(n=16, stride=4)
+    before = p.mask()
+    check(p)
+    assert np.array_equal(before, p.mask())
+    assert replace(p).n == 16
+
+
+def test_check_refuses_what_is_no_pattern():
+    with pytest.raises((InvalidInput, TypeError, Exception), match="Pattern"):
+        check(np.eye(3))
+
+
+# ---- scale -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["window", "strided", "fixed", "star", "bigbird", "longformer", "axial", "alternating"]
+)
+def test_a_million_tokens(name):
+    n = 1_000_000
+    p = build(name, n, random_blocks=0) if name == "bigbird" else build(name, n)
+    v = check(p)
+    assert v.universal is True
+    assert recheck_path(p, v.path, v.edge_steps)
+    if v.depth == 2:
+        assert recheck_depth(p, 2, v.depth_result.pair, sources=3)
+    assert v.seconds < 10
+
+
+def test_a_window_of_one_at_a_million_tokens():
+    p = window(1_000_000, 1)
+    v = check(p)
+    assert (v.depth, v.depth_result.pair) == (999_999, (0, 999_999))

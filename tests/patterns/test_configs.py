@@ -1,0 +1,235 @@
+"""Patterns read from configs against the attention that ``transformers`` itself computes, for tiny models."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from thereexists.errors import InvalidInput
+from thereexists.patterns import check
+from thereexists.patterns.configs import FAMILIES, from_config, load_config
+
+transformers = pytest.importorskip("transformers")
+
+TINY = {
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 8,
+    "vocab_size": 32,
+}
+N = 20
+
+
+def attention_masks(config, n):
+    """Where the softmax weights of each layer are non-zero, in the real model with random weights."""
+    config._attn_implementation = "eager"
+    torch.manual_seed(0)
+    model = transformers.AutoModel.from_config(config).eval()
+    ids = torch.randint(3, 30, (1, n))
+    with torch.no_grad():
+        out = model(ids, output_attentions=True)
+    return [(a[0] > 0).any(0).numpy() for a in out.attentions]
+
+
+CASES = {
+    "mistral": lambda: transformers.MistralConfig(**TINY, num_hidden_layers=3, sliding_window=5),
+    "mixtral": lambda: transformers.MixtralConfig(
+        **TINY, num_hidden_layers=2, sliding_window=4, num_local_experts=2, num_experts_per_tok=1
+    ),
+    "phi3": lambda: transformers.Phi3Config(
+        **{**TINY, "num_key_value_heads": 2}, num_hidden_layers=2, sliding_window=3, pad_token_id=0
+    ),
+    "starcoder2": lambda: transformers.Starcoder2Config(**TINY, num_hidden_layers=2, sliding_window=6),
+    "qwen2": lambda: transformers.Qwen2Config(
+        **TINY, num_hidden_layers=4, use_sliding_window=True, sliding_window=4, max_window_layers=2
+    ),
+    "qwen3": lambda: transformers.Qwen3Config(**TINY, num_hidden_layers=2, use_sliding_window=False),
+    "gemma2": lambda: transformers.Gemma2Config(**TINY, num_hidden_layers=4, sliding_window=4),
+    "gemma3_text": lambda: transformers.Gemma3TextConfig(**TINY, num_hidden_layers=7, sliding_window=4),
+    "cohere2": lambda: transformers.Cohere2Config(**TINY, num_hidden_layers=5, sliding_window=3),
+    "olmo3": lambda: transformers.Olmo3Config(**TINY, num_hidden_layers=5, sliding_window=3, pad_token_id=0),
+    "gpt_oss": lambda: transformers.GptOssConfig(
+        **TINY, num_hidden_layers=3, sliding_window=3, num_local_experts=2, num_experts_per_tok=1
+    ),
+    "gpt_neo": lambda: transformers.GPTNeoConfig(
+        hidden_size=16,
+        num_layers=4,
+        num_heads=2,
+        vocab_size=32,
+        window_size=4,
+        attention_types=[[["global", "local"], 2]],
+        max_position_embeddings=64,
+    ),
+    "modernbert": lambda: transformers.ModernBertConfig(
+        hidden_size=16,
+        intermediate_size=16,
+        num_attention_heads=2,
+        num_hidden_layers=4,
+        vocab_size=32,
+        local_attention=6,
+        pad_token_id=0,
+    ),
+}
+
+
+@pytest.mark.parametrize("family", CASES)
+def test_steps_equal_the_masks_that_transformers_builds(family, tmp_path):
+    config = CASES[family]()
+    config.to_json_file(tmp_path / "config.json", use_diff=False)
+    pattern = load_config(tmp_path, n=N)
+    real = attention_masks(config, N)
+    assert pattern.layers == len(real)
+    for t, mask in enumerate(real):
+        assert np.array_equal(pattern.step(t % pattern.cycle).mask(), mask), (family, t)
+
+
+@pytest.mark.parametrize("family", ["gemma2", "gemma3_text", "cohere2", "gpt_oss", "qwen2", "modernbert", "olmo3"])
+def test_files_from_before_layer_types_give_the_same_pattern(family):
+    config = CASES[family]().to_dict()
+    explicit = from_config(config, n=N)
+    config.pop("layer_types")
+    assert np.array_equal(from_config(config, n=N).mask(), explicit.mask())
+
+
+def test_llama4_chunks():
+    config = transformers.Llama4TextConfig(
+        **TINY,
+        num_hidden_layers=4,
+        attention_chunk_size=6,
+        intermediate_size_mlp=16,
+        num_local_experts=1,
+        pad_token_id=0,
+        max_position_embeddings=64,
+    )
+    pattern = from_config(config.to_dict(), n=N)
+    from transformers.masking_utils import create_causal_mask, create_chunked_causal_mask
+
+    config._attn_implementation = "eager"
+    arguments = {
+        "config": config,
+        "inputs_embeds": torch.zeros(1, N, 16),
+        "attention_mask": None,
+        "past_key_values": None,
+        "position_ids": torch.arange(N)[None],
+    }
+    masks = {
+        "chunked_attention": create_chunked_causal_mask(**arguments),
+        "full_attention": create_causal_mask(**arguments),
+    }
+    for t, kind in enumerate(config.layer_types):
+        assert np.array_equal(pattern.step(t % pattern.cycle).mask(), (masks[kind][0, 0] == 0).numpy())
+
+
+def dependence(model, n, d, **inputs):
+    """Whether output k depends on input j: non-zero blocks of the Jacobian with respect to the embeddings."""
+    torch.manual_seed(1)
+    x = torch.randn(1, n, d)
+    jacobian = torch.autograd.functional.jacobian(lambda e: model(inputs_embeds=e, **inputs)[0], x)
+    return (jacobian[0, :, :, 0].abs().amax(dim=(1, 3)) > 0).numpy()
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_longformer_depends_on_exactly_the_receptive_field(layers):
+    n = 24
+    config = transformers.LongformerConfig(
+        hidden_size=8,
+        intermediate_size=8,
+        num_attention_heads=1,
+        num_hidden_layers=layers,
+        vocab_size=32,
+        attention_window=[4] * layers,
+        max_position_embeddings=64,
+        pad_token_id=1,
+    )
+    torch.manual_seed(0)
+    model = transformers.LongformerModel(config, add_pooling_layer=False).eval()
+    flags = torch.zeros(1, n, dtype=torch.long)
+    flags[:, 0] = 1
+    pattern = from_config(config.to_dict(), n=n)
+    seen = np.eye(n, dtype=bool)
+    for t in range(layers):
+        seen = (pattern.step(t % pattern.cycle).mask().astype(int) @ seen) > 0
+    ones = torch.ones(1, n, dtype=torch.long)
+    assert np.array_equal(dependence(model, n, 8, attention_mask=ones, global_attention_mask=flags), seen)
+
+
+def test_bigbird_attends_to_its_blocks():
+    n = 48
+    config = transformers.BigBirdConfig(
+        hidden_size=8,
+        intermediate_size=8,
+        num_attention_heads=1,
+        num_hidden_layers=1,
+        vocab_size=32,
+        block_size=4,
+        num_random_blocks=1,
+        max_position_embeddings=64,
+    )
+    torch.manual_seed(0)
+    model = transformers.BigBirdModel(config, add_pooling_layer=False).eval()
+    pattern = from_config(config.to_dict(), n=n)
+    assert np.array_equal(dependence(model, n, 8), pattern.step(0).mask())
+    with pytest.raises(InvalidInput, match="multiple"):
+        from_config(config.to_dict(), n=n + 1)
+    with pytest.raises(InvalidInput, match="full attention"):
+        from_config(config.to_dict(), n=28)
+
+
+def test_verdicts_within_the_models_own_layers():
+    v = check(from_config(CASES["mistral"]().to_dict(), n=100))
+    assert (v.universal, v.causal.holds) == (False, True)
+    v = check(from_config(CASES["modernbert"]().to_dict(), n=1000))
+    assert (v.universal, v.depth, v.full_within_layers) == (True, 1, True)  # its first layer is global
+    deep = {**transformers.LongformerConfig().to_dict(), "attention_window": 4, "num_hidden_layers": 3}
+    assert check(from_config(deep, n=64, globals=0)).full_within_layers is False
+    assert check(from_config(deep, n=64, globals=1)).full_within_layers is True
+
+
+def test_default_length_is_the_models_own():
+    assert from_config(CASES["gpt_neo"]().to_dict()).n == 64
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"model_type": "reformer"}, "not one whose attention pattern is known"),
+        ({}, "model_type None"),
+        ({"model_type": "mistral", "max_position_embeddings": 8}, "num_hidden_layers"),
+        ({"model_type": "mistral", "num_hidden_layers": 2}, "max_position_embeddings"),
+        ({"model_type": "mistral", "num_hidden_layers": 2, "max_position_embeddings": -1}, "positive integer"),
+        (
+            {
+                "model_type": "gemma2",
+                "num_hidden_layers": 2,
+                "max_position_embeddings": 8,
+                "layer_types": ["full_attention"],
+            },
+            "each of the 2 layers",
+        ),
+        (
+            {"model_type": "gemma2", "num_hidden_layers": 1, "max_position_embeddings": 8, "layer_types": ["mamba"]},
+            "no fixed attention pattern",
+        ),
+        ({"model_type": "gemma2", "num_hidden_layers": 1, "max_position_embeddings": 8}, "needs a window"),
+        ({"model_type": "gpt_neo", "max_position_embeddings": 8}, "attention_types"),
+        ({"model_type": "longformer", "num_hidden_layers": 1, "attention_window": 3}, "max_position_embeddings"),
+    ],
+)
+def test_bad_configs_are_named(config, message):
+    with pytest.raises(InvalidInput, match=message):
+        from_config(config)
+
+
+def test_bad_files_are_named(tmp_path):
+    with pytest.raises(InvalidInput, match="no file"):
+        load_config(tmp_path / "config.json")
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(InvalidInput, match="not valid JSON"):
+        load_config(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps([1]))
+    with pytest.raises(InvalidInput, match="one JSON object"):
+        load_config(tmp_path)
+    assert len(FAMILIES) >= 15
