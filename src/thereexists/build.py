@@ -6,10 +6,14 @@ from fractions import Fraction
 
 import torch
 
-from thereexists.constructions import context, quantise, softmax_limit, value_mapping
+from thereexists.constructions import quantise, softmax_limit, value_mapping
+from thereexists.constructions.selective_shift import SelectiveShift
+from thereexists.constructions.sparse_shift import SparseShift
 from thereexists.constructions.value_mapping import ValueTable
+from thereexists.errors import InvalidInput
 from thereexists.grid import Grid
 from thereexists.model import Transformer
+from thereexists.patterns import Pattern
 from thereexists.plan import prepare
 from thereexists.target import Target
 from thereexists.witness import Witness
@@ -20,6 +24,8 @@ def build(
     delta: float | str | Fraction | None = None,
     epsilon: float | None = None,
     p: float = 1.0,
+    pattern: Pattern | None = None,
+    rho: str = "softmax",
     modified: bool = False,
 ) -> Witness:
     """Construct a Transformer that approximates ``target`` in d_p.
@@ -27,20 +33,23 @@ def build(
         witness = te.build(te.targets.builtin("sort", n=3), delta=1/8)
 
     An equivariant target gets a network of T^{2,1,4} (Theorem 1), any other one of T_P^{2,1,4} with a positional
-    encoding (Theorem 2). ``modified=True`` stops before the last step and gives the network of the modified class
+    encoding (Theorem 2). With a ``pattern`` the network is sparse, of ST^{2,1,4} (Theorem B), and ``rho`` may be
+    softmax or sparsemax. ``modified=True`` stops before the last step and gives the network of the modified class
     (hardmax, three-piece φ), which agrees with the standard one off the ramps.
     """
-    plan, table = prepare(target, delta, epsilon, p)
-    hard = modified_network(table, plan.grid)
-    network = hard if modified else softmax_limit(hard, table, plan.grid)
+    if rho not in ("softmax", "sparsemax"):
+        raise InvalidInput(f"'rho' must be softmax or sparsemax; got {rho!r} instead.")
+    plan, mapping, table = prepare(target, delta, epsilon, p, pattern)
+    hard = modified_network(mapping, table, plan.grid)
+    network = hard if modified else softmax_limit(hard, table, plan.grid, rho)
     return Witness(network=network, plan=plan, target=target)
 
 
-def modified_network(table: ValueTable, grid: Grid) -> Transformer:
+def modified_network(mapping: SelectiveShift | SparseShift, table: ValueTable, grid: Grid) -> Transformer:
     """Steps 1 to 3: quantise, map contexts to ids, map ids to values; hardmax and three-piece functions."""
     E = grid.encoding
     return Transformer(
-        {"quantise": quantise(grid), "context": context(grid), "value": value_mapping(table, grid)},
+        {"quantise": quantise(grid), "context": mapping.stage(), "value": value_mapping(table, grid)},
         rho="hardmax",
         E=None if E is None else torch.from_numpy(E),
     )

@@ -12,19 +12,22 @@ largest |g| (the clamp's), and shares measured against the volume of the domain:
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from thereexists.constructions.selective_shift import largest_id, swept_ids
+from thereexists.constructions.selective_shift import SelectiveShift
 from thereexists.constructions.softmax_limit import WIDTH, clamp_levels
+from thereexists.constructions.sparse_shift import Route, SparseShift
 from thereexists.constructions.value_mapping import ValueTable, layer_count, tabulate
 from thereexists.errors import CannotBuild, InvalidInput
-from thereexists.grid import Grid
+from thereexists.grid import STEP_BITS, Grid
+from thereexists.patterns import Pattern
 from thereexists.target import Target
 
 MAX_ID_BITS = 50
@@ -49,7 +52,7 @@ class ErrorBudget:
 class Plan:
     """The size of the witness, exactly; its error, as a bound where the target states a modulus of continuity."""
 
-    theorem: int
+    theorem: int | str
     grid: Grid
     layers: dict[str, int]
     sweeps: int
@@ -57,38 +60,70 @@ class Plan:
     id_bits: float
     memory_bytes: int
     error: ErrorBudget | None
+    pattern: dict[str, Any] | None = None
+
+
+class Prepared(NamedTuple):
+    """What building starts with: the plan, and the contextual mapping and the table it was made from."""
+
+    plan: Plan
+    mapping: SelectiveShift | SparseShift
+    table: ValueTable
 
 
 def plan(
-    target: Target, delta: float | str | Fraction | None = None, epsilon: float | None = None, p: float = 1.0
+    target: Target,
+    delta: float | str | Fraction | None = None,
+    epsilon: float | None = None,
+    p: float = 1.0,
+    pattern: Pattern | None = None,
 ) -> Plan:
     """Predict the witness for a grid width ``delta``, or for the coarsest power-of-two grid that keeps ``epsilon``."""
-    return prepare(target, delta, epsilon, p)[0]
+    return prepare(target, delta, epsilon, p, pattern).plan
 
 
 def prepare(
-    target: Target, delta: float | str | Fraction | None, epsilon: float | None, p: float
-) -> tuple[Plan, ValueTable]:
-    """The plan and the table it was made from, which is what building starts with."""
+    target: Target,
+    delta: float | str | Fraction | None,
+    epsilon: float | None,
+    p: float,
+    pattern: Pattern | None,
+) -> Prepared:
+    """Choose the grid, refuse what cannot be built, tabulate."""
     if not (p >= 1 and math.isfinite(p)):
         raise InvalidInput(f"'p' must be a finite number of at least 1; got {p} instead.")
     if (delta is None) == (epsilon is None):
         raise InvalidInput("Give either 'delta' (the grid) or 'epsilon' (the error), and not both.")
     if target.equivariant:
         target.check_equivariance()
+    route = None if pattern is None else _route(target, pattern)
     if delta is not None:
-        return _plan_for(target, Grid.for_target(target, delta), p)
-    return _plan_for_epsilon(target, epsilon, p)  # pyright: ignore[reportArgumentType]
+        return _plan_for(target, delta, p, route)
+    return _plan_for_epsilon(target, epsilon, p, route)  # pyright: ignore[reportArgumentType]
 
 
-def _plan_for(target: Target, grid: Grid, p: float) -> tuple[Plan, ValueTable]:
-    refuse_if_too_large(grid)
-    table = tabulate(target, grid)
+def _route(target: Target, pattern: Pattern) -> Route:
+    if pattern.n != target.n:
+        raise InvalidInput(f"The pattern {pattern.name} is for {pattern.n} tokens, and the target has n = {target.n}.")
+    return Route.through(pattern)
+
+
+def _mapping(target: Target, delta: float | str | Fraction, route: Route | None) -> SelectiveShift | SparseShift:
+    if route is None:
+        return SelectiveShift(Grid.for_target(target, delta))
+    return SparseShift(Grid.for_target(target, delta, route.slots), route)
+
+
+def _plan_for(target: Target, delta: float | str | Fraction, p: float, route: Route | None) -> Prepared:
+    mapping = _mapping(target, delta, route)
+    grid = mapping.grid
+    refuse_if_too_large(mapping)
+    table = tabulate(target, grid, mapping.ids)
     sweeps = 2 if table.two_sweeps else 1
     positions = grid.n if grid.positional else 1
     layers = {
         "quantise": positions * grid.d * grid.N,
-        "context": len(swept_ids(grid)) + 1,
+        "context": mapping.layers,
         "value": sweeps * layer_count(grid),
     }
     layers["total"] = sum(layers.values())
@@ -99,19 +134,21 @@ def _plan_for(target: Target, grid: Grid, p: float) -> tuple[Plan, ValueTable]:
         + (grid.n * d if grid.positional else 0)
     )
     budget = _error_budget(target, grid, table, p)
-    return Plan(
-        theorem=2 if grid.positional else 1,
+    planned = Plan(
+        theorem="B" if route is not None else 2 if grid.positional else 1,
         grid=grid,
         layers=layers,
         sweeps=sweeps,
         parameters=parameters,
-        id_bits=id_bits(grid),
+        id_bits=id_bits(mapping),
         memory_bytes=_memory(grid, sweeps),
         error=budget,
-    ), table
+        pattern=None if route is None else route.describe(),
+    )
+    return Prepared(planned, mapping, table)
 
 
-def _plan_for_epsilon(target: Target, epsilon: float, p: float) -> tuple[Plan, ValueTable]:
+def _plan_for_epsilon(target: Target, epsilon: float, p: float, route: Route | None) -> Prepared:
     """Halve δ until the predicted error is at most epsilon, or until a grid is refused."""
     if not (epsilon > 0 and math.isfinite(epsilon)):
         raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon} instead.")
@@ -122,46 +159,50 @@ def _plan_for_epsilon(target: Target, epsilon: float, p: float) -> tuple[Plan, V
         )
     N = 2
     while True:
-        grid = Grid.for_target(target, Fraction(1, N))
-        if _grid_part(target, grid, p) <= epsilon:  # needs no table, so that hopeless grids cost nothing
+        if (
+            _grid_part(target, _mapping(target, Fraction(1, N), route).grid, p) <= epsilon
+        ):  # hopeless grids cost nothing
             try:
-                planned, table = _plan_for(target, grid, p)
+                prepared = _plan_for(target, Fraction(1, N), p, route)
             except CannotBuild as refusal:
                 raise CannotBuild(f"epsilon = {epsilon:g} needs a grid of delta = 1/{N} or finer. {refusal}") from None
-            if planned.error is not None and planned.error.total <= epsilon:
-                return planned, table
+            if prepared.plan.error is not None and prepared.plan.error.total <= epsilon:
+                return prepared
         N *= 2
 
 
-def refuse_if_too_large(grid: Grid) -> None:
+def refuse_if_too_large(mapping: SelectiveShift | SparseShift) -> None:
     """Refuse before any work what float64 cannot hold or this machine cannot store."""
-    bits = id_bits(grid)
+    grid, bits = mapping.grid, id_bits(mapping)
     if bits > MAX_ID_BITS:
         raise CannotBuild(
             f"The ids of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} need {bits:.0f} bits and float64 carries "
-            f"{MAX_ID_BITS} safely. {_remedy(grid)}"
+            f"{MAX_ID_BITS} safely. {_remedy(mapping)}"
         )
     need, have = _memory(grid, 1), _physical_memory()
     if need > have:
         raise CannotBuild(
             f"The table of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has {layer_count(grid):,} ids and needs "
-            f"{need / 2**30:.1f} GiB; this machine has {have / 2**30:.1f}. {_remedy(grid)}"
+            f"{need / 2**30:.1f} GiB; this machine has {have / 2**30:.1f}. {_remedy(mapping)}"
         )
 
 
-def id_bits(grid: Grid) -> float:
+def id_bits(mapping: SelectiveShift | SparseShift) -> float:
     """Bits of the largest id, counted in the finest unit its float64 has to resolve."""
-    odd = Fraction(grid.unit).numerator
+    odd = Fraction(mapping.grid.unit).numerator
     while odd % 2 == 0:
         odd //= 2
-    return round(math.log2(largest_id(grid)) + math.log2(odd), 2)
+    return round(math.log2(mapping.largest_id) + math.log2(odd), 2)
 
 
-def _remedy(grid: Grid) -> str:
+def _remedy(mapping: SelectiveShift | SparseShift) -> str:
+    """The finest coarser grid that fits. Its step may need up to 11 bits more than a power of two."""
     have = _physical_memory()
-    for N in range(grid.N - 1, 1, -1):
-        coarser = Grid(grid.n, grid.d, N, grid.origin, tuple(1.0 for _ in grid.step), grid.high, grid.positional)
-        if id_bits(coarser) <= MAX_ID_BITS - math.log2(2048) and _memory(coarser, 1) <= have:
+    for N in range(mapping.grid.N - 1, 1, -1):
+        grid = dataclasses.replace(mapping.grid, N=N, step=(1.0,) * mapping.grid.d)
+        coarser = dataclasses.replace(mapping, grid=grid)
+        spare = 0 if N & (N - 1) == 0 else STEP_BITS
+        if id_bits(coarser) <= MAX_ID_BITS - spare and _memory(grid, 1) <= have:
             return f"Choose a coarser grid (delta = 1/{N} fits), or fewer tokens or features."
     return "Choose fewer tokens or features: no grid of this shape fits."
 
@@ -225,6 +266,7 @@ def describe(planned: Plan) -> dict[str, Any]:
         "parameters": planned.parameters,
         "id_bits": planned.id_bits,
         "memory_bytes": planned.memory_bytes,
+        "pattern": planned.pattern,
         "error": None
         if error is None
         else {

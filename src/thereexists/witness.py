@@ -140,6 +140,7 @@ def load(path: str | Path) -> Witness:
             id_bits=record["plan"]["id_bits"],
             memory_bytes=record["plan"]["memory_bytes"],
             error=None if error is None else ErrorBudget(*(error[k] for k in ("p", "grid", "equal_columns", "ramps"))),
+            pattern=record["plan"]["pattern"],
         )
         distance = None if record["distance"] is None else Distance(**record["distance"])
         network = Transformer.from_structure(record["structure"], weights)

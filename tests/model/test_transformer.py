@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thereexists.errors import InvalidInput
-from thereexists.model import Attention, FeedForward, Stage, ThreePiece, Transformer, hardmax
+from thereexists.model import Attention, FeedForward, Stage, ThreePiece, Transformer
+from thereexists.model.probability import PROBABILITY_MAPS
 
+hardmax = PROBABILITY_MAPS["hardmax"]
 EPS = torch.finfo(torch.float64).eps
 
 

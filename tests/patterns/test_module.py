@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from thereexists.errors import InvalidInput
+from thereexists.model.probability import PROBABILITY_MAPS
 from thereexists.patterns import REGISTRY, SparseAttention, SparseTransformer, build, check, strided, window
-from thereexists.patterns.probability import PROBABILITY_MAPS
 
 EPS = torch.finfo(torch.float64).eps
 

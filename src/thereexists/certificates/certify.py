@@ -19,7 +19,7 @@ import torch
 from thereexists._version import __version__
 from thereexists.certificates.balls import Array
 from thereexists.certificates.certificate import Certificate, describe_target
-from thereexists.certificates.enclose import enclose_cubes
+from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
 from thereexists.certificates.ledger import Ledger
 from thereexists.certificates.rigorous import rigorous_bound
 from thereexists.certificates.second_opinion import second_opinion
@@ -54,7 +54,7 @@ def certify(
     """
     network, grid = witness.network, witness.grid
     f: Target = witness.target if target is None else target
-    if network.rho != "softmax":
+    if network.rho not in WEIGHTS:
         raise InvalidInput("Certificates are for the standard class; this witness was built with --modified.")
     start = time.perf_counter()
     common = {

@@ -39,27 +39,27 @@ def core_margins(grid: Grid) -> tuple[Array, Array]:
 
 def enclose_cubes(network: Transformer, grid: Grid, numbers: Array) -> Ball:
     """Enclosures of g on the cores of the cubes with these numbers: (cubes, n, d)."""
-    if network.rho != "softmax" or any(
-        s.feed_forward is not None and s.feed_forward.phi for s in network.stages.values()
-    ):
-        raise ValueError("Enclosures are for the standard class: softmax and ReLU.")
     stages = list(network.stages.values())
+    modified = any(stage.feed_forward is not None and stage.feed_forward.phi is not None for stage in stages)
+    if network.rho not in WEIGHTS or modified:
+        raise ValueError(f"Enclosures are for ReLU networks with one of {sorted(WEIGHTS)}.")
     alone = next((i for i, stage in enumerate(stages) if stage.attention is not None), len(stages))
     Z = _token_cores(network, grid)  # (n, K, d): tokens meet only in attention, so the first stages run once per token
     for stage in stages[:alone]:
         Z = _reshaped(_feed_forward_stage(_reshaped(Z, (-1, grid.d)), stage), Z.mid.shape)
     cells = grid.cube(numbers) @ (grid.N ** np.arange(grid.d))  # (cubes, n)
     Z = Z[np.arange(grid.n), cells]  # (cubes, n, d)
-    twins = find_twins(Z)
+    sparse = any(stage.attention is not None and stage.attention.pattern is not None for stage in stages)
+    twins = find_twins(Z) if not sparse else np.eye(grid.n, dtype=bool)[None].repeat(len(numbers), axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
         for stage in stages[alone:]:
-            Z = _stage(Z, stage, twins)
+            Z = _stage(Z, stage, network.rho, twins)
     known = np.isfinite(Z.mid) & np.isfinite(Z.rad)
     return Ball(np.where(known, Z.mid, 0.0), np.where(known, Z.rad, np.inf))
 
 
 def find_twins(Z: Ball) -> Array:
-    """Tokens of a sequence that hold the same exactly known column: (cubes, n, n). No layer ever tells them apart."""
+    """Tokens that hold the same exactly known column: (cubes, n, n). No dense layer ever tells them apart."""
     known = (Z.rad == 0).all(-1)
     same = (Z.mid[:, :, None] == Z.mid[:, None]).all(-1) & known[:, :, None] & known[:, None]
     return same | np.eye(Z.mid.shape[1], dtype=bool)
@@ -81,20 +81,20 @@ def _token_cores(network: Transformer, grid: Grid) -> Ball:
     return balls.add(tokens, balls.exact(network.E.detach().numpy()[:, None, :]))
 
 
-def _stage(Z: Ball, stage: Stage, twins: Array) -> Ball:
+def _stage(Z: Ball, stage: Stage, rho: str, twins: Array) -> Ball:
     """One stage on whole sequences (cubes, n, d)."""
     shape = Z.mid.shape
     if stage.attention is None:
         return _reshaped(_feed_forward_stage(_reshaped(Z, (-1, shape[-1])), stage), shape)
     for layer in range(stage.depth):
-        Z = attention_layer(Z, stage.attention, layer, twins)
+        Z = attention_layer(Z, stage.attention, layer, rho, twins)
         if stage.feed_forward is not None:
             weights = _weights(stage.feed_forward)
             Z = _reshaped(feed_forward_layer(_reshaped(Z, (-1, shape[-1])), *(w[layer] for w in weights)), shape)
     return Z
 
 
-def attention_layer(Z: Ball, attention: Attention, layer: int, twins: Array) -> Ball:
+def attention_layer(Z: Ball, attention: Attention, layer: int, rho: str, twins: Array) -> Ball:
     """Z + Σ_heads W_O (v_* + Σ_t p_t (v_t − v_*)) on balls (cubes, n, d).
 
     Heads that choose the same token have their matrices W_O W_V summed before they meet it: the two heads of a
@@ -102,18 +102,20 @@ def attention_layer(Z: Ball, attention: Attention, layer: int, twins: Array) -> 
     """
     W_Q, b_Q, W_K, W_V, W_O = (w.detach().numpy()[layer] for w in attention.parameters_list())
     n, d = Z.mid.shape[1:]
+    mask = attention.mask(layer)
+    visible = np.ones((n, n), dtype=bool) if mask is None else mask.numpy()  # (j, t)
+    hidden = ~visible[None, :, :, None]
     chosen_by_heads = balls.exact(np.zeros((1, 1, 1, d, d)))  # Σ of W_O W_V over the heads: (cubes, j, t, d, d)
     rest = balls.exact(np.zeros((1, 1, d)))
     for head in np.flatnonzero(W_O.any(axis=(1, 2))):
         Q = balls.add(_linear(Z, W_Q[head]), balls.exact(b_Q[head]))  # (cubes, n, m)
         K, V = _linear(Z, W_K[head]), _linear(Z, W_V[head])
-        star = (Q.mid @ K.mid.transpose(0, 2, 1)).argmax(-1)  # (cubes, j)
+        star = np.where(visible, Q.mid @ K.mid.transpose(0, 2, 1), -np.inf).argmax(-1)  # (cubes, j)
         chosen = (np.arange(len(star))[:, None], star)
-        same = twins[chosen][..., None]  # tokens that equal the chosen one, itself included: (cubes, j, t, 1)
+        same = twins[chosen][..., None] | hidden  # the chosen one, its twins, and those out of sight: (cubes, j, t, 1)
         K_gap = _zero_where(same, balls.subtract(K[:, None], K[chosen][:, :, None]))  # (cubes, j, t, m)
         V_gap = _zero_where(same, balls.subtract(V[:, None], V[chosen][:, :, None]))
-        weight = balls.exponential(balls.dot(Q[:, :, None], K_gap))  # e^(logit − largest logit)
-        P = balls.multiply(weight, _expanded(balls.reciprocal(balls.total(weight, -1)), -1))
+        P = WEIGHTS[rho](balls.dot(Q[:, :, None], K_gap), visible)  # from logit − logit of the chosen token
         mixed = balls.total(balls.multiply(_expanded(P, -1), V_gap), axis=2)
         rest = balls.add(rest, _linear(mixed, W_O[head]))
         matrix = balls.dot(balls.exact(W_O[head][:, None]), balls.exact(W_V[head].T[None]))  # (d, d)
@@ -121,6 +123,19 @@ def attention_layer(Z: Ball, attention: Attention, layer: int, twins: Array) -> 
         chosen_by_heads = balls.add(chosen_by_heads, balls.multiply(balls.exact(own), matrix))
     update = balls.total(balls.dot(chosen_by_heads, Z[:, None, :, None]), axis=2)
     return balls.add(Z, balls.add(update, rest))
+
+
+def _softmax_weights(gap: Ball, visible: Array) -> Ball:
+    weight = _zero_where(~visible, balls.exponential(gap))
+    return balls.multiply(weight, _expanded(balls.reciprocal(balls.total(weight, -1)), -1))
+
+
+def _sparsemax_weights(gap: Ball, visible: Array) -> Ball:
+    """0 from a gap of 1 on: p_t = max(l_t − τ, 0) with τ ≥ l_* − 1. Otherwise only 0 ≤ p_t ≤ 1 is used."""
+    return _zero_where((gap.high <= -1) | ~visible, Ball(np.full_like(gap.mid, 0.5), np.full_like(gap.mid, 0.5)))
+
+
+WEIGHTS = {"softmax": _softmax_weights, "sparsemax": _sparsemax_weights}
 
 
 def feed_forward_layer(Z: Ball, W_1: Array, b_1: Array, W_2: Array, b_2: Array) -> Ball:

@@ -75,6 +75,11 @@ def arb_run(network: Transformer, layers: list[Any], X: np.ndarray) -> list[list
             return x if x >= 0 else zero if x <= 0 else (x + abs(x)) / 2
 
         def mix(logits, values):
+            if network.rho == "sparsemax":  # one-hot from a gap of 1 on; anything closer would need the threshold
+                top = max(logits, key=lambda l: float(l.mid()))
+                if any(not (logit <= top - 1) for logit in logits if logit is not top):
+                    return [arb("nan")] * len(values[0])
+                return list(values[next(i for i, logit in enumerate(logits) if logit is top)])
             weights = [(logit - max(logits, key=lambda l: float(l.mid()))).exp() for logit in logits]
             total = sum(weights, zero)
             return [
@@ -125,15 +130,17 @@ def _run(network: Transformer, layers: list[Any], X: np.ndarray, number, relu, m
     for attention, feed_forward in layers:
         if attention is not None:
             update = [list(z) for z in Z]
-            for W_Q, b_Q, W_K, W_V, W_O in zip(*attention, strict=True):
+            *heads, mask = attention
+            for W_Q, b_Q, W_K, W_V, W_O in zip(*heads, strict=True):
                 if not any(map(any, W_O)):
                     continue
                 K = [[dot(row, z) for row in W_K] for z in Z]
                 V = [[dot(row, z) for row in W_V] for z in Z]
                 for j, z in enumerate(Z):
                     Q = [dot(row, z) + c(b) for row, b in zip(W_Q, b_Q, strict=True)]
-                    logits = [sum((q * k for q, k in zip(Q, key, strict=True)), c(0.0)) for key in K]
-                    head = mix(logits, V)
+                    seen = [t for t in range(len(Z)) if mask is None or mask[j][t]]
+                    logits = [sum((q * k for q, k in zip(Q, K[t], strict=True)), c(0.0)) for t in seen]
+                    head = mix(logits, [V[t] for t in seen])
                     for i, row in enumerate(W_O):
                         update[j][i] += dot(row, head)
             Z = update
@@ -157,10 +164,15 @@ def _layers(network: Transformer) -> list[Any]:
         feed_forward = (
             [w.tolist() for w in stage.feed_forward.parameters_list()] if stage.feed_forward is not None else None
         )
+
+        def masks(layer: int, attention: Any = stage.attention) -> Any:
+            mask = attention.mask(layer)
+            return None if mask is None else mask.tolist()
+
         for l in range(stage.depth):
             result.append(
                 (
-                    None if attention is None else tuple(w[l] for w in attention),
+                    None if attention is None else (*(w[l] for w in attention), masks(l)),
                     None if feed_forward is None else tuple(w[l] for w in feed_forward),
                 )
             )

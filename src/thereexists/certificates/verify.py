@@ -6,6 +6,7 @@ Every check has a name, and a failing one says what it found. A verdict holds on
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import numpy as np
 from thereexists import storage
 from thereexists.certificates.certificate import Certificate, describe_target, load_certificate
 from thereexists.certificates.certify import assumptions, float_error, run, weights_sha256
+from thereexists.certificates.enclose import WEIGHTS
 from thereexists.certificates.ledger import Ledger
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.rigorous import rigorous_bound
@@ -92,6 +94,7 @@ def _checks(case: _Case, opinions: int | None, progress: Callable[[int, int], No
     yield _check_weights(case)
     yield _check_class(case)
     yield _check_layers(case)
+    yield _check_pattern(case)
     yield _check_grid(case)
     yield _check_target(case)
     yield _check_symmetry(case)
@@ -112,7 +115,7 @@ def _check_weights(case: _Case) -> Check:
 def _check_class(case: _Case) -> Check:
     claimed, actual = case.record.get("class"), case.network.shape() | {"positional": case.network.E is not None}
     right = claimed == actual and (actual["h"], actual["m"], actual["r"]) == (2, 1, 4)
-    right = right and case.network.rho == "softmax" and case.record.get("dtype") == "float64"
+    right = right and case.network.rho in WEIGHTS and case.record.get("dtype") == "float64"
     return Check("class", right, f"claimed {claimed}, found {actual}, rho = {case.network.rho}, wanted T^{{2,1,4}}")
 
 
@@ -123,13 +126,44 @@ def _check_layers(case: _Case) -> Check:
     return Check("layers", claimed == actual, f"claimed {claimed}, found {actual}")
 
 
+def _check_pattern(case: _Case) -> Check:
+    """The stored masks against the claimed pattern, and Assumption 1 by its definition."""
+    claimed = case.record.get("plan", {}).get("pattern")
+    stacks = [stage.attention for stage in case.network.stages.values() if stage.attention is not None]
+    if claimed is None:
+        dense = all(stack.pattern is None for stack in stacks)
+        return Check("pattern", dense, "dense attention" if dense else "a pattern is stored that nobody claims")
+    if len(stacks) != 1 or stacks[0].pattern is None:
+        return Check("pattern", False, "a pattern is claimed, and the attention layers have none")
+    masks, path, s = stacks[0].pattern.numpy(), claimed.get("path"), claimed.get("depth")
+    n, p = case.grid.n, len(masks)
+    union = np.asarray(masks.any(axis=0))
+    seen = np.eye(n, dtype=bool)
+    for t in range(s if isinstance(s, int) and 0 < s <= n * p else 0):
+        seen = masks[t % p] @ seen
+    conditions = {
+        "the cycle or the connections differ": claimed.get("cycle") == p
+        and claimed.get("connections") == masks.sum(axis=(1, 2)).tolist()
+        and masks.shape[1:] == (n, n),
+        "a token does not attend to itself": bool(masks[:, np.arange(n), np.arange(n)].all()),
+        "the path is not Hamiltonian": isinstance(path, list)
+        and sorted(path) == list(range(n))
+        and all(union[k, before] for before, k in itertools.pairwise(path)),
+        f"after {s} steps a token has not seen all others": bool(seen.all()),
+        "the layers are not p(n−1)K + s": stacks[0].W_Q.shape[0] == p * (n - 1) * case.grid.K + (s or 0),
+    }
+    failed = [what for what, holds in conditions.items() if not holds]
+    return Check("pattern", not failed, "; ".join(failed) or f"{claimed['name']} satisfies Assumption 1, s = {s}")
+
+
 def _check_grid(case: _Case) -> Check:
     """The cubes must cover the domain: otherwise the sum over cubes leaves something out."""
     grid, target = case.grid, case.target
     stated = Grid.from_dict(case.certificate.grid)
     low, high = np.array(grid.origin), np.array(grid.origin) + grid.N * np.array(grid.step)
     covers = bool((low <= target.low).all() and (high >= target.high).all() and min(grid.step) > 0)
-    shaped = (grid.n, grid.d, grid.positional) == (target.n, target.d, not target.equivariant)
+    sparse = case.record.get("plan", {}).get("pattern") is not None
+    shaped = (grid.n, grid.d, grid.positional) == (target.n, target.d, sparse or not target.equivariant)
     ends = list(grid.high) == target.high.tolist()
     right = covers and shaped and ends and stated == grid and (case.network.E is not None) == grid.positional
     return Check("grid", right, f"{grid.N}^{grid.n * grid.d} cubes from {low.tolist()} to {high.tolist()}")

@@ -92,7 +92,7 @@ def check(
     }
     given |= {"random_blocks": random_blocks, "degree": degree, "sparsity": sparsity, "seed": seed, "shifted": shifted}
     given["globals"] = global_tokens
-    pattern = _load(what, n, {k: v for k, v in given.items() if v is not None}, config, heads, causal)
+    pattern = load_pattern(what, n, {k: v for k, v in given.items() if v is not None}, config, heads, causal)
     verdict = decide(pattern, seconds=seconds)
     if path_out is not None:
         _save_path(verdict, path_out)
@@ -121,7 +121,7 @@ def compare(
     rows, refused = [], {}
     for name in REGISTRY:
         try:
-            pattern = _load(name, n, {}, config, 8, causal)
+            pattern = load_pattern(name, n, {}, config, 8, causal)
         except InvalidInput as error:
             refused[name] = str(error)
             continue
@@ -166,7 +166,7 @@ def draw(
     """A picture of the pattern: row = who attends, column = to whom."""
     from thereexists.patterns.picture import save, terminal
 
-    pattern = _load(what, n, dict(_assignment(text) for text in parameter or []), config, 8, causal)
+    pattern = load_pattern(what, n, dict(assignment(text) for text in parameter or []), config, 8, causal)
     if out is None:
         text = terminal(pattern)
         print_json({"name": pattern.name, "n": pattern.n, "picture": text}) if as_json else print(text)
@@ -175,7 +175,15 @@ def draw(
     print_json({"name": pattern.name, "n": pattern.n, "file": str(out)}) if as_json else print(f"wrote {out}")
 
 
-def _load(what: str, n: int | None, given: dict[str, Any], config: Config, heads: int, causal: bool) -> Pattern:
+def load_pattern(
+    what: str,
+    n: int | None,
+    given: dict[str, Any],
+    config: Config = Config.sequential,
+    heads: int = 8,
+    causal: bool = False,
+) -> Pattern:
+    """A library pattern, a mask file or a model config, in the configuration asked for."""
     from thereexists.patterns import REGISTRY, build, load_npz
 
     path = Path(what)
@@ -203,7 +211,7 @@ def _load(what: str, n: int | None, given: dict[str, Any], config: Config, heads
     return pattern.multihead(heads) if config is Config.multihead else pattern
 
 
-def _assignment(text: str) -> tuple[str, int]:
+def assignment(text: str) -> tuple[str, int]:
     name, equals, value = text.partition("=")
     if not equals or not value.lstrip("-").isdigit():
         raise InvalidInput(f"--set takes name=value with an integer value; got '{text}'.")

@@ -32,6 +32,11 @@ Equivariant = Annotated[
     typer.Option("--equivariant/--no-equivariant", help="Theorem 1 (claim checked first) or Theorem 2."),
 ]
 Domain = Annotated[tuple[float, float], typer.Option(help="Low and high end of every entry.")]
+PatternName = Annotated[
+    str | None,
+    typer.Option("--pattern", help="Sparse attention: a pattern's name (see `pattern list`) or an .npz mask."),
+]
+PatternSizes = Annotated[list[str] | None, typer.Option("--set", help="A size of the pattern, as name=value.")]
 Where = Annotated[Path, typer.Argument(help="The folder of a witness.")]
 
 
@@ -64,6 +69,8 @@ def plan(
     lipschitz: Lipschitz = None,
     equivariant: Equivariant = None,
     domain: Domain = (0.0, 1.0),
+    pattern: PatternName = None,
+    sizes: PatternSizes = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what a build would give, before building: layers, id bits, memory, predicted error.
@@ -74,7 +81,8 @@ def plan(
     from thereexists.plan import plan as make_plan
 
     resolved = _resolve(target, n, d, domain, lipschitz, equivariant)
-    summary = {"target": resolved.name, **describe(make_plan(resolved, delta, epsilon, p))}
+    planned = make_plan(resolved, delta, epsilon, p, _pattern(pattern, sizes, n))
+    summary = {"target": resolved.name, **describe(planned)}
     if as_json:
         print_json(summary)
     else:
@@ -92,6 +100,9 @@ def build(
     lipschitz: Lipschitz = None,
     equivariant: Equivariant = None,
     domain: Domain = (0.0, 1.0),
+    pattern: PatternName = None,
+    sizes: PatternSizes = None,
+    rho: Annotated[str, typer.Option(help="Probability map of the attention: softmax or sparsemax.")] = "softmax",
     modified: Annotated[bool, typer.Option(help="Stop at the modified class: hardmax, three-piece φ.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder to write; TARGET-witness unless said.")] = None,
     samples: Annotated[int, typer.Option(help="Points of the distance estimate.")] = 2048,
@@ -104,6 +115,8 @@ def build(
     Examples: thereexists build sort --n 3 --delta 1/8 --out w/
 
     thereexists build my.py:f --n 2 --d 2 --epsilon 0.3 --lipschitz 1
+
+    thereexists build sort --n 4 --delta 1/4 --pattern star
     """
     resolved = _resolve(target, n, d, domain, lipschitz, equivariant)
     from thereexists import storage
@@ -111,7 +124,7 @@ def build(
 
     out = out or Path(f"{resolved.name}-witness")
     storage.check_writable(out)
-    witness = construct(resolved, delta, epsilon, p, modified=modified)
+    witness = construct(resolved, delta, epsilon, p, _pattern(pattern, sizes, n), rho, modified)
     witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
     witness.save(out)
     certificate = _certify(witness, p, seed, out, quiet=as_json) if certify and not modified else None
@@ -207,6 +220,17 @@ def trace(
     _print_trace(traced)
 
 
+def _pattern(name: str | None, sizes: list[str] | None, n: int) -> Any:
+    if name is None:
+        if sizes:
+            raise InvalidInput("--set gives the sizes of a pattern; say which one with --pattern.")
+        return None
+    from thereexists.cli.pattern import assignment, load_pattern
+
+    given = dict(assignment(text) for text in sizes or [])
+    return load_pattern(name, None if Path(name).suffix == ".npz" else n, given)
+
+
 def _certify(witness: Any, p: float, seed: int, out: Path, quiet: bool) -> Any:
     """The certificate, saved beside the weights; None where the target states nothing to prove a bound from."""
     if witness.target.variation(1.0) is None and witness.target.interval is None:
@@ -255,7 +279,8 @@ def _stage_row(name: str, stage: Any) -> dict[str, Any]:
 
 def _print_summary(summary: dict[str, Any]) -> None:
     layers, error, distance = summary["layers"], summary["error"], summary.get("distance")
-    prefix = "T_P" if summary["theorem"] == 2 else "T"
+    prefix = {1: "T", 2: "T_P"}.get(summary["theorem"], "ST")
+    pattern = summary["pattern"]
     lines = {
         "witness": summary.get("witness"),
         "target": f"{summary['target']}, n = {summary['n']}, d = {summary['d']}, "
@@ -263,6 +288,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
         "network": f"Theorem {summary['theorem']}, class {prefix}^{{2,1,4}}, {summary['parameters']:,} parameters",
         "layers": f"{layers['total']:,} = {layers['quantise']:,} quantise + {layers['context']:,} context "
         f"+ {layers['value']:,} value{' (two sweeps)' if summary['sweeps'] == 2 else ''}",
+        "pattern": pattern
+        and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, receptive depth {pattern['depth']}",
         "id bits": f"{summary['id_bits']:.1f} of 50",
         "memory": f"{summary['memory_bytes'] / 2**20:.1f} MiB to build",
     }

@@ -3,6 +3,7 @@
 Hardmax to softmax. Logits are multiplied by λ = 2048/unit², on the query side. On quantised input two different ids
 differ by at least one unit, and |u^T z_j − b| ≥ unit/2, so the second-largest logit is at least λ·unit²/2 = 1024 below
 the largest: its weight is below e^-1024, which float64 rounds to an exact 0 (and real arithmetic to less than 1e-444).
+Sparsemax is one-hot from a gap of 1 on, in real arithmetic too.
 
 φ to ReLU. At a knot κ without a jump the slope changes: one ReLU. At a jump φ is replaced, on [κ − η, κ], by the
 straight line from φ(κ − η) to φ(κ): two ReLUs. Two knots, at most four ReLUs: r = 4. Off the ramps nothing changes.
@@ -35,8 +36,8 @@ from thereexists.target import Array
 WIDTH = 4
 
 
-def softmax_limit(modified: Transformer, table: ValueTable, grid: Grid) -> Transformer:
-    """The standard network (softmax, ReLU, T^{2,1,4}) that agrees with the modified one off the ramps."""
+def softmax_limit(modified: Transformer, table: ValueTable, grid: Grid, rho: str = "softmax") -> Transformer:
+    """The standard network (softmax or sparsemax, ReLU, T^{2,1,4}) that agrees with the modified one off the ramps."""
     quantiser, shifts = modified.stages["quantise"].feed_forward, modified.stages["context"].attention
     steps = modified.stages["value"].feed_forward
     if quantiser is None or shifts is None or steps is None:
@@ -47,7 +48,7 @@ def softmax_limit(modified: Transformer, table: ValueTable, grid: Grid) -> Trans
             "context": Stage(attention=tempered(shifts, temperature(grid))),
             "value": Stage(feed_forward=_value_limit(steps, table, grid)),
         },
-        rho="softmax",
+        rho=rho,
         E=None if modified.E is None else modified.E.detach().clone(),
     )
 
@@ -59,7 +60,7 @@ def temperature(grid: Grid) -> float:
 def tempered(attention: Attention, factor: float) -> Attention:
     """The same attention with its logits multiplied, on the query side."""
     W_Q, b_Q, W_K, W_V, W_O = (p.detach() for p in attention.parameters_list())
-    return Attention(factor * W_Q, factor * b_Q, W_K.clone(), W_V.clone(), W_O.clone())
+    return Attention(factor * W_Q, factor * b_Q, W_K.clone(), W_V.clone(), W_O.clone(), attention.pattern)
 
 
 def relu_limit(layers: FeedForward, eta: Tensor) -> FeedForward:

@@ -7,8 +7,6 @@ from thereexists.model.transformer import (
     Stage,
     ThreePiece,
     Transformer,
-    hardmax,
-    softmax,
 )
 
-__all__ = ["Attention", "BlockModule", "FeedForward", "Stage", "ThreePiece", "Transformer", "hardmax", "softmax"]
+__all__ = ["Attention", "BlockModule", "FeedForward", "Stage", "ThreePiece", "Transformer"]

@@ -3,7 +3,9 @@
     Attn(X) = X + Σ_i W_O^i (W_V^i X) ρ[(W_K^i X)^T (W_Q^i X + b_Q^i 1^T)]
     FF(X)   = Attn(X) + W_2 φ(W_1 Attn(X) + b_1 1^T) + b_2 1^T
 
-No LayerNorm, no 1/√m. ρ is softmax or hardmax, φ is ReLU or a three-piece linear function (the modified class).
+No LayerNorm, no 1/√m. ρ is softmax, hardmax or another probability map, φ is ReLU or a three-piece linear function (the
+modified class). In the sparse class ST^{h,m,r} (NeurIPS 2020, arXiv 2006.04862) an attention layer has a pattern: token
+k attends to the tokens of A_k^l only, l cycling through the pattern's steps from layer to layer.
 The paper writes sequences as d × n matrices with tokens in columns. Here, as everywhere in PyTorch, a batch of
 sequences is an array (batch, n, d): tokens are rows, and the formulas above appear transposed.
 
@@ -21,8 +23,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from thereexists._shapes import Float
+from thereexists._shapes import Bool, Float
 from thereexists.errors import InvalidInput
+from thereexists.model.probability import PROBABILITY_MAPS
 
 
 class Transformer(nn.Module):
@@ -80,7 +83,11 @@ class Transformer(nn.Module):
         if not blocks:
             raise InvalidInput("A Transformer needs at least one block; got none.")
         stack = {name: torch.stack([getattr(b, name).detach() for b in blocks]) for name in _BLOCK_WEIGHTS}
-        attention = Attention(*(stack[name] for name in _ATTENTION))
+        masks = [b.mask for b in blocks if b.mask is not None]
+        if masks and len(masks) != len(blocks):
+            raise InvalidInput("Either all blocks have a mask or none; got both kinds.")
+        pattern = torch.stack(masks) if masks else None
+        attention = Attention(*(stack[name] for name in _ATTENTION), pattern=pattern)
         feed_forward = FeedForward(stack["W_1"], stack["b_1"], stack["W_2"], stack["b_2"])
         return cls({"blocks": Stage(attention, feed_forward)}, blocks[0].rho, E)
 
@@ -128,6 +135,7 @@ class Stage(nn.Module):
         return {
             "depth": self.depth,
             "attention": self.attention is not None,
+            "pattern": self.attention is not None and self.attention.pattern is not None,
             "feed_forward": self.feed_forward is not None,
             "phi": self.feed_forward is not None and self.feed_forward.phi is not None,
         }
@@ -136,7 +144,9 @@ class Stage(nn.Module):
     def from_structure(cls, structure: dict[str, Any], weights: dict[str, Tensor]) -> Stage:
         by_name = {key.split(".", 2)[2]: value for key, value in weights.items()}
         try:
-            attention = Attention(*(by_name[f"attention.{k}"] for k in _ATTENTION)) if structure["attention"] else None
+            pattern = by_name["attention.pattern"] if structure["pattern"] else None
+            arrays = [by_name[f"attention.{k}"] for k in _ATTENTION] if structure["attention"] else None
+            attention = None if arrays is None else Attention(*arrays, pattern=pattern)
             phi = ThreePiece(*(by_name[f"feed_forward.phi.{k}"] for k in _PHI)) if structure["phi"] else None
             feed_forward = (
                 FeedForward(**{k: by_name[f"feed_forward.{k}"] for k in _FEED_FORWARD}, phi=phi)
@@ -154,7 +164,12 @@ class _Stack(nn.Module):
 
 
 class Attention(_Stack):
-    """``depth`` attention layers of ``h`` heads of size ``m``."""
+    """``depth`` attention layers of ``h`` heads of size ``m``.
+
+    With a ``pattern``, layer l lets token k attend to token j only where ``pattern[l mod p, k, j]``.
+    """
+
+    pattern: Tensor | None
 
     def __init__(
         self,
@@ -163,13 +178,22 @@ class Attention(_Stack):
         W_K: Float[Tensor, "depth h m d"],
         W_V: Float[Tensor, "depth h m d"],
         W_O: Float[Tensor, "depth h d m"],
+        pattern: Bool[Tensor, "p n n"] | None = None,
     ):
         super().__init__()
+        if pattern is not None and not bool(pattern.any(-1).all()):
+            raise InvalidInput("Every token of a pattern must attend to somebody in every step.")
+        self.register_buffer("pattern", pattern)
         self.W_Q, self.b_Q, self.W_K = nn.Parameter(W_Q), nn.Parameter(b_Q), nn.Parameter(W_K)
         self.W_V, self.W_O = nn.Parameter(W_V), nn.Parameter(W_O)
 
-    def unstacked(self) -> Iterator[tuple[Tensor, ...]]:
-        return zip(*(getattr(self, name).unbind(0) for name in _ATTENTION), strict=True)
+    def unstacked(self) -> Iterator[tuple[Any, ...]]:
+        weights = (getattr(self, name).unbind(0) for name in _ATTENTION)
+        return zip(*weights, (self.mask(l) for l in range(len(self.W_Q))), strict=True)
+
+    def mask(self, layer: int) -> Tensor | None:
+        """Who may attend to whom in a layer: (n, n), or None for everybody."""
+        return None if self.pattern is None else self.pattern[layer % len(self.pattern)]
 
 
 class FeedForward(_Stack):
@@ -228,8 +252,8 @@ class Block:
     """One layer with its own weights (views of a stack): the two displayed formulas, and nothing else."""
 
     rho: str
-    attention: tuple[Tensor, ...] | None
-    feed_forward: tuple[Any, ...] | None
+    attention: tuple[Any, ...] | None  # the five weights and the mask
+    feed_forward: tuple[Any, ...] | None  # the four weights and φ
 
     def __call__(self, Z: Tensor) -> Tensor:
         if self.attention is not None:
@@ -243,22 +267,25 @@ class Block:
 
     def attention_weights(self, Z: Tensor) -> Tensor | None:
         """ρ of the logits: (batch, h, n, n), row j = the distribution over the tokens that token j attends to."""
-        return None if self.attention is None else _attention_weights(Z, *self.attention[:3], rho=self.rho)
+        if self.attention is None:
+            return None
+        return _attention_weights(Z, *self.attention[:3], mask=self.attention[-1], rho=self.rho)
 
 
 def attention_heads(
-    Z: Tensor, W_Q: Tensor, b_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, rho: str
+    Z: Tensor, W_Q: Tensor, b_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, mask: Tensor | None, rho: str
 ) -> Float[Tensor, "batch n d"]:
-    """Σ_i W_O^i (W_V^i Z) ρ[(W_K^i Z)^T (W_Q^i Z + b_Q^i 1^T)]."""
-    P = _attention_weights(Z, W_Q, b_Q, W_K, rho)
+    """Σ_i W_O^i (W_V^i Z) ρ[(W_K^i Z)^T (W_Q^i Z + b_Q^i 1^T)], ρ over the tokens that the mask leaves."""
+    P = _attention_weights(Z, W_Q, b_Q, W_K, mask, rho)
     V = torch.einsum("bnd,hmd->bhnm", Z, W_V)
     return torch.einsum("bhjk,bhkm,hdm->bjd", P, V, W_O)
 
 
-def _attention_weights(Z: Tensor, W_Q: Tensor, b_Q: Tensor, W_K: Tensor, rho: str) -> Tensor:
+def _attention_weights(Z: Tensor, W_Q: Tensor, b_Q: Tensor, W_K: Tensor, mask: Tensor | None, rho: str) -> Tensor:
     Q = torch.einsum("bnd,hmd->bhnm", Z, W_Q) + b_Q[:, None, :]
     K = torch.einsum("bnd,hmd->bhnm", Z, W_K)
-    return PROBABILITY_MAPS[rho](Q @ K.transpose(-1, -2))
+    logits = Q @ K.transpose(-1, -2)  # (batch, h, n, n)
+    return PROBABILITY_MAPS[rho](logits if mask is None else logits.masked_fill(~mask, -torch.inf))
 
 
 def three_piece(T: Tensor, knots: Tensor, slopes: Tensor, intercepts: Tensor) -> Tensor:
@@ -267,32 +294,22 @@ def three_piece(T: Tensor, knots: Tensor, slopes: Tensor, intercepts: Tensor) ->
     return slopes[unit, piece] * T + intercepts[unit, piece]
 
 
-def softmax(logits: Tensor) -> Tensor:
-    return torch.softmax(logits, dim=-1)
-
-
-def hardmax(logits: Tensor) -> Tensor:
-    """σ_H: equal mass on the maximisers."""
-    ties = (logits == logits.amax(-1, keepdim=True)).to(logits.dtype)
-    return ties / ties.sum(-1, keepdim=True)
-
-
-PROBABILITY_MAPS = {"softmax": softmax, "hardmax": hardmax}
-
-
 class BlockModule(nn.Module):
     """One block t^{h,m,r} as a plain module: what a reader would write by hand."""
 
-    def __init__(self, weights: dict[str, Tensor], rho: str = "softmax"):
+    mask: Tensor | None
+
+    def __init__(self, weights: dict[str, Tensor], rho: str = "softmax", mask: Tensor | None = None):
         super().__init__()
         self.rho = rho
+        self.register_buffer("mask", mask)
         for name in _BLOCK_WEIGHTS:
             setattr(self, name, nn.Parameter(weights[name]))
 
     def forward(self, Z: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
         attention = tuple(getattr(self, name) for name in _ATTENTION)
         feed_forward = tuple(getattr(self, name) for name in _FEED_FORWARD)
-        return Block(self.rho, attention, (*feed_forward, None))(Z)
+        return Block(self.rho, (*attention, self.mask), (*feed_forward, None))(Z)
 
     @classmethod
     def from_layer(cls, layer: Block, h: int, m: int, r: int, d: int) -> BlockModule:
@@ -300,14 +317,14 @@ class BlockModule(nn.Module):
         shapes |= {"W_1": (r, d), "b_1": (r,), "W_2": (d, r), "b_2": (d,)}
         given: dict[str, Tensor] = {}
         if layer.attention is not None:
-            given |= dict(zip(_ATTENTION, layer.attention, strict=True))
+            given |= dict(zip(_ATTENTION, layer.attention[:-1], strict=True))
         if layer.feed_forward is not None:
             if layer.feed_forward[-1] is not None:
                 raise InvalidInput("Only ReLU networks convert to plain blocks; this one has three-piece functions.")
             given |= dict(zip(_FEED_FORWARD, layer.feed_forward[:-1], strict=True))
         like = next(iter(given.values()))
         weights = {name: _padded(given.get(name), shape, like) for name, shape in shapes.items()}
-        return cls(weights, layer.rho)
+        return cls(weights, layer.rho, None if layer.attention is None else layer.attention[-1])
 
 
 def _padded(weight: Tensor | None, shape: tuple[int, ...], like: Tensor) -> Tensor:

@@ -33,14 +33,14 @@ from thereexists.patterns.recheck import recheck_depth, recheck_obstruction, rec
 from thereexists.patterns.step import Step
 
 if TYPE_CHECKING:
+    from thereexists.model.probability import PROBABILITY_MAPS, ProbabilityMap
     from thereexists.patterns.module import SparseAttention, SparseTransformer
-    from thereexists.patterns.probability import PROBABILITY_MAPS, ProbabilityMap
 
 _LAZY = {  # these need torch
-    "PROBABILITY_MAPS": "probability",
-    "ProbabilityMap": "probability",
-    "SparseAttention": "module",
-    "SparseTransformer": "module",
+    "PROBABILITY_MAPS": "thereexists.model.probability",
+    "ProbabilityMap": "thereexists.model.probability",
+    "SparseAttention": "thereexists.patterns.module",
+    "SparseTransformer": "thereexists.patterns.module",
 }
 
 __all__ = [
@@ -81,4 +81,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'thereexists.patterns' has no attribute {name!r}")
-    return getattr(import_module(f"thereexists.patterns.{_LAZY[name]}"), name)
+    return getattr(import_module(_LAZY[name]), name)

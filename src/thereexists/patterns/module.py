@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from thereexists._shapes import Float
 from thereexists.errors import InvalidInput
+from thereexists.model.probability import ProbabilityMap, probability_map
 from thereexists.patterns.pattern import Pattern
-from thereexists.patterns.probability import ProbabilityMap, probability_map
 
 
 class SparseAttention(nn.Module):

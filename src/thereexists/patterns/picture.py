@@ -70,7 +70,7 @@ def draw(pattern: Pattern, cells: int = 256, title: str | None = None) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InvalidInput("Pictures need matplotlib: pip install 'thereexists[patterns]'.") from None
+        raise InvalidInput("Pictures need matplotlib: pip install 'thereexists[plot]'.") from None
 
     shown = pattern.steps[:6]
     figure = Figure(figsize=(2.6 * len(shown) + 0.2, 3.0), layout="constrained")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from thereexists.errors import InvalidInput
-from thereexists.patterns.probability import PROBABILITY_MAPS, Entmax, Softmax, check_assumption2, probability_map
+from thereexists.model.probability import PROBABILITY_MAPS, Entmax, Softmax, check_assumption2, probability_map
 
 MAPS = [*PROBABILITY_MAPS.values(), Entmax(1.2), Entmax(3.0)]
 EPS = torch.finfo(torch.float64).eps
