@@ -241,3 +241,24 @@ def test_a_window_of_one_at_a_million_tokens():
     p = window(1_000_000, 1)
     v = check(p)
     assert (v.depth, v.depth_result.pair) == (999_999, (0, 999_999))
+
+
+def test_windows_that_miss_their_own_token_do_not_fool_the_closed_forms():
+    """Self-loops from one part and a window from another: no interval contains the token itself."""
+    from thereexists.patterns.parts import Band, Rect, Residue
+    from thereexists.patterns.pattern import Pattern
+    from thereexists.patterns.step import Step
+
+    for n in range(3, 10):
+        for low, high in ((-3, -2), (-4, -1), (1, 2), (2, 3)):
+            gap = Step(n, (Band(low, high), Residue(n)))  # Residue(n): only the token itself
+            hub = Step(n, (Residue(3), Rect(range(n), range(1, 2))))
+            for steps in ((gap,), (gap, hub), (hub, gap)):
+                agrees_with_brute_force(Pattern("gap", steps))
+                agrees_with_brute_force(Pattern("gap", steps).as_causal())
+
+
+def test_recheck_rejects_a_depth_result_for_another_pattern():
+    v = check(window(40, 3))
+    assert recheck_depth(window(40, 4), v.depth, v.depth_result.pair).holds is False
+    assert recheck_depth(window(40, 2), v.depth, None).holds is False
