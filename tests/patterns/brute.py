@@ -31,7 +31,9 @@ def depth(masks, causal=False):
     p, n, _ = masks.shape
     goal = np.tri(n, dtype=bool) if causal else np.ones((n, n), bool)
     seen = np.eye(n, dtype=bool)
-    for t in range(1, p * ((n - 1) ** 2 + 2) + 1):  # Wielandt's bound on the exponent of a primitive matrix
+    loops = masks[:, range(n), range(n)].all()
+    most = n if loops else (n - 1) ** 2 + 2  # cycles needed: n − 1 moves with self-loops, Wielandt's bound without
+    for t in range(1, p * most + 1):
         seen = (masks[(t - 1) % p].astype(np.int64) @ seen) > 0
         if (seen | ~goal).all():
             return t

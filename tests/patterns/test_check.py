@@ -241,3 +241,51 @@ def test_a_window_of_one_at_a_million_tokens():
     p = window(1_000_000, 1)
     v = check(p)
     assert (v.depth, v.depth_result.pair) == (999_999, (0, 999_999))
+
+
+def test_windows_that_miss_their_own_token_do_not_fool_the_closed_forms():
+    """Self-loops from one part and a window from another: no interval contains the token itself."""
+    from thereexists.patterns.parts import Band, Rect, Residue
+    from thereexists.patterns.pattern import Pattern
+    from thereexists.patterns.step import Step
+
+    for n in range(3, 10):
+        for low, high in ((-3, -2), (-4, -1), (1, 2), (2, 3)):
+            gap = Step(n, (Band(low, high), Residue(n)))  # Residue(n): only the token itself
+            hub = Step(n, (Residue(3), Rect(range(n), range(1, 2))))
+            for steps in ((gap,), (gap, hub), (hub, gap)):
+                agrees_with_brute_force(Pattern("gap", steps))
+                agrees_with_brute_force(Pattern("gap", steps).as_causal())
+
+
+def test_recheck_rejects_a_depth_result_for_another_pattern():
+    v = check(window(40, 3))
+    assert recheck_depth(window(40, 4), v.depth, v.depth_result.pair).holds is False
+    assert recheck_depth(window(40, 2), v.depth, None).holds is False
+
+
+def test_depth_rules_are_sound_at_their_edges():
+    """Windows, classes and hubs whose sizes fit exactly, or miss by one: a rule that says "full" must be right."""
+    from thereexists.patterns.depth_rules import full_by_rules
+    from thereexists.patterns.parts import Band, BlockBand, Rect, Residue
+    from thereexists.patterns.pattern import Pattern
+    from thereexists.patterns.step import Step
+
+    said = {(causal, full): 0 for causal in (False, True) for full in (False, True)}
+    for n in (2, 5, 8, 11):
+        near = [Band(-w, v) for w in range(4) for v in (0, w)] + [BlockBand(b, shift=s) for b in (2, 3) for s in (0, 1)]
+        wide = [(Residue(m),) for m in range(1, 7)]
+        wide += [(Band(0, 0), Rect(range(n), range(a, n, m))) for m in (2, 3, 4) for a in (0, 1) if a < n]
+        wide += [(Band(-1, 1), Rect(range(a, n, 3), range(n))) for a in (0, 1, 2) if a < n]
+        for local in near:
+            for parts in wide:
+                a, b = Step(n, (local,)), Step(n, parts)
+                for steps in ((a, b), (b, a)):
+                    for causal in (False, True):
+                        pattern = Pattern("edge", tuple(s.as_causal() for s in steps) if causal else steps)
+                        depth = brute.depth(pattern.mask(), causal)
+                        for t in (1, 2, 3):
+                            full = full_by_rules(pattern, t, causal)
+                            assert not full or (depth is not None and depth <= t), (steps, t, depth)
+                            said[causal, full] += 1
+    assert min(said.values()) > 100  # both answers occur, often

@@ -246,6 +246,8 @@ def _explain(v: PatternVerdict) -> None:
     answer = {True: "universal", False: "not universal", None: "undecided"}[v.universal]
     colour = {True: "green", False: "red", None: "yellow"}[v.universal]
     out.print(f"[bold]{p.name}[/bold], n = {p.n:,}, cycle {p.cycle}, {p.config}: [bold {colour}]{answer}[/]")
+    if v.causal is not None and p.n > 1:
+        out.print("a causal pattern: no function that looks ahead; for causal functions see the last lines")
     connections = ", ".join(f"{c:,}" for c in p.connections[:8]) + (", …" if p.cycle > 8 else "")
     out.print(f"connections {connections}; sparsity {p.sparsity:.6f}")
     for reason in v.reasons:
@@ -257,7 +259,8 @@ def _explain(v: PatternVerdict) -> None:
         out.print(f"  the receptive field is full after {v.field_depth} blocks, every block using all steps")
     if p.layers is not None:
         word = {True: "full", False: "not full", None: "undecided"}[v.full_within_layers]
-        out.print(f"  within the model's own {p.layers} layers the receptive field is {word}")
+        field = "receptive field" if v.causal is None else "causal receptive field {0..k}"
+        out.print(f"  within the model's own {p.layers} layers the {field} is {word}", markup=False)
     if v.causal is not None:
         out.print(f"  causal functions: {v.causal.reasons[0]}", markup=False)
     out.print(f"  {v.seconds:.2f} s")

@@ -54,12 +54,17 @@ class PatternVerdict:
 
     @property
     def full_within_layers(self) -> bool | None:
-        """For a pattern read from a model: whether its own number of layers fills the receptive field."""
-        layers, found = self.pattern.layers, self.depth_result
+        """For a pattern read from a model: whether its own number of layers fills the receptive field.
+
+        For a causal model the field to fill is ``{0..k}``.
+        """
+        layers = self.pattern.layers
         if layers is None:
             return None
-        if self.field_depth is not None:
-            return self.field_depth <= layers
+        found: DepthResult = self.depth_result if self.causal is None else self.causal.witness
+        depth = self.field_depth if self.causal is None else found.depth
+        if depth is not None:
+            return depth <= layers
         return False if found.never or found.lower > layers else None
 
     def to_json(self, path_limit: int = 64) -> dict[str, Any]:

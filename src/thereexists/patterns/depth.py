@@ -107,7 +107,7 @@ def _by_bounds(pattern: Pattern, causal: bool, work: float, trivial: int | None)
     else:
         t = None
     alone = np.arange(pattern.n)
-    cores = [step.interval_core() or (alone, alone) for step in pattern.steps]
+    cores = [step.interval_around() or (alone, alone) for step in pattern.steps]
     by_core, _ = interval_recursion(cores, causal)
     upper = min((u for u in (t, by_core, trivial) if u is not None), default=None)
     if upper == lower:

@@ -20,8 +20,8 @@ def interval_recursion(ends: list[Ends], causal: bool) -> tuple[int | None, tupl
 
     By induction ``S_k^t`` is an interval with non-decreasing ends: the union over ``j ∈ [lo, hi]`` of intervals around
     j is an interval, from the low end at lo to the high end at hi. So all rows are full as soon as token 0 sees n − 1
-    and token n − 1 sees 0. The tokens that see n − 1 after t steps are ``[r_t, n)``, ``r_t`` the first token whose row in
-    step t reaches ``r_{t−1}``; likewise ``[0, q_t]`` for token 0. In the causal case only the latter is asked for.
+    and token n − 1 sees 0. The tokens that see n − 1 after t steps are ``[r_t, n)``, ``r_t`` the first token whose row
+    in step t reaches ``r_{t−1}``; likewise ``[0, q_t]`` for token 0. In the causal case only the latter is asked for.
     """
     n, p = len(ends[0][0]), len(ends)
     tokens = np.arange(n)
@@ -88,7 +88,7 @@ def _classes(step: Step, following: Step) -> bool:
     for cls in _partitions(step):
         order = np.argsort(cls, kind="stable")
         same = cls[order][1:] == cls[order][:-1]
-        core = following.interval_core()
+        core = following.interval_around()
         if core is not None:
             # Members ascend and so do the ends of their rows: the rows cover [0, n) iff they leave no gap.
             lo, hi = core[0][order], core[1][order]
@@ -106,7 +106,7 @@ def _classes(step: Step, following: Step) -> bool:
 def _causal_chain(step: Step, following: Step) -> bool:
     """Token k sees a chain of earlier tokens in ``step``, and each link's row in ``following`` starts where the one
     before it ends: the rows of the chain then cover ``[0, k]``, by induction on k."""
-    core = following.interval_core()
+    core = following.interval_around()
     if core is None:
         return False
     k = np.arange(step.n)

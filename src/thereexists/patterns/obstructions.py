@@ -177,6 +177,9 @@ def connectivity(pattern: Pattern) -> tuple[tuple[int, int] | None, bool]:
     step = pattern.union_step()
     if step.n > 1 and common_divisor(step) != 1:
         return (0, 1), True
+    k = np.arange(step.n - 1)
+    if np.asarray(step.contains(k, k + 1)).all() and np.asarray(step.contains(k + 1, k)).all():
+        return None, True  # everybody sees both neighbours
     settled = True
     for backwards in (False, True):
         reached = closure(step, 0, backwards)

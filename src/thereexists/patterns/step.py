@@ -141,6 +141,11 @@ class Step:
             lo, hi = np.minimum(lo, other_lo), np.maximum(hi, other_hi)
         return lo, (np.minimum(hi, k) if self.causal else hi)
 
+    def interval_around(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """``interval_core`` when it contains the row's own token in every row."""
+        core, k = self.interval_core(), np.arange(self.n)
+        return core if core is not None and ((core[0] <= k) & (k <= core[1])).all() else None
+
     def interval_rows(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Ends of every row, when every row is exactly one interval: interval parts only, or everything."""
         if any(isinstance(p, Rect) and len(p.rows) == len(p.cols) == self.n for p in self.parts):
