@@ -46,7 +46,7 @@ def test_bisection_equals_layer_by_layer(witness):
     flat = enclose._feed_forward_stage(enclose._reshaped(tokens, (-1, grid.d)), witness.network.stages["quantise"])
     cells = grid.cube(numbers) @ (grid.N ** np.arange(grid.d))
     Z = enclose._reshaped(flat, tokens.mid.shape)[np.arange(grid.n), cells]
-    Z = enclose._stage(Z, witness.network.stages["context"], enclose.find_twins(Z))
+    Z = enclose._stage(Z, witness.network.stages["context"], "softmax", enclose.find_twins(Z))
     shape, Z = Z.mid.shape, enclose._reshaped(Z, (-1, grid.d))
     weights = enclose._weights(stage.feed_forward)
     for layer in range(stage.depth):

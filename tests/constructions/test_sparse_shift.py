@@ -1,4 +1,4 @@
-"""Theorem B: sparse witnesses for sort, on every cell; the mapping against the definition; refusals with the verdict."""
+"""Theorem B: sparse witnesses for sort on every cell; the mapping against its definition; refusals with the verdict."""
 
 import itertools
 from fractions import Fraction

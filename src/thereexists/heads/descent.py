@@ -69,7 +69,7 @@ def descend(
     best = X[order[0]]
     for candidate in order[: min(3, restarts)].tolist():
         best = _polish(X[candidate], W, A, eps1, eps2, polish)
-        if _slack(best, W, A, eps1, eps2) > 0:
+        if _slack(best, W.cpu(), A.cpu(), eps1, eps2) > 0:
             break
     return best.cpu(), W.cpu(), torch.eye(d, dtype=torch.float64)
 
@@ -111,24 +111,31 @@ def _slack(X: torch.Tensor, W: torch.Tensor, A: torch.Tensor, eps1: float, eps2:
 def _polish(
     X: torch.Tensor, W: torch.Tensor, A: torch.Tensor, eps1: float, eps2: float, iterations: int
 ) -> torch.Tensor:
-    """L-BFGS on the same loss, in rounds, until both tolerances hold with room to spare."""
-    X = X.clone().requires_grad_()
+    """L-BFGS on the same loss, on the CPU, in rounds, until both tolerances hold with room to spare."""
+    import numpy as np
+    from scipy.optimize import minimize
+
+    X, W, A = X.cpu(), W.cpu(), A.cpu()
+    shape, entropy = X.shape, float(torch.special.entr(A).sum())
+    rate, weight = A.numpy(), W.numpy()
+
+    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        x = flat.reshape(shape)
+        xw = x @ weight
+        z = xw @ x.T
+        z -= z.max(1, keepdims=True)
+        e = np.exp(z)
+        total = e.sum(1, keepdims=True)
+        G = e / total - rate
+        return float(-(rate * (z - np.log(total))).sum() - entropy), (G @ (x @ weight.T) + G.T @ xw).ravel()
+
+    point = X.numpy().ravel()
     for _ in range(max(1, iterations // ROUND)):
-        before = X.detach().clone()
-        if _slack(before, W, A, eps1, eps2) > 0:
+        if _slack(torch.from_numpy(point.reshape(shape)), W, A, eps1, eps2) > 0:
             break
-        search = torch.optim.LBFGS(
-            [X], max_iter=ROUND, max_eval=2 * ROUND, history_size=60, tolerance_grad=1e-13,
-            tolerance_change=1e-16, line_search_fn="strong_wolfe",
-        )  # fmt: skip
-
-        def loss(search: torch.optim.Optimizer = search) -> torch.Tensor:
-            search.zero_grad()
-            with torch.no_grad():
-                X.grad = _gradient(X, W, A)
-                return _divergence(X, W, A)
-
-        search.step(loss)
-        if bool((X.detach() - before).abs().max() < 1e-9):
+        options = {"maxiter": ROUND, "maxfun": 2 * ROUND, "maxcor": 60, "ftol": 1e-16, "gtol": 1e-13}
+        result = minimize(loss, point, jac=True, method="L-BFGS-B", options=options)
+        point = result.x
+        if result.nit < ROUND // 50:
             break
-    return X.detach()
+    return torch.from_numpy(point.reshape(shape).copy())
