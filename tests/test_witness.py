@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 import thereexists as te
 from thereexists import storage
@@ -134,6 +135,25 @@ def test_broken_files_are_named(saved, name):
     breakage, message = BREAKAGES[name]
     breakage(saved)
     with pytest.raises(te.ThereExistsError, match=message):
+        te.load(saved)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, "bfloat16", torch.float16])
+def test_a_lower_dtype_is_refused_with_the_reason(witness, saved, dtype):
+    for attempt in (lambda: witness.to(dtype), lambda: te.load(saved, dtype=dtype)):
+        with pytest.raises(te.ThereExistsError, match=r"not safe in \w+: its ids need 2\d bits"):
+            attempt()
+    assert witness.to(torch.float64) is witness
+    with pytest.raises(te.ThereExistsError, match="floating-point type"):
+        witness.to("int8")
+
+
+def test_weights_stored_in_a_lower_dtype_are_refused(saved):
+    weights = {k: v.float() for k, v in load_file(saved / "model.safetensors").items()}
+    save_file(weights, saved / "model.safetensors")
+    sha = storage.file_sha256(saved / "model.safetensors")
+    change_record(saved, lambda r: r.update(weights_sha256=sha) or r.update(digest=storage._digest(r)))
+    with pytest.raises(te.ThereExistsError, match=r"must be in float64.*is torch.float32"):
         te.load(saved)
 
 

@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -73,6 +74,14 @@ def read_record(path: Path, kind: str) -> dict[str, Any]:
     if record.get("kind") != kind:
         raise BadWitnessFile(f"{path} holds a {record.get('kind')!r}, where a {kind!r} is wanted.")
     return record
+
+
+def check_dtype(record: dict[str, Any], weights: dict[str, Tensor]) -> None:
+    """Every number must have the dtype that the record states, and that must be float64."""
+    wrong = sorted(k for k, v in weights.items() if v.dtype not in (torch.float64, torch.bool))
+    if record.get("dtype") != "float64" or wrong:
+        found = f"the array {wrong[0]} is {weights[wrong[0]].dtype}" if wrong else f"it states {record.get('dtype')!r}"
+        raise BadWitnessFile(f"A witness of this kind must be in float64, lower precision is not safe for it; {found}.")
 
 
 def check_writable(path: Path) -> None:

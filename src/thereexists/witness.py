@@ -14,8 +14,8 @@ import torch
 from thereexists import storage
 from thereexists._version import __version__
 from thereexists.distance import Distance, Exactness, cell_values, estimate_distance, exactness
-from thereexists.errors import BadWitnessFile, InvalidInput, ThereExistsError
-from thereexists.grid import Grid
+from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
+from thereexists.grid import RAMP_SHARE, Grid
 from thereexists.model import Transformer
 from thereexists.plan import ErrorBudget, Plan, describe
 from thereexists.target import Target
@@ -49,6 +49,19 @@ class Witness:
         """The network on a checked batch, a tile at a time so that the working set stays small."""
         with torch.no_grad(), _one_thread():
             return np.concatenate([self.network(torch.from_numpy(part)).numpy() for part in _tiles(X)])
+
+    def to(self, dtype: torch.dtype | str) -> Witness:
+        """The witness in another dtype. This construction needs float64 and refuses the rest, with the reason."""
+        name = str(dtype).removeprefix("torch.")
+        if name == "float64":
+            return self
+        carried = {"float32": 24, "bfloat16": 8, "float16": 11}.get(name)
+        if carried is None:
+            raise InvalidInput(f"'dtype' must be a floating-point type of torch; got {dtype!r} instead.")
+        raise CannotBuild(
+            f"This witness is not safe in {name}: its ids need {self.plan.id_bits:.0f} bits and the ramps of its "
+            f"quantiser {-int(np.log2(RAMP_SHARE))} more, and {name} carries {carried}. Run it in float64."
+        )
 
     def checked_input(self, x: Any) -> tuple[np.ndarray, bool]:
         """The batch (batch, n, d) in float64, and whether one sequence was given; the rest is refused."""
@@ -125,10 +138,11 @@ class Witness:
         storage.write(Path(path), record, weights)
 
 
-def load(path: str | Path) -> Witness:
+def load(path: str | Path, dtype: torch.dtype | str = "float64") -> Witness:
     """Read a saved witness. Built-in functions come back with it; your own code is never run by loading."""
     record, weights = storage.read(Path(path), kind="witness")
     try:
+        storage.check_dtype(record, weights)
         grid = Grid.from_dict(record["grid"])
         error = record["plan"]["error"]
         plan = Plan(
@@ -147,7 +161,7 @@ def load(path: str | Path) -> Witness:
         target = restore(record["target"])
     except (KeyError, TypeError, ThereExistsError) as error:
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
-    return Witness(network=network, plan=plan, target=target, distance=distance)
+    return Witness(network=network, plan=plan, target=target, distance=distance).to(dtype)
 
 
 @contextmanager

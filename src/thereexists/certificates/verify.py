@@ -80,6 +80,7 @@ def verify(
 
 def _read(folder: Path, target: Target | None) -> _Case:
     record, weights = storage.read(folder, kind="witness")
+    storage.check_dtype(record, weights)
     certificate = load_certificate(folder)
     try:
         network = Transformer.from_structure(record["structure"], weights)

@@ -144,6 +144,7 @@ def run(
     witness: Where,
     input: Annotated[str, typer.Option("--input", help='"0.3 0.1 0.7", or a .npy or .csv file.')],
     out: Annotated[Path | None, typer.Option(help="Also write the output to this .npy file.")] = None,
+    dtype: Annotated[str, typer.Option(help="float64; a lower one that is not safe is refused.")] = "float64",
     as_json: AsJson = False,
 ) -> None:
     """Run a witness on one sequence or on a batch.
@@ -155,7 +156,7 @@ def run(
     from thereexists.cli._input import read_sequences
     from thereexists.witness import load
 
-    loaded = load(witness)
+    loaded = load(witness, dtype)
     Y = loaded(read_sequences(input, loaded.grid.n, loaded.grid.d))
     if out is not None:
         _save_array(out, Y)
