@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,56 +24,71 @@ from torch import Tensor
 from thereexists.errors import BadWitnessFile, InvalidInput
 
 FORMAT_VERSION = 1
-WEIGHTS = "model.safetensors"
-RECORD = "witness.json"
 
 
-def write(path: Path, record: dict[str, Any], weights: dict[str, Tensor]) -> None:
+@dataclass(frozen=True)
+class Layout:
+    """What kind of artefact a folder holds, and the names of its two files."""
+
+    kind: str
+    record: str
+    weights: str
+
+
+WITNESS = Layout("witness", "witness.json", "model.safetensors")
+HEAD = Layout("head", "head.json", "head.safetensors")
+
+
+def write(path: Path, record: dict[str, Any], weights: dict[str, Tensor], layout: Layout = WITNESS) -> None:
     """Write beside, then rename. An existing artefact is replaced; anything else at ``path`` is left alone."""
-    check_writable(path)
+    check_writable(path, layout)
     beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        save_file(weights, beside / WEIGHTS)
-        record = {"format_version": FORMAT_VERSION, **record, "weights_sha256": file_sha256(beside / WEIGHTS)}
+        save_file(weights, beside / layout.weights)
+        os.chmod(beside / layout.weights, 0o644)
+        sha256 = file_sha256(beside / layout.weights)
+        record = {"format_version": FORMAT_VERSION, "kind": layout.kind, **record, "weights_sha256": sha256}
         record["digest"] = _digest(record)
-        (beside / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        (beside / layout.record).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         os.chmod(beside, 0o755)
         _replace(beside, path)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def read(path: Path, layout: Layout = WITNESS) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The record and the weights, after every check that needs no mathematics."""
-    record = read_record(path, kind)
-    file = path / WEIGHTS
+    record = read_record(path, layout)
+    file = path / layout.weights
     if not file.is_file():
-        raise BadWitnessFile(f"{path} has no {WEIGHTS}.")
+        raise BadWitnessFile(f"{path} has no {layout.weights}.")
     if file_sha256(file) != record.get("weights_sha256"):
-        raise BadWitnessFile(f"{file} was truncated or changed: its SHA-256 is not the one that {RECORD} states.")
+        raise BadWitnessFile(
+            f"{file} was truncated or changed: its SHA-256 is not the one that {layout.record} states."
+        )
     try:
         return record, load_file(file)
     except SafetensorError as error:
         raise BadWitnessFile(f"{file} cannot be read: {error}") from error
 
 
-def read_record(path: Path, kind: str) -> dict[str, Any]:
-    file = path / RECORD
+def read_record(path: Path, layout: Layout = WITNESS) -> dict[str, Any]:
+    file = path / layout.record
     if not file.is_file():
-        raise BadWitnessFile(f"There is no saved witness at {path} (no {RECORD} there).")
+        raise BadWitnessFile(f"There is no saved {layout.kind} at {path} (no {layout.record} there).")
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
         version = record["format_version"]
     except (ValueError, KeyError, TypeError) as error:
-        raise BadWitnessFile(f"{file} was truncated or changed: it is not a witness record.") from error
+        raise BadWitnessFile(f"{file} was truncated or changed: it is not a {layout.kind} record.") from error
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise BadWitnessFile(
             f"{file} has format version {version}, and this package reads up to {FORMAT_VERSION}: update thereexists."
         )
     if record.get("digest") != _digest(record):
         raise BadWitnessFile(f"{file} was changed after it was written: its digest does not match.")
-    if record.get("kind") != kind:
-        raise BadWitnessFile(f"{path} holds a {record.get('kind')!r}, where a {kind!r} is wanted.")
+    if record.get("kind") != layout.kind:
+        raise BadWitnessFile(f"{path} holds a {record.get('kind')!r}, where a {layout.kind!r} is wanted.")
     return record
 
 
@@ -84,10 +100,10 @@ def check_dtype(record: dict[str, Any], weights: dict[str, Tensor]) -> None:
         raise BadWitnessFile(f"A witness of this kind must be in float64, lower precision is not safe for it; {found}.")
 
 
-def check_writable(path: Path) -> None:
+def check_writable(path: Path, layout: Layout = WITNESS) -> None:
     """Refuse, before any work, a place that must not be overwritten or cannot be written."""
-    if path.exists() and not (path.is_dir() and (not any(path.iterdir()) or (path / RECORD).is_file())):
-        raise InvalidInput(f"{path} exists and is not a saved witness; it is left alone. Choose another --out.")
+    if path.exists() and not (path.is_dir() and (not any(path.iterdir()) or (path / layout.record).is_file())):
+        raise InvalidInput(f"{path} exists and is not a saved {layout.kind}; it is left alone. Choose another folder.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -111,6 +111,20 @@ class Target:
             reason = f"{type(first).__name__}: {first}".splitlines()[0]
             raise InvalidTarget(f"{self.name} failed on an input of shape {X.shape}: {reason}") from first
 
+    def describe(self) -> dict[str, Any]:
+        """All that is claimed of the function, as plain data: what a witness and a certificate store of it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "n": self.n,
+            "d": self.d,
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+            "lipschitz": self.lipschitz,
+            "equivariant": self.equivariant,
+            "origin": self.origin,
+        }
+
     def check_equivariance(self, trials: int = 64, seed: int = 0) -> None:
         """Refuse a false claim of equivariance, with the counterexample."""
         rng = np.random.default_rng(seed)

@@ -112,25 +112,13 @@ class Witness:
 
     def save(self, path: str | Path) -> None:
         """Write the directory ``path`` (model.safetensors, witness.json), whole or not at all."""
-        target, grid = self.target, self.grid
         record = {
-            "kind": "witness",
             "package_version": __version__,
             "dtype": "float64",
             "class": self.network.shape() | {"positional": self.network.E is not None},
             "structure": self.network.structure(),
-            "target": {
-                "name": target.name,
-                "description": target.description,
-                "n": target.n,
-                "d": target.d,
-                "low": target.low.tolist(),
-                "high": target.high.tolist(),
-                "lipschitz": target.lipschitz,
-                "equivariant": target.equivariant,
-                "origin": target.origin,
-            },
-            "grid": dataclasses.asdict(grid),
+            "target": self.target.describe(),
+            "grid": dataclasses.asdict(self.grid),
             "plan": describe(self.plan),
             "distance": None if self.distance is None else dataclasses.asdict(self.distance),
         }
@@ -140,7 +128,7 @@ class Witness:
 
 def load(path: str | Path, dtype: torch.dtype | str = "float64") -> Witness:
     """Read a saved witness. Built-in functions come back with it; your own code is never run by loading."""
-    record, weights = storage.read(Path(path), kind="witness")
+    record, weights = storage.read(Path(path))
     try:
         storage.check_dtype(record, weights)
         grid = Grid.from_dict(record["grid"])

@@ -8,6 +8,7 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 import thereexists.heads as heads
+from thereexists import storage
 from thereexists.errors import BadWitnessFile, InvalidInput
 
 STORED = Path(__file__).parents[2] / "docs" / "data" / "heads-witnesses"
@@ -67,7 +68,7 @@ def test_damage_is_named(head, tmp_path, damage):
         save_file(loaded | {"X": loaded["X"][:-1].contiguous()}, tensors)
     else:
         data = json.loads(record.read_text())
-        data |= {"format": 99} if damage == "format" else {}
+        data |= {"format_version": 99} if damage == "format" else {}
         if damage == "missing key":
             del data["verification"]
         record.write_text(json.dumps(data))
@@ -82,6 +83,12 @@ def test_a_tampered_number_is_caught_by_verifying_not_by_believing(head, tmp_pat
     loaded = load_file(tmp_path / "h" / "head.safetensors")
     loaded["X"][3, 0] *= 1.01
     save_file(loaded, tmp_path / "h" / "head.safetensors")
+    with pytest.raises(BadWitnessFile, match="truncated or changed"):
+        heads.load(tmp_path / "h")
+    record = json.loads((tmp_path / "h" / "head.json").read_text())
+    record["weights_sha256"] = storage.file_sha256(tmp_path / "h" / "head.safetensors")
+    record["digest"] = storage._digest(record)
+    (tmp_path / "h" / "head.json").write_text(json.dumps(record))
     again = heads.load(tmp_path / "h")
     found = heads.verify(again.X, again.W_Q, again.W_K, again.target, eps1=again.eps1, eps2=again.eps2)
     assert found.verdict.holds is False

@@ -79,17 +79,3 @@ def load_certificate(folder: str | Path) -> Certificate:
 def digest(record: dict[str, Any]) -> str:
     content = {key: value for key, value in record.items() if key != "digest"}
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-
-def describe_target(target: Any) -> dict[str, Any]:
-    """What a certificate says of the function it is about."""
-    return {
-        "name": target.name,
-        "n": target.n,
-        "d": target.d,
-        "low": target.low.tolist(),
-        "high": target.high.tolist(),
-        "lipschitz": target.lipschitz,
-        "equivariant": target.equivariant,
-        "origin": target.origin,
-    }

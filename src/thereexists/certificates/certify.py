@@ -18,7 +18,7 @@ import torch
 
 from thereexists._version import __version__
 from thereexists.certificates.balls import Array
-from thereexists.certificates.certificate import Certificate, describe_target
+from thereexists.certificates.certificate import Certificate
 from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
 from thereexists.certificates.ledger import Ledger
 from thereexists.certificates.rigorous import rigorous_bound
@@ -61,7 +61,7 @@ def certify(
         "p": p,
         "cells": grid.cells,
         "seed": seed,
-        "target": describe_target(f),
+        "target": f.describe(),
         "grid": dataclasses.asdict(grid),
         "weights_sha256": weights_sha256(network),
         "package_version": __version__,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from thereexists import storage
-from thereexists.certificates.certificate import Certificate, describe_target, load_certificate
+from thereexists.certificates.certificate import Certificate, load_certificate
 from thereexists.certificates.certify import assumptions, float_error, run, weights_sha256
 from thereexists.certificates.enclose import WEIGHTS
 from thereexists.certificates.ledger import Ledger
@@ -79,7 +79,7 @@ def verify(
 
 
 def _read(folder: Path, target: Target | None) -> _Case:
-    record, weights = storage.read(folder, kind="witness")
+    record, weights = storage.read(folder)
     storage.check_dtype(record, weights)
     certificate = load_certificate(folder)
     try:
@@ -171,7 +171,7 @@ def _check_grid(case: _Case) -> Check:
 
 
 def _check_target(case: _Case) -> Check:
-    claimed, actual = case.certificate.target, describe_target(case.target)
+    claimed, actual = case.certificate.target, case.target.describe()
     of_record = {key: case.record["target"].get(key) for key in actual}
     differing = sorted(key for key in actual if claimed.get(key) != actual[key] or of_record[key] != actual[key])
     if case.target.origin.get("kind") == "builtin":

@@ -64,7 +64,7 @@ def verify(witness: Where, function: Function = None, as_json: AsJson = False) -
 
     target = None
     if function is not None:
-        target = given_target(restore(read_record(witness, kind="witness")["target"]), function)
+        target = given_target(restore(read_record(witness)["target"]), function)
     with progress_bar("verify", quiet=as_json) as progress:
         verdict = check(witness, target, progress=progress)
     if as_json:

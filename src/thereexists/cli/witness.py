@@ -174,7 +174,7 @@ def show(witness: Where, as_json: AsJson = False) -> None:
     from thereexists.witness import load
 
     loaded = load(witness)
-    record = read_record(witness, kind="witness")
+    record = read_record(witness)
     stages = [_stage_row(name, stage) for name, stage in loaded.network.stages.items()]
     summary = {
         "witness": str(witness),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import tempfile
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from thereexists import storage
 from thereexists._version import __version__
 from thereexists.errors import BadWitnessFile, InvalidInput
 from thereexists.heads.head import Head
@@ -21,15 +19,9 @@ from thereexists.heads.target import SparseTarget, as_target, from_csr
 from thereexists.heads.verify import Verification
 from thereexists.verdict import Verdict
 
-FORMAT = 1
-
 
 def save_head(head: Head, path: str | Path) -> None:
     """A directory with ``head.safetensors`` (X, weights, target) and ``head.json`` (everything said about it)."""
-    from safetensors.torch import save_file
-
-    path = Path(path)
-    check_destination(path)
     tensors = {
         "X": head.X.contiguous(),
         "W_Q": head.W_Q.contiguous(),
@@ -42,8 +34,7 @@ def save_head(head: Head, path: str | Path) -> None:
         tensors["words"] = head.words.contiguous()
     v = asdict(head.verification) | {"verdict": asdict(head.verdict)}
     record = {
-        "format": FORMAT,
-        "version": __version__,
+        "package_version": __version__,
         "report": head.report(),
         "method": head.method,
         "eps1": head.eps1,
@@ -55,45 +46,18 @@ def save_head(head: Head, path: str | Path) -> None:
         "settings": head.settings,
         "verification": v,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    try:
-        save_file(tensors, beside / "head.safetensors")
-        (beside / "head.json").write_text(json.dumps(_plain(record), indent=1) + "\n")
-        beside.chmod(0o755)
-        (beside / "head.safetensors").chmod(0o644)
-        old = None
-        if path.exists():
-            old = path.with_name(f".{path.name}-old-{os.getpid()}")
-            path.rename(old)
-        beside.rename(path)
-        if old is not None:
-            shutil.rmtree(old)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    storage.write(Path(path), _plain(record), tensors, storage.HEAD)
 
 
 def check_destination(path: Path) -> None:
     """Refuse to overwrite anything but a saved head or an empty directory."""
-    if path.exists() and not (path.is_dir() and (not any(path.iterdir()) or (path / "head.json").exists())):
-        raise InvalidInput(f"{path} exists and is not a saved head. Choose another directory; nothing was written.")
+    storage.check_writable(path, storage.HEAD)
 
 
 def load(path: str | Path) -> Head:
     """Read a saved head. What it says about itself was found when it was made; call ``verify`` to check again."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     path = Path(path)
-    try:
-        record = json.loads((path / "head.json").read_text())
-        tensors = load_file(path / "head.safetensors")
-    except FileNotFoundError as missing:
-        raise BadWitnessFile(f"{path} is not a saved head: {missing.filename} is missing.") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, SafetensorError, OSError) as broken:
-        raise BadWitnessFile(f"The saved head in {path} cannot be read ({broken}); make it again.") from None
-    if record.get("format") != FORMAT:
-        raise BadWitnessFile(f"{path} has format {record.get('format')}; this version reads format {FORMAT}.")
+    record, tensors = storage.read(path, storage.HEAD)
     try:
         v = record["verification"]
         verdict = Verdict(v["verdict"]["holds"], tuple(v["verdict"]["reasons"]), v["verdict"]["witness"])
