@@ -142,6 +142,25 @@ FAULTS = {
     "statistics sold as proof": (certified(kind="rigorous", confidence=0.9), "kind"),
     "an unknown kind": (certified(kind="oracular"), "kind"),
     "endless work asked for": (certified(splits=10**6), "splits"),
+    "p below one": (certified(p=0.5), "target"),
+    "p infinite": (certified(p=float("inf")), "target"),
+    "a target bound too small": (certified(target_bound=1e-9), "target bound"),
+    "weights beyond the arithmetic": (
+        lambda f: forge_weights(f, lambda w: w["stages.value.feed_forward.W_1"][-1, 2:].mul_(1e301)),
+        "target",
+    ),
+    "cells outside the domain": (
+        lambda f: (
+            forge_record(f, lambda r: r["grid"].update(N=5)),
+            forge_certificate(f, lambda r: (r["grid"].update(N=5), r.update(cells=25))),
+        ),
+        "grid",
+    ),
+    "sides that do not fit": (lambda f: forge_record(f, lambda r: r["grid"].update(step=[0.25, 0.25])), "files"),
+    "weights in float32": (
+        lambda f: forge_weights(f, lambda w: w.update({k: v.float() for k, v in w.items()})),
+        "files",
+    ),
     "a float error too small": (certified(float_error={"dtype": "float64", "max": -1.0}), "float run"),
     "a lower dtype claimed": (
         lambda f: forge_certificate(f, lambda r: r["float_error"].update(dtype="float32")),
@@ -207,11 +226,14 @@ def test_a_symmetry_broken_by_the_function_is_caught(tmp_path):
 
 
 def test_a_modulus_refuted_by_the_function_is_caught(tmp_path):
-    target = te.Target(lambda X: np.sin(9 * X), n=2, lipschitz=1.0, name="wave")
+    target = te.Target(lambda X: np.sin(9 * X), n=2, lipschitz=9.0, name="wave")
     witness = te.build(target, delta=1 / 4)
     witness.save(tmp_path / "w")
-    te.certify(witness).save(tmp_path / "w")
-    verdict = te.verify(tmp_path / "w", target)
+    te.certify(witness, opinions=1).save(tmp_path / "w")
+    both_targets(lipschitz=1.0)(tmp_path / "w")
+    verdict = te.verify(tmp_path / "w", dataclasses.replace(target, lipschitz=1.0))
+    with pytest.raises(te.ThereExistsError, match="not what it claims to be"):
+        te.certify(witness, target=dataclasses.replace(target, lipschitz=1.0))
     assert any(reason.startswith("modulus: f changes by") for reason in verdict.reasons)
 
 

@@ -1,6 +1,7 @@
 """One contract for every built-in target: shape, equivariance, Lipschitz constant; then the caller's own functions."""
 
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
@@ -61,6 +62,16 @@ def test_lipschitz_constant_is_not_wasteful(name):
     assert ratio >= 0.9 * target.lipschitz
 
 
+def test_a_refuted_lipschitz_constant_is_refused_with_the_pair():
+    with pytest.raises(te.ThereExistsError, match=r"not what it claims to be: f changes by .* between"):
+        te.build(te.Target(lambda X: np.sin(50 * X), n=2, lipschitz=1.0), delta=1 / 4)
+
+
+def test_what_a_function_prints_stays_off_stdout(capsys):
+    te.build(te.Target(lambda X: print("hello") or X, n=2), delta=1 / 2)
+    assert "hello" not in capsys.readouterr().out
+
+
 def test_a_function_from_a_file_builds_and_runs(tmp_path):
     source = tmp_path / "my.py"
     source.write_text("import math\ndef f(X):\n    'A swirl.'\n    return 0.5 * X[:, ::-1] + 0.1 * X**2\n")
@@ -92,9 +103,12 @@ def test_bad_references_are_named(tmp_path, monkeypatch, source, reference, mess
     ("f", "message"),
     [
         (lambda X: X[:, :1], r"must return an array of shape \(.*\); .*it returned|it returned"),
-        (lambda X: X / 0.0 * 0.0 if isinstance(X, str) else np.full(X.shape, np.nan), "returns NaN or infinity"),
+        (lambda X: X / 0.0 * 0.0 if isinstance(X, str) else np.full(X.shape, np.nan), "returns NaN, infinity"),
         (lambda X: (_ for _ in ()).throw(KeyError("lost")), "failed on an input of shape .*KeyError"),
         (lambda X: "text", "failed on an input"),
+        (lambda X: 1j * X, "complex numbers"),
+        (lambda X: 1e300 * (1 + X), "beyond 1e\\+100"),
+        (lambda X: sys.exit(3), "failed on an input of shape .*SystemExit"),
     ],
 )
 def test_bad_functions_are_named(f, message):

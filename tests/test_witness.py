@@ -46,7 +46,8 @@ def test_both_ends_of_the_domain_are_inputs(witness):
         ([[0.1], [np.nan], [0.3]], "token 1, feature 0 is nan"),
         ([[0.1], [np.inf], [0.3]], "is inf"),
         ([[0.1], [0.2], [1.1]], r"domain \[0, 1\]; sequence 0, token 2, feature 0 is 1.1"),
-        ("text", "must be numbers"),
+        ("text", "must be real numbers"),
+        (np.full((3, 1), 0.5j), "must be real numbers"),
     ],
 )
 def test_bad_inputs_are_named(witness, x, message):
@@ -146,6 +147,19 @@ def test_a_lower_dtype_is_refused_with_the_reason(witness, saved, dtype):
     assert witness.to(torch.float64) is witness
     with pytest.raises(te.ThereExistsError, match="floating-point type"):
         witness.to("int8")
+
+
+def test_the_bare_network_refuses_a_lower_dtype_too(saved):
+    network = te.load(saved).network.float()
+    with pytest.raises(te.ThereExistsError, match=r"right only in torch.float64.*weights in torch.float32"):
+        network(torch.rand(1, 3, 1))
+
+
+def test_files_of_others_in_the_folder_are_never_deleted(witness, saved):
+    (saved / "notes.md").write_text("mine")
+    with pytest.raises(te.ThereExistsError, match="left alone"):
+        witness.save(saved)
+    assert (saved / "notes.md").read_text() == "mine"
 
 
 def test_weights_stored_in_a_lower_dtype_are_refused(saved):

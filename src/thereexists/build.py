@@ -52,4 +52,5 @@ def modified_network(mapping: SelectiveShift | SparseShift, table: ValueTable, g
         {"quantise": quantise(grid), "context": mapping.stage(), "value": value_mapping(table, grid)},
         rho="hardmax",
         E=None if E is None else torch.from_numpy(E),
+        needs=torch.float64,
     )

@@ -39,6 +39,14 @@ class Grid:
     positional: bool
     slots: tuple[int, ...] = ()  # which range each token moves to; () means token j to range j
 
+    def __post_init__(self) -> None:
+        whole = all(type(x) is int and x >= 1 for x in (self.n, self.d)) and type(self.N) is int and self.N >= 2
+        sides = (self.origin, self.step, self.high)
+        boxed = all(len(side) == self.d and all(math.isfinite(x) for x in side) for side in sides)
+        placed = not self.slots or sorted(self.slots) == list(range(self.n))
+        if not (whole and boxed and placed and all(x > 0 for x in self.step)):
+            raise InvalidInput(f"{self} is not a grid: sizes, sides or slots do not fit together.")
+
     @classmethod
     def for_target(cls, target: Target, delta: float | str | Fraction, slots: tuple[int, ...] = ()) -> Grid:
         N = cells_per_axis(delta)

@@ -21,12 +21,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thereexists.claims import refute
 from thereexists.constructions.selective_shift import SelectiveShift
 from thereexists.constructions.softmax_limit import WIDTH, clamp_levels
 from thereexists.constructions.sparse_shift import Route, SparseShift
 from thereexists.constructions.value_mapping import ValueTable, layer_count, tabulate
-from thereexists.errors import CannotBuild, InvalidInput
-from thereexists.grid import STEP_BITS, Grid
+from thereexists.errors import CannotBuild, InvalidInput, InvalidTarget
+from thereexists.grid import Grid
 from thereexists.patterns import Pattern
 from thereexists.target import Target
 
@@ -90,12 +91,21 @@ def prepare(
     pattern: Pattern | None,
 ) -> Prepared:
     """Choose the grid, refuse what cannot be built, tabulate."""
+    if not isinstance(target, Target):
+        raise InvalidInput(
+            f"A target is needed: te.Target(f, n=…), or te.targets.builtin(name, n=…); got {type(target).__name__}."
+        )
+    if pattern is not None and not isinstance(pattern, Pattern):
+        raise InvalidInput(f"'pattern' must be a pattern, such as te.patterns.star(n=4); got {type(pattern).__name__}.")
     if not (p >= 1 and math.isfinite(p)):
         raise InvalidInput(f"'p' must be a finite number of at least 1; got {p} instead.")
     if (delta is None) == (epsilon is None):
         raise InvalidInput("Give either 'delta' (the grid) or 'epsilon' (the error), and not both.")
     if target.equivariant:
         target.check_equivariance()
+    counterexample = refute(target)
+    if counterexample is not None:
+        raise InvalidTarget(f"{target.name} is not what it claims to be: {counterexample}. State a larger constant.")
     route = None if pattern is None else _route(target, pattern)
     if delta is not None:
         return _plan_for(target, delta, p, route)
@@ -196,13 +206,12 @@ def id_bits(mapping: SelectiveShift | SparseShift) -> float:
 
 
 def _remedy(mapping: SelectiveShift | SparseShift) -> str:
-    """The finest coarser grid that fits. Its step may need up to 11 bits more than a power of two."""
-    have = _physical_memory()
-    for N in range(mapping.grid.N - 1, 1, -1):
+    """The finest power-of-two grid that fits."""
+    have, N = _physical_memory(), 1 << (mapping.grid.N - 1).bit_length()
+    while (N := N // 2) >= 2:
         grid = dataclasses.replace(mapping.grid, N=N, step=(1.0,) * mapping.grid.d)
         coarser = dataclasses.replace(mapping, grid=grid)
-        spare = 0 if N & (N - 1) == 0 else STEP_BITS
-        if id_bits(coarser) <= MAX_ID_BITS - spare and _memory(grid, 1) <= have:
+        if N < mapping.grid.N and id_bits(coarser) <= MAX_ID_BITS and _memory(grid, 1) <= have:
             return f"Choose a coarser grid (delta = 1/{N} fits), or fewer tokens or features."
     return "Choose fewer tokens or features: no grid of this shape fits."
 

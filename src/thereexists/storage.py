@@ -37,6 +37,7 @@ class Layout:
 
 WITNESS = Layout("witness", "witness.json", "model.safetensors")
 HEAD = Layout("head", "head.json", "head.safetensors")
+_BESIDE = ("certificate.json", ".certificate.part.json")  # what else we may have written into the folder
 
 
 def write(path: Path, record: dict[str, Any], weights: dict[str, Tensor], layout: Layout = WITNESS) -> None:
@@ -94,7 +95,8 @@ def read_record(path: Path, layout: Layout = WITNESS) -> dict[str, Any]:
 
 def check_dtype(record: dict[str, Any], weights: dict[str, Tensor]) -> None:
     """Every number must have the dtype that the record states, and that must be float64."""
-    wrong = sorted(k for k, v in weights.items() if v.dtype not in (torch.float64, torch.bool))
+    wanted = {name: torch.bool if name.endswith(".pattern") else torch.float64 for name in weights}
+    wrong = sorted(name for name, weight in weights.items() if weight.dtype != wanted[name])
     if record.get("dtype") != "float64" or wrong:
         found = f"the array {wrong[0]} is {weights[wrong[0]].dtype}" if wrong else f"it states {record.get('dtype')!r}"
         raise BadWitnessFile(f"A witness of this kind must be in float64, lower precision is not safe for it; {found}.")
@@ -102,14 +104,19 @@ def check_dtype(record: dict[str, Any], weights: dict[str, Tensor]) -> None:
 
 def check_writable(path: Path, layout: Layout = WITNESS) -> None:
     """Refuse, before any work, a place that must not be overwritten or cannot be written."""
-    if path.exists() and not (path.is_dir() and (not any(path.iterdir()) or (path / layout.record).is_file())):
+    if path.exists() and not (path.is_dir() and _only_ours(path, layout)):
         raise InvalidInput(f"{path} exists and is not a saved {layout.kind}; it is left alone. Choose another folder.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
-        raise InvalidInput(f"Cannot create the folder {path.parent}: {error.strerror}.") from error
-    if not os.access(path.parent, os.W_OK):
-        raise InvalidInput(f"The folder {path.parent} cannot be written to.")
+        raise InvalidInput(f"Nothing can be written to the folder {path.parent}: {error.strerror}.") from error
+
+
+def _only_ours(path: Path, layout: Layout) -> bool:
+    """Whether a folder is empty, or holds an artefact of this kind and not one file more."""
+    names = {file.name for file in path.iterdir()}
+    return not names or {layout.record, layout.weights} <= names <= {layout.record, layout.weights, *_BESIDE}
 
 
 def file_sha256(file: Path) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from thereexists.errors import InvalidInput, InvalidTarget
+from thereexists.errors import InvalidInput, InvalidTarget, ThereExistsError
 
 Array = np.ndarray
+LARGEST = 1e100  # squares and sums of values must not overflow
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class Target:
             raise InvalidInput(f"The function of a target must be callable; got {type(self.f).__name__} instead.")
         if self.lipschitz is not None and not (np.isfinite(self.lipschitz) and self.lipschitz >= 0):
             raise InvalidInput(f"'lipschitz' must be a finite number of at least 0; got {self.lipschitz!r} instead.")
+        if self.bound is not None and not (np.isfinite(self.bound) and self.bound >= 0):
+            raise InvalidInput(f"'bound' must be a finite number of at least 0; got {self.bound!r} instead.")
         low, high = self.low, self.high
         if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
             raise InvalidInput(f"'domain' must be a box with finite low < high; got {self.domain!r} instead.")
@@ -90,23 +95,30 @@ class Target:
                 f"{self.name} must return an array of shape {X.shape} for an input of that shape; "
                 f"it returned {Y.shape} instead."
             )
-        if not np.isfinite(Y).all():
-            worst = X[~np.isfinite(Y).all(axis=(1, 2))][0]
-            raise InvalidTarget(f"{self.name} returns NaN or infinity, for example at X = {worst.tolist()}.")
+        sane = np.abs(Y) <= LARGEST  # False for NaN
+        if not sane.all():
+            worst = X[~sane.all(axis=(1, 2))][0]
+            raise InvalidTarget(
+                f"{self.name} returns NaN, infinity or numbers beyond {LARGEST:g}, for example at X = {worst.tolist()}."
+            )
         return Y
 
     def _call(self, X: Array) -> Array:
         """Try NumPy first; a function written for torch gets tensors."""
         try:
-            return np.asarray(self.f(X.copy()), dtype=np.float64)
-        except Exception as first:
+            with redirect_stdout(sys.stderr):  # what f prints is not our output
+                return _real(self.f(X.copy()))
+        except ThereExistsError:
+            raise
+        except (Exception, SystemExit) as first:
             try:
                 import torch
 
-                Y = self.f(torch.from_numpy(X.copy()))
+                with redirect_stdout(sys.stderr):
+                    Y = self.f(torch.from_numpy(X.copy()))
                 if isinstance(Y, torch.Tensor):
-                    return Y.detach().numpy().astype(np.float64)
-            except Exception:  # the NumPy failure is the one worth reporting
+                    return _real(Y.detach().numpy())
+            except (Exception, SystemExit):  # the NumPy failure is the one worth reporting
                 pass
             reason = f"{type(first).__name__}: {first}".splitlines()[0]
             raise InvalidTarget(f"{self.name} failed on an input of shape {X.shape}: {reason}") from first
@@ -145,6 +157,13 @@ class Target:
             )
 
 
+def _real(Y: Any) -> Array:
+    Y = np.asarray(Y)
+    if np.iscomplexobj(Y):
+        raise TypeError("it returns complex numbers; a target is real")
+    return Y.astype(np.float64)
+
+
 def from_file(reference: str, n: int, d: int = 1, **properties: Any) -> Target:
     """``path/to/file.py:function`` as a target. The file's hash goes into the witness."""
     path_text, _, function_name = reference.rpartition(":")
@@ -158,8 +177,9 @@ def from_file(reference: str, n: int, d: int = 1, **properties: Any) -> Target:
         raise InvalidInput(f"{path_text!r} is not a Python file (its name must end in .py).")
     module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
+        with redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
         raise InvalidTarget(f"{path_text} cannot be imported: {type(error).__name__}: {error}") from error
     f = getattr(module, function_name, None)
     if not callable(f):

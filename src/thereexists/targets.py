@@ -209,8 +209,8 @@ def restore(stored: dict[str, Any]) -> Target:
 
     def unavailable(X: Any) -> Any:
         raise InvalidInput(
-            f"The function {name!r} itself is not stored in a witness; give it again "
-            f"(it was built from {origin.get('reference', 'Python code')})."
+            f"The function {name!r} is not stored in a witness; give it again, with --function file.py:function or "
+            f"target=… (it was built from {origin.get('reference', 'Python code')})."
         )
 
     return Target(unavailable, **properties)

@@ -67,10 +67,12 @@ class Witness:
         """The batch (batch, n, d) in float64, and whether one sequence was given; the rest is refused."""
         n, d = self.grid.n, self.grid.d
         try:
+            if np.iscomplexobj(np.asarray(x)):
+                raise TypeError("complex numbers")
             X = np.array(x, dtype=np.float64)
         except (ValueError, TypeError):
             raise InvalidInput(
-                f"The input must be numbers in an array (batch, {n}, {d}); these cannot be made into one "
+                f"The input must be real numbers in an array (batch, {n}, {d}); these cannot be made into one "
                 "(are all sequences of one length?)."
             ) from None
         single = X.ndim == 2

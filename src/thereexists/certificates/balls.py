@@ -101,6 +101,8 @@ def dot_of_floats(x: Array, y: Array) -> Ball:
         sum_, error = _two_sum(sum_, term)
         correction = correction + error
     unknown = (2 * len(terms)) ** 2 * 2.0**-104 * size
+    underflow = (np.abs(product) < 1e-280) & (x != 0) & (y != 0)  # there the error terms are not exact
+    unknown = unknown + 1e-290 * underflow.sum(-1)
     return add(exact(sum_), Ball(correction, _up(unknown)))
 
 

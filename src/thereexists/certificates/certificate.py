@@ -22,13 +22,13 @@ class Certificate:
     ``parts``: grid (f against the network's constant on cubes with distinct columns), equal_columns (the other cubes,
     without positional encoding), ramps (everything off the cores), network (undecided cubes, and the radii of the
     enclosures); bound = (grid^p + equal_columns^p + ramps^p)^{1/p} + network. A statistical certificate holds with
-    probability ``confidence`` over its own random points, and has only the part ``sample``.
+    probability ``confidence`` over its own random points, and has only the part ``sample`` (the others are None).
     """
 
     kind: str
     p: float
     bound: float
-    parts: dict[str, float]
+    parts: dict[str, float | None]
     confidence: float | None
     cells: int
     undecided: int

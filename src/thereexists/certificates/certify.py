@@ -23,9 +23,10 @@ from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
 from thereexists.certificates.ledger import Ledger
 from thereexists.certificates.rigorous import rigorous_bound
 from thereexists.certificates.second_opinion import second_opinion
-from thereexists.certificates.statistical import statistical_bound
+from thereexists.certificates.statistical import statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import EVALUATION_ERROR, splits_within
-from thereexists.errors import InvalidInput
+from thereexists.claims import refute
+from thereexists.errors import InvalidInput, InvalidTarget
 from thereexists.grid import Grid
 from thereexists.model import Transformer
 from thereexists.target import Target
@@ -52,10 +53,15 @@ def certify(
     Rigorous if the target states a modulus of continuity or an interval extension; statistical, and labelled so, if it
     states only a bound on |f|. With ``folder``, finished chunks are kept there and an interrupted run resumes.
     """
+    if not hasattr(witness, "network"):
+        raise InvalidInput(f"certify takes a witness (te.build or te.load gives one); got {type(witness).__name__}.")
     network, grid = witness.network, witness.grid
     f: Target = witness.target if target is None else target
     if network.rho not in WEIGHTS:
         raise InvalidInput("Certificates are for the standard class; this witness was built with --modified.")
+    counterexample = refute(f)
+    if counterexample is not None:
+        raise InvalidTarget(f"{f.name} is not what it claims to be: {counterexample}.")
     start = time.perf_counter()
     common = {
         "p": p,
@@ -71,21 +77,18 @@ def certify(
         specific = {
             "kind": "statistical",
             "bound": bound,
-            "parts": {"sample": bound},
+            "parts": {"grid": None, "equal_columns": None, "ramps": None, "network": None, "sample": bound},
             "confidence": confidence,
             "undecided": 0,
             "output_bound": B,
             "target_bound": f.bound,
             "splits": 0,
             "samples": samples,
-            "assumptions": [
-                f"|f| is at most {f.bound:g} on the domain",
-                "the float64 run stands for the network",
-            ],
+            "assumptions": statistical_assumptions(f),
         }
     else:
         splits = splits_within(grid, SUBCUBES)
-        job = _digest({**common, "splits": splits})
+        job = _digest({**common, "splits": splits, "f": _fingerprint(f)})
         ledger = Ledger(None if folder is None else Path(folder), job)
         found = rigorous_bound(network, f, grid, p, splits, ledger, progress)
         ledger.close()
@@ -148,12 +151,23 @@ def run(network: Transformer, X: Array) -> Array:
 
 
 def weights_sha256(network: Transformer) -> str:
-    """A hash of every weight, by name, independent of how the file lays them out."""
-    state = hashlib.sha256()
+    """A hash of every weight by name, of ρ and of the stages in their order; not of how a file lays them out."""
+    state = hashlib.sha256(json.dumps(network.structure()).encode())
     for name, tensor in sorted(network.state_dict().items()):
         state.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
         state.update(np.ascontiguousarray(tensor.detach().numpy()).tobytes())
     return state.hexdigest()
+
+
+def _fingerprint(target: Target) -> list[Any]:
+    """The function's values, modulus and extension at fixed points: a ledger of another function must not be used."""
+    X = target.low + (target.high - target.low) * np.random.default_rng(0).random((64, target.n, target.d))
+    box = (
+        []
+        if target.interval is None
+        else [side.tolist() for side in target.interval(X, np.minimum(X + 0.1, target.high))]
+    )
+    return [target(X).tolist(), box, [target.variation(r) for r in (1e-3, 0.1, 1.0)]]
 
 
 def _digest(content: dict[str, Any]) -> str:

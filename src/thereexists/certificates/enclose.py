@@ -20,11 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from thereexists.certificates import balls
 from thereexists.certificates.balls import Array, Ball
+from thereexists.errors import InvalidInput
 from thereexists.grid import Grid
 from thereexists.model import Attention, FeedForward, Stage, Transformer
 
@@ -39,6 +41,7 @@ def core_margins(grid: Grid) -> tuple[Array, Array]:
 
 def enclose_cubes(network: Transformer, grid: Grid, numbers: Array) -> Ball:
     """Enclosures of g on the cores of the cubes with these numbers: (cubes, n, d)."""
+    refuse_extreme_weights(network)
     stages = list(network.stages.values())
     modified = any(stage.feed_forward is not None and stage.feed_forward.phi is not None for stage in stages)
     if network.rho not in WEIGHTS or modified:
@@ -56,6 +59,31 @@ def enclose_cubes(network: Transformer, grid: Grid, numbers: Array) -> Ball:
             Z = _stage(Z, stage, network.rho, twins)
     known = np.isfinite(Z.mid) & np.isfinite(Z.rad)
     return Ball(np.where(known, Z.mid, 0.0), np.where(known, Z.rad, np.inf))
+
+
+def refuse_extreme_weights(network: Transformer) -> None:
+    """Products of weights must neither overflow nor underflow: |w| is 0 or between 1e-150 and 1e150."""
+    for name, weight in network.state_dict().items():
+        size = np.abs(weight.detach().numpy().astype(np.float64))
+        if not ((size == 0) | ((size >= 1e-150) & (size <= 1e150))).all():
+            raise InvalidInput(
+                f"The weight {name} has entries outside ±[1e-150, 1e150]; no enclosure is made of those."
+            )
+
+
+def refuse_rounded_edges(grid: Grid) -> None:
+    """Every cell edge and every end of a core must be a float exactly; else cells and cores are not what they say."""
+    lower, upper = core_margins(grid)
+    for origin, step, l, u in zip(grid.origin, grid.step, lower.tolist(), upper.tolist(), strict=True):
+        edges = origin + np.arange(grid.N + 1) * step
+        for k, edge in enumerate(edges.tolist()):
+            exact = Fraction(origin) + k * Fraction(step)
+            ends = ((edge + l, exact + Fraction(l)), (edge - l, exact - Fraction(l)), (edge - u, exact - Fraction(u)))
+            if any(Fraction(found) != wanted for found, wanted in ((edge, exact), *ends)):
+                raise InvalidInput(
+                    f"The cells of width {step:g} lie too far from 0 (at {edge:g}) for float64 to hold their edges; "
+                    "move the domain towards 0 or choose a coarser grid."
+                )
 
 
 def find_twins(Z: Ball) -> Array:
@@ -188,7 +216,8 @@ def _swept(Z: Ball, weights: tuple[Array, ...], run: Run) -> Ball:
     moving = np.arange(len(mid))
     while len(moving):
         t = balls.dot(balls.exact(run.direction), Ball(mid[moving], rad[moving]))
-        first = np.searchsorted(run.bias, -t.high, side="right")
+        high = np.where(np.isnan(t.high), np.inf, t.high)  # nothing known: the very first layer may act
+        first = np.searchsorted(run.bias, -high, side="right")
         layer = np.maximum(position[moving], first)
         touched = layer < run.stop - run.start
         moving, layer = moving[touched], layer[touched]

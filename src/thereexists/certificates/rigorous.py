@@ -14,15 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from thereexists.certificates.balls import Ball
-from thereexists.certificates.enclose import core_margins, enclose_cubes
+from thereexists.certificates.enclose import core_margins, enclose_cubes, refuse_rounded_edges
 from thereexists.certificates.ledger import Ledger
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.variation import ROUNDED_UP, variation
+from thereexists.errors import InvalidInput
 from thereexists.grid import Grid
 from thereexists.model import Transformer
 from thereexists.target import Target
 
 CHUNK = 4096
+MOST_P = 64
 _SUBCUBES_AT_ONCE = 1 << 17
 
 
@@ -53,6 +55,8 @@ def rigorous_bound(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Bound:
     """Go through all cubes in chunks; ``progress(done, total)`` is told after each."""
+    refuse_extremes(p, target)
+    refuse_rounded_edges(grid)
     B = output_bound(network)
     sums = []
     for start in range(0, grid.cells, CHUNK):
@@ -70,14 +74,23 @@ def rigorous_bound(
     range_p = sum((F + b) ** p for b in B) * grid.n  # Σ over the n·d entries
     ramps = off_core_volume(target, grid) * range_p
     open_cubes = open_volume * range_p if open_volume else 0.0  # 0 even if nothing bounds the output
-    radii = radius**p * target.volume * grid.n * grid.d
     parts = {
         "grid": _root(distinct, p),
         "equal_columns": _root(equal, p),
         "ramps": _root(ramps, p),
-        "network": _root(open_cubes, p) + _root(radii, p),
+        "network": _root(open_cubes, p) + radius * _root(target.volume * grid.n * grid.d, p),
     }
     return Bound(parts, int(undecided), B, F, p)
+
+
+def refuse_extremes(p: float, target: Target) -> None:
+    """p-th powers and volumes must stay far from overflow and underflow; Minkowski's inequality needs p ≥ 1."""
+    if isinstance(p, bool) or not 1 <= p <= MOST_P:
+        raise InvalidInput(f"'p' must be a number from 1 to {MOST_P} in a certificate; got {p} instead.")
+    if not 1e-100 <= target.volume <= 1e100:
+        raise InvalidInput(
+            f"The domain's volume {target.volume:g} is too extreme for a certificate; rescale the target."
+        )
 
 
 def _root(integral: float, p: float) -> float:

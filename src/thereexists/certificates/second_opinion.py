@@ -7,6 +7,7 @@ hardmax value must lie in the enclosure as well; all three must be mutually cons
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,10 +31,12 @@ class SecondOpinion:
     disagreeing: tuple[int, ...]
 
 
-def second_opinion(network: Transformer, grid: Grid, sample: int | None, seed: int) -> SecondOpinion:
+def second_opinion(network: Transformer, grid: Grid, sample: int | None, seed: int | None) -> SecondOpinion:
     """Ask Arb and the rationals about the centres of random cubes (None: as many as a second or two allow)."""
     if sample is None:
         sample = max(1, min(16, _TOKEN_LAYERS // (grid.n * network.depth)))
+    if seed is None:  # nobody can know beforehand which cubes will be asked about
+        seed = secrets.randbits(32)
     rng = np.random.default_rng(seed)
     numbers = np.sort(rng.choice(grid.cells, min(sample, grid.cells), replace=False))
     enclosures = enclose_cubes(network, grid, numbers)

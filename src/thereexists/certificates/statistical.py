@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from thereexists.certificates.output_bound import output_bound
+from thereexists.certificates.rigorous import refuse_extremes
 from thereexists.errors import InvalidInput, InvalidTarget
 from thereexists.grid import Grid
 from thereexists.model import Transformer
@@ -31,8 +32,10 @@ def statistical_bound(
     if F is None:
         raise InvalidInput(
             f"{target.name} states neither a Lipschitz constant nor an interval extension, so only a statistical "
-            "certificate is possible, and that needs a bound on |f|: state one of them (--lipschitz or --bound)."
+            "certificate is possible, and that needs a bound on |f|: state one of them (--lipschitz when building, "
+            "or --bound)."
         )
+    refuse_extremes(p, target)
     if samples < 2 or not 0 < confidence < 1:
         raise InvalidInput("A statistical certificate needs at least 2 samples and a confidence between 0 and 1.")
     B = output_bound(network)
@@ -47,6 +50,17 @@ def statistical_bound(
     error = (np.abs(Y - run(X)) ** p).sum(axis=(1, 2)) * target.volume
     R = target.volume * grid.n * sum((F + b) ** p for b in B)
     return bernstein(error, R, 1 - confidence) ** (1 / p), B
+
+
+def mean_error(target: Target, grid: Grid, run, p: float, samples: int) -> float:
+    """The plain estimate of d_p from fresh points that nobody could choose beforehand."""
+    rng = np.random.default_rng()
+    X = target.low + (target.high - target.low) * rng.random((samples, grid.n, grid.d))
+    return float((np.abs(target(X) - run(X)) ** p).sum(axis=(1, 2)).mean() * target.volume) ** (1 / p)
+
+
+def statistical_assumptions(target: Target) -> list[str]:
+    return [f"|f| is at most {target.bound:g} on the domain", "the float64 run stands for the network"]
 
 
 def bernstein(values: Array, R: float, alpha: float) -> float:

@@ -25,6 +25,7 @@ from thereexists.target import Target
 EVALUATION_ERROR = 2.0**-40
 EPS = 2.0**-52
 MOST_SPLITS = 8
+TINY = 1e-290
 # Sums of at most 2^30 positive terms and a handful of powers and products are relatively exact to 2^-22.
 ROUNDED_UP = 1 + 2.0**-20
 
@@ -50,6 +51,7 @@ def variation(target: Target, grid: Grid, numbers: Array, G: Ball, p: float, S: 
     index = grid.cube(numbers)  # (cubes, n, d)
     lower = np.maximum(np.array(grid.origin) + index * np.array(grid.step), target.low)
     upper = np.minimum(np.array(grid.origin) + (index + 1) * np.array(grid.step), target.high)
+    upper = np.maximum(upper, lower)
     entries = grid.n * grid.d
     offsets = (np.arange(S**entries)[:, None] // S ** np.arange(entries) % S).reshape(-1, grid.n, grid.d)
     side = (upper - lower) / S  # (cubes, n, d)
@@ -59,7 +61,7 @@ def variation(target: Target, grid: Grid, numbers: Array, G: Ball, p: float, S: 
 
     per_entry, largest = _bounds(target, low, side, G, p)
     volume = side.prod(axis=(1, 2))
-    integral = volume * (per_entry**p).sum(axis=(1, 2))
+    integral = volume * np.maximum(per_entry**p, TINY).sum(axis=(1, 2))  # a power that underflows is charged with TINY
     return Variation(
         integral.reshape(len(numbers), -1).sum(axis=1) * ROUNDED_UP, largest.reshape(len(numbers), -1).max(axis=1)
     )

@@ -66,7 +66,8 @@ def _from_npy(path: Path, n: int, d: int) -> np.ndarray:
     try:
         array = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise InvalidInput(f"Cannot read {path} as a NumPy file: {error}.") from error
+        reason = getattr(error, "strerror", None) or "it holds no plain array"
+        raise InvalidInput(f"Cannot read {path} as a NumPy file: {reason}.") from error
     if not (np.issubdtype(array.dtype, np.number) or array.dtype == bool) or np.iscomplexobj(array):
         raise InvalidInput(f"{path} must hold real numbers; got the type {array.dtype} instead.")
     shapes = {(n,): (1, n, 1), (n, d): (1, n, d)} if d == 1 else {(n, d): (1, n, d)}

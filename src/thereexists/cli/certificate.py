@@ -30,7 +30,7 @@ def certify(
     bound: Annotated[float | None, typer.Option(help="Largest |f|; allows a statistical certificate.")] = None,
     confidence: Annotated[float, typer.Option(help="Of a statistical certificate.")] = 0.99,
     samples: Annotated[int, typer.Option(help="Of a statistical certificate.")] = 20_000,
-    seed: Annotated[int, typer.Option(help="For every random choice.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="For every random choice.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Prove a bound on the error of a witness, over its whole domain, and write it to certificate.json.
@@ -62,9 +62,8 @@ def verify(witness: Where, function: Function = None, as_json: AsJson = False) -
     from thereexists.storage import read_record
     from thereexists.targets import restore
 
-    target = None
-    if function is not None:
-        target = given_target(restore(read_record(witness)["target"]), function)
+    record = read_record(witness)  # no folder to check is a mistake of the caller, not a failed check
+    target = None if function is None else given_target(restore(record["target"]), function)
     with progress_bar("verify", quiet=as_json) as progress:
         verdict = check(witness, target, progress=progress)
     if as_json:
@@ -85,6 +84,10 @@ def given_target(stored: Target, function: str | None) -> Target:
     given = from_file(function, n=stored.n, d=stored.d)
     if given.origin["sha256"] != stored.origin.get("sha256"):
         raise InvalidInput(f"{function} is not the file that this witness was built from (its SHA-256 differs).")
+    if given.name != stored.name:
+        raise InvalidInput(
+            f"This witness was built from the function {stored.name!r} of that file, not {given.name!r}."
+        )
     return dataclasses.replace(stored, f=given.f)
 
 
@@ -107,7 +110,9 @@ def summary(certificate: Any) -> dict[str, Any]:
 def print_certificate(certificate: Any) -> None:
     out = console()
     label = "proved" if certificate.kind == "rigorous" else f"at {certificate.confidence:.1%} confidence"
-    parts = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.parts.items())
+    parts = ", ".join(
+        f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.parts.items() if value is not None
+    )
     out.print(f"[bold]{certificate.kind}[/bold]  d_{certificate.p:g} ≤ {certificate.bound:.6g}, {label}: {parts}")
     out.print(
         f"{certificate.cells:,} cubes, {certificate.undecided} undecided; float64 run within "

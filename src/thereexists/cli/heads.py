@@ -14,7 +14,7 @@ app = typer.Typer(help="How small a fixed attention head can reproduce a given s
 
 Eps1 = Annotated[float, typer.Option(help="Largest allowed zero/non-zero ratio.")]
 Eps2 = Annotated[float, typer.Option(help="Allowed relative error of the non-zero ratios.")]
-Seed = Annotated[int, typer.Option(help="Seed of every random draw; recorded in the result.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw; recorded in the result.")]
 
 
 @app.command()
@@ -164,7 +164,7 @@ def study(
     eps1: Eps1 = 1e-3,
     eps2: Eps2 = 1e-2,
     gamma: Annotated[float, typer.Option(help="Largest ratio of two non-zeros of a row.")] = 2.0,
-    seeds: Annotated[int, typer.Option(help="Random targets per point; the median is reported.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="Random targets per point; the median is reported.")] = 1,
     longest: Annotated[str, typer.Option(help="Lengths at which slow methods stop.")] = "convex=1024,projection=1024",
     out: Annotated[Path | None, typer.Option(help="Write the table as JSON.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write the figure as PNG.")] = None,

@@ -34,8 +34,8 @@ Dilation = Annotated[list[int] | None, typer.Option(help="Dilation; give it seve
 Configuration = Annotated[Config, typer.Option("--config", help="How steps are spread over layers and heads.")]
 Heads = Annotated[int, typer.Option(help="Heads of a multihead configuration.")]
 Causal = Annotated[bool, typer.Option("--causal", help="Tokens see only themselves and earlier ones.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of a random part.")]
-Seconds = Annotated[float, typer.Option(help="How long to search for a Hamiltonian path.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Seed of a random part.")]
+Seconds = Annotated[float, typer.Option(min=0.0, help="How long to search for a Hamiltonian path.")]
 
 
 @app.command("list")
@@ -108,7 +108,7 @@ def check(
 
 @app.command()
 def compare(
-    n: Annotated[int, typer.Option("--n", help="Number of tokens.")] = 4096,
+    n: Annotated[int, typer.Option("--n", min=1, help="Number of tokens.")] = 4096,
     config: Configuration = Config.sequential,
     causal: Causal = False,
     seconds: Seconds = 60.0,

@@ -105,8 +105,8 @@ def build(
     rho: Annotated[str, typer.Option(help="Probability map of the attention: softmax or sparsemax.")] = "softmax",
     modified: Annotated[bool, typer.Option(help="Stop at the modified class: hardmax, three-piece φ.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder to write; TARGET-witness unless said.")] = None,
-    samples: Annotated[int, typer.Option(help="Points of the distance estimate.")] = 2048,
-    seed: Annotated[int, typer.Option(help="Seed of the distance estimate.")] = 0,
+    samples: Annotated[int, typer.Option(min=16, help="Points of the distance estimate.")] = 2048,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the distance estimate.")] = 0,
     certify: Annotated[bool, typer.Option("--certify/--no-certify", help="Prove a bound on the error too.")] = True,
     as_json: AsJson = False,
 ) -> None:

@@ -50,6 +50,7 @@ def softmax_limit(modified: Transformer, table: ValueTable, grid: Grid, rho: str
         },
         rho=rho,
         E=None if modified.E is None else modified.E.detach().clone(),
+        needs=torch.float64,
     )
 
 

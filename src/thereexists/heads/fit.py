@@ -189,6 +189,10 @@ def _check(options: FitOptions) -> None:
         raise InvalidInput(f"The hidden size must be at least 2. Got {options.hidden_size}.")
     if options.retries < 1:
         raise InvalidInput(f"retries must be at least 1. Got {options.retries}.")
+    try:
+        torch.device(options.device)
+    except RuntimeError:
+        raise InvalidInput(f"'device' must be cpu, cuda or the like; got {options.device!r} instead.") from None
     if options.device.startswith("cuda") and not torch.cuda.is_available():
         raise CannotBuild(
             f"The device {options.device!r} was asked for but this machine has no CUDA device; use 'cpu'."

@@ -29,12 +29,22 @@ from thereexists.model.probability import PROBABILITY_MAPS
 
 
 class Transformer(nn.Module):
-    """``g(X + E)``: a positional encoding (or none), then the blocks of every stage in order."""
+    """``g(X + E)``: a positional encoding (or none), then the blocks of every stage in order.
+
+    ``needs`` is the dtype without which the network is wrong, if there is one: it refuses to run in another.
+    """
 
     stages: Mapping[str, Stage]
 
-    def __init__(self, stages: dict[str, Stage], rho: str = "softmax", E: Float[Tensor, "n d"] | None = None):
+    def __init__(
+        self,
+        stages: dict[str, Stage],
+        rho: str = "softmax",
+        E: Float[Tensor, "n d"] | None = None,
+        needs: torch.dtype | None = None,
+    ):
         super().__init__()
+        self.needs = needs
         if rho not in PROBABILITY_MAPS:
             raise InvalidInput(f"rho must be one of {sorted(PROBABILITY_MAPS)}; got {rho!r} instead.")
         self.rho = rho
@@ -42,6 +52,12 @@ class Transformer(nn.Module):
         self.stages = nn.ModuleDict(stages)  # pyright: ignore[reportAttributeAccessIssue]
 
     def forward(self, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        dtype = next(self.parameters()).dtype
+        if self.needs is not None and (self.needs != dtype or self.needs != X.dtype):
+            raise InvalidInput(
+                f"This network is right only in {self.needs}: its ids need more bits than a lower precision carries. "
+                f"Got weights in {dtype} and an input in {X.dtype}."
+            )
         Z = X if self.E is None else X + self.E
         for _, _, layer in self.layers():
             Z = layer(Z)
@@ -96,6 +112,7 @@ class Transformer(nn.Module):
         return {
             "rho": self.rho,
             "E": None if self.E is None else list(self.E.shape),
+            "needs": None if self.needs is None else str(self.needs).removeprefix("torch."),
             "stages": {name: stage.structure() for name, stage in self.stages.items()},
         }
 
@@ -111,7 +128,10 @@ class Transformer(nn.Module):
         E = weights.pop("E") if structure["E"] is not None else None
         if weights:
             raise InvalidInput(f"The weights hold arrays that the structure does not name: {sorted(weights)}.")
-        return cls(stages, structure["rho"], E)
+        needs = structure["needs"]
+        if needs not in (None, "float64"):
+            raise InvalidInput(f"A network may need float64 or nothing special; got {needs!r} instead.")
+        return cls(stages, structure["rho"], E, None if needs is None else torch.float64)
 
 
 class Stage(nn.Module):
@@ -158,6 +178,12 @@ class Stage(nn.Module):
         return cls(attention, feed_forward)
 
 
+def _require_shapes(**arrays: tuple[Tensor, tuple[int, ...]]) -> None:
+    for name, (array, shape) in arrays.items():
+        if tuple(array.shape) != shape:
+            raise InvalidInput(f"{name} must have the shape {shape}; got {tuple(array.shape)} instead.")
+
+
 class _Stack(nn.Module):
     def parameters_list(self) -> list[Tensor]:
         return list(self.parameters(recurse=False))
@@ -181,6 +207,11 @@ class Attention(_Stack):
         pattern: Bool[Tensor, "p n n"] | None = None,
     ):
         super().__init__()
+        depth, h, m, d = W_Q.shape
+        _require_shapes(b_Q=(b_Q, (depth, h, m)), W_K=(W_K, (depth, h, m, d)), W_V=(W_V, (depth, h, m, d)))
+        _require_shapes(W_O=(W_O, (depth, h, d, m)))
+        if pattern is not None and (pattern.dtype != torch.bool or pattern.ndim != 3):
+            raise InvalidInput("A pattern must be a boolean array (p, n, n).")
         if pattern is not None and not bool(pattern.any(-1).all()):
             raise InvalidInput("Every token of a pattern must attend to somebody in every step.")
         self.register_buffer("pattern", pattern)
@@ -208,6 +239,8 @@ class FeedForward(_Stack):
         phi: ThreePiece | None = None,
     ):
         super().__init__()
+        depth, r, d = W_1.shape
+        _require_shapes(b_1=(b_1, (depth, r)), W_2=(W_2, (depth, d, r)), b_2=(b_2, (depth, d)))
         self.W_1, self.b_1 = nn.Parameter(W_1), nn.Parameter(b_1)
         self.W_2, self.b_2 = nn.Parameter(W_2), nn.Parameter(b_2)
         self.phi = phi

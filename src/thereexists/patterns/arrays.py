@@ -57,10 +57,8 @@ def load_npz(path: str | Path) -> Pattern:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
-        raise InvalidInput(
-            f"{path} is not an .npz file of plain arrays ({error}); write one with numpy.savez."
-        ) from None
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile):
+        raise InvalidInput(f"{path} is not an .npz file of plain arrays; write one with numpy.savez.") from None
     if not arrays:
         raise InvalidInput(f"{path} holds no arrays; it needs one mask or one CSR pair per step.")
     name = path.stem

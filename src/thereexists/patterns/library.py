@@ -58,7 +58,10 @@ def build(name: str, n: int, **parameters: Any) -> Pattern:
             f"'{name}' has no parameter '{unknown[0]}'; it takes {', '.join(entry.parameters) or 'none besides n'}."
         )
     _size(n=n)
-    return entry.build(n=n, **{**entry.defaults(n), **parameters})
+    defaults = entry.defaults(n)
+    if "sparsity" in parameters:  # it takes the place of a degree
+        defaults.pop("degree", None)
+    return entry.build(n=n, **{**defaults, **parameters})
 
 
 def _root(n: int) -> int:

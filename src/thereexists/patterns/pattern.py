@@ -70,8 +70,10 @@ class Pattern:
 
     @property
     def config(self) -> str:
-        """``multihead``, or ``sequential`` (which for one step is the same thing as ``union``)."""
-        return "sequential" if self.heads is None else "multihead"
+        """``union`` for a pattern made by ``union()``, else ``multihead`` or ``sequential``."""
+        if self.heads is not None:
+            return "multihead"
+        return "union" if self.name.endswith("-union") else "sequential"
 
     @property
     def causal(self) -> bool:
