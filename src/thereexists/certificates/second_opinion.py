@@ -19,7 +19,7 @@ from thereexists.grid import Grid
 from thereexists.model import Transformer
 
 PRECISION = 256
-_TOKEN_LAYERS = 80_000
+_TOKEN_LAYERS = 40_000
 
 
 @dataclass(frozen=True)
