@@ -89,7 +89,11 @@ def _random_keys(target: SparseTarget, options: FitOptions, method: str, largest
     guess = int((1.5 if method == "convex" else 3.0) * k * np.log(L + 1)) + 4
     found = smallest_width(attempt, guess, largest or max(guess, 8 * guess, L))
     if found is None:
-        raise CannotBuild(f"No head of width up to {largest} was found by the method {method!r}; allow a larger one.")
+        upto = "" if largest is None else f" of width up to {largest}"
+        raise CannotBuild(
+            f"The method {method!r} found no head{upto} for this target in {options.dtype}; allow a larger one, "
+            "another dtype or another method."
+        )
     return found
 
 

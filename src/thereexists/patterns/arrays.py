@@ -119,7 +119,7 @@ def _checked(n: int, indptr: np.ndarray, indices: np.ndarray, l: int) -> Step:
     if indptr[0] != 0 or (counts < 0).any() or indptr[-1] != len(indices):
         raise InvalidInput(
             f"'indptr' of step {l} must rise from 0 to the number of indices ({len(indices)}); "
-            f"it runs from {int(indptr[0])} to {int(indptr[-1])}."
+            f"it runs from {int(indptr[0])} to {int(indptr[-1])}{', falling in between' if (counts < 0).any() else ''}."
         )
     row = np.repeat(np.arange(n), counts)
     outside = np.flatnonzero((indices < 0) | (indices >= n))
