@@ -73,6 +73,13 @@ def test_build_json_has_what_is_promised(folder):
     assert plan["layers"] == summary["layers"]
 
 
+def test_a_witness_that_cannot_be_certified_says_why(folder):
+    done = thereexists("build", "sort", "--n", 2, "--delta", "1/2", "--p", 99, "--out", "p99", "--json", cwd=folder)
+    summary = json.loads(done.stdout)
+    assert summary["certificate"] is None
+    assert "'p' must be a number from 1 to 64" in summary["not_certified"]
+
+
 @pytest.mark.parametrize("source", ["0.9 0.1 0.6", "0.9, 0.1, 0.6", "0.9; 0.1; 0.6"])
 def test_run_on_numbers(folder, source):
     done = thereexists("run", "w", "--input", source, "--json", cwd=folder)

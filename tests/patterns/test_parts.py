@@ -25,7 +25,7 @@ def by_definition(step):
     return np.asarray(step.contains(k.ravel(), j.ravel())).reshape(step.n, step.n)
 
 
-def agree(step, rng):
+def assert_agree(step, rng):
     truth = by_definition(step)
     assert np.array_equal(step.mask(), truth)
     assert np.array_equal(step.to_csr().toarray(), truth)
@@ -43,7 +43,7 @@ def test_library_pattern_answers_agree_with_its_definition(name):
     for n in SIZES:
         for pattern in variants(name, n):
             for step in pattern.steps:
-                agree(step, rng)
+                assert_agree(step, rng)
 
 
 def test_random_unions_of_parts_agree_with_their_definition():
@@ -65,7 +65,7 @@ def test_random_unions_of_parts_agree_with_their_definition():
             random(n, degree=min(3, n - 1), seed=int(rng.integers(99))).steps[0].parts[0],
         ]
         picked = [choices[i] for i in rng.choice(len(choices), int(rng.integers(1, 4)), replace=False)]
-        agree(Step(n, tuple(picked), causal=bool(rng.integers(2))), rng)
+        assert_agree(Step(n, tuple(picked), causal=bool(rng.integers(2))), rng)
 
 
 def test_paper_definitions_of_strided_fixed_and_star():

@@ -11,7 +11,7 @@ import typer
 from thereexists.cli._output import AsJson, console, print_json
 from thereexists.cli.certificate import print_certificate, progress_bar
 from thereexists.cli.certificate import summary as certificate_summary
-from thereexists.errors import InvalidInput
+from thereexists.errors import InvalidInput, ThereExistsError
 
 if TYPE_CHECKING:
     from thereexists.target import Target
@@ -127,16 +127,16 @@ def build(
     witness = construct(resolved, delta, epsilon, p, _pattern(pattern, sizes, n), rho, modified)
     witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
     witness.save(out)
-    certificate = _certify(witness, p, seed, out, quiet=as_json) if certify and not modified else None
+    certificate, reason = _certify(witness, p, seed, out, quiet=as_json) if certify else (None, "not asked for")
     if as_json:
         made = None if certificate is None else certificate_summary(certificate)
-        print_json({"witness": str(out), **witness.describe(), "certificate": made})
+        print_json({"witness": str(out), **witness.describe(), "certificate": made, "not_certified": reason})
         return
     _print_summary({"witness": str(out), **witness.describe()})
     if certificate is not None:
         print_certificate(certificate)
     elif certify:
-        console().print("Not certified: that takes a Lipschitz constant (--lipschitz), and the standard class.")
+        console().print(f"Not certified: {reason}", markup=False)
 
 
 @app.command()
@@ -232,16 +232,19 @@ def _pattern(name: str | None, sizes: list[str] | None, n: int) -> Any:
     return load_pattern(name, None if Path(name).suffix == ".npz" else n, given)
 
 
-def _certify(witness: Any, p: float, seed: int, out: Path, quiet: bool) -> Any:
-    """The certificate, saved beside the weights; None where the target states nothing to prove a bound from."""
+def _certify(witness: Any, p: float, seed: int, out: Path, quiet: bool) -> tuple[Any, str | None]:
+    """The certificate, saved beside the weights, or why there is none: the witness itself is whole either way."""
     if witness.target.variation(1.0) is None and witness.target.interval is None:
-        return None
+        return None, "that takes a Lipschitz constant (--lipschitz)."
     from thereexists.certificates import certify
 
-    with progress_bar("certify", quiet) as progress:
-        certificate = certify(witness, p, seed=seed, folder=out, progress=progress)
+    try:
+        with progress_bar("certify", quiet) as progress:
+            certificate = certify(witness, p, seed=seed, folder=out, progress=progress)
+    except ThereExistsError as error:
+        return None, str(error)
     certificate.save(out)
-    return certificate
+    return certificate, None
 
 
 def _resolve(
