@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -12,6 +13,7 @@ from scipy.sparse import csr_array
 import thereexists.heads as heads
 from thereexists.errors import CannotBuild, InvalidInput
 from thereexists.heads import convex, corrected, moments, projection
+from thereexists.heads._natural import divergence, fisher, gradient
 from thereexists.heads.descent import descend, rotation_weights
 from thereexists.heads.fit import METHODS, smallest_width
 from thereexists.heads.places import blocks_of_rows, clustered_order, spread_order
@@ -277,11 +279,36 @@ def test_the_svd_says_what_it_would_cost():
 
 def test_descent_goes_below_the_moments(dense_errors):
     target = random_target(48, 2, 2.0, 0)
-    X, W_Q, W_K = descend(target, 6, restarts=2, steps=800, polish=3000, **EPS)
+    X, W_Q, W_K = descend(target, 6, restarts=2, steps=800, polish=60, **EPS)
     assert X.shape == (48, 6)  # the moments need 8
     leakage, ratio = dense_errors(X, W_Q, W_K, target)
     assert leakage < 1e-3
     assert ratio <= 1e-2
+
+
+def test_long_targets_are_polished_by_lbfgs(dense_errors, monkeypatch):
+    monkeypatch.setattr("thereexists.heads.descent.LARGEST", 0)
+    target = random_target(48, 2, 2.0, 0)
+    leakage, ratio = dense_errors(*descend(target, 6, restarts=2, steps=800, polish=60, **EPS), target)
+    assert leakage < 1e-3
+    assert ratio <= 1e-2
+
+
+def test_the_fisher_matrix_is_the_hessian_where_the_head_already_attends_as_told():
+    L, d = 6, 3
+    X = torch.randn(L, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    W = rotation_weights(d)
+    A = torch.softmax(X @ W @ X.mT, -1)
+    hessian = torch.autograd.functional.hessian(lambda x: divergence(x, W, A), X).reshape(L * d, L * d)
+    room = 100 * L * d * np.finfo(float).eps * float(hessian.abs().max())  # sums of L d products, each side
+    assert float((fisher(X, W) - hessian).abs().max()) <= room
+    assert float(gradient(X, W, A).abs().max()) <= room
+
+
+@pytest.mark.slow
+def test_256_tokens_with_four_each_fit_in_hidden_size_10():
+    head = heads.fit(random_target(256, 4, 2.0, 0), method="descent", hidden_size=10, effort="thorough", **EPS)
+    assert head.verdict.holds
 
 
 @pytest.mark.parametrize("d", [2, 5, 10])

@@ -9,7 +9,8 @@ stands on the verification alone, and a failure proves nothing.
 (and a last 1 when ``d`` is odd). A symmetric ``W`` would force ``z_ij = z_ji``, a skew one ``z_ii = 0``; rotations by
 spread angles are neither. The loss ``sum_i KL(A_i || softmax(z_i))`` vanishes in the limit only for the wanted head.
 
-It costs O(restarts · L² · d) per step, L×L arrays included: a tool for short sequences (L up to about 2,000).
+Adam finds the basin, Levenberg–Marquardt (``_natural``) its bottom. A step of Adam costs O(restarts · L² · d), L×L
+arrays included: a tool for short sequences (L up to about 2,000).
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ import math
 import torch
 
 from thereexists.errors import CannotBuild
+from thereexists.heads._natural import LARGEST, divergence, gradient, levenberg_marquardt
 from thereexists.heads.target import SparseTarget
 
 LONGEST = 2048
 ROUND = 1000  # iterations of L-BFGS between two looks at the tolerances
+PER_STEP = 50  # iterations of L-BFGS granted for one step of Levenberg–Marquardt
 
 
 def rotation_weights(d: int) -> torch.Tensor:
@@ -46,12 +49,12 @@ def descend(
     eps2: float,
     seed: int = 0,
     restarts: int = 8,
-    steps: int = 4000,
-    polish: int = 3000,
+    steps: int = 2000,
+    polish: int = 100,
     rate: float = 0.03,
     device: str = "cpu",
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """``X (L, d)``, ``W_Q``, ``W_K``: the best of ``restarts`` runs of Adam, polished by L-BFGS."""
+    """``X (L, d)``, ``W_Q``, ``W_K``: the best of ``restarts`` runs of Adam, then ``polish`` steps to the bottom."""
     L = target.length
     if L > LONGEST:
         raise CannotBuild(
@@ -65,11 +68,14 @@ def descend(
     generator = torch.Generator().manual_seed(seed)
     X = (0.5 * torch.randn(restarts, L, d, generator=generator, dtype=torch.float64)).to(device)
     X = _adam(X, W, A, steps, rate)
-    order = _divergence(X, W, A).argsort()
+    order = divergence(X, W, A).argsort()
     best = X[order[0]]
     for candidate in order[: min(3, restarts)].tolist():
-        best = _polish(X[candidate], W, A, eps1, eps2, polish)
-        if _slack(best, W.cpu(), A.cpu(), eps1, eps2) > 0:
+        if L * d <= LARGEST:
+            best = levenberg_marquardt(X[candidate], W, A, polish, lambda x: _slack(x, W, A, eps1, eps2) > 0)
+        else:
+            best = _lbfgs(X[candidate].cpu(), W.cpu(), A.cpu(), eps1, eps2, PER_STEP * polish)
+        if _slack(best, W.to(best.device), A.to(best.device), eps1, eps2) > 0:
             break
     return best.cpu(), W.cpu(), torch.eye(d, dtype=torch.float64)
 
@@ -77,24 +83,12 @@ def descend(
 def _adam(X: torch.Tensor, W: torch.Tensor, A: torch.Tensor, steps: int, rate: float) -> torch.Tensor:
     first, second = torch.zeros_like(X), torch.zeros_like(X)
     for s in range(1, steps + 1):
-        grad = _gradient(X, W, A)
+        grad = gradient(X, W, A)
         first.mul_(0.9).add_(grad, alpha=0.1)
         second.mul_(0.999).addcmul_(grad, grad, value=0.001)
         now = rate * min(1.0, s / 200) * (0.5 * (1 + math.cos(math.pi * s / steps)) + 1e-3)
         X = X - now * (first / (1 - 0.9**s)) / ((second / (1 - 0.999**s)).sqrt() + 1e-12)
     return X
-
-
-def _gradient(X: torch.Tensor, W: torch.Tensor, A: torch.Tensor) -> torch.Tensor:
-    """With ``G = softmax(z) - A``: dKL/dX = G X W^T + G^T X W."""
-    XW = X @ W
-    G = torch.softmax(XW @ X.mT, -1) - A
-    return G @ (X @ W.mT) + G.mT @ XW
-
-
-def _divergence(X: torch.Tensor, W: torch.Tensor, A: torch.Tensor) -> torch.Tensor:
-    entropy = torch.special.entr(A).sum()
-    return -(A * torch.log_softmax(X @ W @ X.mT, -1)).sum((-2, -1)) - entropy
 
 
 def _slack(X: torch.Tensor, W: torch.Tensor, A: torch.Tensor, eps1: float, eps2: float) -> float:
@@ -108,14 +102,13 @@ def _slack(X: torch.Tensor, W: torch.Tensor, A: torch.Tensor, eps1: float, eps2:
     return float(room.min())
 
 
-def _polish(
+def _lbfgs(
     X: torch.Tensor, W: torch.Tensor, A: torch.Tensor, eps1: float, eps2: float, iterations: int
 ) -> torch.Tensor:
-    """L-BFGS on the same loss, on the CPU, in rounds, until both tolerances hold with room to spare."""
+    """For long targets: L-BFGS on the same loss, in rounds, until both tolerances hold with room to spare."""
     import numpy as np
     from scipy.optimize import minimize
 
-    X, W, A = X.cpu(), W.cpu(), A.cpu()
     shape, entropy = X.shape, float(torch.special.entr(A).sum())
     rate, weight = A.numpy(), W.numpy()
 

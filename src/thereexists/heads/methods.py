@@ -15,8 +15,8 @@ from thereexists.heads.fit import FitOptions, Proposal, check_proposal, run_chec
 from thereexists.heads.moments import circle_heads, place_on_moments
 from thereexists.heads.target import SparseTarget
 
-# restarts, steps of Adam, iterations of L-BFGS; the last one is meant for a GPU (two minutes on an H200 at L = 256)
-DESCENT_EFFORT = {"quick": (2, 1500, 4000), "thorough": (8, 12000, 20000), "exhaustive": (48, 400000, 150000)}
+# restarts, steps of Adam, steps of Levenberg–Marquardt
+DESCENT_EFFORT = {"quick": (6, 1500, 100), "thorough": (4, 3000, 400), "exhaustive": (16, 20000, 3000)}
 SAMPLE = 128  # rows looked at before a whole draw is built and verified
 
 
