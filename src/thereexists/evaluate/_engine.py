@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from thereexists.errors import InvalidInput
-from thereexists.evaluate._parts import LARGEST_WEIGHT, host
+from thereexists.evaluate._parts import LARGEST_WEIGHT, WIDEST, facts_of, host
 from thereexists.model import Transformer
 
-WIDEST = 16  # features, hidden units, heads × head size: above it matrix products beat streaming
 LONGEST = 64  # tokens
 
 
@@ -74,13 +73,14 @@ def refused_by_every_kernel(network: Transformer, X: Tensor) -> str | None:
         return f"the fast engines compute in float64; this is {X.dtype} with weights in {first.dtype}"
     if X.device != first.device:
         return None  # the reference will say it better
-    shape = network.shape()
-    wide = max(shape["d"], shape["r"], shape["h"] * shape["m"])
-    if wide > WIDEST or X.shape[1] > LONGEST:
-        return f"the network is wide ({wide} features, units or heads; {X.shape[1]} tokens): matrix products are faster"
-    empty = [f"{name}.{key}" for name, stage in network.stages.items() for key, p in stage.named_parameters() if not p.numel()]
-    if empty:
-        return f"the weight {empty[0]} is empty"
+    facts = facts_of(network)
+    if facts.width > WIDEST or X.shape[1] > LONGEST:
+        return (
+            f"the network is wide ({facts.width} features, units or heads; {X.shape[1]} tokens): "
+            "matrix products are faster"
+        )
+    if facts.empty is not None:
+        return f"the weight {facts.empty} is empty"
     if not bool((X.abs() <= LARGEST_WEIGHT).all()):
         return "the input holds NaN, infinities or numbers beyond 2^300"
     return None

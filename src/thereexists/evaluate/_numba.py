@@ -17,7 +17,7 @@ HARDMAX, SOFTMAX, SPARSEMAX, ENTMAX15 = 0, 1, 2, 3
 RHO = {"hardmax": HARDMAX, "softmax": SOFTMAX, "sparsemax": SPARSEMAX, "entmax15": ENTMAX15}
 
 
-@njit(cache=True)
+@njit(inline="always")
 def relu(t):
     return 0.0 if t <= 0.0 else t  # NaN stays NaN
 
@@ -105,48 +105,62 @@ def _layer_on_tile(tile, size, W_1, b_1, W_2, b_2, unit, alive, hidden, total):
 
 
 @njit(cache=True)
-def three_piece(t, knots, slopes, intercepts):
-    piece = (1 if t >= knots[0] else 0) + (1 if t >= knots[1] else 0)
-    return slopes[piece] * t + intercepts[piece]
-
-
-@njit(cache=True)
 def feed_forward_phi(Z, W_1, b_1, W_2, b_2, knots, slopes, intercepts):
     """All layers with a three-piece φ, in place, on tokens Z (tokens, d)."""
     hidden = np.empty(W_1.shape[1])
     for j in range(len(Z)):
         for l in range(len(W_1)):
-            layer_phi(Z[j], W_1[l], b_1[l], W_2[l], b_2[l], knots[l], slopes[l], intercepts[l], hidden)
+            layer_phi(Z, j, W_1, b_1, W_2, b_2, knots, slopes, intercepts, l, hidden)
 
 
-@njit(cache=True)
-def layer_phi(z, W_1, b_1, W_2, b_2, knots, slopes, intercepts, hidden):
-    for i in range(len(b_1)):
-        t = W_1[i, 0] * z[0]
-        for k in range(1, len(z)):
-            t += W_1[i, k] * z[k]
-        hidden[i] = three_piece(t + b_1[i], knots[i], slopes[i], intercepts[i])
-    _add_output(z, W_2, b_2, hidden)
+@njit(inline="always")
+def layer_phi(Z, j, W_1, b_1, W_2, b_2, knots, slopes, intercepts, l, hidden):
+    """Layer l with its three-piece φ on token j, in place."""
+    for i in range(W_1.shape[1]):
+        t = W_1[l, i, 0] * Z[j, 0]
+        for k in range(1, Z.shape[1]):
+            t += W_1[l, i, k] * Z[j, k]
+        t += b_1[l, i]
+        piece = (1 if t >= knots[l, i, 0] else 0) + (1 if t >= knots[l, i, 1] else 0)
+        hidden[i] = slopes[l, i, piece] * t + intercepts[l, i, piece]
+    _add_output(Z, j, W_2, b_2, l, hidden)
 
 
-@njit(cache=True)
-def layer(z, W_1, b_1, W_2, b_2, hidden):
-    """One ReLU layer on one token, in place."""
-    for i in range(len(b_1)):
-        t = W_1[i, 0] * z[0]
-        for k in range(1, len(z)):
-            t += W_1[i, k] * z[k]
-        hidden[i] = relu(t + b_1[i])
-    _add_output(z, W_2, b_2, hidden)
+@njit(inline="always")
+def layer(Z, j, W_1, b_1, W_2, b_2, l, hidden):
+    """ReLU layer l on token j, in place. (Indices, not slices: a slice costs more than the layer.)"""
+    for i in range(W_1.shape[1]):
+        t = W_1[l, i, 0] * Z[j, 0]
+        for k in range(1, Z.shape[1]):
+            t += W_1[l, i, k] * Z[j, k]
+        hidden[i] = relu(t + b_1[l, i])
+    _add_output(Z, j, W_2, b_2, l, hidden)
 
 
-@njit(cache=True)
-def _add_output(z, W_2, b_2, hidden):
-    for k in range(len(z)):
-        total = W_2[k, 0] * hidden[0]
-        for i in range(1, len(hidden)):
-            total += W_2[k, i] * hidden[i]
-        z[k] += total + b_2[k]
+@njit(inline="always")
+def _add_output(Z, j, W_2, b_2, l, hidden):
+    for k in range(Z.shape[1]):
+        total = W_2[l, k, 0] * hidden[0]
+        for i in range(1, W_2.shape[2]):
+            total += W_2[l, k, i] * hidden[i]
+        Z[j, k] += total + b_2[l, k]
+
+
+@njit(inline="always")
+def one_hot(v, needed):
+    """The entry that gets all the mass because every other one is at least ``needed`` below it, or −1.
+
+    ``needed`` is NEEDED_GAP of the probability map: the mass is then exactly 1 there, exactly 0 elsewhere.
+    """
+    where = 0
+    top = v[0]
+    for t in range(1, len(v)):
+        where = t if v[t] > top else where
+        top = v[where]
+    for t in range(len(v)):
+        if t != where and not v[t] - top <= -needed:
+            return -1
+    return where
 
 
 @njit(cache=True)
@@ -172,8 +186,9 @@ def probabilities(rho, v, p, scratch):
         else:
             p[t] = math.exp(gap)
         total += p[t]
-    for t in range(n):
-        p[t] /= total
+    if total != 1.0:
+        for t in range(n):
+            p[t] /= total
 
 
 @njit(cache=True)
@@ -225,7 +240,7 @@ def _entmax15(v, p):
 
 
 @njit(cache=True)
-def attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho):
+def attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, needed):
     """All layers, in place, on sequences Z (batch, n, d); masks (p, n, n), or (0, n, n) for everybody.
 
     ``layers`` numbers the layers within their stage, which the cycle of the pattern is counted by.
@@ -236,19 +251,28 @@ def attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho):
     heads = np.empty((n, h, m))
     logits, p, scratch = np.empty(n), np.empty(n), np.empty(n)
     for s in range(batch):
-        z = Z[s]
         for l in range(len(W_Q)):
             for head in range(h):
+                if not any_output(W_O, l, head):
+                    heads[:, head] = 0.0
+                    continue
                 for j in range(n):
                     for a in range(m):
-                        Q[j, a] = dot(W_Q[l, head, a], z[j]) + b_Q[l, head, a]
-                        K[j, a] = dot(W_K[l, head, a], z[j])
-                        V[j, a] = dot(W_V[l, head, a], z[j])
+                        Q[j, a] = project(W_Q, l, head, a, Z, s, j) + b_Q[l, head, a]
+                        K[j, a] = project(W_K, l, head, a, Z, s, j)
+                        V[j, a] = project(W_V, l, head, a, Z, s, j)
                 for j in range(n):
                     for t in range(n):
-                        logits[t] = dot(Q[j], K[t])
-                        if len(masks) and not masks[layers[l] % len(masks), j, t]:
-                            logits[t] = -np.inf
+                        logit = Q[j, 0] * K[t, 0]
+                        for a in range(1, m):
+                            logit += Q[j, a] * K[t, a]
+                        visible = len(masks) == 0 or masks[layers[l] % len(masks), j, t]
+                        logits[t] = logit if visible else -np.inf
+                    chosen = one_hot(logits, needed)
+                    if chosen >= 0:
+                        for a in range(m):
+                            heads[j, head, a] = V[chosen, a]
+                        continue
                     probabilities(rho, logits, p, scratch)
                     for a in range(m):
                         total = p[0] * V[0, a]
@@ -262,12 +286,22 @@ def attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho):
                         for a in range(m):
                             if head or a:
                                 total += W_O[l, head, k, a] * heads[j, head, a]
-                    z[j, k] += total
+                    Z[s, j, k] += total
 
 
-@njit(cache=True)
-def dot(a, b):
-    total = a[0] * b[0]
-    for k in range(1, len(a)):
-        total += a[k] * b[k]
+@njit(inline="always")
+def any_output(W_O, l, head):
+    for k in range(W_O.shape[2]):
+        for a in range(W_O.shape[3]):
+            if W_O[l, head, k, a] != 0.0:
+                return True
+    return False
+
+
+@njit(inline="always")
+def project(W, l, head, a, Z, s, j):
+    """Row a of a head's matrix times token j of sequence s."""
+    total = W[l, head, a, 0] * Z[s, j, 0]
+    for k in range(1, Z.shape[2]):
+        total += W[l, head, a, k] * Z[s, j, k]
     return total

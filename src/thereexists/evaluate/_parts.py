@@ -36,6 +36,7 @@ NEEDED_GAP = {
     "entmax15": 4.0,  # one-hot from 2 on
 }
 SHORTEST_SWEEP = 4
+WIDEST = 16  # features, hidden units, heads × head size: above it matrix products beat streaming
 LARGEST_WEIGHT = 2.0**300  # products of weights and states stay finite
 
 
@@ -81,11 +82,20 @@ class Part:
         return f"{self.stage}, {self.kind.replace('_', '-')}, {where}"
 
 
-_CACHE: WeakKeyDictionary[Transformer, tuple[tuple, tuple[Part, ...]]] = WeakKeyDictionary()
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What the engines know of a network: its parts, how wide it is, and a weight that no kernel takes, if any."""
+
+    parts: tuple[Part, ...]
+    width: int
+    empty: str | None
 
 
-def parts_of(network: Transformer) -> tuple[Part, ...]:
-    """The parts of a network, computed again whenever torch knows that a weight has changed.
+_CACHE: WeakKeyDictionary[Transformer, tuple[tuple, Facts]] = WeakKeyDictionary()
+
+
+def facts_of(network: Transformer) -> Facts:
+    """The facts of a network, found again whenever torch knows that a weight has changed.
 
     Torch counts in-place changes of a tensor, and its own autograd relies on that count. As there, a change made behind
     torch's back (through ``.data`` or a NumPy view) goes unnoticed: call :func:`forget` after one.
@@ -93,9 +103,22 @@ def parts_of(network: Transformer) -> tuple[Part, ...]:
     version = _version(network)
     known = _CACHE.get(network)
     if known is None or version is None or known[0] != version:
-        known = (version or (), tuple(part for name, stage in network.stages.items() for part in _cut(name, stage)))
+        known = (version or (), _facts(network))
         _CACHE[network] = known
     return known[1]
+
+
+def parts_of(network: Transformer) -> tuple[Part, ...]:
+    return facts_of(network).parts
+
+
+def _facts(network: Transformer) -> Facts:
+    shape = network.shape()
+    empty = next((name for name, weight in network.named_parameters() if weight.numel() == 0), None)
+    width = max(shape["d"], shape["r"], shape["h"] * shape["m"])
+    if empty is not None or width > WIDEST:
+        return Facts((), width, empty)
+    return Facts(tuple(part for name, stage in network.stages.items() for part in _cut(name, stage)), width, empty)
 
 
 def forget(network: Transformer) -> None:

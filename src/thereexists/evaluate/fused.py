@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from thereexists.evaluate._engine import Engine, finite_or_reference, masks_of, refused_by_every_kernel, register
-from thereexists.evaluate._parts import Part, host, parts_of
+from thereexists.evaluate._parts import NEEDED_GAP, Part, host, parts_of
 from thereexists.model import Stage, Transformer
 
 PROMISE = (
@@ -56,7 +56,7 @@ def run_part(Z, part: Part, stage: Stage, rho: str) -> None:
 
     if part.kind == "attention":
         weights, masks, layers = attention_weights(part, stage, Z.shape[1])
-        kernels.attention(Z, *weights, masks, layers, kernels.RHO[rho])
+        kernels.attention(Z, *weights, masks, layers, kernels.RHO[rho], NEEDED_GAP[rho])
         return
     tokens = Z.reshape(-1, Z.shape[-1])
     weights, phi = feed_forward_weights(part, stage)

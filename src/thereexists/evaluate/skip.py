@@ -63,7 +63,7 @@ def _sweep(Z: Array, part: Part, stage: Stage, rho: str) -> None:
     sweep = part.sweep
     if isinstance(sweep, AttentionSweep):
         weights, masks, layers = attention_weights(part, stage, Z.shape[1])
-        thresholds = (sweep.query, sweep.key, sweep.upper, sweep.lower, NEEDED_GAP[rho])
+        thresholds = (sweep.upper, sweep.lower, NEEDED_GAP[rho])
         kernels.sweep_attention(Z, *weights, masks, layers, RHO[rho], *thresholds)
         return
     if not isinstance(sweep, FeedForwardSweep):
