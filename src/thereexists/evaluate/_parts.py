@@ -19,7 +19,7 @@ and W_O x − W_O x = 0. The layers left for token j have lower_l < τ − s_j a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -67,7 +67,7 @@ class Part:
     kind: str
     layers: Array
     sweep: FeedForwardSweep | AttentionSweep | None
-    settled: tuple[Array, Array] | None = None  # filled by skip.py on first use
+    known: dict = field(default_factory=dict)  # what an engine has worked out of this part's weights
 
     @property
     def span(self) -> slice | Array:

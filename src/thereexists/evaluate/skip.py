@@ -78,9 +78,9 @@ def _sweep(Z: Array, part: Part, stage: Stage, rho: str) -> None:
 
 def _settled(part: Part, sweep: FeedForwardSweep, weights: list[Array]) -> tuple[Array, Array]:
     """(c_l, where the rest of the sweep takes it) for a sweep along one axis; empty arrays for any other."""
-    if part.settled is None:
-        object.__setattr__(part, "settled", _settle(sweep, weights))
-    return part.settled  # pyright: ignore[reportReturnType]
+    if "settled" not in part.known:
+        part.known["settled"] = _settle(sweep, weights)
+    return part.known["settled"]
 
 
 def _settle(sweep: FeedForwardSweep, weights: list[Array]) -> tuple[Array, Array]:
