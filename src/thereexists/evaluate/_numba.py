@@ -8,6 +8,7 @@ attention the keys from left to right, then the heads. So a sweep has the bits o
 from __future__ import annotations
 
 import math
+from typing import no_type_check
 
 import numpy as np
 from numba import njit
@@ -18,11 +19,13 @@ RHO = {"hardmax": HARDMAX, "softmax": SOFTMAX, "sparsemax": SPARSEMAX, "entmax15
 
 
 @njit(inline="always")
+@no_type_check
 def relu(t):
     return 0.0 if t <= 0.0 else t  # NaN stays NaN
 
 
 @njit(cache=True)
+@no_type_check
 def feed_forward(Z, W_1, b_1, W_2, b_2):
     """All layers, in place, on tokens Z (tokens, d)."""
     tokens, d = Z.shape
@@ -54,6 +57,7 @@ def feed_forward(Z, W_1, b_1, W_2, b_2):
 
 
 @njit(cache=True)
+@no_type_check
 def _narrow(z, size, W_1, b_1, W_2, b_2, unit, alive):
     """One layer of at most four living units on one feature, a whole tile in one loop."""
     w0, c0, v0 = W_1[unit[0], 0], b_1[unit[0]], W_2[unit[0]]
@@ -79,6 +83,7 @@ def _narrow(z, size, W_1, b_1, W_2, b_2, unit, alive):
 
 
 @njit(cache=True)
+@no_type_check
 def _layer_on_tile(tile, size, W_1, b_1, W_2, b_2, unit, alive, hidden, total):
     d = len(tile)
     for k in range(d):
@@ -105,6 +110,7 @@ def _layer_on_tile(tile, size, W_1, b_1, W_2, b_2, unit, alive, hidden, total):
 
 
 @njit(cache=True)
+@no_type_check
 def feed_forward_phi(Z, W_1, b_1, W_2, b_2, knots, slopes, intercepts):
     """All layers with a three-piece φ, in place, on tokens Z (tokens, d)."""
     hidden = np.empty(W_1.shape[1])
@@ -114,6 +120,7 @@ def feed_forward_phi(Z, W_1, b_1, W_2, b_2, knots, slopes, intercepts):
 
 
 @njit(inline="always")
+@no_type_check
 def layer_phi(Z, j, W_1, b_1, W_2, b_2, knots, slopes, intercepts, l, hidden):
     """Layer l with its three-piece φ on token j, in place."""
     for i in range(W_1.shape[1]):
@@ -127,6 +134,7 @@ def layer_phi(Z, j, W_1, b_1, W_2, b_2, knots, slopes, intercepts, l, hidden):
 
 
 @njit(inline="always")
+@no_type_check
 def layer(Z, j, W_1, b_1, W_2, b_2, l, hidden):
     """ReLU layer l on token j, in place. (Indices, not slices: a slice costs more than the layer.)"""
     for i in range(W_1.shape[1]):
@@ -138,6 +146,7 @@ def layer(Z, j, W_1, b_1, W_2, b_2, l, hidden):
 
 
 @njit(inline="always")
+@no_type_check
 def _add_output(Z, j, W_2, b_2, l, hidden):
     for k in range(Z.shape[1]):
         total = W_2[l, k, 0] * hidden[0]
@@ -147,6 +156,7 @@ def _add_output(Z, j, W_2, b_2, l, hidden):
 
 
 @njit(inline="always")
+@no_type_check
 def one_hot(v, needed):
     """The entry that gets all the mass because every other one is at least ``needed`` below it, or −1.
 
@@ -164,6 +174,7 @@ def one_hot(v, needed):
 
 
 @njit(cache=True)
+@no_type_check
 def probabilities(rho, v, p, scratch):
     """ρ(v) into p, as model/probability.py defines it; −∞ gets 0."""
     n = len(v)
@@ -192,6 +203,7 @@ def probabilities(rho, v, p, scratch):
 
 
 @njit(cache=True)
+@no_type_check
 def _sparsemax(v, top, p, ordered):
     n = len(v)
     for t in range(n):  # insertion sort, largest first
@@ -214,6 +226,7 @@ def _sparsemax(v, top, p, ordered):
 
 
 @njit(cache=True)
+@no_type_check
 def _entmax15(v, p):
     n = len(v)
     top = 0.5 * v[0]
@@ -240,6 +253,7 @@ def _entmax15(v, p):
 
 
 @njit(cache=True)
+@no_type_check
 def attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, needed):
     """All layers, in place, on sequences Z (batch, n, d); masks (p, n, n), or (0, n, n) for everybody.
 
@@ -290,6 +304,7 @@ def attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, needed):
 
 
 @njit(inline="always")
+@no_type_check
 def any_output(W_O, l, head):
     for k in range(W_O.shape[2]):
         for a in range(W_O.shape[3]):
@@ -299,6 +314,7 @@ def any_output(W_O, l, head):
 
 
 @njit(inline="always")
+@no_type_check
 def project(W, l, head, a, Z, s, j):
     """Row a of a head's matrix times token j of sequence s."""
     total = W[l, head, a, 0] * Z[s, j, 0]

@@ -6,6 +6,8 @@ branch that a processor would have to guess. Later jumps look at the last layer 
 
 from __future__ import annotations
 
+from typing import no_type_check
+
 import numpy as np
 from numba import njit
 
@@ -15,6 +17,7 @@ TILE = 256
 
 
 @njit(inline="always")
+@no_type_check
 def _along(direction, Z, j):
     total = direction[0] * Z[j, 0]
     for k in range(1, len(direction)):
@@ -23,6 +26,7 @@ def _along(direction, Z, j):
 
 
 @njit(cache=True)
+@no_type_check
 def _first_positive_of_all(bias, s, first):
     """The first layer with s + bias > 0, for every s; bias never decreases."""
     first[:] = 0
@@ -37,6 +41,7 @@ def _first_positive_of_all(bias, s, first):
 
 
 @njit(inline="always")
+@no_type_check
 def _next_positive(bias, s, start):
     """The same for one s, from ``start`` on."""
     low, high = start, len(bias)
@@ -52,6 +57,7 @@ def _next_positive(bias, s, start):
 
 
 @njit(cache=True)
+@no_type_check
 def sweep_feed_forward(Z, W_1, b_1, W_2, b_2, direction, bias, candidate, settled):
     """A feed-forward sweep on tokens Z (tokens, d), in place.
 
@@ -83,6 +89,7 @@ def sweep_feed_forward(Z, W_1, b_1, W_2, b_2, direction, bias, candidate, settle
 
 
 @njit(cache=True)
+@no_type_check
 def sweep_feed_forward_phi(Z, W_1, b_1, W_2, b_2, knots, slopes, intercepts, direction, bias, knot):
     """The same for layers with a three-piece φ that is 0 below ``knot``."""
     hidden = np.empty(W_1.shape[1])
@@ -107,6 +114,7 @@ def sweep_feed_forward_phi(Z, W_1, b_1, W_2, b_2, knots, slopes, intercepts, dir
 
 
 @njit(inline="always")
+@no_type_check
 def _margin(keys, b, needed):
     """τ: a query beyond ±τ gives every key but the largest (smallest) a logit at least ``needed`` below the top.
 
@@ -124,6 +132,7 @@ def _margin(keys, b, needed):
 
 
 @njit(cache=True)
+@no_type_check
 def _first_below_of_all(lower, s, tau, first):
     """The first layer with s + lower < τ, for every token s (sequences, n) and τ (sequences,); lower never increases."""
     first[:] = 0
@@ -140,6 +149,7 @@ def _first_below_of_all(lower, s, tau, first):
 
 
 @njit(inline="always")
+@no_type_check
 def _next_below(s, upper, lower, tau, start):
     """The first layer from ``start`` on that may touch a token with s = W_Q z, or the depth."""
     low, high = start, len(lower)
@@ -156,6 +166,7 @@ def _next_below(s, upper, lower, tau, start):
 
 
 @njit(cache=True)
+@no_type_check
 def sweep_attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, upper, lower, needed):
     """An attention sweep (two heads of size 1) on sequences Z (batch, n, d), in place."""
     batch, n, d = Z.shape
@@ -203,6 +214,7 @@ def sweep_attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, upper, lower
 
 
 @njit(inline="always")
+@no_type_check
 def _pull(i, j, l, s, keys, V, b_Q, W_O, masks, layers, rho, needed, logits, p, scratch, moved):
     """What layer l adds to token j, into moved[j]."""
     n = keys.shape[1]

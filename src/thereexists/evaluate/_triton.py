@@ -10,6 +10,8 @@ layers of zeros (which add 0) to a multiple of the unrolling: the loads of sever
 
 from __future__ import annotations
 
+from typing import no_type_check
+
 import torch
 import triton
 import triton.language as tl
@@ -72,6 +74,7 @@ def _packed(Z: Tensor, part: Part, stack: FeedForward) -> tuple[Tensor, int]:
 
 
 @triton.jit
+@no_type_check
 def _feed_forward_kernel(
     Z, W, tokens, depth, d, columns, D: tl.constexpr, R: tl.constexpr, PHI: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -136,6 +139,7 @@ def _packed_attention(Z: Tensor, part: Part, stack: Attention) -> tuple[Tensor, 
 
 
 @triton.jit
+@no_type_check
 def _attention_kernel(
     Z, W, masks, layers, batch, n, d, depth, columns, cycle,
     N: tl.constexpr, D: tl.constexpr, H: tl.constexpr, M: tl.constexpr, HARD: tl.constexpr,
