@@ -88,7 +88,9 @@ def test_run_on_numbers(folder, source):
 
 @pytest.mark.parametrize("engine", ["auto", "reference", "fused", "skip"])
 def test_run_by_any_engine_says_which(folder, engine):
-    summary = json.loads(thereexists("run", "w", "--input", "0.9 0.1 0.6", "--engine", engine, "--json", cwd=folder).stdout)
+    summary = json.loads(
+        thereexists("run", "w", "--input", "0.9 0.1 0.6", "--engine", engine, "--json", cwd=folder).stdout
+    )
     assert summary["output"] == [[[0.125], [0.625], [0.875]]]
     assert summary["engine"]["asked"] == engine
     assert summary["engine"]["used"] == ("skip" if engine == "auto" else engine)

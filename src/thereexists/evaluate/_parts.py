@@ -18,6 +18,7 @@ and W_O x − W_O x = 0. The layers left for token j have lower_l < τ − s_j a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
@@ -140,74 +141,93 @@ def host(tensor: torch.Tensor) -> Array:
 def _cut(name: str, stage: Stage) -> Iterator[Part]:
     """The halves of a stage that can change anything, grouped by kind, each group cut into sweeps and the rest."""
     attention, feed_forward = stage.attention, stage.feed_forward
-    alive_a, alive_f = _alive(None if attention is None else (attention.W_O,)), _alive(
-        None if feed_forward is None else (feed_forward.W_2, feed_forward.b_2)
-    )
-    order = np.concatenate([2 * alive_a, 2 * alive_f + 1])
-    order.sort()
-    is_feed_forward, layer = order % 2 == 1, order // 2
-    cuts = np.flatnonzero(is_feed_forward[1:] != is_feed_forward[:-1]) + 1
-    for layers, flags in zip(np.split(layer, cuts), np.split(is_feed_forward, cuts), strict=True):
-        if len(layers) == 0:
-            continue
-        group = Part(name, "feed_forward" if flags[0] else "attention", layers, None)
-        yield from _feed_forward_parts(group, feed_forward) if flags[0] else _attention_parts(group, attention)
+    by_attention = _alive(None if attention is None else (attention.W_O,))
+    by_feed_forward = _alive(None if feed_forward is None else (feed_forward.W_2, feed_forward.b_2))
+    for kind, layers in _in_order(by_attention, by_feed_forward):
+        group = Part(name, kind, layers, None)
+        if kind == "attention" and attention is not None:
+            yield from _attention_parts(group, attention)
+        elif feed_forward is not None:
+            yield from _feed_forward_parts(group, feed_forward)
+
+
+def _in_order(attention: Array, feed_forward: Array) -> Iterator[tuple[str, Array]]:
+    """Maximal groups of one kind, in the order of execution: in every layer attention comes first."""
+    if len(attention) == 0 or len(feed_forward) == 0:
+        if len(attention) or len(feed_forward):
+            yield ("attention", attention) if len(attention) else ("feed_forward", feed_forward)
+        return
+    order = np.sort(np.concatenate([2 * attention, 2 * feed_forward + 1]))
+    cuts = np.flatnonzero(order[1:] % 2 != order[:-1] % 2) + 1
+    for group in np.split(order, cuts):
+        yield ("feed_forward" if group[0] % 2 else "attention"), group // 2
 
 
 def _alive(outputs: tuple[torch.Tensor, ...] | None) -> Array:
     """Layers with an output weight that is not 0."""
     if outputs is None:
         return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(np.logical_or.reduce([(host(w) != 0).reshape(len(w), -1).any(axis=1) for w in outputs]))
+    return np.flatnonzero(np.logical_or.reduce([_any(host(w) != 0) for w in outputs]))
 
 
-def _feed_forward_parts(group: Part, stack: FeedForward | None) -> Iterator[Part]:
-    if stack is None:
-        raise ValueError("A feed-forward group needs a feed-forward stack.")
+# Reductions over a short last axis are slow in NumPy and stacks are millions of layers deep: column after column.
+def _any(flags: Array) -> Array:
+    return np.logical_or.reduce(flags.reshape(len(flags), math.prod(flags.shape[1:])).T)
+
+
+def _all(flags: Array) -> Array:
+    return np.logical_and.reduce(flags.reshape(len(flags), math.prod(flags.shape[1:])).T)
+
+
+def _sane(*stacks: Array) -> Array:
+    """Layers whose weights are numbers of at most LARGEST_WEIGHT."""
+    if all(-LARGEST_WEIGHT <= w.min() and w.max() <= LARGEST_WEIGHT for w in stacks):  # False for NaN
+        return np.ones(len(stacks[0]), dtype=bool)
+    return np.logical_and.reduce([_all(np.abs(w) <= LARGEST_WEIGHT) for w in stacks])
+
+
+def _feed_forward_parts(group: Part, stack: FeedForward) -> Iterator[Part]:
     W_1, b_1, W_2, b_2 = (host(w)[group.span] for w in stack.parameters_list())
-    depth, rows = len(W_1), np.arange(len(W_1))
-    alive = (W_2 != 0).any(axis=1)  # (depth, r): units that can change anything
-    direction = W_1[rows, alive.argmax(axis=1)]  # (depth, d)
-    shared = ((W_1 == direction[:, None]).all(axis=2) | ~alive).all(axis=1)
-    silent = ((b_2 == 0) & ~np.signbit(b_2)).all(axis=1)  # −0 + −0 would be −0: then z + 0 is not what happens
-    sane = np.logical_and.reduce([(np.abs(w) <= LARGEST_WEIGHT).reshape(depth, -1).all(axis=1) for w in (W_1, b_1, W_2)])
-    qualifies = shared & silent & sane & alive.any(axis=1)
-    bias = np.where(alive, b_1, -np.inf).max(axis=1)
+    depth, r, _ = W_1.shape
+    alive = [_any(W_2[:, :, i] != 0) for i in range(r)]  # units that can change anything: (depth,) each
+    direction, bias = W_1[:, 0].copy(), np.full(depth, -np.inf)
+    for i in reversed(range(r)):
+        direction[alive[i]] = W_1[alive[i], i] if not alive[i].all() else W_1[:, i]
+        np.maximum(bias, np.where(alive[i], b_1[:, i], -np.inf), out=bias)
+    shared = np.logical_and.reduce([_all(W_1[:, i] == direction) | ~alive[i] for i in range(r)])
+    silent = _all((b_2 == 0) & ~np.signbit(b_2))  # −0 + −0 would be −0: then z + 0 is not what happens
+    qualifies = shared & silent & _sane(W_1, b_1, W_2) & np.logical_or.reduce(alive)
+    linked = _all(direction[1:] == direction[:-1]) & (bias[1:] >= bias[:-1])
     knot = None
-    linked = (direction[1:] == direction[:-1]).all(axis=1) & (bias[1:] >= bias[:-1])
     if stack.phi is not None:
         knots, slopes, intercepts = (host(w)[group.span] for w in stack.phi.parameters_list())
         knot = knots[:, 0, 0]
-        zero_below = (slopes[:, :, 0] == 0).all(axis=1) & (intercepts[:, :, 0] == 0).all(axis=1)
-        qualifies &= zero_below & np.isfinite(knot) & (knots.shape[1] == 1)
+        zero_below = _all(slopes[:, :, 0] == 0) & _all(intercepts[:, :, 0] == 0)
+        qualifies &= zero_below & np.isfinite(knot) & (r == 1)
         linked &= knot[1:] == knot[:-1]
     for start, stop, sweeps in _runs(qualifies, linked):
-        layers = group.layers[start:stop]
         sweep = FeedForwardSweep(
-            direction[start], np.ascontiguousarray(bias[start:stop]), None if knot is None else float(knot[start])
+            direction[start].copy(), bias[start:stop].copy(), None if knot is None else float(knot[start])
         )
-        yield Part(group.stage, group.kind, layers, sweep if sweeps else None)
+        yield Part(group.stage, group.kind, group.layers[start:stop], sweep if sweeps else None)
 
 
-def _attention_parts(group: Part, stack: Attention | None) -> Iterator[Part]:
-    if stack is None:
-        raise ValueError("An attention group needs an attention stack.")
+def _attention_parts(group: Part, stack: Attention) -> Iterator[Part]:
     W_Q, b_Q, W_K, W_V, W_O = (host(w)[group.span] for w in stack.parameters_list())
-    depth, h, m, _ = W_Q.shape
+    _, h, m, _ = W_Q.shape
     if (h, m) != (2, 1):
         yield group
         return
-    sane = np.logical_and.reduce(
-        [(np.abs(w) <= LARGEST_WEIGHT).reshape(depth, -1).all(axis=1) for w in (W_Q, b_Q, W_K, W_V, W_O)]
-    )
-    twins = [(w[:, 0] == w[:, 1]).reshape(depth, -1).all(axis=1) for w in (W_Q, W_K, W_V)]
-    opposite = (W_O[:, 0] == -W_O[:, 1]).reshape(depth, -1).all(axis=1)
+    twins = [_all(w[:, 0] == w[:, 1]) for w in (W_Q, W_K, W_V)]
+    qualifies = _sane(W_Q, b_Q, W_K, W_V, W_O) & _all(W_O[:, 0] == -W_O[:, 1]) & np.logical_and.reduce(twins)
     query, key = W_Q[:, 0, 0], W_K[:, 0, 0]
     upper, lower = b_Q[:, :, 0].max(axis=1), b_Q[:, :, 0].min(axis=1)
-    linked = (query[1:] == query[:-1]).all(axis=1) & (key[1:] == key[:-1]).all(axis=1)
+    linked = _all(query[1:] == query[:-1]) & _all(key[1:] == key[:-1])
     linked &= (upper[1:] <= upper[:-1]) & (lower[1:] <= lower[:-1])
-    for start, stop, sweeps in _runs(sane & opposite & np.logical_and.reduce(twins), linked):
-        sweep = AttentionSweep(query[start], key[start], upper[start:stop].copy(), lower[start:stop].copy())
+    for start, stop, sweeps in _runs(qualifies, linked):
+        sweep = AttentionSweep(
+            query[start].copy(), key[start].copy(), upper[start:stop].copy(), lower[start:stop].copy()
+        )
         yield Part(group.stage, group.kind, group.layers[start:stop], sweep if sweeps else None)
 
 

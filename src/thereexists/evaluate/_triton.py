@@ -132,9 +132,7 @@ def _packed_attention(Z: Tensor, part: Part, stack: Attention) -> tuple[Tensor, 
         rows = torch.cat([*matrices, b_Q[..., None]], dim=-1)  # (depth, h, m, 4 D + 1)
         masks = torch.ones(1, 1, 1, dtype=torch.int8) if stack.pattern is None else stack.pattern.to(torch.int8)
         layers = torch.from_numpy(part.layers)
-        part.known[key] = tuple(
-            t.contiguous().to(Z.device) for t in (rows.reshape(len(rows), -1), layers, masks)
-        )
+        part.known[key] = tuple(t.contiguous().to(Z.device) for t in (rows.reshape(len(rows), -1), layers, masks))
     return part.known[key]
 
 

@@ -19,7 +19,9 @@ class Reference(Engine):
         return network(X)
 
     def explain(self, network: Transformer, X: Tensor) -> tuple[str, ...]:
-        return tuple(f"{name}: {stage.depth:,} layers one by one, plain torch" for name, stage in network.stages.items())
+        return tuple(
+            f"{name}: {stage.depth:,} layers one by one, plain torch" for name, stage in network.stages.items()
+        )
 
 
 register(Reference())
