@@ -129,14 +129,8 @@ def depth(report: Report) -> None:
     """sort on finer grids, 1,000 sequences: microseconds a token."""
     for n, N in ((3, 4), (3, 8), (3, 16), (4, 8), (3, 32), (5, 8)):
         network, X = te.build(builtin("sort", n=n), delta=1 / N).network, sequences(1000, n)
-        row: dict[str, object] = {"layers": network.depth}
-        for name in ("reference", "fused", "skip"):
-            if name == "reference" and network.depth > 20_000:
-                row[name] = None
-                continue
-            evaluate(network, X[:4], name)
-            row[name] = 1e6 * seconds(lambda name=name: evaluate(network, X, name), 3 if name != "reference" else 1) / X[..., 0].numel()  # fmt: skip
-        report("depth", row)
+        names = ("reference", "fused", "skip") if network.depth <= 20_000 else ("fused", "skip")
+        report("depth", {"layers": network.depth, "reference": None, **{e: per_token(network, X, e) for e in names}})
 
 
 def batch(report: Report) -> None:
@@ -144,12 +138,15 @@ def batch(report: Report) -> None:
     network = te.build(builtin("sort", n=4), delta=1 / 8).network
     for count in (1, 10, 100, 1000, 10_000, 100_000):
         X = sequences(count, 4)
-        row: dict[str, object] = {"sequences": count}
-        for name in ("reference", "fused", "skip"):
-            slow = {"reference": 1000, "fused": 10_000, "skip": 100_000}[name]
-            repeats = 1 if name == "reference" else 3
-            row[name] = None if count > slow else 1e6 * seconds(lambda name=name: evaluate(network, X, name), repeats) / X.numel()  # fmt: skip
-        report("batch", row)
+        largest = {"reference": 1000, "fused": 10_000, "skip": 100_000}
+        times = {e: per_token(network, X, e) if count <= most else None for e, most in largest.items()}
+        report("batch", {"sequences": count, **times})
+
+
+def per_token(network: Transformer, X: Tensor, engine: str) -> float:
+    """Microseconds."""
+    evaluate(network, X[:1], engine)
+    return 1e6 * seconds(lambda: evaluate(network, X, engine), 1 if engine == "reference" else 3) / X[..., 0].numel()
 
 
 def scale(report: Report) -> None:
