@@ -235,10 +235,8 @@ def cuda(report: Report) -> None:
     for count in (20_000, 200_000):
         many = sequences(count, 4, "cuda")
         taken = seconds(lambda many=many: evaluate(network, many, "fused"), 3)
-        report(
-            "cuda batch",
-            {"engine": "fused", "sequences": count, "seconds": taken, "ns a token": 1e9 * taken / many.numel()},
-        )
+        row = {"engine": "fused", "sequences": count, "seconds": taken, "ns a token": 1e9 * taken / many.numel()}
+        report("cuda batch", row)
 
 
 def _kinds() -> Iterator[tuple[str, te.Witness]]:

@@ -25,9 +25,13 @@ DEEP = 32  # below this many layers plain torch is as good as anything
 _PREFERENCE = ("skip", "fused")
 
 
-@torch.compiler.disable
 def evaluate(network: Transformer, X: Float[Tensor, "batch n d"], engine: str = "auto") -> Float[Tensor, "batch n d"]:
     """g(X) by the named engine, or by the one that :func:`explain` names for "auto"."""
+    return _evaluate(network, X, engine)  # pyright: ignore[reportCallIssue]
+
+
+@torch.compiler.disable
+def _evaluate(network: Transformer, X: Tensor, engine: str) -> Tensor:
     return ENGINES[_choose(network, X, engine)[0]](network, X)
 
 

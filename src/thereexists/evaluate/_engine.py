@@ -2,7 +2,7 @@
 
 An engine is a way to compute g(X) for a network of the class T^{h,m,r} and a batch X (batch, n, d). All of them compute
 the same function; ``reference`` is its definition. An engine says what it cannot do (``refuses``), and is then replaced
-by ``reference``; it says how it will go about the rest (``explain``), and what it promises about its bits (``promise``).
+by ``reference``; it says how it will do the rest (``explain``), and what it promises about its bits (``promise``).
 """
 
 from __future__ import annotations

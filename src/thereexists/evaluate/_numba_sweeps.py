@@ -134,7 +134,7 @@ def _margin(keys, b, needed):
 @njit(cache=True)
 @no_type_check
 def _first_below_of_all(lower, s, tau, first):
-    """The first layer with s + lower < τ, for every token s (sequences, n) and τ (sequences,); lower never increases."""
+    """The first layer with s + lower < τ, for all s (sequences, n) and τ (sequences,); lower never increases."""
     first[:] = 0
     size = len(lower)
     while size > 1:

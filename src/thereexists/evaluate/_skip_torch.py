@@ -63,10 +63,11 @@ def _sweep_feed_forward(Z: Tensor, part: Part, sweep: FeedForwardSweep, stack: F
     position = torch.zeros_like(moving)
     while len(moving):
         s = _dot(direction, Z[moving])
-        if sweep.knot is None:
+        knot = sweep.knot
+        if knot is None:
             first = torch.searchsorted(bias, -s, right=True)  # s + bias > 0 rounded or not
         else:
-            first = _bisect(lambda l, s=s: s + bias[l] >= sweep.knot, s, depth)
+            first = _bisect(lambda l, s=s, knot=knot: s + bias[l] >= knot, s, depth)
         at = torch.maximum(first, position)
         left = at < depth
         moving, at = moving[left], at[left]

@@ -10,7 +10,7 @@ layers of zeros (which add 0) to a multiple of the unrolling: the loads of sever
 
 from __future__ import annotations
 
-from typing import no_type_check
+from typing import Any, no_type_check
 
 import torch
 import triton
@@ -47,7 +47,8 @@ def _feed_forward(Z: Tensor, part: Part, stage: Stage) -> None:
         raise ValueError(f"{part.what} is not in this stage.")
     packed, units = _packed(Z, part, stack)
     tokens, d = Z.shape[0] * Z.shape[1], Z.shape[2]
-    _feed_forward_kernel[(triton.cdiv(tokens, TOKENS),)](
+    launch: Any = _feed_forward_kernel  # Triton adds its own options to the arguments
+    launch[(triton.cdiv(tokens, TOKENS),)](
         Z, packed, tokens, len(packed), d, packed.shape[1],
         D=triton.next_power_of_2(d), R=units, PHI=stack.phi is not None, BLOCK=TOKENS,
         num_warps=1, enable_fp_fusion=False,
@@ -114,7 +115,8 @@ def _attention(Z: Tensor, part: Part, stage: Stage, rho: str) -> None:
     batch, n, d = Z.shape
     packed, layers, masks = _packed_attention(Z, part, stack)
     _, h, m, _ = stack.W_Q.shape
-    _attention_kernel[(triton.cdiv(batch, SEQUENCES),)](
+    launch: Any = _attention_kernel
+    launch[(triton.cdiv(batch, SEQUENCES),)](
         Z, packed, masks, layers, batch, n, d, len(packed), packed.shape[1], 1 if stack.pattern is None else len(masks),
         N=triton.next_power_of_2(n), D=triton.next_power_of_2(d), H=h, M=m, HARD=rho == "hardmax",
         MASKED=stack.pattern is not None, BLOCK=SEQUENCES, num_warps=1, enable_fp_fusion=False,
@@ -166,7 +168,7 @@ def _attention_kernel(
                 logits += q[:, :, None] * k[:, None, :]
             logits = tl.where(visible[None, :, :], logits, float("-inf"))
             gap = logits - tl.max(logits, axis=2)[:, :, None]
-            if HARD:
+            if HARD:  # noqa: SIM108 (decided when the kernel is compiled)
                 p = tl.where(gap == 0.0, 1.0, 0.0).to(tl.float64)
             else:
                 p = tl.exp(gap)

@@ -1,4 +1,4 @@
-"""``fused``: the stacked weights stream past a tile of tokens that stays in cache (CPU, Numba) or registers (GPU, Triton).
+"""``fused``: the stacked weights stream past a tile of tokens: in cache on a CPU (Numba), in registers on a GPU (Triton).
 
 Nothing is skipped and nothing is assumed: any narrow network, any weights. The order of every sum is stated in the
 kernels. Where each operation of the reference is exact, or rounds alike in every order (the networks of our proofs on
@@ -9,6 +9,7 @@ the rounding error of its sums of the exact one, as the reference is (``tests/ev
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -52,7 +53,9 @@ class Fused(Engine):
 
 def run_part(Z, part: Part, stage: Stage, rho: str) -> None:
     """Every layer of a part on sequences Z (batch, n, d), a NumPy array, in place."""
-    from thereexists.evaluate import _numba as kernels
+    from thereexists.evaluate import _numba
+
+    kernels: Any = _numba  # its functions are compiled ones
 
     if part.kind == "attention":
         weights, masks, layers = attention_weights(part, stage, Z.shape[1])

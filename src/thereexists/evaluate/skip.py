@@ -14,6 +14,7 @@ sweep where c_l does. For a quantiser c_l is the edge of cell l, and every token
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import torch
@@ -57,8 +58,10 @@ class Skip(Engine):
 
 def _sweep(Z: Array, part: Part, stage: Stage, rho: str) -> None:
     """A part that qualifies, on sequences Z (batch, n, d), in place."""
-    from thereexists.evaluate import _numba_sweeps as kernels
+    from thereexists.evaluate import _numba_sweeps
     from thereexists.evaluate._numba import RHO
+
+    kernels: Any = _numba_sweeps  # its functions are compiled ones
 
     sweep = part.sweep
     if isinstance(sweep, AttentionSweep):
