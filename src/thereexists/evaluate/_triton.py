@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any, no_type_check
 
 import torch
-import triton
-import triton.language as tl
+import triton  # pyright: ignore[reportMissingImports]
+import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
 from thereexists.evaluate._parts import Part, host, parts_of
