@@ -1,9 +1,13 @@
 """Autograd goes through the reference: a built network can be trained on. What torch.compile does with it is stated."""
 
+import os
+import subprocess
+import sys
+
 import torch
 
 import thereexists as te
-from tests.evaluate.networks import bits, built, inputs, random_network, sorted_network
+from tests.evaluate.networks import inputs, sorted_network
 from thereexists.evaluate import evaluate, explain
 from thereexists.targets import builtin
 
@@ -16,12 +20,13 @@ def test_fine_tuning_a_built_network_lowers_its_loss():
     wanted = X.sort(dim=1).values**2  # another function than the one it was built for
     moves = network.stages["value"].feed_forward.W_2
     start, losses = moves.detach().clone(), []
-    optimiser = torch.optim.Adam([moves], lr=1e-2)
+    optimiser = torch.optim.Adam([moves], lr=0.3)
     for _ in range(30):
         optimiser.zero_grad()
         loss = (evaluate(network, X) - wanted).square().mean()
         loss.backward()
-        losses.append(float(loss))
+        moves.grad[-1] = 0  # the clamp of the last layer multiplies ids: it stays as it is
+        losses.append(loss.item())
         optimiser.step()
     assert losses[-1] < 0.5 * losses[0]
     assert not torch.equal(moves, start)
@@ -44,22 +49,26 @@ def test_automatic_choice_keeps_gradients():
     assert bool(X.grad.isfinite().all())
 
 
-def test_a_shallow_reference_compiles_into_one_graph():
-    network = random_network(depth=2)
-    X = torch.rand(3, 4, 2, dtype=torch.float64)
-    with torch.no_grad():
-        compiled = torch.compile(network, backend="eager", fullgraph=True)
-        assert torch.equal(compiled(X), network(X))
+COMPILED = """
+import torch
+from tests.evaluate.networks import random_network, sorted_network
+from thereexists.evaluate import evaluate
+
+torch.set_grad_enabled(False)
+network, X = random_network(depth=2), torch.rand(3, 4, 2, dtype=torch.float64)
+assert torch.equal(torch.compile(network, backend="eager", fullgraph=True)(X), network(X))
+print("the reference is one graph")
+
+deep, X = sorted_network(depth=40), torch.rand(5, 3, 2, dtype=torch.float64)
+caller = lambda X: 2 * evaluate(deep, X, "skip") + 1
+assert torch.equal(torch.compile(caller, backend="eager")(X), caller(X))
+print("a caller breaks its graph and goes on")
+"""
 
 
-def test_a_compiled_caller_may_call_any_engine():
-    """The engines are opaque: the graph breaks there, and the answer is the same."""
-    witness = built("reverse-n2-d1-N2")
-    X = inputs(witness)
-
-    def caller(X):
-        return 2 * evaluate(witness.network, X, "skip") + 1
-
-    with torch.no_grad():
-        compiled = torch.compile(caller, backend="eager")
-        assert (bits(compiled(X)) == bits(caller(X))).all()
+def test_what_torch_compile_does():
+    """In a process of its own: the shape checks of this suite cannot be traced."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", *sys.path])}
+    done = subprocess.run([sys.executable, "-c", COMPILED], env=environment, capture_output=True, text=True, timeout=300)
+    assert "the reference is one graph" in done.stdout, done.stderr
+    assert "a caller breaks its graph and goes on" in done.stdout, done.stderr
