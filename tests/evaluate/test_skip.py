@@ -17,14 +17,10 @@ def no_gradients():
         yield
 
 
-
-
 def sweeps(network, stage):
     """(first layer, last layer, whether crossed by bisection) of every part of a stage."""
     parts = [part for part in parts_of(network) if part.stage == stage]
     return [(int(part.layers[0]), int(part.layers[-1]), part.sweep is not None) for part in parts]
-
-
 
 
 def built_network(name):

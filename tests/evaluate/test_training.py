@@ -17,7 +17,7 @@ def test_fine_tuning_a_built_network_lowers_its_loss():
     witness = te.build(builtin("sort", n=2), delta=1 / 4)
     network = witness.network
     X = inputs(witness, count=256)
-    wanted = X.sort(dim=1).values**2  # another function than the one it was built for
+    wanted = X.sort(dim=1).values ** 2  # another function than the one it was built for
     moves = network.stages["value"].feed_forward.W_2
     start, losses = moves.detach().clone(), []
     optimiser = torch.optim.Adam([moves], lr=0.3)
@@ -69,6 +69,8 @@ print("a caller breaks its graph and goes on")
 def test_what_torch_compile_does():
     """In a process of its own: the shape checks of this suite cannot be traced."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", *sys.path])}
-    done = subprocess.run([sys.executable, "-c", COMPILED], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED], env=environment, capture_output=True, text=True, timeout=300
+    )
     assert "the reference is one graph" in done.stdout, done.stderr
     assert "a caller breaks its graph and goes on" in done.stdout, done.stderr

@@ -124,7 +124,8 @@ def build(
 
     out = out or Path(f"{resolved.name}-witness")
     storage.check_writable(out)
-    witness = construct(resolved, delta, epsilon, p, _pattern(pattern, sizes, n), rho, modified)
+    with progress_bar("tabulate", quiet=as_json) as progress:
+        witness = construct(resolved, delta, epsilon, p, _pattern(pattern, sizes, n), rho, modified, progress)
     witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
     witness.save(out)
     certificate, reason = _certify(witness, p, seed, out, quiet=as_json) if certify else (None, "not asked for")

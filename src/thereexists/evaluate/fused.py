@@ -1,4 +1,4 @@
-"""``fused``: the stacked weights stream past a tile of tokens, in cache on a CPU (Numba), in registers on a GPU (Triton).
+"""``fused``: the stacked weights stream past a tile of tokens, in cache on a CPU (Numba), in registers on a GPU.
 
 Nothing is skipped and nothing is assumed: any narrow network, any weights. The order of every sum is stated in the
 kernels. Where each operation of the reference is exact, or rounds alike in every order (the networks of our proofs on
