@@ -18,13 +18,13 @@ HARDMAX, SOFTMAX, SPARSEMAX, ENTMAX15 = 0, 1, 2, 3
 RHO = {"hardmax": HARDMAX, "softmax": SOFTMAX, "sparsemax": SPARSEMAX, "entmax15": ENTMAX15}
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 @no_type_check
 def relu(t):
     return 0.0 if t <= 0.0 else t  # NaN stays NaN
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def feed_forward(Z, W_1, b_1, W_2, b_2):
     """All layers, in place, on tokens Z (tokens, d)."""
@@ -56,7 +56,7 @@ def feed_forward(Z, W_1, b_1, W_2, b_2):
                 Z[base + j, k] = tile[k, j]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def _narrow(z, size, W_1, b_1, W_2, b_2, unit, alive):
     """One layer of at most four living units on one feature, a whole tile in one loop."""
@@ -82,7 +82,7 @@ def _narrow(z, size, W_1, b_1, W_2, b_2, unit, alive):
         z[j] += ((t + v2 * relu(w2 * z[j] + c2)) + v3 * relu(w3 * z[j] + c3)) + b_2
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def _layer_on_tile(tile, size, W_1, b_1, W_2, b_2, unit, alive, hidden, total):
     d = len(tile)
@@ -109,7 +109,7 @@ def _layer_on_tile(tile, size, W_1, b_1, W_2, b_2, unit, alive, hidden, total):
             tile[k, j] += total[k, j] + b
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def feed_forward_phi(Z, W_1, b_1, W_2, b_2, knots, slopes, intercepts):
     """All layers with a three-piece φ, in place, on tokens Z (tokens, d)."""
@@ -119,7 +119,7 @@ def feed_forward_phi(Z, W_1, b_1, W_2, b_2, knots, slopes, intercepts):
             layer_phi(Z, j, W_1, b_1, W_2, b_2, knots, slopes, intercepts, l, hidden)
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 @no_type_check
 def layer_phi(Z, j, W_1, b_1, W_2, b_2, knots, slopes, intercepts, l, hidden):
     """Layer l with its three-piece φ on token j, in place."""
@@ -133,19 +133,7 @@ def layer_phi(Z, j, W_1, b_1, W_2, b_2, knots, slopes, intercepts, l, hidden):
     _add_output(Z, j, W_2, b_2, l, hidden)
 
 
-@njit(inline="always")
-@no_type_check
-def layer(Z, j, W_1, b_1, W_2, b_2, l, hidden):
-    """ReLU layer l on token j, in place. (Indices, not slices: a slice costs more than the layer.)"""
-    for i in range(W_1.shape[1]):
-        t = W_1[l, i, 0] * Z[j, 0]
-        for k in range(1, Z.shape[1]):
-            t += W_1[l, i, k] * Z[j, k]
-        hidden[i] = relu(t + b_1[l, i])
-    _add_output(Z, j, W_2, b_2, l, hidden)
-
-
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 @no_type_check
 def _add_output(Z, j, W_2, b_2, l, hidden):
     for k in range(Z.shape[1]):
@@ -155,7 +143,7 @@ def _add_output(Z, j, W_2, b_2, l, hidden):
         Z[j, k] += total + b_2[l, k]
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 @no_type_check
 def one_hot(v, needed):
     """The entry that gets all the mass because every other one is at least ``needed`` below it, or −1.
@@ -173,7 +161,36 @@ def one_hot(v, needed):
     return where
 
 
-@njit(cache=True)
+@njit(inline="always", error_model="numpy")
+@no_type_check
+def extremes(keys, needed):
+    """τ, and the tokens with the largest and with the smallest key (−1 where several share it).
+
+    A query beyond ±τ gives every key but the largest (smallest) a logit at least ``needed`` below the top. Products and
+    the difference of two logits round: q k − q k' computed is at least |q| ((k − k')(1 − ε) − 2ε max|k|) for a small
+    multiple ε of 2^-53; 2^-50 covers it, and the rounding of this very formula. Equal keys: τ = 0, nobody is alone.
+    """
+    top, bottom, size = 0, 0, abs(keys[0])
+    gap = np.inf
+    for i in range(1, len(keys)):
+        size = max(size, abs(keys[i]))
+        top = i if keys[i] > keys[top] else top
+        bottom = i if keys[i] < keys[bottom] else bottom
+        for j in range(i):
+            difference = abs(keys[i] - keys[j])
+            gap = difference if 0.0 < difference < gap else gap
+    for i in range(len(keys)):
+        if top >= 0 and i != top and keys[i] == keys[top]:
+            top = -1
+        if bottom >= 0 and i != bottom and keys[i] == keys[bottom]:
+            bottom = -1
+    if gap == np.inf:
+        return 0.0, -1, -1
+    known = gap * (1 - 2.0**-50) - 2.0**-50 * size
+    return needed / known * (1 + 2.0**-50) if known > 0.0 else np.inf, top, bottom
+
+
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def probabilities(rho, v, p, scratch):
     """ρ(v) into p, as model/probability.py defines it; −∞ gets 0."""
@@ -202,7 +219,7 @@ def probabilities(rho, v, p, scratch):
             p[t] /= total
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def _sparsemax(v, top, p, ordered):
     n = len(v)
@@ -225,7 +242,7 @@ def _sparsemax(v, top, p, ordered):
         p[t] = max((v[t] - top) - tau, 0.0)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def _entmax15(v, p):
     n = len(v)
@@ -252,7 +269,7 @@ def _entmax15(v, p):
         p[t] /= total
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, needed):
     """All layers, in place, on sequences Z (batch, n, d); masks (p, n, n), or (0, n, n) for everybody.
@@ -275,7 +292,14 @@ def attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, needed):
                         Q[j, a] = project(W_Q, l, head, a, Z, s, j) + b_Q[l, head, a]
                         K[j, a] = project(W_K, l, head, a, Z, s, j)
                         V[j, a] = project(W_V, l, head, a, Z, s, j)
+                tau, top, bottom = np.inf, -1, -1
+                if m == 1 and len(masks) == 0:
+                    tau, top, bottom = extremes(K[:, 0], needed)
                 for j in range(n):
+                    chosen = top if Q[j, 0] >= tau else bottom if Q[j, 0] <= -tau else -1
+                    if chosen >= 0:
+                        heads[j, head, 0] = V[chosen, 0]
+                        continue
                     for t in range(n):
                         logit = Q[j, 0] * K[t, 0]
                         for a in range(1, m):
@@ -303,7 +327,7 @@ def attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, needed):
                     Z[s, j, k] += total
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 @no_type_check
 def any_output(W_O, l, head):
     for k in range(W_O.shape[2]):
@@ -313,7 +337,7 @@ def any_output(W_O, l, head):
     return False
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 @no_type_check
 def project(W, l, head, a, Z, s, j):
     """Row a of a head's matrix times token j of sequence s."""

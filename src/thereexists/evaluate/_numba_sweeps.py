@@ -11,12 +11,12 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-from thereexists.evaluate._numba import layer, layer_phi, one_hot, probabilities, project
+from thereexists.evaluate._numba import extremes, layer_phi, one_hot, probabilities, project, relu
 
 TILE = 256
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 @no_type_check
 def _along(direction, Z, j):
     total = direction[0] * Z[j, 0]
@@ -25,7 +25,7 @@ def _along(direction, Z, j):
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def _first_positive_of_all(bias, s, first):
     """The first layer with s + bias > 0, for every s; bias never decreases."""
@@ -40,13 +40,11 @@ def _first_positive_of_all(bias, s, first):
         first[j] += 1 if s[j] + bias[first[j]] <= 0.0 else 0
 
 
-@njit(inline="always")
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def _next_positive(bias, s, start):
     """The same for one s, from ``start`` on."""
     low, high = start, len(bias)
-    if low == high or s + bias[high - 1] <= 0.0:
-        return high
     while low < high:
         middle = (low + high) >> 1
         if s + bias[middle] <= 0.0:
@@ -56,7 +54,7 @@ def _next_positive(bias, s, start):
     return low
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def sweep_feed_forward(Z, W_1, b_1, W_2, b_2, direction, bias, candidate, settled):
     """A feed-forward sweep on tokens Z (tokens, d), in place.
@@ -64,10 +62,10 @@ def sweep_feed_forward(Z, W_1, b_1, W_2, b_2, direction, bias, candidate, settle
     ``candidate[l]``, ``settled[l]``: a token that layer l leaves exactly at the former on the sweep's one axis leaves
     the whole sweep exactly at the latter (see ``skip.py``); empty arrays where nothing is known.
     """
-    hidden = np.empty(W_1.shape[1])
+    depth, r, d = W_1.shape
+    hidden = np.empty(r)
     s, first = np.empty(TILE), np.empty(TILE, dtype=np.int64)
-    depth = len(bias)
-    axis = 0
+    known, axis = len(candidate) > 0, 0
     for k in range(len(direction)):
         if direction[k] != 0.0:
             axis = k
@@ -79,16 +77,28 @@ def sweep_feed_forward(Z, W_1, b_1, W_2, b_2, direction, bias, candidate, settle
         for i in range(size):
             j, at = base + i, first[i]
             while at < depth:
-                layer(Z, j, W_1, b_1, W_2, b_2, at, hidden)
-                if len(candidate) and Z[j, axis] == candidate[at]:
+                for a in range(r):  # one layer, written out: a call costs more than the layer
+                    t = W_1[at, a, 0] * Z[j, 0]
+                    for k in range(1, d):
+                        t += W_1[at, a, k] * Z[j, k]
+                    hidden[a] = relu(t + b_1[at, a])
+                for k in range(d):
+                    t = W_2[at, k, 0] * hidden[0]
+                    for a in range(1, r):
+                        t += W_2[at, k, a] * hidden[a]
+                    Z[j, k] += t + b_2[at, k]
+                if known and Z[j, axis] == candidate[at]:
                     Z[j, axis] = settled[at]
                     break
-                at = _next_positive(bias, _along(direction, Z, j), at + 1)
-            for k in range(Z.shape[1]):
+                t = direction[0] * Z[j, 0]
+                for k in range(1, d):
+                    t += direction[k] * Z[j, k]
+                at = depth if t + bias[depth - 1] <= 0.0 else _next_positive(bias, t, at + 1)
+            for k in range(d):
                 Z[j, k] += 0.0  # −0 becomes 0, as in every layer that adds 0
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def sweep_feed_forward_phi(Z, W_1, b_1, W_2, b_2, knots, slopes, intercepts, direction, bias, knot):
     """The same for layers with a three-piece φ that is 0 below ``knot``."""
@@ -113,25 +123,7 @@ def sweep_feed_forward_phi(Z, W_1, b_1, W_2, b_2, knots, slopes, intercepts, dir
             Z[j, k] += 0.0
 
 
-@njit(inline="always")
-@no_type_check
-def _margin(keys, b, needed):
-    """τ: a query beyond ±τ gives every key but the largest (smallest) a logit at least ``needed`` below the top.
-
-    Products and the difference of two logits round: q k − q k' computed is at least |q| ((k − k')(1 − ε) − 2ε max|k|)
-    for a small multiple ε of 2^-53; 2^-50 covers it, and the rounding of this very formula. Equal keys: τ = 0.
-    """
-    gap, size = np.inf, 0.0
-    for i in range(keys.shape[1]):
-        size = max(size, abs(keys[b, i]))
-        for j in range(i):
-            difference = abs(keys[b, i] - keys[b, j])
-            gap = difference if 0.0 < difference < gap else gap
-    known = gap * (1 - 2.0**-50) - 2.0**-50 * size
-    return 0.0 if gap == np.inf else needed / known * (1 + 2.0**-50) if known > 0.0 else np.inf
-
-
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def _first_below_of_all(lower, s, tau, first):
     """The first layer with s + lower < τ, for all s (sequences, n) and τ (sequences,); lower never increases."""
@@ -148,7 +140,7 @@ def _first_below_of_all(lower, s, tau, first):
             first[b, j] += 1 if s[b, j] + lower[first[b, j]] >= tau[b] else 0
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 @no_type_check
 def _next_below(s, upper, lower, tau, start):
     """The first layer from ``start`` on that may touch a token with s = W_Q z, or the depth."""
@@ -165,78 +157,85 @@ def _next_below(s, upper, lower, tau, start):
     return low if low < len(lower) and s + upper[low] > -tau else len(lower)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def sweep_attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, upper, lower, needed):
     """An attention sweep (two heads of size 1) on sequences Z (batch, n, d), in place."""
     batch, n, d = Z.shape
-    depth = len(lower)
-    s, keys, tau = np.empty((TILE, n)), np.empty((TILE, n)), np.empty(TILE)
-    following = np.empty((TILE, n), dtype=np.int64)
-    V, moved = np.empty(n), np.empty((n, d))
-    logits, p, scratch = np.empty(n), np.empty(n), np.empty(n)
+    depth, dense = len(lower), len(masks) == 0
+    all_s, all_tau, all_first = np.empty((TILE, n)), np.empty(TILE), np.empty((TILE, n), dtype=np.int64)
+    s, keys, following = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
+    moved, work = np.empty((n, d)), np.empty((3, n))
     for base in range(0, batch, TILE):
         size = min(TILE, batch - base)
         for i in range(size):
             for j in range(n):
-                s[i, j] = project(W_Q, 0, 0, 0, Z, base + i, j)
-                keys[i, j] = project(W_K, 0, 0, 0, Z, base + i, j)
-            tau[i] = _margin(keys, i, needed)
-        _first_below_of_all(lower, s[:size], tau[:size], following[:size])
+                all_s[i, j] = project(W_Q, 0, 0, 0, Z, base + i, j)
+                keys[j] = project(W_K, 0, 0, 0, Z, base + i, j)
+            all_tau[i], _, _ = extremes(keys, needed)
+        _first_below_of_all(lower, all_s[:size], all_tau[:size], all_first[:size])
         for i in range(size):
             b, at = base + i, depth
             for j in range(n):
-                if following[i, j] < depth and not s[i, j] + upper[following[i, j]] > -tau[i]:
-                    following[i, j] = depth
-                at = min(at, following[i, j])
+                s[j], following[j] = all_s[i, j], all_first[i, j]
+                keys[j] = project(W_K, 0, 0, 0, Z, b, j)
+                if following[j] < depth and not s[j] + upper[following[j]] > -all_tau[i]:
+                    following[j] = depth
+                at = min(at, following[j])
+            tau, top, bottom = extremes(keys, needed)
+            looked = tau  # every `following` was found with this τ or a larger one
             while at < depth:
-                for t in range(n):
-                    V[t] = project(W_V, at, 0, 0, Z, b, t)
                 for j in range(n):  # all from the same state, then all at once
-                    if following[i, j] == at:
-                        _pull(i, j, at, s, keys, V, b_Q, W_O, masks, layers, rho, needed, logits, p, scratch, moved)
+                    if following[j] != at:
+                        continue
+                    for head in range(2):
+                        q = s[j] + b_Q[at, head, 0]
+                        chosen = -1
+                        if dense:
+                            chosen = top if q >= tau else bottom if q <= -tau else -1
+                        if chosen >= 0:
+                            mixed = W_V[at, head, 0, 0] * Z[b, chosen, 0]
+                            for k in range(1, d):
+                                mixed += W_V[at, head, 0, k] * Z[b, chosen, k]
+                        else:
+                            mixed = _mixed(Z, b, j, at, head, q, keys, W_V, masks, layers, rho, needed, work)
+                        for k in range(d):
+                            moved[j, k] = W_O[at, head, k, 0] * mixed + (moved[j, k] if head else 0.0)
                 for j in range(n):
-                    if following[i, j] == at:
+                    if following[j] == at:
                         for k in range(d):
                             Z[b, j, k] += moved[j, k]
-                        s[i, j], keys[i, j] = project(W_Q, 0, 0, 0, Z, b, j), project(W_K, 0, 0, 0, Z, b, j)
-                        following[i, j] = -1
-                before = tau[i]
-                tau[i] = max(before, _margin(keys, i, needed))  # a larger τ only adds layers that are looked at
+                        s[j], keys[j] = W_Q[0, 0, 0, 0] * Z[b, j, 0], W_K[0, 0, 0, 0] * Z[b, j, 0]
+                        for k in range(1, d):
+                            s[j] += W_Q[0, 0, 0, k] * Z[b, j, k]
+                            keys[j] += W_K[0, 0, 0, k] * Z[b, j, k]
+                        following[j] = -1
+                tau, top, bottom = extremes(keys, needed)
+                again = tau > looked
+                looked = max(tau, looked)  # a larger τ only adds layers that are looked at
                 start, at = at + 1, depth
                 for j in range(n):
-                    if following[i, j] == -1 or tau[i] > before:
-                        following[i, j] = _next_below(s[i, j], upper, lower, tau[i], start)
-                    at = min(at, following[i, j])
+                    if following[j] == -1 or again:
+                        following[j] = _next_below(s[j], upper, lower, looked, start)
+                    at = min(at, following[j])
             for j in range(n):
                 for k in range(d):
                     Z[b, j, k] += 0.0
 
 
-@njit(inline="always")
+@njit(cache=True, error_model="numpy")
 @no_type_check
-def _pull(i, j, l, s, keys, V, b_Q, W_O, masks, layers, rho, needed, logits, p, scratch, moved):
-    """What layer l adds to token j, into moved[j]."""
-    n = keys.shape[1]
-    first = 0.0
-    for head in range(2):
-        q = s[i, j] + b_Q[l, head, 0]
-        for t in range(n):
-            logits[t] = q * keys[i, t]
-        if len(masks):
-            for t in range(n):
-                if not masks[layers[l] % len(masks), j, t]:
-                    logits[t] = -np.inf
-        chosen = one_hot(logits, needed)
-        if chosen >= 0:
-            total = V[chosen]
-        else:
-            probabilities(rho, logits, p, scratch)
-            total = p[0] * V[0]
-            for t in range(1, n):
-                total += p[t] * V[t]
-        if head == 0:
-            first = total
-        else:
-            for k in range(moved.shape[1]):
-                moved[j, k] = W_O[l, 0, k, 0] * first + W_O[l, 1, k, 0] * total
+def _mixed(Z, b, j, l, head, q, keys, W_V, masks, layers, rho, needed, work):
+    """What a head of layer l gives token j of sequence b, whatever its query."""
+    logits, p, scratch = work[0], work[1], work[2]
+    for t in range(len(keys)):
+        visible = len(masks) == 0 or masks[layers[l] % len(masks), j, t]
+        logits[t] = q * keys[t] if visible else -np.inf
+    chosen = one_hot(logits, needed)
+    if chosen >= 0:
+        return project(W_V, l, head, 0, Z, b, chosen)
+    probabilities(rho, logits, p, scratch)
+    total = p[0] * project(W_V, l, head, 0, Z, b, 0)
+    for t in range(1, len(keys)):
+        total += p[t] * project(W_V, l, head, 0, Z, b, t)
+    return total

@@ -70,18 +70,23 @@ def run_part(Z, part: Part, stage: Stage, rho: str) -> None:
 
 
 def attention_weights(part: Part, stage: Stage, n: int):
+    """The weights of an attention part as NumPy views, the masks, the numbers of its layers."""
     if stage.attention is None:
         raise ValueError(f"{part.what} is not in this stage.")
-    weights = [host(w)[part.span] for w in stage.attention.parameters_list()]
-    return weights, masks_of(stage.attention.pattern, n), part.layers
+    if "views" not in part.known:
+        part.known["views"] = [host(w)[part.span] for w in stage.attention.parameters_list()]
+    return part.known["views"], masks_of(stage.attention.pattern, n), part.layers
 
 
 def feed_forward_weights(part: Part, stage: Stage):
+    """The weights of a feed-forward part as NumPy views, and those of its φ, if it has one."""
     if stage.feed_forward is None:
         raise ValueError(f"{part.what} is not in this stage.")
     phi = stage.feed_forward.phi
-    weights = [host(w)[part.span] for w in stage.feed_forward.parameters_list()]
-    return weights, None if phi is None else [host(w)[part.span] for w in phi.parameters_list()]
+    if "views" not in part.known:
+        part.known["views"] = [host(w)[part.span] for w in stage.feed_forward.parameters_list()]
+        part.known["phi"] = None if phi is None else [host(w)[part.span] for w in phi.parameters_list()]
+    return part.known["views"], part.known["phi"]
 
 
 register(Fused())
