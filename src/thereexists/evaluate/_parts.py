@@ -92,7 +92,7 @@ class Facts:
     empty: str | None
 
 
-_CACHE: WeakKeyDictionary[Transformer, tuple[tuple, Facts]] = WeakKeyDictionary()
+_CACHE: WeakKeyDictionary[Transformer, tuple[tuple, Facts, list]] = WeakKeyDictionary()
 
 
 def facts_of(network: Transformer) -> Facts:
@@ -104,7 +104,8 @@ def facts_of(network: Transformer) -> Facts:
     version = _version(network)
     known = _CACHE.get(network)
     if known is None or version is None or known[0] != version:
-        known = (version or (), _facts(network))
+        held = [t.detach() for t in network.parameters()]  # while these live, nobody else gets their addresses
+        known = (version or (), _facts(network), held)
         _CACHE[network] = known
     return known[1]
 

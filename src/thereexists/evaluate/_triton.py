@@ -33,7 +33,7 @@ def run_parts(network: Transformer, X: Tensor) -> Tensor:
     for part in parts_of(network):
         stage = network.stages[part.stage]
         if part.kind == "attention" and network.rho not in RHO:
-            Z = one_by_one(Z, part, stage, network.rho)
+            Z = one_by_one(Z, part, stage, network.rho).contiguous()
         elif part.kind == "attention":
             _attention(Z, part, stage, network.rho)
         else:
