@@ -14,6 +14,7 @@ FORBIDDEN = {  # package -> what it must never import
     "model": ("constructions", "build", "plan", "witness", "certificates", "cli"),
     "constructions": ("build", "plan", "witness", "certificates", "cli"),
     "certificates": ("constructions", "build", "cli"),
+    "evaluate": ("constructions", "build", "plan", "witness", "certificates", "cli"),
 }
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from thereexists._version import __version__
 
 if TYPE_CHECKING:
-    from thereexists import heads, patterns, targets
+    from thereexists import evaluate, heads, patterns, targets
     from thereexists.build import build
     from thereexists.certificates import certify, verify
     from thereexists.constructions import contextual_mapping, global_shift, selective_shift
@@ -42,6 +42,7 @@ _PUBLIC = {
     "build": "thereexists.build",
     "certify": "thereexists.certificates",
     "contextual_mapping": "thereexists.constructions",
+    "evaluate": "thereexists.evaluate",
     "global_shift": "thereexists.constructions",
     "heads": "thereexists.heads",
     "is_contextual_mapping": "thereexists.contextual",
@@ -53,7 +54,7 @@ _PUBLIC = {
     "trace": "thereexists.trace",
     "verify": "thereexists.certificates",
 }
-_MODULES = {"heads", "patterns", "targets"}  # public names that are modules themselves
+_MODULES = {"evaluate", "heads", "patterns", "targets"}  # public names that are modules themselves
 
 __all__ = [
     "Grid",
@@ -66,6 +67,7 @@ __all__ = [
     "build",
     "certify",
     "contextual_mapping",
+    "evaluate",
     "global_shift",
     "heads",
     "is_contextual_mapping",

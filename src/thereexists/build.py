@@ -9,7 +9,7 @@ import torch
 from thereexists.constructions import quantise, softmax_limit, value_mapping
 from thereexists.constructions.selective_shift import SelectiveShift
 from thereexists.constructions.sparse_shift import SparseShift
-from thereexists.constructions.value_mapping import ValueTable
+from thereexists.constructions.value_mapping import Progress, ValueTable
 from thereexists.errors import InvalidInput
 from thereexists.grid import Grid
 from thereexists.model import Transformer
@@ -27,6 +27,7 @@ def build(
     pattern: Pattern | None = None,
     rho: str = "softmax",
     modified: bool = False,
+    progress: Progress | None = None,
 ) -> Witness:
     """Construct a Transformer that approximates ``target`` in d_p.
 
@@ -35,11 +36,12 @@ def build(
     An equivariant target gets a network of T^{2,1,4} (Theorem 1), any other one of T_P^{2,1,4} with a positional
     encoding (Theorem 2). With a ``pattern`` the network is sparse, of ST^{2,1,4} (Theorem B), and ``rho`` may be
     softmax or sparsemax. ``modified=True`` stops before the last step and gives the network of the modified class
-    (hardmax, three-piece φ), which agrees with the standard one off the ramps.
+    (hardmax, three-piece φ), which agrees with the standard one off the ramps. ``progress(done, total)`` is told the
+    ids that have been tabulated.
     """
     if rho not in ("softmax", "sparsemax"):
         raise InvalidInput(f"'rho' must be softmax or sparsemax; got {rho!r} instead.")
-    plan, mapping, table = prepare(target, delta, epsilon, p, pattern)
+    plan, mapping, table = prepare(target, delta, epsilon, p, pattern, progress)
     hard = modified_network(mapping, table, plan.grid)
     network = hard if modified else softmax_limit(hard, table, plan.grid, rho)
     return Witness(network=network, plan=plan, target=target)

@@ -25,7 +25,7 @@ from thereexists.claims import refute
 from thereexists.constructions.selective_shift import SelectiveShift
 from thereexists.constructions.softmax_limit import WIDTH, clamp_levels
 from thereexists.constructions.sparse_shift import Route, SparseShift
-from thereexists.constructions.value_mapping import ValueTable, layer_count, tabulate
+from thereexists.constructions.value_mapping import Progress, ValueTable, layer_count, tabulate
 from thereexists.errors import CannotBuild, InvalidInput, InvalidTarget
 from thereexists.grid import Grid
 from thereexists.patterns import Pattern
@@ -33,6 +33,7 @@ from thereexists.target import Target
 
 MAX_ID_BITS = 50
 _CHUNK = 1 << 17
+_FIRST_USE = 10 << 20  # what NumPy and torch take when they are first used: measured
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ def prepare(
     epsilon: float | None,
     p: float,
     pattern: Pattern | None,
+    progress: Progress | None = None,
 ) -> Prepared:
     """Choose the grid, refuse what cannot be built, tabulate."""
     if not isinstance(target, Target):
@@ -108,8 +110,8 @@ def prepare(
         raise InvalidTarget(f"{target.name} is not what it claims to be: {counterexample}. State a larger constant.")
     route = None if pattern is None else _route(target, pattern)
     if delta is not None:
-        return _plan_for(target, delta, p, route)
-    return _plan_for_epsilon(target, epsilon, p, route)  # pyright: ignore[reportArgumentType]
+        return _plan_for(target, delta, p, route, progress)
+    return _plan_for_epsilon(target, epsilon, p, route, progress)  # pyright: ignore[reportArgumentType]
 
 
 def _route(target: Target, pattern: Pattern) -> Route:
@@ -124,11 +126,13 @@ def _mapping(target: Target, delta: float | str | Fraction, route: Route | None)
     return SparseShift(Grid.for_target(target, delta, route.slots), route)
 
 
-def _plan_for(target: Target, delta: float | str | Fraction, p: float, route: Route | None) -> Prepared:
+def _plan_for(
+    target: Target, delta: float | str | Fraction, p: float, route: Route | None, progress: Progress | None
+) -> Prepared:
     mapping = _mapping(target, delta, route)
     grid = mapping.grid
     refuse_if_too_large(mapping)
-    table = tabulate(target, grid, mapping.ids)
+    table = tabulate(target, grid, mapping.ids, progress)
     sweeps = 2 if table.two_sweeps else 1
     positions = grid.n if grid.positional else 1
     layers = {
@@ -158,7 +162,9 @@ def _plan_for(target: Target, delta: float | str | Fraction, p: float, route: Ro
     return Prepared(planned, mapping, table)
 
 
-def _plan_for_epsilon(target: Target, epsilon: float, p: float, route: Route | None) -> Prepared:
+def _plan_for_epsilon(
+    target: Target, epsilon: float, p: float, route: Route | None, progress: Progress | None
+) -> Prepared:
     """Halve δ until the predicted error is at most epsilon, or until a grid is refused."""
     if not (epsilon > 0 and math.isfinite(epsilon)):
         raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon} instead.")
@@ -173,7 +179,7 @@ def _plan_for_epsilon(target: Target, epsilon: float, p: float, route: Route | N
             _grid_part(target, _mapping(target, Fraction(1, N), route).grid, p) <= epsilon
         ):  # hopeless grids cost nothing
             try:
-                prepared = _plan_for(target, Fraction(1, N), p, route)
+                prepared = _plan_for(target, Fraction(1, N), p, route, progress)
             except CannotBuild as refusal:
                 raise CannotBuild(f"epsilon = {epsilon:g} needs a grid of delta = 1/{N} or finer. {refusal}") from None
             if prepared.plan.error is not None and prepared.plan.error.total <= epsilon:
@@ -217,10 +223,14 @@ def _remedy(mapping: SelectiveShift | SparseShift) -> str:
 
 
 def _memory(grid: Grid, sweeps: int) -> int:
-    """Peak bytes of a build: the table and its sorted copy, the modified and the standard value layers."""
+    """Peak bytes of a build, above what the process holds when it has imported this package.
+
+    The peak comes when ReLU layers are made of three-piece ones: the table, the modified value layers, the standard
+    ones, and 6 + d columns for the knots and coefficients of the units under way. The rest does not grow.
+    """
     d, ids = grid.d, layer_count(grid)
-    table, modified, standard = 2 * (1 + 2 * d), 3 * d + 9, 2 * WIDTH * d + WIDTH + d
-    return 8 * ids * (table + sweeps * (modified + standard))
+    table, modified, standard, units = 1 + 2 * d, 3 * d + 9, 2 * WIDTH * d + WIDTH + d, 6 + d
+    return _FIRST_USE + 8 * ids * (table + sweeps * (modified + standard + units))
 
 
 def _physical_memory() -> int:

@@ -15,6 +15,7 @@ from thereexists import storage
 from thereexists._version import __version__
 from thereexists.distance import Distance, Exactness, cell_values, estimate_distance, exactness
 from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
+from thereexists.evaluate import Choice, evaluate, explain
 from thereexists.grid import RAMP_SHARE, Grid
 from thereexists.model import Transformer
 from thereexists.plan import ErrorBudget, Plan, describe
@@ -37,18 +38,29 @@ class Witness:
     def grid(self) -> Grid:
         return self.plan.grid
 
-    def __call__(self, x: Any) -> Any:
-        """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out."""
+    def __call__(self, x: Any, engine: str = "auto") -> Any:
+        """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out.
+
+        ``engine`` is auto, reference, fused or skip (see ``te.evaluate``); gradients go through ``witness.network``.
+        """
         if isinstance(x, torch.Tensor):
-            return torch.from_numpy(self(x.detach().cpu().numpy())).to(x.device)
+            return torch.from_numpy(self(x.detach().cpu().numpy(), engine)).to(x.device)
         X, single = self.checked_input(x)
-        Y = self.run(X)
+        Y = self.run(X, engine)
         return Y[0] if single else Y
 
-    def run(self, X: np.ndarray) -> np.ndarray:
-        """The network on a checked batch, a tile at a time so that the working set stays small."""
+    def run(self, X: np.ndarray, engine: str = "auto") -> np.ndarray:
+        """The network on a checked batch, where its weights are, a tile at a time: the working set stays small."""
+        device = next(self.network.parameters()).device
         with torch.no_grad(), _one_thread():
-            return np.concatenate([self.network(torch.from_numpy(part)).numpy() for part in _tiles(X)])
+            tiles = (torch.from_numpy(part).to(device) for part in _tiles(X))
+            return np.concatenate([evaluate(self.network, part, engine).cpu().numpy() for part in tiles])
+
+    def explain(self, X: np.ndarray, engine: str = "auto") -> Choice:
+        """Which engine runs a checked batch, and how."""
+        with torch.no_grad():
+            device = next(self.network.parameters()).device
+            return explain(self.network, torch.from_numpy(X[:_CHUNK]).to(device), engine)
 
     def to(self, dtype: torch.dtype | str) -> Witness:
         """The witness in another dtype. This construction needs float64 and refuses the rest, with the reason."""

@@ -83,7 +83,17 @@ def test_a_witness_that_cannot_be_certified_says_why(folder):
 @pytest.mark.parametrize("source", ["0.9 0.1 0.6", "0.9, 0.1, 0.6", "0.9; 0.1; 0.6"])
 def test_run_on_numbers(folder, source):
     done = thereexists("run", "w", "--input", source, "--json", cwd=folder)
-    assert json.loads(done.stdout) == {"output": [[[0.125], [0.625], [0.875]]]}
+    assert json.loads(done.stdout)["output"] == [[[0.125], [0.625], [0.875]]]
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference", "fused", "skip"])
+def test_run_by_any_engine_says_which(folder, engine):
+    summary = json.loads(
+        thereexists("run", "w", "--input", "0.9 0.1 0.6", "--engine", engine, "--json", cwd=folder).stdout
+    )
+    assert summary["output"] == [[[0.125], [0.625], [0.875]]]
+    assert summary["engine"]["asked"] == engine
+    assert summary["engine"]["used"] == ("skip" if engine == "auto" else engine)
 
 
 @pytest.mark.parametrize("source", ["batch.npy", "batch.csv"])
@@ -118,6 +128,7 @@ def test_show_trace_targets_and_plan_speak_to_people_and_to_programs(folder):
         (("build", "absent.py:f", "--n", 2, "--delta", "1/4"), "There is no file"),
         (("build", "my.py:f", "--n", 2, "--epsilon", 0.1), "--lipschitz"),
         (("build", "sort", "--n", 2, "--delta", "1/4", "--out", "my.py"), "left alone"),
+        (("run", "w", "--input", "0.1 0.2 0.3", "--engine", "warp"), "'engine' must be auto or one of"),
         (("run", "w", "--input", "0.1 0.2"), "3 tokens of 1 numbers, 3 in all; got 2"),
         (("run", "w", "--input", "0.1 x 0.2"), "got 'x'"),
         (("run", "w", "--input", ""), "got 0"),

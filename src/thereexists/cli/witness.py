@@ -124,7 +124,8 @@ def build(
 
     out = out or Path(f"{resolved.name}-witness")
     storage.check_writable(out)
-    witness = construct(resolved, delta, epsilon, p, _pattern(pattern, sizes, n), rho, modified)
+    with progress_bar("tabulate", quiet=as_json) as progress:
+        witness = construct(resolved, delta, epsilon, p, _pattern(pattern, sizes, n), rho, modified, progress)
     witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
     witness.save(out)
     certificate, reason = _certify(witness, p, seed, out, quiet=as_json) if certify else (None, "not asked for")
@@ -145,6 +146,7 @@ def run(
     input: Annotated[str, typer.Option("--input", help='"0.3 0.1 0.7", or a .npy or .csv file.')],
     out: Annotated[Path | None, typer.Option(help="Also write the output to this .npy file.")] = None,
     dtype: Annotated[str, typer.Option(help="float64; a lower one that is not safe is refused.")] = "float64",
+    engine: Annotated[str, typer.Option(help="auto, reference, fused or skip: how fast, not what.")] = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Run a witness on one sequence or on a batch.
@@ -157,11 +159,12 @@ def run(
     from thereexists.witness import load
 
     loaded = load(witness, dtype)
-    Y = loaded(read_sequences(input, loaded.grid.n, loaded.grid.d))
+    X, _ = loaded.checked_input(read_sequences(input, loaded.grid.n, loaded.grid.d))
+    Y = loaded.run(X, engine)
     if out is not None:
         _save_array(out, Y)
     if as_json:
-        print_json({"output": Y})
+        print_json({"output": Y, "engine": dataclasses.asdict(loaded.explain(X, engine))})
         return
     for sequence in Y:
         print("; ".join(" ".join(f"{value:.6g}" for value in np.atleast_1d(token)) for token in sequence))

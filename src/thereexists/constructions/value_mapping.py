@@ -33,6 +33,7 @@ from thereexists.target import Array, Target
 
 ROUNDING_SHARE = 2.0**-20
 _CHUNK = 1 << 17
+Progress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,21 @@ def layer_count(grid: Grid) -> int:
     return sum(j * comb(grid.K, j) for j in range(1, grid.n + 1))
 
 
-def tabulate(target: Target, grid: Grid, contextual_ids: Callable[[Array], Array]) -> ValueTable:
-    """Evaluate the target at every cube and pair each token's contextual id with its value."""
-    parts = [_entries(target, grid, l, contextual_ids(l)) for l in _contexts(grid)]
+def tabulate(
+    target: Target, grid: Grid, contextual_ids: Callable[[Array], Array], progress: Progress | None = None
+) -> ValueTable:
+    """Evaluate the target at every cube and pair each token's contextual id with its value.
+
+    ``progress(done, total)`` is told the ids that are tabulated, chunk by chunk.
+    """
+    parts, done = [], 0
+    for l in _contexts(grid):
+        parts.append(_entries(target, grid, l, contextual_ids(l)))
+        done += l.size
+        if progress is not None:
+            progress(done, layer_count(grid))
     q, z, A = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    del parts
     order = np.argsort(-q, kind="stable")
     q, z, A = q[order], z[order], A[order]
     return ValueTable(q * grid.unit, z, A, _needs_two_sweeps(q * grid.unit, z, A, grid))

@@ -327,6 +327,12 @@ def three_piece(T: Tensor, knots: Tensor, slopes: Tensor, intercepts: Tensor) ->
     return slopes[unit, piece] * T + intercepts[unit, piece]
 
 
+def three_piece_of_tokens(T: Tensor, knots: Tensor, slopes: Tensor, intercepts: Tensor) -> Tensor:
+    """The same where every token (tokens, r) has a φ of its own: knots (tokens, r, 2), the rest (tokens, r, 3)."""
+    piece = ((T >= knots[..., 0]).long() + (T >= knots[..., 1]).long())[..., None]
+    return slopes.gather(-1, piece)[..., 0] * T + intercepts.gather(-1, piece)[..., 0]
+
+
 class BlockModule(nn.Module):
     """One block t^{h,m,r} as a plain module: what a reader would write by hand."""
 

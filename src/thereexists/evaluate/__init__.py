@@ -1,0 +1,58 @@
+"""Ways to run a network: ``reference`` defines the result, ``fused`` and ``skip`` compute it faster.
+
+    evaluate(network, X)                  # the fastest engine that qualifies
+    evaluate(network, X, engine="skip")   # this one, or the reference where it refuses
+    explain(network, X)                   # which one, why, and how it runs each part
+
+Compiled engines are opaque to ``torch.compile``: a compiled caller breaks its graph there and goes on after it.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from thereexists._shapes import Float
+from thereexists.errors import InvalidInput
+from thereexists.evaluate import fused, reference, skip  # noqa: F401  (they register themselves)
+from thereexists.evaluate._engine import ENGINES, Choice, Engine
+from thereexists.evaluate._parts import forget
+from thereexists.model import Transformer
+
+__all__ = ["ENGINES", "Choice", "Engine", "evaluate", "explain", "forget"]
+
+DEEP = 32  # below this many layers plain torch is as good as anything
+_PREFERENCE = ("skip", "fused")
+
+
+def evaluate(network: Transformer, X: Float[Tensor, "batch n d"], engine: str = "auto") -> Float[Tensor, "batch n d"]:
+    """g(X) by the named engine, or by the one that :func:`explain` names for "auto"."""
+    return _evaluate(network, X, engine)  # pyright: ignore[reportCallIssue]
+
+
+@torch.compiler.disable
+def _evaluate(network: Transformer, X: Tensor, engine: str) -> Tensor:
+    return ENGINES[_choose(network, X, engine)[0]](network, X)
+
+
+def explain(network: Transformer, X: Tensor, engine: str = "auto") -> Choice:
+    """Which engine would run the network on X, and how."""
+    used, because = _choose(network, X, engine)
+    return Choice(engine, used, because, ENGINES[used].explain(network, X), ENGINES[used].promise)
+
+
+def _choose(network: Transformer, X: Tensor, engine: str) -> tuple[str, str]:
+    if engine == "auto":
+        if network.depth < DEEP:
+            return "reference", f"the network has {network.depth} layers: plain torch is as fast"
+        reasons = []
+        for name in _PREFERENCE:
+            reason = ENGINES[name].refuses(network, X)
+            if reason is None:
+                return name, "; ".join(reasons) or "a run of layers qualifies for bisection"
+            reasons.append(f"not {name}: {reason}")
+        return "reference", "; ".join(reasons)
+    if engine not in ENGINES:
+        raise InvalidInput(f"'engine' must be auto or one of {', '.join(ENGINES)}; got {engine!r} instead.")
+    reason = ENGINES[engine].refuses(network, X)
+    return (engine, "asked for") if reason is None else ("reference", f"not {engine}: {reason}")

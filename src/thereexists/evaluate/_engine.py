@@ -1,0 +1,97 @@
+"""The contract of an engine, and the registry of them.
+
+An engine is a way to compute g(X) for a network of the class T^{h,m,r} and a batch X (batch, n, d). All of them compute
+the same function; ``reference`` is its definition. An engine says what it cannot do (``refuses``), and is then replaced
+by ``reference``; it says how it will do the rest (``explain``), and what it promises about its bits (``promise``).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from thereexists.errors import InvalidInput
+from thereexists.evaluate._parts import LARGEST_WEIGHT, WIDEST, facts_of, host
+from thereexists.model import Transformer
+
+LONGEST = 64  # tokens
+
+
+class Engine(ABC):
+    """One way to run a network."""
+
+    name: str
+    promise: str
+
+    @abstractmethod
+    def refuses(self, network: Transformer, X: Tensor) -> str | None:
+        """Why this engine cannot run the network on X, in words, or None if it can."""
+
+    @abstractmethod
+    def __call__(self, network: Transformer, X: Tensor) -> Tensor:
+        """g(X), on the device of X; X and the network are left as they are. Only for what is not refused."""
+
+    @abstractmethod
+    def explain(self, network: Transformer, X: Tensor) -> tuple[str, ...]:
+        """How each part of the network will be run."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which engine was asked for, which one runs, why, and how it runs each part."""
+
+    asked: str
+    used: str
+    because: str
+    parts: tuple[str, ...]
+    promise: str
+
+
+ENGINES: dict[str, Engine] = {}
+
+
+def register(engine: Engine) -> Engine:
+    if engine.name in ENGINES:
+        raise InvalidInput(f"There is already an engine named {engine.name!r}.")
+    ENGINES[engine.name] = engine
+    return engine
+
+
+def needs_gradients(network: Transformer, X: Tensor) -> bool:
+    return torch.is_grad_enabled() and (X.requires_grad or any(p.requires_grad for p in network.parameters()))
+
+
+def refused_by_every_kernel(network: Transformer, X: Tensor) -> str | None:
+    """What keeps a network or an input from the compiled engines, whatever the device."""
+    if needs_gradients(network, X):
+        return "gradients are wanted, and only the reference has them"
+    first = next(network.parameters())
+    if X.dtype != torch.float64 or first.dtype != torch.float64:
+        return f"the fast engines compute in float64; this is {X.dtype} with weights in {first.dtype}"
+    if X.device != first.device:
+        return None  # the reference will say it better
+    facts = facts_of(network)
+    if facts.width > WIDEST or X.shape[1] > LONGEST:
+        return (
+            f"the network is wide ({facts.width} features, units or heads; {X.shape[1]} tokens): "
+            "matrix products are faster"
+        )
+    if facts.empty is not None:
+        return f"the weight {facts.empty} is empty"
+    if not bool((X.abs() <= LARGEST_WEIGHT).all()):
+        return "the input holds NaN, infinities or numbers beyond 2^300"
+    return None
+
+
+def finite_or_reference(network: Transformer, X: Tensor, Y: Tensor) -> Tensor:
+    """Where a run overflowed, what became of ∞ and NaN is for the definition to say."""
+    return Y if bool(Y.isfinite().all()) else network(X)
+
+
+def masks_of(pattern: Tensor | None, n: int):
+    import numpy as np
+
+    return np.zeros((0, n, n), dtype=np.bool_) if pattern is None else host(pattern)
