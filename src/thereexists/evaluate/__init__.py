@@ -22,7 +22,9 @@ from thereexists.model import Transformer
 __all__ = ["ENGINES", "Choice", "Engine", "evaluate", "explain", "forget"]
 
 DEEP = 32  # below this many layers plain torch is as good as anything
-_PREFERENCE = ("skip", "fused")
+LONG_ON_GPU = (
+    200_000  # layers a GPU streams in about the time that the launches of a bisection take (docs/performance.md)
+)
 
 
 def evaluate(network: Transformer, X: Float[Tensor, "batch n d"], engine: str = "auto") -> Float[Tensor, "batch n d"]:
@@ -46,13 +48,21 @@ def _choose(network: Transformer, X: Tensor, engine: str) -> tuple[str, str]:
         if network.depth < DEEP:
             return "reference", f"the network has {network.depth} layers: plain torch is as fast"
         reasons = []
-        for name in _PREFERENCE:
+        for name, because in _preference(network, X):
             reason = ENGINES[name].refuses(network, X)
             if reason is None:
-                return name, "; ".join(reasons) or "a run of layers qualifies for bisection"
+                return name, "; ".join([*reasons, because])
             reasons.append(f"not {name}: {reason}")
         return "reference", "; ".join(reasons)
     if engine not in ENGINES:
         raise InvalidInput(f"'engine' must be auto or one of {', '.join(ENGINES)}; got {engine!r} instead.")
     reason = ENGINES[engine].refuses(network, X)
     return (engine, "asked for") if reason is None else ("reference", f"not {engine}: {reason}")
+
+
+def _preference(network: Transformer, X: Tensor) -> tuple[tuple[str, str], tuple[str, str]]:
+    skip_first = (
+        ("skip", "a run of layers qualifies for bisection"),
+        ("fused", "stacked weights stream past the tokens"),
+    )
+    return skip_first if X.device.type == "cpu" or network.depth > LONG_ON_GPU else (skip_first[1], skip_first[0])
