@@ -1,0 +1,58 @@
+"""Checkpoints: load one for a task, and refuse those of another mixer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+
+from thereexists.errors import InvalidInput
+from thereexists.mixers.config import MixerConfig
+
+
+def load_model(path: str | Path, task_class: type[Any], mixer: str | None = None, **overrides: Any) -> Any:
+    """The checkpoint in the folder ``path`` as a ``task_class``, for example ``MixerForSequenceClassification``.
+
+    ``mixer``: what it has to be; another one is refused. ``overrides`` go to ``from_pretrained`` (``num_labels`` …).
+    Only local files are read.
+    """
+    saved = saved_config(path)
+    _refuse(path, saved["mixer"], mixer)
+    if not any(Path(path).glob("*.safetensors")):
+        raise InvalidInput(f"{path} holds a config.json but no weights (*.safetensors); give a finished checkpoint.")
+    try:
+        return task_class.from_pretrained(str(path), local_files_only=True, **overrides)
+    except (SafetensorError, OSError) as error:
+        raise InvalidInput(f"The weights in {path} cannot be read: {error}. Use an earlier checkpoint.") from error
+
+
+def saved_config(path: str | Path) -> dict[str, Any]:
+    """The ``config.json`` of a checkpoint of this library."""
+    file = Path(path) / "config.json"
+    if not file.is_file():
+        raise InvalidInput(f"There is no checkpoint in {path}: it must be a folder with a config.json.")
+    try:
+        saved = json.loads(file.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file} is not valid JSON ({error}).") from None
+    kind = saved.get("model_type") if isinstance(saved, dict) else None
+    if kind != MixerConfig.model_type:
+        raise InvalidInput(f"{path} holds a model of type {kind!r}; wanted is one of type {MixerConfig.model_type!r}.")
+    return {"mixer": "attention", **saved}
+
+
+def refuse_another_mixer(path: Any, config: Any, mixer: str | None) -> None:
+    """``from_pretrained`` with a ``config`` or ``mixer`` that is not the checkpoint's: its weights would be random."""
+    wanted = mixer if mixer is not None else config.mixer if isinstance(config, MixerConfig) else None
+    if wanted is not None and path is not None and Path(path).is_dir():
+        _refuse(path, saved_config(path)["mixer"], wanted)
+
+
+def _refuse(path: Any, found: str, wanted: str | None) -> None:
+    if wanted is not None and found != wanted:
+        raise InvalidInput(
+            f"The checkpoint in {path} has the mixer '{found}', not '{wanted}': their weights are different things. "
+            f"Ask for '{found}', or train a model with '{wanted}'."
+        )
