@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from thereexists._version import __version__
 
 if TYPE_CHECKING:
-    from thereexists import heads, patterns, targets
+    from thereexists import heads, mixers, patterns, targets
     from thereexists.build import build
     from thereexists.certificates import certify, verify
     from thereexists.constructions import contextual_mapping, global_shift, selective_shift
@@ -46,6 +46,7 @@ _PUBLIC = {
     "heads": "thereexists.heads",
     "is_contextual_mapping": "thereexists.contextual",
     "load": "thereexists.witness",
+    "mixers": "thereexists.mixers",
     "patterns": "thereexists.patterns",
     "plan": "thereexists.plan",
     "selective_shift": "thereexists.constructions",
@@ -53,7 +54,7 @@ _PUBLIC = {
     "trace": "thereexists.trace",
     "verify": "thereexists.certificates",
 }
-_MODULES = {"heads", "patterns", "targets"}  # public names that are modules themselves
+_MODULES = {"heads", "mixers", "patterns", "targets"}  # public names that are modules themselves
 
 __all__ = [
     "Grid",
@@ -70,6 +71,7 @@ __all__ = [
     "heads",
     "is_contextual_mapping",
     "load",
+    "mixers",
     "patterns",
     "plan",
     "selective_shift",

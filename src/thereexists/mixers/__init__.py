@@ -18,6 +18,8 @@ from transformers import (
 )
 
 from thereexists.mixers.config import SIZES, MixerConfig, mixer_config
+from thereexists.mixers.costs import MixerRow, mixer_table, model_flops_per_token, model_parameters
+from thereexists.mixers.from_bert import config_from_bert, from_bert, state_from_bert
 from thereexists.mixers.kinds import Attention, Average, BProj, SepConv, Sparse
 from thereexists.mixers.load import load_model, saved_config
 from thereexists.mixers.model import MixerModel
@@ -46,11 +48,18 @@ __all__ = [
     "MixerForSequenceClassification",
     "MixerKind",
     "MixerModel",
+    "MixerRow",
     "SepConv",
     "Sparse",
+    "config_from_bert",
+    "from_bert",
     "load_model",
     "mixer_config",
     "mixer_kind",
+    "mixer_table",
+    "model_flops_per_token",
+    "model_parameters",
     "register_mixer",
     "saved_config",
+    "state_from_bert",
 ]

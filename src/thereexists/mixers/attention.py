@@ -11,7 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from thereexists._shapes import Bool, Float
 from thereexists.mixers.config import MixerConfig
-from thereexists.mixers.registry import Mixer, MixerKind, dense_parameters, register_mixer
+from thereexists.mixers.registry import Mixer, MixerKind, dense_parameters
 
 
 class Attention(Mixer):
@@ -92,15 +92,13 @@ def attention_flops(config: MixerConfig, layer: int, n: int) -> float:
     return 8 * d**2 + 4 * n * d  # four projections; Q Kᵀ and A V
 
 
-ATTENTION = register_mixer(
-    MixerKind(
-        name="attention",
-        formula="X + W_O V ρ[KᵀQ/√m], heads side by side",
-        build=lambda config, layer: Attention(config),
-        layer_parameters=attention_parameters,
-        layer_flops=attention_flops,
-        permutation_equivariant=True,
-        fixed_length=False,
-        cost="8d² + 4nd",
-    )
+ATTENTION = MixerKind(
+    name="attention",
+    formula="X + W_O V ρ[KᵀQ/√m], heads side by side",
+    build=lambda config, layer: Attention(config),
+    layer_parameters=attention_parameters,
+    layer_flops=attention_flops,
+    permutation_equivariant=True,
+    fixed_length=False,
+    cost="8d² + 4nd",
 )

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from thereexists._shapes import Bool, Float
 from thereexists.mixers.config import MixerConfig
-from thereexists.mixers.registry import Mixer, MixerKind, dense_parameters, register_mixer
+from thereexists.mixers.registry import Mixer, MixerKind, dense_parameters
 
 
 class Average(Mixer):
@@ -49,15 +49,13 @@ def _flops(config: MixerConfig, layer: int, n: int) -> float:
     return d + 2 * d**2 if config.is_decoder else d + 2 * d**2 / n  # the sum; W_O
 
 
-AVERAGE = register_mixer(
-    MixerKind(
-        name="average",
-        formula="X + W_O X (11ᵀ/n)",
-        build=lambda config, layer: Average(config),
-        layer_parameters=lambda config, layer: dense_parameters(config.hidden_size, config.hidden_size),
-        layer_flops=_flops,
-        permutation_equivariant=True,
-        fixed_length=False,
-        cost="d + 2d²/n",
-    )
+AVERAGE = MixerKind(
+    name="average",
+    formula="X + W_O X (11ᵀ/n)",
+    build=lambda config, layer: Average(config),
+    layer_parameters=lambda config, layer: dense_parameters(config.hidden_size, config.hidden_size),
+    layer_flops=_flops,
+    permutation_equivariant=True,
+    fixed_length=False,
+    cost="d + 2d²/n",
 )

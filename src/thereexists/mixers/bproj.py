@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from thereexists._shapes import Bool, Float
 from thereexists.errors import InvalidInput
 from thereexists.mixers.config import MixerConfig
-from thereexists.mixers.registry import Mixer, MixerKind, dense_parameters, register_mixer
+from thereexists.mixers.registry import Mixer, MixerKind, dense_parameters
 
 
 class BProj(Mixer):
@@ -48,15 +48,13 @@ def _parameters(config: MixerConfig, layer: int) -> int:
     return config.max_position_embeddings**2 + dense_parameters(config.hidden_size, config.hidden_size)
 
 
-BPROJ = register_mixer(
-    MixerKind(
-        name="bproj",
-        formula="X + W_O X W_P, W_P ∈ R^{n×n}",
-        build=lambda config, layer: BProj(config),
-        layer_parameters=_parameters,
-        layer_flops=lambda config, layer, n: 2 * n * config.hidden_size + 2 * config.hidden_size**2,
-        permutation_equivariant=False,
-        fixed_length=True,
-        cost="2nd + 2d²",
-    )
+BPROJ = MixerKind(
+    name="bproj",
+    formula="X + W_O X W_P, W_P ∈ R^{n×n}",
+    build=lambda config, layer: BProj(config),
+    layer_parameters=_parameters,
+    layer_flops=lambda config, layer, n: 2 * n * config.hidden_size + 2 * config.hidden_size**2,
+    permutation_equivariant=False,
+    fixed_length=True,
+    cost="2nd + 2d²",
 )

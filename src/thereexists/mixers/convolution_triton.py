@@ -11,7 +11,7 @@ Every program sums dw over its own tokens, and torch adds these up. Sums are in 
 with torch's CUDA builds.
 """
 
-from __future__ import annotations
+# pyright: reportMissingImports=false, reportArgumentType=false, reportGeneralTypeIssues=false, reportIndexIssue=false
 
 from typing import Any
 

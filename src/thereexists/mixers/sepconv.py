@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from thereexists._shapes import Bool, Float
 from thereexists.mixers.config import MixerConfig
 from thereexists.mixers.convolution import gated_convolution
-from thereexists.mixers.registry import Mixer, MixerKind, dense_parameters, register_mixer
+from thereexists.mixers.registry import Mixer, MixerKind, dense_parameters
 
 
 class SepConv(Mixer):
@@ -44,15 +44,13 @@ def sepconv_flops(config: MixerConfig, layer: int, n: int) -> float:
     return 6 * d**2 + 2 * config.kernel_size * d
 
 
-SEPCONV = register_mixer(
-    MixerKind(
-        name="sepconv",
-        formula="X + W_O ((W_A X ⊙ σ(W_G X)) * W_C), depth-wise W_C ∈ R^{d×k}",
-        build=lambda config, layer: SepConv(config),
-        layer_parameters=sepconv_parameters,
-        layer_flops=sepconv_flops,
-        permutation_equivariant=False,
-        fixed_length=False,
-        cost="6d² + 2kd",
-    )
+SEPCONV = MixerKind(
+    name="sepconv",
+    formula="X + W_O ((W_A X ⊙ σ(W_G X)) * W_C), depth-wise W_C ∈ R^{d×k}",
+    build=lambda config, layer: SepConv(config),
+    layer_parameters=sepconv_parameters,
+    layer_flops=sepconv_flops,
+    permutation_equivariant=False,
+    fixed_length=False,
+    cost="6d² + 2kd",
 )

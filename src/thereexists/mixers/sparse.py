@@ -19,7 +19,7 @@ from thereexists._shapes import Bool, Float
 from thereexists.errors import InvalidInput
 from thereexists.mixers.attention import Attention, attention_flops, attention_parameters, join_heads, split_heads
 from thereexists.mixers.config import MixerConfig
-from thereexists.mixers.registry import MixerKind, register_mixer
+from thereexists.mixers.registry import MixerKind
 from thereexists.patterns import REGISTRY, Pattern, build
 
 MIRRORED = ("star",)  # patterns whose hub is the last token
@@ -122,16 +122,14 @@ def _freeze(options: dict[str, Any]) -> tuple:
     return tuple(sorted(options.items()))
 
 
-SPARSE = register_mixer(
-    MixerKind(
-        name="sparse",
-        formula="X_k + W_O V_{A_k} ρ[K_{A_k}ᵀQ_k/√m], k attends to A_k",
-        build=Sparse,
-        layer_parameters=attention_parameters,
-        layer_flops=attention_flops,
-        permutation_equivariant=False,
-        fixed_length=False,
-        cost="8d² + 4nd (masked dense)",
-        check=_check,
-    )
+SPARSE = MixerKind(
+    name="sparse",
+    formula="X_k + W_O V_{A_k} ρ[K_{A_k}ᵀQ_k/√m], k attends to A_k",
+    build=Sparse,
+    layer_parameters=attention_parameters,
+    layer_flops=attention_flops,
+    permutation_equivariant=False,
+    fixed_length=False,
+    cost="8d² + 4nd (masked dense)",
+    check=_check,
 )
