@@ -24,15 +24,14 @@ def mixers(n: Length = 128, as_json: AsJson = False) -> None:
         return
     from rich.table import Table
 
-    table = Table("mixer", "formula", box=None, header_style="bold")
-    for heading in ("parameters, base", "MFLOPs a token", "cost a block"):
+    table = Table("mixer", box=None, header_style="bold")
+    for heading in ("parameters", "MFLOPs", "FLOPs a block"):
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("equivariant", "fixed length"):
-        table.add_column(heading)
+        table.add_column(heading, no_wrap=True)
     for row in rows:
         table.add_row(
             row.name,
-            row.formula,
             f"{row.parameters_base / 1e6:.1f}M",
             f"{row.flops_per_token / 1e6:.1f}",
             row.cost,
@@ -41,8 +40,14 @@ def mixers(n: Length = 128, as_json: AsJson = False) -> None:
         )
     out = console()
     out.print(table)
+    out.print()
+    for row in rows:
+        out.print(f" {row.name:<10} {row.formula}", markup=False)
     rest = (rows[0].model_flops_per_token - rows[0].flops_per_token) / 1e6
-    out.print(f"\nFLOPs: of the twelve mixers, forward, at length {n}; the rest of the model adds {rest:.1f}M to each.")
+    out.print(
+        f"\nAt BERT-base size, pooler included. MFLOPs: of the twelve mixers, forward, per token at length {n}; "
+        f"the rest of the model adds {rest:.1f} to each. Hybrid: c = 3."
+    )
 
 
 def _rows(n: int):

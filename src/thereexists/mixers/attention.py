@@ -59,9 +59,13 @@ class CrossAttention(nn.Module):
 
 
 def split_heads(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
-    """``(batch, n, parts·h·m)`` into ``parts`` tensors ``(batch, h, n, m)``, views of the same memory."""
+    """``(batch, n, parts·h·m)`` into ``parts`` tensors ``(batch, h, n, m)``, views of the same memory.
+
+    Split first, into heads after: the gradient then comes back by one concatenation along the last axis.
+    """
     batch, n, width = x.shape
-    return x.view(batch, n, parts, heads, width // (parts * heads)).permute(2, 0, 3, 1, 4).unbind(0)
+    m = width // (parts * heads)
+    return tuple(part.view(batch, n, heads, m).transpose(1, 2) for part in x.split(heads * m, dim=-1))
 
 
 def join_heads(x: Tensor) -> Tensor:

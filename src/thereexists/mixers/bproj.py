@@ -41,7 +41,15 @@ class BProj(Mixer):
         x = x if real is None else x * real[..., None]
         weight = self.weight[:n, :n]
         weight = weight.tril() if self.causal else weight
-        return self.output(torch.bmm(weight.to(x.dtype).expand(batch, n, n), x))
+        # One matrix for the whole batch, by a stride of zero; autocast would copy it, so the cast comes first.
+        dtype = product_dtype(x)
+        return self.output(torch.bmm(weight.to(dtype).expand(batch, n, n), x.to(dtype)))
+
+
+def product_dtype(x: Tensor) -> torch.dtype:
+    """What a matrix product with ``x`` is computed in: autocast's dtype where it is on."""
+    kind = x.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
 
 def _parameters(config: MixerConfig, layer: int) -> int:

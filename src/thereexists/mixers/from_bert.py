@@ -1,4 +1,4 @@
-"""BERT's weights in a model with the attention mixer: the same function, three projections side by side in one matrix."""
+"""BERT's weights in a model with the attention mixer: the same function, with three projections in one matrix."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RENAMED = (  # BERT's name -> ours, in the order in which they are tried
     (r"pooler\.dense\.", "pooler."),
     (r"^cls\.predictions\.transform\.", "head."),
     (r"^cls\.predictions\.decoder\.weight", "head.decoder.weight"),
-    (r"^cls\.predictions\.bias", "head.bias"),
+    (r"^cls\.predictions\.bias", "head.decoder.bias"),
 )
 _SKIPPED = (r"position_ids$", r"token_type_ids$", r"^cls\.predictions\.decoder\.bias$", r"^cls\.seq_relationship\.")
 _PROJECTION = re.compile(r"(.*encoder\.layer\.\d+)\.attention\.self\.(query|key|value)\.(weight|bias)$")
@@ -46,7 +46,7 @@ def from_bert(bert: nn.Module, **overrides: Any) -> MixerModel | MixerForMaskedL
         model: MixerModel | MixerForMaskedLM = MixerForMaskedLM(config)
     else:
         model = MixerModel(config, add_pooling_layer=bert.pooler is not None)
-    model.to(dtype).load_state_dict(state)
+    nn.Module.to(model, dtype).load_state_dict(state)
     return model.train(bert.training)
 
 

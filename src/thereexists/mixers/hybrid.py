@@ -20,5 +20,5 @@ HYBRID = MixerKind(
     layer_flops=lambda config, layer, n: _kind(config, layer).layer_flops(config, layer, n),
     permutation_equivariant=False,
     fixed_length=False,
-    cost="6d² + 2kd, then 8d² + 4nd",
+    cost="of either",
 )

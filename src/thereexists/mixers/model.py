@@ -136,8 +136,6 @@ class MixerPreTrainedModel(PreTrainedModel):
         super()._init_weights(module)
         if isinstance(module, BProj | SepConv):
             init.normal_(module.weight, mean=0.0, std=module.initial_std)
-        elif isinstance(module, MixerLMHead):
-            init.zeros_(module.bias)
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
@@ -193,12 +191,11 @@ class MixerLMHead(nn.Module):
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
         self.activation = ACT2FN[config.hidden_act]
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.decoder = nn.Linear(config.hidden_size, config.vocab_size, bias=False)  # tied to the word embeddings
-        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self.decoder = nn.Linear(config.hidden_size, config.vocab_size)  # its weight is tied to the word embeddings
 
     def forward(self, x: Tensor) -> Tensor:
         """``(…, d)`` to logits ``(…, vocabulary)``."""
-        return self.decoder(self.LayerNorm(self.activation(self.dense(x)))) + self.bias
+        return self.decoder(self.LayerNorm(self.activation(self.dense(x))))
 
 
 def real_tokens(attention_mask: Tensor | None) -> Tensor | None:

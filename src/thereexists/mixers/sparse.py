@@ -124,12 +124,12 @@ def _freeze(options: dict[str, Any]) -> tuple:
 
 SPARSE = MixerKind(
     name="sparse",
-    formula="X_k + W_O V_{A_k} ρ[K_{A_k}ᵀQ_k/√m], k attends to A_k",
+    formula="X_k + W_O V_{A_k} ρ[K_{A_k}ᵀQ_k/√m], token k attends to A_k",
     build=Sparse,
     layer_parameters=attention_parameters,
     layer_flops=attention_flops,
     permutation_equivariant=False,
     fixed_length=False,
-    cost="8d² + 4nd (masked dense)",
+    cost="8d² + 4nd",
     check=_check,
 )
