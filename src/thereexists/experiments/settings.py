@@ -92,6 +92,11 @@ class Settings:
         names = [name for name in mine if name not in ("data", "start")]
         return next((name for name in names if mine[name] != other.get(name)), None)
 
+    @staticmethod
+    def portable(record: Mapping[str, Any]) -> dict[str, Any]:
+        """A stored record without the paths of the machine it ran on; ``data`` of the result says what was read."""
+        return {name: value for name, value in record.items() if name not in ("data", "start")}
+
     def with_(self, **changes: Any) -> Settings:
         return replace(self, **changes)
 

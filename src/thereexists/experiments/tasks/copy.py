@@ -109,7 +109,8 @@ def layer_masks(model: Mapping[str, Any], n: int, layers: int) -> Sequence[np.nd
         steps = steps[:, ::-1, ::-1]
     if model.get("pattern_config", "union") == "sequential":
         return [steps[t % len(steps)] for t in range(layers)]
-    return [steps.any(axis=0, keepdims=True)[0]] * layers  # union; and multihead, whose heads' outputs are added in every layer
+    union = np.asarray(steps.any(axis=0))  # multihead too: the outputs of all heads are added in every layer
+    return [union] * layers
 
 
 def receptive_field(masks: Sequence[np.ndarray]) -> np.ndarray:
