@@ -144,8 +144,8 @@ def inference(args: argparse.Namespace) -> list[Timed]:
 
 def infer_one(name: str, args: argparse.Namespace, ids: Tensor) -> Timed:
     whole = build(name, args)
-    model = copy.deepcopy(whole.bert if name == "hf-bert" else whole.model)
-    model = nn.Module.to(model, args.dtype).eval()  # pyright: ignore[reportArgumentType]
+    model: Any = copy.deepcopy(whole.bert if name == "hf-bert" else whole.model)
+    model = model.to(args.dtype).eval()
     run = torch.compile(model) if args.compile else model
 
     def step() -> None:

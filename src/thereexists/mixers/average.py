@@ -30,8 +30,9 @@ def mean(x: Tensor, real: Tensor | None) -> Tensor:
     """``(batch, 1, d)``: the mean over the real tokens; zero where there are none."""
     if real is None:
         return x.mean(dim=1, keepdim=True)
-    weights = real / real.sum(dim=1, keepdim=True).clamp(min=1)  # (batch, n), in float32
-    return weights.to(x.dtype)[:, None, :] @ x
+    count = real.sum(dim=1).clamp(min=1)[:, None, None]
+    total = (x * real[..., None]).sum(dim=1, keepdim=True, dtype=torch.promote_types(x.dtype, torch.float32))
+    return (total / count).to(x.dtype)
 
 
 def prefix_mean(x: Tensor, real: Tensor | None) -> Tensor:
