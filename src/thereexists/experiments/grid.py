@@ -1,8 +1,8 @@
 """Experiments as data: a TOML file says which runs, which stages, which settings at which size; here it is unfolded.
 
-A file has ``question``, ``paper``, ``stages`` (tasks in order, each from the weights of the last), ``[model]`` fields of
-all, ``[data.STAGE]`` paths below the data folder, ``[sizes.SIZE.STAGE]`` settings, ``[[runs]]`` with a name and model
-fields (and ``sizes``, if not all), and ``[[axes]]`` whose values multiply the runs.
+A file has ``question``, ``paper``, ``stages`` (tasks in order, each from the weights of the last), ``[model]`` fields
+of all, ``[data.STAGE]`` paths below the data folder, ``[sizes.SIZE.STAGE]`` settings, ``[[runs]]`` with a name and
+model fields (and ``sizes``, if not all), and ``[[axes]]`` whose values multiply the runs.
 """
 
 from __future__ import annotations

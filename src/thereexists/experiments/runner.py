@@ -121,13 +121,15 @@ def _worker(parallel: int) -> None:
 
 def _attempt(run: Run, how: How) -> tuple[dict[str, Any] | None, str | None]:
     """The record of a run, or why there is none."""
+    from thereexists.experiments.training import Interrupted
+
     try:
         return run_one(run, how), None
+    except Interrupted:  # whoever stops a run stops the table
+        raise
     except ThereExistsError as error:
         return None, str(error)
     except Exception as error:  # one bad run must not end the table
-        if how.parallel <= 1 and isinstance(error, MemoryError):
-            raise
         return None, f"{type(error).__name__}: {error}"
 
 

@@ -189,6 +189,7 @@ def _evaluated(run: _Run) -> dict[str, Any]:
         "peak_memory_bytes": torch.cuda.max_memory_allocated() if run.place.device.type == "cuda" else None,
         "history": progress.history,
         "device": device_name(run.place),
+        "precision": "fp32" if run.place.device.type == "cpu" else run.settings.precision,
         "seed": run.settings.seed,
         "versions": versions(),
     }
@@ -196,8 +197,10 @@ def _evaluated(run: _Run) -> dict[str, Any]:
 
 
 def autocast(settings: Settings, place: Place):
-    """bfloat16 for the matrix products, float32 for the weights and whatever needs it."""
-    return torch.autocast(place.device.type, dtype=torch.bfloat16) if settings.precision == "bf16" else nullcontext()
+    """bfloat16 for the matrix products, float32 for the weights and whatever needs it. A CPU computes in float32."""
+    if settings.precision == "bf16" and place.device.type != "cpu":
+        return torch.autocast(place.device.type, dtype=torch.bfloat16)
+    return nullcontext()
 
 
 def _optimizer(objective: nn.Module, settings: Settings, place: Place) -> torch.optim.AdamW:
