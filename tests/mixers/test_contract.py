@@ -47,7 +47,7 @@ def counted_flops(run):
 
 
 def uncounted_flops(config, layer, n, batch):
-    """What torch does not count and the claim includes: sums of averages; our convolution, counted on conv1d instead."""
+    """What the claim includes and torch does not count: sums of averages; our convolution, counted on conv1d."""
     module = mixer(config, layer)
     if isinstance(module, Average):
         return batch * n * config.hidden_size
@@ -239,7 +239,7 @@ def test_the_registry_refuses_a_second_one_of_the_same_name():
 
 
 def test_an_unknown_mixer():
-    with pytest.raises(InvalidInput, match="no mixer named 'fourier'. Known: attention, average, bproj"):
+    with pytest.raises(InvalidInput, match=r"no mixer named 'fourier'\. Known: attention, average, bproj"):
         mixer_kind("fourier")
 
 

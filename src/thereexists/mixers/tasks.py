@@ -131,18 +131,22 @@ class MixerForSequenceClassification(MixerPreTrainedModel):
     ) -> SequenceClassifierOutput:
         out = self.model(input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, output_hidden_states)
         logits = self.classifier(self.dropout(out.pooler_output))
-        loss = None if labels is None else self._loss(logits.float(), labels)
+        loss = None if labels is None else self._loss(_wide(logits), labels)
         return SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=out.hidden_states)  # pyright: ignore[reportArgumentType]
 
     def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         problem = self.config.problem_type
         if problem == "regression" or (problem is None and self.num_labels == 1):
-            return mse_loss(logits.view_as(labels), labels.float())
+            return mse_loss(logits.view_as(labels), labels.to(logits.dtype))
         if problem == "multi_label_classification" or (problem is None and labels.is_floating_point()):
-            return binary_cross_entropy_with_logits(logits, labels.float())
+            return binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
         return cross_entropy(logits, labels.view(-1))
 
 
 def token_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean cross-entropy over the labelled positions, in float32."""
-    return cross_entropy(logits.flatten(0, -2).float(), labels.flatten(), ignore_index=IGNORED)
+    """Mean cross-entropy over the labelled positions, in float32 or better."""
+    return cross_entropy(_wide(logits.flatten(0, -2)), labels.flatten(), ignore_index=IGNORED)
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
