@@ -3,6 +3,7 @@
 PYTHONPATH=src python benchmarks/mixers.py --device cuda --seconds 120 --out docs/data/mixers-throughput.json
 PYTHONPATH=src python benchmarks/mixers.py --device cpu --size tiny --batch 8 --vocabulary 1000 --seconds 20
 
+check        before anything is timed: every mixer in float32 on the device against float64 on the CPU, gradients too
 train        forward, backward, AdamW; masked language modelling with 15 % labels; autocast to --dtype, float32 weights
 inference    the encoder alone, weights in --dtype
 convolution  gate and depth-wise convolution, forward and backward: stock conv1d in channels-first layout against ours
@@ -50,10 +51,13 @@ def main() -> None:
     torch.manual_seed(args.seed)
     if args.device == "cpu":
         torch.set_num_threads(1)
-    torch.set_float32_matmul_precision("high")
     started = time.perf_counter()
-    rows = []
-    share = args.seconds / len(args.phases)
+    rows, checks = [], []
+    if "check" in args.phases:
+        args.phases.remove("check")
+        checks = check(args)
+    torch.set_float32_matmul_precision("high")
+    share = args.seconds / max(len(args.phases), 1)
     for number, phase in enumerate(args.phases, 1):
         timed = {"train": training, "inference": inference, "convolution": convolution}[phase](args)
         warm_up(timed, args)
@@ -62,7 +66,7 @@ def main() -> None:
         del timed
     table(rows)
     if args.out:
-        write(Path(args.out), {"command": " ".join(sys.argv), "machine": machine(args), "rows": rows})
+        write(Path(args.out), {"command": " ".join(sys.argv), "machine": machine(args), "checks": checks, "rows": rows})
 
 
 def arguments() -> argparse.Namespace:
@@ -74,7 +78,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--vocabulary", type=int, default=30522)
     parser.add_argument("--dtype", default=None, help="bfloat16 on a GPU, float32 on a CPU, unless given")
     parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--phases", default="train,inference,convolution")
+    parser.add_argument("--phases", default="check,train,inference,convolution")
     parser.add_argument("--steps", type=int, default=3, help="steps of a model in one round")
     parser.add_argument("--rounds", type=int, default=9, help="at most so many rounds")
     parser.add_argument("--seconds", type=float, default=120.0, help="no new round after this, shared by the phases")
@@ -188,6 +192,41 @@ def data(args: argparse.Namespace) -> tuple[Tensor, Tensor]:
     ids = torch.randint(5, args.vocabulary, (args.batch, args.length), generator=generator)
     labels = torch.where(torch.rand(ids.shape, generator=generator) < 0.15, ids, -100)
     return ids.to(args.device), labels.to(args.device)
+
+
+# ---- is it right? -------------------------------------------------------------------------------------------------
+
+
+def check(args: argparse.Namespace) -> list[dict]:
+    """Loss and gradients of a small masked language model, padding included: device in float32, CPU in float64."""
+    torch.set_float32_matmul_precision("highest")
+    small = argparse.Namespace(**{**vars(args), "size": "tiny", "vocabulary": 200, "length": 48, "batch": 4})
+    ids, labels = (tensor.cpu() for tensor in data(small))
+    real = torch.ones_like(ids)
+    real[0, 30:] = real[1, 7:] = 0
+    rows = []
+    for name in args.models:
+        model = build(name, small).eval()
+        reference: Any = copy.deepcopy(model).cpu()
+        reference = reference.double()
+        sizes = []
+        for one, device in ((model, args.device), (reference, "cpu")):
+            loss = one(input_ids=ids.to(device), attention_mask=real.to(device), labels=labels.to(device)).loss
+            loss.backward()
+            sizes.append((loss.item(), [p.grad.double().cpu() for p in one.parameters() if p.grad is not None]))
+        (loss, gradients), (true_loss, true) = sizes
+        errors = [float((a - b).norm() / (1e-6 + b.norm())) for a, b in zip(gradients, true, strict=True)]
+        row = {
+            "phase": "check",
+            "model": name,
+            "loss_error": abs(loss - true_loss),
+            "largest_relative_gradient_error": max(errors),
+            # float32 carries 24 bits; sums of up to 512 terms, some hundred of them in a row, forward and back
+            "right": abs(loss - true_loss) < 1e-4 and max(errors) < 1e-2,
+        }
+        print(json.dumps(row), flush=True)
+        rows.append(row)
+    return rows
 
 
 # ---- timing -------------------------------------------------------------------------------------------------------

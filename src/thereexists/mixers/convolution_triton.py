@@ -13,7 +13,7 @@ with torch's CUDA builds.
 
 # pyright: reportMissingImports=false, reportArgumentType=false, reportGeneralTypeIssues=false, reportIndexIssue=false
 
-from typing import Any
+from typing import Any, no_type_check
 
 import torch
 import triton
@@ -24,6 +24,7 @@ TOKENS, CHANNELS = 32, 64  # the tile of one program
 
 
 @triton.jit
+@no_type_check
 def _gate(ug, real, a, n, d, MASKED: tl.constexpr, T: tl.constexpr, C: tl.constexpr):
     blocks = tl.cdiv(n, T)
     base = (tl.program_id(0) // blocks).to(tl.int64) * n  # the sequence's first token; offsets from it fit 32 bits
@@ -41,6 +42,7 @@ def _gate(ug, real, a, n, d, MASKED: tl.constexpr, T: tl.constexpr, C: tl.conste
 
 
 @triton.jit
+@no_type_check
 def _convolve(a, weight, y, n, d, left, K: tl.constexpr, T: tl.constexpr, C: tl.constexpr):
     blocks = tl.cdiv(n, T)
     base = (tl.program_id(0) // blocks).to(tl.int64) * n
@@ -59,6 +61,7 @@ def _convolve(a, weight, y, n, d, left, K: tl.constexpr, T: tl.constexpr, C: tl.
 
 
 @triton.jit
+@no_type_check
 def _backward(
     ug, weight, real, dy, dug, dw, n, d, left, K: tl.constexpr, MASKED: tl.constexpr, T: tl.constexpr, C: tl.constexpr
 ):
