@@ -1,6 +1,8 @@
 """The BERT-scale models: losses, generation, saving and loading, and what they refuse."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -396,3 +398,11 @@ def test_a_folder_that_is_no_checkpoint(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{")
     with pytest.raises(InvalidInput, match="cannot be read"):
         load_model(tmp_path, MixerModel)
+
+
+def test_the_example_of_the_documentation_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "docs" / "mixers.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, flags=re.S)
+    exec(compile(block, "docs/mixers.md", "exec"), {})
+    assert (tmp_path / "build" / "mlm" / "model.safetensors").is_file()

@@ -50,6 +50,7 @@ def masked_attention(
 
     Everybody may attend to itself, padding too: no row is empty, and padding never reaches a real token.
     """
+    allowed = allowed[None]  # (1, h or 1, n, n)
     if real is not None:
         n = q.shape[2]
         oneself = torch.eye(n, dtype=torch.bool, device=q.device)
