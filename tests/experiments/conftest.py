@@ -26,7 +26,9 @@ def nli_lines(rng: random.Random, count: int) -> str:
     for _ in range(count):
         label = rng.randrange(3)
         hypothesis = f"{WORDS[label]} {article(rng, 2)}"
-        rows.append({"premise": article(rng, rng.choice((3, 5, 8, 8, 40))), "hypothesis": hypothesis, "label": LABELS[label]})
+        rows.append(
+            {"premise": article(rng, rng.choice((3, 5, 8, 8, 40))), "hypothesis": hypothesis, "label": LABELS[label]}
+        )
     return "\n".join(map(json.dumps, rows))
 
 

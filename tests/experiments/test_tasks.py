@@ -55,7 +55,13 @@ def test_copying_is_learnt_where_the_source_is_in_sight_and_guessed_where_it_is_
     assert dense["accuracy"] > 0.9
 
 
-PATTERNS = [("strided", "union"), ("strided", "sequential"), ("fixed", "multihead"), ("star", "union"), ("random", "union")]
+PATTERNS = [
+    ("strided", "union"),
+    ("strided", "sequential"),
+    ("fixed", "multihead"),
+    ("star", "union"),
+    ("random", "union"),
+]
 
 
 @pytest.mark.parametrize(("pattern", "config"), PATTERNS)

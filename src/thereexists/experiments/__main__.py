@@ -13,8 +13,12 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from thereexists.errors import ThereExistsError
+
+if TYPE_CHECKING:
+    from thereexists.experiments.grid import Run
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,14 +31,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from thereexists.experiments.grid import load, unfold
     from thereexists.experiments.runner import How, run_all
-    from thereexists.experiments.settings import Budget
+    from thereexists.experiments.settings import Budget, count
     from thereexists.experiments.tokens import default_cache
 
     overrides = json.loads(options.set) if options.set else {}
     overrides |= {"budget": Budget(steps=options.steps)} if options.steps else {}
-    runs = unfold(load(options.experiment), options.size, options.seeds, options.data, options.only, overrides)
+    first = {"budget": Budget(tokens=count(options.tokens))} if options.tokens else {}
+    runs = _runs(options, overrides, first)
     how = How(
         options.out,
         options.cache or default_cache(),
@@ -52,11 +56,21 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from thereexists.experiments.grid import load, unfold
-
-    for run in unfold(load(options.experiment), options.size, options.seeds, options.data, options.only):
-        print(json.dumps({"run": run.key, "stages": [s.record() for s in run.stages]}))
+    for run in _runs(options):
+        print(json.dumps({"run": run.key, "stages": [stage.record() for stage in run.stages]}))
     return 0
+
+
+def _runs(options: argparse.Namespace, *changes: dict[str, Any]) -> list[Run]:
+    """The runs of all experiments named, those that match ``--only``."""
+    from thereexists.experiments.grid import load, matching, unfold
+
+    runs = [
+        run
+        for name in options.experiment
+        for run in unfold(load(name), options.size, options.seeds, options.data, None, *changes)
+    ]
+    return matching(runs, options.only)
 
 
 def _train(options: argparse.Namespace) -> int:
@@ -77,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, do in (("run", _run), ("list", _list)):
         command = commands.add_parser(name)
         command.set_defaults(do=do)
-        command.add_argument("experiment", help="table-a, copying, sparsity-nli, lm, mt, or a .toml file")
+        command.add_argument("experiment", nargs="+", help="table-a, copying, sparsity-nli, lm, mt, or .toml files")
         command.add_argument("--size", default="mini")
         command.add_argument("--seeds", type=int, default=1)
         command.add_argument("--only", help="glob on the names of the runs")
@@ -91,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--budget-seconds", type=float)
             command.add_argument("--checkpoint-seconds", type=float, default=60.0)
             command.add_argument("--results", type=Path, help="a .jsonl file to append every record to")
+            command.add_argument("--tokens", help="tokens of the first stage, such as 40M")
             command.add_argument("--steps", type=int, help="this many steps in every stage: to see that all works")
             command.add_argument("--set", help='JSON of settings for every stage, such as {"compile": true}')
     command = commands.add_parser("train")

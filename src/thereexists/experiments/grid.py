@@ -36,10 +36,10 @@ class Run:
 
     @property
     def key(self) -> str:
-        return f"{self.name}-seed{self.seed}"
+        return f"{self.experiment}/{self.size}/{self.name}-seed{self.seed}"
 
     def folder(self, out: Path) -> Path:
-        return out / self.experiment / self.size / self.key
+        return out / self.key
 
 
 def load(name: str) -> dict[str, Any]:
@@ -67,24 +67,34 @@ def unfold(
     data: Path,
     only: str | None = None,
     overrides: Mapping[str, Any] | None = None,
+    first: Mapping[str, Any] | None = None,
 ) -> list[Run]:
     """All runs at a size, seed by seed, so that a table is complete with one seed before the next begins.
 
-    ``overrides`` replace settings of every stage (``precision``, ``budget``); ``only`` is a glob on the runs' names.
+    ``overrides`` replace settings of every stage (``precision``, ``budget``); ``first`` those of the
+    first stage; ``only`` is a glob on the runs' names.
     """
     if size not in config["sizes"]:
         raise InvalidInput(f"'{config['name']}' has no size {size!r}; it has {', '.join(config['sizes'])}.")
     if seeds < 1:
         raise InvalidInput(f"An experiment needs at least one seed; got {seeds}.")
-    cells = [(n, labels, model) for n, labels, model in _cells(config, size) if only is None or fnmatch(n, only)]
-    if not cells:
-        known = ", ".join(name for name, _, _ in _cells(config, size))
-        raise InvalidInput(f"No run of '{config['name']}' matches {only!r}; there are {known}.")
-    return [
-        Run(config["name"], size, name, labels, seed, tuple(_stages(config, size, model, seed, data, overrides or {})))
+    cells = list(_cells(config, size))
+    changes = [{**(overrides or {}), **((first or {}) if i == 0 else {})} for i in range(len(config["stages"]))]
+    runs = [
+        Run(config["name"], size, name, labels, seed, tuple(_stages(config, size, model, seed, data, changes)))
         for seed in range(seeds)
         for name, labels, model in cells
     ]
+    return matching(runs, only)
+
+
+def matching(runs: list[Run], only: str | None) -> list[Run]:
+    """The runs whose name matches a glob; at least one must."""
+    found = [run for run in runs if only is None or fnmatch(run.name, only)]
+    if not found:
+        known = ", ".join(dict.fromkeys(run.name for run in runs))
+        raise InvalidInput(f"No run matches {only!r}; there are {known}.")
+    return found
 
 
 def _cells(config: Mapping[str, Any], size: str) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
@@ -104,12 +114,12 @@ def _cells(config: Mapping[str, Any], size: str) -> Iterator[tuple[str, dict[str
 
 
 def _stages(
-    config: Mapping[str, Any], size: str, model: dict[str, Any], seed: int, data: Path, overrides: Mapping[str, Any]
+    config: Mapping[str, Any], size: str, model: dict[str, Any], seed: int, data: Path, changes: list[dict[str, Any]]
 ) -> Iterator[Settings]:
     for i, stage in enumerate(config["stages"]):
         values = dict(config["sizes"][size][stage])
         budget = Budget(**{name: values.pop(name) for name in _BUDGETS if name in values})
-        values |= overrides
+        values |= changes[i]
         budget = values.pop("budget", budget)
         # A stage that starts from another takes its model as it is.
         fields = {"size": _model_size(size)} | config.get("model", {}) | values.pop("model", {}) | model

@@ -57,9 +57,8 @@ def run_all(runs: list[Run], how: How, say: Callable[[str], None] | None = None)
     """All runs; one that fails does not stop the others."""
     say = say or _to_stderr
     started = time.monotonic()
-    done = {
-        run.key: read_json(run.folder(how.out) / RECORD) for run in runs if (run.folder(how.out) / RECORD).is_file()
-    }
+    paths = {run.key: run.folder(how.out) / RECORD for run in runs}
+    done = {key: read_json(path) for key, path in paths.items() if path.is_file()}
     todo = [run for run in runs if run.key not in done]
     _refuse_leftovers(todo, how)
     if todo:
