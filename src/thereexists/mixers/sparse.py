@@ -20,7 +20,7 @@ from thereexists.errors import InvalidInput
 from thereexists.mixers.attention import Attention, attention_flops, attention_parameters, join_heads, split_heads
 from thereexists.mixers.config import MixerConfig
 from thereexists.mixers.registry import MixerKind
-from thereexists.patterns import REGISTRY, Pattern, build
+from thereexists.patterns import REGISTRY, build
 
 MIRRORED = ("star",)  # patterns whose hub is the last token
 
@@ -31,7 +31,7 @@ class Sparse(Attention):
     def __init__(self, config: MixerConfig, layer: int):
         super().__init__(config)
         self.layer = layer
-        self.pattern = (str(config.pattern), tuple(sorted(config.pattern_options.items())), config.pattern_config)
+        self.pattern = (str(config.pattern), _hashable(config.pattern_options), config.pattern_config)
 
     def forward(self, x: Float[Tensor, "batch n d"], real: Bool[Tensor, "batch n"] | None = None) -> Tensor:
         q, k, v = split_heads(self.qkv(x), 3, self.heads)
@@ -40,7 +40,7 @@ class Sparse(Attention):
         return self.output(join_heads(y))
 
     def _allowed(self, n: int, device: torch.device) -> Tensor:
-        return _mask_on(*self.pattern, n, self.heads, self.layer, self.causal, device)
+        return allowed_on(*self.pattern, n, self.heads, self.layer, self.causal, device)
 
 
 def masked_attention(
@@ -58,47 +58,37 @@ def masked_attention(
     return scaled_dot_product_attention(q, k, v, allowed, dropout_p=dropout)
 
 
-def layer_pattern(config: MixerConfig, n: int) -> Pattern:
-    """The pattern of the model for sequences of ``n`` tokens, in its configuration; not mirrored."""
-    return _pattern(
-        str(config.pattern),
-        tuple(sorted(config.pattern_options.items())),
-        config.pattern_config,
-        n,
-        config.num_attention_heads,
-        config.is_decoder,
-    )
-
-
-def _pattern(name: str, options: tuple, spread: str, n: int, heads: int, causal: bool) -> Pattern:
-    pattern = build(name, n, **{key: value for key, value in options if key != "mirror"})
-    if causal and not is_mirrored(name, options):
-        pattern = pattern.as_causal()
-    return {"union": pattern.union, "sequential": pattern.sequential}.get(spread, lambda: pattern.multihead(heads))()
-
-
-def is_mirrored(name: str, options: tuple) -> bool:
+def is_mirrored(name: str, options: Any) -> bool:
+    """Whether a model reads the pattern from the right end; ``options`` as in the configuration."""
     return bool(dict(options).get("mirror", name in MIRRORED))
 
 
 @lru_cache(maxsize=256)
 def _mask(name: str, options: tuple, spread: str, n: int, heads: int, layer: int, causal: bool) -> np.ndarray:
     """``(1 or h, n, n)``: who may look at whom in block ``layer``; mirroring comes before causality."""
-    pattern = _pattern(name, options, spread, n, heads, causal)
-    if pattern.heads is None:
-        mask = pattern.step(layer % pattern.cycle).mask()[None]
+    pattern = build(name, n, **{key: value for key, value in options if key != "mirror"})
+    if spread == "multihead":
+        pattern = pattern.multihead(heads)
+        mask = np.repeat(pattern.mask(), pattern.heads or (), axis=0)
     else:
-        mask = np.repeat(pattern.mask(), pattern.heads, axis=0)
+        pattern = pattern.union() if spread == "union" else pattern
+        mask = pattern.step(layer % pattern.cycle).mask()[None]
     mask = mask[:, ::-1, ::-1] if is_mirrored(name, options) else mask
     mask = np.tril(mask) if causal else mask
     return np.ascontiguousarray(mask | np.eye(n, dtype=bool))
 
 
 @lru_cache(maxsize=256)
-def _mask_on(
+def _mask_on(device: torch.device, *key: Any) -> Tensor:
+    return torch.from_numpy(_mask(*key)).to(device)
+
+
+@torch.compiler.assume_constant_result
+def allowed_on(
     name: str, options: tuple, spread: str, n: int, heads: int, layer: int, causal: bool, device: torch.device
 ) -> Tensor:
-    return torch.from_numpy(_mask(name, options, spread, n, heads, layer, causal)).to(device)
+    """``(1 or h, n, n)`` on the device, made once: a compiled model holds it as a constant."""
+    return _mask_on(device, name, options, spread, n, heads, layer, causal)
 
 
 def _check(config: MixerConfig) -> None:
@@ -112,15 +102,11 @@ def _check(config: MixerConfig) -> None:
         raise InvalidInput(
             f"'{name}' has no option '{unknown[0]}'; it takes {', '.join((*REGISTRY[name].parameters, 'mirror'))}."
         )
-    _freeze(options)
 
 
-def _freeze(options: dict[str, Any]) -> tuple:
-    """Lists come from JSON; a cache wants tuples."""
-    for key, value in options.items():
-        if isinstance(value, list):
-            options[key] = tuple(value)
-    return tuple(sorted(options.items()))
+def _hashable(options: dict[str, Any]) -> tuple:
+    """A key for a cache; lists come from JSON."""
+    return tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in sorted(options.items()))
 
 
 SPARSE = MixerKind(
