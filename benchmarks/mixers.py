@@ -226,7 +226,36 @@ def check(args: argparse.Namespace) -> list[dict]:
         }
         print(json.dumps(row), flush=True)
         rows.append(row)
-    return rows
+    return rows + [check_convolution(args, dtype) for dtype in dict.fromkeys((torch.float32, args.dtype))]
+
+
+def check_convolution(args: argparse.Namespace, dtype: torch.dtype) -> dict:
+    """Output and both gradients with padding; the reference reads the same, rounded, inputs in float64 on the CPU."""
+    from thereexists.mixers.convolution import gated_convolution
+
+    generator = torch.Generator().manual_seed(args.seed)
+    ug, dy = (torch.randn(3, 77, width, generator=generator).to(dtype) for width in (2 * 200, 200))
+    weight = torch.randn(9, 200, generator=generator)
+    real = torch.rand(3, 77, generator=generator) < 0.7
+    results = []
+    for device, kind in ((args.device, dtype), ("cpu", torch.float64)):
+        x, w = (
+            ug.to(device, kind).requires_grad_(),
+            weight.to(device, max(kind, torch.float32, key=lambda t: t.itemsize)),
+        )
+        w.requires_grad_()
+        y = gated_convolution(x, w, 4, real.to(device))
+        results.append([t.detach().double().cpu() for t in (y, *torch.autograd.grad(y, (x, w), dy.to(device, kind)))])
+    errors = [float((a - b).norm() / b.norm()) for a, b in zip(*results, strict=True)]
+    # each output is rounded once to dtype after sums in float32; without our kernels every one of nine steps is
+    row = {
+        "phase": "check",
+        "model": f"convolution-{str(dtype).removeprefix('torch.')}",
+        "relative_errors": errors,
+        "right": max(errors) <= 9 * torch.finfo(dtype).eps,
+    }
+    print(json.dumps(row), flush=True)
+    return row
 
 
 # ---- timing -------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -381,6 +382,27 @@ def test_a_checkpoint_of_another_mixer(tmp_path):
     with pytest.raises(InvalidInput, match="has the mixer 'sepconv', not 'average'"):
         MixerForMaskedLM.from_pretrained(tmp_path, mixer="average")
     assert load_model(tmp_path, MixerForMaskedLM, mixer="sepconv").config.mixer == "sepconv"
+
+
+def test_a_checkpoint_of_another_kind_of_model(tmp_path):
+    build(MixerForSeq2SeqLM, small("average", is_encoder_decoder=True)).save_pretrained(tmp_path)
+    with pytest.raises(InvalidInput, match=r"is no MixerForMaskedLM: it lacks \d+ weights, such as model"):
+        load_model(tmp_path, MixerForMaskedLM)
+
+
+def test_other_sizes_than_the_checkpoint_has(tmp_path):
+    build(MixerForMaskedLM, small("average")).save_pretrained(tmp_path)
+    with pytest.raises(InvalidInput, match="other sizes than intermediate_size asks for"):
+        load_model(tmp_path, MixerForMaskedLM, intermediate_size=32)
+
+
+def test_a_checkpoint_that_lost_a_weight(tmp_path):
+    build(MixerForMaskedLM, small("average")).save_pretrained(tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    weights.pop("model.encoder.layer.1.up.weight")
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InvalidInput, match=r"lacks 1 weights, such as model\.encoder\.layer\.1\.up\.weight"):
+        load_model(tmp_path, MixerForMaskedLM)
 
 
 def test_a_folder_that_is_no_checkpoint(tmp_path):

@@ -16,16 +16,37 @@ def load_model(path: str | Path, task_class: type[Any], mixer: str | None = None
     """The checkpoint in the folder ``path`` as a ``task_class``, for example ``MixerForSequenceClassification``.
 
     ``mixer``: what it has to be; another one is refused. ``overrides`` go to ``from_pretrained`` (``num_labels`` …).
-    Only local files are read.
+    The weights of a new task (head, classifier, pooler) may be missing, and are then random; no others may. Only local
+    files are read.
     """
     saved = saved_config(path)
     _refuse(path, saved["mixer"], mixer)
     if not any(Path(path).glob("*.safetensors")):
         raise InvalidInput(f"{path} holds a config.json but no weights (*.safetensors); give a finished checkpoint.")
     try:
-        return task_class.from_pretrained(str(path), local_files_only=True, **overrides)
+        model, loading = task_class.from_pretrained(
+            str(path), local_files_only=True, output_loading_info=True, **overrides
+        )
     except (SafetensorError, OSError) as error:
         raise InvalidInput(f"The weights in {path} cannot be read: {error}. Use an earlier checkpoint.") from error
+    except RuntimeError as error:
+        if "mismatched" not in str(error):
+            raise
+        sizes = ", ".join(overrides) or "the configuration"
+        raise InvalidInput(
+            f"The weights in {path} have other sizes than {sizes} asks for; leave them as saved."
+        ) from error
+    lost = sorted(key for key in loading["missing_keys"] if not _is_of_a_task(key))
+    if lost:
+        raise InvalidInput(
+            f"The checkpoint in {path} is no {task_class.__name__}: it lacks {len(lost)} weights, such as {lost[0]}."
+        )
+    return model
+
+
+def _is_of_a_task(key: str) -> bool:
+    """Weights that a new task starts from scratch: prediction head, classifier, pooler."""
+    return key.startswith(("head.", "classifier.")) or "pooler." in key
 
 
 def saved_config(path: str | Path) -> dict[str, Any]:
