@@ -29,10 +29,10 @@ smoke) # somewhere else, so that its records are not taken for results
     ;;
 base) run base table-a --size base --tokens "${TOKENS:-40M}" --parallel "${PARALLEL:-2}" ;;
 mini)
-    run mini table-a --size mini --seeds 3 --parallel "${PARALLEL:-6}" --budget-seconds "${SECONDS_LEFT:-480}"
+    run mini table-a --size mini --seeds 3 --parallel "${PARALLEL:-8}" --budget-seconds "${SECONDS_LEFT:-480}"
     ;;
 sparse)
-    run sparse mt lm sparsity-nli copying --size mini --parallel "${PARALLEL:-6}" \
+    run sparse mt lm sparsity-nli copying --size mini --parallel "${PARALLEL:-8}" \
         --budget-seconds "${SECONDS_LEFT:-520}"
     ;;
 *)
