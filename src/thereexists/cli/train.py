@@ -15,7 +15,9 @@ from thereexists.errors import InvalidInput
 app = typer.Typer(help="Train one model for one task.", no_args_is_help=True)
 tables_app = typer.Typer()
 
-Out = Annotated[Path, typer.Option(help="Folder for the model, its tokenizer and result.json.")]
+Out = Annotated[
+    Path | None, typer.Option(help="Folder for the model, tokenizer and result.json; default: runs/TASK-MODEL.")
+]
 Mixer = Annotated[str | None, typer.Option(help="attention, average, bproj, sepconv, hybrid or sparse.")]
 Size = Annotated[str, typer.Option(help="tiny (2×128), mini (4×256) or base (12×768).")]
 Pattern = Annotated[str | None, typer.Option(help="A sparse pattern, see `thereexists pattern list`.")]
@@ -26,7 +28,7 @@ Hybrid = Annotated[int, typer.Option(help="Of mixer hybrid: how many blocks from
 Corpus = Annotated[Path, typer.Option(help="Text (.txt, .xz, .gz), articles separated by blank lines.")]
 Valid = Annotated[Path | None, typer.Option(help="Held-out text; default: the last 1 % of the corpus.")]
 Vocabulary = Annotated[int, typer.Option(help="Entries of the tokenizer trained on the corpus.")]
-Tokens = Annotated[str | None, typer.Option(help="Budget in tokens, such as 40M.")]
+Tokens = Annotated[str | None, typer.Option(help="Budget in tokens, such as 40M. Without a budget: a default.")]
 Steps = Annotated[int | None, typer.Option(help="Budget in steps.")]
 Seconds = Annotated[float | None, typer.Option(help="Budget in seconds; depends on the machine.")]
 Epochs = Annotated[float | None, typer.Option(help="Budget in passes over the data.")]
@@ -44,7 +46,7 @@ Checkpoint = Annotated[float, typer.Option(help="Seconds between checkpoints; 0:
 @app.command()
 def mlm(
     corpus: Corpus,
-    out: Out,
+    out: Out = None,
     mixer: Mixer = None,
     size: Size = "mini",
     pattern: Pattern = None,
@@ -80,7 +82,7 @@ def mlm(
 @app.command()
 def nli(
     data: Annotated[Path, typer.Option(help="Folder with train and dev files: MNLI (.jsonl) or SST-2 (.tsv).")],
-    out: Out,
+    out: Out = None,
     start: Annotated[Path | None, typer.Option("--from", help="A run of `train mlm` to begin with.")] = None,
     mixer: Mixer = None,
     size: Size = "mini",
@@ -111,13 +113,13 @@ def nli(
     else:  # the model is the run's; what is named must agree with it
         named = {"mixer": mixer or ("sparse" if pattern else None), "pattern": pattern}
         model = {name: value for name, value in named.items() if value is not None}
-    epochs = 3.0 if all(budget is None for budget in (tokens, steps, seconds, epochs)) else epochs
-    _train("nli", out, locals() | {"model": model, "epochs": epochs}, {"data": data}, {})
+    out = out or (Path(f"{start}-nli") if start is not None else None)
+    _train("nli", out, locals() | {"model": model}, {"data": data}, {})
 
 
 @app.command()
 def copy(
-    out: Annotated[Path | None, typer.Option(help="Folder for the model; default: runs/copy-PATTERN-LAYERS.")] = None,
+    out: Out = None,
     pattern: Pattern = None,
     config: PatternConfig = "union",
     option: Option = None,
@@ -144,15 +146,13 @@ def copy(
     thereexists train copy --pattern strided --config union --layers 4 --steps 500 --length 32
     """
     model = _model(size, mixer, pattern, config, option, layers, 0) | _NO_DROPOUT
-    out = out or Path("runs") / f"copy-{pattern or mixer or 'dense'}-{config}-{layers}"
-    steps = 2500 if all(budget is None for budget in (tokens, steps, seconds)) else steps
-    _train("copy", out, locals() | {"model": model, "steps": steps, "epochs": None}, {}, {"symbols": symbols})
+    _train("copy", out, locals() | {"model": model, "epochs": None}, {}, {"symbols": symbols})
 
 
 @app.command()
 def lm(
     corpus: Corpus,
-    out: Out,
+    out: Out = None,
     pattern: Pattern = None,
     config: PatternConfig = "union",
     option: Option = None,
@@ -188,7 +188,7 @@ def lm(
 @app.command()
 def mt(
     data: Annotated[list[Path], typer.Option(help="Folders with train.en, train.cs and test files; repeatable.")],
-    out: Out,
+    out: Out = None,
     pattern: Pattern = None,
     config: PatternConfig = "union",
     option: Option = None,
@@ -321,6 +321,13 @@ def results(
         print(f"plot: {path}")
 
 
+_DEFAULT_BUDGET: dict[str, dict[str, Any]] = {
+    "mlm": {"epochs": 1.0},
+    "nli": {"epochs": 3.0},
+    "copy": {"steps": 2500},
+    "lm": {"epochs": 1.0},
+    "mt": {"epochs": 10.0},
+}
 _NO_DROPOUT = {"norm_first": True, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
@@ -350,16 +357,26 @@ def _pair(text: str) -> tuple[str, Any]:
         raise InvalidInput(f"--option {name} must have a number, true, false or a list; got {value!r}.") from None
 
 
-def _train(task: str, out: Path, given: dict[str, Any], data: dict[str, Any], options: dict[str, Any]) -> None:
+def _train(task: str, out: Path | None, given: dict[str, Any], data: dict[str, Any], options: dict[str, Any]) -> None:
     from thereexists.experiments.settings import Budget, Settings, count
     from thereexists.experiments.training import train
 
-    tokens = given["tokens"]
-    budget = Budget(given["steps"], None if tokens is None else count(tokens), given["seconds"], given["epochs"])
+    tokens, model = given["tokens"], given["model"]
+    asked = {name: given[name] for name in ("steps", "seconds", "epochs")}
+    asked["tokens"] = None if tokens is None else count(tokens)
+    budget = Budget(**(asked if any(value is not None for value in asked.values()) else _DEFAULT_BUDGET[task]))
+    if out is None:
+        parts = [
+            task,
+            model.get("pattern") or model["mixer"],
+            model.get("pattern_config"),
+            model.get("num_hidden_layers"),
+        ]
+        out = Path("runs") / "-".join(str(part) for part in parts if part is not None)
     settings = Settings(
         task,
         budget,
-        given["model"],
+        model,
         {name: value if isinstance(value, list) else str(value) for name, value in data.items() if value is not None},
         options,
         start=None if given.get("start") is None else str(given["start"]),
@@ -406,7 +423,7 @@ def _show_tables(made: list[Any]) -> None:
     for one in tables(made):
         table = Table(title=one.title, title_justify="left")
         for column in one.header:
-            table.add_column(column)
+            table.add_column(column, overflow="fold")
         for cells in one.body:
             table.add_row(*cells)
         screen.print(table)

@@ -47,7 +47,7 @@ def _table_a(rows: list[Row], records: list[Record], path: Path) -> None:
                 left.plot(theirs, i + 0.2 - 0.4 * j, "k|", markersize=12, label=text)
     left.set_yticks(range(len(rows)), [row.run for row in rows])
     left.set_xlabel("accuracy in %")
-    left.legend(fontsize=8, loc="lower right")
+    left.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=3)
     for record in sorted((r for r in records if r["seed"] == 0), key=lambda r: r["run"]):
         stage = record["stages"]["mlm"]
         steps, losses = zip(*stage["history"], strict=True)
@@ -60,19 +60,22 @@ def _table_a(rows: list[Row], records: list[Record], path: Path) -> None:
 
 
 def _copying(rows: list[Row], records: list[Record], path: Path) -> None:
-    figure, (axis,) = _axes(1)
+    """A cell for every pattern and depth: what was copied, and below it what the pattern allows at most."""
+    layers = sorted({row.labels["layers"] for row in rows})
     names = list(dict.fromkeys(row.labels["run"] for row in rows))
-    for i, name in enumerate(names):
-        cells = sorted((row for row in rows if row.labels["run"] == name), key=lambda row: row.labels["layers"])
-        depth = [row.labels["layers"] for row in cells]
-        axis.plot(depth, [100 * row.figures["copy accuracy"].mean for row in cells], "o-", color=f"C{i}", label=name)
-        bounds = [row.figures.get("copy accuracy_bound") for row in cells]
-        known = [(d, 100 * b.mean) for d, b in zip(depth, bounds, strict=True) if b is not None]
-        axis.plot(*zip(*known, strict=True), "_", color=f"C{i}", markersize=14) if known else None
-    axis.set_xticks(sorted({row.labels["layers"] for row in rows}))
-    axis.set_xlabel("layers (dashes: what the pattern allows at most)")
-    axis.set_ylabel("symbols copied in %")
-    axis.legend(fontsize=8)
+    figure, (axis,) = _axes(1)
+    grid = [[float("nan")] * len(layers) for _ in names]
+    for row in rows:
+        i, j = names.index(row.labels["run"]), layers.index(row.labels["layers"])
+        grid[i][j] = 100 * row.figures["copy accuracy"].mean
+        bound = row.figures.get("copy accuracy_bound")
+        text = f"{grid[i][j]:.1f}" + (f"\n≤ {100 * bound.mean:.1f}" if bound else "")
+        axis.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if grid[i][j] < 60 else "black")
+    axis.imshow(grid, vmin=0, vmax=100, aspect="auto")
+    axis.set_xticks(range(len(layers)), [f"{depth} layer{'s' if depth > 1 else ''}" for depth in layers])
+    axis.set_yticks(range(len(names)), names)
+    axis.set_title("symbols copied in %; below, the most the pattern allows", fontsize=9)
+    figure.set_size_inches(6.2, 0.6 + 0.45 * len(names))
     _save(figure, path)
 
 

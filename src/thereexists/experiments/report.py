@@ -101,7 +101,7 @@ def _stage(task: str, stages: list[dict[str, Any]]) -> str:
     settings, data = first["settings"], first["data"]
     names = {"mlm": "Masked LM", "nli": "MNLI", "copy": "Copying", "lm": "Language modelling", "mt": "Translation"}
     tokens, seconds = (sorted(stage[name] for stage in stages) for name in ("tokens_seen", "seconds"))
-    seen = _range([t / 1e6 for t in tokens], "{:.1f}") + "M tokens"
+    seen = _range([t / 1e6 for t in tokens], "{:.3g}") + "M tokens"
     return (
         f"{names[task]}: {_data(task, data)}; {seen} in {_range([s['steps'] for s in stages], '{:,}')} steps of "
         f"{settings['batch']} sequences of {settings['length']} tokens, peak rate {settings['lr']:g}, "
@@ -117,7 +117,8 @@ def _data(task: str, data: dict[str, Any]) -> str:
             f"{data['tokenizer']['vocabulary']:,}), held out `{valid['name']}` ({valid['tokens'] / 1e6:.2f}M)"
         )
     if task == "nli":
-        return f"`{data['train']['name']}` ({data['train']['examples']:,} pairs), dev {data['dev']['examples']:,}"
+        of = " of MNLI's 392,702" if len(data["labels"]) == 3 else ""
+        return f"`{data['train']['name']}` ({data['train']['examples']:,} pairs{of}), dev {data['dev']['examples']:,}"
     if task == "copy":
         return f"made up, {data['symbols']} symbols"
     names = ", ".join(f"`{source['name']}`" for source in data["train"])

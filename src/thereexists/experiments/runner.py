@@ -164,10 +164,22 @@ def run_one(run: Run, how: How) -> dict[str, Any]:
         "stages": {stage["task"]: stage for stage in stages},
     }
     write_json(folder / RECORD, record)
+    _free_the_device()
     if not how.keep_models:
         for settings in run.stages:
             shutil.rmtree(folder / settings.task, ignore_errors=True)
     return record
+
+
+def _free_the_device() -> None:
+    """Give back what the run held: other processes share the device."""
+    import gc
+
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def prepare(runs: list[Run], cache: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from thereexists.experiments import paper
 from thereexists.experiments.results import Figure, Row
@@ -53,7 +54,7 @@ def _table_a(rows: list[Row]) -> Table:
         theirs = sorted(mine, key=lambda run: -paper.TABLE_A[run][place])
         verdict = "the paper's order" if mine == theirs else f"the paper's order is {' > '.join(theirs)}"
         if len(mine) > 1:
-            remarks.append(f"By {_words(name)}: {' > '.join(mine)}; {verdict}.")
+            remarks.append(f"By {_words(name)}: {_ranking(rows, name, mine)}; {verdict}.")
     return Table(_title(rows), header, body, remarks)
 
 
@@ -78,7 +79,9 @@ def _copying(rows: list[Row]) -> Table:
             f"With 4 layers, at least 99.5 %: {', '.join(perfect) or 'none'}; below: {', '.join(rest) or 'none'}. "
             f"The paper: {paper.COPYING}."
         )
-    return Table(_title(rows), ["pattern", *(f"{depth} layers" for depth in layers)], body, remarks)
+    return Table(
+        _title(rows), ["pattern", *(f"{depth} layer{'s' if depth > 1 else ''}" for depth in layers)], body, remarks
+    )
 
 
 def _sparsity(rows: list[Row]) -> Table:
@@ -93,9 +96,9 @@ def _sparsity(rows: list[Row]) -> Table:
 def _lm(rows: list[Row]) -> Table:
     ordered = _best_first(rows, "lm perplexity", low=True)
     body = [[row.run, f"{row.sparsity:.3f}", _plain(row.figures.get("lm perplexity"), "{:.1f}")] for row in ordered]
-    order = " < ".join(row.run for row in ordered)
+    order = ", ".join(row.run for row in ordered)
     return Table(_title(rows), ["pattern", "sparsity of the pattern", "perplexity"], body,
-                 [f"From best to worst: {order}. The paper: {paper.LM}."])  # fmt: skip
+                 [f"Best first: {order}. The paper: {paper.LM}."])  # fmt: skip
 
 
 def _mt(rows: list[Row]) -> Table:
@@ -136,6 +139,15 @@ def _title(rows: list[Row]) -> str:
 def _best_first(rows: list[Row], figure: str, low: bool = False) -> list[Row]:
     known = [row for row in rows if figure in row.figures]
     return sorted(known, key=lambda row: row.figures[figure].mean * (1 if low else -1))
+
+
+def _ranking(rows: list[Row], figure: str, names: list[str]) -> str:
+    """``a > b = c``: best first, equals as equals."""
+    means = {row.run: row.figures[figure].mean for row in rows if row.run in names}
+    out = names[0]
+    for before, name in pairwise(names):
+        out += f" {'=' if means[before] == means[name] else '>'} {name}"
+    return out
 
 
 def _percent(row: Row, name: str) -> str:

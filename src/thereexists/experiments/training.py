@@ -66,6 +66,8 @@ def train(
     if steps is None and place.world > 1:
         raise InvalidInput("Several processes cannot agree on a budget in seconds; give steps, tokens or epochs.")
 
+    if place.device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
     torch.manual_seed(seed_of(settings.seed, 0))
     model = task.model()
     objective = task.objective(model).to(place.device)
@@ -217,7 +219,10 @@ def _processes(device: str | None) -> tuple[Any, Place]:
     if device == "cuda" and not torch.cuda.is_available():
         raise InvalidInput("There is no CUDA device here; leave --device out or give cpu.")
     accelerator = Accelerator(cpu=device == "cpu", mixed_precision="no")  # autocast is ours, see autocast()
-    return accelerator, Place(accelerator.device, accelerator.process_index, accelerator.num_processes)
+    device_here = accelerator.device
+    if device_here.type == "cuda" and device_here.index is None:
+        device_here = torch.device("cuda", torch.cuda.current_device())
+    return accelerator, Place(device_here, accelerator.process_index, accelerator.num_processes)
 
 
 def _finished(settings: Settings, out: Path, resume: bool) -> dict[str, Any] | None:

@@ -51,6 +51,7 @@ class Classification(Task):
             self.buckets = [size for size in _BUCKETS if size < settings.length] + self.buckets
         self.place.share(settings.batch)
         self._plans: dict[int, list[tuple[int, np.ndarray]]] = {}
+        self._orders: dict[int, Tensor] = {}
         self.steps_per_epoch: int = len(self._plan(0))
         self.tokens_per_step = round(settings.batch * np.mean([size for size, _ in self._plan(0)]))
 
@@ -70,10 +71,10 @@ class Classification(Task):
 
     def batch(self, step: int) -> dict[str, Tensor]:
         epoch, within = divmod(step, self.steps_per_epoch)
-        size, examples = self._plan(epoch)[within]
+        size, _ = self._plan(epoch)[within]
         share = self.place.share(self.settings.batch)
-        mine = examples[self.place.rank * share : (self.place.rank + 1) * share]
-        return self.train.batch(torch.from_numpy(mine).to(self.place.device), size)
+        first = within * self.settings.batch + self.place.rank * share
+        return self.train.batch(self._orders[epoch][first : first + share], size)
 
     def tokens_until(self, steps: int) -> int:
         epochs, rest = divmod(steps, self.steps_per_epoch)
@@ -119,6 +120,8 @@ class Classification(Task):
             if not plan:
                 raise InvalidInput(f"There are {len(lengths)} examples, fewer than a batch of {batch}.")
             self._plans[epoch] = [plan[i] for i in rng.permutation(len(plan))]
+            order = np.concatenate([examples for _, examples in self._plans[epoch]])
+            self._orders[epoch] = torch.from_numpy(order).to(self.place.device)  # once an epoch, not once a step
         return self._plans[epoch]
 
     def _tokenizer(self, sentences: list[str]) -> Tokenizer:
