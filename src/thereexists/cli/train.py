@@ -390,6 +390,8 @@ def _train(task: str, out: Path | None, given: dict[str, Any], data: dict[str, A
         checkpoint_seconds=given["checkpoint_seconds"],
         quiet=given["json"],
     )
+    if not result:  # one process of several: the first one speaks
+        return
     result: dict[str, Any] = result | {"out": str(out)}
     if given["json"]:
         print_json({name: value for name, value in result.items() if name != "hypotheses"})

@@ -79,7 +79,8 @@ def _train(options: argparse.Namespace) -> int:
     from thereexists.experiments.training import train
 
     result = train(from_record(read_json(options.settings)), options.out, resume=options.resume, device=options.device)
-    print(json.dumps(result["metrics"]))
+    if result:  # empty on all processes but the first
+        print(json.dumps(result["metrics"]))
     return 0
 
 

@@ -54,6 +54,8 @@ def train(
 ) -> dict[str, Any]:
     """Train, evaluate, save the model into ``out``, and return the result, which ``out/result.json`` also holds.
 
+    Of several processes the first one evaluates and saves; the others return an empty result.
+
     ``resume`` continues a run that was stopped (and returns the result of one that is done). ``checkpoint_seconds``
     is the time between checkpoints; 0 writes none but the one of an interrupt.
     """
