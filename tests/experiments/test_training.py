@@ -126,6 +126,46 @@ def test_a_checkpoint_of_another_run_is_refused(settings, go, tmp_path, monkeypa
         go(settings, tmp_path / "run", resume=True)
 
 
+def test_a_full_disk_at_the_very_end_costs_little(settings, go, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 5)
+        with pytest.raises(Interrupted):
+            go(settings, out)
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("transformers.PreTrainedModel.save_pretrained", full)
+        with pytest.raises(ThereExistsError, match="could not be written"):
+            go(settings, out, resume=True)
+    assert [p.name for p in out.iterdir()] == ["checkpoint"]
+    assert go(settings, out, resume=True)["metrics"] == go(settings, tmp_path / "whole")["metrics"]
+
+
+def test_other_data_are_noticed(small, data, go, tmp_path, monkeypatch):
+    corpus = tmp_path / "c.txt"
+    corpus.write_text((data / "wikipedia/wiki_valid.txt").read_text())
+    settings = Settings("lm", Budget(steps=4), small, {"corpus": str(corpus)}, {"vocabulary": 200}, length=12, batch=8)
+    from thereexists.experiments.tasks.lm import CausalLM
+
+    plain = CausalLM.batch
+
+    def batch(self, step):
+        if step == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return plain(self, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CausalLM, "batch", batch)
+        with pytest.raises(Interrupted):
+            go(settings, tmp_path / "run")
+    corpus.write_text(corpus.read_text() + "\n\nbal bal bal")
+    with pytest.raises(BadWitnessFile, match="The data are not those"):
+        go(settings, tmp_path / "run", resume=True)
+
+
 def test_nothing_is_written_over_without_being_asked(settings, go, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine")

@@ -17,6 +17,7 @@ from torch import nn
 
 from thereexists.errors import BadWitnessFile, ThereExistsError
 from thereexists.experiments.files import current, read_json, replace_folder, write_json
+from thereexists.experiments.settings import Settings
 
 
 @dataclass
@@ -28,13 +29,16 @@ class Progress:
     history: list[list[float]] = field(default_factory=list)  # [step, mean training loss since the last entry]
 
 
-def save(folder: Path, model: nn.Module, optimizer: Any, progress: Progress, settings: dict[str, Any]) -> None:
-    """Write everything beside and rename; on failure the previous checkpoint is untouched and the reason is said."""
+def save(folder: Path, model: nn.Module, optimizer: Any, progress: Progress, about: dict[str, Any]) -> None:
+    """Write everything beside and rename; on failure the previous checkpoint is untouched and the reason is said.
+
+    ``about``: the ``settings`` of the run and what its ``data`` are.
+    """
 
     def fill(beside: Path) -> None:
         save_model(model, str(beside / "model.safetensors"))
         torch.save(optimizer.state_dict(), beside / "optimizer.pt")
-        write_json(beside / "progress.json", {"progress": asdict(progress), "settings": settings})
+        write_json(beside / "progress.json", {"progress": asdict(progress), **about})
 
     try:
         replace_folder(folder, fill)
@@ -48,7 +52,7 @@ def save(folder: Path, model: nn.Module, optimizer: Any, progress: Progress, set
         ) from error
 
 
-def load(folder: Path, model: nn.Module, optimizer: Any, settings: Any) -> Progress | None:
+def load(folder: Path, model: nn.Module, optimizer: Any, settings: Settings, data: Any) -> Progress | None:
     """Continue from the last complete checkpoint in ``folder``; None when there is none."""
     found = current(folder)
     if found is None:
@@ -61,6 +65,8 @@ def load(folder: Path, model: nn.Module, optimizer: Any, settings: Any) -> Progr
             f"({stored['settings'].get(differing)!r}, now {settings.record()[differing]!r}); "
             "give the same settings, or another --out."
         )
+    if stored.get("data") != data:
+        raise BadWitnessFile(f"The data are not those that the checkpoint {found} was trained on; give another --out.")
     try:
         load_model(model, str(found / "model.safetensors"))
         optimizer.load_state_dict(torch.load(found / "optimizer.pt", map_location="cpu", weights_only=True))

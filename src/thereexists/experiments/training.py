@@ -8,8 +8,11 @@ the loss is fetched a hundred times in a whole run.
 from __future__ import annotations
 
 import math
+import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from thereexists.errors import InvalidInput, ThereExistsError
@@ -74,7 +78,7 @@ def train(
     model = task.model()
     objective = task.objective(model).to(place.device)
     optimizer = _optimizer(objective, settings, place)
-    progress = checkpoint.load(out / "checkpoint", model, optimizer, settings) or Progress()
+    progress = checkpoint.load(out / "checkpoint", model, optimizer, settings, task.record()) or Progress()
     if settings.compile:
         objective.compile()
     objective, optimizer = accelerator.prepare(objective, optimizer)
@@ -110,8 +114,8 @@ class _Run:
 
     def save(self) -> None:
         if self.accelerator.is_main_process:
-            record = self.settings.record()
-            checkpoint.save(self.out / "checkpoint", self.model, self.optimizer, self.progress, record)
+            about = {"settings": self.settings.record(), "data": self.task.record()}
+            checkpoint.save(self.out / "checkpoint", self.model, self.optimizer, self.progress, about)
 
     def spent(self, step: int, seconds: float) -> float:
         """The share of the budget that is spent."""
@@ -245,18 +249,19 @@ def _finished(settings: Settings, out: Path, resume: bool) -> dict[str, Any] | N
 
 
 def _save_model(model: Any, task: Task, out: Path) -> None:
+    """Config, weights and tokenizer, each written beside and renamed; the checkpoint still stands when this fails."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with no_progress_bars():
-            model.save_pretrained(out)
-        task.save_beside(out)
-    except OSError as error:
+        with tempfile.TemporaryDirectory(prefix=".model.", dir=out) as beside, no_progress_bars():
+            model.save_pretrained(beside)
+            task.save_beside(Path(beside))
+            for file in Path(beside).iterdir():
+                os.replace(file, out / file.name)
+    except (OSError, RuntimeError, SafetensorError) as error:
         raise ThereExistsError(f"The trained model could not be written to {out}: {error}.") from error
 
 
 def _remove_checkpoint(out: Path) -> None:
-    import shutil
-
     for name in ("checkpoint", "checkpoint.previous"):
         shutil.rmtree(out / name, ignore_errors=True)
 
