@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from thereexists._version import __version__
 
 if TYPE_CHECKING:
-    from thereexists import heads, mixers, patterns, targets
+    from thereexists import experiments, heads, mixers, patterns, targets
     from thereexists.build import build
     from thereexists.certificates import certify, verify
     from thereexists.constructions import contextual_mapping, global_shift, selective_shift
@@ -42,6 +42,7 @@ _PUBLIC = {
     "build": "thereexists.build",
     "certify": "thereexists.certificates",
     "contextual_mapping": "thereexists.constructions",
+    "experiments": "thereexists.experiments",
     "global_shift": "thereexists.constructions",
     "heads": "thereexists.heads",
     "is_contextual_mapping": "thereexists.contextual",
@@ -54,7 +55,7 @@ _PUBLIC = {
     "trace": "thereexists.trace",
     "verify": "thereexists.certificates",
 }
-_MODULES = {"heads", "mixers", "patterns", "targets"}  # public names that are modules themselves
+_MODULES = {"experiments", "heads", "mixers", "patterns", "targets"}  # public names that are modules themselves
 
 __all__ = [
     "Grid",
@@ -67,6 +68,7 @@ __all__ = [
     "build",
     "certify",
     "contextual_mapping",
+    "experiments",
     "global_shift",
     "heads",
     "is_contextual_mapping",
