@@ -28,18 +28,40 @@ run() {
     ${PYTHON:-python} -m thereexists.experiments run "$@" --data "$DATA" --out "$WORK/runs" --cache "$WORK/cache" \
         --resume --checkpoint-seconds 0 --results "$OUT/results-$name.jsonl"
 }
+# Kernels of several processes run side by side only under NVIDIA's multi-process service. It is tried, and left alone
+# where it does not work; MPS=0 does not try.
+share_the_gpu() {
+    [ "${MPS:-1}" = 1 ] && command -v nvidia-cuda-mps-control >/dev/null || return 0
+    mkdir -p "$WORK/mps"
+    CUDA_MPS_PIPE_DIRECTORY=$(cd "$WORK/mps" && pwd)
+    CUDA_MPS_LOG_DIRECTORY=$CUDA_MPS_PIPE_DIRECTORY
+    export CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+    nvidia-cuda-mps-control -d || true
+    trap 'echo quit | timeout 20 nvidia-cuda-mps-control >/dev/null 2>&1 || true' EXIT
+    if timeout 60 ${PYTHON:-python} -c 'import torch; torch.ones(9, device="cuda").sum().item()'; then
+        echo "The multi-process service works." >&2
+    else
+        echo "No multi-process service; the runs take turns on the GPU." >&2
+        echo quit | timeout 20 nvidia-cuda-mps-control >/dev/null 2>&1 || true
+        trap - EXIT
+        unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+    fi
+}
 case ${1:-} in
 smoke) # its runs are kept apart, so that its records are not taken for results
     mkdir -p "$WORK/cache" "$WORK/smoke"
     ln -sfn ../cache "$WORK/smoke/cache"
     WORK=$WORK/smoke
+    share_the_gpu
     run smoke table-a mt lm sparsity-nli copying --size mini --steps 5 --only '[as]t*' --parallel "${PARALLEL:-8}"
     ;;
 base) run base table-a --size base --tokens "${TOKENS:-40M}" --parallel "${PARALLEL:-2}" ;;
 mini)
+    share_the_gpu
     run mini table-a --size mini --seeds 3 --parallel "${PARALLEL:-8}" --budget-seconds "${SECONDS_LEFT:-480}"
     ;;
 sparse)
+    share_the_gpu
     run sparse mt lm sparsity-nli copying --size mini --parallel "${PARALLEL:-8}" \
         --budget-seconds "${SECONDS_LEFT:-500}"
     ;;

@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -129,6 +130,7 @@ def _attempt(run: Run, how: How) -> tuple[dict[str, Any] | None, str | None]:
     except ThereExistsError as error:
         return None, str(error)
     except Exception as error:  # one bad run must not end the table
+        traceback.print_exc()
         return None, f"{type(error).__name__}: {error}"
 
 
