@@ -70,7 +70,7 @@ def _runs(options: argparse.Namespace, *changes: dict[str, Any]) -> list[Run]:
         for name in options.experiment
         for run in unfold(load(name), options.size, options.seeds, options.data, None, *changes)
     ]
-    return matching(runs, options.only)
+    return sorted(matching(runs, options.only), key=lambda run: run.extra)
 
 
 def _train(options: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 A file has ``question``, ``paper``, ``stages`` (tasks in order, each from the weights of the last), ``[model]`` fields
 of all, ``[data.STAGE]`` paths below the data folder, ``[sizes.SIZE.STAGE]`` settings, ``[[runs]]`` with a name and
-model fields (and ``sizes``, if not all), and ``[[axes]]`` whose values multiply the runs.
+model fields (``sizes`` if not all, ``extra`` if it may come last), and ``[[axes]]`` whose values multiply the runs.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Run:
     labels: Mapping[str, Any]  # the values of the axes
     seed: int
     stages: tuple[Settings, ...]
+    extra: bool = False  # beyond what the papers' tables hold: begun when everything else is under way
 
     @property
     def key(self) -> str:
@@ -80,8 +81,17 @@ def unfold(
         raise InvalidInput(f"An experiment needs at least one seed; got {seeds}.")
     cells = list(_cells(config, size))
     changes = [{**(overrides or {}), **((first or {}) if i == 0 else {})} for i in range(len(config["stages"]))]
+    extra = {run["name"] for run in config["runs"] if run.get("extra")}
     runs = [
-        Run(config["name"], size, name, labels, seed, tuple(_stages(config, size, model, seed, data, changes)))
+        Run(
+            config["name"],
+            size,
+            name,
+            labels,
+            seed,
+            tuple(_stages(config, size, model, seed, data, changes)),
+            labels["run"] in extra,
+        )
         for seed in range(seeds)
         for name, labels, model in cells
     ]
