@@ -62,6 +62,8 @@ def test_an_experiment_and_its_results(call, tmp_path):
     assert "dense" in shown.output
     assert (tmp_path / "page.md").is_file()
     assert json.loads(call("results", "runs", "--json").stdout)["rows"]
+    assert "plot: runs/plots/experiment-copying-tiny.png" in call("results", "runs").output
+    assert (tmp_path / "runs/plots/experiment-copying-tiny.png").is_file()
 
 
 BAD = [

@@ -279,7 +279,9 @@ def experiment(
 @tables_app.command()
 def results(
     places: Annotated[list[Path], typer.Argument(help="Folders of runs, .jsonl files, or collected .json files.")],
-    plots: Annotated[Path | None, typer.Option(help="Folder to draw the plots into (needs matplotlib).")] = None,
+    plots: Annotated[
+        Path | None, typer.Option(help="Folder for the plots; default: RUNS/plots, with matplotlib.")
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="Data folder, to score translations not scored yet.")] = None,
     collect: Annotated[Path | None, typer.Option(help="Folder for one small .json per experiment and size.")] = None,
     report: Annotated[Path | None, typer.Option(help="Markdown page to write, as docs/experiments.md.")] = None,
@@ -295,7 +297,7 @@ def results(
 
     records = found.read(places)
     if collect is not None:
-        command = f"thereexists results {' '.join(map(str, places))} --collect {collect}"
+        command = f"thereexists results {' '.join(place.name for place in places)} --collect {collect}"
         found.collect(records, collect, command, found.find_references(data, records))
         records = found.read([collect])
     elif data is not None:
@@ -303,6 +305,10 @@ def results(
         records = [found.scored(record, references) for record in records]
     made = found.rows(records)
     drawn = []
+    if plots is None and not json and report is None and places[0].is_dir() and any(places[0].rglob("run.json")):
+        from importlib.util import find_spec
+
+        plots = places[0] / "plots" if find_spec("matplotlib") else None
     if plots is not None:
         from thereexists.experiments.plots import draw
 
