@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from thereexists._version import __version__
 
 if TYPE_CHECKING:
-    from thereexists import evaluate, heads, patterns, targets
+    from thereexists import evaluate, experiments, heads, mixers, patterns, targets
     from thereexists.build import build
     from thereexists.certificates import certify, verify
     from thereexists.constructions import contextual_mapping, global_shift, selective_shift
@@ -43,10 +43,12 @@ _PUBLIC = {
     "certify": "thereexists.certificates",
     "contextual_mapping": "thereexists.constructions",
     "evaluate": "thereexists.evaluate",
+    "experiments": "thereexists.experiments",
     "global_shift": "thereexists.constructions",
     "heads": "thereexists.heads",
     "is_contextual_mapping": "thereexists.contextual",
     "load": "thereexists.witness",
+    "mixers": "thereexists.mixers",
     "patterns": "thereexists.patterns",
     "plan": "thereexists.plan",
     "selective_shift": "thereexists.constructions",
@@ -54,7 +56,7 @@ _PUBLIC = {
     "trace": "thereexists.trace",
     "verify": "thereexists.certificates",
 }
-_MODULES = {"evaluate", "heads", "patterns", "targets"}  # public names that are modules themselves
+_MODULES = {"evaluate", "experiments", "heads", "mixers", "patterns", "targets"}  # public names that are modules
 
 __all__ = [
     "Grid",
@@ -68,10 +70,12 @@ __all__ = [
     "certify",
     "contextual_mapping",
     "evaluate",
+    "experiments",
     "global_shift",
     "heads",
     "is_contextual_mapping",
     "load",
+    "mixers",
     "patterns",
     "plan",
     "selective_shift",

@@ -1,0 +1,63 @@
+"""``thereexists mixers``: what can take the place of attention, and what it costs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from thereexists.cli._output import AsJson, console, print_json
+
+app = typer.Typer()
+
+Length = Annotated[int, typer.Option("--n", min=1, help="Length of the sequence that the cost per token is for.")]
+
+
+@app.command()
+def mixers(n: Length = 128, as_json: AsJson = False) -> None:
+    """Attention and its alternatives: formula, parameters at BERT-base size, cost per token."""
+    rows = _rows(n)
+    if as_json:
+        from dataclasses import asdict
+
+        print_json({"n": n, "size": "base", "mixers": [asdict(row) for row in rows]})
+        return
+    from rich.table import Table
+
+    table = Table("mixer", box=None, header_style="bold")
+    for heading in ("parameters", "MFLOPs", "FLOPs a block"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("equivariant", "fixed length"):
+        table.add_column(heading, no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row.name,
+            f"{row.parameters_base / 1e6:.1f}M",
+            f"{row.flops_per_token / 1e6:.1f}",
+            row.cost,
+            "yes" if row.permutation_equivariant else "no",
+            "yes" if row.fixed_length else "no",
+        )
+    out = console()
+    out.print(table)
+    out.print()
+    for row in rows:
+        out.print(f" {row.name:<10} {row.formula}", markup=False)
+    rest = (rows[0].model_flops_per_token - rows[0].flops_per_token) / 1e6
+    out.print(
+        f"\nAt BERT-base size, pooler included. MFLOPs: of the twelve mixers, forward, per token at length {n}; "
+        f"the rest of the model adds {rest:.1f} to each. Hybrid: c = 3."
+    )
+
+
+def _rows(n: int):
+    from thereexists.errors import InvalidInput
+
+    try:
+        from thereexists.mixers import mixer_table
+    except ImportError as error:
+        raise InvalidInput(
+            f"The mixers need the package '{error.name}', which is not installed; "
+            "install them with: pip install 'thereexists[train]'."
+        ) from None
+    return mixer_table(n)

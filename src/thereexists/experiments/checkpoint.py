@@ -1,0 +1,77 @@
+"""Checkpoints: weights (safetensors), optimizer, and how far the run was. The last complete one always survives.
+
+There is no random state to store: data order, masks and dropout are functions of (seed, rank, step), so seed and step
+are the state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_model, save_model
+from torch import nn
+
+from thereexists.errors import BadWitnessFile, ThereExistsError
+from thereexists.experiments.files import current, read_json, replace_folder, write_json
+from thereexists.experiments.settings import Settings
+
+
+@dataclass
+class Progress:
+    """How far a run is."""
+
+    step: int = 0
+    seconds: float = 0.0
+    history: list[list[float]] = field(default_factory=list)  # [step, mean training loss since the last entry]
+
+
+def save(folder: Path, model: nn.Module, optimizer: Any, progress: Progress, about: dict[str, Any]) -> None:
+    """Write everything beside and rename; on failure the previous checkpoint is untouched and the reason is said.
+
+    ``about``: the ``settings`` of the run and what its ``data`` are.
+    """
+
+    def fill(beside: Path) -> None:
+        save_model(model, str(beside / "model.safetensors"))
+        torch.save(optimizer.state_dict(), beside / "optimizer.pt")
+        write_json(beside / "progress.json", {"progress": asdict(progress), **about})
+
+    try:
+        replace_folder(folder, fill)
+    except (OSError, RuntimeError, SafetensorError) as error:
+        kept = current(folder)
+        step = None if kept is None else read_json(kept / "progress.json")["progress"]["step"]
+        last = f"the last good one, of step {step}, is kept"
+        raise ThereExistsError(
+            f"The checkpoint of step {progress.step} could not be written to {folder} ({error}); "
+            f"{last if kept else 'there is none before it'}. Free some space and continue with --resume."
+        ) from error
+
+
+def load(folder: Path, model: nn.Module, optimizer: Any, settings: Settings, data: Any) -> Progress | None:
+    """Continue from the last complete checkpoint in ``folder``; None when there is none."""
+    found = current(folder)
+    if found is None:
+        return None
+    stored = read_json(found / "progress.json")
+    differing = settings.differing(stored["settings"])
+    if differing:
+        raise BadWitnessFile(
+            f"The checkpoint {found} is of a run with another {differing!r} "
+            f"({stored['settings'].get(differing)!r}, now {settings.record()[differing]!r}); "
+            "give the same settings, or another --out."
+        )
+    if stored.get("data") != data:
+        raise BadWitnessFile(f"The data are not those that the checkpoint {found} was trained on; give another --out.")
+    try:
+        load_model(model, str(found / "model.safetensors"))
+        optimizer.load_state_dict(torch.load(found / "optimizer.pt", map_location="cpu", weights_only=True))
+    except (OSError, RuntimeError, SafetensorError, ValueError, KeyError) as error:
+        raise BadWitnessFile(
+            f"The checkpoint {found} cannot be read: {error}; remove that folder to start afresh."
+        ) from error
+    return Progress(**stored["progress"])

@@ -1,0 +1,74 @@
+"""Writing files so that an interrupt or a full disk leaves the previous ones whole: write beside, then rename."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from thereexists.errors import InvalidInput
+
+
+def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
+    """``write`` fills a file beside ``path``, which takes its place only when it is complete."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise InvalidInput(f"Nothing can be written to the folder {path.parent}: {error.strerror}.") from error
+    os.close(handle)
+    beside = Path(name)
+    try:
+        write(beside)
+        os.chmod(beside, 0o644)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_json(path: Path, record: dict[str, Any]) -> None:
+    text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_atomically(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} is not a readable JSON file: {error}.") from error
+    if not isinstance(record, dict):
+        raise InvalidInput(f"{path} must hold one JSON object; it holds a {type(record).__name__}.")
+    return record
+
+
+def replace_folder(path: Path, fill: Callable[[Path], Any]) -> None:
+    """``fill`` writes a folder beside ``path``; only when it is complete does it take the place of the old one.
+
+    Between the two renames the old folder is called ``path.previous``; a reader finds the good one with ``current``.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    previous = _previous(path)
+    try:
+        fill(beside)
+        os.chmod(beside, 0o755)
+        if path.exists():
+            shutil.rmtree(previous, ignore_errors=True)
+            path.rename(previous)
+        beside.rename(path)
+        shutil.rmtree(previous, ignore_errors=True)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def current(path: Path) -> Path | None:
+    """The last complete folder written by ``replace_folder``, or None."""
+    return next((folder for folder in (path, _previous(path)) if folder.is_dir()), None)
+
+
+def _previous(path: Path) -> Path:
+    return path.with_name(path.name + ".previous")

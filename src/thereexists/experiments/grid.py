@@ -1,0 +1,152 @@
+"""Experiments as data: a TOML file says which runs, which stages, which settings at which size; here it is unfolded.
+
+A file has ``question``, ``paper``, ``stages`` (tasks in order, each from the weights of the last), ``[model]`` fields
+of all, ``[data.STAGE]`` paths below the data folder, ``[sizes.SIZE.STAGE]`` settings, ``[[runs]]`` with a name and
+model fields (``sizes`` if not all, ``extra`` if it may come last), and ``[[axes]]`` whose values multiply the runs.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from thereexists.errors import InvalidInput
+from thereexists.experiments.settings import Budget, Settings
+
+EXPERIMENTS = ("table-a", "copying", "sparsity-nli", "lm", "mt")
+_BUDGETS = ("steps", "tokens", "seconds", "epochs")
+_PATHS = ("corpus", "valid", "data", "tokenizer")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One cell of a table: a model and a seed, trained through all stages."""
+
+    experiment: str
+    size: str
+    name: str
+    labels: Mapping[str, Any]  # the values of the axes
+    seed: int
+    stages: tuple[Settings, ...]
+    extra: bool = False  # beyond what the papers' tables hold: begun when everything else is under way
+
+    @property
+    def key(self) -> str:
+        return f"{self.experiment}/{self.size}/{self.name}-seed{self.seed}"
+
+    def folder(self, out: Path) -> Path:
+        return out / self.key
+
+
+def load(name: str) -> dict[str, Any]:
+    """The experiment of that name, or one in a file ``.toml`` of the user's."""
+    if name in EXPERIMENTS:
+        text = resources.files("thereexists.experiments").joinpath(f"configs/{name}.toml").read_text("utf-8")
+        return {"name": name, **tomllib.loads(text)}
+    path = Path(name)
+    if path.suffix != ".toml" or not path.is_file():
+        raise InvalidInput(f"There is no experiment {name!r}. Known: {', '.join(EXPERIMENTS)}; or give a .toml file.")
+    try:
+        config = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is not valid TOML: {error}.") from error
+    missing = [key for key in ("stages", "sizes", "runs") if key not in config]
+    if missing:
+        raise InvalidInput(f"{path} has no {missing[0]!r}; an experiment needs stages, sizes and runs.")
+    return {"name": path.stem, **config}
+
+
+def unfold(
+    config: Mapping[str, Any],
+    size: str,
+    seeds: int,
+    data: Path,
+    only: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    first: Mapping[str, Any] | None = None,
+) -> list[Run]:
+    """All runs at a size, seed by seed, so that a table is complete with one seed before the next begins.
+
+    ``overrides`` replace settings of every stage (``precision``, ``budget``); ``first`` those of the
+    first stage; ``only`` is a glob on the runs' names.
+    """
+    if size not in config["sizes"]:
+        raise InvalidInput(f"'{config['name']}' has no size {size!r}; it has {', '.join(config['sizes'])}.")
+    if seeds < 1:
+        raise InvalidInput(f"An experiment needs at least one seed; got {seeds}.")
+    cells = list(_cells(config, size))
+    changes = [{**(overrides or {}), **((first or {}) if i == 0 else {})} for i in range(len(config["stages"]))]
+    extra = {run["name"] for run in config["runs"] if run.get("extra")}
+    runs = [
+        Run(
+            config["name"],
+            size,
+            name,
+            labels,
+            seed,
+            tuple(_stages(config, size, model, seed, data, changes)),
+            labels["run"] in extra,
+        )
+        for seed in range(seeds)
+        for name, labels, model in cells
+    ]
+    return matching(runs, only)
+
+
+def matching(runs: list[Run], only: str | None) -> list[Run]:
+    """The runs whose name matches a glob; at least one must."""
+    found = [run for run in runs if only is None or fnmatch(run.name, only)]
+    if not found:
+        known = ", ".join(dict.fromkeys(run.name for run in runs))
+        raise InvalidInput(f"No run matches {only!r}; there are {known}.")
+    return found
+
+
+def _cells(config: Mapping[str, Any], size: str) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Name, axis labels and model fields of every run."""
+    for run in config["runs"]:
+        if size not in run.get("sizes", [size]):
+            continue
+        cells = [(run["name"], {"run": run["name"]}, dict(run["model"]))]
+        for axis in config.get("axes", []):
+            values = axis.get("by_size", {}).get(size, axis["values"])
+            cells = [
+                (f"{name}-{axis['label']}{value}", labels | {axis["label"]: value}, model | {axis["field"]: value})
+                for name, labels, model in cells
+                for value in values
+            ]
+        yield from cells
+
+
+def _stages(
+    config: Mapping[str, Any], size: str, model: dict[str, Any], seed: int, data: Path, changes: list[dict[str, Any]]
+) -> Iterator[Settings]:
+    for i, stage in enumerate(config["stages"]):
+        values = dict(config["sizes"][size][stage])
+        budget = Budget(**{name: values.pop(name) for name in _BUDGETS if name in values})
+        values |= changes[i]
+        budget = values.pop("budget", budget)
+        # A stage that starts from another takes its model as it is.
+        fields = {"size": _model_size(size)} | config.get("model", {}) | values.pop("model", {}) | model
+        paths = {name: _below(data, value) for name, value in config.get("data", {}).get(stage, {}).items()}
+        yield Settings(stage, budget, fields if i == 0 else {}, paths, seed=seed, **values)
+
+
+def _model_size(size: str) -> str:
+    return size if size in ("tiny", "mini", "base") else "mini"
+
+
+def _below(data: Path, value: Any) -> Any:
+    """A path of the file below the data folder; the file there may be compressed."""
+    if isinstance(value, list):
+        return [_below(data, one) for one in value]
+    path = data / value
+    found = next((p for p in (path, Path(f"{path}.xz"), Path(f"{path}.gz")) if p.exists()), None)
+    if found is None:
+        raise InvalidInput(f"There is no {path} (nor .xz, .gz); --data must name the folder that holds {value}.")
+    return str(found)

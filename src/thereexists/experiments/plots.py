@@ -1,0 +1,138 @@
+"""Plots of the experiments (matplotlib): drawn from records, one file for each that there are records of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from thereexists.errors import InvalidInput
+from thereexists.experiments import paper
+from thereexists.experiments.results import Record, Row
+
+
+def draw(rows: list[Row], records: list[Record], folder: Path) -> list[Path]:
+    """``FOLDER/experiment-NAME-SIZE.png`` for every experiment and size."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise InvalidInput("Plots need the package matplotlib: pip install 'thereexists[plot]'.") from None
+    matplotlib.use("Agg")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for key in dict.fromkeys((row.experiment, row.size) for row in rows):
+        if key[0] not in _PLOTS:
+            continue
+        mine = [row for row in rows if (row.experiment, row.size) == key]
+        of_mine = [r for r in records if (r["experiment"], r["size"]) == key]
+        path = folder / f"experiment-{key[0]}-{key[1]}.png"
+        _PLOTS[key[0]](mine, of_mine, path)
+        written.append(path)
+    return written
+
+
+def _table_a(rows: list[Row], records: list[Record], path: Path) -> None:
+    """Left: accuracy, ours beside the poster's. Right: training curves of the first seed."""
+    figure, (left, right) = _axes(2)
+    rows = sorted(rows, key=lambda row: row.figures["mlm accuracy"].mean)
+    for i, row in enumerate(rows):
+        for j, name in enumerate(("mlm accuracy", "nli accuracy")):
+            found = row.figures.get(name)
+            if found is None:
+                continue
+            label = ("masked LM, ours", "MNLI, ours")[j] if i == 0 else None
+            left.barh(i + 0.2 - 0.4 * j, 100 * found.mean, 0.36, xerr=100 * (found.sd or 0), color=f"C{j}", label=label)
+            if row.run in paper.TABLE_A:
+                theirs = 100 * paper.TABLE_A[row.run][1 + j]
+                text = "the paper's, BERT-base budget" if i == len(rows) - 1 and j == 0 else None
+                left.plot(theirs, i + 0.2 - 0.4 * j, "k|", markersize=12, label=text)
+    left.set_yticks(range(len(rows)), [row.run for row in rows])
+    left.set_xlabel("accuracy in %")
+    left.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=3)
+    for record in sorted((r for r in records if r["seed"] == 0), key=lambda r: r["run"]):
+        stage = record["stages"]["mlm"]
+        steps, losses = zip(*stage["history"], strict=True)
+        per_step = stage["tokens_seen"] / stage["steps"] / 1e6
+        right.plot([step * per_step for step in steps], losses, label=record["run"])
+    right.set_xlabel("million tokens seen")
+    right.set_ylabel("training loss (masked LM)")
+    right.legend(fontsize=8)
+    _save(figure, path)
+
+
+def _copying(rows: list[Row], records: list[Record], path: Path) -> None:
+    """A cell for every pattern and depth: what was copied, and below it what the pattern allows at most."""
+    layers = sorted({row.labels["layers"] for row in rows})
+    names = list(dict.fromkeys(row.labels["run"] for row in rows))
+    figure, (axis,) = _axes(1)
+    grid = [[float("nan")] * len(layers) for _ in names]
+    for row in rows:
+        i, j = names.index(row.labels["run"]), layers.index(row.labels["layers"])
+        grid[i][j] = 100 * row.figures["copy accuracy"].mean
+        bound = row.figures.get("copy accuracy_bound")
+        text = f"{grid[i][j]:.1f}" + (f"\n≤ {100 * bound.mean:.1f}" if bound else "")
+        axis.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if grid[i][j] < 60 else "black")
+    axis.imshow(grid, vmin=0, vmax=100, aspect="auto")
+    axis.set_xticks(range(len(layers)), [f"{depth} layer{'s' if depth > 1 else ''}" for depth in layers])
+    axis.set_yticks(range(len(names)), names)
+    axis.set_title("symbols copied in %; below, the most the pattern allows", fontsize=9)
+    figure.set_size_inches(6.2, 0.6 + 0.45 * len(names))
+    _save(figure, path)
+
+
+def _against_sparsity(rows: list[Row], figure_name: str, label: str, path: Path) -> None:
+    figure, (axis,) = _axes(1)
+    kinds: dict[str, list[Row]] = {}
+    for row in rows:
+        kinds.setdefault(row.run.split("-")[0], []).append(row)
+    for i, (kind, members) in enumerate(kinds.items()):
+        known = sorted((row for row in members if figure_name in row.figures), key=lambda row: row.sparsity or 0)
+        scale = 100 if "accuracy" in figure_name else 1
+        x, y = [row.sparsity for row in known], [scale * row.figures[figure_name].mean for row in known]
+        axis.plot(x, y, "o-" if len(known) > 1 else "o", color=f"C{i}", label=kind)
+        if kind == "dense" and y:
+            axis.axhline(y[0], color=f"C{i}", linewidth=0.7, linestyle=":")
+    axis.set_xlabel("sparsity: share of the pairs left out")
+    axis.set_ylabel(label)
+    axis.legend(fontsize=8)
+    _save(figure, path)
+
+
+def _sparsity(rows: list[Row], records: list[Record], path: Path) -> None:
+    _against_sparsity(rows, "nli accuracy", "MNLI accuracy in %", path)
+
+
+def _lm(rows: list[Row], records: list[Record], path: Path) -> None:
+    _bars(rows, {"lm perplexity": "perplexity on held-out text (less is better)"}, path)
+
+
+def _mt(rows: list[Row], records: list[Record], path: Path) -> None:
+    tests = sorted({name for row in rows for name in row.figures if name.startswith("bleu ")})
+    _bars(rows, {test: f"BLEU, {test.removeprefix('bleu ')}" for test in tests}, path)
+
+
+def _bars(rows: list[Row], names: dict[str, str], path: Path) -> None:
+    figure, axes = _axes(max(1, len(names)))
+    for axis, (name, label) in zip(axes, names.items(), strict=False):
+        known = sorted((row for row in rows if name in row.figures), key=lambda row: row.figures[name].mean)
+        means, errors = [row.figures[name].mean for row in known], [row.figures[name].sd or 0.0 for row in known]
+        axis.barh(range(len(known)), means, xerr=errors, color="C0")
+        axis.set_yticks(range(len(known)), [row.run for row in known])
+        axis.set_xlabel(label)
+    _save(figure, path)
+
+
+_PLOTS = {"table-a": _table_a, "copying": _copying, "sparsity-nli": _sparsity, "lm": _lm, "mt": _mt}
+
+
+def _axes(count: int) -> tuple[Any, list[Any]]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2 * count if count > 1 else 6.2, 3.8), layout="constrained")
+    axes = figure.subplots(1, count, squeeze=False)[0]
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+    return figure, list(axes)
+
+
+def _save(figure: Any, path: Path) -> None:
+    figure.savefig(path, dpi=110, metadata={"Software": None})

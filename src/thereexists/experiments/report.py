@@ -1,0 +1,142 @@
+"""``docs/experiments.md``, made from the records and nothing else: no figure without a run behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from thereexists.experiments import paper
+from thereexists.experiments.files import write_atomically
+from thereexists.experiments.results import Record, rows
+from thereexists.experiments.tables import tables
+
+_INTRO = """\
+# Experiments: what does a cheaper mixer or a sparser pattern cost?
+
+This page is made by a command from the records in `docs/data/experiments`:
+
+    {command}
+
+Every figure is of a run whose settings, data (with SHA-256), seed, device, time and package versions stand in those
+files. **All runs are small**: minutes of training where the papers spent days. A figure of ours and one of a paper
+stand beside each other to compare *orders* and *gaps*, never levels. What disagrees with a paper is reported as it is.
+
+    thereexists experiment table-a --size mini --seeds 3 --data data/ --out runs/   # or copying, sparsity-nli, lm, mt
+    thereexists results runs/
+
+A GPU repeats this page in three calls: `benchmarks/experiments_gpu.sh`. The same seed gives the same data, masks and
+dropout everywhere; on a CPU the same numbers to the last bit, on a GPU up to the order in which its kernels add.
+"""
+
+_ABOUT = {
+    "table-a": (
+        "Alternatives to attention (paper A)",
+        "Masked language modelling, then fine-tuning on MNLI; every mixer sees the same tokens in the same order. "
+        "`hybrid-c`: the first c blocks are SepConv, the rest attention (c = 0 is `attention`). Masked-LM accuracy is "
+        "on held-out articles, 15 % of the tokens masked as in BERT, the same masks for every run; MNLI accuracy is on "
+        "dev-matched. Paper: " + paper.TABLE_A_BUDGET + ".",
+    ),
+    "copying": (
+        "Copying (paper B)",
+        "The model sees `0 s 0` and as many masks as `s` has symbols, and must write `s` again; all positions at once, "
+        "with an encoder, because the patterns look both ways. In brackets: the most that any model with this "
+        "pattern and depth can reach, from its receptive field (a mask that cannot see its source can "
+        "only guess). RANDOM has the sparsity of STRIDED. Paper: " + paper.COPYING_BUDGET + ".",
+    ),
+    "sparsity-nli": (
+        "Sparsity against MNLI (paper B)",
+        "Pre-trained and fine-tuned with the same pattern, all heads see the union of its steps. The number after a "
+        "pattern is its stride or, for RANDOM, its sparsity; STAR's relay is [CLS]. Paper: " + paper.NLI_BUDGET + ".",
+    ),
+    "lm": (
+        "Language modelling (paper B)",
+        "Causal language modelling; each pattern in its causal version (STAR's relay is the first token, which in a "
+        "causal model sees only itself: what is left of STAR is nearly a window of two). RANDOM has about the "
+        "sparsity of STRIDED. Perplexity is per WordPiece token. Paper: " + paper.LM_BUDGET + ".",
+    ),
+    "mt": (
+        "Translation (paper B)",
+        "English to Czech, encoder–decoder; the pattern in the encoder, its causal version in the decoder, "
+        "cross-attention dense; greedy decoding, BLEU by sacrebleu. Paper: " + paper.MT_BUDGET + ".",
+    ),
+}
+
+
+def write_report(records: list[Record], path: Path, command: str, plots: list[Path]) -> None:
+    text = _INTRO.format(command=command)
+    made = tables(rows(records))
+    for experiment, (title, about) in _ABOUT.items():
+        mine = [r for r in records if r["experiment"] == experiment]
+        if not mine:
+            continue
+        text += f"\n## {title}\n\n{_wrapped(about)}\n"
+        for size in sorted({r["size"] for r in mine}):
+            table = next(t for t in made if t.title.startswith(f"{experiment}, size {size},"))
+            text += f"\n### {table.title.partition(', ')[2]}\n\n{table.markdown()}\n\n"
+            text += "".join(f"{_wrapped(remark)}\n\n" for remark in table.remarks)
+            text += budget([r for r in mine if r["size"] == size]) + "\n"
+            for plot in plots:
+                if plot.name == f"experiment-{experiment}-{size}.png":
+                    text += f"\n![{table.title}]({_relative(plot, path)})\n"
+    write_atomically(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+
+
+def budget(records: list[Record]) -> str:
+    """What was spent on what data, in sentences: the budget of ours that the paper's must be read against."""
+    first, seeds = records[0], sorted({record["seed"] for record in records})
+    lines = [_stage(task, [r["stages"][task] for r in records]) for task in first["stages"]]
+    parallel = sorted({record.get("parallel", 1) for record in records})
+    shared = (
+        "" if parallel == [1] else f"; up to {parallel[-1]} runs shared the device, so times and speeds are of company"
+    )
+    total = sum(record["seconds"] for record in records)
+    lines.append(
+        f"Seeds {', '.join(map(str, seeds))}; {len(records)} runs, {total / 60:.1f} minutes of training{shared}."
+    )
+    return "\n".join(_wrapped(f"*Ours.* {line}" if i == 0 else line) for i, line in enumerate(lines))
+
+
+def _stage(task: str, stages: list[dict[str, Any]]) -> str:
+    first = stages[0]
+    settings, data = first["settings"], first["data"]
+    names = {"mlm": "Masked LM", "nli": "MNLI", "copy": "Copying", "lm": "Language modelling", "mt": "Translation"}
+    tokens, seconds = (sorted(stage[name] for stage in stages) for name in ("tokens_seen", "seconds"))
+    seen = _range([t / 1e6 for t in tokens], "{:.3g}") + "M tokens"
+    return (
+        f"{names[task]}: {_data(task, data)}; {seen} in {_range([s['steps'] for s in stages], '{:,}')} steps of "
+        f"{settings['batch']} sequences of {settings['length']} tokens, peak rate {settings['lr']:g}, "
+        f"{_range(seconds, '{:.0f}')} s a run on {first['device']}, {first.get('precision', settings['precision'])}."
+    )
+
+
+def _data(task: str, data: dict[str, Any]) -> str:
+    if task in ("mlm", "lm"):
+        corpus, valid = data["corpus"], data["valid"]
+        return (
+            f"`{corpus['name']}` ({corpus['tokens'] / 1e6:.1f}M tokens, vocabulary "
+            f"{data['tokenizer']['vocabulary']:,}), held out `{valid['name']}` ({valid['tokens'] / 1e6:.2f}M)"
+        )
+    if task == "nli":
+        of = " of MNLI's 392,702" if len(data["labels"]) == 3 else ""
+        return f"`{data['train']['name']}` ({data['train']['examples']:,} pairs{of}), dev {data['dev']['examples']:,}"
+    if task == "copy":
+        return f"made up, {data['symbols']} symbols"
+    names = ", ".join(f"`{source['name']}`" for source in data["train"])
+    return f"{names} ({data['pairs']:,} pairs that fit, {data['pairs_left_out']:,} longer ones left out)"
+
+
+def _range(values: list[float], form: str) -> str:
+    low, high = form.format(min(values)), form.format(max(values))
+    return low if low == high else f"{low}–{high}"
+
+
+def _relative(plot: Path, page: Path) -> str:
+    import os
+
+    return Path(os.path.relpath(plot, page.parent)).as_posix()
+
+
+def _wrapped(text: str) -> str:
+    import textwrap
+
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)

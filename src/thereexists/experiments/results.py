@@ -1,0 +1,197 @@
+"""Records of runs, read from wherever they are, and brought together over seeds: one row for one cell of a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from thereexists.errors import InvalidInput
+from thereexists.experiments.files import read_json, write_json
+from thereexists.experiments.runner import RECORD
+from thereexists.experiments.scoring import score_result
+
+Record = dict[str, Any]
+_KEYS = {"experiment", "size", "run", "seed", "stages"}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean over seeds and, with more than one, its standard deviation."""
+
+    mean: float
+    sd: float | None
+    seeds: int
+
+    @classmethod
+    def of(cls, values: list[float]) -> Figure:
+        return cls(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model of an experiment at a size, all its seeds."""
+
+    experiment: str
+    size: str
+    run: str
+    labels: Mapping[str, Any]
+    figures: Mapping[str, Figure]  # "mlm accuracy", "nli accuracy", "bleu TEST" ...
+    parameters: int
+    sparsity: float | None
+    seconds: float  # of training, mean over seeds
+    tokens: Mapping[str, int]  # by stage
+    tokens_per_second: Mapping[str, float]
+    seeds: int
+
+    def record(self) -> dict[str, Any]:
+        figures = {name: {"mean": f.mean, "sd": f.sd, "seeds": f.seeds} for name, f in self.figures.items()}
+        return {**vars(self), "labels": dict(self.labels), "figures": figures, "tokens": dict(self.tokens),
+                "tokens_per_second": dict(self.tokens_per_second)}  # fmt: skip
+
+
+def read(places: Iterable[Path]) -> list[Record]:
+    """All records in folders of runs, ``.jsonl`` files of the runner, and ``.json`` files of ``collect``.
+
+    The same cell found twice counts once: the later place wins.
+    """
+    found: dict[tuple[str, str, str, int], Record] = {}
+    for place in places:
+        for record in _records(place):
+            found[record["experiment"], record["size"], record["run"], record["seed"]] = record
+    return list(found.values())
+
+
+def _records(place: Path) -> list[Record]:
+    if place.is_dir():
+        files = sorted([*place.rglob(RECORD), *place.glob("*.jsonl"), *place.glob("*.json")])
+        records = [record for file in files if file.name != "result.json" for record in _records(file)]
+        if not records:
+            raise InvalidInput(f"There is no finished run in {place} (no {RECORD}, .jsonl or .json with records).")
+        return records
+    if not place.is_file():
+        raise InvalidInput(f"There is no {place}; give a folder of runs or a file of records.")
+    if place.suffix == ".jsonl":
+        return [_checked(line, f"{place}, line {i}") for i, line in _lines(place)]
+    content = read_json(place)
+    if "records" in content:
+        return [_checked(record, str(place)) for record in content["records"]]
+    return [_checked(content, str(place))] if place.name == RECORD else []
+
+
+def _lines(place: Path) -> list[tuple[int, Any]]:
+    out = []
+    for number, line in enumerate(place.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            out.append((number, json.loads(line)))
+        except ValueError:
+            raise InvalidInput(f"{place}, line {number}, is not JSON; it was cut off or changed.") from None
+    return out
+
+
+def _checked(record: Any, where: str) -> Record:
+    missing = sorted(_KEYS - set(record)) if isinstance(record, dict) else sorted(_KEYS)
+    if missing:
+        raise InvalidInput(f"{where} is not the record of a run: it has no {missing[0]!r}.")
+    return record
+
+
+def rows(records: Iterable[Record]) -> list[Row]:
+    """Cells in the order in which they were first met, seeds brought together."""
+    cells: dict[tuple[str, str, str], list[Record]] = {}
+    for record in records:
+        cells.setdefault((record["experiment"], record["size"], record["run"]), []).append(record)
+    return [_row(group) for group in cells.values()]
+
+
+def _row(group: list[Record]) -> Row:
+    first = group[0]
+    names = dict.fromkeys(name for record in group for name in figures_of(record))
+    figures = {name: Figure.of([f[name] for f in map(figures_of, group) if name in f]) for name in names}
+    stages = first["stages"]
+    return Row(
+        first["experiment"],
+        first["size"],
+        first["run"],
+        first["labels"],
+        figures,
+        next(iter(stages.values()))["parameters"],
+        sparsity(first),
+        fmean(record["seconds"] for record in group),
+        {task: stage["tokens_seen"] for task, stage in stages.items()},
+        {task: fmean(r["stages"][task]["tokens_per_second"] for r in group) for task in stages},
+        len({record["seed"] for record in group}),
+    )
+
+
+def figures_of(record: Record) -> dict[str, float]:
+    """The figures of merit of a run, by name."""
+    out: dict[str, float] = {}
+    for task, stage in record["stages"].items():
+        metrics = stage["metrics"]
+        for name in ("accuracy", "perplexity", "accuracy_bound"):
+            if metrics.get(name) is not None:
+                out[f"{task} {name}"] = metrics[name]
+        for test, score in metrics.get("bleu", {}).items():
+            out[f"bleu {test}"] = score["score"]
+    return out
+
+
+def sparsity(record: Record) -> float | None:
+    """The share of pairs that attention leaves out, averaged over the steps of the pattern as it was used."""
+    from thereexists import patterns
+
+    settings = next(iter(record["stages"].values()))["settings"]
+    model = settings["model"]
+    if model.get("mixer", "attention") == "attention":
+        return 0.0
+    if model["mixer"] != "sparse":
+        return None
+    options = {name: value for name, value in model.get("pattern_options", {}).items() if name != "mirror"}
+    pattern = patterns.build(model["pattern"], settings["length"], **options)
+    return (pattern.union() if model.get("pattern_config", "union") == "union" else pattern).sparsity
+
+
+def collect(records: list[Record], out: Path, command: str, references: Mapping[str, Path]) -> list[Path]:
+    """One small JSON file per experiment and size, hypotheses scored and dropped; the documentation's source."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record["experiment"], record["size"]), []).append(scored(record, references))
+    written = []
+    for (experiment, size), group in sorted(groups.items()):
+        path = out / f"{experiment}-{size}.json"
+        write_json(path, {"made_by": command, "experiment": experiment, "size": size, "records": group})
+        written.append(path)
+    return written
+
+
+def scored(record: Record, references: Mapping[str, Path]) -> Record:
+    stages = {}
+    for task, stage in record["stages"].items():
+        hypotheses = stage.get("hypotheses", {})
+        if hypotheses:
+            missing = [name for name in hypotheses if name not in {**references, **stage["metrics"].get("bleu", {})}]
+            if missing:
+                raise InvalidInput(f"The references of {missing[0]!r} are wanted; --data must hold {missing[0]}.*.")
+            stage = score_result(stage, references)
+            stage["examples"] = {name: lines[:2] for name, lines in hypotheses.items()}
+            del stage["hypotheses"]
+        stages[task] = stage
+    return record | {"stages": stages}
+
+
+def find_references(data: Path | None, records: Iterable[Record]) -> dict[str, Path]:
+    """The target sides of the test sets that records carry hypotheses for, below the data folder."""
+    from thereexists.experiments.corpus import find
+
+    out: dict[str, Path] = {}
+    for record in records:
+        for stage in record["stages"].values():
+            for name in stage.get("hypotheses", {}):
+                if data is not None and name not in out:
+                    folder, stem = name.split("/")
+                    out[name] = find(data / folder, stem, f".{stage['settings']['options'].get('target', 'cs')}")
+    return out

@@ -1,0 +1,246 @@
+"""Running an experiment: every run of the grid, several at once on one device, each leaving one small JSON record.
+
+A run that is done is not run again; a stopped one continues from its checkpoint. Small models do not fill a large
+accelerator, so ``parallel`` processes take runs from one queue; the data are prepared once, before they start.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from thereexists.errors import ThereExistsError
+from thereexists.experiments.files import read_json, write_json
+from thereexists.experiments.grid import Run
+from thereexists.experiments.settings import Settings
+
+RECORD = "run.json"
+_HISTORY = 25  # points of a training curve that a record keeps
+
+
+@dataclass(frozen=True)
+class How:
+    """How to run; none of it changes a figure, except by the machine's rounding."""
+
+    out: Path
+    cache: Path
+    device: str | None = None
+    resume: bool = False
+    parallel: int = 1
+    budget_seconds: float | None = None  # no new run begins after that
+    checkpoint_seconds: float = 60.0
+    keep_models: bool = False
+    results: Path | None = None  # a .jsonl file that every record is appended to
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the runs, by name."""
+
+    records: list[dict[str, Any]]
+    skipped: list[str]  # done before
+    failed: dict[str, str]
+    not_started: list[str]  # the seconds were over
+
+
+def run_all(runs: list[Run], how: How, say: Callable[[str], None] | None = None) -> Outcome:
+    """All runs; one that fails does not stop the others."""
+    say = say or _to_stderr
+    started = time.monotonic()
+    paths = {run.key: run.folder(how.out) / RECORD for run in runs}
+    done = {key: read_json(path) for key, path in paths.items() if path.is_file()}
+    todo = [run for run in runs if run.key not in done]
+    _refuse_leftovers(todo, how)
+    if todo:
+        prepare(todo, how.cache)
+        say(f"{len(todo)} runs to do, {len(done)} done before; data ready after {time.monotonic() - started:.0f} s.")
+    records, failed, not_started = [], {}, []
+
+    def finished(run: Run, record: dict[str, Any] | None, error: str | None) -> None:
+        if record is None:
+            failed[run.key] = error or "unknown"
+            say(f"{run.key}: failed: {error}")
+            return
+        records.append(record)
+        if how.results is not None:
+            _append(how.results, record)
+        say(f"[{time.monotonic() - started:5.0f} s] {run.key}: {summary(record)} ({record['seconds']:.0f} s)")
+
+    def time_is_up() -> bool:
+        return how.budget_seconds is not None and time.monotonic() - started > how.budget_seconds
+
+    if how.parallel <= 1:
+        for run in todo:
+            if time_is_up():
+                not_started.append(run.key)
+                continue
+            finished(run, *_attempt(run, how))
+    else:
+        not_started = _in_parallel(todo, how, finished, time_is_up)
+    return Outcome([*done.values(), *records], list(done), failed, not_started)
+
+
+def _in_parallel(todo: list[Run], how: How, finished: Callable[..., None], time_is_up: Callable[[], bool]) -> list[str]:
+    """``how.parallel`` processes, each busy with one run; returns the names of those that were not started."""
+    queue, busy = list(todo), {}
+    context = multiprocessing.get_context("spawn")  # a forked process cannot use CUDA
+    with ProcessPoolExecutor(how.parallel, mp_context=context, initializer=_worker, initargs=(how.parallel,)) as pool:
+        while busy or (queue and not time_is_up()):
+            while queue and len(busy) < how.parallel and not time_is_up():
+                run = queue.pop(0)
+                future: Future[Any] = pool.submit(_attempt, run, how)
+                busy[future] = run
+            if not busy:
+                break
+            for future in wait(busy, return_when=FIRST_COMPLETED).done:
+                run = busy.pop(future)
+                try:
+                    finished(run, *future.result())
+                except BrokenProcessPool:
+                    finished(run, None, "its process died (out of memory?)")
+                    return [run.key for run in queue]
+    return [run.key for run in queue]
+
+
+def _worker(parallel: int) -> None:
+    import torch
+
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // parallel))
+
+
+def _attempt(run: Run, how: How) -> tuple[dict[str, Any] | None, str | None]:
+    """The record of a run, or why there is none."""
+    from thereexists.experiments.training import Interrupted
+
+    try:
+        return run_one(run, how), None
+    except Interrupted:  # whoever stops a run stops the table
+        raise
+    except ThereExistsError as error:
+        return None, str(error)
+    except Exception as error:  # one bad run must not end the table
+        traceback.print_exc()
+        return None, f"{type(error).__name__}: {error}"
+
+
+def run_one(run: Run, how: How) -> dict[str, Any]:
+    """All stages of a run, each from the weights of the one before."""
+    from thereexists.experiments.training import train
+
+    folder = run.folder(how.out)
+    stages, start = [], None
+    for settings in run.stages:
+        out = folder / settings.task
+        settings = settings if start is None else settings.with_(start=str(start))
+        result = train(
+            settings,
+            out,
+            resume=True,
+            device=how.device,
+            cache=how.cache,
+            checkpoint_seconds=how.checkpoint_seconds,
+            tensorboard=False,
+            quiet=how.parallel > 1,
+        )
+        stages.append(_small(result))
+        start = out
+    record = {
+        "experiment": run.experiment,
+        "size": run.size,
+        "run": run.name,
+        "labels": dict(run.labels),
+        "seed": run.seed,
+        "seconds": round(sum(stage["seconds"] for stage in stages), 2),
+        "parallel": how.parallel,
+        "stages": {stage["task"]: stage for stage in stages},
+    }
+    write_json(folder / RECORD, record)
+    _free_the_device()
+    if not how.keep_models:
+        for settings in run.stages:
+            shutil.rmtree(folder / settings.task, ignore_errors=True)
+    return record
+
+
+def _free_the_device() -> None:
+    """Give back what the run held: other processes share the device."""
+    import gc
+
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def prepare(runs: list[Run], cache: Path) -> None:
+    """Tokenizers and token streams of all runs, made once; everything else a run reads is small."""
+    from thereexists.experiments.tokenizer import DEFAULT_SIZE
+    from thereexists.experiments.tokens import corpus_tokenizer, stream
+
+    seen: set[str] = set()
+    for settings in (stage for run in runs for stage in run.stages):
+        data = settings.data
+        key = json.dumps([dict(data), settings.options.get("vocabulary")], sort_keys=True)
+        if "corpus" not in data or key in seen:
+            continue
+        seen.add(key)
+        given = Path(data["tokenizer"]) if data.get("tokenizer") else None
+        size = int(settings.options.get("vocabulary", DEFAULT_SIZE))
+        tokenizer, _ = corpus_tokenizer(Path(data["corpus"]), size, cache, given)
+        for name in ("corpus", "valid"):
+            if data.get(name):
+                stream(Path(data[name]), tokenizer, cache)
+
+
+def summary(record: dict[str, Any]) -> str:
+    """The main figures of a run, in a line."""
+    parts = []
+    for task, stage in record["stages"].items():
+        metrics = stage["metrics"]
+        name = "perplexity" if "perplexity" in metrics else "accuracy"
+        if name in metrics:
+            parts.append(f"{task} {name} {metrics[name]:.4g}")
+        elif "bleu" in metrics:
+            parts += [f"BLEU {test} {score['score']:.1f}" for test, score in metrics["bleu"].items()]
+    return ", ".join(parts) or "done"
+
+
+def _small(result: dict[str, Any]) -> dict[str, Any]:
+    """A result without machine-specific paths, and with a thinned training curve."""
+    settings = Settings.portable(result["settings"])
+    history = result["history"]
+    kept = history[:: max(1, len(history) // _HISTORY)]
+    kept = kept if not history or kept[-1] == history[-1] else [*kept, history[-1]]
+    return result | {"settings": settings, "history": [[step, round(loss, 4)] for step, loss in kept]}
+
+
+def _refuse_leftovers(todo: list[Run], how: How) -> None:
+    if how.resume:
+        return
+    begun = next((run for run in todo if run.folder(how.out).is_dir() and any(run.folder(how.out).iterdir())), None)
+    if begun is not None:
+        raise ThereExistsError(
+            f"{begun.folder(how.out)} holds a run that was begun; continue with --resume or choose another --out."
+        )
+
+
+def _append(path: Path, record: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:  # one write: a killed process leaves whole lines
+        file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _to_stderr(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,134 @@
+"""Everything that decides a training run, in one frozen record that is written beside what the run saves."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from thereexists.errors import InvalidInput
+
+TASKS = ("mlm", "nli", "copy", "lm", "mt")
+PRECISIONS = ("bf16", "fp32")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long to train; exactly one is given. Seconds depend on the machine: steps, tokens and epochs do not."""
+
+    steps: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+    epochs: float | None = None
+
+    def __post_init__(self) -> None:
+        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        if len(given) != 1:
+            raise InvalidInput(
+                "A budget must be given in exactly one of steps, tokens, seconds and epochs; "
+                f"got {', '.join(given) or 'none'}."
+            )
+        ((name, value),) = given.items()
+        if not value > 0 or not math.isfinite(value):
+            raise InvalidInput(f"A budget of {name} must be positive; got {value}.")
+
+    def in_steps(self, tokens_per_step: int, steps_per_epoch: int | None) -> int | None:
+        """The number of steps, or None for a budget in seconds."""
+        if self.steps is not None:
+            return self.steps
+        if self.tokens is not None:
+            return max(1, round(self.tokens / tokens_per_step))
+        if self.epochs is not None:
+            if steps_per_epoch is None:
+                raise InvalidInput("This task draws fresh data and has no epochs; give steps, tokens or seconds.")
+            return max(1, round(self.epochs * steps_per_epoch))
+        return None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One training run. ``model`` holds the fields of a mixer configuration, ``data`` paths, ``options`` the rest."""
+
+    task: str
+    budget: Budget
+    model: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    start: str | None = None  # the folder of a run whose weights to begin with
+    length: int = 128
+    batch: int = 256
+    lr: float = 1e-3
+    warmup: float = 0.06  # share of the budget
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    precision: str = "bf16"
+    seed: int = 0
+    compile: bool = False
+
+    def __post_init__(self) -> None:
+        _one_of("task", self.task, TASKS)
+        _one_of("precision", self.precision, PRECISIONS)
+        for name, low in (("length", 2), ("batch", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < low:
+                raise InvalidInput(f"'{name}' must be an integer, at least {low}; got {value!r}.")
+        if not (self.lr > 0 and self.clip > 0 and self.weight_decay >= 0 and 0 <= self.warmup < 1):
+            raise InvalidInput(
+                "'lr' and 'clip' must be positive, 'weight_decay' at least 0 and 'warmup' in [0, 1); got "
+                f"{self.lr}, {self.clip}, {self.weight_decay}, {self.warmup}."
+            )
+
+    def record(self) -> dict[str, Any]:
+        """Plain JSON; the budget without its empty fields."""
+        record = asdict(self)
+        record["budget"] = {name: value for name, value in record["budget"].items() if value is not None}
+        return record
+
+    def differing(self, other: Mapping[str, Any]) -> str | None:
+        """The first field in which a stored record differs; where the data lies does not matter, only what it is."""
+        mine = self.record()
+        names = [name for name in mine if name not in ("data", "start")]
+        return next((name for name in names if mine[name] != other.get(name)), None)
+
+    @staticmethod
+    def portable(record: Mapping[str, Any]) -> dict[str, Any]:
+        """A stored record without the paths of the machine it ran on; ``data`` of the result says what was read."""
+        return {name: value for name, value in record.items() if name not in ("data", "start")}
+
+    def with_(self, **changes: Any) -> Settings:
+        return replace(self, **changes)
+
+
+def from_record(record: Mapping[str, Any]) -> Settings:
+    known = {f.name for f in fields(Settings)}
+    unknown = sorted(set(record) - known)
+    if unknown:
+        raise InvalidInput(f"A training run has no setting {unknown[0]!r}; it takes {', '.join(sorted(known))}.")
+    return Settings(**{**record, "budget": Budget(**record["budget"])})
+
+
+def learning_rate(settings: Settings, progress: float) -> float:
+    """Linear warm-up to the peak, then linear decay to 0; ``progress`` is the share of the budget that is spent."""
+    if progress < settings.warmup:
+        return settings.lr * progress / settings.warmup
+    return settings.lr * max(0.0, 1 - progress) / (1 - settings.warmup)
+
+
+def count(text: str) -> int:
+    """``40M``, ``2.5k``, ``1e6`` or ``300`` as a number."""
+    match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([kKmMbBgG]?)\s*", text)
+    scale = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9}
+    try:
+        value = float(match[1]) * scale[match[2].lower()] if match else math.nan
+    except ValueError:
+        value = math.nan
+    if not value >= 1:
+        raise InvalidInput(f"A number such as 300, 20k or 40M is wanted; got {text!r}.")
+    return round(value)
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InvalidInput(f"'{name}' must be one of {', '.join(known)}; got {value!r}.")

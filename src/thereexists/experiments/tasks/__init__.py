@@ -1,0 +1,1 @@
+"""One file per task; each names its class ``TASK``."""

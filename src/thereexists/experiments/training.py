@@ -1,0 +1,301 @@
+"""The training loop, for every task: AdamW, warm-up and linear decay, bfloat16, clipping, checkpoints, one result.
+
+Built on ``accelerate``: started plainly it uses one device, started by ``torchrun`` or ``accelerate launch`` all of
+them, with the same global batch. The host only launches kernels: data, selection and masking live on the device, and
+the loss is fetched a hundred times in a whole run.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.experiments import checkpoint
+from thereexists.experiments.checkpoint import Progress
+from thereexists.experiments.files import read_json, write_json
+from thereexists.experiments.models import no_progress_bars
+from thereexists.experiments.monitor import Monitor
+from thereexists.experiments.provenance import device_name, versions
+from thereexists.experiments.sampling import Place, seed_of
+from thereexists.experiments.settings import Settings, learning_rate
+from thereexists.experiments.task import Task, create
+from thereexists.experiments.tokens import default_cache
+
+RESULT = "result.json"
+_FETCHES = 100  # how often in a run the loss is read from the device
+
+
+class Interrupted(ThereExistsError):
+    """The run was stopped and can be continued."""
+
+
+def train(
+    settings: Settings,
+    out: Path,
+    *,
+    resume: bool = False,
+    device: str | None = None,
+    cache: Path | None = None,
+    checkpoint_seconds: float = 60.0,
+    tensorboard: bool = True,
+    quiet: bool = False,
+) -> dict[str, Any]:
+    """Train, evaluate, save the model into ``out``, and return the result, which ``out/result.json`` also holds.
+
+    Of several processes the first one evaluates and saves; the others return an empty result.
+
+    ``resume`` continues a run that was stopped (and returns the result of one that is done). ``checkpoint_seconds``
+    is the time between checkpoints; 0 writes none but the one of an interrupt.
+    """
+    done = _finished(settings, out, resume)
+    if done is not None:
+        return done
+    accelerator, place = _processes(device)
+    task = create(settings, place, cache or default_cache())
+    steps = settings.budget.in_steps(task.tokens_per_step, task.steps_per_epoch)
+    if steps is None and place.world > 1:
+        raise InvalidInput("Several processes cannot agree on a budget in seconds; give steps, tokens or epochs.")
+
+    if place.device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    torch.manual_seed(seed_of(settings.seed, 0))
+    model = task.model()
+    objective = task.objective(model).to(place.device)
+    optimizer = _optimizer(objective, settings, place)
+    progress = checkpoint.load(out / "checkpoint", model, optimizer, settings, task.record()) or Progress()
+    if settings.compile:
+        objective.compile()
+    objective, optimizer = accelerator.prepare(objective, optimizer)
+
+    run = _Run(settings, task, place, accelerator, model, objective, optimizer, steps, progress, out)
+    main = accelerator.is_main_process
+    with Monitor(out, settings, steps, progress, show=main and not quiet, tensorboard=main and tensorboard) as monitor:
+        _loop(run, monitor, checkpoint_seconds)
+    result: dict[str, Any] = {}
+    if main:
+        result = _evaluated(run)
+        _save_model(model, task, out)
+        write_json(out / RESULT, result)
+        _remove_checkpoint(out)
+    accelerator.wait_for_everyone()
+    return result
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The parts of a run that is under way."""
+
+    settings: Settings
+    task: Task
+    place: Place
+    accelerator: Any
+    model: Any
+    objective: nn.Module
+    optimizer: Any
+    steps: int | None  # None: until the seconds are over
+    progress: Progress
+    out: Path
+
+    def save(self) -> None:
+        if self.accelerator.is_main_process:
+            about = {"settings": self.settings.record(), "data": self.task.record()}
+            checkpoint.save(self.out / "checkpoint", self.model, self.optimizer, self.progress, about)
+
+    def spent(self, step: int, seconds: float) -> float:
+        """The share of the budget that is spent."""
+        return step / self.steps if self.steps else seconds / (self.settings.budget.seconds or seconds)
+
+    def step(self, step: int, rate: float) -> Tensor:
+        """One update; the loss stays on the device."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        torch.manual_seed(seed_of(self.settings.seed, 2, self.place.rank, step))  # dropout
+        batch = self.task.batch(step)
+        with autocast(self.settings, self.place):
+            loss = self.objective(**batch)
+        self.accelerator.backward(loss)
+        self.accelerator.clip_grad_norm_(self.objective.parameters(), self.settings.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return loss.detach()
+
+
+def _loop(run: _Run, monitor: Monitor, checkpoint_seconds: float) -> None:
+    """Until the budget is spent; ``run.progress`` is brought up to date whenever it is shown, saved or left."""
+    progress, place, steps = run.progress, run.place, run.steps
+    run.objective.train()
+    fetch_every = max(1, steps // _FETCHES) if steps else 20
+    total = torch.zeros((), device=place.device)  # of the losses since the last fetch
+    before, started = progress.seconds, time.monotonic()
+    step = fetched = progress.step
+    last_saved = started
+
+    def seconds() -> float:
+        return before + time.monotonic() - started
+
+    with _stop_requests() as stop:
+        while (spent := run.spent(step, seconds())) < 1:
+            rate = learning_rate(run.settings, spent + (0.5 / steps if steps else 0.0))
+            total += run.step(step, rate)
+            step += 1
+            fetch = step % fetch_every == 0 or step == steps
+            stopped = stop.is_set() if place.world == 1 else fetch and _any_stopped(run, stop)
+            due = checkpoint_seconds > 0 and time.monotonic() - last_saved > checkpoint_seconds
+            if fetch or stopped or due:
+                progress.history.append([step, total.item() / (step - fetched)])
+                progress.step, progress.seconds = step, seconds()
+                total.zero_()
+                fetched = step
+                _must_be_finite(progress, run.settings)
+                monitor.show(progress, rate, run.task.tokens_until(step))
+            if stopped:
+                run.save()
+                raise Interrupted(f"Stopped at step {step}; the same command with --resume continues there.")
+            if due:
+                run.save()
+                last_saved = time.monotonic()
+    if place.device.type == "cuda":
+        torch.cuda.synchronize()
+    progress.step, progress.seconds = step, seconds()
+
+
+def _evaluated(run: _Run) -> dict[str, Any]:
+    """The record of a run: what was asked, what was seen, what came out, where."""
+    started = time.monotonic()
+    run.model.eval()
+    with torch.inference_mode(), autocast(run.settings, run.place):
+        metrics = run.task.evaluate(run.model)
+    hypotheses = metrics.pop("hypotheses", None)  # what a metric was, or can later be, computed from
+    progress, tokens = run.progress, run.task.tokens_until(run.progress.step)
+    result = {
+        "task": run.settings.task,
+        "settings": run.settings.record(),
+        "data": run.task.record(),
+        "metrics": metrics,
+        "parameters": sum(p.numel() for p in run.model.parameters()),
+        "steps": progress.step,
+        "tokens_seen": tokens,
+        "seconds": round(progress.seconds, 2),
+        "evaluation_seconds": round(time.monotonic() - started, 2),
+        "tokens_per_second": round(tokens / max(progress.seconds, 1e-9)),
+        "peak_memory_bytes": torch.cuda.max_memory_allocated() if run.place.device.type == "cuda" else None,
+        "history": progress.history,
+        "device": device_name(run.place),
+        "precision": "fp32" if run.place.device.type == "cpu" else run.settings.precision,
+        "seed": run.settings.seed,
+        "versions": versions(),
+    }
+    return result | ({"hypotheses": hypotheses} if hypotheses else {})
+
+
+def autocast(settings: Settings, place: Place):
+    """bfloat16 for the matrix products, float32 for the weights and whatever needs it. A CPU computes in float32."""
+    if settings.precision == "bf16" and place.device.type != "cpu":
+        return torch.autocast(place.device.type, dtype=torch.bfloat16)
+    return nullcontext()
+
+
+def _optimizer(objective: nn.Module, settings: Settings, place: Place) -> torch.optim.AdamW:
+    """Matrices decay; biases, LayerNorms and other vectors do not."""
+    matrices = [p for p in objective.parameters() if p.requires_grad and p.ndim > 1]
+    vectors = [p for p in objective.parameters() if p.requires_grad and p.ndim <= 1]
+    groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=settings.lr, betas=(0.9, 0.98), fused=place.device.type == "cuda")
+
+
+def _processes(device: str | None) -> tuple[Any, Place]:
+    from accelerate import Accelerator
+
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InvalidInput("There is no CUDA device here; leave --device out or give cpu.")
+    accelerator = Accelerator(cpu=device == "cpu", mixed_precision="no")  # autocast is ours, see autocast()
+    device_here = accelerator.device
+    if device_here.type == "cuda" and device_here.index is None:
+        device_here = torch.device("cuda", torch.cuda.current_device())
+    return accelerator, Place(device_here, accelerator.process_index, accelerator.num_processes)
+
+
+def _finished(settings: Settings, out: Path, resume: bool) -> dict[str, Any] | None:
+    """The result of a run that is done; refuses to write over anything without being told to continue."""
+    if out.is_file():
+        raise InvalidInput(f"{out} is a file; --out must name a folder.")
+    if not out.is_dir() or not any(out.iterdir()):
+        return None
+    if not resume:
+        raise InvalidInput(f"{out} is not empty; continue it with --resume or choose another --out.")
+    if not (out / RESULT).is_file():
+        return None
+    result = read_json(out / RESULT)
+    differing = settings.differing(result.get("settings", {}))
+    if differing:
+        raise InvalidInput(f"{out} holds a finished run with another {differing!r}; choose another --out.")
+    return result
+
+
+def _save_model(model: Any, task: Task, out: Path) -> None:
+    """Config, weights and tokenizer, each written beside and renamed; the checkpoint still stands when this fails."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".model.", dir=out) as beside, no_progress_bars():
+            model.save_pretrained(beside)
+            task.save_beside(Path(beside))
+            for file in Path(beside).iterdir():
+                os.replace(file, out / file.name)
+    except (OSError, RuntimeError, SafetensorError) as error:
+        raise ThereExistsError(f"The trained model could not be written to {out}: {error}.") from error
+
+
+def _remove_checkpoint(out: Path) -> None:
+    for name in ("checkpoint", "checkpoint.previous"):
+        shutil.rmtree(out / name, ignore_errors=True)
+
+
+def _must_be_finite(progress: Progress, settings: Settings) -> None:
+    if progress.history and not math.isfinite(progress.history[-1][1]):
+        raise ThereExistsError(
+            f"The loss is no longer finite at step {progress.step}; a smaller --lr than {settings.lr:g} usually helps."
+        )
+
+
+def _any_stopped(run: _Run, stop: threading.Event) -> bool:
+    """Whether any process was asked to stop: all must leave after the same step."""
+    flag = torch.tensor(float(stop.is_set()), device=run.place.device)
+    return bool(run.accelerator.reduce(flag, reduction="sum").item() > 0)
+
+
+@contextmanager
+def _stop_requests() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM ask to stop after the current step; a second one stops at once."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def ask(number: int, frame: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        print("Stopping after this step, then saving; once more stops at once.", file=sys.stderr)
+
+    previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

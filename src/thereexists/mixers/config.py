@@ -1,0 +1,159 @@
+"""The configuration of a BERT-scale model whose attention is replaced by a mixer, and the three published sizes.
+
+Field names are BERT's, so that what is known about BERT configurations holds here. The parameter counts on the poster
+of paper A (Yun et al., *Are Transformers universal approximators of sequence-to-sequence functions?*, ICLR 2020) fix
+the layouts: see ``docs/mixers.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import PretrainedConfig
+
+from thereexists.errors import InvalidInput
+
+SIZES: dict[str, dict[str, int]] = {  # as the published BERT-tiny, -mini and -base
+    "tiny": {"num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 2, "intermediate_size": 512},
+    "mini": {"num_hidden_layers": 4, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
+    "base": {"num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072},
+}
+PATTERN_CONFIGS = ("union", "multihead", "sequential")
+BPROJ_LENGTH = 384  # the only n with 12·n² more parameters than average attention giving the poster's 90.0M
+
+
+class MixerConfig(PretrainedConfig):
+    """BERT's fields, and which mixer takes the place of attention.
+
+    mixer               attention, average, bproj, sepconv, sparse or hybrid
+    hybrid_blocks       of a hybrid: how many blocks, counted from the input, are SepConv
+    kernel_size         of SepConv
+    norm_first          LayerNorm before each sublayer (trains without a long warm-up), not after it as in BERT
+    is_decoder          causal
+    pattern             of sparse: the name of a pattern of ``te.patterns``
+    pattern_options     its sizes, as ``te.patterns.build`` takes them, and ``mirror``: read it from the right end
+    pattern_config      union, multihead or sequential: how its steps are spread over layers and heads
+    sparse_prediction   masked LM: logits, and so the loss, at labelled positions only
+    num_decoder_layers  of an encoder–decoder; as many as the encoder's if None
+    """
+
+    model_type = "thereexists-mixer"
+
+    def __init__(
+        self,
+        vocab_size: int = 30522,
+        hidden_size: int = 768,
+        num_hidden_layers: int = 12,
+        num_attention_heads: int = 12,
+        intermediate_size: int = 3072,
+        max_position_embeddings: int = 512,
+        type_vocab_size: int = 2,
+        hidden_act: str = "gelu",
+        hidden_dropout_prob: float = 0.1,
+        attention_probs_dropout_prob: float = 0.1,
+        classifier_dropout: float | None = None,
+        layer_norm_eps: float = 1e-12,
+        initializer_range: float = 0.02,
+        pad_token_id: int | None = 0,
+        bos_token_id: int | None = None,
+        eos_token_id: int | None = None,
+        decoder_start_token_id: int | None = None,
+        tie_word_embeddings: bool = True,
+        mixer: str = "attention",
+        hybrid_blocks: int = 0,
+        kernel_size: int = 9,
+        norm_first: bool = False,
+        is_decoder: bool = False,
+        pattern: str | None = None,
+        pattern_options: dict[str, Any] | None = None,
+        pattern_config: str = "union",
+        sparse_prediction: bool = False,
+        is_encoder_decoder: bool = False,
+        num_decoder_layers: int | None = None,
+        **kwargs: Any,
+    ):
+        self.vocab_size = vocab_size
+        self.hidden_size = hidden_size
+        self.num_hidden_layers = num_hidden_layers
+        self.num_attention_heads = num_attention_heads
+        self.intermediate_size = intermediate_size
+        self.max_position_embeddings = max_position_embeddings
+        self.type_vocab_size = type_vocab_size
+        self.hidden_act = hidden_act
+        self.hidden_dropout_prob = hidden_dropout_prob
+        self.attention_probs_dropout_prob = attention_probs_dropout_prob
+        self.classifier_dropout = classifier_dropout
+        self.layer_norm_eps = layer_norm_eps
+        self.initializer_range = initializer_range
+        self.mixer = mixer
+        self.hybrid_blocks = hybrid_blocks
+        self.kernel_size = kernel_size
+        self.norm_first = norm_first
+        self.pattern = pattern
+        self.pattern_options = dict(pattern_options or {})
+        self.pattern_config = pattern_config
+        self.sparse_prediction = sparse_prediction
+        self.num_decoder_layers = num_decoder_layers
+        self._check()
+        super().__init__(is_encoder_decoder=is_encoder_decoder, **kwargs)
+        # Set last: some versions of the base class have defaults of their own for these.
+        self.is_decoder = is_decoder
+        self.pad_token_id = pad_token_id
+        self.bos_token_id = bos_token_id
+        self.eos_token_id = eos_token_id
+        self.decoder_start_token_id = decoder_start_token_id
+        self.tie_word_embeddings = tie_word_embeddings
+        self.use_cache = False  # most mixers have nothing to cache: generation runs the whole prefix again
+
+    def _check(self) -> None:
+        for name in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"):
+            _positive(name, getattr(self, name))
+        for name in ("max_position_embeddings", "type_vocab_size", "kernel_size"):
+            _positive(name, getattr(self, name))
+        if self.num_decoder_layers is not None:
+            _positive("num_decoder_layers", self.num_decoder_layers)
+        if self.hidden_size % self.num_attention_heads:
+            raise InvalidInput(
+                f"'hidden_size' must be a multiple of 'num_attention_heads'; got {self.hidden_size} and "
+                f"{self.num_attention_heads}."
+            )
+        if self.kernel_size % 2 == 0:
+            raise InvalidInput(f"'kernel_size' must be odd, so that a kernel has a middle; got {self.kernel_size}.")
+        if not 0 <= self.hybrid_blocks <= self.num_hidden_layers:
+            raise InvalidInput(
+                f"'hybrid_blocks' must lie in 0..{self.num_hidden_layers}, the number of blocks; "
+                f"got {self.hybrid_blocks}."
+            )
+        if self.pattern_config not in PATTERN_CONFIGS:
+            raise InvalidInput(
+                f"'pattern_config' must be one of {', '.join(PATTERN_CONFIGS)}; got {self.pattern_config!r}."
+            )
+        from thereexists.mixers.registry import mixer_kind
+
+        mixer_kind(self.mixer).check(self)
+
+
+def mixer_config(size: str, mixer: str = "attention", **overrides: Any) -> MixerConfig:
+    """The configuration of a published BERT size with the given mixer; ``overrides`` are fields of ``MixerConfig``.
+
+    ``mixer_config("base", "bproj")`` has 384 positions, the poster's length; everything else has BERT's 512.
+    """
+    if size not in SIZES:
+        raise InvalidInput(f"There is no size named {size!r}. Known: {', '.join(SIZES)}.")
+    unknown = sorted(set(overrides) - _fields())
+    if unknown:
+        raise InvalidInput(f"A mixer configuration has no field {unknown[0]!r}; see MixerConfig for the fields.")
+    length = {"max_position_embeddings": BPROJ_LENGTH} if mixer == "bproj" else {}
+    return MixerConfig(**{**SIZES[size], **length, "mixer": mixer, **overrides})
+
+
+def _fields() -> set[str]:
+    import inspect
+
+    own = set(inspect.signature(MixerConfig.__init__).parameters) - {"self", "kwargs"}
+    return own | {"num_labels", "id2label", "label2id", "problem_type", "dtype"}
+
+
+def _positive(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidInput(f"{name!r} must be a positive integer; got {value!r}.")

@@ -1,0 +1,66 @@
+"""What a whole model costs, from its configuration alone: parameters, and FLOPs of a forward pass per token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thereexists.errors import InvalidInput
+from thereexists.mixers.config import MixerConfig, mixer_config
+from thereexists.mixers.registry import MIXERS, dense_parameters, mixer_kind
+
+TABLE_PATTERN, TABLE_HYBRID_BLOCKS = "strided", 3  # what the table of mixers shows for sparse and for hybrid
+
+
+@dataclass(frozen=True)
+class MixerRow:
+    """One line of the table of mixers, at base size."""
+
+    name: str
+    formula: str
+    parameters_base: int  # of MixerModel, pooler included
+    flops_per_token: float  # of all mixers, forward, at length ``n``
+    model_flops_per_token: float  # of MixerModel
+    n: int
+    cost: str
+    permutation_equivariant: bool
+    fixed_length: bool
+
+
+def model_parameters(config: MixerConfig) -> int:
+    """Parameters of ``MixerModel(config)``: embeddings, blocks, pooler; as BERT-base's 109.5M are counted."""
+    d, norm = config.hidden_size, 2 * config.hidden_size
+    embeddings = (config.vocab_size + config.max_position_embeddings + config.type_vocab_size) * d + norm
+    feed_forward = dense_parameters(d, config.intermediate_size) + dense_parameters(config.intermediate_size, d)
+    blocks = config.num_hidden_layers * (feed_forward + 2 * norm) + mixer_kind(config.mixer).parameters(config)
+    return embeddings + blocks + dense_parameters(d, d) + (norm if config.norm_first else 0)
+
+
+def model_flops_per_token(config: MixerConfig, n: int) -> float:
+    """FLOPs of ``MixerModel(config)`` for one token of a sequence of ``n``; see ``MixerKind.flops_per_token``."""
+    if n < 1:
+        raise InvalidInput(f"'n' must be a positive integer; got {n}.")
+    feed_forward = 4 * config.hidden_size * config.intermediate_size * config.num_hidden_layers
+    pooler = 2 * config.hidden_size**2 / n  # one token of the sequence has it
+    return mixer_kind(config.mixer).flops_per_token(config, n) + feed_forward + pooler
+
+
+def mixer_table(n: int = 128) -> list[MixerRow]:
+    """Every registered mixer at base size; sparse with STRIDED, hybrid with three SepConv blocks."""
+    rows = []
+    for name, kind in MIXERS.items():
+        choice = {"sparse": {"pattern": TABLE_PATTERN}, "hybrid": {"hybrid_blocks": TABLE_HYBRID_BLOCKS}}
+        config = mixer_config("base", name, **choice.get(name, {}))
+        rows.append(
+            MixerRow(
+                name=name,
+                formula=kind.formula,
+                parameters_base=model_parameters(config),
+                flops_per_token=kind.flops_per_token(config, n),
+                model_flops_per_token=model_flops_per_token(config, n),
+                n=n,
+                cost=kind.cost,
+                permutation_equivariant=kind.permutation_equivariant,
+                fixed_length=kind.fixed_length,
+            )
+        )
+    return rows

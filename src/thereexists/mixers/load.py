@@ -1,0 +1,79 @@
+"""Checkpoints: load one for a task, and refuse those of another mixer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+
+from thereexists.errors import InvalidInput
+from thereexists.mixers.config import MixerConfig
+
+
+def load_model(path: str | Path, task_class: type[Any], mixer: str | None = None, **overrides: Any) -> Any:
+    """The checkpoint in the folder ``path`` as a ``task_class``, for example ``MixerForSequenceClassification``.
+
+    ``mixer``: what it has to be; another one is refused. ``overrides`` go to ``from_pretrained`` (``num_labels`` …).
+    The weights of a new task (head, classifier, pooler) may be missing, and are then random; no others may. Only local
+    files are read.
+    """
+    saved = saved_config(path)
+    _refuse(path, saved["mixer"], mixer)
+    if not any(Path(path).glob("*.safetensors")):
+        raise InvalidInput(f"{path} holds a config.json but no weights (*.safetensors); give a finished checkpoint.")
+    try:
+        model, loading = task_class.from_pretrained(
+            str(path), local_files_only=True, output_loading_info=True, **overrides
+        )
+    except (SafetensorError, OSError) as error:
+        raise InvalidInput(f"The weights in {path} cannot be read: {error}. Use an earlier checkpoint.") from error
+    except RuntimeError as error:
+        if "mismatched" not in str(error):
+            raise
+        sizes = ", ".join(overrides) or "the configuration"
+        raise InvalidInput(
+            f"The weights in {path} have other sizes than {sizes} asks for; leave them as saved."
+        ) from error
+    lost = sorted(key for key in loading["missing_keys"] if not _is_of_a_task(key))
+    if lost:
+        raise InvalidInput(
+            f"The checkpoint in {path} is no {task_class.__name__}: it lacks {len(lost)} weights, such as {lost[0]}."
+        )
+    return model
+
+
+def _is_of_a_task(key: str) -> bool:
+    """Weights that a new task starts from scratch: prediction head, classifier, pooler."""
+    return key.startswith(("head.", "classifier.")) or "pooler." in key
+
+
+def saved_config(path: str | Path) -> dict[str, Any]:
+    """The ``config.json`` of a checkpoint of this library."""
+    file = Path(path) / "config.json"
+    if not file.is_file():
+        raise InvalidInput(f"There is no checkpoint in {path}: it must be a folder with a config.json.")
+    try:
+        saved = json.loads(file.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file} is not valid JSON ({error}).") from None
+    kind = saved.get("model_type") if isinstance(saved, dict) else None
+    if kind != MixerConfig.model_type:
+        raise InvalidInput(f"{path} holds a model of type {kind!r}; wanted is one of type {MixerConfig.model_type!r}.")
+    return {"mixer": "attention", **saved}
+
+
+def refuse_another_mixer(path: Any, config: Any, mixer: str | None) -> None:
+    """``from_pretrained`` with a ``config`` or ``mixer`` that is not the checkpoint's: its weights would be random."""
+    wanted = mixer if mixer is not None else config.mixer if isinstance(config, MixerConfig) else None
+    if wanted is not None and path is not None and Path(path).is_dir():
+        _refuse(path, saved_config(path)["mixer"], wanted)
+
+
+def _refuse(path: Any, found: str, wanted: str | None) -> None:
+    if wanted is not None and found != wanted:
+        raise InvalidInput(
+            f"The checkpoint in {path} has the mixer '{found}', not '{wanted}': their weights are different things. "
+            f"Ask for '{found}', or train a model with '{wanted}'."
+        )

@@ -1,0 +1,158 @@
+"""The grids: what they contain, and that a tiny setting of every one runs from beginning to end on a CPU."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from thereexists.errors import InvalidInput
+from thereexists.experiments import runner
+from thereexists.experiments.__main__ import main
+from thereexists.experiments.grid import EXPERIMENTS, load, unfold
+from thereexists.experiments.runner import How, run_all
+from thereexists.experiments.settings import Budget
+from thereexists.experiments.training import Interrupted
+
+SMALLER = {"length": 16, "batch": 8, "precision": "fp32", "options": {"vocabulary": 150, "symbols": 5, "evaluate": 8}}
+
+
+def grid(name, data, seeds=1, only=None, steps=2, **changes):
+    overrides = SMALLER | {"budget": Budget(steps=steps)} | changes
+    return unfold(load(name), "tiny", seeds, data, only, overrides)
+
+
+def how(tmp_path, cache, **changes):
+    return How(tmp_path / "runs", cache, device="cpu", **changes)
+
+
+RUNS = {  # every mixer, every pattern, every configuration once
+    "table-a": ["attention", "average", "bproj", "sepconv", "hybrid-1"],
+    "copying": ["dense-layers1", "strided-multihead-layers2", "fixed-sequential-layers2", "random-layers1"],
+    "sparsity-nli": ["dense", "strided-11", "star"],
+    "lm": ["dense", "strided-union", "star", "random"],
+    "mt": ["dense", "fixed-union", "star"],
+}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_tiny_setting_of_every_experiment_runs(name, data, cache, tmp_path):
+    results = tmp_path / "results.jsonl"
+    runs = [run for run in grid(name, data) if run.name in RUNS[name]]
+    outcome = run_all(runs, how(tmp_path, cache, results=results), say=lambda line: None)
+    assert outcome.failed == {}
+    assert len(outcome.records) == len(runs) == len(RUNS[name])
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    assert lines == outcome.records
+    for record in lines:
+        last = record["stages"][load(name)["stages"][-1]]
+        assert last["metrics"]
+        assert last["tokens_seen"] > 0
+        assert str(data) not in json.dumps(record)  # no path of this machine
+    folders = {p.parent for p in (tmp_path / "runs").rglob("run.json")}
+    assert len(folders) == len(runs)
+    assert not list((tmp_path / "runs").rglob("*.safetensors"))  # records are kept, weights are not
+
+
+def test_the_grids_are_those_of_the_papers(data):
+    mini = unfold(load("table-a"), "mini", 3, data)
+    assert len(mini) == 3 * 7
+    assert [run.seed for run in mini] == sorted(run.seed for run in mini)  # a whole table before the next seed
+    assert {run.name for run in unfold(load("table-a"), "base", 1, data)} == {
+        "attention",
+        "average",
+        "bproj",
+        "sepconv",
+    }
+    tokens = {(run.size, run.stages[0].budget.tokens) for run in mini}
+    assert len(tokens) == 1  # the same tokens for every mixer
+    copying = unfold(load("copying"), "mini", 1, data)
+    cells = {(run.labels["run"], run.labels["layers"]) for run in copying if run.labels["run"] != "dense"}
+    assert len(cells) == 8 * 4
+    for name in ("lm", "mt"):
+        patterns = {run.stages[0].model.get("pattern", "dense") for run in unfold(load(name), "mini", 1, data)}
+        assert patterns == {"dense", "strided", "fixed", "star", "random"}
+    sparse = unfold(load("sparsity-nli"), "mini", 1, data)
+    assert len({run.stages[0].model.get("pattern") for run in sparse} - {None}) >= 3
+
+
+@pytest.mark.parametrize("size", ["tiny", "mini", "base"])
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_run_of_every_size_has_a_model(name, size, data):
+    """Configurations are checked when they are made: an impossible one must not be found after an hour."""
+    from thereexists.experiments.models import build_config
+
+    for run in unfold(load(name), size, 1, data):
+        config = build_config(run.stages[0], vocab_size=64)
+        assert config.max_position_embeddings == run.stages[0].length
+
+
+def test_done_runs_are_skipped_and_a_stopped_table_continues(data, cache, tmp_path, monkeypatch):
+    runs = grid("copying", data, only="d*")
+    assert len(runs) == 2
+    plain = runner.run_one
+
+    def stopped_in_the_second(run, how):
+        if run.name == runs[1].name:
+            raise Interrupted("Stopped at step 1; the same command with --resume continues there.")
+        return plain(run, how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "run_one", stopped_in_the_second)
+        with pytest.raises(Interrupted):
+            run_all(runs, how(tmp_path, cache), say=lambda line: None)
+    outcome = run_all(runs, how(tmp_path, cache, resume=True), say=lambda line: None)
+    assert outcome.skipped == [runs[0].key]
+    assert len(outcome.records) == 2
+
+
+def test_one_bad_run_does_not_end_the_table(data, cache, tmp_path):
+    good, bad = grid("copying", data, only="d*")[0], grid("copying", data, only="star-layers1", length=9)[0]
+    outcome = run_all([bad, good], how(tmp_path, cache), say=lambda line: None)
+    assert list(outcome.failed) == [bad.key]
+    assert "even length" in outcome.failed[bad.key]
+    assert len(outcome.records) == 1
+
+
+def test_when_the_seconds_are_over_nothing_new_begins(data, cache, tmp_path):
+    runs = grid("copying", data, only="d*")
+    outcome = run_all(runs, how(tmp_path, cache, budget_seconds=-1.0), say=lambda line: None)
+    assert outcome.not_started == [run.key for run in runs]
+    assert outcome.records == []
+
+
+@pytest.mark.slow  # two more processes import everything
+def test_several_processes_give_the_same_figures(data, cache, tmp_path):
+    runs = grid("copying", data, only="[df]*-layers1")[:2]
+    alone = run_all(runs, How(tmp_path / "a", cache, device="cpu"), say=lambda line: None)
+    many = run_all(runs, How(tmp_path / "b", cache, device="cpu", parallel=2), say=lambda line: None)
+    assert many.failed == {}
+    figures = [{r["run"]: r["stages"]["copy"]["metrics"] for r in outcome.records} for outcome in (alone, many)]
+    assert figures[0] == figures[1]
+
+
+def test_bad_requests_are_one_sentence(data, tmp_path, capsys):
+    for wrong, message in (
+        (["run", "nonsense"], "no experiment 'nonsense'"),
+        (["run", "lm", "--data", str(tmp_path)], "--data must name the folder"),
+        (["run", "copying", "--size", "huge"], "no size 'huge'"),
+        (["run", "copying", "--only", "zebra"], "matches 'zebra'"),
+        (["run", "copying", "--seeds", "0"], "at least one seed"),
+    ):
+        assert main(wrong) == 2
+        assert message in capsys.readouterr().err
+    (tmp_path / "mine.toml").write_text("stages = [")
+    with pytest.raises(InvalidInput, match="not valid TOML"):
+        load(str(tmp_path / "mine.toml"))
+    (tmp_path / "mine.toml").write_text("stages = []")
+    with pytest.raises(InvalidInput, match="no 'sizes'"):
+        load(str(tmp_path / "mine.toml"))
+
+
+def test_the_driver_needs_neither_the_command_line_packages_nor_the_plots():
+    code = (
+        "import sys; import thereexists.experiments.__main__, thereexists.experiments.runner, "
+        "thereexists.experiments.training, thereexists.experiments.tasks.mt; "
+        "sys.exit(any(m in sys.modules for m in ('typer', 'matplotlib', 'sacrebleu', 'numba', 'scipy', 'tensorboard')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=300).returncode == 0

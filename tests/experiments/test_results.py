@@ -1,0 +1,129 @@
+"""Tables and the page: only what records say, the papers' figures beside, disagreement said."""
+
+import json
+import statistics
+
+import pytest
+
+from thereexists.errors import InvalidInput
+from thereexists.experiments import results
+from thereexists.experiments.plots import draw
+from thereexists.experiments.report import write_report
+from thereexists.experiments.results import Figure, collect, figures_of, find_references, read, rows
+from thereexists.experiments.tables import tables
+
+
+def stage(task, metrics, model=None, **more):
+    data = {
+        "mlm": {"corpus": {"name": "c.txt", "tokens": 9_000_000}, "valid": {"name": "v.txt", "tokens": 50_000},
+                "tokenizer": {"vocabulary": 16384}},
+        "nli": {"train": {"name": "mnli/train", "examples": 300}, "dev": {"examples": 99}, "labels": [0, 1, 2]},
+        "copy": {"symbols": 7},
+        "mt": {"train": [{"name": "train.en"}], "pairs": 10, "pairs_left_out": 1},
+    }  # fmt: skip
+    settings = {"batch": 8, "length": 16, "lr": 0.1, "precision": "bf16", "model": model or {}, "options": {}}
+    return {"task": task, "metrics": metrics, "settings": settings, "data": data.get(task, data["mlm"]),
+            "parameters": 5_100_000,
+            "tokens_seen": 2_000_000, "tokens_per_second": 1000, "seconds": 60.0, "steps": 10, "device": "cpu",
+            "history": [[5, 2.0], [10, 1.0]]} | more  # fmt: skip
+
+
+def record(experiment, run, seed, stages, labels=None, size="mini"):
+    return {"experiment": experiment, "size": size, "run": run, "labels": labels or {"run": run}, "seed": seed,
+            "seconds": 60.0, "parallel": 1, "stages": {s["task"]: s for s in stages}}  # fmt: skip
+
+
+def table_a(order=("attention", "sepconv", "bproj", "average"), seeds=2):
+    return [
+        record("table-a", mixer, seed, [
+            stage("mlm", {"accuracy": 0.5 - 0.1 * place + 0.01 * seed}, {"mixer": mixer}),
+            stage("nli", {"accuracy": 0.7 - 0.1 * place}),
+        ])
+        for seed in range(seeds) for place, mixer in enumerate(order)
+    ]  # fmt: skip
+
+
+def test_seeds_become_a_mean_and_a_standard_deviation():
+    first = rows(table_a())[0]
+    values = [0.5, 0.51]
+    assert first.figures["mlm accuracy"] == Figure(statistics.fmean(values), statistics.stdev(values), 2)
+    assert first.seeds == 2
+    assert rows(table_a(seeds=1))[0].figures["mlm accuracy"].sd is None
+
+
+def test_the_papers_figures_stand_beside_ours_and_the_order_is_compared():
+    (table,) = tables(rows(table_a()))
+    assert table.body[0] == ["attention", "5.1M", "50.5 ± 0.7 %", "70.0 ± 0.0 %", "1k", "110.0M", "63 %", "78.2 %"]
+    assert all(remark.endswith("the paper's order.") for remark in table.remarks)
+    (table,) = tables(rows(table_a(("sepconv", "attention", "bproj", "average"))))
+    assert table.remarks[0].endswith("the paper's order is attention > sepconv > bproj > average.")
+
+
+def test_copying_names_who_copies_and_who_does_not():
+    def cell(run, layers, accuracy):
+        made = stage("copy", {"accuracy": accuracy, "accuracy_bound": 1.0}, {"mixer": "attention"})
+        return record("copying", f"{run}-layers{layers}", 0, [made], {"run": run, "layers": layers})
+
+    (table,) = tables(rows([cell("dense", 4, 1.0), cell("star", 4, 0.3), cell("star", 1, 0.2)]))
+    assert table.header == ["pattern", "1 layer", "4 layers"]
+    assert table.body == [["dense", "–", "100.0 % (≤ 100)"], ["star", "20.0 % (≤ 100)", "30.0 % (≤ 100)"]]
+    assert "at least 99.5 %: dense; below: star" in table.remarks[0]
+
+
+def test_sparsity_is_that_of_the_pattern_at_its_length():
+    from thereexists import patterns
+
+    model = {"mixer": "sparse", "pattern": "strided", "pattern_options": {"stride": 4}}
+    made = record("lm", "x", 0, [stage("lm", {"perplexity": 3.0}, model)])
+    assert results.sparsity(made) == patterns.strided(16, 4).union().sparsity
+    model["pattern_config"] = "multihead"
+    assert results.sparsity(made) == patterns.strided(16, 4).sparsity
+    model["mixer"] = "sepconv"
+    assert results.sparsity(made) is None
+
+
+def test_records_are_read_from_folders_lines_and_collections(tmp_path):
+    records = table_a()
+    lines = tmp_path / "results.jsonl"
+    lines.write_text("".join(json.dumps(r) + "\n" for r in records))
+    assert read([lines]) == records
+    assert read([tmp_path, lines]) == records  # the same cell twice counts once
+    (written,) = collect(records, tmp_path / "docs", "a command", {})
+    assert json.loads(written.read_text())["made_by"] == "a command"
+    assert read([tmp_path / "docs"]) == records
+    lines.write_text(lines.read_text()[:-30])
+    with pytest.raises(InvalidInput, match="line 8, is not JSON"):
+        read([lines])
+    lines.write_text('{"experiment": "x"}\n')
+    with pytest.raises(InvalidInput, match="it has no 'run'"):
+        read([lines])
+    (tmp_path / "empty").mkdir()
+    for nothing in (tmp_path / "nothing", tmp_path / "empty"):
+        with pytest.raises(InvalidInput, match="There is no"):
+            read([nothing])
+
+
+def test_translations_are_scored_when_they_are_collected(tmp_path):
+    (tmp_path / "wmt").mkdir()
+    (tmp_path / "wmt/test.cs").write_text("jedna dva tři čtyři pět\nšest\n")
+    hypotheses = {"wmt/test": ["jedna dva tři čtyři pět", "šest"]}
+    made = record("mt", "dense", 0, [stage("mt", {"bleu": {}}, {"mixer": "attention"}, hypotheses=hypotheses)])
+    with pytest.raises(InvalidInput, match="references of 'wmt/test'"):
+        collect([made], tmp_path / "docs", "c", {})
+    collect([made], tmp_path / "docs", "c", find_references(tmp_path, [made]))
+    (stored,) = read([tmp_path / "docs"])
+    assert figures_of(stored)["bleu wmt/test"] == pytest.approx(100, abs=100 * 8 * 2**-52)
+    assert "hypotheses" not in stored["stages"]["mt"]
+
+
+def test_the_page_has_every_figure_and_the_budget(tmp_path):
+    records = table_a()
+    plots = draw(rows(records), records, tmp_path / "img")
+    write_report(records, tmp_path / "experiments.md", "the command", plots)
+    page = (tmp_path / "experiments.md").read_text()
+    assert "| attention | 5.1M | 50.5 ± 0.7 % | 70.0 ± 0.0 % |" in page
+    for said in ("the command", "9.0M tokens", "2M tokens in 10 steps", "Seeds 0, 1; 8 runs, 8.0 minutes", "392,702"):
+        assert said in page.replace("\n", " ")
+    assert "(img/experiment-table-a-mini.png)" in page
+    assert (tmp_path / "img/experiment-table-a-mini.png").stat().st_size > 5000
+    assert "Copying" not in page  # no section without a run

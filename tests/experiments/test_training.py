@@ -1,0 +1,228 @@
+"""The training loop: deterministic, resumable to the last bit, and careful with what is on disk."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from thereexists.errors import BadWitnessFile, InvalidInput, ThereExistsError
+from thereexists.experiments import checkpoint
+from thereexists.experiments.settings import Budget, Settings
+from thereexists.experiments.tasks.copy import Copying
+from thereexists.experiments.training import RESULT, Interrupted, train
+
+STEPS = 8
+
+
+@pytest.fixture
+def settings(small):
+    return Settings("copy", Budget(steps=STEPS), small, options={"symbols": 5}, length=12, batch=8, precision="fp32")
+
+
+@pytest.fixture
+def go(cache):
+    def go(settings, out, **how):
+        return train(settings, out, device="cpu", cache=cache, quiet=True, **{"tensorboard": False, **how})
+
+    return go
+
+
+def weights(out):
+    return load_file(out / "model.safetensors")
+
+
+def same_weights(a, b):
+    assert a.keys() == b.keys()
+    return all(torch.equal(a[name], b[name]) for name in a)
+
+
+def interrupt_at(monkeypatch, step):
+    """A real Ctrl-C while the given step is being prepared."""
+    plain = Copying.batch
+
+    def batch(self, number):
+        if number == step:
+            os.kill(os.getpid(), signal.SIGINT)
+        return plain(self, number)
+
+    monkeypatch.setattr(Copying, "batch", batch)
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_does_not(settings, go, tmp_path):
+    first, second = (go(settings, tmp_path / name) for name in "ab")
+    assert first["metrics"] == second["metrics"]
+    assert first["history"] == second["history"]
+    assert same_weights(weights(tmp_path / "a"), weights(tmp_path / "b"))
+    other = go(settings.with_(seed=1), tmp_path / "c")
+    assert other["history"] != first["history"]
+    assert json.loads((tmp_path / "a" / RESULT).read_text()) == first
+
+
+def test_an_interrupted_run_ends_as_an_uninterrupted_one(settings, go, tmp_path, monkeypatch):
+    whole = go(settings, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 3)
+        with pytest.raises(Interrupted, match="step 4"):
+            go(settings, tmp_path / "parts")
+    assert not (tmp_path / "parts" / RESULT).exists()
+    assert (tmp_path / "parts" / "checkpoint").is_dir()
+    resumed = go(settings, tmp_path / "parts", resume=True)
+    assert resumed["metrics"] == whole["metrics"]
+    assert resumed["steps"] == whole["steps"] == STEPS
+    assert same_weights(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+    assert not (tmp_path / "parts" / "checkpoint").exists()  # done, no longer needed
+    assert go(settings, tmp_path / "parts", resume=True) == resumed  # and a finished run is not run again
+
+
+@pytest.mark.parametrize("where", ["weights", "optimizer", "record"])
+def test_a_save_that_fails_keeps_the_last_good_checkpoint(settings, go, tmp_path, monkeypatch, where):
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 2)
+        with pytest.raises(Interrupted):
+            go(settings, out)
+    good = {file.name: file.read_bytes() for file in (out / "checkpoint").iterdir()}
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    target = {"weights": "save_model", "optimizer": "torch.save", "record": "write_json"}[where]
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 5)
+        patch.setattr(torch, "save", full) if target == "torch.save" else patch.setattr(checkpoint, target, full)
+        with pytest.raises(ThereExistsError, match=r"No space left.*the last good one, of step 3, is kept"):
+            go(settings, out, resume=True)
+    assert {file.name: file.read_bytes() for file in (out / "checkpoint").iterdir()} == good
+    assert [p.name for p in out.iterdir()] == ["checkpoint"]  # nothing half-written is left
+    resumed = go(settings, out, resume=True)
+    assert resumed["metrics"] == go(settings, tmp_path / "whole")["metrics"]
+
+
+def test_a_kill_between_the_two_renames_leaves_a_checkpoint(settings, go, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 2)
+        with pytest.raises(Interrupted):
+            go(settings, out)
+    (out / "checkpoint").rename(out / "checkpoint.previous")  # what such a kill leaves behind
+    assert go(settings, out, resume=True)["history"][0][0] <= 3
+
+
+def test_a_checkpoint_of_another_run_is_refused(settings, go, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 2)
+        with pytest.raises(Interrupted):
+            go(settings, tmp_path / "run")
+    other = settings.with_(model={**settings.model, "mixer": "sepconv"})
+    with pytest.raises(BadWitnessFile, match="another 'model'"):
+        go(other, tmp_path / "run", resume=True)
+    (tmp_path / "run/checkpoint/model.safetensors").write_bytes(b"rubbish")
+    with pytest.raises(BadWitnessFile, match="cannot be read"):
+        go(settings, tmp_path / "run", resume=True)
+
+
+def test_a_full_disk_at_the_very_end_costs_little(settings, go, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 5)
+        with pytest.raises(Interrupted):
+            go(settings, out)
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("transformers.PreTrainedModel.save_pretrained", full)
+        with pytest.raises(ThereExistsError, match="could not be written"):
+            go(settings, out, resume=True)
+    assert [p.name for p in out.iterdir()] == ["checkpoint"]
+    assert go(settings, out, resume=True)["metrics"] == go(settings, tmp_path / "whole")["metrics"]
+
+
+def test_other_data_are_noticed(small, data, go, tmp_path, monkeypatch):
+    corpus = tmp_path / "c.txt"
+    corpus.write_text((data / "wikipedia/wiki_valid.txt").read_text())
+    settings = Settings("lm", Budget(steps=4), small, {"corpus": str(corpus)}, {"vocabulary": 200}, length=12, batch=8)
+    from thereexists.experiments.tasks.lm import CausalLM
+
+    plain = CausalLM.batch
+
+    def batch(self, step):
+        if step == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return plain(self, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CausalLM, "batch", batch)
+        with pytest.raises(Interrupted):
+            go(settings, tmp_path / "run")
+    corpus.write_text(corpus.read_text() + "\n\nbal bal bal")
+    with pytest.raises(BadWitnessFile, match="The data are not those"):
+        go(settings, tmp_path / "run", resume=True)
+
+
+def test_nothing_is_written_over_without_being_asked(settings, go, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").write_text("mine")
+    with pytest.raises(InvalidInput, match="not empty"):
+        go(settings, tmp_path / "mine")
+    with pytest.raises(InvalidInput, match="is a file"):
+        go(settings, tmp_path / "mine/notes.txt")
+    go(settings, tmp_path / "done")
+    with pytest.raises(InvalidInput, match="another 'lr'"):
+        go(settings.with_(lr=0.5), tmp_path / "done", resume=True)
+
+
+def test_a_diverging_run_says_so(settings, go, tmp_path, monkeypatch):
+    plain = Copying.objective
+
+    class Broken(torch.nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, **batch):
+            return self.inner(**batch) * float("nan")
+
+    monkeypatch.setattr(Copying, "objective", lambda self, model: Broken(plain(self, model)))
+    with pytest.raises(ThereExistsError, match="no longer finite at step 1; a smaller --lr"):
+        go(settings, tmp_path / "run")
+
+
+def test_a_budget_in_seconds_ends(settings, go, tmp_path):
+    result = go(settings.with_(budget=Budget(seconds=0.3)), tmp_path / "run")
+    assert result["steps"] >= 1
+    assert result["seconds"] >= 0.3
+
+
+def test_a_record_says_what_a_reader_needs(settings, go, tmp_path):
+    result = go(settings, tmp_path / "run", tensorboard=True)
+    assert result["tokens_seen"] == STEPS * 8 * 12
+    assert result["parameters"] == sum(t.numel() for t in weights(tmp_path / "run").values())
+    assert {"torch", "transformers", "accelerate", "thereexists"} <= result["versions"].keys()
+    assert (result["device"], result["seed"], result["precision"]) == ("cpu", 0, "fp32")
+    assert any((tmp_path / "run/tensorboard").iterdir())
+    assert not any(".safetensors." in p.name or p.name.startswith(".") for p in (tmp_path / "run").iterdir())
+
+
+@pytest.mark.slow  # two more processes import everything
+def test_two_processes_train_the_same_model_as_one(settings, go, tmp_path):
+    """torchrun halves the batch; what differs is the order in which float32 gradients are added."""
+    settings = settings.with_(model=settings.model | {"hidden_dropout_prob": 0.0})  # every rank has its own dropout
+    one = go(settings, tmp_path / "one")
+    (tmp_path / "settings.json").write_text(json.dumps(settings.record()))
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    command += ["-m", "thereexists.experiments", "train", str(tmp_path / "settings.json")]
+    subprocess.run([*command, "--out", str(tmp_path / "two"), "--device", "cpu"], check=True, timeout=300)
+    two = json.loads((tmp_path / "two" / RESULT).read_text())
+    assert two["device"] == "2 × cpu"
+    assert two["tokens_seen"] == one["tokens_seen"]
+    a, b = weights(tmp_path / "one"), weights(tmp_path / "two")
+    # AdamW moves a weight by at most about the learning rate a step: an entry that rounding sends the other way in
+    # every step is off by twice their sum; entries agree far better than that unless the batches differ.
+    assert max((a[name] - b[name]).abs().max() for name in a) < 1e-3 * 2 * STEPS * settings.lr
