@@ -27,6 +27,8 @@ def build(
     pattern: Pattern | None = None,
     rho: str = "softmax",
     modified: bool = False,
+    construction: str = "faithful",
+    max_width: int | None = None,
 ) -> Witness:
     """Construct a Transformer that approximates ``target`` in d_p.
 
@@ -36,7 +38,16 @@ def build(
     encoding (Theorem 2). With a ``pattern`` the network is sparse, of ST^{2,1,4} (Theorem B), and ``rho`` may be
     softmax or sparsemax. ``modified=True`` stops before the last step and gives the network of the modified class
     (hardmax, three-piece φ), which agrees with the standard one off the ramps.
+
+    ``construction="compact"`` gives the same piecewise constant function in four blocks over scratch rows, equal
+    columns included; ``max_width`` spreads its feed-forward units over more blocks.
     """
+    if construction != "faithful" or max_width is not None:
+        from thereexists.plan_compact import build_compact
+
+        if rho != "softmax" or modified:
+            raise InvalidInput("The compact construction has softmax attention and ReLU: leave out rho and modified.")
+        return build_compact(target, delta, epsilon, p, pattern, construction, max_width)
     if rho not in ("softmax", "sparsemax"):
         raise InvalidInput(f"'rho' must be softmax or sparsemax; got {rho!r} instead.")
     plan, mapping, table = prepare(target, delta, epsilon, p, pattern)

@@ -62,6 +62,8 @@ class Plan:
     memory_bytes: int
     error: ErrorBudget | None
     pattern: dict[str, Any] | None = None
+    construction: str = "faithful"
+    sizes: dict[str, Any] | None = None  # of a compact network: d_model, widths, units, contexts, safe dtypes
 
 
 class Prepared(NamedTuple):
@@ -78,8 +80,14 @@ def plan(
     epsilon: float | None = None,
     p: float = 1.0,
     pattern: Pattern | None = None,
+    construction: str = "faithful",
+    max_width: int | None = None,
 ) -> Plan:
     """Predict the witness for a grid width ``delta``, or for the coarsest power-of-two grid that keeps ``epsilon``."""
+    if construction != "faithful" or max_width is not None:
+        from thereexists.plan_compact import prepare_compact
+
+        return prepare_compact(target, delta, epsilon, p, pattern, construction, max_width)[0]
     return prepare(target, delta, epsilon, p, pattern).plan
 
 
@@ -91,6 +99,17 @@ def prepare(
     pattern: Pattern | None,
 ) -> Prepared:
     """Choose the grid, refuse what cannot be built, tabulate."""
+    check_request(target, delta, epsilon, p, pattern)
+    route = None if pattern is None else _route(target, pattern)
+    if delta is not None:
+        return _plan_for(target, delta, p, route)
+    return _plan_for_epsilon(target, epsilon, p, route)  # pyright: ignore[reportArgumentType]
+
+
+def check_request(
+    target: Target, delta: float | str | Fraction | None, epsilon: float | None, p: float, pattern: Pattern | None
+) -> None:
+    """Refuse arguments that make no sense, and claims about the function that are false."""
     if not isinstance(target, Target):
         raise InvalidInput(
             f"A target is needed: te.Target(f, n=…), or te.targets.builtin(name, n=…); got {type(target).__name__}."
@@ -106,10 +125,6 @@ def prepare(
     counterexample = refute(target)
     if counterexample is not None:
         raise InvalidTarget(f"{target.name} is not what it claims to be: {counterexample}. State a larger constant.")
-    route = None if pattern is None else _route(target, pattern)
-    if delta is not None:
-        return _plan_for(target, delta, p, route)
-    return _plan_for_epsilon(target, epsilon, p, route)  # pyright: ignore[reportArgumentType]
 
 
 def _route(target: Target, pattern: Pattern) -> Route:
@@ -189,7 +204,7 @@ def refuse_if_too_large(mapping: SelectiveShift | SparseShift) -> None:
             f"The ids of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} need {bits:.0f} bits and float64 carries "
             f"{MAX_ID_BITS} safely. {_remedy(mapping)}"
         )
-    need, have = _memory(grid, 1), _physical_memory()
+    need, have = _memory(grid, 1), physical_memory()
     if need > have:
         raise CannotBuild(
             f"The table of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has {layer_count(grid):,} ids and needs "
@@ -207,7 +222,7 @@ def id_bits(mapping: SelectiveShift | SparseShift) -> float:
 
 def _remedy(mapping: SelectiveShift | SparseShift) -> str:
     """The finest power-of-two grid that fits."""
-    have, N = _physical_memory(), 1 << (mapping.grid.N - 1).bit_length()
+    have, N = physical_memory(), 1 << (mapping.grid.N - 1).bit_length()
     while (N := N // 2) >= 2:
         grid = dataclasses.replace(mapping.grid, N=N, step=(1.0,) * mapping.grid.d)
         coarser = dataclasses.replace(mapping, grid=grid)
@@ -223,7 +238,7 @@ def _memory(grid: Grid, sweeps: int) -> int:
     return 8 * ids * (table + sweeps * (modified + standard))
 
 
-def _physical_memory() -> int:
+def physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -276,6 +291,8 @@ def describe(planned: Plan) -> dict[str, Any]:
         "id_bits": planned.id_bits,
         "memory_bytes": planned.memory_bytes,
         "pattern": planned.pattern,
+        "construction": planned.construction,
+        "sizes": planned.sizes,
         "error": None
         if error is None
         else {
