@@ -20,7 +20,6 @@ most 0, in whatever order it is summed, because rounding is monotone and keeps 0
 from __future__ import annotations
 
 import copy
-import math
 
 import numpy as np
 import torch
@@ -44,7 +43,7 @@ def verdicts(network: EmbeddedTransformer, grid: Grid) -> dict[str, Verdict]:
 def verdict(network: EmbeddedTransformer, grid: Grid, name: str) -> Verdict:
     """Whether a network built from float64 weights is safe in a dtype."""
     dtype = as_dtype(name)
-    for check in (_weights, _knots, _averages, _values):
+    for check in (_knots, _weights, _averages, _values):
         problem = check(network, grid, dtype, 2.0 ** -SIGNIFICAND[name])
         if problem is not None:
             return Verdict(False, (problem,))
