@@ -168,5 +168,3 @@ def _values(network: EmbeddedTransformer, grid: Grid, dtype: torch.dtype, u: flo
 
 def _output_rows(network: EmbeddedTransformer) -> Array:
     return np.flatnonzero(network.W_out.detach().numpy().any(axis=0))
-
-

@@ -14,9 +14,7 @@ class Rows:
 
     def __init__(self, **sizes: int):
         ends = np.cumsum(list(sizes.values()))
-        self._index = {
-            name: np.arange(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)
-        }
+        self._index = {name: np.arange(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
         self.d_model = int(ends[-1])
 
     def __getitem__(self, name: str) -> Array:
