@@ -42,6 +42,13 @@ def build(
     ``construction="compact"`` gives the same piecewise constant function in four blocks over scratch rows, equal
     columns included; ``max_width`` spreads its feed-forward units over more blocks.
     """
+    if type(target).__name__ == "Table":
+        from thereexists.table import Table, build_table
+
+        if isinstance(target, Table):
+            if construction != "compact" or delta is not None or epsilon is not None or max_width is not None:
+                raise InvalidInput("A table is built with construction='compact', and has no delta and no epsilon.")
+            return build_table(target)  # pyright: ignore[reportReturnType]
     if construction != "faithful" or max_width is not None:
         from thereexists.plan_compact import build_compact
 

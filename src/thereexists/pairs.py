@@ -29,7 +29,13 @@ class Pairs:
     conflicts: list[dict] = field(default_factory=list)  # {"input", "lines"} of every contradiction
 
 
-def distinct_pairs(inputs, outputs, lines: list[int] | None = None, on_conflict: str = "error") -> Pairs:
+def distinct_pairs(
+    inputs,
+    outputs,
+    lines: list[int] | None = None,
+    on_conflict: str = "error",
+    advice: str = "Correct them, or choose with --on-conflict drop, first or last.",
+) -> Pairs:
     """Check both sides, drop repetitions, and deal with contradictions as told. ``lines`` names rows in messages."""
     if on_conflict not in ON_CONFLICT:
         raise InvalidInput(f"'on_conflict' must be one of {', '.join(ON_CONFLICT)}; got {on_conflict!r} instead.")
@@ -53,18 +59,13 @@ def distinct_pairs(inputs, outputs, lines: list[int] | None = None, on_conflict:
             for s, rows in list(contradicting.items())[:_NAMED]
         )
         more = f" and {len(contradicting) - _NAMED} more" if len(contradicting) > _NAMED else ""
-        raise InvalidInput(
-            f"{len(contradicting)} inputs have contradicting outputs: {named}{more}. "
-            "Correct them, or choose with --on-conflict drop, first or last."
-        )
+        raise InvalidInput(f"{len(contradicting)} inputs have contradicting outputs: {named}{more}. {advice}")
     kept = {s: rows for s, rows in where.items() if not (s in contradicting and on_conflict == "drop")}
     if not kept:
         raise InvalidInput("Every input has contradicting outputs; nothing is left.")
     side = -1 if on_conflict == "last" else 0
     conflicts = [{"input": list(s), f"{word}s": [numbers[i] for i in rows]} for s, rows in contradicting.items()]
-    return Pairs(
-        list(kept), [outputs[rows[side]] for rows in kept.values()], len(inputs) - len(where), conflicts
-    )
+    return Pairs(list(kept), [outputs[rows[side]] for rows in kept.values()], len(inputs) - len(where), conflicts)
 
 
 def read_jsonl(path: Path) -> tuple[list, list, list[int]]:

@@ -3,8 +3,8 @@
 Why the second may skip so much (networks of ``code_network``, whose stages are codes, sums, recall, select):
 
 - A memory unit is ReLU(1 − Σ of the literals that contradict its key). Where every literal is exactly 0 or at least 1
-  (checked on every sequence; if not, the network runs as it is), only the unit with the sequence's own key can fire, and
-  it gives exactly 1: all others add exactly 0. A sorted list of keys and one bisection find it.
+  (checked on every sequence; if not, the network runs as it is), only the unit with the sequence's own key can fire,
+  and it gives exactly 1: all others add exactly 0. A sorted list of keys and one bisection find it.
 - Attention has zero logits, so every token of a sequence receives the same mean, and the literals depend on nothing
   else: the first token's are everybody's. Blocks 2 and 3 run on that token alone.
 - At position j the select layer passes on the digits of position j (v + base·1 − base = v) and nothing else
@@ -118,9 +118,7 @@ class KeyIndex:
             return None
         codes, sums = (_Live.of(part) for part in parts[:2])  # pyright: ignore[reportArgumentType]
         table = _codes_of_all(network, codes, V_rows)
-        return cls(
-            codes, sums, V_rows, O_rows, factor, live[:half], live[half:], keys[order], order, values, table
-        )
+        return cls(codes, sums, V_rows, O_rows, factor, live[:half], live[half:], keys[order], order, values, table)
 
     def run(self, network: EmbeddedTransformer, X: Tensor) -> Tensor | None:
         """The digits, or None if some literal is neither 0 nor at least 1."""
@@ -149,7 +147,7 @@ def _codes_of_all(network: EmbeddedTransformer, codes: _Live, rows: Tensor) -> T
         return None
     with torch.no_grad():
         parts = [
-            codes(part[:, None] + network.E)[..., rows]
+            codes(part[:, None] + network.E)[..., rows]  # pyright: ignore[reportOperatorIssue]
             for part in network.embedding.split(1024)  # pyright: ignore[reportOptionalMemberAccess]
         ]
     return torch.cat(parts).reshape(V * n, len(rows)).contiguous()

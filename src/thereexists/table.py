@@ -35,7 +35,7 @@ class Table:
     symmetric: bool
 
     def __init__(self, inputs: Any, outputs: Any, symmetric: bool = False, lines: list[int] | None = None):
-        pairs = distinct_pairs(inputs, outputs, lines)
+        pairs = distinct_pairs(inputs, outputs, lines, advice="A table is a function: correct them.")
         n = len(pairs.inputs[0])
         for i, (x, y) in enumerate(zip(pairs.inputs, pairs.outputs, strict=True)):
             if len(x) != n or len(y) != n:
@@ -60,7 +60,9 @@ class Table:
     ) -> Table:  # fmt: skip
         """The table of a Python function on all sequences of n values (on all multisets, if it is symmetric)."""
         if not isinstance(n, int) or n < 1 or not values:
-            raise InvalidInput(f"A table needs n ≥ 1 tokens and at least one value; got n = {n!r}, {len(values)} values.")
+            raise InvalidInput(
+                f"A table needs n ≥ 1 tokens and at least one value; got n = {n!r}, {len(values)} values."
+            )
         count = math.comb(len(values) + n - 1, n) if symmetric else len(values) ** n
         if count * n > MOST_CONTEXTS:
             raise CannotBuild(f"A table of {count:,} rows is too large; is the function symmetric?")

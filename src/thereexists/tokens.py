@@ -170,7 +170,7 @@ def token_verdict(network: EmbeddedTransformer, n: int, sums: str, digits: Digit
     Weights must be numbers of the dtype, attention a plain average. n times the mean of one 1 (*slots*) is then within
     5u + (n+2) 2^-24 of it and must stay within 1/8; of up to n of them (*counts*, slope 2) within n times that, and
     must stay within 1/4. A mean of signs plus one half (*codes*) is at least 1/(2n) from 0, a common factor does not
-    change its sign, and the accumulation moves it by at most 3/2 (n+2) 2^-24. Digits and twice their base must be exact.
+    change its sign, and the accumulation moves it by at most 3/2 (n+2) 2^-24. Integers up to twice the base must exist.
     """
     u = 2.0 ** -SIGNIFICAND[name]
     for key, tensor in network.state_dict().items():

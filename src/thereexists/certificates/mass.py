@@ -1,14 +1,14 @@
 """How large can a compact network's output be, on any input at all? Read off the weights by the mass lemma.
 
-**Literals.** A row that starts at 0 and is written by exactly one hidden unit of the whole network, with factor 1, holds
-r = ReLU(g) ≥ 0 from then on. Two of them are a *pair* if their units read the same unchanged rows, with opposite
+**Literals.** A row that starts at 0 and is written by exactly one hidden unit of the whole network, with factor 1,
+holds r = ReLU(g) ≥ 0 from then on. Two of them are a *pair* if their units read the same unchanged rows, with opposite
 weights, and their biases add up to at least 1: then r⁺ + r⁻ ≥ g − g + 1 = 1 on every input.
 
-**Lemma.** Let units a_C = ReLU(gate_C − Σ literals) read each a set of literals, with gate_C ≤ 1 made of constant rows, so
-that any two of them that are open at a position contradict each other in a pair (one subtracts r⁺, the other r⁻). Then
-Σ_C a_C ≤ 1 at that position. Proof: put q^± = 1 − min(1, r^∓), so q⁺ + q⁻ ≤ 1. By 1 − Σ x ≤ Π(1 − x), a_C is at most the
-product of its literals' q, the probability that independent bits take the signs that C asks for; contradicting events
-are disjoint, and their probabilities sum to at most 1. ∎
+**Lemma.** Let units a_C = ReLU(gate_C − Σ literals) read each a set of literals, with gate_C ≤ 1 made of constant rows,
+so that any two of them that are open at a position contradict each other in a pair (one subtracts r⁺, the other r⁻).
+Then Σ_C a_C ≤ 1 at that position. Proof: put q^± = 1 − min(1, r^∓), so q⁺ + q⁻ ≤ 1. By 1 − Σ x ≤ Π(1 − x), a_C is at
+most the product of its literals' q, the probability that independent bits take the signs that C asks for;
+contradicting events are disjoint, and their probabilities sum to at most 1. ∎
 
 An output row that starts at a constant v and receives Σ_C a_C w_C then lies between v + min(0, w) and v + max(0, w).
 Where the hypotheses fail, the answer is "no bound" (infinity); where they are too expensive to check, Σ|w| is used.
@@ -88,7 +88,7 @@ class _Flow:
         W_1, b_1, W_2, stage = (np.concatenate(column) for column in zip(*parts, strict=True))
         table = network.W_in.detach().numpy().T if network.W_in is not None else network.embedding.detach().numpy()  # pyright: ignore[reportOptionalMemberAccess]
         E = np.zeros((1, d_model)) if network.E is None else network.E.detach().numpy()
-        return cls(W_1, b_1, W_2, stage, biases, attends, table.any(axis=0), E)
+        return cls(W_1, b_1, W_2, stage, biases, attends, np.asarray(table.any(axis=0)), E)
 
     @property
     def attended(self) -> Array:

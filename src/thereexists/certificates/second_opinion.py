@@ -133,7 +133,7 @@ def _run(network: Transformer, layers: list[Any], X: np.ndarray, number, relu, m
     Z = [[c(x) for x in token] for token in X.tolist()]
     embedded = isinstance(network, EmbeddedTransformer)
     if embedded:
-        Z = [[dot(row, z) for row in network.W_in.tolist()] for z in Z]  # pyright: ignore[reportOptionalMemberAccess]
+        Z = [[dot(row, z) for row in network.W_in.tolist()] for z in Z]  # pyright: ignore
     if network.E is not None:
         Z = [[z + c(e) for z, e in zip(*pair, strict=True)] for pair in zip(Z, network.E.tolist(), strict=True)]
     for attention, feed_forward in layers:
@@ -162,7 +162,7 @@ def _run(network: Transformer, layers: list[Any], X: np.ndarray, number, relu, m
                     x + sum((c(row[u]) * hidden[u] for u in live if row[u] != 0), c(b))
                     for x, row, b in zip(z, W_2, b_2, strict=True)
                 ]
-    return [[dot(row, z) for row in network.W_out.tolist()] for z in Z] if embedded else Z
+    return [[dot(row, z) for row in network.W_out.tolist()] for z in Z] if embedded else Z  # pyright: ignore
 
 
 def _layers(network: Transformer) -> list[Any]:

@@ -19,6 +19,7 @@ import numpy as np
 from thereexists import storage
 from thereexists.certificates.certificate import Certificate, load_certificate
 from thereexists.certificates.certify import assumptions, float_error, run, weights_sha256
+from thereexists.certificates.check import Check
 from thereexists.certificates.enclose import WEIGHTS
 from thereexists.certificates.ledger import Ledger
 from thereexists.certificates.output_bound import output_bound
@@ -26,6 +27,7 @@ from thereexists.certificates.rigorous import rigorous_bound
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import mean_error, statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import splits_within
+from thereexists.certificates.verify_tokens import token_checks
 from thereexists.claims import refute
 from thereexists.errors import ThereExistsError
 from thereexists.grid import Grid
@@ -39,13 +41,6 @@ from thereexists.verdict import Verdict
 AGREEMENT = 1e-9
 _PAIRS = 20_000
 _MOST_SUBCUBES = 1 << 24
-
-
-@dataclass(frozen=True)
-class Check:
-    name: str
-    passed: bool
-    detail: str
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,12 @@ def verify(
     """
     checks: list[Check] = []
     try:
-        case = _read(Path(folder), target)
+        record, weights = storage.read(Path(folder))
+        if "vocabulary" in record:
+            checks.append(Check("files", True, "record and weights are whole and match their digests"))
+            checks.extend(token_checks(folder, record, weights))
+            return _verdict(checks)
+        case = _read(Path(folder), record, weights, target)
         checks.append(Check("files", True, "record, weights and certificate are whole and match their digests"))
         for check in _checks(case, opinions, progress):
             checks.append(check)
@@ -79,12 +79,15 @@ def verify(
         checks.append(Check("files" if not checks else "target", False, str(error)))
     except Exception as error:  # a forged file must never end in a stack trace, and never in a pass
         checks.append(Check("files", False, f"cannot be checked: {type(error).__name__}: {error}"))
+    return _verdict(checks)
+
+
+def _verdict(checks: list[Check]) -> Verdict:
     failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
     return Verdict(not failed, tuple(failed), tuple(checks))
 
 
-def _read(folder: Path, target: Target | None) -> _Case:
-    record, weights = storage.read(folder)
+def _read(folder: Path, record: dict[str, Any], weights: dict[str, Any], target: Target | None) -> _Case:
     storage.check_dtype(record, weights)
     certificate = load_certificate(folder)
     try:

@@ -180,6 +180,11 @@ def run(
     from thereexists.witness import load
 
     loaded = load(witness, dtype)
+    if hasattr(loaded, "vocabulary"):
+        from thereexists.cli.compact import run_tokens
+
+        run_tokens(loaded, input, out, as_json)
+        return
     Y = loaded(read_sequences(input, loaded.grid.n, loaded.grid.d))
     if out is not None:
         _save_array(out, Y)
@@ -198,6 +203,12 @@ def show(witness: Where, as_json: AsJson = False) -> None:
 
     loaded = load(witness)
     record = read_record(witness)
+    if hasattr(loaded, "vocabulary"):
+        from thereexists.cli.compact import print_summary
+
+        described = {"witness": str(witness), **loaded.describe()}
+        print_json(described) if as_json else print_summary(described)
+        return
     stages = [_stage_row(name, stage) for name, stage in loaded.network.stages.items()]
     summary = {
         "witness": str(witness),
@@ -234,6 +245,8 @@ def trace(
     from thereexists.witness import load
 
     loaded = load(witness)
+    if hasattr(loaded, "vocabulary"):
+        raise InvalidInput("trace watches functions of numbers; a witness on tokens answers by run.")
     X = read_sequences(input, loaded.grid.n, loaded.grid.d)
     if len(X) != 1:
         raise InvalidInput(f"trace takes one sequence; {input} holds {len(X)}.")
@@ -324,7 +337,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
             "layers": f"{layers['total']:,} = {layers['quantise']:,} quantise + {layers['context']:,} context "
             f"+ {layers['value']:,} value{' (two sweeps)' if summary['sweeps'] == 2 else ''}",
             "pattern": pattern
-            and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, receptive depth {pattern['depth']}",
+            and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
+            f"receptive depth {pattern['depth']}",
             "id bits": f"{summary['id_bits']:.1f} of 50",
         }
     )
@@ -370,8 +384,10 @@ def _print_trace(traced: Any) -> None:
     for name, state in traced.states.items():
         for move in (m for m in traced.moves if m.stage == name):
             cells = [""] * len(traced.input)
-            cells[move.token] = f"id {_short(move.before)} → {_short(move.after)}"
-            table.add_row(f"  {name} layer {move.layer}", *cells, style="dim")
+            changed = f"{_short(move.before)} → {_short(move.after)}"
+            cells[move.token] = changed if name.startswith("recall") else f"id {changed}"
+            what = "unit" if name.startswith("recall") else "layer"
+            table.add_row(f"  {name} {what} {move.layer}", *cells, style="dim")
         table.add_row(f"[bold]{name}[/bold]", *map(_column, state))
         if name in ("quantise", "context"):
             table.add_row("  ids", *map(_short, traced.ids[name]))

@@ -4,8 +4,9 @@ Statement. For a grid of N cells per feature there is a network of four blocks (
 over d_model scratch rows that equals f̄ off the ramps: on every cube, those with equal columns included. All numbers
 that matter are 0, 1 or a stored value, so it holds in any floating-point arithmetic that represents the cell edges.
 
-    edges    FF         r⁺_{f,k} = ReLU((x_f − e_k)/η + 1), r⁻_{f,k} = ReLU((e_k − x_f)/η) for the N−1 inner edges e_k of
-                        every feature: exactly 0 on the wrong side of the edge, at least 1 on the right one, r⁺ + r⁻ ≥ 1
+    edges    FF         r⁺_{f,k} = ReLU((x_f − e_k)/η + 1), r⁻_{f,k} = ReLU((e_k − x_f)/η) for the N−1 inner edges e_k
+                        of every feature: exactly 0 on the wrong side of the edge, at least 1 on the right one; the
+                        two always add up to at least 1
     cells    FF         units ReLU(gate − r⁺_{k+1} − r⁻_k) = [x is in cell k]
                         Theorem 2: gate = the position's one-hot row; writes the bits of k into the position's slots
                         Theorem 1: one unit for each cell q of a token (all d features); adds 1 to the rows 1 … q

@@ -35,9 +35,10 @@ class Layer:
         made = {}
         for number, start in enumerate(starts):
             part = slice(start, start + width)
-            b_2 = self.b_2 if number == 0 else np.zeros_like(self.b_2)
-            tensors = (self.W_1[part], self.b_1[part], self.W_2[part].T, b_2)
-            feed_forward = FeedForward(*(torch.tensor(np.ascontiguousarray(a)[None]) for a in tensors))
+            constant = self.b_2 if number == 0 else np.zeros_like(self.b_2)
+            tensors = (self.W_1[part], self.b_1[part], self.W_2[part].T, constant)
+            W_1, b_1, W_2, b_2 = (torch.tensor(np.ascontiguousarray(a)[None]) for a in tensors)
+            feed_forward = FeedForward(W_1, b_1, W_2, b_2)
             made[name if number == 0 else f"{name}_{number + 1}"] = Stage(
                 attention if number == 0 else None, feed_forward
             )

@@ -1,10 +1,11 @@
 """Networks on tokens (beyond the papers): tables by slots or by counts, data sets by random codes. At most four blocks.
 
-**Slots** (``slot_network``): a table V^n → V^n. The embedding holds the bits of a token; *slots* (FF) copies them to the
-position's own rows, ReLU(position + bit − 1); *gather* (attention and FF) and *recall* (FF) are those of ``compact.py``.
+**Slots** (``slot_network``): a table V^n → V^n. The embedding holds the bits of a token; *slots* (FF) copies them to
+the position's own rows, ReLU(position + bit − 1); *gather* (attention and FF) and *recall* (FF) are those of
+``compact.py``: three blocks.
 
-**Counts** (``count_network``): a table whose output depends on the multiset of tokens and on the position. The embedding
-holds [token ≥ m]; *gather* counts, *recall* answers: two blocks.
+**Counts** (``count_network``): a table whose output depends on the multiset of tokens and on the position. The
+embedding holds [token ≥ m]; *gather* counts, *recall* answers: two blocks.
 
 **Codes** (``code_network``): a data set of N pairs. Token t has a random sign vector, and so has position k; their
 product is the code of (t, k). One half is added at the first position, so that a sum of codes is never 0.
@@ -69,7 +70,7 @@ def code_network(
     token_signs: Array, position_signs: Array, keys: Array, digits: Array, base: int
 ) -> EmbeddedTransformer:
     """``token_signs`` (V, D), ``position_signs`` (n, D), ``keys`` (N, D) of 0/1, ``digits`` (N, n, g); float32."""
-    (V, D), n, (N, _, g) = token_signs.shape, len(position_signs), digits.shape
+    (V, D), n, g = token_signs.shape, len(position_signs), digits.shape[2]
     rows = Rows(code=D, mean=D, value=n * g, position=n, out=g)
     code, mean, i = rows["code"], rows["mean"], np.arange(D)
 
