@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import overload
 
 import torch
 
@@ -15,10 +16,13 @@ from thereexists.grid import Grid
 from thereexists.model import Transformer
 from thereexists.patterns import Pattern
 from thereexists.plan import prepare
+from thereexists.table import Table, build_table
 from thereexists.target import Target
+from thereexists.tokens import TokenWitness
 from thereexists.witness import Witness
 
 
+@overload
 def build(
     target: Target,
     delta: float | str | Fraction | None = None,
@@ -29,7 +33,24 @@ def build(
     modified: bool = False,
     construction: str = "faithful",
     max_width: int | None = None,
-) -> Witness:
+) -> Witness: ...
+
+
+@overload
+def build(target: Table, *, construction: str) -> TokenWitness: ...
+
+
+def build(
+    target: Target | Table,
+    delta: float | str | Fraction | None = None,
+    epsilon: float | None = None,
+    p: float = 1.0,
+    pattern: Pattern | None = None,
+    rho: str = "softmax",
+    modified: bool = False,
+    construction: str = "faithful",
+    max_width: int | None = None,
+) -> Witness | TokenWitness:
     """Construct a Transformer that approximates ``target`` in d_p.
 
         witness = te.build(te.targets.builtin("sort", n=3), delta=1/8)
@@ -40,15 +61,12 @@ def build(
     (hardmax, three-piece φ), which agrees with the standard one off the ramps.
 
     ``construction="compact"`` gives the same piecewise constant function in four blocks over scratch rows, equal
-    columns included; ``max_width`` spreads its feed-forward units over more blocks.
+    columns included; ``max_width`` spreads its feed-forward units over more blocks. A ``Table`` has only that one.
     """
-    if type(target).__name__ == "Table":
-        from thereexists.table import Table, build_table
-
-        if isinstance(target, Table):
-            if construction != "compact" or delta is not None or epsilon is not None or max_width is not None:
-                raise InvalidInput("A table is built with construction='compact', and has no delta and no epsilon.")
-            return build_table(target)  # pyright: ignore[reportReturnType]
+    if isinstance(target, Table):
+        if construction != "compact" or delta is not None or epsilon is not None or max_width is not None:
+            raise InvalidInput("A table is built with construction='compact', and has no delta and no epsilon.")
+        return build_table(target)
     if construction != "faithful" or max_width is not None:
         from thereexists.plan_compact import build_compact
 

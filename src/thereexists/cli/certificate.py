@@ -42,7 +42,7 @@ def certify(
 
     loaded = load(witness)
     target = None if not hasattr(loaded, "target") else given_target(loaded.target, function)
-    if bound is not None:
+    if bound is not None and target is not None:
         target = dataclasses.replace(target, bound=bound)
     with progress_bar("certify", quiet=as_json) as progress:
         certificate = make(

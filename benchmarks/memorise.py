@@ -1,0 +1,128 @@
+"""Memorise a parallel corpus, exactly, and beside it train a small Transformer for the same wall time.
+
+    python benchmarks/memorise.py train.en train.cs [--n 16] [--on-conflict drop]
+
+Both files hold one sentence a line (plain text or .xz), words between blanks, cut to n words. Prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+import thereexists as te
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("source", type=Path)
+    parser.add_argument("target", type=Path)
+    parser.add_argument("--n", type=int, default=16)
+    parser.add_argument("--on-conflict", default="drop")
+    parser.add_argument("--train-seconds", type=float, help="the build's own time unless said")
+    arguments = parser.parse_args()
+    source, target = (read(path, arguments.n) for path in (arguments.source, arguments.target))
+    print(json.dumps(measure(source, target, arguments), indent=1))
+
+
+def read(path: Path, n: int) -> list[list[str]]:
+    opened = lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8")
+    with opened as stream:
+        return [line.split()[:n] for line in stream]
+
+
+def measure(source: list[list[str]], target: list[list[str]], arguments: argparse.Namespace) -> dict:
+    start = time.perf_counter()
+    witness = te.memorise(source, target, n=arguments.n, on_conflict=arguments.on_conflict)
+    seconds = time.perf_counter() - start
+    result = {
+        "sentences": len(source),
+        "distinct": len({tuple(s) for s in source}),
+        "contradictions": len(witness.info["conflicts"]),
+        "stored": len(witness.inputs),
+        "vocabularies": [len(witness.vocabulary), len(witness.output_vocabulary)],
+        "blocks": witness.network.depth,
+        "d_model": witness.network.shape()["d"],
+        "signs": witness.info["signs"],
+        "parameters": witness.network.parameter_count,
+        "parameters_per_token": round(witness.info["parameters_per_token"], 1),
+        "lower_bound_up_to_logs": round(witness.info["lower_bound_up_to_logs"]),
+        "build_seconds": round(seconds, 1),
+        "recall": {dtype: recall(witness.to(dtype)) for dtype in ("float32", "bfloat16")},
+    }
+    trained = train(witness, arguments.train_seconds or seconds)
+    return {**result, "trained": trained}
+
+
+def recall(witness) -> dict:
+    """All stored pairs, by key; and a sample through the plain network."""
+    witness.run(witness.inputs[:64])  # makes the index
+    start = time.perf_counter()
+    exact = witness.exact()
+    seconds = time.perf_counter() - start
+    rows = np.arange(0, len(exact), max(1, len(exact) // 100))
+    start = time.perf_counter()
+    dense = witness.run(witness.inputs[rows], "dense")
+    plain = time.perf_counter() - start
+    return {
+        "exact": int(exact.sum()),
+        "of": len(exact),
+        "sentences_per_second": round(len(exact) / seconds),
+        "plain_network_exact": int((dense == witness.outputs[rows]).all(axis=1).sum()),
+        "plain_network_of": len(rows),
+        "plain_network_sentences_per_second": round(len(rows) / plain, 1),
+    }
+
+
+class Small(nn.Module):
+    """Two encoder layers of width 256, learned positions, every output position a classification."""
+
+    def __init__(self, V: int, answers: int, n: int, d: int = 256):
+        super().__init__()
+        self.token, self.position = nn.Embedding(V + 1, d), nn.Parameter(0.02 * torch.randn(n, d))
+        layer = nn.TransformerEncoderLayer(d, 4, 4 * d, dropout=0.0, batch_first=True, norm_first=True)
+        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(d, answers)
+
+    def forward(self, X):
+        return self.head(self.layers(self.token(X) + self.position, src_key_padding_mask=X == 0))
+
+
+def train(witness, seconds: float) -> dict:
+    """AdamW for so many seconds; recall of whole sentences and of tokens on (up to 4,096 of) the training pairs."""
+    torch.manual_seed(0)
+    X, Y = torch.from_numpy(witness.inputs), torch.from_numpy(witness.outputs)
+    model = Small(len(witness.vocabulary), 2 + len(witness.output_vocabulary), witness.n)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    start, steps = time.perf_counter(), 0
+    while time.perf_counter() - start < seconds:
+        rows = torch.randint(0, len(X), (64,))
+        loss = nn.functional.cross_entropy(model(X[rows]).flatten(0, 1), Y[rows].flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        steps += 1
+    model.eval()
+    rows = torch.randperm(len(X))[:4096]
+    with torch.no_grad():
+        guess = torch.cat([model(part).argmax(-1) for part in X[rows].split(128)])
+    right, real = guess == Y[rows], Y[rows] > 1
+    return {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "seconds": round(time.perf_counter() - start, 1),
+        "steps": steps,
+        "sentences_exact": int(right.all(dim=1).sum()),
+        "of": len(rows),
+        "tokens_right": round(float(right[real].float().mean()), 4),
+    }
+
+
+if __name__ == "__main__":
+    main()
