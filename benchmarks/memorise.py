@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 import thereexists as te
+from thereexists.vocabulary import Digits
 
 
 def main() -> None:
@@ -33,9 +34,8 @@ def main() -> None:
 
 
 def read(path: Path, n: int) -> list[list[str]]:
-    opened = lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8")
-    with opened as stream:
-        return [line.split()[:n] for line in stream]
+    data = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+    return [line.split()[:n] for line in data.decode("utf-8").splitlines()]
 
 
 def measure(source: list[list[str]], target: list[list[str]], arguments: argparse.Namespace) -> dict:
@@ -82,41 +82,45 @@ def recall(witness) -> dict:
 
 
 class Small(nn.Module):
-    """Two encoder layers of width 256, learned positions, every output position a classification."""
+    """Two encoder layers of width 256, learned positions; at every output position the token's digits are classified."""
 
-    def __init__(self, V: int, answers: int, n: int, d: int = 256):
+    def __init__(self, V: int, digits: Digits, n: int, d: int = 256):
         super().__init__()
         self.token, self.position = nn.Embedding(V + 1, d), nn.Parameter(0.02 * torch.randn(n, d))
         layer = nn.TransformerEncoderLayer(d, 4, 4 * d, dropout=0.0, batch_first=True, norm_first=True)
         self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.head = nn.Linear(d, answers)
+        self.head = nn.Linear(d, digits.count * digits.base)
+        self.digits = digits
 
     def forward(self, X):
-        return self.head(self.layers(self.token(X) + self.position, src_key_padding_mask=X == 0))
+        Z = self.layers(self.token(X) + self.position, src_key_padding_mask=X == 0)
+        return self.head(Z).unflatten(-1, (self.digits.count, self.digits.base))
 
 
 def train(witness, seconds: float) -> dict:
     """AdamW for so many seconds; recall of whole sentences and of tokens on (up to 4,096 of) the training pairs."""
     torch.manual_seed(0)
     X, Y = torch.from_numpy(witness.inputs), torch.from_numpy(witness.outputs)
-    model = Small(len(witness.vocabulary), 2 + len(witness.output_vocabulary), witness.n)
+    D = torch.from_numpy(witness.digits.split(witness.outputs))  # (pairs, n, digits)
+    model = Small(len(witness.vocabulary), witness.digits, witness.n)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
     start, steps = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
         rows = torch.randint(0, len(X), (64,))
-        loss = nn.functional.cross_entropy(model(X[rows]).flatten(0, 1), Y[rows].flatten())
+        loss = nn.functional.cross_entropy(model(X[rows]).flatten(0, 2), D[rows].flatten())
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
         steps += 1
+    trained = time.perf_counter() - start
     model.eval()
     rows = torch.randperm(len(X))[:4096]
     with torch.no_grad():
         guess = torch.cat([model(part).argmax(-1) for part in X[rows].split(128)])
-    right, real = guess == Y[rows], Y[rows] > 1
+    right, real = (guess == D[rows]).all(dim=-1), Y[rows] > 1
     return {
         "parameters": sum(p.numel() for p in model.parameters()),
-        "seconds": round(time.perf_counter() - start, 1),
+        "seconds": round(trained, 1),
         "steps": steps,
         "sentences_exact": int(right.all(dim=1).sum()),
         "of": len(rows),

@@ -68,8 +68,8 @@ def verify(
     try:
         record, weights = storage.read(Path(folder))
         if "vocabulary" in record:
-            checks.append(Check("files", True, "record and weights are whole and match their digests"))
-            checks.extend(token_checks(folder, record, weights))
+            found = list(token_checks(folder, record, weights))
+            checks = [Check("files", True, "record and weights are whole and match their digests"), *found]
             return _verdict(checks)
         case = _read(Path(folder), record, weights, target)
         checks.append(Check("files", True, "record, weights and certificate are whole and match their digests"))
