@@ -82,7 +82,7 @@ def recall(witness) -> dict:
 
 
 class Small(nn.Module):
-    """Two encoder layers of width 256, learned positions; at every output position the token's digits are classified."""
+    """Two encoder layers of width 256, learned positions; every output position classifies its token's digits."""
 
     def __init__(self, V: int, digits: Digits, n: int, d: int = 256):
         super().__init__()

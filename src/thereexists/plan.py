@@ -204,7 +204,7 @@ def refuse_if_too_large(mapping: SelectiveShift | SparseShift) -> None:
             f"The ids of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} need {bits:.0f} bits and float64 carries "
             f"{MAX_ID_BITS} safely. {_remedy(mapping)}"
         )
-    need, have = _memory(grid, 1), physical_memory()
+    need, have = _memory(grid, 1), _physical_memory()
     if need > have:
         raise CannotBuild(
             f"The table of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has {layer_count(grid):,} ids and needs "
@@ -222,7 +222,7 @@ def id_bits(mapping: SelectiveShift | SparseShift) -> float:
 
 def _remedy(mapping: SelectiveShift | SparseShift) -> str:
     """The finest power-of-two grid that fits."""
-    have, N = physical_memory(), 1 << (mapping.grid.N - 1).bit_length()
+    have, N = _physical_memory(), 1 << (mapping.grid.N - 1).bit_length()
     while (N := N // 2) >= 2:
         grid = dataclasses.replace(mapping.grid, N=N, step=(1.0,) * mapping.grid.d)
         coarser = dataclasses.replace(mapping, grid=grid)
@@ -238,7 +238,7 @@ def _memory(grid: Grid, sweeps: int) -> int:
     return 8 * ids * (table + sweeps * (modified + standard))
 
 
-def physical_memory() -> int:
+def _physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -18,7 +19,7 @@ from thereexists.constructions.compact import (
 from thereexists.errors import CannotBuild, InvalidInput
 from thereexists.grid import Grid
 from thereexists.patterns import Pattern
-from thereexists.plan import ErrorBudget, Plan, check_request, physical_memory
+from thereexists.plan import ErrorBudget, Plan, _physical_memory, check_request
 from thereexists.precision import verdicts
 from thereexists.target import Target
 from thereexists.witness import Witness
@@ -42,7 +43,9 @@ def build_compact(
     network.safe = tuple(name for name, verdict in found.items() if verdict.holds)
     sizes = {**(plan.sizes or {}), "dtypes": {name: verdict.reasons[0] for name, verdict in found.items()}}
     sizes["safe"] = list(network.safe)
-    return Witness(network=network, plan=_with_sizes(plan, sizes), target=target)
+    if "float64" not in network.safe:
+        raise CannotBuild(f"This grid is not safe even in float64: {found['float64'].reasons[0]}.")
+    return Witness(network=network, plan=dataclasses.replace(plan, sizes=sizes), target=target)
 
 
 def prepare_compact(
@@ -74,6 +77,12 @@ def _plan_for(target: Target, grid: Grid, p: float, max_width: int | None) -> tu
     memory = tabulate_contexts(target, grid)
     layers = layer_counts(grid, memory, max_width)
     parameters = parameter_count(grid, memory, max_width)
+    need, have = 3 * 8 * parameters, _physical_memory()  # the arrays, their tensors, and a copy while saving
+    if need > have:
+        raise CannotBuild(
+            f"The compact network of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has {parameters:,} parameters and "
+            f"needs {need / 2**30:.1f} GiB to build; this machine has {have / 2**30:.1f}. Choose a coarser grid."
+        )
     plan = Plan(
         theorem=2 if grid.positional else 1,
         grid=grid,
@@ -118,7 +127,7 @@ def _plan_for_epsilon(target: Target, epsilon: float, p: float, max_width: int |
 
 def refuse_if_too_large(grid: Grid) -> None:
     """Refuse before any work what this machine cannot tabulate."""
-    need, have = _table_bytes(grid), physical_memory()
+    need, have = _table_bytes(grid), _physical_memory()
     if need > have:
         raise CannotBuild(
             f"The compact table of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has {context_count(grid):,} contexts "
@@ -147,9 +156,3 @@ def _grid_part(target: Target, grid: Grid, p: float) -> float:
     dn = grid.d * grid.n
     moment = dn / (dn + p) if target.modulus is None else 1.0
     return (target.variation(max(grid.step) / 2) or 0.0) * (target.volume * dn * moment) ** (1 / p)
-
-
-def _with_sizes(plan: Plan, sizes: dict) -> Plan:
-    import dataclasses
-
-    return dataclasses.replace(plan, sizes=sizes)

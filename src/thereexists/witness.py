@@ -119,7 +119,12 @@ class Witness:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the directory ``path`` (model.safetensors, witness.json), whole or not at all."""
+        """Write the directory ``path`` (model.safetensors, witness.json), whole or not at all; always in float64."""
+        if isinstance(self.network, EmbeddedTransformer) and self.network.dtype != torch.float64:
+            raise InvalidInput(
+                f"A witness is saved in float64, and this one is in {self.network.dtype}: save the original, and load "
+                "it in the dtype you want."
+            )
         record = {
             "package_version": __version__,
             "dtype": "float64",
