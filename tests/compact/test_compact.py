@@ -156,3 +156,10 @@ def test_requests_that_make_no_sense_are_refused(arguments, message):
 def test_too_large_is_refused_before_any_work():
     with pytest.raises(te.ThereExistsError, match="contexts and needs"):
         te.build(builtin("sort", n=12), delta=1 / 8, construction="compact")
+
+
+def test_a_witness_in_a_lower_dtype_is_not_saved(tmp_path):
+    witness = te.build(builtin("sort", n=2), delta=1 / 4, construction="compact")
+    with pytest.raises(te.ThereExistsError, match="saved in float64"):
+        witness.to("float32").save(tmp_path / "w")
+    assert list(tmp_path.iterdir()) == []

@@ -42,7 +42,7 @@ def test_sort_over_five_values_as_a_plain_table():
     everything = list(itertools.product(range(5), repeat=5))
     ids = witness.vocabulary.encode(everything, 5, first=1, fill=0)
     wanted = witness.output_vocabulary.encode([sorted(x) for x in everything], 5, first=2, fill=1)
-    for dtype in DTYPES:
+    for dtype in ("float32", "bfloat16"):
         assert np.array_equal(witness.to(dtype).run(ids, "dense"), wanted)
 
 

@@ -158,7 +158,9 @@ class _Memory:
         understood = (W_1 == 0) | constant | (is_literal & (W_1 == -1.0))
         early = (W_1 == 0) | (written_at[None] < flow.stage[units][:, None])
         one_gate = np.count_nonzero(W_1[:, constant], axis=1) + (flow.b_1[units] != 0) <= 1  # so the gate is exact
-        if not (understood.all() and early.all() and one_gate.all()):
+        # A gate is then one product of small integers, or the bias: no rounding can hide that it exceeds 1.
+        whole = all(bool((w == np.rint(w)).all()) for w in (W_1[:, constant], flow.constants[:, constant]))
+        if not (understood.all() and early.all() and one_gate.all() and whole):
             return None
         gate = flow.constants[:, constant] @ W_1[:, constant].T + flow.b_1[units]
         pairs = flow.pairs(literals)
