@@ -15,6 +15,8 @@ Why the second may skip so much (networks of ``code_network``, whose stages are 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,12 +41,23 @@ def run_tokens(network: EmbeddedTransformer, ids: np.ndarray, engine: str) -> np
     width = 8 * shape["d"] if known else 2 * max(shape["r"], shape["d"])
     tile = max(1, _NUMBERS // (ids.shape[1] * width))
     parts = []
-    with torch.no_grad():
+    with torch.no_grad(), _threads(1 if known else torch.get_num_threads()):
         for start in range(0, len(ids), tile):
             X = torch.from_numpy(np.ascontiguousarray(ids[start : start + tile]))
             found = known.run(network, X) if known else None
             parts.append((network(X, X > 0) if found is None else found).to(torch.float64).numpy())
     return np.concatenate(parts)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Many small operations: handing each to several threads costs far more than it saves."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)
