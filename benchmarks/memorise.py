@@ -59,6 +59,7 @@ def measure(source: list[list[str]], target: list[list[str]], arguments: argpars
         "build_seconds": round(seconds, 1),
         "recall": {dtype: recall(witness.to(dtype), arguments.device) for dtype in ("float32", "bfloat16")},
     }
+    result["strangers"] = strangers(witness)
     trained = train(witness, arguments.train_seconds or seconds)
     return {**result, "trained": trained}
 
@@ -79,6 +80,18 @@ def recall(witness, device: str) -> dict:
         "plain_network_of": len(rows),
         "plain_network_sentences_per_second": round(len(rows) / plain, 1),
     }
+
+
+def strangers(witness) -> dict:
+    """One word of every stored sentence replaced at random: how often does a stored answer come back all the same?"""
+    rng = np.random.default_rng(0)
+    X, rows = witness.inputs.copy(), np.arange(len(witness.inputs))
+    X[rows, (rng.random(len(X)) * (X > 0).sum(axis=1)).astype(int)] = rng.integers(
+        1, len(witness.vocabulary) + 1, len(X)
+    )
+    stored = {tuple(row) for row in witness.inputs.tolist()}
+    new = np.array([tuple(row) not in stored for row in X.tolist()])
+    return {"asked": int(new.sum()), "answered": int((witness.run(X[new])[:, 0] != 0).sum())}
 
 
 def plain_network(witness, rows: np.ndarray, device: str) -> tuple[np.ndarray, float]:

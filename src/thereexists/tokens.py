@@ -1,7 +1,10 @@
 """A witness on tokens: a network for a finite function or a data set, with its vocabularies and the pairs it stores.
 
     witness = te.memorise([["a", "dog"], ["a", "cat"]], [["pes"], ["kočka"]])
-    witness([["a", "cat"]])  # [["kočka"]]; None for an input that is not stored
+    witness([["a", "cat"]])  # [["kočka"]]
+
+An input that is no row of a table gets None. An input that is not in a memorised data set gets None too, unless its
+key, the signs of a random sum, happens to be that of a stored input: only the stored pairs are promised.
 
 Inputs are padded to n positions; a padded position is masked out of the attention, so it influences nobody, and answers
 like any other: an output may be longer than its input.
