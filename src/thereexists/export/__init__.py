@@ -52,8 +52,10 @@ def _writer(to: str):
 
         return write_onnx
     if to == "hf":
-        from thereexists.export.hf_format import write_hf
-
+        try:
+            from thereexists.export.hf_format import write_hf
+        except ImportError as missing:
+            raise CannotBuild(f"The hf export needs {missing.name}: pip install thereexists[export].") from None
         return write_hf
     from thereexists.export.torch_format import write_torch
 

@@ -24,6 +24,7 @@ def write_onnx(witness: Any, folder: Path):
     try:
         import onnx
         import onnxruntime
+        import onnxscript  # noqa: F401  (torch's exporter needs it)
     except ImportError as missing:
         raise CannotBuild(
             f"The ONNX export needs the package {missing.name}: pip install thereexists[export]."
