@@ -24,18 +24,24 @@ if TYPE_CHECKING:
     from thereexists.constructions import contextual_mapping, global_shift, selective_shift
     from thereexists.contextual import is_contextual_mapping
     from thereexists.errors import ThereExistsError
+    from thereexists.export import export
     from thereexists.grid import Grid
+    from thereexists.memorise import memorise
     from thereexists.model import Transformer
     from thereexists.plan import plan
+    from thereexists.table import Table
     from thereexists.target import Target
+    from thereexists.tokens import TokenWitness
     from thereexists.trace import trace
     from thereexists.verdict import Verdict
     from thereexists.witness import Witness, load
 
 _PUBLIC = {
     "Grid": "thereexists.grid",
+    "Table": "thereexists.table",
     "Target": "thereexists.target",
     "ThereExistsError": "thereexists.errors",
+    "TokenWitness": "thereexists.tokens",
     "Transformer": "thereexists.model",
     "Verdict": "thereexists.verdict",
     "Witness": "thereexists.witness",
@@ -44,11 +50,13 @@ _PUBLIC = {
     "contextual_mapping": "thereexists.constructions",
     "evaluate": "thereexists.evaluate",
     "experiments": "thereexists.experiments",
+    "export": "thereexists.export",
     "global_shift": "thereexists.constructions",
     "heads": "thereexists.heads",
     "is_contextual_mapping": "thereexists.contextual",
     "load": "thereexists.witness",
     "mixers": "thereexists.mixers",
+    "memorise": "thereexists.memorise",
     "patterns": "thereexists.patterns",
     "plan": "thereexists.plan",
     "selective_shift": "thereexists.constructions",
@@ -60,8 +68,10 @@ _MODULES = {"evaluate", "experiments", "heads", "mixers", "patterns", "targets"}
 
 __all__ = [
     "Grid",
+    "Table",
     "Target",
     "ThereExistsError",
+    "TokenWitness",
     "Transformer",
     "Verdict",
     "Witness",
@@ -71,10 +81,12 @@ __all__ = [
     "contextual_mapping",
     "evaluate",
     "experiments",
+    "export",
     "global_shift",
     "heads",
     "is_contextual_mapping",
     "load",
+    "memorise",
     "mixers",
     "patterns",
     "plan",

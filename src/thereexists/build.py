@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import overload
 
 import torch
 
@@ -15,10 +16,13 @@ from thereexists.grid import Grid
 from thereexists.model import Transformer
 from thereexists.patterns import Pattern
 from thereexists.plan import prepare
+from thereexists.table import Table, build_table
 from thereexists.target import Target
+from thereexists.tokens import TokenWitness
 from thereexists.witness import Witness
 
 
+@overload
 def build(
     target: Target,
     delta: float | str | Fraction | None = None,
@@ -28,7 +32,27 @@ def build(
     rho: str = "softmax",
     modified: bool = False,
     progress: Progress | None = None,
-) -> Witness:
+    construction: str = "faithful",
+    max_width: int | None = None,
+) -> Witness: ...
+
+
+@overload
+def build(target: Table, *, construction: str) -> TokenWitness: ...
+
+
+def build(
+    target: Target | Table,
+    delta: float | str | Fraction | None = None,
+    epsilon: float | None = None,
+    p: float = 1.0,
+    pattern: Pattern | None = None,
+    rho: str = "softmax",
+    modified: bool = False,
+    progress: Progress | None = None,
+    construction: str = "faithful",
+    max_width: int | None = None,
+) -> Witness | TokenWitness:
     """Construct a Transformer that approximates ``target`` in d_p.
 
         witness = te.build(te.targets.builtin("sort", n=3), delta=1/8)
@@ -38,7 +62,20 @@ def build(
     softmax or sparsemax. ``modified=True`` stops before the last step and gives the network of the modified class
     (hardmax, three-piece φ), which agrees with the standard one off the ramps. ``progress(done, total)`` is told the
     ids that have been tabulated.
+
+    ``construction="compact"`` gives the same piecewise constant function in four blocks over scratch rows, equal
+    columns included; ``max_width`` spreads its feed-forward units over more blocks. A ``Table`` has only that one.
     """
+    if isinstance(target, Table):
+        if construction != "compact" or delta is not None or epsilon is not None or max_width is not None:
+            raise InvalidInput("A table is built with construction='compact', and has no delta and no epsilon.")
+        return build_table(target)
+    if construction != "faithful" or max_width is not None:
+        from thereexists.plan_compact import build_compact
+
+        if rho != "softmax" or modified:
+            raise InvalidInput("The compact construction has softmax attention and ReLU: leave out rho and modified.")
+        return build_compact(target, delta, epsilon, p, pattern, construction, max_width)
     if rho not in ("softmax", "sparsemax"):
         raise InvalidInput(f"'rho' must be softmax or sparsemax; got {rho!r} instead.")
     plan, mapping, table = prepare(target, delta, epsilon, p, pattern, progress)

@@ -59,18 +59,21 @@ def estimate_distance(
     return Distance(p, estimate, low, high, len(X), confidence, seed)
 
 
-def exactness(target: Target, grid: Grid, g: Callable[[Array], Array], samples: int, seed: int) -> Exactness:
+def exactness(
+    target: Target, grid: Grid, g: Callable[[Array], Array], samples: int, seed: int, all_columns: bool = False
+) -> Exactness:
     """Compare g with the piecewise constant f̄ on random inputs off the ramps."""
     X = target.low + (target.high - target.low) * np.random.default_rng(seed).random((samples, grid.n, grid.d))
     X = X[~grid.on_ramp(X)]
-    return Exactness(float(np.abs(g(X) - cell_values(target, grid, X)).max()), len(X), seed)
+    return Exactness(float(np.abs(g(X) - cell_values(target, grid, X, all_columns)).max()), len(X), seed)
 
 
-def cell_values(target: Target, grid: Grid, X: Array) -> Array:
-    """f̄(X): the target at the centre of X's cube; without positions, 0 where two tokens share a cell (Theorem 1)."""
+def cell_values(target: Target, grid: Grid, X: Array, all_columns: bool = False) -> Array:
+    """f̄(X): the target at the centre of X's cube. Without positions, Theorem 1's network has 0 where two tokens share
+    a cell; a compact one has the target's value there too (``all_columns``)."""
     index = grid.index(X)
     values = target(grid.centre(index))
-    if not grid.positional:
+    if not grid.positional and not all_columns:
         ids = np.sort(grid.column_ids(index), axis=1)
         values[(ids[:, 1:] == ids[:, :-1]).any(axis=1)] = 0.0
     return values

@@ -63,6 +63,8 @@ class Plan:
     memory_bytes: int
     error: ErrorBudget | None
     pattern: dict[str, Any] | None = None
+    construction: str = "faithful"
+    sizes: dict[str, Any] | None = None  # of a compact network: d_model, widths, units, contexts, safe dtypes
 
 
 class Prepared(NamedTuple):
@@ -79,8 +81,14 @@ def plan(
     epsilon: float | None = None,
     p: float = 1.0,
     pattern: Pattern | None = None,
+    construction: str = "faithful",
+    max_width: int | None = None,
 ) -> Plan:
     """Predict the witness for a grid width ``delta``, or for the coarsest power-of-two grid that keeps ``epsilon``."""
+    if construction != "faithful" or max_width is not None:
+        from thereexists.plan_compact import prepare_compact
+
+        return prepare_compact(target, delta, epsilon, p, pattern, construction, max_width)[0]
     return prepare(target, delta, epsilon, p, pattern).plan
 
 
@@ -93,6 +101,17 @@ def prepare(
     progress: Progress | None = None,
 ) -> Prepared:
     """Choose the grid, refuse what cannot be built, tabulate."""
+    check_request(target, delta, epsilon, p, pattern)
+    route = None if pattern is None else _route(target, pattern)
+    if delta is not None:
+        return _plan_for(target, delta, p, route, progress)
+    return _plan_for_epsilon(target, epsilon, p, route, progress)  # pyright: ignore[reportArgumentType]
+
+
+def check_request(
+    target: Target, delta: float | str | Fraction | None, epsilon: float | None, p: float, pattern: Pattern | None
+) -> None:
+    """Refuse arguments that make no sense, and claims about the function that are false."""
     if not isinstance(target, Target):
         raise InvalidInput(
             f"A target is needed: te.Target(f, n=…), or te.targets.builtin(name, n=…); got {type(target).__name__}."
@@ -108,10 +127,6 @@ def prepare(
     counterexample = refute(target)
     if counterexample is not None:
         raise InvalidTarget(f"{target.name} is not what it claims to be: {counterexample}. State a larger constant.")
-    route = None if pattern is None else _route(target, pattern)
-    if delta is not None:
-        return _plan_for(target, delta, p, route, progress)
-    return _plan_for_epsilon(target, epsilon, p, route, progress)  # pyright: ignore[reportArgumentType]
 
 
 def _route(target: Target, pattern: Pattern) -> Route:
@@ -286,6 +301,8 @@ def describe(planned: Plan) -> dict[str, Any]:
         "id_bits": planned.id_bits,
         "memory_bytes": planned.memory_bytes,
         "pattern": planned.pattern,
+        "construction": planned.construction,
+        "sizes": planned.sizes,
         "error": None
         if error is None
         else {

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from thereexists.model import EmbeddedTransformer
 from thereexists.witness import Witness
 
 
@@ -50,6 +51,10 @@ class Trace:
 def trace(witness: Witness, x: Any) -> Trace:
     """Run one sequence (n, d) layer by layer and keep what changed."""
     X, _ = witness.checked_input(x)
+    if isinstance(witness.network, EmbeddedTransformer):
+        from thereexists.trace_compact import trace_compact
+
+        return trace_compact(witness.network, X[:1])
     network, u, unit = witness.network, torch.from_numpy(witness.grid.u), witness.grid.unit
     states: dict[str, np.ndarray] = {}
     moves: list[Move] = []

@@ -15,10 +15,11 @@ from thereexists import storage
 from thereexists._version import __version__
 from thereexists.distance import Distance, Exactness, cell_values, estimate_distance, exactness
 from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
-from thereexists.evaluate import Choice, evaluate, explain
+from thereexists.evaluate import Choice, check_engine, evaluate, explain
 from thereexists.grid import RAMP_SHARE, Grid
-from thereexists.model import Transformer
+from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.plan import ErrorBudget, Plan, describe
+from thereexists.precision import in_dtype, run_embedded
 from thereexists.target import Target
 from thereexists.targets import restore
 
@@ -51,6 +52,9 @@ class Witness:
 
     def run(self, X: np.ndarray, engine: str = "auto") -> np.ndarray:
         """The network on a checked batch, where its weights are, a tile at a time: the working set stays small."""
+        check_engine(engine)
+        if isinstance(self.network, EmbeddedTransformer):
+            return run_embedded(self.network, X)  # four blocks: there is one way to run them
         device = next(self.network.parameters()).device
         with torch.no_grad(), _one_thread():
             tiles = (torch.from_numpy(part).to(device) for part in _tiles(X))
@@ -63,8 +67,10 @@ class Witness:
             return explain(self.network, torch.from_numpy(X[:_CHUNK]).to(device), engine)
 
     def to(self, dtype: torch.dtype | str) -> Witness:
-        """The witness in another dtype. This construction needs float64 and refuses the rest, with the reason."""
+        """The witness in another dtype. One that is not safe for it is refused, with the reason."""
         name = str(dtype).removeprefix("torch.")
+        if isinstance(self.network, EmbeddedTransformer):
+            return dataclasses.replace(self, network=in_dtype(self.network, name, self.grid))
         if name == "float64":
             return self
         carried = {"float32": 24, "bfloat16": 8, "float16": 11}.get(name)
@@ -106,7 +112,7 @@ class Witness:
 
     def cell_values(self, X: np.ndarray) -> np.ndarray:
         """f̄(X): the value this network was built to have on the cube of X."""
-        return cell_values(self.target, self.grid, X)
+        return cell_values(self.target, self.grid, X, self.plan.construction == "compact")
 
     def estimate_distance(self, p: float = 1.0, samples: int = 4096, seed: int = 0) -> Distance:
         """d_p between the target and this network, estimated with a confidence interval."""
@@ -114,7 +120,8 @@ class Witness:
 
     def exactness(self, samples: int = 10_000, seed: int = 0) -> Exactness:
         """The largest |g − f̄| on random inputs off the ramps."""
-        return exactness(self.target, self.grid, self.run, samples, seed)
+        compact = self.plan.construction == "compact"
+        return exactness(self.target, self.grid, self.run, samples, seed, compact)
 
     def describe(self) -> dict[str, Any]:
         """Plain data about the witness, as ``build --json`` and witness.json give it."""
@@ -125,7 +132,12 @@ class Witness:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the directory ``path`` (model.safetensors, witness.json), whole or not at all."""
+        """Write the directory ``path`` (model.safetensors, witness.json), whole or not at all; always in float64."""
+        if isinstance(self.network, EmbeddedTransformer) and self.network.dtype != torch.float64:
+            raise InvalidInput(
+                f"A witness is saved in float64, and this one is in {self.network.dtype}: save the original, and load "
+                "it in the dtype you want."
+            )
         record = {
             "package_version": __version__,
             "dtype": "float64",
@@ -140,9 +152,17 @@ class Witness:
         storage.write(Path(path), record, weights)
 
 
-def load(path: str | Path, dtype: torch.dtype | str = "float64") -> Witness:
-    """Read a saved witness. Built-in functions come back with it; your own code is never run by loading."""
+def load(path: str | Path, dtype: torch.dtype | str | None = None) -> Any:
+    """Read a saved witness, in float64 unless said. Built-in functions come back with it; your own code is never run.
+
+    A table or a memorised data set comes back as a ``TokenWitness``, in the dtype it was saved in unless said.
+    """
     record, weights = storage.read(Path(path))
+    if "vocabulary" in record:
+        from thereexists.tokens import from_record
+
+        return from_record(path, record, weights, dtype)
+    dtype = dtype or "float64"
     try:
         storage.check_dtype(record, weights)
         grid = Grid.from_dict(record["grid"])
@@ -157,6 +177,8 @@ def load(path: str | Path, dtype: torch.dtype | str = "float64") -> Witness:
             memory_bytes=record["plan"]["memory_bytes"],
             error=None if error is None else ErrorBudget(*(error[k] for k in ("p", "grid", "equal_columns", "ramps"))),
             pattern=record["plan"]["pattern"],
+            construction=record["plan"].get("construction", "faithful"),
+            sizes=record["plan"].get("sizes"),
         )
         distance = None if record["distance"] is None else Distance(**record["distance"])
         network = Transformer.from_structure(record["structure"], weights)

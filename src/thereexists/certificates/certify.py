@@ -29,7 +29,8 @@ from thereexists.claims import refute
 from thereexists.errors import InvalidInput, InvalidTarget
 from thereexists.evaluate import evaluate
 from thereexists.grid import Grid
-from thereexists.model import Transformer
+from thereexists.model import EmbeddedTransformer, Transformer
+from thereexists.precision import run_embedded
 from thereexists.target import Target
 
 SUBCUBES = 1 << 21
@@ -56,7 +57,14 @@ def certify(
     """
     if not hasattr(witness, "network"):
         raise InvalidInput(f"certify takes a witness (te.build or te.load gives one); got {type(witness).__name__}.")
+    if not hasattr(witness, "grid"):
+        raise InvalidInput(
+            "A table or a data set is recalled exactly or not at all: there is no distance to certify. "
+            "`thereexists verify` runs every stored pair again."
+        )
     network, grid = witness.network, witness.grid
+    if isinstance(network, EmbeddedTransformer) and network.dtype != torch.float64:
+        raise InvalidInput(f"Certificates are made from the float64 weights; this witness is in {network.dtype}.")
     f: Target = witness.target if target is None else target
     if network.rho not in WEIGHTS:
         raise InvalidInput("Certificates are for the standard class; this witness was built with --modified.")
@@ -146,6 +154,8 @@ def run(network: Transformer, X: Array) -> Array:
     torch.set_num_threads(1)  # thousands of tiny layers gain nothing from more
     try:
         with torch.no_grad():
+            if isinstance(network, EmbeddedTransformer):
+                return run_embedded(network, np.ascontiguousarray(X))
             return evaluate(network, torch.from_numpy(np.ascontiguousarray(X))).numpy()
     finally:
         torch.set_num_threads(threads)

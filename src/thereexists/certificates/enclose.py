@@ -21,16 +21,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from thereexists.certificates import balls
+from thereexists.certificates import balls, wide
 from thereexists.certificates.balls import Array, Ball
 from thereexists.errors import InvalidInput
 from thereexists.grid import Grid
-from thereexists.model import Attention, FeedForward, Stage, Transformer
+from thereexists.model import Attention, EmbeddedTransformer, FeedForward, Stage, Transformer
 
 MARGIN_SHARE = 2.0**-10
+_WIDE = 64  # entries of W_1; the proof's own networks have r·d ≤ 4d
 
 
 def core_margins(grid: Grid) -> tuple[Array, Array]:
@@ -49,14 +51,18 @@ def enclose_cubes(network: Transformer, grid: Grid, numbers: Array) -> Ball:
     alone = next((i for i, stage in enumerate(stages) if stage.attention is not None), len(stages))
     Z = _token_cores(network, grid)  # (n, K, d): tokens meet only in attention, so the first stages run once per token
     for stage in stages[:alone]:
-        Z = _reshaped(_feed_forward_stage(_reshaped(Z, (-1, grid.d)), stage), Z.mid.shape)
+        Z = _reshaped(_feed_forward_stage(_reshaped(Z, (-1, Z.mid.shape[-1])), stage), Z.mid.shape)
     cells = grid.cube(numbers) @ (grid.N ** np.arange(grid.d))  # (cubes, n)
     Z = Z[np.arange(grid.n), cells]  # (cubes, n, d)
-    sparse = any(stage.attention is not None and stage.attention.pattern is not None for stage in stages)
+    embedded = isinstance(network, EmbeddedTransformer)
+    sparse = embedded or any(stage.attention is not None and stage.attention.pattern is not None for stage in stages)
     twins = find_twins(Z) if not sparse else np.eye(grid.n, dtype=bool)[None].repeat(len(numbers), axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
         for stage in stages[alone:]:
             Z = _stage(Z, stage, network.rho, twins)
+        if isinstance(network, EmbeddedTransformer):
+            W_out, (cubes, n, d) = network.W_out.detach().numpy(), Z.mid.shape
+            Z = _reshaped(wide.linear(_reshaped(Z, (-1, d)), W_out), (cubes, n, len(W_out)))
     known = np.isfinite(Z.mid) & np.isfinite(Z.rad)
     return Ball(np.where(known, Z.mid, 0.0), np.where(known, Z.rad, np.inf))
 
@@ -103,6 +109,8 @@ def _token_cores(network: Transformer, grid: Grid) -> Ball:
     high = np.where(digits == grid.N - 1, end - lower, edge + np.array(grid.step) - upper)  # the last cell has no ramp
     mid = (low + high) / 2
     rad = np.nextafter(np.maximum(high - mid, mid - low), np.inf)
+    if isinstance(network, EmbeddedTransformer):
+        mid, rad = wide.linear(Ball(mid, rad), network.W_in.detach().numpy())  # pyright: ignore[reportOptionalMemberAccess]
     tokens = Ball(np.broadcast_to(mid, (grid.n, *mid.shape)), np.broadcast_to(rad, (grid.n, *rad.shape)))
     if network.E is None:
         return tokens
@@ -115,10 +123,14 @@ def _stage(Z: Ball, stage: Stage, rho: str, twins: Array) -> Ball:
     if stage.attention is None:
         return _reshaped(_feed_forward_stage(_reshaped(Z, (-1, shape[-1])), stage), shape)
     for layer in range(stage.depth):
-        Z = attention_layer(Z, stage.attention, layer, rho, twins)
+        if _is_wide(stage.attention.W_O):
+            Z = wide.attention(Z, stage.attention, layer)
+        else:
+            Z = attention_layer(Z, stage.attention, layer, rho, twins)
         if stage.feed_forward is not None:
             weights = _weights(stage.feed_forward)
-            Z = _reshaped(feed_forward_layer(_reshaped(Z, (-1, shape[-1])), *(w[layer] for w in weights)), shape)
+            feed_forward = wide.feed_forward if _is_wide(stage.feed_forward.W_1) else feed_forward_layer
+            Z = _reshaped(feed_forward(_reshaped(Z, (-1, shape[-1])), *(w[layer] for w in weights)), shape)
     return Z
 
 
@@ -201,6 +213,10 @@ def _feed_forward_stage(Z: Ball, stage: Stage) -> Ball:
     if stage.feed_forward is None:
         return Z
     weights = _weights(stage.feed_forward)
+    if _is_wide(stage.feed_forward.W_1):
+        for layer in range(stage.depth):
+            Z = wide.feed_forward(Z, *(w[layer] for w in weights))
+        return Z
     for run in find_runs(*weights):
         if run.direction is None:
             Z = feed_forward_layer(Z, *(w[run.start] for w in weights))
@@ -244,6 +260,11 @@ def find_runs(W_1: Array, b_1: Array, W_2: Array, b_2: Array) -> Iterator[Run]:
     starts = np.flatnonzero(~continues)
     for start, stop in zip(starts, [*starts[1:], depth], strict=True):
         yield Run(int(start), int(stop), direction[start] if qualifies[start] else None, bias[start:stop])
+
+
+def _is_wide(weight: Any) -> bool:
+    """Whether a layer's matrices are too large for a ball for every product."""
+    return weight.shape[-1] * weight.shape[-2] > _WIDE
 
 
 def _weights(feed_forward: FeedForward) -> tuple[Array, ...]:

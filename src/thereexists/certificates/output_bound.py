@@ -4,7 +4,7 @@ A layer *clamps* row i at level M if two of its units compute Z_i += ReLU(−M �
 [−M, M] before the layer's other units add their part. Those parts, and those of the layers that follow, are sums of
 one-dimensional piecewise linear functions of direction · z; one whose slopes vanish at both ends takes its extremes at
 its knots. So |output_i| ≤ M + Σ of those extremes. Without a clamp, or with an unbounded part after it, the answer is
-"no bound" (infinity).
+"no bound" (infinity). Compact networks have no clamp: ``mass.py`` bounds them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from thereexists.model import FeedForward, Transformer
+from thereexists.certificates.mass import mass_bound
+from thereexists.model import EmbeddedTransformer, FeedForward, Transformer
 
 _LAYERS_SEARCHED = 64
 
 
 def output_bound(network: Transformer) -> list[float]:
     """An upper bound of |g(X)_i| over all inputs X, for every row i."""
+    if isinstance(network, EmbeddedTransformer):
+        return mass_bound(network)
     last = list(network.stages.values())[-1]
     d = network.shape()["d"]
     if last.attention is not None or last.feed_forward is None or last.feed_forward.phi is not None:

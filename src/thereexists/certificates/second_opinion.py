@@ -16,10 +16,11 @@ import numpy as np
 from thereexists.certificates.balls import Ball
 from thereexists.certificates.enclose import enclose_cubes
 from thereexists.grid import Grid
-from thereexists.model import Transformer
+from thereexists.model import EmbeddedTransformer, Transformer
 
 PRECISION = 256
 _TOKEN_LAYERS = 40_000
+_WIDE_LAYER = 100  # weights of a wide layer that cost as much as one narrow layer
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,10 @@ class SecondOpinion:
 
 def second_opinion(network: Transformer, grid: Grid, sample: int | None, seed: int | None) -> SecondOpinion:
     """Ask Arb and the rationals about the centres of random cubes (None: as many as a second or two allow)."""
+    embedded = isinstance(network, EmbeddedTransformer)
     if sample is None:
-        sample = max(1, min(16, _TOKEN_LAYERS // (grid.n * network.depth)))
+        weights = network.depth if not embedded else network.parameter_count // _WIDE_LAYER
+        sample = max(1, min(16, _TOKEN_LAYERS // (grid.n * max(weights, 1))))
     if seed is None:  # nobody can know beforehand which cubes will be asked about
         seed = secrets.randbits(32)
     rng = np.random.default_rng(seed)
@@ -128,6 +131,9 @@ def _run(network: Transformer, layers: list[Any], X: np.ndarray, number, relu, m
         return sum(terms[1:], terms[0]) if terms else c(0.0)
 
     Z = [[c(x) for x in token] for token in X.tolist()]
+    embedded = isinstance(network, EmbeddedTransformer)
+    if embedded:
+        Z = [[dot(row, z) for row in network.W_in.tolist()] for z in Z]  # pyright: ignore
     if network.E is not None:
         Z = [[z + c(e) for z, e in zip(*pair, strict=True)] for pair in zip(Z, network.E.tolist(), strict=True)]
     for attention, feed_forward in layers:
@@ -156,7 +162,7 @@ def _run(network: Transformer, layers: list[Any], X: np.ndarray, number, relu, m
                     x + sum((c(row[u]) * hidden[u] for u in live if row[u] != 0), c(b))
                     for x, row, b in zip(z, W_2, b_2, strict=True)
                 ]
-    return Z
+    return [[dot(row, z) for row in network.W_out.tolist()] for z in Z] if embedded else Z  # pyright: ignore
 
 
 def _layers(network: Transformer) -> list[Any]:

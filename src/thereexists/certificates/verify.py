@@ -19,6 +19,7 @@ import numpy as np
 from thereexists import storage
 from thereexists.certificates.certificate import Certificate, load_certificate
 from thereexists.certificates.certify import assumptions, float_error, run, weights_sha256
+from thereexists.certificates.check import Check
 from thereexists.certificates.enclose import WEIGHTS
 from thereexists.certificates.ledger import Ledger
 from thereexists.certificates.output_bound import output_bound
@@ -26,10 +27,12 @@ from thereexists.certificates.rigorous import rigorous_bound
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import mean_error, statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import splits_within
+from thereexists.certificates.verify_tokens import token_checks
 from thereexists.claims import refute
 from thereexists.errors import ThereExistsError
 from thereexists.grid import Grid
-from thereexists.model import Transformer
+from thereexists.model import EmbeddedTransformer, Transformer
+from thereexists.precision import verdict
 from thereexists.target import Target
 from thereexists.targets import BUILTINS, builtin, restore
 from thereexists.verdict import Verdict
@@ -38,13 +41,6 @@ from thereexists.verdict import Verdict
 AGREEMENT = 1e-9
 _PAIRS = 20_000
 _MOST_SUBCUBES = 1 << 24
-
-
-@dataclass(frozen=True)
-class Check:
-    name: str
-    passed: bool
-    detail: str
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,12 @@ def verify(
     """
     checks: list[Check] = []
     try:
-        case = _read(Path(folder), target)
+        record, weights = storage.read(Path(folder))
+        if "vocabulary" in record:
+            found = list(token_checks(folder, record, weights))
+            checks = [Check("files", True, "record and weights are whole and match their digests"), *found]
+            return _verdict(checks)
+        case = _read(Path(folder), record, weights, target)
         checks.append(Check("files", True, "record, weights and certificate are whole and match their digests"))
         for check in _checks(case, opinions, progress):
             checks.append(check)
@@ -78,12 +79,15 @@ def verify(
         checks.append(Check("files" if not checks else "target", False, str(error)))
     except Exception as error:  # a forged file must never end in a stack trace, and never in a pass
         checks.append(Check("files", False, f"cannot be checked: {type(error).__name__}: {error}"))
+    return _verdict(checks)
+
+
+def _verdict(checks: list[Check]) -> Verdict:
     failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
     return Verdict(not failed, tuple(failed), tuple(checks))
 
 
-def _read(folder: Path, target: Target | None) -> _Case:
-    record, weights = storage.read(folder)
+def _read(folder: Path, record: dict[str, Any], weights: dict[str, Any], target: Target | None) -> _Case:
     storage.check_dtype(record, weights)
     certificate = load_certificate(folder)
     try:
@@ -119,9 +123,23 @@ def _check_weights(case: _Case) -> Check:
 
 def _check_class(case: _Case) -> Check:
     claimed, actual = case.record.get("class"), case.network.shape() | {"positional": case.network.E is not None}
+    if isinstance(case.network, EmbeddedTransformer):
+        return _check_compact_class(case, claimed, actual)
     right = claimed == actual and (actual["h"], actual["m"], actual["r"]) == (2, 1, 4)
     right = right and case.network.rho in WEIGHTS and case.record.get("dtype") == "float64"
     return Check("class", right, f"claimed {claimed}, found {actual}, rho = {case.network.rho}, wanted T^{{2,1,4}}")
+
+
+def _check_compact_class(case: _Case, claimed: Any, actual: dict[str, Any]) -> Check:
+    """Four standard blocks, or as many as a maximal width asks for; and every dtype called safe is safe."""
+    plan, network = case.record.get("plan", {}), case.network
+    most = (plan.get("sizes") or {}).get("max_width")
+    small = network.depth <= 4 if most is None else actual["r"] <= most
+    right = claimed == actual and small and plan.get("construction") == "compact"
+    right = right and plan.get("parameters") == network.parameter_count and case.record.get("dtype") == "float64"
+    unsafe = [name for name in network.safe if not verdict(network, case.grid, name).holds]  # pyright: ignore
+    detail = f"claimed {claimed}, found {actual}, {network.depth} blocks of softmax attention and ReLU"
+    return Check("class", right and not unsafe, detail + (f"; not safe in {', '.join(unsafe)}" if unsafe else ""))
 
 
 def _check_layers(case: _Case) -> Check:
@@ -169,8 +187,13 @@ def _check_grid(case: _Case) -> Check:
     last, first = high - np.array(grid.step), low + np.array(grid.step)
     covers = bool((low <= target.low).all() and (high >= target.high).all())
     covers = covers and bool((last < target.high).all() and (first > target.low).all())  # no cell wholly outside
-    E = case.network.E
-    covers = covers and (E is None or tuple(E.shape) == (grid.n, grid.d)) and case.network.shape()["d"] == grid.d
+    E, width = case.network.E, case.network.shape()["d"]
+    covers = covers and (E is None or tuple(E.shape) == (grid.n, width))
+    if isinstance(case.network, EmbeddedTransformer):
+        ends = (case.network.W_in, case.network.W_out.T)
+        covers = covers and all(w is not None and tuple(w.shape) == (width, grid.d) for w in ends)
+    else:
+        covers = covers and width == grid.d
     sparse = case.record.get("plan", {}).get("pattern") is not None
     shaped = (grid.n, grid.d, grid.positional) == (target.n, target.d, sparse or not target.equivariant)
     ends = list(grid.high) == target.high.tolist()

@@ -41,8 +41,8 @@ def certify(
     from thereexists.witness import load
 
     loaded = load(witness)
-    target = given_target(loaded.target, function)
-    if bound is not None:
+    target = None if not hasattr(loaded, "target") else given_target(loaded.target, function)
+    if bound is not None and target is not None:
         target = dataclasses.replace(target, bound=bound)
     with progress_bar("certify", quiet=as_json) as progress:
         certificate = make(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 TargetName = Annotated[str, typer.Argument(help="A built-in target (see `thereexists targets`) or file.py:function.")]
-Tokens = Annotated[int, typer.Option("--n", help="Tokens of a sequence.")]
+Tokens = Annotated[int | None, typer.Option("--n", help="Tokens of a sequence (a table says it itself).")]
 Features = Annotated[int, typer.Option("--d", help="Features of a token.")]
 Delta = Annotated[str | None, typer.Option(help="Grid width, such as 1/8.")]
 Epsilon = Annotated[float | None, typer.Option(help="Wanted error in d_p; chooses the grid.")]
@@ -37,6 +37,12 @@ PatternName = Annotated[
     typer.Option("--pattern", help="Sparse attention: a pattern's name (see `pattern list`) or an .npz mask."),
 ]
 PatternSizes = Annotated[list[str] | None, typer.Option("--set", help="A size of the pattern, as name=value.")]
+Construction = Annotated[
+    str, typer.Option(help="faithful (the proof's own, deep and narrow) or compact (four blocks, any runtime).")
+]
+MaxWidth = Annotated[
+    int | None, typer.Option(help="Compact: spread feed-forward layers over blocks of at most so many units.")
+]
 Where = Annotated[Path, typer.Argument(help="The folder of a witness.")]
 
 
@@ -61,7 +67,7 @@ def targets(as_json: AsJson = False) -> None:
 @app.command()
 def plan(
     target: TargetName,
-    n: Tokens,
+    n: Tokens = None,
     d: Features = 1,
     delta: Delta = None,
     epsilon: Epsilon = None,
@@ -71,6 +77,8 @@ def plan(
     domain: Domain = (0.0, 1.0),
     pattern: PatternName = None,
     sizes: PatternSizes = None,
+    construction: Construction = "faithful",
+    max_width: MaxWidth = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what a build would give, before building: layers, id bits, memory, predicted error.
@@ -81,7 +89,7 @@ def plan(
     from thereexists.plan import plan as make_plan
 
     resolved = _resolve(target, n, d, domain, lipschitz, equivariant)
-    planned = make_plan(resolved, delta, epsilon, p, _pattern(pattern, sizes, n))
+    planned = make_plan(resolved, delta, epsilon, p, _pattern(pattern, sizes, resolved.n), construction, max_width)
     summary = {"target": resolved.name, **describe(planned)}
     if as_json:
         print_json(summary)
@@ -92,7 +100,7 @@ def plan(
 @app.command()
 def build(
     target: TargetName,
-    n: Tokens,
+    n: Tokens = None,
     d: Features = 1,
     delta: Delta = None,
     epsilon: Epsilon = None,
@@ -104,6 +112,8 @@ def build(
     sizes: PatternSizes = None,
     rho: Annotated[str, typer.Option(help="Probability map of the attention: softmax or sparsemax.")] = "softmax",
     modified: Annotated[bool, typer.Option(help="Stop at the modified class: hardmax, three-piece φ.")] = False,
+    construction: Construction = "faithful",
+    max_width: MaxWidth = None,
     out: Annotated[Path | None, typer.Option(help="Folder to write; TARGET-witness unless said.")] = None,
     samples: Annotated[int, typer.Option(min=16, help="Points of the distance estimate.")] = 2048,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the distance estimate.")] = 0,
@@ -117,15 +127,28 @@ def build(
     thereexists build my.py:f --n 2 --d 2 --epsilon 0.3 --lipschitz 1
 
     thereexists build sort --n 4 --delta 1/4 --pattern star
+
+    thereexists build sort --n 4 --delta 1/8 --construction compact
+
+    thereexists build table.csv --construction compact --out w/
     """
+    if target.endswith(".csv"):
+        from thereexists.cli.compact import build_table
+
+        given = [pattern, delta, epsilon, lipschitz, equivariant, n, max_width]
+        build_table(Path(target), construction, any(x is not None for x in given), out, as_json)
+        return
     resolved = _resolve(target, n, d, domain, lipschitz, equivariant)
     from thereexists import storage
     from thereexists.build import build as construct
 
     out = out or Path(f"{resolved.name}-witness")
     storage.check_writable(out)
+    chosen = _pattern(pattern, sizes, resolved.n)
     with progress_bar("tabulate", quiet=as_json) as progress:
-        witness = construct(resolved, delta, epsilon, p, _pattern(pattern, sizes, n), rho, modified, progress)
+        witness = construct(
+            resolved, delta, epsilon, p, chosen, rho, modified, progress, construction=construction, max_width=max_width
+        )
     witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
     witness.save(out)
     certificate, reason = _certify(witness, p, seed, out, quiet=as_json) if certify else (None, "not asked for")
@@ -145,7 +168,9 @@ def run(
     witness: Where,
     input: Annotated[str, typer.Option("--input", help='"0.3 0.1 0.7", or a .npy or .csv file.')],
     out: Annotated[Path | None, typer.Option(help="Also write the output to this .npy file.")] = None,
-    dtype: Annotated[str, typer.Option(help="float64; a lower one that is not safe is refused.")] = "float64",
+    dtype: Annotated[
+        str | None, typer.Option(help="A lower dtype than float64; one that is not safe is refused.")
+    ] = None,
     engine: Annotated[str, typer.Option(help="auto, reference, fused or skip: how fast, not what.")] = "auto",
     as_json: AsJson = False,
 ) -> None:
@@ -159,6 +184,11 @@ def run(
     from thereexists.witness import load
 
     loaded = load(witness, dtype)
+    if hasattr(loaded, "vocabulary"):
+        from thereexists.cli.compact import run_tokens
+
+        run_tokens(loaded, input, out, as_json)
+        return
     X, _ = loaded.checked_input(read_sequences(input, loaded.grid.n, loaded.grid.d))
     Y = loaded.run(X, engine)
     if out is not None:
@@ -178,6 +208,12 @@ def show(witness: Where, as_json: AsJson = False) -> None:
 
     loaded = load(witness)
     record = read_record(witness)
+    if hasattr(loaded, "vocabulary"):
+        from thereexists.cli.compact import print_summary
+
+        described = {"witness": str(witness), **loaded.describe()}
+        print_json(described) if as_json else print_summary(described)
+        return
     stages = [_stage_row(name, stage) for name, stage in loaded.network.stages.items()]
     summary = {
         "witness": str(witness),
@@ -214,6 +250,8 @@ def trace(
     from thereexists.witness import load
 
     loaded = load(witness)
+    if hasattr(loaded, "vocabulary"):
+        raise InvalidInput("trace watches functions of numbers; a witness on tokens answers by run.")
     X = read_sequences(input, loaded.grid.n, loaded.grid.d)
     if len(X) != 1:
         raise InvalidInput(f"trace takes one sequence; {input} holds {len(X)}.")
@@ -251,10 +289,12 @@ def _certify(witness: Any, p: float, seed: int, out: Path, quiet: bool) -> tuple
 
 
 def _resolve(
-    name: str, n: int, d: int, domain: tuple[float, float], lipschitz: float | None, equivariant: bool | None
+    name: str, n: int | None, d: int, domain: tuple[float, float], lipschitz: float | None, equivariant: bool | None
 ) -> Target:
     from thereexists.targets import resolve
 
+    if n is None:
+        raise InvalidInput("How many tokens does a sequence have? Say it with --n.")
     target = resolve(name, n, d, domain)
     claims: dict[str, Any] = {"lipschitz": lipschitz, "equivariant": equivariant}
     return dataclasses.replace(target, **{key: value for key, value in claims.items() if value is not None})
@@ -286,6 +326,7 @@ def _stage_row(name: str, stage: Any) -> dict[str, Any]:
 
 def _print_summary(summary: dict[str, Any]) -> None:
     layers, error, distance = summary["layers"], summary["error"], summary.get("distance")
+    compact = summary["sizes"] if summary["construction"] == "compact" else None
     prefix = {1: "T", 2: "T_P"}.get(summary["theorem"], "ST")
     pattern = summary["pattern"]
     lines = {
@@ -293,11 +334,20 @@ def _print_summary(summary: dict[str, Any]) -> None:
         "target": f"{summary['target']}, n = {summary['n']}, d = {summary['d']}, "
         f"delta = 1/{round(1 / summary['delta'])}",
         "network": f"Theorem {summary['theorem']}, class {prefix}^{{2,1,4}}, {summary['parameters']:,} parameters",
-        "layers": f"{layers['total']:,} = {layers['quantise']:,} quantise + {layers['context']:,} context "
-        f"+ {layers['value']:,} value{' (two sweeps)' if summary['sweeps'] == 2 else ''}",
-        "pattern": pattern
-        and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, receptive depth {pattern['depth']}",
-        "id bits": f"{summary['id_bits']:.1f} of 50",
+    }
+    lines |= (
+        _compact_lines(summary, compact)
+        if compact
+        else {
+            "layers": f"{layers['total']:,} = {layers['quantise']:,} quantise + {layers['context']:,} context "
+            f"+ {layers['value']:,} value{' (two sweeps)' if summary['sweeps'] == 2 else ''}",
+            "pattern": pattern
+            and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
+            f"receptive depth {pattern['depth']}",
+            "id bits": f"{summary['id_bits']:.1f} of 50",
+        }
+    )
+    lines |= {
         "memory": f"{summary['memory_bytes'] / 2**20:.1f} MiB to build",
     }
     if error is not None:
@@ -319,6 +369,18 @@ def _print_summary(summary: dict[str, Any]) -> None:
     console().print(table)
 
 
+def _compact_lines(summary: dict[str, Any], sizes: dict[str, Any]) -> dict[str, Any]:
+    lines = {
+        "network": f"Theorem {summary['theorem']}, compact, {summary['layers']['total']} standard blocks, "
+        f"d_model {sizes['d_model']}, {summary['parameters']:,} parameters",
+        "widths": ", ".join(f"{name} {width:,}" for name, width in sizes["widths"].items()),
+        "memory units": f"{sizes['units']:,} for {sizes['contexts']:,} contexts",
+    }
+    for name, reason in sizes.get("dtypes", {}).items():
+        lines[name] = "safe" if name in sizes["safe"] else f"not safe: {reason}"
+    return lines
+
+
 def _print_trace(traced: Any) -> None:
     from rich.table import Table
 
@@ -327,8 +389,10 @@ def _print_trace(traced: Any) -> None:
     for name, state in traced.states.items():
         for move in (m for m in traced.moves if m.stage == name):
             cells = [""] * len(traced.input)
-            cells[move.token] = f"id {_short(move.before)} → {_short(move.after)}"
-            table.add_row(f"  {name} layer {move.layer}", *cells, style="dim")
+            changed = f"{_short(move.before)} → {_short(move.after)}"
+            cells[move.token] = changed if name.startswith("recall") else f"id {changed}"
+            what = "unit" if name.startswith("recall") else "layer"
+            table.add_row(f"  {name} {what} {move.layer}", *cells, style="dim")
         table.add_row(f"[bold]{name}[/bold]", *map(_column, state))
         if name in ("quantise", "context"):
             table.add_row("  ids", *map(_short, traced.ids[name]))

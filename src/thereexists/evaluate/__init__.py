@@ -19,7 +19,7 @@ from thereexists.evaluate._engine import ENGINES, Choice, Engine
 from thereexists.evaluate._parts import forget
 from thereexists.model import Transformer
 
-__all__ = ["ENGINES", "Choice", "Engine", "evaluate", "explain", "forget"]
+__all__ = ["ENGINES", "Choice", "Engine", "check_engine", "evaluate", "explain", "forget"]
 
 DEEP = 32  # below this many layers plain torch is as good as anything
 LONG_ON_GPU = (
@@ -43,7 +43,13 @@ def explain(network: Transformer, X: Tensor, engine: str = "auto") -> Choice:
     return Choice(engine, used, because, ENGINES[used].explain(network, X), ENGINES[used].promise)
 
 
+def check_engine(engine: str) -> None:
+    if engine not in ("auto", *ENGINES):
+        raise InvalidInput(f"'engine' must be auto or one of {', '.join(ENGINES)}; got {engine!r} instead.")
+
+
 def _choose(network: Transformer, X: Tensor, engine: str) -> tuple[str, str]:
+    check_engine(engine)
     if engine == "auto":
         if network.depth < DEEP:
             return "reference", f"the network has {network.depth} layers: plain torch is as fast"
@@ -54,8 +60,6 @@ def _choose(network: Transformer, X: Tensor, engine: str) -> tuple[str, str]:
                 return name, "; ".join([*reasons, because])
             reasons.append(f"not {name}: {reason}")
         return "reference", "; ".join(reasons)
-    if engine not in ENGINES:
-        raise InvalidInput(f"'engine' must be auto or one of {', '.join(ENGINES)}; got {engine!r} instead.")
     reason = ENGINES[engine].refuses(network, X)
     return (engine, "asked for") if reason is None else ("reference", f"not {engine}: {reason}")
 

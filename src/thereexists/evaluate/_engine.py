@@ -66,6 +66,8 @@ def needs_gradients(network: Transformer, X: Tensor) -> bool:
 
 def refused_by_every_kernel(network: Transformer, X: Tensor) -> str | None:
     """What keeps a network or an input from the compiled engines, whatever the device."""
+    if type(network) is not Transformer:
+        return "it has an embedding and a read-out, which only the reference applies"
     if needs_gradients(network, X):
         return "gradients are wanted, and only the reference has them"
     first = next(network.parameters())

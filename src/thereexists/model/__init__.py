@@ -1,5 +1,6 @@
 """The exact class T^{h,m,r}."""
 
+from thereexists.model.embedded import EmbeddedTransformer
 from thereexists.model.transformer import (
     Attention,
     BlockModule,
@@ -9,4 +10,4 @@ from thereexists.model.transformer import (
     Transformer,
 )
 
-__all__ = ["Attention", "BlockModule", "FeedForward", "Stage", "ThreePiece", "Transformer"]
+__all__ = ["Attention", "BlockModule", "EmbeddedTransformer", "FeedForward", "Stage", "ThreePiece", "Transformer"]

@@ -119,6 +119,10 @@ class Transformer(nn.Module):
     @classmethod
     def from_structure(cls, structure: dict[str, Any], weights: dict[str, Tensor]) -> Transformer:
         """Put stored weights (named as in ``state_dict``) into the structure they were stored with."""
+        if structure.get("kind") == "embedded" and cls is Transformer:
+            from thereexists.model.embedded import EmbeddedTransformer
+
+            return EmbeddedTransformer.from_structure(structure, weights)
         stages = {
             name: Stage.from_structure(
                 part, {k: weights.pop(k) for k in list(weights) if k.startswith(f"stages.{name}.")}

@@ -1,0 +1,40 @@
+"""Run what was exported on everything the witness is about, and compare with the witness, number by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from thereexists.errors import CannotBuild
+
+_MOST = 1 << 16  # cells or pairs that are compared; beyond that a random sample of so many, with the first and the last
+_TILE = 1 << 21
+
+
+def compare(witness: Any, run: Callable[[np.ndarray], np.ndarray]) -> tuple[int, str]:
+    """``run`` takes inputs (batch, n, d) or ids (batch, n) and gives the network's output; refuses any difference."""
+    if hasattr(witness, "grid"):
+        grid = witness.grid
+        numbers = _chosen(grid.cells)
+        inputs, of = grid.centre(grid.cube(numbers)), "cells"
+        wanted = witness.run(inputs)
+    else:
+        numbers = _chosen(len(witness.inputs))
+        inputs, of = witness.inputs[numbers], "pairs"
+        wanted = witness.digits.split(witness.outputs[numbers]).astype(np.float64)
+    width = max(witness.network.shape()["r"], 1) * inputs.shape[1]
+    step = max(1, _TILE // width)
+    for start in range(0, len(inputs), step):
+        part = slice(start, start + step)
+        found = np.asarray(run(inputs[part]), dtype=np.float64)
+        if found.shape != wanted[part].shape or not np.array_equal(found, wanted[part]):
+            raise CannotBuild("The export does not agree with the witness; nothing was written.")
+    return len(inputs), of
+
+
+def _chosen(count: int) -> np.ndarray:
+    if count <= _MOST:
+        return np.arange(count)
+    return np.unique(np.concatenate([[0, count - 1], np.random.default_rng(0).integers(0, count, _MOST)]))

@@ -1,0 +1,102 @@
+"""A compact network in nothing but torch: what every export computes, forty lines that could stand anywhere.
+
+State dict, for block i: ``blocks.i.value.weight`` (m, d), ``blocks.i.output.weight`` (d, m) if the block has attention
+(its logits are zero: uniform over the real tokens), ``blocks.i.up.weight/bias`` and ``blocks.i.down.weight/bias`` of
+the feed-forward part; ``embed.weight``, (d, features) or (vocabulary, d); ``position`` (n, d) or none;
+``readout.weight`` (outputs, d).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from thereexists.model import EmbeddedTransformer
+
+
+class StockBlock(nn.Module):
+    def __init__(self, d: int, m: int, r: int):
+        super().__init__()
+        self.value = nn.Linear(d, m, bias=False) if m else None
+        self.output = nn.Linear(m, d, bias=False) if m else None
+        self.up, self.down = nn.Linear(d, r), nn.Linear(r, d)
+
+    def forward(self, Z: Tensor, mask: Tensor) -> Tensor:
+        if self.value is not None and self.output is not None:
+            logits = torch.where(mask, 0.0, -torch.inf).to(Z.dtype)  # (batch, n): the same for every query
+            mean = torch.softmax(logits, dim=-1)[:, None] @ self.value(Z)  # (batch, 1, m)
+            Z = Z + self.output(mean)
+        return Z + self.down(torch.relu(self.up(Z)))
+
+
+class StockNetwork(nn.Module):
+    """``forward(features)`` or ``forward(ids)``; for ids, ``mask`` is True at real tokens (default: id > 0)."""
+
+    def __init__(self, config: dict):
+        super().__init__()
+        d = config["hidden_size"]
+        tokens = config["vocab_size"]
+        self.embed = nn.Embedding(tokens, d) if tokens else nn.Linear(config["features"], d, bias=False)
+        n = config["max_position_embeddings"]
+        self.position = nn.Parameter(torch.zeros(n, d)) if config["positional"] else None
+        sizes = zip(config["head_sizes"], config["intermediate_sizes"], strict=True)
+        self.blocks = nn.ModuleList(StockBlock(d, m, r) for m, r in sizes)
+        self.readout = nn.Linear(d, config["outputs"], bias=False)
+
+    def forward(self, X: Tensor, mask: Tensor | None = None) -> Tensor:
+        if mask is None:
+            mask = X > 0 if isinstance(self.embed, nn.Embedding) else torch.ones_like(X[..., 0], dtype=torch.bool)
+        Z = self.embed(X)
+        if self.position is not None:
+            Z = Z + self.position
+        for block in self.blocks:
+            Z = block(Z, mask)
+        return self.readout(Z)
+
+
+def stock_config(network: EmbeddedTransformer, n: int) -> dict:
+    """The sizes, named as the ecosystem names them where it has a name."""
+    stages = list(network.stages.values())
+    heads = [0 if s.attention is None else s.attention.W_V.shape[1] * s.attention.W_V.shape[2] for s in stages]
+    widths = [0 if s.feed_forward is None else s.feed_forward.W_1.shape[1] for s in stages]
+    return {
+        "hidden_size": network.W_out.shape[1],
+        "num_hidden_layers": len(stages),
+        "num_attention_heads": 1,
+        "intermediate_size": max(widths),
+        "intermediate_sizes": widths,
+        "head_sizes": heads,
+        "max_position_embeddings": n,
+        "vocab_size": 0 if network.embedding is None else len(network.embedding),
+        "features": 0 if network.W_in is None else network.W_in.shape[1],
+        "outputs": network.W_out.shape[0],
+        "positional": network.E is not None,
+        "hidden_act": "relu",
+        "dtype": str(network.dtype).removeprefix("torch."),
+    }
+
+
+def stock_state(network: EmbeddedTransformer) -> dict[str, Tensor]:
+    """The same weights under the names above. Heads with zero logits keep only W_V and W_O."""
+    state: dict[str, Tensor] = {"readout.weight": network.W_out}
+    state["embed.weight"] = network.W_in if network.W_in is not None else network.embedding  # pyright: ignore
+    if network.E is not None:
+        state["position"] = network.E
+    for i, stage in enumerate(network.stages.values()):
+        part = stage.attention
+        if part is not None:
+            state[f"blocks.{i}.value.weight"] = part.W_V[0].flatten(0, 1)
+            state[f"blocks.{i}.output.weight"] = part.W_O[0].transpose(0, 1).flatten(1, 2)
+        if stage.feed_forward is not None:
+            W_1, b_1, W_2, b_2 = stage.feed_forward.parameters_list()
+            state[f"blocks.{i}.up.weight"], state[f"blocks.{i}.up.bias"] = W_1[0], b_1[0]
+            state[f"blocks.{i}.down.weight"], state[f"blocks.{i}.down.bias"] = W_2[0], b_2[0]
+    return {name: tensor.detach().clone().contiguous() for name, tensor in state.items()}
+
+
+def stock_network(network: EmbeddedTransformer, n: int) -> StockNetwork:
+    """The stock module with the network's weights."""
+    with torch.device("meta"):
+        module = StockNetwork(stock_config(network, n))
+    module.load_state_dict(stock_state(network), assign=True)
+    return module.requires_grad_(False)

@@ -1,0 +1,118 @@
+"""A Transformer with scratch rows: ``W_out · g(embed(X) + E)``, g in the class T^{h,m,r} over d_model rows.
+
+The blocks are those of ``transformer.py``. Only the two ends differ: the d features of a token (or its number in a
+vocabulary) enter a residual stream of d_model ≥ d rows, and some of those rows are read at the end.
+
+    features   embed(X) = W_in X        tokens   embed(v) = row v of the embedding table; row 0 is padding
+
+A padded position is masked out of every attention, so nothing that stands there reaches another position.
+``safe`` names the dtypes in which the network is right (``precision.py`` proves which); it refuses to run in others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from thereexists._shapes import Bool, Float, Int
+from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.model.transformer import Stage, Transformer
+
+DTYPES = ("float64", "float32", "bfloat16", "float16")
+
+
+class EmbeddedTransformer(Transformer):
+    """Blocks over d_model rows, with a linear or a tabulated embedding and a linear read-out."""
+
+    def __init__(
+        self,
+        stages: dict[str, Stage],
+        W_out: Float[Tensor, "out d_model"],
+        W_in: Float[Tensor, "d_model d"] | None = None,
+        embedding: Float[Tensor, "V d_model"] | None = None,
+        E: Float[Tensor, "n d_model"] | None = None,
+        safe: tuple[str, ...] = ("float64",),
+    ):
+        super().__init__(stages, "softmax", E)
+        if (W_in is None) == (embedding is None):
+            raise InvalidInput("A network takes either features (W_in) or tokens (embedding), and not both.")
+        self.W_in = None if W_in is None else nn.Parameter(W_in)
+        self.embedding = None if embedding is None else nn.Parameter(embedding)
+        self.W_out = nn.Parameter(W_out)
+        self.safe = safe
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.W_out.dtype
+
+    def embed(self, X: Tensor) -> Tensor:
+        """The residual stream before the first block: (batch, n, d_model)."""
+        if self.embedding is not None:
+            Z = nn.functional.embedding(X, self.embedding)
+        else:
+            Z = nn.functional.linear(X, self.W_in)  # pyright: ignore[reportArgumentType]
+        return Z if self.E is None else Z + self.E
+
+    def forward(
+        self,
+        X: Float[Tensor, "batch n d"] | Int[Tensor, "batch n"],
+        mask: Bool[Tensor, "batch n"] | None = None,
+    ) -> Float[Tensor, "batch n out"]:
+        """``mask`` is True at real tokens. Every row needs one at least."""
+        name = str(self.dtype).removeprefix("torch.")
+        if name not in self.safe:
+            raise CannotBuild(f"This network is not safe in {name}; it is in {', '.join(self.safe)}.")
+        Z = self.embed(X)
+        for _, _, layer in self.layers():
+            if mask is not None and layer.attention is not None:
+                layer = dataclasses.replace(layer, attention=(*layer.attention[:-1], mask[:, None, None, :]))
+            Z = layer(Z)
+        return nn.functional.linear(Z, self.W_out)
+
+    def shape(self) -> dict[str, Any]:
+        """The class: the largest h, m and r over all stages; ``d`` is d_model here."""
+        stages = list(self.stages.values())
+        attention = [s.attention.W_Q for s in stages if s.attention is not None]
+        return {
+            "h": max((W.shape[1] for W in attention), default=0),
+            "m": max((W.shape[2] for W in attention), default=0),
+            "r": max((s.feed_forward.W_1.shape[1] for s in stages if s.feed_forward is not None), default=0),
+            "d": self.W_out.shape[1],
+        }
+
+    def structure(self) -> dict[str, Any]:
+        return super().structure() | {
+            "kind": "embedded",
+            "input": "tokens" if self.embedding is not None else "features",
+            "safe": list(self.safe),
+        }
+
+    @classmethod
+    def from_structure(cls, structure: dict[str, Any], weights: dict[str, Tensor]) -> EmbeddedTransformer:
+        stages = {
+            name: Stage.from_structure(
+                part, {k: weights.pop(k) for k in list(weights) if k.startswith(f"stages.{name}.")}
+            )
+            for name, part in structure["stages"].items()
+        }
+        try:
+            first = {"embedding": weights.pop("embedding")} if structure["input"] == "tokens" else {}
+            first = first or {"W_in": weights.pop("W_in")}
+            E = weights.pop("E") if structure["E"] is not None else None
+            W_out = weights.pop("W_out")
+        except KeyError as missing:
+            raise InvalidInput(f"The weights lack the array {missing}.") from None
+        if weights:
+            raise InvalidInput(f"The weights hold arrays that the structure does not name: {sorted(weights)}.")
+        if structure["rho"] != "softmax" or not set(structure["safe"]) <= set(DTYPES):
+            raise InvalidInput("An embedded network has softmax attention and names the dtypes it is safe in.")
+        widths = {W_out.shape[1], *(w.shape[-1] for w in (E, first.get("embedding")) if w is not None)}
+        widths |= {first["W_in"].shape[0]} if "W_in" in first else set()
+        for stage in stages.values():
+            widths |= {part.parameters_list()[0].shape[-1] for part in stage.children()}  # pyright: ignore
+        if len(widths) != 1:
+            raise InvalidInput(f"All parts of a network must have one d_model; got {sorted(widths)}.")
+        return cls(stages, W_out, E=E, safe=tuple(structure["safe"]), **first)

@@ -1,0 +1,197 @@
+"""A witness on tokens: a network for a finite function or a data set, with its vocabularies and the pairs it stores.
+
+    witness = te.memorise([["a", "dog"], ["a", "cat"]], [["pes"], ["kočka"]])
+    witness([["a", "cat"]])  # [["kočka"]]
+
+An input that is no row of a table gets None. An input that is not in a memorised data set gets None too, unless its
+key, the signs of a random sum, happens to be that of a stored input: only the stored pairs are promised.
+
+Inputs are padded to n positions; a padded position is masked out of the attention, so it influences nobody, and answers
+like any other: an output may be longer than its input.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from thereexists import storage
+from thereexists._version import __version__
+from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
+from thereexists.model import EmbeddedTransformer, Transformer
+from thereexists.model.embedded import DTYPES
+from thereexists.precision import SIGNIFICAND, as_dtype, represents
+from thereexists.recall import run_tokens
+from thereexists.verdict import Verdict
+from thereexists.vocabulary import END, FIRST, NOTHING, Digits, Vocabulary, check_sequences
+
+SUMS = ("slots", "counts", "codes")
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenWitness:
+    """``witness(sequences)`` answers; ``witness.to("bfloat16")``; ``witness.save("w")`` and ``te.load("w")``.
+
+    ``inputs`` and ``outputs`` (pairs, n) are the stored pairs as numbers (0 pads an input, 1 ends an output). ``sums``
+    says what the attention adds up: slots, counts or codes; that decides which dtypes are safe. ``fixed``: every input
+    must have exactly n tokens. ``symmetric``: the stored inputs stand for all their orders.
+    """
+
+    network: EmbeddedTransformer
+    vocabulary: Vocabulary
+    output_vocabulary: Vocabulary
+    n: int
+    digits: Digits
+    inputs: np.ndarray
+    outputs: np.ndarray
+    sums: str
+    fixed: bool
+    symmetric: bool
+    kind: str
+    info: dict[str, Any]
+
+    def __call__(self, sequences: Any, engine: str = "indexed") -> list[list[Any] | None]:
+        """The stored output of every sequence, or None where nothing is stored for it."""
+        checked = check_sequences(sequences, "The input")
+        if not checked:
+            raise InvalidInput("The input must hold at least one sequence; got none.")
+        for row, sequence in enumerate(checked):
+            if not sequence or len(sequence) > self.n or (self.fixed and len(sequence) != self.n):
+                wanted = f"exactly {self.n}" if self.fixed else f"1 to {self.n}"
+                raise InvalidInput(f"A sequence must have {wanted} tokens; sequence {row} has {len(sequence)}.")
+        numbers = self.run(self.vocabulary.encode(checked, self.n, first=1, fill=0), engine)
+        return [self._decode(row) for row in numbers]
+
+    def run(self, ids: np.ndarray, engine: str = "indexed") -> np.ndarray:
+        """Input numbers (batch, n) to output numbers (batch, n): 0 nothing stored, 1 past the end, 2 … tokens.
+
+        ``dense`` runs the network as it is; ``indexed`` finds the one memory unit that can fire by its key and skips
+        the others, which add exactly 0: bit for bit the same.
+        """
+        return self.digits.join(run_tokens(self.network, ids, engine))
+
+    def _decode(self, row: np.ndarray) -> list[Any] | None:
+        if (row == NOTHING).any() or (row >= FIRST + len(self.output_vocabulary)).any():
+            return None
+        return [self.output_vocabulary.tokens[i - FIRST] for i in row.tolist() if i != END]
+
+    def exact(self, engine: str = "indexed") -> np.ndarray:
+        """Which stored pairs come back exactly: (pairs,)."""
+        return (self.run(self.inputs, engine) == self.outputs).all(axis=1)
+
+    def verdicts(self) -> dict[str, Verdict]:
+        """Safe or not, with the reason, for every dtype."""
+        return {name: token_verdict(self.network, self.n, self.sums, self.digits, name) for name in DTYPES}
+
+    def to(self, dtype: torch.dtype | str) -> TokenWitness:
+        """The witness in another dtype. One that is not safe for it is refused, with the reason."""
+        wanted = as_dtype(dtype)
+        name = str(wanted).removeprefix("torch.")
+        found = token_verdict(self.network, self.n, self.sums, self.digits, name)
+        if not found.holds:
+            raise CannotBuild(f"This witness is not safe in {name}: {found.reasons[0]}.")
+        network = copy.deepcopy(self.network).to(wanted)
+        network.safe = tuple(dict.fromkeys((*self.network.safe, name)))
+        return dataclasses.replace(self, network=network)
+
+    def describe(self) -> dict[str, Any]:
+        shape = self.network.shape()
+        safe = {name: verdict.holds for name, verdict in self.verdicts().items()}
+        return {
+            "kind": self.kind,
+            "n": self.n,
+            "pairs": len(self.inputs),
+            "vocabulary": len(self.vocabulary),
+            "output_vocabulary": len(self.output_vocabulary),
+            "blocks": self.network.depth,
+            "d_model": shape["d"],
+            "widths": {k: s.feed_forward.W_1.shape[1] for k, s in self.network.stages.items() if s.feed_forward},
+            "parameters": self.network.parameter_count,
+            "dtype": str(self.network.dtype).removeprefix("torch."),
+            "safe": [name for name, holds in safe.items() if holds],
+            **self.info,
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the directory ``path`` (model.safetensors, witness.json), whole or not at all."""
+        record = {
+            "package_version": __version__,
+            "dtype": str(self.network.dtype).removeprefix("torch."),
+            "class": self.network.shape() | {"positional": self.network.E is not None},
+            "structure": self.network.structure(),
+            "vocabulary": list(self.vocabulary.tokens),
+            "output_vocabulary": list(self.output_vocabulary.tokens),
+            "tokens": {
+                "n": self.n,
+                "base": self.digits.base,
+                "digits": self.digits.count,
+                "sums": self.sums,
+                "fixed": self.fixed,
+                "symmetric": self.symmetric,
+                "kind": self.kind,
+            },
+            "info": self.info,
+        }
+        weights = {name: tensor.detach().contiguous() for name, tensor in self.network.state_dict().items()}
+        weights["pairs.inputs"] = torch.from_numpy(self.inputs.astype(np.int32))
+        weights["pairs.outputs"] = torch.from_numpy(self.outputs.astype(np.int32))
+        storage.write(Path(path), record, weights)
+
+
+def from_record(
+    path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor], dtype: torch.dtype | str | None
+) -> TokenWitness:
+    """A saved token witness; refuses one whose dtype is not safe for it."""
+    try:
+        stored = record["tokens"]
+        inputs, outputs = (weights.pop(f"pairs.{side}").numpy().astype(np.int64) for side in ("inputs", "outputs"))
+        found = {tensor.dtype for tensor in weights.values()}
+        network = Transformer.from_structure(record["structure"], weights)
+        if not isinstance(network, EmbeddedTransformer) or network.embedding is None:
+            raise InvalidInput("the network does not take tokens")
+        witness = TokenWitness(
+            network, Vocabulary(tuple(record["vocabulary"])), Vocabulary(tuple(record["output_vocabulary"])),
+            stored["n"], Digits(stored["base"], stored["digits"]), inputs, outputs,
+            stored["sums"], stored["fixed"], stored["symmetric"], stored["kind"], record["info"],
+        )  # fmt: skip
+        vocabulary = (len(network.embedding), network.W_out.shape[0])
+        if found != {as_dtype(record["dtype"])} or vocabulary != (len(witness.vocabulary) + 1, witness.digits.count):
+            raise InvalidInput("dtype, vocabulary or digits do not fit the weights")
+    except (KeyError, TypeError, ThereExistsError) as error:
+        raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
+    return witness.to(dtype or record["dtype"])
+
+
+def token_verdict(network: EmbeddedTransformer, n: int, sums: str, digits: Digits, name: str) -> Verdict:
+    """Whether a network on tokens is right in a dtype with p bits, u = 2^-p, products accumulated in float32 or better.
+
+    Weights must be numbers of the dtype, attention a plain average. n times the mean of one 1 (*slots*) is then within
+    5u + (n+2) 2^-24 of it and must stay within 1/8; of up to n of them (*counts*, slope 2) within n times that, and
+    must stay within 1/4. A mean of signs plus one half (*codes*) is at least 1/(2n) from 0, a common factor does not
+    change its sign, and the accumulation moves it by at most 3/2 (n+2) 2^-24. Integers up to twice the base must exist.
+    """
+    u = 2.0 ** -SIGNIFICAND[name]
+    for key, tensor in network.state_dict().items():
+        wrong = ~represents(tensor.detach().to(torch.float64).numpy(), as_dtype(name))
+        if wrong.any():
+            return Verdict(False, (f"the weight {key} holds numbers that it does not have",))
+    for stage in network.stages.values():
+        part = stage.attention
+        if part is not None and (part.W_Q.any() or part.b_Q.any() or part.W_K.any()):
+            return Verdict(False, ("the attention is not a plain average",))
+    if 2 * digits.base > 1 / u:
+        return Verdict(False, (f"it has not all integers up to {2 * digits.base}",))
+    rounding = (n + 2) * min(u, 2.0**-24)
+    error, most = {
+        "slots": (5 * u + rounding, 1 / 8),
+        "counts": (n * (5 * u + rounding), 1 / 4),
+        "codes": (1.5 * rounding, 1 / (4 * n)),
+    }[sums]
+    if error > most:
+        return Verdict(False, (f"an average over {n} tokens may be off by {error:.2g}, and {most:.2g} is allowed",))
+    return Verdict(True, (f"all numbers are exact in it, averages within {error:.2g} of {most:.2g} allowed",))
