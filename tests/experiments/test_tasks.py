@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from tests.experiments.conftest import SMALL
 from thereexists.errors import InvalidInput
@@ -151,6 +152,11 @@ def test_classification_from_a_pretrained_run(data, cache, tmp_path):
 
     task = create(settings, CPU, cache)
     model = task.model().eval()
+    stored = load_file(tmp_path / "a/model.safetensors")
+    begun = model.state_dict()
+    shared = [name for name in stored if name.startswith("model.")]
+    assert len(shared) > 10
+    assert all(torch.equal(begun[name], stored[name]) for name in shared)  # it does begin where the other ended
     with torch.inference_mode():
         measured = task.evaluate(model)["accuracy"]
         batch = task.dev.batch(torch.arange(64), 32)  # all at once, fully padded: padding changes nothing
