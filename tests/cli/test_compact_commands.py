@@ -44,8 +44,10 @@ def test_plan_says_what_build_gives(folder):
 
 def test_run_trace_and_verify(folder):
     run = ("run", "w", "--input", "0.9 0.1", "--json")
-    assert json.loads(thereexists(*run, cwd=folder).stdout) == {"output": [[[0.125], [0.875]]]}
-    assert json.loads(thereexists(*run, "--dtype", "float32", cwd=folder).stdout) == {"output": [[[0.125], [0.875]]]}
+    for dtype in ((), ("--dtype", "float32")):
+        answer = json.loads(thereexists(*run, *dtype, cwd=folder).stdout)
+        assert answer["output"] == [[[0.125], [0.875]]]
+        assert answer["engine"]["used"] == "reference"
     assert "recall" in thereexists("trace", "w", "--input", "0.9 0.1", cwd=folder).stdout
     for witness in ("w", "m", "t"):
         assert json.loads(thereexists("verify", witness, "--json", cwd=folder).stdout)["holds"] is True

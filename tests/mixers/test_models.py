@@ -112,6 +112,20 @@ def test_padding_never_reaches_real_tokens_of_a_model(name, choice, norm_first):
     assert torch.equal(one.last_hidden_state[real], two.last_hidden_state[real])
 
 
+def test_the_mean_of_the_real_tokens_is_pooled_when_asked_for():
+    model, ids, real = build(MixerModel, small("sepconv", pooling="mean")), words(), mask().bool()
+    with torch.no_grad():
+        out = model(ids, real)
+        means = torch.stack([x[kept].mean(0) for x, kept in zip(out.last_hidden_state, real, strict=True)])
+        expected = torch.tanh(model.pooler(means))
+        assert (out.pooler_output - expected).abs().max() <= 64 * torch.finfo(expected.dtype).eps
+        other = torch.where(real, ids, 49 - ids % 7)
+        assert torch.equal(model(other, real).pooler_output, out.pooler_output)
+        assert not torch.equal(model(ids).pooler_output, out.pooler_output)
+    with pytest.raises(InvalidInput, match="pooling"):
+        small("sepconv", pooling="last")
+
+
 @every_case
 def test_a_mask_of_ones_is_no_mask(name, choice):
     model = build(MixerModel, small(name, choice))

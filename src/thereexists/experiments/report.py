@@ -34,7 +34,10 @@ _ABOUT = {
         "Masked language modelling, then fine-tuning on MNLI; every mixer sees the same tokens in the same order. "
         "`hybrid-c`: the first c blocks are SepConv, the rest attention (c = 0 is `attention`). Masked-LM accuracy is "
         "on held-out articles, 15 % of the tokens masked as in BERT, the same masks for every run; MNLI accuracy is on "
-        "dev-matched. Paper: " + paper.TABLE_A_BUDGET + ".",
+        "dev-matched. The classifier reads what the settings of the record say: token 0 (`first`, the default) or the "
+        "mean of all tokens (`pooling = mean`). With `first`, SepConv of b blocks and kernel k brings only the "
+        "b(k − 1)/2 tokens after token 0 to the classifier, 16 at mini size: the second sentence is beyond that for "
+        "most pairs, and an accuracy near chance is no surprise there. Paper: " + paper.TABLE_A_BUDGET + ".",
     ),
     "copying": (
         "Copying (paper B)",

@@ -68,6 +68,7 @@ class MixerConfig(PretrainedConfig):
         pattern_options: dict[str, Any] | None = None,
         pattern_config: str = "union",
         sparse_prediction: bool = False,
+        pooling: str = "first",
         is_encoder_decoder: bool = False,
         num_decoder_layers: int | None = None,
         **kwargs: Any,
@@ -93,6 +94,7 @@ class MixerConfig(PretrainedConfig):
         self.pattern_options = dict(pattern_options or {})
         self.pattern_config = pattern_config
         self.sparse_prediction = sparse_prediction
+        self.pooling = pooling
         self.num_decoder_layers = num_decoder_layers
         self._check()
         super().__init__(is_encoder_decoder=is_encoder_decoder, **kwargs)
@@ -117,6 +119,8 @@ class MixerConfig(PretrainedConfig):
                 f"'hidden_size' must be a multiple of 'num_attention_heads'; got {self.hidden_size} and "
                 f"{self.num_attention_heads}."
             )
+        if self.pooling not in ("first", "mean"):
+            raise InvalidInput(f"'pooling' must be first (BERT's) or mean; got {self.pooling!r}.")
         if self.kernel_size % 2 == 0:
             raise InvalidInput(f"'kernel_size' must be odd, so that a kernel has a middle; got {self.kernel_size}.")
         if not 0 <= self.hybrid_blocks <= self.num_hidden_layers:

@@ -147,7 +147,8 @@ class MixerPreTrainedModel(PreTrainedModel):
 
 
 class MixerModel(MixerPreTrainedModel):
-    """The encoder, or with ``is_decoder`` the causal stack, and BERT's pooler: tanh of a dense layer on token 0."""
+    """The encoder, or with ``is_decoder`` the causal stack, and a pooler: tanh of a dense layer on token 0, as in BERT,
+    or with ``pooling="mean"`` on the mean of the real tokens, which every mixer can bring together."""
 
     def __init__(self, config: MixerConfig, add_pooling_layer: bool = True):
         super().__init__(config)
@@ -178,9 +179,18 @@ class MixerModel(MixerPreTrainedModel):
         types = 0 if token_type_ids is None else token_type_ids
         x = self.embeddings(input_ids, types, position_ids, inputs_embeds)
         every = self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
-        x, states = self.encoder(x, real_tokens(attention_mask), every=bool(every))
-        pooled = None if self.pooler is None else torch.tanh(self.pooler(x[:, 0]))
+        real = real_tokens(attention_mask)
+        x, states = self.encoder(x, real, every=bool(every))
+        pooled = None if self.pooler is None else torch.tanh(self.pooler(self._summary(x, real)))
         return BaseModelOutputWithPooling(last_hidden_state=x, pooler_output=pooled, hidden_states=states)  # pyright: ignore[reportArgumentType]
+
+    def _summary(self, x: Tensor, real: Tensor | None) -> Tensor:
+        """What the pooler reads: ``(batch, d)``."""
+        if self.config.pooling == "first":
+            return x[:, 0]
+        if real is None:
+            return x.mean(1)
+        return (x * real[..., None]).sum(1) / real.sum(1, keepdim=True)
 
 
 class MixerLMHead(nn.Module):
