@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from thereexists._version import __version__
 
 if TYPE_CHECKING:
-    from thereexists import heads, patterns, targets
+    from thereexists import attention, heads, patterns, targets
     from thereexists.build import build
     from thereexists.certificates import certify, verify
     from thereexists.constructions import contextual_mapping, global_shift, selective_shift
@@ -39,6 +39,7 @@ _PUBLIC = {
     "Transformer": "thereexists.model",
     "Verdict": "thereexists.verdict",
     "Witness": "thereexists.witness",
+    "attention": "thereexists.attention",
     "build": "thereexists.build",
     "certify": "thereexists.certificates",
     "contextual_mapping": "thereexists.constructions",
@@ -53,7 +54,7 @@ _PUBLIC = {
     "trace": "thereexists.trace",
     "verify": "thereexists.certificates",
 }
-_MODULES = {"heads", "patterns", "targets"}  # public names that are modules themselves
+_MODULES = {"attention", "heads", "patterns", "targets"}  # public names that are modules themselves
 
 __all__ = [
     "Grid",
@@ -63,6 +64,7 @@ __all__ = [
     "Verdict",
     "Witness",
     "__version__",
+    "attention",
     "build",
     "certify",
     "contextual_mapping",

@@ -12,6 +12,7 @@ from torch import Tensor
 from thereexists.attention import kernels_backward as bwd
 from thereexists.attention import kernels_forward as fwd
 from thereexists.attention.lower import Entries, Lowered
+from thereexists.attention.settings import Settings
 from thereexists.attention.tiles import Launch, column_runs, key_tiles, launches, row_tiles
 
 LOG2E = 1.4426950408889634
@@ -25,24 +26,6 @@ class Blocks:
     n: int
     warps: int
     stages: int
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a call needs besides tensors: scale, key padding, dropout."""
-
-    scale: float
-    pad: Tensor | None = None  # (batch, n), True = a real token
-    dropout: float = 0.0
-    seed: int = 0
-
-    @property
-    def threshold(self) -> int:
-        return round(self.dropout * 2**32)
-
-    @property
-    def gain(self) -> float:
-        return 1 / (1 - self.dropout) if self.dropout < 1 else 0.0
 
 
 FORWARD = Blocks(128, 64, 4, 3)

@@ -1,0 +1,297 @@
+"""Runs a lowered step on the CPU: strips, columns and full rows through PyTorch's flash kernel on views, the rest listed.
+
+The kernel returns the log-sum-exp and takes it back for the backward, so that pieces are merged exactly: forward by
+log-sum-exp, backward with the merged output and log-sum-exp in every piece (see ``docs/attention.md``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from thereexists.attention.lower import Columns, Lowered
+from thereexists.attention.settings import Settings
+from thereexists.attention.windows import Call, calls
+
+_MASKED_PAIRS = 1 << 23  # pairs of one call that needs a mask per chunk
+_COLUMN_ROWS = 2048
+_flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+_flash_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One dense call: views (g, chunks, rows, D), where results go, and the additive mask."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    mask: Tensor | None
+    causal: bool
+
+
+class CpuPieces:
+    """A lowered step with its calls prepared."""
+
+    def __init__(self, lowered: Lowered):
+        self.lowered = lowered
+        self.calls = [calls(strip, lowered.n) for strip in lowered.strips]
+        self._explicit: list[list[Call]] | None = None
+        self._masks: dict[tuple[int, torch.dtype], Tensor] = {}
+        self.rows = None if lowered.rows is None else torch.from_numpy(lowered.rows)
+        self.columns = None if lowered.columns is None else _ColumnBlocks(lowered)
+
+    def strip_calls(self, padded: bool) -> list[list[Call]]:
+        if not padded:
+            return self.calls
+        if self._explicit is None:
+            self._explicit = [calls(strip, self.lowered.n, explicit=True) for strip in self.lowered.strips]
+        return self._explicit
+
+    def additive(self, call: Call, dtype: torch.dtype) -> Tensor | None:
+        if call.mask is None:
+            return None
+        key = (id(call), dtype)
+        if key not in self._masks:
+            self._masks[key] = _additive(call.mask, dtype)[None, None]
+        return self._masks[key]
+
+
+class _ColumnBlocks:
+    """Blocks of rows with the columns they share, and the mask that leaves out what the strips have."""
+
+    def __init__(self, lowered: Lowered):
+        assert lowered.columns is not None
+        self.lowered, self.columns = lowered, lowered.columns
+        self.cols = torch.from_numpy(lowered.columns.cols).long()
+        self.ends = [(s.modulus, torch.from_numpy(s.lo), torch.from_numpy(s.hi)) for s in lowered.strips]
+
+    def blocks(self) -> Iterator[tuple[int, int, Tensor]]:
+        c: Columns = self.columns
+        for g in range(len(c.starts) - 1):
+            cols = self.cols[c.pointer[g] : c.pointer[g + 1]]
+            for r0 in range(int(c.starts[g]), int(c.starts[g + 1]), _COLUMN_ROWS):
+                r1 = min(r0 + _COLUMN_ROWS, int(c.starts[g + 1]))
+                here = cols[: int(torch.searchsorted(cols, r1 - 1, right=True))] if self.lowered.causal else cols
+                if len(here):
+                    yield r0, r1, here
+
+    def mask(self, r0: int, r1: int, cols: Tensor) -> Tensor | None:
+        """(rows, cols) or None when everything counts."""
+        keep, row, col = None, torch.arange(r0, r1)[:, None], cols[None, :]
+        if self.lowered.causal and int(cols[-1]) > r0:
+            keep = col <= row
+        for modulus, lo, hi in self.ends:
+            held = (col >= lo[r0:r1, None]) & (col <= hi[r0:r1, None])
+            held = held & ((col - row) % modulus == 0) if modulus > 1 else held
+            keep = ~held if keep is None else keep & ~held
+        return None if keep is None or bool(keep.all()) else keep
+
+
+def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, settings: Settings) -> None:
+    """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n)."""
+    for index, (q3, k3, v3, out3, lse3) in enumerate(_flat(settings.pad is not None, q, k, v, out, lse)):
+        pad = None if settings.pad is None else settings.pad[index]
+        _forward(q3, k3, v3, out3, lse3, pieces, settings, pad, index * q3.shape[0])
+
+
+def _forward(q, k, v, out, lse, pieces: CpuPieces, settings: Settings, pad: Tensor | None, head0: int) -> None:
+    entries = pieces.lowered.entries
+    only_entries = not pieces.calls and pieces.columns is None and entries is not None
+    wide = out if out.dtype in (torch.float32, torch.float64) and out.is_contiguous() else torch.empty(
+        out.shape, dtype=lse.dtype
+    )  # fmt: skip
+    if not only_entries:
+        wide.zero_(), lse.fill_(-torch.inf)
+    fresh = True
+    for strip in pieces.strip_calls(pad is not None):
+        for call in strip:
+            for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
+                o, l = _flash(
+                    call.take_rows(q, c0, c1), call.take_keys(k, c0, c1), call.take_keys(v, c0, c1), 0.0, call.causal,
+                    attn_mask=mask, scale=settings.scale,
+                )  # fmt: skip
+                _merge(call.take_rows(wide, c0, c1), call.take_rows(lse, c0, c1), o, _empty_rows(l, mask), fresh)
+        fresh = False
+    if pieces.columns is not None:
+        for r0, r1, cols in pieces.columns.blocks():
+            mask = _with_pad(pieces.columns.mask(r0, r1, cols), pad, cols, q.dtype)
+            o, l = _flash(
+                q[:, None, r0:r1], k[:, cols][:, None], v[:, cols][:, None], 0.0, False,
+                attn_mask=mask, scale=settings.scale,
+            )  # fmt: skip
+            _merge(wide[:, None, r0:r1], lse[:, None, r0:r1], o, _empty_rows(l, mask), fresh)
+        fresh = False
+    if entries is not None:
+        from thereexists.attention.entries_numba import entries_forward
+
+        kind = _work(lse)
+        entries_forward(
+            *(x.detach().to(lse.dtype).contiguous().numpy() for x in (q, k, v)), wide.numpy(), _numpy(lse),
+            *_lists(entries), _pad_array(pad, q.shape[1]), kind(settings.scale), not fresh,
+            *_noise(settings, kind), head0,
+        )  # fmt: skip
+    if pieces.rows is not None:
+        rows = pieces.rows
+        mask = _row_mask(pieces.lowered.causal, rows, pad, q)
+        o, l = _flash(q[:, None, rows], k[:, None], v[:, None], 0.0, False, attn_mask=mask, scale=settings.scale)
+        wide[:, rows] = o[:, 0].to(wide.dtype)
+        lse[:, rows] = _empty_rows(l, mask)[:, 0]
+    if wide is not out:
+        out.copy_(wide)
+
+
+def backward(
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, settings: Settings
+) -> tuple[Tensor, Tensor, Tensor]:
+    grads = [torch.zeros(x.shape, dtype=lse.dtype) for x in (q, k, v)]
+    parts = _flat(settings.pad is not None, q, k, v, out, lse, do, *grads)
+    for index, views in enumerate(parts):
+        pad = None if settings.pad is None else settings.pad[index]
+        _backward(*views, pieces, settings, pad, index * views[0].shape[0])
+    dq, dk, dv = grads
+    return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)
+
+
+def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Settings, pad, head0: int) -> None:
+    true = torch.where(lse == -torch.inf, torch.inf, lse)  # an empty row: P = exp(−inf) = 0
+    lse = true
+    if pieces.rows is not None:  # the other pieces leave these rows alone
+        lse = true.index_fill(1, pieces.rows, torch.inf)
+    for strip in pieces.strip_calls(pad is not None):
+        for call in strip:
+            for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
+                gq, gk, gv = _flash_backward(
+                    call.take_rows(do, c0, c1), call.take_rows(q, c0, c1), call.take_keys(k, c0, c1),
+                    call.take_keys(v, c0, c1), call.take_rows(out, c0, c1), call.take_rows(lse, c0, c1).contiguous(),
+                    0.0, call.causal, attn_mask=mask, scale=settings.scale,
+                )  # fmt: skip
+                call.take_rows(dq, c0, c1).add_(gq)
+                call.add_keys(dk, gk, c0, c1)
+                call.add_keys(dv, gv, c0, c1)
+    if pieces.columns is not None:
+        for r0, r1, cols in pieces.columns.blocks():
+            mask = _with_pad(pieces.columns.mask(r0, r1, cols), pad, cols, q.dtype)
+            gq, gk, gv = _flash_backward(
+                do[:, None, r0:r1], q[:, None, r0:r1], k[:, cols][:, None], v[:, cols][:, None], out[:, None, r0:r1],
+                lse[:, None, r0:r1].contiguous(), 0.0, False, attn_mask=mask, scale=settings.scale,
+            )  # fmt: skip
+            dq[:, r0:r1].add_(gq[:, 0])
+            dk.index_add_(1, cols, gk[:, 0].to(dk.dtype))
+            dv.index_add_(1, cols, gv[:, 0].to(dv.dtype))
+    entries = pieces.lowered.entries
+    if entries is not None:
+        from thereexists.attention.entries_numba import entries_backward
+
+        kind = _work(lse)
+        delta = (do.to(lse.dtype) * out.to(lse.dtype)).sum(-1)
+        entries_backward(
+            *(x.detach().to(lse.dtype).contiguous().numpy() for x in (do, q, k, v, lse, delta)),
+            dq.numpy(), dk.numpy(), dv.numpy(), *_lists(entries), _pad_array(pad, q.shape[1]), kind(settings.scale),
+            *_noise(settings, kind), head0,
+        )  # fmt: skip
+    if pieces.rows is not None:
+        rows = pieces.rows
+        mask = _row_mask(pieces.lowered.causal, rows, pad, q)
+        gq, gk, gv = _flash_backward(
+            do[:, None, rows], q[:, None, rows], k[:, None], v[:, None], out[:, None, rows],
+            true[:, None, rows].contiguous(), 0.0, False, attn_mask=mask, scale=settings.scale,
+        )  # fmt: skip
+        dq[:, rows] += gq[:, 0].to(dq.dtype)
+        dk.add_(gk[:, 0])
+        dv.add_(gv[:, 0])
+
+
+# ---- merging --------------------------------------------------------------------------------------------------
+
+
+def _merge(out: Tensor, lse: Tensor, o: Tensor, l: Tensor, fresh: bool) -> None:
+    """Merge a piece's rows into the running output. Both empty (−inf): the weights are 0, not NaN."""
+    if fresh:
+        out.copy_(o), lse.copy_(l)
+        return
+    merged = torch.logaddexp(lse, l)
+    anchor = torch.where(merged == -torch.inf, 0.0, merged)
+    out.mul_(torch.exp(lse - anchor).unsqueeze(-1)).addcmul_(o.to(out.dtype), torch.exp(l - anchor).unsqueeze(-1))
+    lse.copy_(merged)
+
+
+def _empty_rows(l: Tensor, mask: Tensor | None) -> Tensor:
+    """The kernel reports 0 for a row without keys; its log-sum-exp is −inf."""
+    if mask is None:
+        return l
+    return l.masked_fill((mask == -torch.inf).all(-1), -torch.inf)
+
+
+def _slices(call: Call, pieces: CpuPieces, pad: Tensor | None, dtype: torch.dtype):
+    """(first chunk, last chunk + 1, additive mask); padding makes the mask differ from chunk to chunk."""
+    base = pieces.additive(call, dtype)
+    if pad is None:
+        yield 0, call.chunks, base
+        return
+    blocked = _additive(pad, dtype)[None]
+    count = max(1, _MASKED_PAIRS // (call.rows * call.keys))
+    for c0 in range(0, call.chunks, count):
+        c1 = min(c0 + count, call.chunks)
+        here = call.take_keys(blocked, c0, c1)[:, :, None]  # (1, chunks, 1, keys)
+        here = here.expand(-1, -1, call.rows, -1) if base is None else here + base
+        yield c0, c1, here
+
+
+def _with_pad(mask: Tensor | None, pad: Tensor | None, cols: Tensor, dtype: torch.dtype) -> Tensor | None:
+    if pad is not None:
+        mask = pad[cols][None, :] if mask is None else mask & pad[cols][None, :]
+    return None if mask is None else _additive(mask, dtype)[None, None]
+
+
+def _row_mask(causal: bool, rows: Tensor, pad: Tensor | None, q: Tensor) -> Tensor | None:
+    n = q.shape[1]
+    mask = torch.arange(n)[None, :] <= rows[:, None] if causal else None
+    if pad is not None:
+        mask = pad[None, :].expand(len(rows), n) if mask is None else mask & pad[None, :]
+    return None if mask is None else _additive(mask, q.dtype)[None, None]
+
+
+def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    return torch.zeros(mask.shape, dtype=dtype).masked_fill_(~mask, -torch.inf)
+
+
+# ---- shapes and types -----------------------------------------------------------------------------------------
+
+
+def _flat(one_by_one: bool, *tensors: Tensor) -> list[list[Tensor]]:
+    """(batch, heads, n, …) → one list of (batch·heads, n, …) views, or one list per batch item where no view exists."""
+    b, heads = tensors[0].shape[:2]
+    if not one_by_one and all(b == 1 or x.stride(0) == heads * x.stride(1) for x in tensors):
+        return [[x.reshape(b * heads, *x.shape[2:]) for x in tensors]]
+    return [[x[i] for x in tensors] for i in range(b)]
+
+
+def _work(lse: Tensor):
+    import numpy as np
+
+    return np.float64 if lse.dtype == torch.float64 else np.float32
+
+
+def _numpy(x: Tensor):
+    return x.numpy()
+
+
+def _lists(entries):
+    return entries.rows, entries.indptr, entries.indices
+
+
+def _pad_array(pad: Tensor | None, n: int):
+    import numpy as np
+
+    return np.ones(n, np.uint8) if pad is None else pad.to(torch.uint8).numpy()
+
+
+def _noise(settings: Settings, kind):
+    import numpy as np
+
+    seed, threshold = np.uint64(settings.seed & (2**64 - 1)), np.uint64(settings.threshold)
+    return settings.dropout > 0, seed, threshold, kind(settings.gain)
