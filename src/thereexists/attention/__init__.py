@@ -1,8 +1,8 @@
 """Sparse attention at the speed its sparsity promises: exact, forward and backward, on CPU and CUDA.
 
-    out  = te.attention.sparse_attention(q, k, v, pattern)      # (batch, heads, n, head_dim)
-    attn = te.attention.SparseAttention(pattern, heads=12, dim=768)
-    te.attention.explain(pattern, device="cuda")                # the plan it chose, and why
+out  = te.attention.sparse_attention(q, k, v, pattern)      # (batch, heads, n, head_dim)
+attn = te.attention.SparseAttention(pattern, heads=12, dim=768)
+te.attention.explain(pattern, device="cuda")                # the plan it chose, and why
 """
 
 from importlib import import_module

@@ -37,7 +37,9 @@ def _survives(seed, threshold, head, row, key):
 
 
 @njit(parallel=True, fastmath=_FAST, cache=True, error_model="numpy")
-def entries_forward(q, k, v, out, lse, rows, indptr, indices, pad, scale, accumulate, dropout, seed, threshold, gain, head0):
+def entries_forward(
+    q, k, v, out, lse, rows, indptr, indices, pad, scale, accumulate, dropout, seed, threshold, gain, head0
+):
     """Fill (or, with ``accumulate``, merge into) ``out`` and ``lse`` for the listed rows."""
     heads, n, d = q.shape
     items = (len(rows) + _ROWS - 1) // _ROWS

@@ -46,7 +46,9 @@ def sparse_attention(
     if whole is not None:
         mask = _stock_mask(pattern, q.device) if whole == "masked" else None
         causal = whole == "dense" and _is_causal(pattern)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale, dropout_p=dropout_p)
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, is_causal=causal, scale=scale, dropout_p=dropout_p
+        )
     q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
     seed = _seed(seed) if dropout_p > 0 else 0
     if torch.compiler.is_compiling():
@@ -79,7 +81,9 @@ def _padding(q: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor |
         if mask is not None:
             raise InvalidInput("Give 'key_padding_mask' or 'lengths', not both; they say the same thing.")
         if lengths.shape != (b,):
-            raise InvalidInput(f"'lengths' must hold one number for each of the {b} sequences; got {tuple(lengths.shape)}.")
+            raise InvalidInput(
+                f"'lengths' must hold one number for each of the {b} sequences; got {tuple(lengths.shape)}."
+            )
         mask = torch.arange(n, device=q.device)[None, :] < lengths.to(q.device)[:, None]
     if mask is None:
         return None
@@ -113,7 +117,9 @@ def _check(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern | Step, dropout_p: 
     if not q.device == k.device == v.device:
         raise InvalidInput(f"q, k and v must be on one device; got {q.device}, {k.device}, {v.device}.")
     if q.device.type == "cuda" and q.dtype not in _CUDA_TYPES:
-        raise InvalidInput(f"On CUDA the kernels take float16, bfloat16 and float32; got {q.dtype}. Use the CPU for it.")
+        raise InvalidInput(
+            f"On CUDA the kernels take float16, bfloat16 and float32; got {q.dtype}. Use the CPU for it."
+        )
     if q.device.type == "cuda" and q.shape[-1] > 256:
         raise InvalidInput(f"On CUDA the kernels take head_dim up to 256; got {q.shape[-1]}.")
     if not 0 <= dropout_p < 1:

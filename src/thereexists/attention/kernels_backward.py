@@ -12,7 +12,9 @@ from thereexists.attention.kernels_forward import LOG2E, kept, pairs_of_columns,
 
 
 @triton.jit
-def row_dots(do_ptr, o_ptr, d_ptr, gb, gh, sg, ob, oh, so, heads, n, D: tl.constexpr, BLOCK: tl.constexpr, BLOCK_D: tl.constexpr):
+def row_dots(
+    do_ptr, o_ptr, d_ptr, gb, gh, sg, ob, oh, so, heads, n, D: tl.constexpr, BLOCK: tl.constexpr, BLOCK_D: tl.constexpr
+):
     """D = rowsum(dO ∘ O), float32."""
     bh = tl.program_id(1)
     b, h = (bh // heads).to(tl.int64), (bh % heads).to(tl.int64)
@@ -101,9 +103,7 @@ def tiles_dq(
             inside = (key[:, None] < n) & (dim[None, :] < D)
             k = tl.load(k_base + key[:, None] * sk + dim[None, :], mask=inside, other=0.0)
             v = tl.load(v_base + key[:, None] * sv + dim[None, :], mask=inside, other=0.0)
-            keep = pairs_of_strip(
-                row[:, None], key[None, :], lo[:, None], hi[:, None], pad, n, MODULUS, SKIP, PAD
-            )
+            keep = pairs_of_strip(row[:, None], key[None, :], lo[:, None], hi[:, None], pad, n, MODULUS, SKIP, PAD)
             dq = _dq_of(
                 dq, q, k, v, do, lse, delta, keep, row, key, scale, seed, threshold, gain, bh, True, DROPOUT, PRECISION
             )

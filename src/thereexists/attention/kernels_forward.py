@@ -18,14 +18,12 @@ def kept(seed, threshold, bh, row, key):
     """Dropout: a pair survives when its own Philox word, from (row, key, batch·heads + head), reaches the threshold."""
     c0 = row + key * 0
     c1 = key + row * 0
-    word, _, _, _ = tl.philox(seed, c0, c1, c0 * 0 + bh, c0 * 0)
-    return word.to(tl.uint32, bitcast=True).to(tl.int64) >= threshold
+    word, _, _, _ = tl.philox(tl.cast(seed, tl.int64), c0, c1, c0 * 0 + bh, c0 * 0)
+    return word.to(tl.int64) >= threshold
 
 
 @triton.jit
-def pairs_of_strip(
-    row, key, lo, hi, pad_ptr, n, MODULUS: tl.constexpr, SKIP: tl.constexpr, PAD: tl.constexpr
-):
+def pairs_of_strip(row, key, lo, hi, pad_ptr, n, MODULUS: tl.constexpr, SKIP: tl.constexpr, PAD: tl.constexpr):
     """Which pairs of a tile belong to the strip; ``row`` and ``lo``, ``hi`` are columns, ``key`` is a row, or swapped."""
     keep = (key >= lo) & (key <= hi)
     if SKIP > 0:
@@ -77,9 +75,7 @@ def _absorb(
 
 
 @triton.jit
-def _finish(
-    acc, total, top, o_ptrs, l_ptrs, row_mask, full_mask, ACCUMULATE: tl.constexpr
-):
+def _finish(acc, total, top, o_ptrs, l_ptrs, row_mask, full_mask, ACCUMULATE: tl.constexpr):
     """Write output and log-sum-exp; with ACCUMULATE merge with what is there.
 
     Merging: with Z = 2^a + 2^b the merged output is (2^a·o_a + 2^b·o_b)/Z; a row without keys has a = −inf, weight 0.
@@ -113,7 +109,7 @@ def _strip_range(
     dim = tl.arange(0, BLOCK_D)
     for first in range(start, stop, BLOCK_N):
         key = base + (first + tl.arange(0, BLOCK_N)) * MODULUS
-        if MASKED or BLOCK_D != D:
+        if MASKED or (BLOCK_D != D):
             inside = (key[:, None] < n) & (dim[None, :] < D)
             k = tl.load(k_base + key[:, None] * sk + dim[None, :], mask=inside, other=0.0)
             v = tl.load(v_base + key[:, None] * sv + dim[None, :], mask=inside, other=0.0)
@@ -122,9 +118,7 @@ def _strip_range(
             v = tl.load(v_base + key[:, None] * sv + dim[None, :])
         keep = row[:, None] == row[:, None]
         if MASKED:
-            keep = pairs_of_strip(
-                row[:, None], key[None, :], lo[:, None], hi[:, None], pad_ptr, n, MODULUS, SKIP, PAD
-            )
+            keep = pairs_of_strip(row[:, None], key[None, :], lo[:, None], hi[:, None], pad_ptr, n, MODULUS, SKIP, PAD)
         acc, total, top = _absorb(
             acc, total, top, q, k, v, keep, row, key, scale, seed, threshold, gain, bh, MASKED, DROPOUT, PRECISION
         )
@@ -138,7 +132,8 @@ def tiles_forward(
     heads, n, scale, seed, threshold, gain,
     D: tl.constexpr, MODULUS: tl.constexpr, SKIP: tl.constexpr, EX_MODULUS: tl.constexpr, CAUSAL: tl.constexpr,
     STRIP: tl.constexpr, COLUMNS: tl.constexpr, PAD: tl.constexpr, DROPOUT: tl.constexpr, ACCUMULATE: tl.constexpr,
-    PRECISION: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
+    WHOLE_MASKED: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """One tile of rows: its range of the strip (masked, whole, masked), then its listed columns."""
     bh = tl.program_id(1)
@@ -165,7 +160,7 @@ def tiles_forward(
         )  # fmt: skip
         acc, total, top = _strip_range(
             acc, total, top, q, row, lo, hi, k_base, v_base, sk, sv, base, whole, part, pad, n,
-            scale, seed, threshold, gain, bh, D, MODULUS, SKIP, PAD, DROPOUT, PAD or SKIP > 0, PRECISION,
+            scale, seed, threshold, gain, bh, D, MODULUS, SKIP, PAD, DROPOUT, WHOLE_MASKED, PRECISION,
             BLOCK_N, BLOCK_D,
         )  # fmt: skip
         acc, total, top = _strip_range(
@@ -279,6 +274,31 @@ def rows_forward(
             acc, total, top, q, k, v, keep, row, key, scale, seed, threshold, gain, bh, True, DROPOUT, PRECISION
         )
     place = (part.to(tl.int64) * tl.num_programs(1) + bh) * count + at
-    _finish(
-        acc, total, top, o_part + place[:, None] * D + dim[None, :], l_part + place, row_mask, full_mask, False
+    _finish(acc, total, top, o_part + place[:, None] * D + dim[None, :], l_part + place, row_mask, full_mask, False)
+
+
+@triton.jit
+def rows_merge(
+    o_part, l_part, o_ptr, l_ptr, rows, ob, oh, so, heads, n, count, chunks,
+    D: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
+    """Merge the chunks of one full row."""
+    i, bh = tl.program_id(0), tl.program_id(1)
+    b, h = (bh // heads).to(tl.int64), (bh % heads).to(tl.int64)
+    row = tl.load(rows + i)
+    part = tl.arange(0, BLOCK_C)
+    dim = tl.arange(0, BLOCK_D)
+    place = (part.to(tl.int64) * tl.num_programs(1) + bh) * count + i
+    l = tl.load(l_part + place, mask=part < chunks, other=float("-inf")) * LOG2E
+    o = tl.load(
+        o_part + place[:, None] * D + dim[None, :], mask=(part[:, None] < chunks) & (dim[None, :] < D), other=0.0
     )
+    top = tl.max(l, 0)
+    anchor = tl.where(top == float("-inf"), 0.0, top)
+    weight = tl.exp2(l - anchor)
+    total = tl.sum(weight, 0)
+    empty = total == 0.0
+    total = tl.where(empty, 1.0, total)
+    merged = tl.sum(o * weight[:, None], 0) / total
+    tl.store(o_ptr + b * ob + h * oh + row * so + dim, merged.to(o_ptr.dtype.element_ty), mask=dim < D)
+    tl.store(l_ptr + bh.to(tl.int64) * n + row, tl.where(empty, float("-inf"), (anchor + tl.log2(total)) * LN2))

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from thereexists.attention.lower import Entries, Lowered, Strip, lower
-from thereexists.errors import InvalidInput
+from thereexists.errors import CannotBuild, InvalidInput
 from thereexists.patterns import Pattern, Step
 from thereexists.patterns.step import _chunks
 
 _NARROW = 16  # on the CPU, windows and column lists up to this many keys join the listed entries
 _MASK_PER_CONNECTION = 16
 _SMALL_MASK = 1 << 22
+_MOST_LISTED = 1 << 29
+_HEADS = 12  # estimates are for this many heads of size 64
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,14 @@ class Rates:
     masked: float
     tiled: float
     listed: float
+    serial: float  # one listed entry after the other: a long row runs on one warp
     launch: float
     tile: int  # rows and keys are rounded up to tiles of this size
 
 
 RATES = {
-    "cpu": Rates(dense=4e-9, masked=5e-9, tiled=6.5e-9, listed=25e-9, launch=3e-5, tile=32),
-    "cuda": Rates(dense=5.5e-13, masked=2.5e-12, tiled=1.2e-12, listed=2.7e-11, launch=1.5e-5, tile=64),
+    "cpu": Rates(dense=4e-9, masked=5e-9, tiled=6.5e-9, listed=25e-9, serial=0.0, launch=3e-5, tile=32),
+    "cuda": Rates(dense=5.5e-13, masked=2.5e-12, tiled=1.2e-12, listed=2.7e-11, serial=1e-8, launch=1.5e-5, tile=64),
 }
 
 
@@ -80,7 +83,7 @@ class Plan:
                     "way": h.way,
                     "connections": h.step.connections,
                     "pieces": list(h.pieces),
-                    "estimated_ms_per_head": {way: 1e3 * cost for way, cost in h.estimates.items()},
+                    "estimated_ms": {way: 1e3 * cost for way, cost in h.estimates.items()},
                 }
                 for h in self.heads
             ],
@@ -96,7 +99,7 @@ class Plan:
             lines.extend(f"    · {piece}" for piece in h.pieces)
             ranked = sorted(h.estimates.items(), key=lambda item: item[1])
             costs = ", ".join(f"{way} {1e3 * cost:.3g} ms" for way, cost in ranked)
-            lines.append(f"    because (estimates for one head of size 64): {costs}")
+            lines.append(f"    because (estimates for 12 heads of size 64): {costs}")
         return "\n".join(lines)
 
 
@@ -139,26 +142,25 @@ def head_steps(pattern: Pattern | Step) -> list[tuple[tuple[int, int] | None, St
 def _plan_step(step: Step, span: tuple[int, int] | None, device: str, padded: bool, dropout: bool) -> HeadPlan:
     rates, n, connections = RATES[device], step.n, step.connections
     lowered = lower(step, _NARROW if device == "cpu" else 0)
-    everything = lowered.dense
+    only_listed = not lowered.strips and lowered.columns is None and lowered.rows is None
     estimates: dict[str, float] = {}
-    if everything and not padded:
-        estimates["dense"] = rates.dense * connections
-    if not (device == "cpu" and dropout):  # the CPU's flash kernel has no dropout; the gather kernel has
+    if lowered.dense and not padded:
+        estimates["dense"] = rates.dense * _HEADS * connections + rates.launch
+    if not only_listed and not (device == "cpu" and dropout):  # the CPU's flash kernel has no dropout
         estimates["pieces"] = _cost(lowered, rates)
-    elif everything and not padded:
-        pass
-    if connections <= 1 << 29 and not (everything and not padded):
-        estimates["listed"] = rates.listed * connections + rates.launch
-    small = n * n <= max(_MASK_PER_CONNECTION * connections, _SMALL_MASK) and n * n <= 1 << 31
-    if small and not padded and not everything:
-        estimates["masked"] = rates.masked * n * n + rates.launch
+    if connections <= _MOST_LISTED and (padded or not lowered.dense):
+        longest = int(step.degrees.max())
+        estimates["listed"] = rates.listed * _HEADS * connections + rates.serial * longest + rates.launch
+    affordable = n * n <= max(_MASK_PER_CONNECTION * connections, _SMALL_MASK) and n * n <= 1 << 31
+    if affordable and not padded and not lowered.dense:
+        estimates["masked"] = rates.masked * _HEADS * n * n + rates.launch
     if not estimates:
-        raise InvalidInput(
-            f"Dropout on the CPU needs the {connections:,} connections listed, more than {1 << 29:,}; train on a GPU "
-            "or without attention dropout."
+        raise CannotBuild(
+            f"This call needs all {connections:,} connections listed (dropout on the CPU, or rows without structure), "
+            f"more than {_MOST_LISTED:,}; leave out attention dropout, or run on a GPU."
         )
     way = min(estimates, key=lambda w: estimates[w])
-    if way == "listed" and not (lowered.entries is not None and not lowered.strips and lowered.columns is None):
+    if way == "listed" and not only_listed:
         lowered = list_everything(step)
     return HeadPlan(step, span, way, estimates, lowered)
 
@@ -189,7 +191,7 @@ def _cost(lowered: Lowered, rates: Rates) -> float:
     if lowered.entries is not None:
         listed += len(lowered.entries.indices)
         launches += 1
-    return rates.tiled * pairs + rates.listed * listed + rates.launch * launches
+    return _HEADS * (rates.tiled * pairs + rates.listed * listed) + rates.launch * launches
 
 
 def describe(lowered: Lowered) -> list[str]:

@@ -129,19 +129,30 @@ def _flags(q: Tensor, launch: Launch, settings: Settings, pieces: TritonPieces, 
     }
 
 
+def _pad(settings: Settings, lse: Tensor) -> Tensor:
+    """Bytes the kernels can load; without padding any tensor will do, it is not read."""
+    return lse if settings.pad is None else settings.pad.view(torch.uint8)
+
+
 def _padded(d: int) -> int:
     return max(16, 1 << (d - 1).bit_length())
+
+
+def _up(x: int, multiple: int) -> int:
+    return -(-x // multiple) * multiple
 
 
 def _outer(x: Tensor) -> tuple[int, int, int]:
     return x.stride(0), x.stride(1), x.stride(2)
 
 
-def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: TritonPieces, settings: Settings) -> None:
+def forward(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: TritonPieces, settings: Settings
+) -> None:
     """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n, float32, contiguous)."""
     b, heads, n, d = q.shape
     programs = b * heads
-    pad = settings.pad if settings.pad is not None else lse
+    pad = _pad(settings, lse)
     scale = settings.scale * LOG2E
     noise = (settings.seed, settings.threshold, settings.gain)
     strides = (*_outer(q), *_outer(k), *_outer(v))
@@ -153,7 +164,8 @@ def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: T
             q, k, v, out, lse, tiles, *pieces.ends(launch), pieces.cols(launch), pad,
             *strides, *_outer(out), heads, n, scale, *noise,
             MODULUS=launch.modulus, STRIP=launch.strip is not None, COLUMNS=launch.columns is not None,
-            ACCUMULATE=merged, **_flags(q, launch, settings, pieces, blocks),
+            ACCUMULATE=merged, WHOLE_MASKED=settings.pad is not None or launch.skip > 0,
+            **_flags(q, launch, settings, pieces, blocks),
         )  # fmt: skip
         merged = True
     if pieces.entries is not None:
@@ -176,12 +188,12 @@ def _full_rows(q, k, v, out, lse, pieces: TritonPieces, settings: Settings) -> N
     count, programs = len(rows), b * heads
     blocks = _blocks(Blocks(64, 64, 4, 2), q, max(count, 16))
     tiles = -(-count // blocks.m)
-    chunks = max(1, min(-(-n // 512), 1024 // max(1, tiles * programs)))
-    chunk = -(-(-(-n // chunks)) // blocks.n) * blocks.n
+    chunks = max(1, min(-(-n // 512), 1024 // max(1, tiles * programs)))  # enough programs for the device
+    chunk = _up(_up(n, chunks) // chunks, blocks.n)
     chunks = -(-n // chunk)
     o_part = torch.empty(chunks, b, heads, count, d, dtype=torch.float32, device=q.device)
     l_part = torch.empty(chunks, b, heads, count, dtype=torch.float32, device=q.device)
-    pad = settings.pad if settings.pad is not None else lse
+    pad = _pad(settings, lse)
     fwd.rows_forward[(chunks * tiles, programs)](
         q, k, v, o_part, l_part, rows, pad, *_outer(q), *_outer(k), *_outer(v),
         heads, n, count, chunk, settings.scale * LOG2E, settings.seed, settings.threshold, settings.gain,
@@ -189,13 +201,10 @@ def _full_rows(q, k, v, out, lse, pieces: TritonPieces, settings: Settings) -> N
         PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
         BLOCK_M=blocks.m, BLOCK_N=blocks.n, BLOCK_D=_padded(d), num_warps=blocks.warps, num_stages=blocks.stages,
     )  # fmt: skip
-    top = l_part.amax(0).clamp_min(torch.finfo(torch.float32).min)  # all −inf stays finite, its weights are 0
-    weight = torch.exp(l_part - top)
-    total = weight.sum(0)
-    merged = (weight.unsqueeze(-1) * o_part).sum(0) / total.clamp_min(1e-38).unsqueeze(-1)
-    where = rows.long()
-    out.index_copy_(2, where, merged.to(out.dtype))
-    lse.index_copy_(2, where, torch.where(total > 0, top + total.log(), -torch.inf))
+    fwd.rows_merge[(count, programs)](
+        o_part, l_part, out, lse, rows, *_outer(out), heads, n, count, chunks,
+        D=d, BLOCK_C=1 << (chunks - 1).bit_length(), BLOCK_D=_padded(d), num_warps=4,
+    )  # fmt: skip
 
 
 def backward(
@@ -203,7 +212,7 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     b, heads, n, d = q.shape
     programs = b * heads
-    pad = settings.pad if settings.pad is not None else lse
+    pad = _pad(settings, lse)
     scale, final = settings.scale * LOG2E, settings.scale
     noise = (settings.seed, settings.threshold, settings.gain)
     do = do if do.stride(-1) == 1 else do.contiguous()

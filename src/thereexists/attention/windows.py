@@ -74,8 +74,15 @@ def calls(strip: Strip, n: int, explicit: bool = False) -> list[Call]:
             size = int(length)
             out.append(
                 Call(
-                    strip.modulus, int(classes[0]), 1, len(classes), size, int(classes[0]), size,
-                    triangle, shape and not explicit,
+                    strip.modulus,
+                    int(classes[0]),
+                    1,
+                    len(classes),
+                    size,
+                    int(classes[0]),
+                    size,
+                    triangle,
+                    shape and not explicit,
                 )  # fmt: skip
             )
             continue
