@@ -261,9 +261,9 @@ def main() -> None:
     if a.only in (None, "tune") and not a.no_tune:
         tune(a.n, warm=False)
     if a.only in (None, "backward"):
-        table(a.n, True, False, {"window", "stride"}, [*key, "random-64", "longformer", "bigbird"])
+        table(a.n, True, False, {"window", "stride"}, [*key, "random-64", "longformer"])
     if a.only in (None, "forward"):
-        table(a.n, False, True, set(), [*key, "longformer", "bigbird"])
+        table(a.n, False, True, set(), [*key, "longformer"])
         table(16384, False, False, set())
     say(done=True)
 
