@@ -135,7 +135,7 @@ def tune(n: int, warm: bool, part: int = 0, parts: int = 1) -> None:
     from thereexists.attention import bench
     from thereexists.attention import triton_backend as tb
 
-    table: dict = {}
+    made: dict = {}
     jobs = [("FORWARD", case, config) for case in TUNED for config in CONFIGS]
     jobs += [(what, case, config) for what in ("DQ", "DKDV") for case in TUNED[:2] for config in CONFIGS]
     jobs += [("ENTRIES", "random-64", (1, block, warps, 2)) for block, warps in LISTS]
@@ -144,18 +144,18 @@ def tune(n: int, warm: bool, part: int = 0, parts: int = 1) -> None:
 
         def work(what=what, case=case, config=config):
             setattr(tb, what, tb.Blocks(*config))
-            if case not in table:
-                table |= bench.cases(n, case)
+            if case not in made:
+                made.update(bench.cases(n, case))
             backward = what in ("DQ", "DKDV")
             if warm:
                 q, k, v = (torch.randn(1, 12, n, 64, device="cuda").bfloat16() for _ in range(3))
                 q.requires_grad_(backward)
-                out = bench.sparse_attention(q, k, v, table[case])
+                out = bench.sparse_attention(q, k, v, made[case])
                 if backward:
                     out.sum().backward()
                 torch.cuda.synchronize()
                 return
-            row = bench.measure(case, table[case], setting(n, backward, dense=False, repetitions=3))
+            row = bench.measure(case, made[case], setting(n, backward, dense=False, repetitions=3))
             say(tune=what, case=case, config=config, ms=row.ours_ms, notes=row.notes)
 
         guarded({"tune": what, "case": case, "config": config}, work)
