@@ -1,4 +1,4 @@
-"""Runs a lowered step on the CPU: strips, columns and full rows through PyTorch's flash kernel on views, the rest listed.
+"""Runs a lowered step on the CPU: PyTorch's flash kernel on strided views, and a Numba kernel for listed entries.
 
 The kernel returns the log-sum-exp and takes it back for the backward, so that pieces are merged exactly: forward by
 log-sum-exp, backward with the merged output and log-sum-exp in every piece (see ``docs/attention.md``).
@@ -18,19 +18,36 @@ from thereexists.attention.windows import Call, calls
 
 _MASKED_PAIRS = 1 << 23  # pairs of one call that needs a mask per chunk
 _COLUMN_ROWS = 2048
+_KEPT_PAIRS = 1 << 24  # masks of columns are kept up to this size in all
 _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _flash_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """One dense call: views (g, chunks, rows, D), where results go, and the additive mask."""
+class Mask:
+    """An additive mask that broadcasts to (g, chunks, rows, keys), and the rows it leaves without a key."""
 
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    mask: Tensor | None
-    causal: bool
+    additive: Tensor
+    empty: Tensor | None  # (…, chunks, rows)
+
+    @staticmethod
+    def of(keep: Tensor, dtype: torch.dtype) -> Mask:
+        """From a Boolean (…, rows, keys) with leading axes to make it four."""
+        keep = keep[(None,) * (4 - keep.ndim)]
+        empty = ~keep.any(-1)
+        additive = torch.zeros(keep.shape, dtype=dtype).masked_fill_(~keep, -torch.inf)
+        return Mask(additive, empty if bool(empty.any()) else None)
+
+
+def _attend(q, k, v, mask: Mask | None, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
+    """One dense call; the kernel reports 0 for a row without keys, whose log-sum-exp is −inf."""
+    o, l = _flash(q, k, v, 0.0, causal, attn_mask=None if mask is None else mask.additive, scale=scale)
+    return o, (l if mask is None or mask.empty is None else l.masked_fill(mask.empty, -torch.inf))
+
+
+def _attend_backward(do, q, k, v, out, lse, mask: Mask | None, causal: bool, scale: float):
+    additive = None if mask is None else mask.additive
+    return _flash_backward(do, q, k, v, out, lse.contiguous(), 0.0, causal, attn_mask=additive, scale=scale)
 
 
 class CpuPieces:
@@ -40,7 +57,7 @@ class CpuPieces:
         self.lowered = lowered
         self.calls = [calls(strip, lowered.n) for strip in lowered.strips]
         self._explicit: list[list[Call]] | None = None
-        self._masks: dict[tuple[int, torch.dtype], Tensor] = {}
+        self._masks: dict[tuple[int, torch.dtype], Mask] = {}
         self.rows = None if lowered.rows is None else torch.from_numpy(lowered.rows)
         self.columns = None if lowered.columns is None else _ColumnBlocks(lowered)
 
@@ -51,12 +68,12 @@ class CpuPieces:
             self._explicit = [calls(strip, self.lowered.n, explicit=True) for strip in self.lowered.strips]
         return self._explicit
 
-    def additive(self, call: Call, dtype: torch.dtype) -> Tensor | None:
+    def mask(self, call: Call, dtype: torch.dtype) -> Mask | None:
         if call.mask is None:
             return None
         key = (id(call), dtype)
         if key not in self._masks:
-            self._masks[key] = _additive(call.mask, dtype)[None, None]
+            self._masks[key] = Mask.of(call.mask, dtype)
         return self._masks[key]
 
 
@@ -68,6 +85,8 @@ class _ColumnBlocks:
         self.lowered, self.columns = lowered, lowered.columns
         self.cols = torch.from_numpy(lowered.columns.cols).long()
         self.ends = [(s.modulus, torch.from_numpy(s.lo), torch.from_numpy(s.hi)) for s in lowered.strips]
+        self._kept: dict[tuple[int, torch.dtype], Mask | None] = {}
+        self._keep = lowered.columns.pairs <= _KEPT_PAIRS
 
     def blocks(self) -> Iterator[tuple[int, int, Tensor]]:
         c: Columns = self.columns
@@ -79,8 +98,19 @@ class _ColumnBlocks:
                 if len(here):
                     yield r0, r1, here
 
-    def mask(self, r0: int, r1: int, cols: Tensor) -> Tensor | None:
-        """(rows, cols) or None when everything counts."""
+    def mask(self, r0: int, r1: int, cols: Tensor, pad: Tensor | None, dtype: torch.dtype) -> Mask | None:
+        """The mask over (rows, cols), None when everything counts; kept for the next call where small."""
+        if pad is None and (r0, dtype) in self._kept:
+            return self._kept[r0, dtype]
+        keep = self._pairs(r0, r1, cols)
+        if pad is not None:
+            keep = pad[cols][None, :].expand(r1 - r0, -1) if keep is None else keep & pad[cols][None, :]
+        mask = None if keep is None or bool(keep.all()) else Mask.of(keep, dtype)
+        if pad is None and self._keep:
+            self._kept[r0, dtype] = mask
+        return mask
+
+    def _pairs(self, r0: int, r1: int, cols: Tensor) -> Tensor | None:
         keep, row, col = None, torch.arange(r0, r1)[:, None], cols[None, :]
         if self.lowered.causal and int(cols[-1]) > r0:
             keep = col <= row
@@ -88,7 +118,7 @@ class _ColumnBlocks:
             held = (col >= lo[r0:r1, None]) & (col <= hi[r0:r1, None])
             held = held & ((col - row) % modulus == 0) if modulus > 1 else held
             keep = ~held if keep is None else keep & ~held
-        return None if keep is None or bool(keep.all()) else keep
+        return keep
 
 
 def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, settings: Settings) -> None:
@@ -110,20 +140,15 @@ def _forward(q, k, v, out, lse, pieces: CpuPieces, settings: Settings, pad: Tens
     for strip in pieces.strip_calls(pad is not None):
         for call in strip:
             for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
-                o, l = _flash(
-                    call.take_rows(q, c0, c1), call.take_keys(k, c0, c1), call.take_keys(v, c0, c1), 0.0, call.causal,
-                    attn_mask=mask, scale=settings.scale,
-                )  # fmt: skip
-                _merge(call.take_rows(wide, c0, c1), call.take_rows(lse, c0, c1), o, _empty_rows(l, mask), fresh)
+                views = call.take_rows(q, c0, c1), call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
+                o, l = _attend(*views, mask, call.causal, settings.scale)
+                _merge(call.take_rows(wide, c0, c1), call.take_rows(lse, c0, c1), o, l, fresh)
         fresh = False
     if pieces.columns is not None:
         for r0, r1, cols in pieces.columns.blocks():
-            mask = _with_pad(pieces.columns.mask(r0, r1, cols), pad, cols, q.dtype)
-            o, l = _flash(
-                q[:, None, r0:r1], k[:, cols][:, None], v[:, cols][:, None], 0.0, False,
-                attn_mask=mask, scale=settings.scale,
-            )  # fmt: skip
-            _merge(wide[:, None, r0:r1], lse[:, None, r0:r1], o, _empty_rows(l, mask), fresh)
+            mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
+            o, l = _attend(q[:, None, r0:r1], k[:, None, cols], v[:, None, cols], mask, False, settings.scale)
+            _merge(wide[:, None, r0:r1], lse[:, None, r0:r1], o, l, fresh)
         fresh = False
     if entries is not None:
         from thereexists.attention.entries_numba import entries_forward
@@ -137,9 +162,9 @@ def _forward(q, k, v, out, lse, pieces: CpuPieces, settings: Settings, pad: Tens
     if pieces.rows is not None:
         rows = pieces.rows
         mask = _row_mask(pieces.lowered.causal, rows, pad, q)
-        o, l = _flash(q[:, None, rows], k[:, None], v[:, None], 0.0, False, attn_mask=mask, scale=settings.scale)
+        o, l = _attend(q[:, None, rows], k[:, None], v[:, None], mask, False, settings.scale)
         wide[:, rows] = o[:, 0].to(wide.dtype)
-        lse[:, rows] = _empty_rows(l, mask)[:, 0]
+        lse[:, rows] = l[:, 0]
     if wide is not out:
         out.copy_(wide)
 
@@ -164,21 +189,18 @@ def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Se
     for strip in pieces.strip_calls(pad is not None):
         for call in strip:
             for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
-                gq, gk, gv = _flash_backward(
-                    call.take_rows(do, c0, c1), call.take_rows(q, c0, c1), call.take_keys(k, c0, c1),
-                    call.take_keys(v, c0, c1), call.take_rows(out, c0, c1), call.take_rows(lse, c0, c1).contiguous(),
-                    0.0, call.causal, attn_mask=mask, scale=settings.scale,
-                )  # fmt: skip
+                keys = call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
+                rows = [call.take_rows(x, c0, c1) for x in (do, q, out, lse)]
+                gq, gk, gv = _attend_backward(*rows[:2], *keys, *rows[2:], mask, call.causal, settings.scale)
                 call.take_rows(dq, c0, c1).add_(gq)
                 call.add_keys(dk, gk, c0, c1)
                 call.add_keys(dv, gv, c0, c1)
     if pieces.columns is not None:
         for r0, r1, cols in pieces.columns.blocks():
-            mask = _with_pad(pieces.columns.mask(r0, r1, cols), pad, cols, q.dtype)
-            gq, gk, gv = _flash_backward(
-                do[:, None, r0:r1], q[:, None, r0:r1], k[:, cols][:, None], v[:, cols][:, None], out[:, None, r0:r1],
-                lse[:, None, r0:r1].contiguous(), 0.0, False, attn_mask=mask, scale=settings.scale,
-            )  # fmt: skip
+            mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
+            rows = [x[:, None, r0:r1] for x in (do, q, out, lse)]
+            keys = k[:, None, cols], v[:, None, cols]
+            gq, gk, gv = _attend_backward(*rows[:2], *keys, *rows[2:], mask, False, settings.scale)
             dq[:, r0:r1].add_(gq[:, 0])
             dk.index_add_(1, cols, gk[:, 0].to(dk.dtype))
             dv.index_add_(1, cols, gv[:, 0].to(dv.dtype))
@@ -196,10 +218,8 @@ def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Se
     if pieces.rows is not None:
         rows = pieces.rows
         mask = _row_mask(pieces.lowered.causal, rows, pad, q)
-        gq, gk, gv = _flash_backward(
-            do[:, None, rows], q[:, None, rows], k[:, None], v[:, None], out[:, None, rows],
-            true[:, None, rows].contiguous(), 0.0, False, attn_mask=mask, scale=settings.scale,
-        )  # fmt: skip
+        parts = [x[:, None, rows] for x in (do, q, out, true)]
+        gq, gk, gv = _attend_backward(*parts[:2], k[:, None], v[:, None], *parts[2:], mask, False, settings.scale)
         dq[:, rows] += gq[:, 0].to(dq.dtype)
         dk.add_(gk[:, 0])
         dv.add_(gv[:, 0])
@@ -219,44 +239,24 @@ def _merge(out: Tensor, lse: Tensor, o: Tensor, l: Tensor, fresh: bool) -> None:
     lse.copy_(merged)
 
 
-def _empty_rows(l: Tensor, mask: Tensor | None) -> Tensor:
-    """The kernel reports 0 for a row without keys; its log-sum-exp is −inf."""
-    if mask is None:
-        return l
-    return l.masked_fill((mask == -torch.inf).all(-1), -torch.inf)
-
-
 def _slices(call: Call, pieces: CpuPieces, pad: Tensor | None, dtype: torch.dtype):
-    """(first chunk, last chunk + 1, additive mask); padding makes the mask differ from chunk to chunk."""
-    base = pieces.additive(call, dtype)
+    """(first chunk, last chunk + 1, mask); padding makes the mask differ from chunk to chunk."""
     if pad is None:
-        yield 0, call.chunks, base
+        yield 0, call.chunks, pieces.mask(call, dtype)
         return
-    blocked = _additive(pad, dtype)[None]
     count = max(1, _MASKED_PAIRS // (call.rows * call.keys))
     for c0 in range(0, call.chunks, count):
         c1 = min(c0 + count, call.chunks)
-        here = call.take_keys(blocked, c0, c1)[:, :, None]  # (1, chunks, 1, keys)
-        here = here.expand(-1, -1, call.rows, -1) if base is None else here + base
-        yield c0, c1, here
+        keep = call.take_keys(pad[None], c0, c1)[:, :, None].expand(-1, -1, call.rows, -1)
+        yield c0, c1, Mask.of(keep if call.mask is None else keep & call.mask, dtype)
 
 
-def _with_pad(mask: Tensor | None, pad: Tensor | None, cols: Tensor, dtype: torch.dtype) -> Tensor | None:
-    if pad is not None:
-        mask = pad[cols][None, :] if mask is None else mask & pad[cols][None, :]
-    return None if mask is None else _additive(mask, dtype)[None, None]
-
-
-def _row_mask(causal: bool, rows: Tensor, pad: Tensor | None, q: Tensor) -> Tensor | None:
+def _row_mask(causal: bool, rows: Tensor, pad: Tensor | None, q: Tensor) -> Mask | None:
     n = q.shape[1]
-    mask = torch.arange(n)[None, :] <= rows[:, None] if causal else None
+    keep = torch.arange(n)[None, :] <= rows[:, None] if causal else None
     if pad is not None:
-        mask = pad[None, :].expand(len(rows), n) if mask is None else mask & pad[None, :]
-    return None if mask is None else _additive(mask, q.dtype)[None, None]
-
-
-def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    return torch.zeros(mask.shape, dtype=dtype).masked_fill_(~mask, -torch.inf)
+        keep = pad[None, :].expand(len(rows), n) if keep is None else keep & pad[None, :]
+    return None if keep is None else Mask.of(keep, q.dtype)
 
 
 # ---- shapes and types -----------------------------------------------------------------------------------------

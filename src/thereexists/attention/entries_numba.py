@@ -41,7 +41,7 @@ def entries_forward(
     q, k, v, out, lse, rows, indptr, indices, pad, scale, accumulate, dropout, seed, threshold, gain, head0
 ):
     """Fill (or, with ``accumulate``, merge into) ``out`` and ``lse`` for the listed rows."""
-    heads, n, d = q.shape
+    heads, _, d = q.shape
     items = (len(rows) + _ROWS - 1) // _ROWS
     longest = 0
     for i in range(len(rows)):
@@ -93,7 +93,7 @@ def entries_backward(
     do, q, k, v, lse, delta, dq, dk, dv, rows, indptr, indices, pad, scale, dropout, seed, threshold, gain, head0
 ):
     """Add the listed pairs' shares to dq, dk, dv. Heads run in parallel, so that nobody shares a gradient."""
-    heads, n, d = q.shape
+    heads, _, d = q.shape
     zero = q.dtype.type(0)
     for g in prange(heads):
         for i in range(len(rows)):

@@ -24,7 +24,7 @@ def kept(seed, threshold, bh, row, key):
 
 @triton.jit
 def pairs_of_strip(row, key, lo, hi, pad_ptr, n, MODULUS: tl.constexpr, SKIP: tl.constexpr, PAD: tl.constexpr):
-    """Which pairs of a tile belong to the strip; ``row`` and ``lo``, ``hi`` are columns, ``key`` is a row, or swapped."""
+    """Which pairs of a tile belong to the strip; ``row``, ``lo``, ``hi`` run along one axis, ``key`` along the other."""
     keep = (key >= lo) & (key <= hi)
     if SKIP > 0:
         keep = keep & ((key - row) % SKIP != 0)

@@ -1,8 +1,8 @@
 """How a pattern will be run: per group of heads the cheapest exact way, from its symbolic form, and why.
 
-Four ways, all exact: ``dense`` (stock attention, the pattern hides nothing), ``pieces`` (see ``lower``), ``listed`` (all
-entries through the gather kernel) and ``masked`` (stock attention with an n × n mask; only where the mask is no larger
-than a fixed multiple of the connections, or tiny). The costs are rough measured rates; they rank, they do not predict.
+Four ways, all exact: ``dense`` (stock attention, the pattern hides nothing), ``pieces`` (see ``lower``), ``listed``
+(all entries through the gather kernel) and ``masked`` (stock attention with an n × n mask; only where the mask is no
+larger than a fixed multiple of the connections, or tiny). The costs are rough rates: they rank, they do not predict.
 """
 
 from __future__ import annotations

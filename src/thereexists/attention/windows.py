@@ -70,21 +70,9 @@ def calls(strip: Strip, n: int, explicit: bool = False) -> list[Call]:
         classes = np.flatnonzero(lengths == length)  # consecutive: the longer classes come first
         shape = _whole_class(strip, classes, int(length))
         if shape is not None and not (explicit and shape and length > _WHOLE):
-            triangle = torch.ones(int(length), int(length), dtype=torch.bool).tril() if explicit and shape else None
-            size = int(length)
-            out.append(
-                Call(
-                    strip.modulus,
-                    int(classes[0]),
-                    1,
-                    len(classes),
-                    size,
-                    int(classes[0]),
-                    size,
-                    triangle,
-                    shape and not explicit,
-                )  # fmt: skip
-            )
+            size, r = int(length), int(classes[0])
+            triangle = torch.ones(size, size, dtype=torch.bool).tril() if explicit and shape else None
+            out.append(Call(strip.modulus, r, 1, len(classes), size, r, size, triangle, shape and not explicit))
             continue
         for r in classes:
             out.extend(_chunked(strip, int(r), int(length)))
@@ -133,7 +121,7 @@ def _chunked(strip: Strip, r: int, length: int) -> Iterator[Call]:
 
 
 def chunk_rows(lo: np.ndarray, hi: np.ndarray) -> int:
-    """Rows of a chunk: whole blocks where rows come in blocks, else a quarter of the window (wasted work: one fifth)."""
+    """Rows of a chunk: whole blocks where rows come in blocks, else a quarter of the window (a fifth is wasted)."""
     same = np.flatnonzero((np.diff(lo) != 0) | (np.diff(hi) != 0)) + 1  # where the interval moves
     runs = np.diff(np.concatenate(([0], same, [len(lo)])))
     if len(runs) > 1 and 16 <= runs[0] <= 512 and (runs[:-1] == runs[0]).all() and runs[-1] <= runs[0]:
