@@ -154,8 +154,9 @@ def _forward(q, k, v, out, lse, pieces: CpuPieces, settings: Settings, pad: Tens
         from thereexists.attention.entries_numba import entries_forward
 
         kind = _work(lse)
+        _threads()
         entries_forward(
-            *(x.detach().to(lse.dtype).contiguous().numpy() for x in (q, k, v)), wide.numpy(), _numpy(lse),
+            *(x.detach().to(lse.dtype).contiguous().numpy() for x in (q, k, v)), wide.numpy(), lse.numpy(),
             *_lists(entries), _pad_array(pad, q.shape[1]), kind(settings.scale), not fresh,
             *_noise(settings, kind), head0,
         )  # fmt: skip
@@ -209,6 +210,7 @@ def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Se
         from thereexists.attention.entries_numba import entries_backward
 
         kind = _work(lse)
+        _threads()
         delta = (do.to(lse.dtype) * out.to(lse.dtype)).sum(-1)
         entries_backward(
             *(x.detach().to(lse.dtype).contiguous().numpy() for x in (do, q, k, v, lse, delta)),
@@ -276,8 +278,11 @@ def _work(lse: Tensor):
     return np.float64 if lse.dtype == torch.float64 else np.float32
 
 
-def _numpy(x: Tensor):
-    return x.numpy()
+def _threads() -> None:
+    """Numba keeps to the number of threads that PyTorch was given."""
+    import numba
+
+    numba.set_num_threads(max(1, min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)))
 
 
 def _lists(entries):

@@ -42,7 +42,8 @@ def sparse_attention(
     if k.shape[1] != q.shape[1]:
         times = q.shape[1] // k.shape[1]
         k, v = k.repeat_interleave(times, dim=1), v.repeat_interleave(times, dim=1)
-    handle, whole = _planned(pattern, q.device, pad is not None, dropout_p > 0)
+    drops = True if dropout_p > 0 else False  # noqa: SIM210  (a plain bool, also while compiling)
+    handle, whole = _planned(pattern, q.device, pad is not None, drops)
     if whole is not None:
         mask = _stock_mask(pattern, q.device) if whole == "masked" else None
         causal = whole == "dense" and _is_causal(pattern)
@@ -50,10 +51,12 @@ def sparse_attention(
             q, k, v, attn_mask=mask, is_causal=causal, scale=scale, dropout_p=dropout_p
         )
     q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
-    seed = _seed(seed) if dropout_p > 0 else 0
+    number = None
+    if drops:  # on the CPU, where reading it costs no synchronisation
+        number = torch.randint(2**31 - 1, (1,)) if seed is None else torch.tensor([seed])
     if torch.compiler.is_compiling():
-        return attention_op(q, k, v, handle, scale, pad, dropout_p, seed)[0]
-    return Attention.apply(q, k, v, handle, scale, pad, dropout_p, seed)
+        return attention_op(q, k, v, handle, scale, pad, dropout_p, number)[0]
+    return Attention.apply(q, k, v, handle, scale, pad, dropout_p, number)
 
 
 @torch.compiler.assume_constant_result
@@ -69,10 +72,6 @@ def _stock_mask(pattern, device) -> Tensor | None:
 @torch.compiler.assume_constant_result
 def _is_causal(pattern) -> bool:
     return head_steps(pattern)[0][1].causal
-
-
-def _seed(seed: int | None) -> int:
-    return int(torch.randint(2**31 - 1, (1,)).item()) if seed is None else seed
 
 
 def _padding(q: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | None:

@@ -101,8 +101,13 @@ def _backend(device: torch.device) -> Any:
     return cpu_backend
 
 
+def _settings(scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None, head: int) -> Settings:
+    """Groups of heads get seeds of their own, so that two heads never drop the same pairs."""
+    return Settings(scale, pad, dropout, 0 if seed is None else int(seed.item()) + (head << 40))
+
+
 def run_forward(
-    q: Tensor, k: Tensor, v: Tensor, handle: int, scale: float, pad: Tensor | None, dropout: float, seed: int
+    q: Tensor, k: Tensor, v: Tensor, handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     p = plan_for(_KNOWN[handle], q.device, pad is not None, dropout > 0)
     out = torch.empty_like(q)
@@ -112,7 +117,7 @@ def run_forward(
         if head.way in ("dense", "masked"):
             out[:, span] = stock_attention(qs, ks, vs, head, scale)
             continue
-        settings = Settings(scale, pad, dropout, seed + (span.start << 40))
+        settings = _settings(scale, pad, dropout, seed, span.start)
         whole = len(p.heads) == 1
         own = lse if whole else torch.empty_like(lse[:, span], memory_format=torch.contiguous_format)
         _backend(q.device).forward(qs, ks, vs, out[:, span], own, pieces_for(head, q.device), settings)
@@ -123,7 +128,7 @@ def run_forward(
 
 def run_backward(
     do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,
-    handle: int, scale: float, pad: Tensor | None, dropout: float, seed: int,
+    handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     p = plan_for(_KNOWN[handle], q.device, pad is not None, dropout > 0)
     parts = []
@@ -134,7 +139,7 @@ def run_backward(
                 leaves = [x.detach().requires_grad_() for x in (qs, ks, vs)]
                 parts.append(torch.autograd.grad(stock_attention(*leaves, head, scale), leaves, gs))
             continue
-        settings = Settings(scale, pad, dropout, seed + (span.start << 40))
+        settings = _settings(scale, pad, dropout, seed, span.start)
         parts.append(
             _backend(q.device).backward(
                 gs, qs, ks, vs, out[:, span], lse[:, span].contiguous(), pieces_for(head, q.device), settings
@@ -152,30 +157,42 @@ class Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, q, k, v, handle, scale, pad, dropout, seed):
         out, lse = run_forward(q, k, v, handle, scale, pad, dropout, seed)
-        ctx.save_for_backward(q, k, v, out, lse, *([] if pad is None else [pad]))
-        ctx.rest = handle, scale, dropout, seed
+        ctx.save_for_backward(q, k, v, out, lse, pad, seed)
+        ctx.rest = handle, scale, dropout
         ctx.pattern = _KNOWN[handle]  # keeps the plan alive until the backward
         return out
 
     @staticmethod
     def backward(ctx, do):
-        q, k, v, out, lse, *pad = ctx.saved_tensors
-        handle, scale, dropout, seed = ctx.rest
-        grads = run_backward(do, q, k, v, out, lse, handle, scale, pad[0] if pad else None, dropout, seed)
+        q, k, v, out, lse, pad, seed = ctx.saved_tensors
+        handle, scale, dropout = ctx.rest
+        grads = run_backward(do, q, k, v, out, lse, handle, scale, pad, dropout, seed)
         return *grads, None, None, None, None, None
 
 
-@torch.library.custom_op("thereexists::sparse_attention", mutates_args=())
+_CALL = "int handle, float scale, Tensor? pad, float dropout, Tensor? seed"  # what both ops end with
+
+
+@torch.library.custom_op(
+    "thereexists::sparse_attention",
+    mutates_args=(),
+    schema=f"(Tensor q, Tensor k, Tensor v, {_CALL}) -> (Tensor, Tensor)",
+)
 def attention_op(
-    q: Tensor, k: Tensor, v: Tensor, handle: int, scale: float, pad: Tensor | None, dropout: float, seed: int
+    q: Tensor, k: Tensor, v: Tensor, handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     return run_forward(q, k, v, handle, scale, pad, dropout, seed)
 
 
-@torch.library.custom_op("thereexists::sparse_attention_backward", mutates_args=())
+@torch.library.custom_op(
+    "thereexists::sparse_attention_backward",
+    mutates_args=(),
+    schema="(Tensor do, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
+    f"{_CALL}) -> (Tensor, Tensor, Tensor)",
+)
 def attention_backward_op(
     do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,
-    handle: int, scale: float, pad: Tensor | None, dropout: float, seed: int,
+    handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     grads = run_backward(do, q, k, v, out, lse, handle, scale, pad, dropout, seed)
     return tuple(g.contiguous() for g in grads)  # type: ignore[return-value]
@@ -194,14 +211,14 @@ def _(do, q, k, v, out, lse, handle, scale, pad, dropout, seed):
 
 def _setup(ctx, inputs, output):
     q, k, v, handle, scale, pad, dropout, seed = inputs
-    ctx.save_for_backward(q, k, v, *output, *([] if pad is None else [pad]))
-    ctx.rest = handle, scale, dropout, seed
+    ctx.save_for_backward(q, k, v, *output, pad, seed)
+    ctx.rest = handle, scale, dropout
 
 
 def _op_backward(ctx, do, _):
-    q, k, v, out, lse, *pad = ctx.saved_tensors
-    handle, scale, dropout, seed = ctx.rest
-    grads = attention_backward_op(do, q, k, v, out, lse, handle, scale, pad[0] if pad else None, dropout, seed)
+    q, k, v, out, lse, pad, seed = ctx.saved_tensors
+    handle, scale, dropout = ctx.rest
+    grads = attention_backward_op(do, q, k, v, out, lse, handle, scale, pad, dropout, seed)
     return *grads, None, None, None, None, None
 
 

@@ -116,7 +116,10 @@ def plan(pattern: Pattern | Step, device: str = "cpu", padded: bool = False, dro
     if device not in RATES:
         raise InvalidInput(f"Plans exist for the devices {', '.join(RATES)}; got '{device}'.")
     name = pattern.name if isinstance(pattern, Pattern) else "step"
-    heads = tuple(_plan_step(step, span, device, padded, dropout) for span, step in head_steps(pattern))
+    steps = head_steps(pattern)
+    # Beside other heads a stock call would need its own dropout; there only our kernels have one.
+    own = padded or (dropout and len(steps) > 1)
+    heads = tuple(_plan_step(step, span, device, own, dropout) for span, step in steps)
     return Plan(name, pattern.n, device, heads)
 
 
@@ -139,20 +142,21 @@ def head_steps(pattern: Pattern | Step) -> list[tuple[tuple[int, int] | None, St
     return list(zip(spans, pattern.steps, strict=True))
 
 
-def _plan_step(step: Step, span: tuple[int, int] | None, device: str, padded: bool, dropout: bool) -> HeadPlan:
+def _plan_step(step: Step, span: tuple[int, int] | None, device: str, own: bool, dropout: bool) -> HeadPlan:
+    """The cheapest way; ``own`` rules out the stock calls."""
     rates, n, connections = RATES[device], step.n, step.connections
     lowered = lower(step, _NARROW if device == "cpu" else 0)
     only_listed = not lowered.strips and lowered.columns is None and lowered.rows is None
     estimates: dict[str, float] = {}
-    if lowered.dense and not padded:
+    if lowered.dense and not own:
         estimates["dense"] = rates.dense * _HEADS * connections + rates.launch
     if not only_listed and not (device == "cpu" and dropout):  # the CPU's flash kernel has no dropout
         estimates["pieces"] = _cost(lowered, rates)
-    if connections <= _MOST_LISTED and (padded or not lowered.dense):
+    if connections <= _MOST_LISTED and (own or not lowered.dense):
         longest = int(step.degrees.max())
         estimates["listed"] = rates.listed * _HEADS * connections + rates.serial * longest + rates.launch
     affordable = n * n <= max(_MASK_PER_CONNECTION * connections, _SMALL_MASK) and n * n <= 1 << 31
-    if affordable and not padded and not lowered.dense:
+    if affordable and not own and not lowered.dense:
         estimates["masked"] = rates.masked * _HEADS * n * n + rates.launch
     if not estimates:
         raise CannotBuild(

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from thereexists._version import __version__
-from thereexists.cli import certificate, heads, pattern, witness
+from thereexists.cli import attention, certificate, heads, pattern, witness
 from thereexists.errors import ThereExistsError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.add_typer(witness.app)
 app.add_typer(certificate.app)
 app.add_typer(heads.app, name="heads")
 app.add_typer(pattern.app, name="pattern")
+app.add_typer(attention.app, name="attention")
 
 
 @app.callback(invoke_without_command=True)
