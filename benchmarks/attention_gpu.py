@@ -1,7 +1,7 @@
 """Sparse attention on a GPU: exactness against float64, tile sizes, and the table. One JSON object a line.
 
-    python benchmarks/attention_gpu.py                   # everything, about three minutes
-    python benchmarks/attention_gpu.py --only check      # or tune, forward, backward, memory
+    python benchmarks/attention_gpu.py --only tune       # exactness, tile sizes, torch.compile: two minutes
+    python benchmarks/attention_gpu.py --only forward    # the tables: two minutes; also check, backward, memory
 
 Checks and first compilations run in parallel processes; measurements run alone afterwards. Every case is guarded: a
 failure becomes a line with its error, and the rest goes on.
@@ -20,9 +20,23 @@ import torch
 
 STARTED = time.time()
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # cpu: under TRITON_INTERPRET=1, to try the checks
-CONFIGS = [(128, 64, 4, 3), (128, 64, 8, 3), (128, 128, 8, 3), (128, 128, 8, 2), (64, 64, 4, 3), (128, 32, 4, 3)]
-LISTS = [(16, 1), (32, 1), (64, 1), (64, 2), (128, 4)]
-TUNED = ("stride", "window", "window + stride", "fixed, summary", "star")
+CONFIGS = {  # what is tuned, on which case, with which tiles (rows, keys, warps, stages)
+    ("WHOLE", "stride"): [(64, 64, 4, 3), (64, 64, 4, 2), (64, 128, 4, 2), (64, 32, 4, 4), (128, 64, 8, 3)],
+    ("WINDOW", "window"): [(128, 64, 4, 3), (128, 64, 4, 2), (64, 64, 4, 3), (64, 64, 4, 2), (64, 128, 4, 2)],
+    ("WINDOW", "window + stride"): [(128, 64, 4, 3), (64, 64, 4, 3), (64, 64, 4, 2)],
+    ("COLUMNS", "fixed, summary"): [(64, 64, 4, 3), (128, 64, 4, 3), (128, 64, 8, 3), (64, 64, 4, 2), (64, 128, 4, 2)],
+    ("WINDOW", "star"): [(128, 64, 4, 3), (64, 64, 4, 2), (64, 32, 4, 3)],
+    ("DQ", "window"): [(128, 64, 4, 3), (64, 64, 4, 2), (128, 64, 8, 2), (64, 64, 4, 3)],
+    ("DKDV", "window"): [(64, 128, 4, 3), (64, 64, 4, 2), (64, 128, 8, 2), (32, 128, 4, 3)],
+    ("ENTRIES", "random-64"): [
+        (1, 32, 1, 2),
+        (1, 16, 1, 2),
+        (1, 64, 1, 2),
+        (1, 32, 2, 2),
+        (1, 64, 2, 2),
+        (1, 128, 4, 1),
+    ],
+}
 WORKERS = 12
 
 
@@ -136,10 +150,8 @@ def tune(n: int, warm: bool, part: int = 0, parts: int = 1) -> None:
     from thereexists.attention import triton_backend as tb
 
     made: dict = {}
-    jobs = [("FORWARD", case, config) for case in TUNED for config in CONFIGS]
-    jobs += [(what, case, config) for what in ("DQ", "DKDV") for case in TUNED[:2] for config in CONFIGS]
-    jobs += [("ENTRIES", "random-64", (1, block, warps, 2)) for block, warps in LISTS]
-    originals = {what: getattr(tb, what) for what in ("FORWARD", "DQ", "DKDV", "ENTRIES")}
+    jobs = [(what, case, config) for (what, case), configs in CONFIGS.items() for config in configs]
+    originals = {what: getattr(tb, what) for what, _ in CONFIGS}
     for what, case, config in jobs[part::parts]:
 
         def work(what=what, case=case, config=config):
@@ -255,7 +267,7 @@ def main() -> None:
     if a.only in (None, "forward"):
         guarded({"permuted_sdpa": a.n}, lambda: permuted(a.n))
         table(a.n, False, False, key)
-    if a.only in (None, "memory"):
+    if a.only in (None, "memory", "tune"):
         guarded({"memory": a.n}, lambda: memory(a.n))
         guarded({"compiled": True}, compiled)
     if a.only in (None, "tune") and not a.no_tune:

@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from tests.attention.cases import steps
 
+from tests.attention.cases import steps
 from thereexists import patterns as tp
 from thereexists.attention.lower import Strip, lower
 from thereexists.patterns.parts import Explicit

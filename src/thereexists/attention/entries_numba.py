@@ -5,6 +5,8 @@ Arrays are (heads, n, D), contiguous, float32 or float64; batch and heads are on
 
 from __future__ import annotations
 
+from typing import no_type_check
+
 import numpy as np
 
 try:
@@ -21,6 +23,7 @@ _ROWS = 256  # rows of one work item
 
 
 @njit(inline="always")
+@no_type_check
 def _survives(seed, threshold, head, row, key):
     """See ``settings.survivors``, the definition."""
     word = np.uint64(0xFFFFFFFF)
@@ -37,6 +40,7 @@ def _survives(seed, threshold, head, row, key):
 
 
 @njit(parallel=True, fastmath=_FAST, cache=True, error_model="numpy")
+@no_type_check
 def entries_forward(
     q, k, v, out, lse, rows, indptr, indices, pad, scale, accumulate, dropout, seed, threshold, gain, head0
 ):
@@ -89,6 +93,7 @@ def entries_forward(
 
 
 @njit(parallel=True, fastmath=_FAST, cache=True, error_model="numpy")
+@no_type_check
 def entries_backward(
     do, q, k, v, lse, delta, dq, dk, dv, rows, indptr, indices, pad, scale, dropout, seed, threshold, gain, head0
 ):

@@ -9,8 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from thereexists._shapes import Bool, Float, Int
-from thereexists.attention.operator import Attention, attention_op, handle_of, mask_for, plan_for, stock
-from thereexists.attention.plan import head_steps
+from thereexists.attention.operator import Attention, attention_op, handle_of, known, mask_for, plan_for
 from thereexists.errors import InvalidInput
 from thereexists.patterns import Pattern, Step
 
@@ -36,19 +35,29 @@ def sparse_attention(
     sequence. A row whose keys are all padding gives 0. ``kv_heads`` may divide ``heads`` (grouped queries).
     ``dropout_p`` drops attention weights; ``seed`` makes that reproducible.
     """
-    _check(q, k, v, pattern, dropout_p)
+    handle = getattr(pattern, "_attention_handle", None) or handle_of(pattern)
+    heads = sum(pattern.heads) if isinstance(pattern, Pattern) and pattern.heads is not None else None
+    pad = padding(q, key_padding_mask, lengths)
+    return attend(q, k, v, handle, pattern.n, heads, scale, pad, dropout_p, seed)
+
+
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, handle: int, n: int, heads: int | None,
+    scale: float | None, pad: Tensor | None, dropout_p: float, seed: int | None,
+) -> Tensor:  # fmt: skip
+    """The function behind ``sparse_attention``: the pattern is a number here, which ``torch.compile`` can hold."""
+    _check(q, k, v, n, heads, dropout_p)
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    pad = _padding(q, key_padding_mask, lengths)
     if k.shape[1] != q.shape[1]:
         times = q.shape[1] // k.shape[1]
         k, v = k.repeat_interleave(times, dim=1), v.repeat_interleave(times, dim=1)
     drops = True if dropout_p > 0 else False  # noqa: SIM210  (a plain bool, also while compiling)
-    handle, whole = _planned(pattern, q.device, pad is not None, drops)
-    if whole is not None:
-        mask = _stock_mask(pattern, q.device) if whole == "masked" else None
-        causal = whole == "dense" and _is_causal(pattern)
+    own = pad is not None or (drops and seed is not None)
+    whole = None if own else _stock(handle, q.device.type)
+    if whole is not None and not (drops and whole == "masked"):  # that kernel would need an n × n buffer
+        mask = _stock_mask(handle, q.device.type) if whole == "masked" else None
         return F.scaled_dot_product_attention(
-            q, k, v, attn_mask=mask, is_causal=causal, scale=scale, dropout_p=dropout_p
+            q, k, v, attn_mask=mask, is_causal=whole == "causal", scale=scale, dropout_p=dropout_p
         )
     q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
     number = None
@@ -60,21 +69,21 @@ def sparse_attention(
 
 
 @torch.compiler.assume_constant_result
-def _planned(pattern, device, padded: bool, dropout: bool) -> tuple[int, str | None]:
-    return handle_of(pattern), stock(pattern, device, padded, dropout)
+def _stock(handle: int, device: str) -> str | None:
+    """``dense``, ``causal`` or ``masked`` when one stock call does everything, so that its own autograd can be used."""
+    p = plan_for(known(handle), torch.device(device))
+    if len(p.heads) > 1 or p.ways[0] not in ("dense", "masked"):
+        return None
+    return "causal" if p.ways[0] == "dense" and p.heads[0].step.causal else p.ways[0]
 
 
 @torch.compiler.assume_constant_result
-def _stock_mask(pattern, device) -> Tensor | None:
-    return mask_for(plan_for(pattern, device).heads[0], device)
+def _stock_mask(handle: int, device: str) -> Tensor | None:
+    where = torch.device(device)
+    return mask_for(plan_for(known(handle), where).heads[0], where)
 
 
-@torch.compiler.assume_constant_result
-def _is_causal(pattern) -> bool:
-    return head_steps(pattern)[0][1].causal
-
-
-def _padding(q: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | None:
+def padding(q: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | None:
     b, n = q.shape[0], q.shape[2]
     if lengths is not None:
         if mask is not None:
@@ -94,7 +103,7 @@ def _padding(q: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor |
     return mask.to(q.device).contiguous()
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern | Step, dropout_p: float) -> None:
+def _check(q: Tensor, k: Tensor, v: Tensor, n: int, heads: int | None, dropout_p: float) -> None:
     if q.ndim != 4 or k.ndim != 4 or k.shape != v.shape:
         raise InvalidInput(
             "q, k and v must be (batch, heads, n, head_dim), k and v alike; "
@@ -104,13 +113,13 @@ def _check(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern | Step, dropout_p: 
         raise InvalidInput(f"q and k must agree in batch, length and head_dim; got {tuple(q.shape)}, {tuple(k.shape)}.")
     if q.shape[1] % k.shape[1]:
         raise InvalidInput(f"The {q.shape[1]} query heads must be a multiple of the {k.shape[1]} key heads.")
-    if q.shape[2] != pattern.n:
+    if q.shape[2] != n:
         raise InvalidInput(
-            f"The pattern has {pattern.n} tokens; got a sequence of {q.shape[2]}. Build the pattern for that length, "
+            f"The pattern has {n} tokens; got a sequence of {q.shape[2]}. Build the pattern for that length, "
             "or pad and give 'lengths'."
         )
-    if isinstance(pattern, Pattern) and pattern.heads is not None and sum(pattern.heads) != q.shape[1]:
-        raise InvalidInput(f"'{pattern.name}' is made for {sum(pattern.heads)} heads; got {q.shape[1]}.")
+    if heads is not None and heads != q.shape[1]:
+        raise InvalidInput(f"The pattern is made for {heads} heads; got {q.shape[1]}.")
     if not (q.dtype == k.dtype == v.dtype) or not q.dtype.is_floating_point:
         raise InvalidInput(f"q, k and v must have one floating-point type; got {q.dtype}, {k.dtype}, {v.dtype}.")
     if not q.device == k.device == v.device:

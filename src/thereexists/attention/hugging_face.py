@@ -5,9 +5,9 @@
     model = AutoModel.from_config(config, attn_implementation="thereexists")
     te.attention.use_pattern(model, pattern)            # or a pattern object, or a function n -> pattern
 
-Without a pattern the model attends to everything. ``config`` is *sequential* (layer t uses step t, the default), *union*
-or *multihead*. In a decoder the pattern's causal version is used. With a cache the new tokens use the last rows of the
-pattern of the whole length. Cross-attention stays dense: a pattern relates the tokens of one sequence.
+Without a pattern the model attends to everything. ``config`` is *sequential* (layer t uses step t, the default),
+*union* or *multihead*. In a decoder the pattern's causal version is used. With a cache the new tokens use the last rows
+of the pattern of the whole length. Cross-attention stays dense: a pattern relates the tokens of one sequence.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def register() -> None:
 
 
 def use_pattern(model: nn.Module, pattern: Source | str | dict[str, Any]) -> nn.Module:
-    """Let every self-attention of ``model`` use ``pattern``: an object, a function n → pattern, or a name with sizes."""
+    """Let every self-attention of ``model`` use ``pattern``: an object, a function n → pattern, or a name and sizes."""
     if isinstance(pattern, str | dict):
         _spec(pattern)
     found = False

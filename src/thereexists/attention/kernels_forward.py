@@ -24,7 +24,7 @@ def kept(seed, threshold, bh, row, key):
 
 @triton.jit
 def pairs_of_strip(row, key, lo, hi, pad_ptr, n, MODULUS: tl.constexpr, SKIP: tl.constexpr, PAD: tl.constexpr):
-    """Which pairs of a tile belong to the strip; ``row``, ``lo``, ``hi`` run along one axis, ``key`` along the other."""
+    """Which pairs of a tile belong to the strip: ``row``, ``lo``, ``hi`` run along one axis, ``key`` along another."""
     keep = (key >= lo) & (key <= hi)
     if SKIP > 0:
         keep = keep & ((key - row) % SKIP != 0)
@@ -126,16 +126,58 @@ def _strip_range(
 
 
 @triton.jit
+def _columns_range(
+    acc, total, top, q, row, lo, hi, k_base, v_base, sk, sv, cols, start, stop, pad_ptr,
+    scale, seed, threshold, gain, bh,
+    D: tl.constexpr, EX_MODULUS: tl.constexpr, SKIP: tl.constexpr, CAUSAL: tl.constexpr, PAD: tl.constexpr,
+    STEP: tl.constexpr, DROPOUT: tl.constexpr, MASKED: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
+    """Absorb the listed columns start … stop−1; STEP > 0 says that they are cols[0] + STEP · index."""
+    dim = tl.arange(0, BLOCK_D)
+    for first in range(start, stop, BLOCK_N):
+        c = first + tl.arange(0, BLOCK_N)
+        valid = c < stop
+        if STEP > 0:
+            key = tl.load(cols) + c * STEP
+        elif MASKED:
+            key = tl.load(cols + c, mask=valid, other=0)
+        else:
+            key = tl.load(cols + c)
+        if MASKED or (BLOCK_D != D):
+            inside = valid[:, None] & (dim[None, :] < D)
+            k = tl.load(k_base + key[:, None] * sk + dim[None, :], mask=inside, other=0.0)
+            v = tl.load(v_base + key[:, None] * sv + dim[None, :], mask=inside, other=0.0)
+        else:
+            k = tl.load(k_base + key[:, None] * sk + dim[None, :])
+            v = tl.load(v_base + key[:, None] * sv + dim[None, :])
+        keep = valid[None, :]
+        if MASKED:
+            keep = pairs_of_columns(
+                row[:, None], key[None, :], valid[None, :], lo[:, None], hi[:, None], pad_ptr,
+                EX_MODULUS, SKIP, CAUSAL, PAD,
+            )  # fmt: skip
+        acc, total, top = _absorb(
+            acc, total, top, q, k, v, keep, row, key, scale, seed, threshold, gain, bh, MASKED, DROPOUT, PRECISION
+        )
+    return acc, total, top
+
+
+@triton.jit
 def tiles_forward(
-    q_ptr, k_ptr, v_ptr, o_ptr, l_ptr, tiles, lo_ptr, hi_ptr, cols, pad_ptr,
+    q_ptr, k_ptr, v_ptr, o_ptr, l_ptr, tiles, lo_ptr, hi_ptr, cols, listed, pad_ptr,
     qb, qh, sq, kb, kh, sk, vb, vh, sv, ob, oh, so,
     heads, n, scale, seed, threshold, gain,
     D: tl.constexpr, MODULUS: tl.constexpr, SKIP: tl.constexpr, EX_MODULUS: tl.constexpr, CAUSAL: tl.constexpr,
     STRIP: tl.constexpr, COLUMNS: tl.constexpr, PAD: tl.constexpr, DROPOUT: tl.constexpr, ACCUMULATE: tl.constexpr,
-    WHOLE_MASKED: tl.constexpr, PRECISION: tl.constexpr,
+    OWN: tl.constexpr, EDGES: tl.constexpr, STEP: tl.constexpr, WHOLE_MASKED: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """One tile of rows: its range of the strip (masked, whole, masked), then its listed columns."""
+    """One tile of rows: its range of the strip (masked, whole, masked), then its listed columns (whole, masked).
+
+    OWN: the strip is {k}, a product of vectors instead of a tile; it leaves out the tokens that are ``listed``.
+    EDGES: some tile of the launch has a masked range.
+    """
     bh = tl.program_id(1)
     b, h = (bh // heads).to(tl.int64), (bh % heads).to(tl.int64)
     tile = tiles + tl.program_id(0) * 10
@@ -152,35 +194,48 @@ def tiles_forward(
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
     total = tl.zeros((BLOCK_M,), tl.float32)
     top = tl.full((BLOCK_M,), float("-inf"), tl.float32)
+    if OWN:
+        k = tl.load(k_base + row[:, None] * sk + dim[None, :], mask=full_mask, other=0.0).to(tl.float32)
+        v = tl.load(v_base + row[:, None] * sv + dim[None, :], mask=full_mask, other=0.0).to(tl.float32)
+        alone = tl.load(listed + row, mask=row_mask, other=1) == 0
+        if PAD:
+            alone = alone & (tl.load(pad + row, mask=row_mask, other=0) != 0)
+        top = tl.where(alone, tl.sum(q.to(tl.float32) * k, 1) * scale, float("-inf"))
+        total = tl.where(alone, 1.0, 0.0)
+        used = total
+        if DROPOUT:
+            used = tl.where(kept(seed, threshold, bh, row, row), total * gain, 0.0)
+        acc = v * used[:, None]
+        lo, hi = lo * 0 + 1, hi * 0  # the columns leave out nothing
     if STRIP:
         start, whole, part, stop = tl.load(tile + 3), tl.load(tile + 4), tl.load(tile + 5), tl.load(tile + 6)
-        acc, total, top = _strip_range(
-            acc, total, top, q, row, lo, hi, k_base, v_base, sk, sv, base, start, whole, pad, n,
-            scale, seed, threshold, gain, bh, D, MODULUS, SKIP, PAD, DROPOUT, True, PRECISION, BLOCK_N, BLOCK_D,
-        )  # fmt: skip
+        if EDGES:
+            acc, total, top = _strip_range(
+                acc, total, top, q, row, lo, hi, k_base, v_base, sk, sv, base, start, whole, pad, n,
+                scale, seed, threshold, gain, bh, D, MODULUS, SKIP, PAD, DROPOUT, True, PRECISION, BLOCK_N, BLOCK_D,
+            )  # fmt: skip
         acc, total, top = _strip_range(
             acc, total, top, q, row, lo, hi, k_base, v_base, sk, sv, base, whole, part, pad, n,
             scale, seed, threshold, gain, bh, D, MODULUS, SKIP, PAD, DROPOUT, WHOLE_MASKED, PRECISION,
             BLOCK_N, BLOCK_D,
         )  # fmt: skip
-        acc, total, top = _strip_range(
-            acc, total, top, q, row, lo, hi, k_base, v_base, sk, sv, base, part, stop, pad, n,
-            scale, seed, threshold, gain, bh, D, MODULUS, SKIP, PAD, DROPOUT, True, PRECISION, BLOCK_N, BLOCK_D,
-        )  # fmt: skip
+        if EDGES:
+            acc, total, top = _strip_range(
+                acc, total, top, q, row, lo, hi, k_base, v_base, sk, sv, base, part, stop, pad, n,
+                scale, seed, threshold, gain, bh, D, MODULUS, SKIP, PAD, DROPOUT, True, PRECISION, BLOCK_N, BLOCK_D,
+            )  # fmt: skip
     if COLUMNS:
-        for first in range(tl.load(tile + 7), tl.load(tile + 8), BLOCK_N):
-            c = first + tl.arange(0, BLOCK_N)
-            valid = c < tl.load(tile + 8)
-            key = tl.load(cols + c, mask=valid, other=0)
-            inside = valid[:, None] & (dim[None, :] < D)
-            k = tl.load(k_base + key[:, None] * sk + dim[None, :], mask=inside, other=0.0)
-            v = tl.load(v_base + key[:, None] * sv + dim[None, :], mask=inside, other=0.0)
-            keep = pairs_of_columns(
-                row[:, None], key[None, :], valid[None, :], lo[:, None], hi[:, None], pad, EX_MODULUS, SKIP, CAUSAL, PAD
-            )
-            acc, total, top = _absorb(
-                acc, total, top, q, k, v, keep, row, key, scale, seed, threshold, gain, bh, True, DROPOUT, PRECISION
-            )
+        first, whole_cols, last = tl.load(tile + 7), tl.load(tile + 9), tl.load(tile + 8)
+        acc, total, top = _columns_range(
+            acc, total, top, q, row, lo, hi, k_base, v_base, sk, sv, cols, first, whole_cols, pad,
+            scale, seed, threshold, gain, bh, D, EX_MODULUS, SKIP, CAUSAL, PAD, STEP, DROPOUT, PAD, PRECISION,
+            BLOCK_N, BLOCK_D,
+        )  # fmt: skip
+        acc, total, top = _columns_range(
+            acc, total, top, q, row, lo, hi, k_base, v_base, sk, sv, cols, whole_cols, last, pad,
+            scale, seed, threshold, gain, bh, D, EX_MODULUS, SKIP, CAUSAL, PAD, STEP, DROPOUT, True, PRECISION,
+            BLOCK_N, BLOCK_D,
+        )  # fmt: skip
     _finish(
         acc, total, top, o_ptr + b * ob + h * oh + row[:, None] * so + dim[None, :],
         l_ptr + bh.to(tl.int64) * n + row, row_mask, full_mask, ACCUMULATE,

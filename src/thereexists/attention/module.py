@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from thereexists._shapes import Bool, Float, Int
-from thereexists.attention.functional import sparse_attention
+from thereexists.attention.functional import attend, padding
 from thereexists.attention.operator import handle_of
 from thereexists.attention.plan import head_steps
 from thereexists.errors import InvalidInput
@@ -31,7 +31,7 @@ class SparseAttention(nn.Module):
         spans = head_steps(pattern)
         if spans[-1][0] is not None and spans[-1][0][1] != heads:
             raise InvalidInput(f"The pattern is made for {spans[-1][0][1]} heads; got heads = {heads}.")
-        handle_of(pattern)
+        self._handle, self._seen_heads = handle_of(pattern), None if spans[0][0] is None else heads
         self.pattern, self.heads, self.dim, self.dropout = pattern, heads, dim, dropout
         self.qkv = nn.Linear(dim, 3 * dim, bias=bias)
         self.out = nn.Linear(dim, dim, bias=bias)
@@ -44,15 +44,9 @@ class SparseAttention(nn.Module):
     ) -> Float[Tensor, "batch n dim"]:
         b, n, _ = x.shape
         q, k, v = self.qkv(x).view(b, n, 3, self.heads, self.dim // self.heads).permute(2, 0, 3, 1, 4)
-        y = sparse_attention(
-            q,
-            k,
-            v,
-            self.pattern,
-            key_padding_mask=key_padding_mask,
-            lengths=lengths,
-            dropout_p=self.dropout if self.training else 0.0,
-        )  # (batch, heads, n, dim / heads)
+        pad = padding(q, key_padding_mask, lengths)
+        dropout = self.dropout if self.training else 0.0
+        y = attend(q, k, v, self._handle, self.pattern.n, self._seen_heads, None, pad, dropout, None)
         return self.out(y.transpose(1, 2).reshape(b, n, self.dim))
 
     def extra_repr(self) -> str:

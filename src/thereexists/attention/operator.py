@@ -46,10 +46,9 @@ def plan_for(pattern: Pattern | Step, device: torch.device, padded: bool = False
     return kept[key]
 
 
-def stock(pattern: Pattern | Step, device: torch.device, padded: bool, dropout: bool) -> str | None:
-    """``dense`` or ``masked`` when one stock call does everything, so that its own autograd can be used."""
-    ways = plan_for(pattern, device, padded, dropout).ways
-    return ways[0] if len(ways) == 1 and ways[0] in ("dense", "masked") else None
+def known(handle: int) -> Pattern | Step:
+    """The pattern behind a number."""
+    return _KNOWN[handle]
 
 
 def pieces_for(head: HeadPlan, device: torch.device) -> Any:
@@ -187,8 +186,7 @@ def attention_op(
 @torch.library.custom_op(
     "thereexists::sparse_attention_backward",
     mutates_args=(),
-    schema="(Tensor do, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
-    f"{_CALL}) -> (Tensor, Tensor, Tensor)",
+    schema=f"(Tensor do, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, {_CALL}) -> (Tensor, Tensor, Tensor)",
 )
 def attention_backward_op(
     do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,

@@ -117,8 +117,7 @@ def plan(pattern: Pattern | Step, device: str = "cpu", padded: bool = False, dro
         raise InvalidInput(f"Plans exist for the devices {', '.join(RATES)}; got '{device}'.")
     name = pattern.name if isinstance(pattern, Pattern) else "step"
     steps = head_steps(pattern)
-    # Beside other heads a stock call would need its own dropout; there only our kernels have one.
-    own = padded or (dropout and len(steps) > 1)
+    own = padded or dropout  # stock calls have neither our treatment of empty rows nor our dropout
     heads = tuple(_plan_step(step, span, device, own, dropout) for span, step in steps)
     return Plan(name, pattern.n, device, heads)
 

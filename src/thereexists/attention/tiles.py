@@ -2,13 +2,14 @@
 
 A *row tile* is ten int32: first row, number of rows, base of the class, then four positions along the class (start,
 whole, part, stop: keys in [whole, part) belong to every row of the tile and need no mask), two bounds into the column
-list, and one spare. A *key tile* is five: first key, number of keys, base, and the range of rows (positions) that may
-see it. Both use that the ends of a strip never decrease within a class.
+list, and the bound up to which the columns need no mask. A *key tile* is five: first key, number of keys, base, and the
+range of rows (positions) that may see it. Both use that the ends of a strip never decrease within a class.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -23,6 +24,23 @@ class Launch:
     columns: Columns | None
     outside: Strip  # columns exclude what this strip holds
     skip: int
+
+    @cached_property
+    def own(self) -> bool:
+        """The strip is {k} for every row k, and columns ride along: it then leaves out what is listed there."""
+        k = np.arange(len(self.outside.lo))
+        s = self.strip
+        return (
+            s is not None and self.columns is not None and not s.skip and bool((s.lo == k).all() and (s.hi == k).all())
+        )
+
+    @cached_property
+    def step(self) -> int:
+        """The common difference of the listed columns, where all rows share one arithmetic progression; else 0."""
+        if self.columns is None or len(self.columns.starts) > 2 or len(self.columns.cols) < 2:
+            return 0
+        gaps = np.diff(self.columns.cols)
+        return int(gaps[0]) if (gaps == gaps[0]).all() else 0
 
     @property
     def modulus(self) -> int:
@@ -74,10 +92,19 @@ def row_tiles(launch: Launch, n: int, causal: bool, block_m: int, block_n: int) 
     if launch.columns is not None:
         columns = launch.columns
         group = np.searchsorted(columns.starts, row0, "right") - 1
+        key = np.repeat(np.arange(len(columns.starts) - 1), np.diff(columns.pointer)) * n + columns.cols
         out[:, 7], out[:, 8] = columns.pointer[group], columns.pointer[group + 1]
-        if causal:  # columns after the tile's last row are nobody's
-            key = np.repeat(np.arange(len(columns.starts) - 1), np.diff(columns.pointer)) * n + columns.cols
-            out[:, 8] = np.searchsorted(key, group * n + last_row, "right")
+        free = np.full(len(row0), n)  # columns before this one belong to every row of the tile
+        if causal:
+            out[:, 8] = np.searchsorted(key, group * n + last_row, "right")  # later columns are nobody's
+            free = row0 + 1
+        if not launch.own:
+            lowest = np.minimum.reduceat(np.where(launch.outside.lo > launch.outside.hi, n, launch.outside.lo), row0)
+            free = np.minimum(free, lowest)
+        if launch.skip:
+            free = np.zeros_like(free)
+        whole = np.searchsorted(key, group * n + np.minimum(free, n - 1) + (free >= n), "left")
+        out[:, 9] = out[:, 7] + np.maximum(np.minimum(whole, out[:, 8]) - out[:, 7], 0) // block_n * block_n
     return out.astype(np.int32)
 
 

@@ -28,7 +28,9 @@ class Blocks:
     stages: int
 
 
-FORWARD = Blocks(128, 64, 4, 3)
+WHOLE = Blocks(64, 64, 4, 3)  # forward: classes and blocks, whose tiles need no mask
+WINDOW = Blocks(128, 64, 4, 3)  # forward: everything else that is tiled
+COLUMNS = Blocks(64, 64, 4, 3)  # forward: listed columns without a window
 DQ = Blocks(128, 64, 4, 3)
 DKDV = Blocks(64, 128, 4, 3)
 ENTRIES = Blocks(1, 32, 1, 2)
@@ -52,6 +54,7 @@ class TritonPieces:
         self.lowered, self.device = lowered, device
         self.launches = launches(lowered)
         self._tables: dict[Any, Tensor] = {}
+        self._edges: dict[tuple[int, int, int], bool] = {}
         self.entries = _Lists(lowered.entries, device) if lowered.entries is not None else None
         self._transposed: _Lists | None = None
         self.rows = None if lowered.rows is None else self.tensor(lowered.rows)
@@ -66,6 +69,8 @@ class TritonPieces:
             n, causal = self.lowered.n, self.lowered.causal
             if name == "rows":
                 made = row_tiles(launch, n, causal, blocks.m, blocks.n)
+                edges = bool((made[:, 3] != made[:, 4]).any() or (made[:, 5] != made[:, 6]).any())
+                self._edges[id(launch), blocks.m, blocks.n] = edges
             elif name == "keys":
                 assert launch.strip is not None
                 made = key_tiles(launch.strip, n, blocks.n)
@@ -83,6 +88,28 @@ class TritonPieces:
             self._tables[key] = self.tensor(np.stack([strip.lo, strip.hi]))
         both = self._tables[key]
         return both[0], both[1]
+
+    def edges(self, launch: Launch, blocks: Blocks) -> bool:
+        """Whether some row tile has keys that need a mask."""
+        self.table("rows", launch, blocks)
+        return self._edges[id(launch), blocks.m, blocks.n]
+
+    def kind(self, launch: Launch) -> Blocks:
+        """The tile sizes that suit the launch."""
+        if launch.strip is None or launch.own:
+            return COLUMNS
+        return WINDOW if launch.columns is not None or self.edges(launch, WHOLE) else WHOLE
+
+    def listed(self, launch: Launch) -> Tensor:
+        """One byte a token: is it a listed column?"""
+        if not launch.own or launch.columns is None:
+            return self.ends(launch)[0]
+        key = ("listed", id(launch))
+        if key not in self._tables:
+            table = np.zeros(self.lowered.n, np.uint8)
+            table[launch.columns.cols] = 1
+            self._tables[key] = torch.from_numpy(table).to(self.device)
+        return self._tables[key]
 
     def cols(self, launch: Launch) -> Tensor:
         if launch.columns is None:
@@ -158,12 +185,13 @@ def forward(
     strides = (*_outer(q), *_outer(k), *_outer(v))
     merged = False
     for launch in pieces.launches:
-        blocks = _blocks(FORWARD, q, pieces.longest(launch))
+        blocks = _blocks(pieces.kind(launch), q, pieces.longest(launch))
         tiles = pieces.table("rows", launch, blocks)
         fwd.tiles_forward[(len(tiles), programs)](
-            q, k, v, out, lse, tiles, *pieces.ends(launch), pieces.cols(launch), pad,
+            q, k, v, out, lse, tiles, *pieces.ends(launch), pieces.cols(launch), pieces.listed(launch), pad,
             *strides, *_outer(out), heads, n, scale, *noise,
-            MODULUS=launch.modulus, STRIP=launch.strip is not None, COLUMNS=launch.columns is not None,
+            MODULUS=launch.modulus, STRIP=launch.strip is not None and not launch.own,
+            COLUMNS=launch.columns is not None, OWN=launch.own, STEP=launch.step, EDGES=pieces.edges(launch, blocks),
             ACCUMULATE=merged, WHOLE_MASKED=settings.pad is not None or launch.skip > 0,
             **_flags(q, launch, settings, pieces, blocks),
         )  # fmt: skip
