@@ -1,5 +1,7 @@
 """The case table of the attention tests: every library pattern, odd lengths, causal and not, every configuration."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from thereexists import patterns as tp
@@ -22,6 +24,7 @@ def library(n):
     return out
 
 
+@lru_cache(maxsize=8)
 def steps(n):
     """Named one-step relations: each step of each pattern, and the union, causal and not."""
     out = {}
