@@ -123,9 +123,8 @@ def test_what_is_refused_and_why(call, message):
 
 def test_compiled_without_a_graph_break():
     """In a process of its own: the suite's run-time type checks cannot be traced."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.attention.compiled"], capture_output=True, text=True, timeout=300
-    )
+    command = [sys.executable, "-m", "tests.attention.compiled"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["pieces", "pieces+pieces", "masked"]
 

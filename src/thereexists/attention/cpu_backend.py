@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -135,7 +136,8 @@ def _forward(q, k, v, out, lse, pieces: CpuPieces, settings: Settings, pad: Tens
         out.shape, dtype=lse.dtype
     )  # fmt: skip
     if not only_entries:
-        wide.zero_(), lse.fill_(-torch.inf)
+        wide.zero_()
+        lse.fill_(-torch.inf)
     fresh = True
     for strip in pieces.strip_calls(pad is not None):
         for call in strip:
@@ -151,11 +153,8 @@ def _forward(q, k, v, out, lse, pieces: CpuPieces, settings: Settings, pad: Tens
             _merge(wide[:, None, r0:r1], lse[:, None, r0:r1], o, l, fresh)
         fresh = False
     if entries is not None:
-        from thereexists.attention.entries_numba import entries_forward
-
         kind = _work(lse)
-        _threads()
-        entries_forward(
+        _numba().entries_forward(
             *(x.detach().to(lse.dtype).contiguous().numpy() for x in (q, k, v)), wide.numpy(), lse.numpy(),
             *_lists(entries), _pad_array(pad, q.shape[1]), kind(settings.scale), not fresh,
             *_noise(settings, kind), head0,
@@ -175,9 +174,9 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     grads = [torch.zeros(x.shape, dtype=lse.dtype) for x in (q, k, v)]
     parts = _flat(settings.pad is not None, q, k, v, out, lse, do, *grads)
-    for index, views in enumerate(parts):
+    for index, (q3, k3, v3, o3, l3, g3, dq3, dk3, dv3) in enumerate(parts):
         pad = None if settings.pad is None else settings.pad[index]
-        _backward(*views, pieces, settings, pad, index * views[0].shape[0])
+        _backward(q3, k3, v3, o3, l3, g3, dq3, dk3, dv3, pieces, settings, pad, index * q3.shape[0])
     dq, dk, dv = grads
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)
 
@@ -191,28 +190,25 @@ def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Se
         for call in strip:
             for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
                 keys = call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
-                rows = [call.take_rows(x, c0, c1) for x in (do, q, out, lse)]
-                gq, gk, gv = _attend_backward(*rows[:2], *keys, *rows[2:], mask, call.causal, settings.scale)
+                g, rows, o, l = (call.take_rows(x, c0, c1) for x in (do, q, out, lse))
+                gq, gk, gv = _attend_backward(g, rows, *keys, o, l, mask, call.causal, settings.scale)
                 call.take_rows(dq, c0, c1).add_(gq)
                 call.add_keys(dk, gk, c0, c1)
                 call.add_keys(dv, gv, c0, c1)
     if pieces.columns is not None:
         for r0, r1, cols in pieces.columns.blocks():
             mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
-            rows = [x[:, None, r0:r1] for x in (do, q, out, lse)]
+            g, rows, o, l = (x[:, None, r0:r1] for x in (do, q, out, lse))
             keys = k[:, None, cols], v[:, None, cols]
-            gq, gk, gv = _attend_backward(*rows[:2], *keys, *rows[2:], mask, False, settings.scale)
+            gq, gk, gv = _attend_backward(g, rows, *keys, o, l, mask, False, settings.scale)
             dq[:, r0:r1].add_(gq[:, 0])
             dk.index_add_(1, cols, gk[:, 0].to(dk.dtype))
             dv.index_add_(1, cols, gv[:, 0].to(dv.dtype))
     entries = pieces.lowered.entries
     if entries is not None:
-        from thereexists.attention.entries_numba import entries_backward
-
         kind = _work(lse)
-        _threads()
         delta = (do.to(lse.dtype) * out.to(lse.dtype)).sum(-1)
-        entries_backward(
+        _numba().entries_backward(
             *(x.detach().to(lse.dtype).contiguous().numpy() for x in (do, q, k, v, lse, delta)),
             dq.numpy(), dk.numpy(), dv.numpy(), *_lists(entries), _pad_array(pad, q.shape[1]), kind(settings.scale),
             *_noise(settings, kind), head0,
@@ -220,8 +216,8 @@ def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Se
     if pieces.rows is not None:
         rows = pieces.rows
         mask = _row_mask(pieces.lowered.causal, rows, pad, q)
-        parts = [x[:, None, rows] for x in (do, q, out, true)]
-        gq, gk, gv = _attend_backward(*parts[:2], k[:, None], v[:, None], *parts[2:], mask, False, settings.scale)
+        g, own, o, l = (x[:, None, rows] for x in (do, q, out, true))
+        gq, gk, gv = _attend_backward(g, own, k[:, None], v[:, None], o, l, mask, False, settings.scale)
         dq[:, rows] += gq[:, 0].to(dq.dtype)
         dk.add_(gk[:, 0])
         dv.add_(gv[:, 0])
@@ -233,7 +229,8 @@ def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Se
 def _merge(out: Tensor, lse: Tensor, o: Tensor, l: Tensor, fresh: bool) -> None:
     """Merge a piece's rows into the running output. Both empty (−inf): the weights are 0, not NaN."""
     if fresh:
-        out.copy_(o), lse.copy_(l)
+        out.copy_(o)
+        lse.copy_(l)
         return
     merged = torch.logaddexp(lse, l)
     anchor = torch.where(merged == -torch.inf, 0.0, merged)
@@ -278,11 +275,12 @@ def _work(lse: Tensor):
     return np.float64 if lse.dtype == torch.float64 else np.float32
 
 
-def _threads() -> None:
-    """Numba keeps to the number of threads that PyTorch was given."""
-    import numba
+def _numba() -> Any:
+    """The compiled kernels, keeping to the number of threads that PyTorch was given."""
+    from thereexists.attention import entries_numba
 
-    numba.set_num_threads(max(1, min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)))
+    entries_numba.set_threads(torch.get_num_threads())
+    return entries_numba
 
 
 def _lists(entries):

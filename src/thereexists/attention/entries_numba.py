@@ -5,11 +5,12 @@ Arrays are (heads, n, D), contiguous, float32 or float64; batch and heads are on
 
 from __future__ import annotations
 
-from typing import no_type_check
+from typing import Any, no_type_check
 
 import numpy as np
 
 try:
+    import numba
     from numba import njit, prange
 except ImportError as error:  # numba is an extra
     from thereexists.errors import CannotBuild
@@ -20,6 +21,12 @@ except ImportError as error:  # numba is an extra
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}  # reorder sums, but keep infinities meaningful
 _ROWS = 256  # rows of one work item
+
+
+def set_threads(count: int) -> None:
+    """Use at most ``count`` threads."""
+    most: Any = numba.config  # type: ignore[attr-defined]
+    numba.set_num_threads(max(1, min(count, most.NUMBA_NUM_THREADS)))
 
 
 @njit(inline="always")

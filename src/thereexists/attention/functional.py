@@ -71,10 +71,10 @@ def attend(
 @torch.compiler.assume_constant_result
 def _stock(handle: int, device: str) -> str | None:
     """``dense``, ``causal`` or ``masked`` when one stock call does everything, so that its own autograd can be used."""
-    p = plan_for(known(handle), torch.device(device))
-    if len(p.heads) > 1 or p.ways[0] not in ("dense", "masked"):
+    first, *others = plan_for(known(handle), torch.device(device)).heads
+    if others or first.way not in ("dense", "masked"):
         return None
-    return "causal" if p.ways[0] == "dense" and p.heads[0].step.causal else p.ways[0]
+    return "causal" if first.way == "dense" and first.step.causal else first.way
 
 
 @torch.compiler.assume_constant_result

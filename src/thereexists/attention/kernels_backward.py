@@ -1,3 +1,5 @@
+# pyright: reportMissingImports=false, reportArgumentType=false, reportOperatorIssue=false
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportCallIssue=false, reportOptionalMemberAccess=false
 """Triton kernels, backward. Every launch gets the *merged* output and log-sum-exp, so its P is the true one.
 
 With P = exp(S − LSE) over the whole row, D = rowsum(dO ∘ O), dS = P ∘ (dO Vᵀ − D): each pair's share of dQ, dK, dV

@@ -1,3 +1,5 @@
+# pyright: reportMissingImports=false, reportArgumentType=false, reportOperatorIssue=false
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportCallIssue=false, reportOptionalMemberAccess=false
 """Triton kernels, forward: tiles of rows (strips and columns), listed entries, and rows that see everything.
 
 All three keep the running maximum and sum of the softmax in base 2 (Milakov and Gimelshein 2018; Dao et al. 2022) and

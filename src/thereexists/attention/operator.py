@@ -135,8 +135,8 @@ def run_backward(
         qs, ks, vs, gs = q[:, span], k[:, span], v[:, span], do[:, span]
         if head.way in ("dense", "masked"):
             with torch.enable_grad():
-                leaves = [x.detach().requires_grad_() for x in (qs, ks, vs)]
-                parts.append(torch.autograd.grad(stock_attention(*leaves, head, scale), leaves, gs))
+                a, b, c = (x.detach().requires_grad_() for x in (qs, ks, vs))
+                parts.append(torch.autograd.grad(stock_attention(a, b, c, head, scale), (a, b, c), gs))
             continue
         settings = _settings(scale, pad, dropout, seed, span.start)
         parts.append(
