@@ -1,7 +1,8 @@
 """Sparse attention on a GPU: exactness against float64, tile sizes, and the table. One JSON object a line.
 
-    python benchmarks/attention_gpu.py --only tune       # exactness, tile sizes, torch.compile: two minutes
-    python benchmarks/attention_gpu.py --only forward    # the tables: two minutes; also check, backward, memory
+    python benchmarks/attention_gpu.py --only key        # six patterns with FlexAttention, compiled in parallel first
+    python benchmarks/attention_gpu.py --only tune       # exactness, tile sizes, torch.compile
+    python benchmarks/attention_gpu.py --only forward    # the tables; also check, backward, memory
 
 Checks and first compilations run in parallel processes; measurements run alone afterwards. Every case is guarded: a
 failure becomes a line with its error, and the rest goes on.
@@ -247,13 +248,40 @@ def workers() -> None:
         print(text, end="", flush=True)
 
 
+def warm(n: int, name: str) -> None:
+    """Compile everything one row of the key table needs; the caches on disk serve the process that measures."""
+    from thereexists.attention import bench
+
+    step = bench.cases(n, name)[name]
+    guarded({"warm": name}, lambda: bench.measure(name, step, setting(n, flex=name != "random-64", repetitions=1)))
+
+
+def key_table(n: int) -> None:
+    """The figures of the table in docs/attention.md, in one cold call."""
+    names = ["stride", "fixed, summary", "window", "window + stride", "star", "random-64"]
+    command = [sys.executable, __file__, "--n", str(n), "--warm"]
+    running = [subprocess.Popen([*command, name]) for name in names]
+    for process in running:
+        try:
+            process.wait(timeout=90)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            say(warm_killed=True)
+    table(n, False, False, set(names[:-1]), names)
+    table(n, True, False, set(), names)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=["check", "tune", "forward", "backward", "memory"])
+    parser.add_argument("--only", choices=["key", "check", "tune", "forward", "backward", "memory"])
     parser.add_argument("--n", type=int, default=65536)
     parser.add_argument("--no-tune", action="store_true")
     parser.add_argument("--worker", type=int)
+    parser.add_argument("--warm")
     a = parser.parse_args()
+    if a.warm is not None:
+        warm(a.n, a.warm)
+        return
     if a.worker is not None:
         for job in check_jobs()[a.worker :: WORKERS]:
             guarded({"check": job[0], "job": job}, lambda job=job: check(*job))
@@ -261,6 +289,8 @@ def main() -> None:
             tune(a.n, warm=True, part=a.worker, parts=WORKERS)
         return
     say(device=torch.cuda.get_device_name(), torch=torch.__version__, n=a.n)
+    if a.only == "key":
+        key_table(a.n)
     if a.only in (None, "check", "tune"):
         workers()
     key = {"stride", "window", "window + stride", "fixed, summary", "star"}
