@@ -1,4 +1,4 @@
-"""Sparse attention beside dense SDPA and FlexAttention: python benchmarks/attention.py [--device cuda] --out table.json.
+"""Sparse attention beside dense SDPA and FlexAttention: python benchmarks/attention.py --device cpu --out table.json.
 
 Writes one JSON object with the setting and the rows, and prints the rows as a Markdown table. The same measurement as
 ``thereexists attention bench``, for machines without the command's own dependencies. One CPU thread.
