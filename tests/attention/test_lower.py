@@ -62,3 +62,10 @@ def test_strips_have_ends_that_never_decrease():
             for r in range(min(m, 53)):
                 assert (np.diff(strip.lo[r::m]) >= 0).all(), name
                 assert (np.diff(strip.hi[r::m]) >= 0).all(), name
+
+
+def test_degrees_of_overlapping_parts_by_counting():
+    """``Step.degrees`` counts without listing rectangles; the planner's estimates stand on it."""
+    for n in (7, 32, 53):
+        for name, step in steps(n).items():
+            assert step.degrees.tolist() == [len(step.rows(k)) for k in range(n)], name
