@@ -45,6 +45,9 @@ def odd_unions(n):
     rng = np.random.default_rng(n)
     rows = np.sort(rng.permuted(np.tile(np.arange(n), (n, 1)), axis=1)[:, : min(4, n)], axis=1)
     listed = Explicit(np.arange(n + 1) * rows.shape[1], rows.ravel())
+    lists = rng.permuted(np.tile(np.arange(n), (2, 1)), axis=1)[:, : max(n // 3, 1)]
+    shared = np.sort(lists, axis=1)[(np.arange(n) >= (n + 1) // 2).astype(int)]
+    runs = Explicit(np.arange(n + 1) * shared.shape[1], shared.ravel())
     hubs = np.unique([0, n // 3, n - 1])
     everything, own = range(n), Band(0, 0)
     several = {
@@ -57,6 +60,8 @@ def odd_unions(n):
         "offsets off the class": (own, Offsets(tuple(range(-11, 13, 2)))),
         "xor and blocks": (BlockBand(4), Xor(1), Xor(8)),
         "listed and all": (listed, Band(-1, 1), Residue(5), Rect(everything, hubs)),
+        "runs of rows": (runs, Band(-2, 2), Rect(everything, hubs)),
+        "runs of rows and residue": (runs, Residue(5)),
         "small rectangle": (own, Rect(range(0, n, 2), range(n // 2))),
         "blocks with a shift": (BlockBand(4, -1, 0, shift=2), own),
     }

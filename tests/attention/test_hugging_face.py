@@ -125,6 +125,7 @@ def test_what_is_refused():
         model(torch.randint(50, (1, 8)))
 
 
+@pytest.mark.slow
 def test_the_name_is_registered_when_transformers_comes_second():
     """The rest of this file has it the other way round."""
     code = (

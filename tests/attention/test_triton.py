@@ -11,8 +11,8 @@ import sys
 import pytest
 
 CASES = [
+    "runs of rows-causal",  # a column list per run of rows
     "window and residue and hubs-causal",  # two strips merged, columns with both exclusions, full rows
-    "bigbird[0]",  # a column list per run of rows
     "fixed[1]",  # the row's own key beside columns in arithmetic progression
     "listed and all",  # all pieces at once
 ]
@@ -38,7 +38,7 @@ def worst(row):
 
 def test_kernels_under_the_interpreter():
     pytest.importorskip("triton")
-    rows = run("cpu", 18, "float16", CASES)
+    rows = run("cpu", 32, "float16", CASES[:1]) + run("cpu", 18, "float16", CASES[1:])
     assert len(rows) == 2 * len(CASES)
     assert [row for row in rows if not worst(row) <= 1] == []
 
