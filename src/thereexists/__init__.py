@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from thereexists._version import __version__
 
 if TYPE_CHECKING:
-    from thereexists import evaluate, experiments, heads, mixers, patterns, targets
+    from thereexists import attention, evaluate, experiments, heads, mixers, patterns, targets
     from thereexists.build import build
     from thereexists.certificates import certify, verify
     from thereexists.constructions import contextual_mapping, global_shift, selective_shift
@@ -45,6 +45,7 @@ _PUBLIC = {
     "Transformer": "thereexists.model",
     "Verdict": "thereexists.verdict",
     "Witness": "thereexists.witness",
+    "attention": "thereexists.attention",
     "build": "thereexists.build",
     "certify": "thereexists.certificates",
     "contextual_mapping": "thereexists.constructions",
@@ -64,7 +65,8 @@ _PUBLIC = {
     "trace": "thereexists.trace",
     "verify": "thereexists.certificates",
 }
-_MODULES = {"evaluate", "experiments", "heads", "mixers", "patterns", "targets"}  # public names that are modules
+# Public names that are modules themselves.
+_MODULES = {"attention", "evaluate", "experiments", "heads", "mixers", "patterns", "targets"}
 
 __all__ = [
     "Grid",
@@ -76,6 +78,7 @@ __all__ = [
     "Verdict",
     "Witness",
     "__version__",
+    "attention",
     "build",
     "certify",
     "contextual_mapping",

@@ -6,7 +6,7 @@ import torch
 
 from thereexists.errors import InvalidInput
 from thereexists.model.probability import PROBABILITY_MAPS
-from thereexists.patterns import REGISTRY, SparseAttention, SparseTransformer, build, check, strided, window
+from thereexists.patterns import REGISTRY, PaperAttention, SparseTransformer, build, check, strided, window
 
 EPS = torch.finfo(torch.float64).eps
 
@@ -31,7 +31,7 @@ def test_sparse_attention_equals_attention_over_the_rows(name, rho):
     pattern = build(name, n)
     x = torch.randn(2, n, d, dtype=torch.float64)
     for l in range(min(pattern.cycle, 2)):
-        layer = SparseAttention(d, h, m, pattern, l, rho).double()
+        layer = PaperAttention(d, h, m, pattern, l, rho).double()
         torch.nn.init.normal_(layer.b_Q)
         rows = [pattern.step(l).rows(k) for k in range(n)]
         with torch.no_grad():
@@ -47,13 +47,13 @@ def test_sparse_attention_equals_attention_over_the_rows(name, rho):
 def test_multihead_heads_use_their_own_steps():
     torch.manual_seed(1)
     pattern = strided(n=9, stride=3).multihead(heads=4)
-    layer = SparseAttention(3, 4, 2, pattern).double()
+    layer = PaperAttention(3, 4, 2, pattern).double()
     rows = [[pattern.step(l).rows(k) for k in range(9)] for l in (0, 0, 1, 1)]
     x = torch.randn(1, 9, 3, dtype=torch.float64)
     with torch.no_grad():
         assert (layer(x) - token_by_token(layer, x, rows)).abs().max() <= 1e4 * EPS * (1 + x.abs().max())
     with pytest.raises(InvalidInput, match="made for 4 heads"):
-        SparseAttention(3, 2, 2, pattern)
+        PaperAttention(3, 2, 2, pattern)
 
 
 @pytest.mark.parametrize(

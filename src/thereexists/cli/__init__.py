@@ -7,7 +7,7 @@ import sys
 import typer
 
 from thereexists._version import __version__
-from thereexists.cli import certificate, compact, heads, mixers, pattern, train, witness
+from thereexists.cli import attention, certificate, compact, heads, mixers, pattern, train, witness
 from thereexists.errors import ThereExistsError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.add_typer(certificate.app)
 app.add_typer(compact.app)
 app.add_typer(heads.app, name="heads")
 app.add_typer(pattern.app, name="pattern")
+app.add_typer(attention.app, name="attention")
 app.add_typer(mixers.app)
 app.add_typer(train.app, name="train")
 app.add_typer(train.tables_app)

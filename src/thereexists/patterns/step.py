@@ -82,10 +82,12 @@ class Step:
         others = [p for p in self.parts if not isinstance(p, Rect | IntervalPart)]
         core = self.interval_core()
         n_intervals = sum(isinstance(p, IntervalPart) for p in self.parts)
-        if len(others) > 1 or (others and rects) or (n_intervals and core is None):
+        if len(others) > 1 or (n_intervals and core is None):
             return self._degrees_by_enumeration(k)
         lo, hi = core if core is not None else (np.zeros(self.n, np.int64), np.full(self.n, -1))
         total = np.maximum(hi - lo + 1, 0)
+        if others and rects:
+            return total + self._rect_degrees(rects, k, lo, hi, last) + self._outside(others[0], rects, lo, hi, last)
         zero = np.zeros(self.n, np.int64)
         for part in others:
             total = total + part.count(self.n, k, zero, last)
@@ -108,6 +110,21 @@ class Step:
             covered = np.where(lo[row] <= hi[row], before[hi[row] + 1] - before[np.minimum(lo[row], self.n)], 0)
             total[row] = before[last[row] + 1] - covered
         return total
+
+    def _outside(self, part: Part, rects: list[Rect], lo, hi, last) -> np.ndarray:
+        """Members of ``part`` outside ``[lo, hi]`` and outside the rectangles: only this part is enumerated."""
+        n, k = self.n, np.arange(self.n)
+        bound = part.count(n, k, np.zeros(n, np.int64), np.full(n, n - 1))
+        out = np.zeros(n, np.int64)
+        seen = [(as_mask(rect.rows, n), as_mask(rect.cols, n)) for rect in rects]
+        for rows in _chunks(np.maximum(bound, 1)):
+            counts, column = part.entries(n, rows)
+            row = np.repeat(rows, counts)
+            keep = ((column < lo[row]) | (column > hi[row])) & (column <= last[row])
+            for of_rows, of_cols in seen:
+                keep &= ~(of_rows[row] & of_cols[column])
+            out[rows] = np.bincount(row[keep] - rows[0], minlength=len(rows))
+        return out
 
     def _degrees_by_enumeration(self, k: np.ndarray) -> np.ndarray:
         bound = sum(part.count(self.n, k, np.zeros_like(k), np.full(self.n, self.n - 1)) for part in self.parts)

@@ -1,0 +1,42 @@
+"""Sparse attention at the speed its sparsity promises: exact, forward and backward, on CPU and CUDA.
+
+out  = te.attention.sparse_attention(q, k, v, pattern)      # (batch, heads, n, head_dim)
+attn = te.attention.SparseAttention(pattern, heads=12, dim=768)
+te.attention.explain(pattern, device="cuda")                # the plan it chose, and why
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from thereexists.attention._after_import import after_import
+
+if TYPE_CHECKING:
+    from thereexists.attention.functional import sparse_attention
+    from thereexists.attention.hugging_face import use_pattern
+    from thereexists.attention.module import SparseAttention
+    from thereexists.attention.plan import Plan, explain
+
+_LAZY = {  # these need torch
+    "Plan": "thereexists.attention.plan",
+    "SparseAttention": "thereexists.attention.module",
+    "explain": "thereexists.attention.plan",
+    "sparse_attention": "thereexists.attention.functional",
+    "use_pattern": "thereexists.attention.hugging_face",
+}
+
+__all__ = ["Plan", "SparseAttention", "explain", "sparse_attention", "use_pattern"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'thereexists.attention' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)
+
+
+def _register() -> None:
+    from thereexists.attention.hugging_face import register
+
+    register()
+
+
+after_import("transformers.modeling_utils", _register)

@@ -1,0 +1,300 @@
+"""Runs a lowered step on the CPU: PyTorch's flash kernel on strided views, and a Numba kernel for listed entries.
+
+The kernel returns the log-sum-exp and takes it back for the backward, so that pieces are merged exactly: forward by
+log-sum-exp, backward with the merged output and log-sum-exp in every piece (see ``docs/attention.md``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from thereexists.attention.lower import Columns, Lowered
+from thereexists.attention.settings import Settings
+from thereexists.attention.windows import Call, calls
+
+_MASKED_PAIRS = 1 << 23  # pairs of one call that needs a mask per chunk
+_COLUMN_ROWS = 2048
+_KEPT_PAIRS = 1 << 24  # masks of columns are kept up to this size in all
+_flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+_flash_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """An additive mask that broadcasts to (g, chunks, rows, keys), and the rows it leaves without a key."""
+
+    additive: Tensor
+    empty: Tensor | None  # (…, chunks, rows)
+
+    @staticmethod
+    def of(keep: Tensor, dtype: torch.dtype) -> Mask:
+        """From a Boolean (…, rows, keys) with leading axes to make it four."""
+        keep = keep[(None,) * (4 - keep.ndim)]
+        empty = ~keep.any(-1)
+        additive = torch.zeros(keep.shape, dtype=dtype).masked_fill_(~keep, -torch.inf)
+        return Mask(additive, empty if bool(empty.any()) else None)
+
+
+def _attend(q, k, v, mask: Mask | None, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
+    """One dense call; the kernel reports 0 for a row without keys, whose log-sum-exp is −inf."""
+    o, l = _flash(q, k, v, 0.0, causal, attn_mask=None if mask is None else mask.additive, scale=scale)
+    return o, (l if mask is None or mask.empty is None else l.masked_fill(mask.empty, -torch.inf))
+
+
+def _attend_backward(do, q, k, v, out, lse, mask: Mask | None, causal: bool, scale: float):
+    additive = None if mask is None else mask.additive
+    return _flash_backward(do, q, k, v, out, lse.contiguous(), 0.0, causal, attn_mask=additive, scale=scale)
+
+
+class CpuPieces:
+    """A lowered step with its calls prepared."""
+
+    def __init__(self, lowered: Lowered):
+        self.lowered = lowered
+        self.calls = [calls(strip, lowered.n) for strip in lowered.strips]
+        self._explicit: list[list[Call]] | None = None
+        self._masks: dict[tuple[int, torch.dtype], Mask] = {}
+        self.rows = None if lowered.rows is None else torch.from_numpy(lowered.rows)
+        self.columns = None if lowered.columns is None else _ColumnBlocks(lowered)
+
+    def strip_calls(self, padded: bool) -> list[list[Call]]:
+        if not padded:
+            return self.calls
+        if self._explicit is None:
+            self._explicit = [calls(strip, self.lowered.n, explicit=True) for strip in self.lowered.strips]
+        return self._explicit
+
+    def mask(self, call: Call, dtype: torch.dtype) -> Mask | None:
+        if call.mask is None:
+            return None
+        key = (id(call), dtype)
+        if key not in self._masks:
+            self._masks[key] = Mask.of(call.mask, dtype)
+        return self._masks[key]
+
+
+class _ColumnBlocks:
+    """Blocks of rows with the columns they share, and the mask that leaves out what the strips have."""
+
+    def __init__(self, lowered: Lowered):
+        assert lowered.columns is not None
+        self.lowered, self.columns = lowered, lowered.columns
+        self.cols = torch.from_numpy(lowered.columns.cols).long()
+        self.ends = [(s.modulus, torch.from_numpy(s.lo), torch.from_numpy(s.hi)) for s in lowered.strips]
+        self._kept: dict[tuple[int, torch.dtype], Mask | None] = {}
+        self._keep = lowered.columns.pairs <= _KEPT_PAIRS
+
+    def blocks(self) -> Iterator[tuple[int, int, Tensor]]:
+        c: Columns = self.columns
+        for g in range(len(c.starts) - 1):
+            cols = self.cols[c.pointer[g] : c.pointer[g + 1]]
+            for r0 in range(int(c.starts[g]), int(c.starts[g + 1]), _COLUMN_ROWS):
+                r1 = min(r0 + _COLUMN_ROWS, int(c.starts[g + 1]))
+                here = cols[: int(torch.searchsorted(cols, r1 - 1, right=True))] if self.lowered.causal else cols
+                if len(here):
+                    yield r0, r1, here
+
+    def mask(self, r0: int, r1: int, cols: Tensor, pad: Tensor | None, dtype: torch.dtype) -> Mask | None:
+        """The mask over (rows, cols), None when everything counts; kept for the next call where small."""
+        if pad is None and (r0, dtype) in self._kept:
+            return self._kept[r0, dtype]
+        keep = self._pairs(r0, r1, cols)
+        if pad is not None:
+            keep = pad[cols][None, :].expand(r1 - r0, -1) if keep is None else keep & pad[cols][None, :]
+        mask = None if keep is None or bool(keep.all()) else Mask.of(keep, dtype)
+        if pad is None and self._keep:
+            self._kept[r0, dtype] = mask
+        return mask
+
+    def _pairs(self, r0: int, r1: int, cols: Tensor) -> Tensor | None:
+        keep, row, col = None, torch.arange(r0, r1)[:, None], cols[None, :]
+        if self.lowered.causal and int(cols[-1]) > r0:
+            keep = col <= row
+        for modulus, lo, hi in self.ends:
+            held = (col >= lo[r0:r1, None]) & (col <= hi[r0:r1, None])
+            held = held & ((col - row) % modulus == 0) if modulus > 1 else held
+            keep = ~held if keep is None else keep & ~held
+        return keep
+
+
+def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, settings: Settings) -> None:
+    """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n)."""
+    for index, (q3, k3, v3, out3, lse3) in enumerate(_flat(settings.pad is not None, q, k, v, out, lse)):
+        pad = None if settings.pad is None else settings.pad[index]
+        _forward(q3, k3, v3, out3, lse3, pieces, settings, pad, index * q3.shape[0])
+
+
+def _forward(q, k, v, out, lse, pieces: CpuPieces, settings: Settings, pad: Tensor | None, head0: int) -> None:
+    entries = pieces.lowered.entries
+    only_entries = not pieces.calls and pieces.columns is None and entries is not None
+    wide = out if out.dtype in (torch.float32, torch.float64) and out.is_contiguous() else torch.empty(
+        out.shape, dtype=lse.dtype
+    )  # fmt: skip
+    if not only_entries:
+        wide.zero_()
+        lse.fill_(-torch.inf)
+    fresh = True
+    for strip in pieces.strip_calls(pad is not None):
+        for call in strip:
+            for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
+                views = call.take_rows(q, c0, c1), call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
+                o, l = _attend(*views, mask, call.causal, settings.scale)
+                _merge(call.take_rows(wide, c0, c1), call.take_rows(lse, c0, c1), o, l, fresh)
+        fresh = False
+    if pieces.columns is not None:
+        for r0, r1, cols in pieces.columns.blocks():
+            mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
+            o, l = _attend(q[:, None, r0:r1], k[:, None, cols], v[:, None, cols], mask, False, settings.scale)
+            _merge(wide[:, None, r0:r1], lse[:, None, r0:r1], o, l, fresh)
+        fresh = False
+    if entries is not None:
+        kind = _work(lse)
+        _numba().entries_forward(
+            *(x.detach().to(lse.dtype).contiguous().numpy() for x in (q, k, v)), wide.numpy(), lse.numpy(),
+            *_lists(entries), _pad_array(pad, q.shape[1]), kind(settings.scale), not fresh,
+            *_noise(settings, kind), head0,
+        )  # fmt: skip
+    if pieces.rows is not None:
+        rows = pieces.rows
+        mask = _row_mask(pieces.lowered.causal, rows, pad, q)
+        o, l = _attend(q[:, None, rows], k[:, None], v[:, None], mask, False, settings.scale)
+        wide[:, rows] = o[:, 0].to(wide.dtype)
+        lse[:, rows] = l[:, 0]
+    if wide is not out:
+        out.copy_(wide)
+
+
+def backward(
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, settings: Settings
+) -> tuple[Tensor, Tensor, Tensor]:
+    grads = [torch.zeros(x.shape, dtype=lse.dtype) for x in (q, k, v)]
+    parts = _flat(settings.pad is not None, q, k, v, out, lse, do, *grads)
+    for index, (q3, k3, v3, o3, l3, g3, dq3, dk3, dv3) in enumerate(parts):
+        pad = None if settings.pad is None else settings.pad[index]
+        _backward(q3, k3, v3, o3, l3, g3, dq3, dk3, dv3, pieces, settings, pad, index * q3.shape[0])
+    dq, dk, dv = grads
+    return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)
+
+
+def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Settings, pad, head0: int) -> None:
+    true = torch.where(lse == -torch.inf, torch.inf, lse)  # an empty row: P = exp(−inf) = 0
+    lse = true
+    if pieces.rows is not None:  # the other pieces leave these rows alone
+        lse = true.index_fill(1, pieces.rows, torch.inf)
+    for strip in pieces.strip_calls(pad is not None):
+        for call in strip:
+            for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
+                keys = call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
+                g, rows, o, l = (call.take_rows(x, c0, c1) for x in (do, q, out, lse))
+                gq, gk, gv = _attend_backward(g, rows, *keys, o, l, mask, call.causal, settings.scale)
+                call.take_rows(dq, c0, c1).add_(gq)
+                call.add_keys(dk, gk, c0, c1)
+                call.add_keys(dv, gv, c0, c1)
+    if pieces.columns is not None:
+        for r0, r1, cols in pieces.columns.blocks():
+            mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
+            g, rows, o, l = (x[:, None, r0:r1] for x in (do, q, out, lse))
+            keys = k[:, None, cols], v[:, None, cols]
+            gq, gk, gv = _attend_backward(g, rows, *keys, o, l, mask, False, settings.scale)
+            dq[:, r0:r1].add_(gq[:, 0])
+            dk.index_add_(1, cols, gk[:, 0].to(dk.dtype))
+            dv.index_add_(1, cols, gv[:, 0].to(dv.dtype))
+    entries = pieces.lowered.entries
+    if entries is not None:
+        kind = _work(lse)
+        delta = (do.to(lse.dtype) * out.to(lse.dtype)).sum(-1)
+        _numba().entries_backward(
+            *(x.detach().to(lse.dtype).contiguous().numpy() for x in (do, q, k, v, lse, delta)),
+            dq.numpy(), dk.numpy(), dv.numpy(), *_lists(entries), _pad_array(pad, q.shape[1]), kind(settings.scale),
+            *_noise(settings, kind), head0,
+        )  # fmt: skip
+    if pieces.rows is not None:
+        rows = pieces.rows
+        mask = _row_mask(pieces.lowered.causal, rows, pad, q)
+        g, own, o, l = (x[:, None, rows] for x in (do, q, out, true))
+        gq, gk, gv = _attend_backward(g, own, k[:, None], v[:, None], o, l, mask, False, settings.scale)
+        dq[:, rows] += gq[:, 0].to(dq.dtype)
+        dk.add_(gk[:, 0])
+        dv.add_(gv[:, 0])
+
+
+# ---- merging --------------------------------------------------------------------------------------------------
+
+
+def _merge(out: Tensor, lse: Tensor, o: Tensor, l: Tensor, fresh: bool) -> None:
+    """Merge a piece's rows into the running output. Both empty (−inf): the weights are 0, not NaN."""
+    if fresh:
+        out.copy_(o)
+        lse.copy_(l)
+        return
+    merged = torch.logaddexp(lse, l)
+    anchor = torch.where(merged == -torch.inf, 0.0, merged)
+    out.mul_(torch.exp(lse - anchor).unsqueeze(-1)).addcmul_(o.to(out.dtype), torch.exp(l - anchor).unsqueeze(-1))
+    lse.copy_(merged)
+
+
+def _slices(call: Call, pieces: CpuPieces, pad: Tensor | None, dtype: torch.dtype):
+    """(first chunk, last chunk + 1, mask); padding makes the mask differ from chunk to chunk."""
+    if pad is None:
+        yield 0, call.chunks, pieces.mask(call, dtype)
+        return
+    count = max(1, _MASKED_PAIRS // (call.rows * call.keys))
+    for c0 in range(0, call.chunks, count):
+        c1 = min(c0 + count, call.chunks)
+        keep = call.take_keys(pad[None], c0, c1)[:, :, None].expand(-1, -1, call.rows, -1)
+        yield c0, c1, Mask.of(keep if call.mask is None else keep & call.mask, dtype)
+
+
+def _row_mask(causal: bool, rows: Tensor, pad: Tensor | None, q: Tensor) -> Mask | None:
+    n = q.shape[1]
+    keep = torch.arange(n)[None, :] <= rows[:, None] if causal else None
+    if pad is not None:
+        keep = pad[None, :].expand(len(rows), n) if keep is None else keep & pad[None, :]
+    return None if keep is None else Mask.of(keep, q.dtype)
+
+
+# ---- shapes and types -----------------------------------------------------------------------------------------
+
+
+def _flat(one_by_one: bool, *tensors: Tensor) -> list[list[Tensor]]:
+    """(batch, heads, n, …) → one list of (batch·heads, n, …) views, or one list per batch item where no view exists."""
+    b, heads = tensors[0].shape[:2]
+    if not one_by_one and all(b == 1 or x.stride(0) == heads * x.stride(1) for x in tensors):
+        return [[x.reshape(b * heads, *x.shape[2:]) for x in tensors]]
+    return [[x[i] for x in tensors] for i in range(b)]
+
+
+def _work(lse: Tensor):
+    import numpy as np
+
+    return np.float64 if lse.dtype == torch.float64 else np.float32
+
+
+def _numba() -> Any:
+    """The compiled kernels, keeping to the number of threads that PyTorch was given."""
+    from thereexists.attention import entries_numba
+
+    entries_numba.set_threads(torch.get_num_threads())
+    return entries_numba
+
+
+def _lists(entries):
+    return entries.rows, entries.indptr, entries.indices
+
+
+def _pad_array(pad: Tensor | None, n: int):
+    import numpy as np
+
+    return np.ones(n, np.uint8) if pad is None else pad.to(torch.uint8).numpy()
+
+
+def _noise(settings: Settings, kind):
+    import numpy as np
+
+    seed, threshold = np.uint64(settings.seed & (2**64 - 1)), np.uint64(settings.threshold)
+    return settings.dropout > 0, seed, threshold, kind(settings.gain)

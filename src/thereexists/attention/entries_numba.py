@@ -1,0 +1,134 @@
+"""Listed entries on the CPU, with Numba: row by row, the inner loops over the head dimension vectorised.
+
+Arrays are (heads, n, D), contiguous, float32 or float64; batch and heads are one axis.
+"""
+
+from __future__ import annotations
+
+from typing import Any, no_type_check
+
+import numpy as np
+
+try:
+    import numba
+    from numba import njit, prange
+except ImportError as error:  # numba is an extra
+    from thereexists.errors import CannotBuild
+
+    raise CannotBuild(
+        "Irregular rows on the CPU run through Numba, which is not installed; pip install 'thereexists[attention]'."
+    ) from error
+
+_FAST = {"reassoc", "contract", "nsz", "arcp"}  # reorder sums, but keep infinities meaningful
+_ROWS = 256  # rows of one work item
+
+
+def set_threads(count: int) -> None:
+    """Use at most ``count`` threads."""
+    most: Any = numba.config  # type: ignore[attr-defined]
+    numba.set_num_threads(max(1, min(count, most.NUMBA_NUM_THREADS)))
+
+
+@njit(inline="always")
+@no_type_check
+def _survives(seed, threshold, head, row, key):
+    """See ``settings.survivors``, the definition."""
+    word = np.uint64(0xFFFFFFFF)
+    c0, c1, c2, c3 = np.uint64(row), np.uint64(key), np.uint64(head), np.uint64(0)
+    k0, k1 = seed & word, (seed >> np.uint64(32)) & word
+    for _ in range(10):
+        high, low = np.uint64(0xCD9E8D57) * c2, np.uint64(0xD2511F53) * c0
+        c0 = (high >> np.uint64(32)) ^ c1 ^ k0
+        c2 = (low >> np.uint64(32)) ^ c3 ^ k1
+        c1, c3 = high & word, low & word
+        k0 = (k0 + np.uint64(0x9E3779B9)) & word
+        k1 = (k1 + np.uint64(0xBB67AE85)) & word
+    return c0 >= threshold
+
+
+@njit(parallel=True, fastmath=_FAST, cache=True, error_model="numpy")
+@no_type_check
+def entries_forward(
+    q, k, v, out, lse, rows, indptr, indices, pad, scale, accumulate, dropout, seed, threshold, gain, head0
+):
+    """Fill (or, with ``accumulate``, merge into) ``out`` and ``lse`` for the listed rows."""
+    heads, _, d = q.shape
+    items = (len(rows) + _ROWS - 1) // _ROWS
+    longest = 0
+    for i in range(len(rows)):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    zero = q.dtype.type(0)
+    for item in prange(heads * items):
+        g, first = item // items, (item % items) * _ROWS
+        s = np.empty(longest, q.dtype)
+        for i in range(first, min(first + _ROWS, len(rows))):
+            row, start, stop = rows[i], indptr[i], indptr[i + 1]
+            top = q.dtype.type(-np.inf)
+            for e in range(start, stop):
+                key = indices[e]
+                if pad[key] == 0:
+                    s[e - start] = q.dtype.type(-np.inf)
+                    continue
+                dot = zero
+                for c in range(d):
+                    dot += q[g, row, c] * k[g, key, c]
+                dot *= scale
+                s[e - start] = dot
+                top = max(top, dot)
+            before = lse[g, row] if accumulate else q.dtype.type(-np.inf)
+            high = max(top, before)
+            if high == -np.inf:
+                lse[g, row] = high
+                if not accumulate:
+                    out[g, row, :] = zero
+                continue
+            total = np.exp(before - high)
+            for c in range(d):
+                out[g, row, c] = out[g, row, c] * total if accumulate else zero
+            for e in range(start, stop):
+                weight = np.exp(s[e - start] - high)
+                total += weight
+                key = indices[e]
+                if dropout:
+                    weight = weight * gain if _survives(seed, threshold, head0 + g, row, key) else zero
+                if weight > 0:
+                    for c in range(d):
+                        out[g, row, c] += weight * v[g, key, c]
+            for c in range(d):
+                out[g, row, c] /= total
+            lse[g, row] = high + np.log(total)
+
+
+@njit(parallel=True, fastmath=_FAST, cache=True, error_model="numpy")
+@no_type_check
+def entries_backward(
+    do, q, k, v, lse, delta, dq, dk, dv, rows, indptr, indices, pad, scale, dropout, seed, threshold, gain, head0
+):
+    """Add the listed pairs' shares to dq, dk, dv. Heads run in parallel, so that nobody shares a gradient."""
+    heads, _, d = q.shape
+    zero = q.dtype.type(0)
+    for g in prange(heads):
+        for i in range(len(rows)):
+            row = rows[i]
+            if lse[g, row] == np.inf:
+                continue
+            for e in range(indptr[i], indptr[i + 1]):
+                key = indices[e]
+                if pad[key] == 0:
+                    continue
+                dot, dp = zero, zero
+                for c in range(d):
+                    dot += q[g, row, c] * k[g, key, c]
+                    dp += do[g, row, c] * v[g, key, c]
+                p = np.exp(dot * scale - lse[g, row])
+                used = p
+                if dropout:
+                    if _survives(seed, threshold, head0 + g, row, key):
+                        used, dp = p * gain, dp * gain
+                    else:
+                        used, dp = zero, zero
+                ds = p * (dp - delta[g, row]) * scale
+                for c in range(d):
+                    dq[g, row, c] += ds * k[g, key, c]
+                    dk[g, key, c] += ds * q[g, row, c]
+                    dv[g, key, c] += used * do[g, row, c]

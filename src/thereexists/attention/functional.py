@@ -1,0 +1,134 @@
+"""``sparse_attention(q, k, v, pattern)``: exact attention in which row k looks at the keys of ``pattern`` only."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from thereexists._shapes import Bool, Float, Int
+from thereexists.attention.operator import Attention, attention_op, handle_of, known, mask_for, plan_for
+from thereexists.errors import InvalidInput
+from thereexists.patterns import Pattern, Step
+
+_CUDA_TYPES = (torch.float16, torch.bfloat16, torch.float32)
+
+
+def sparse_attention(
+    q: Float[Tensor, "batch heads n d"],
+    k: Float[Tensor, "batch kv_heads n d"],
+    v: Float[Tensor, "batch kv_heads n d"],
+    pattern: Pattern | Step,
+    *,
+    scale: float | None = None,
+    key_padding_mask: Bool[Tensor, "batch n"] | None = None,
+    lengths: Int[Tensor, " batch"] | None = None,
+    dropout_p: float = 0.0,
+    seed: int | None = None,
+) -> Float[Tensor, "batch heads n d"]:
+    """Softmax attention over ``pattern``, forward and backward exact up to rounding.
+
+    ``pattern`` is a one-step pattern (``p.step(0)``, ``p.union()``, or one with a cycle of 1) or ``p.multihead(h)``.
+    ``scale`` defaults to 1/√d. ``key_padding_mask`` is True at real tokens; ``lengths`` says the same by a number per
+    sequence. A row whose keys are all padding gives 0. ``kv_heads`` may divide ``heads`` (grouped queries).
+    ``dropout_p`` drops attention weights; ``seed`` makes that reproducible.
+    """
+    handle = getattr(pattern, "_attention_handle", None) or handle_of(pattern)
+    heads = sum(pattern.heads) if isinstance(pattern, Pattern) and pattern.heads is not None else None
+    pad = padding(q, key_padding_mask, lengths)
+    return attend(q, k, v, handle, pattern.n, heads, scale, pad, dropout_p, seed)
+
+
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, handle: int, n: int, heads: int | None,
+    scale: float | None, pad: Tensor | None, dropout_p: float, seed: int | None,
+) -> Tensor:  # fmt: skip
+    """The function behind ``sparse_attention``: the pattern is a number here, which ``torch.compile`` can hold."""
+    _check(q, k, v, n, heads, dropout_p)
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    if k.shape[1] != q.shape[1]:
+        times = q.shape[1] // k.shape[1]
+        k, v = k.repeat_interleave(times, dim=1), v.repeat_interleave(times, dim=1)
+    drops = True if dropout_p > 0 else False  # noqa: SIM210  (a plain bool, also while compiling)
+    own = pad is not None or (drops and seed is not None)
+    whole = None if own else _stock(handle, q.device.type)
+    if whole is not None and not (drops and whole == "masked"):  # that kernel would need an n × n buffer
+        mask = _stock_mask(handle, q.device.type) if whole == "masked" else None
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, is_causal=whole == "causal", scale=scale, dropout_p=dropout_p
+        )
+    q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
+    number = None
+    if drops:  # on the CPU, where reading it costs no synchronisation
+        number = torch.randint(2**31 - 1, (1,)) if seed is None else torch.tensor([seed])
+    if torch.compiler.is_compiling():
+        return attention_op(q, k, v, handle, scale, pad, dropout_p, number)[0]
+    return Attention.apply(q, k, v, handle, scale, pad, dropout_p, number)
+
+
+@torch.compiler.assume_constant_result
+def _stock(handle: int, device: str) -> str | None:
+    """``dense``, ``causal`` or ``masked`` when one stock call does everything, so that its own autograd can be used."""
+    first, *others = plan_for(known(handle), torch.device(device)).heads
+    if others or first.way not in ("dense", "masked"):
+        return None
+    return "causal" if first.way == "dense" and first.step.causal else first.way
+
+
+@torch.compiler.assume_constant_result
+def _stock_mask(handle: int, device: str) -> Tensor | None:
+    where = torch.device(device)
+    return mask_for(plan_for(known(handle), where).heads[0], where)
+
+
+def padding(q: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | None:
+    b, n = q.shape[0], q.shape[2]
+    if lengths is not None:
+        if mask is not None:
+            raise InvalidInput("Give 'key_padding_mask' or 'lengths', not both; they say the same thing.")
+        if lengths.shape != (b,):
+            raise InvalidInput(
+                f"'lengths' must hold one number for each of the {b} sequences; got {tuple(lengths.shape)}."
+            )
+        mask = torch.arange(n, device=q.device)[None, :] < lengths.to(q.device)[:, None]
+    if mask is None:
+        return None
+    if mask.shape != (b, n) or mask.dtype != torch.bool:
+        raise InvalidInput(
+            f"'key_padding_mask' must be a Boolean tensor ({b}, {n}), True at real tokens; "
+            f"got {mask.dtype} {tuple(mask.shape)}."
+        )
+    return mask.to(q.device).contiguous()
+
+
+def _check(q: Tensor, k: Tensor, v: Tensor, n: int, heads: int | None, dropout_p: float) -> None:
+    if q.ndim != 4 or k.ndim != 4 or k.shape != v.shape:
+        raise InvalidInput(
+            "q, k and v must be (batch, heads, n, head_dim), k and v alike; "
+            f"got {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}."
+        )
+    if (q.shape[0], q.shape[2], q.shape[3]) != (k.shape[0], k.shape[2], k.shape[3]):
+        raise InvalidInput(f"q and k must agree in batch, length and head_dim; got {tuple(q.shape)}, {tuple(k.shape)}.")
+    if q.shape[1] % k.shape[1]:
+        raise InvalidInput(f"The {q.shape[1]} query heads must be a multiple of the {k.shape[1]} key heads.")
+    if q.shape[2] != n:
+        raise InvalidInput(
+            f"The pattern has {n} tokens; got a sequence of {q.shape[2]}. Build the pattern for that length, "
+            "or pad and give 'lengths'."
+        )
+    if heads is not None and heads != q.shape[1]:
+        raise InvalidInput(f"The pattern is made for {heads} heads; got {q.shape[1]}.")
+    if not (q.dtype == k.dtype == v.dtype) or not q.dtype.is_floating_point:
+        raise InvalidInput(f"q, k and v must have one floating-point type; got {q.dtype}, {k.dtype}, {v.dtype}.")
+    if not q.device == k.device == v.device:
+        raise InvalidInput(f"q, k and v must be on one device; got {q.device}, {k.device}, {v.device}.")
+    if q.device.type == "cuda" and q.dtype not in _CUDA_TYPES:
+        raise InvalidInput(
+            f"On CUDA the kernels take float16, bfloat16 and float32; got {q.dtype}. Use the CPU for it."
+        )
+    if q.device.type == "cuda" and q.shape[-1] > 256:
+        raise InvalidInput(f"On CUDA the kernels take head_dim up to 256; got {q.shape[-1]}.")
+    if not 0 <= dropout_p < 1:
+        raise InvalidInput(f"'dropout_p' must lie in [0, 1); got {dropout_p}.")

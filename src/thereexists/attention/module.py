@@ -1,0 +1,54 @@
+"""``SparseAttention``: multi-head self-attention over a pattern, a drop-in layer that trains."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from thereexists._shapes import Bool, Float, Int
+from thereexists.attention.functional import attend, padding
+from thereexists.attention.operator import handle_of
+from thereexists.attention.plan import head_steps
+from thereexists.errors import InvalidInput
+from thereexists.patterns import Pattern, Step
+
+
+class SparseAttention(nn.Module):
+    """Projections to ``heads`` heads of size dim / heads, attention over ``pattern``, and a projection back.
+
+    attn = te.attention.SparseAttention(te.patterns.strided(n=4096, stride=64).union(), heads=12, dim=768)
+    y = attn(x)  # (batch, n, dim) → (batch, n, dim)
+    """
+
+    def __init__(self, pattern: Pattern | Step, heads: int, dim: int, dropout: float = 0.0, bias: bool = True):
+        super().__init__()
+        for name, size in (("heads", heads), ("dim", dim)):
+            if isinstance(size, bool) or size < 1:
+                raise InvalidInput(f"'{name}' must be a positive integer; got {size}.")
+        if dim % heads:
+            raise InvalidInput(f"'dim' must be a multiple of 'heads'; got dim = {dim} and heads = {heads}.")
+        if not 0 <= dropout < 1:
+            raise InvalidInput(f"'dropout' must lie in [0, 1); got {dropout}.")
+        spans = head_steps(pattern)
+        if spans[-1][0] is not None and spans[-1][0][1] != heads:
+            raise InvalidInput(f"The pattern is made for {spans[-1][0][1]} heads; got heads = {heads}.")
+        self._handle, self._seen_heads = handle_of(pattern), None if spans[0][0] is None else heads
+        self.pattern, self.heads, self.dim, self.dropout = pattern, heads, dim, dropout
+        self.qkv = nn.Linear(dim, 3 * dim, bias=bias)
+        self.out = nn.Linear(dim, dim, bias=bias)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch n dim"],
+        key_padding_mask: Bool[Tensor, "batch n"] | None = None,
+        lengths: Int[Tensor, " batch"] | None = None,
+    ) -> Float[Tensor, "batch n dim"]:
+        b, n, _ = x.shape
+        q, k, v = self.qkv(x).view(b, n, 3, self.heads, self.dim // self.heads).permute(2, 0, 3, 1, 4)
+        pad = padding(q, key_padding_mask, lengths)
+        dropout = self.dropout if self.training else 0.0
+        y = attend(q, k, v, self._handle, self.pattern.n, self._seen_heads, None, pad, dropout, None)
+        return self.out(y.transpose(1, 2).reshape(b, n, self.dim))
+
+    def extra_repr(self) -> str:
+        name = self.pattern.name if isinstance(self.pattern, Pattern) else "step"
+        return f"{name}, n={self.pattern.n}, heads={self.heads}, dim={self.dim}, dropout={self.dropout}"

@@ -1,0 +1,223 @@
+"""The operator: forward and backward of a planned attention, with autograd, and as a custom op for ``torch.compile``.
+
+A pattern is known to the op by an integer handle, since ops take tensors and numbers only; the plan for the tensors'
+device is made on first use and kept with the pattern.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from thereexists.attention.plan import HeadPlan, Plan, plan
+from thereexists.attention.settings import Settings
+from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.patterns import Pattern, Step
+
+_KNOWN: weakref.WeakValueDictionary[int, Pattern | Step] = weakref.WeakValueDictionary()
+_NUMBERS = itertools.count(1)
+
+
+def handle_of(pattern: Pattern | Step) -> int:
+    """The number under which the op finds the pattern again."""
+    known = pattern.__dict__.get("_attention_handle")
+    if known is None:
+        known = next(_NUMBERS)
+        pattern.__dict__["_attention_handle"] = known  # frozen fields stay; this is a note beside them
+        pattern.__dict__["_attention_plans"] = {}
+        _KNOWN[known] = pattern
+    return known
+
+
+def plan_for(pattern: Pattern | Step, device: torch.device, padded: bool = False, dropout: bool = False) -> Plan:
+    """The plan, made once for each device and kind of call."""
+    handle_of(pattern)
+    kept = pattern.__dict__["_attention_plans"]
+    key = (device.type, padded, dropout)
+    if key not in kept:
+        if device.type not in ("cpu", "cuda"):
+            raise InvalidInput(f"Sparse attention runs on cpu and cuda; the tensors are on '{device.type}'.")
+        kept[key] = plan(pattern, device.type, padded, dropout)
+    return kept[key]
+
+
+def known(handle: int) -> Pattern | Step:
+    """The pattern behind a number."""
+    return _KNOWN[handle]
+
+
+def pieces_for(head: HeadPlan, device: torch.device) -> Any:
+    """The pieces with their tables on ``device``."""
+    kept = head.__dict__.setdefault("_on_device", {})
+    if device not in kept:
+        if device.type == "cuda":
+            try:
+                from thereexists.attention.triton_backend import TritonPieces
+            except ImportError as error:
+                raise CannotBuild(
+                    "Sparse attention on CUDA runs through Triton, which is not installed; pip install triton."
+                ) from error
+            kept[device] = TritonPieces(head.lowered, device)
+        else:
+            from thereexists.attention.cpu_backend import CpuPieces
+
+            kept[device] = CpuPieces(head.lowered)
+    return kept[device]
+
+
+def mask_for(head: HeadPlan, device: torch.device) -> Tensor | None:
+    """The n × n mask of a ``masked`` plan; None for ``dense``."""
+    if head.way == "dense":
+        return None
+    kept = head.__dict__.setdefault("_masks", {})
+    if device not in kept:
+        kept[device] = torch.from_numpy(head.step.mask()).to(device)
+    return kept[device]
+
+
+def stock_attention(q: Tensor, k: Tensor, v: Tensor, head: HeadPlan, scale: float, dropout: float = 0.0) -> Tensor:
+    mask = mask_for(head, q.device)
+    causal = mask is None and head.step.causal
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale, dropout_p=dropout)
+
+
+def _spans(p: Plan, heads: int) -> list[tuple[HeadPlan, slice]]:
+    return [(h, slice(0, heads) if h.heads is None else slice(*h.heads)) for h in p.heads]
+
+
+def _backend(device: torch.device) -> Any:
+    if device.type == "cuda":
+        from thereexists.attention import triton_backend
+
+        return triton_backend
+    from thereexists.attention import cpu_backend
+
+    return cpu_backend
+
+
+def _settings(scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None, head: int) -> Settings:
+    """Groups of heads get seeds of their own, so that two heads never drop the same pairs."""
+    return Settings(scale, pad, dropout, 0 if seed is None else int(seed.item()) + (head << 40))
+
+
+def run_forward(
+    q: Tensor, k: Tensor, v: Tensor, handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    p = plan_for(_KNOWN[handle], q.device, pad is not None, dropout > 0)
+    out = torch.empty_like(q)
+    lse = torch.empty(q.shape[:3], dtype=torch.float64 if q.dtype == torch.float64 else torch.float32, device=q.device)
+    for head, span in _spans(p, q.shape[1]):
+        qs, ks, vs = q[:, span], k[:, span], v[:, span]
+        if head.way in ("dense", "masked"):
+            out[:, span] = stock_attention(qs, ks, vs, head, scale)
+            continue
+        settings = _settings(scale, pad, dropout, seed, span.start)
+        whole = len(p.heads) == 1
+        own = lse if whole else torch.empty_like(lse[:, span], memory_format=torch.contiguous_format)
+        _backend(q.device).forward(qs, ks, vs, out[:, span], own, pieces_for(head, q.device), settings)
+        if not whole:
+            lse[:, span] = own
+    return out, lse
+
+
+def run_backward(
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,
+    handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    p = plan_for(_KNOWN[handle], q.device, pad is not None, dropout > 0)
+    parts = []
+    for head, span in _spans(p, q.shape[1]):
+        qs, ks, vs, gs = q[:, span], k[:, span], v[:, span], do[:, span]
+        if head.way in ("dense", "masked"):
+            with torch.enable_grad():
+                a, b, c = (x.detach().requires_grad_() for x in (qs, ks, vs))
+                parts.append(torch.autograd.grad(stock_attention(a, b, c, head, scale), (a, b, c), gs))
+            continue
+        settings = _settings(scale, pad, dropout, seed, span.start)
+        parts.append(
+            _backend(q.device).backward(
+                gs, qs, ks, vs, out[:, span], lse[:, span].contiguous(), pieces_for(head, q.device), settings
+            )
+        )
+    if len(parts) == 1:
+        return tuple(parts[0])  # type: ignore[return-value]
+    dq, dk, dv = (torch.cat(grads, dim=1) for grads in zip(*parts, strict=True))
+    return dq, dk, dv
+
+
+class Attention(torch.autograd.Function):
+    """The eager path: the same two functions without the dispatcher's overhead."""
+
+    @staticmethod
+    def forward(ctx, q, k, v, handle, scale, pad, dropout, seed):
+        out, lse = run_forward(q, k, v, handle, scale, pad, dropout, seed)
+        ctx.save_for_backward(q, k, v, out, lse, pad, seed)
+        ctx.rest = handle, scale, dropout
+        ctx.pattern = _KNOWN[handle]  # keeps the plan alive until the backward
+        return out
+
+    @staticmethod
+    def backward(ctx, do):
+        q, k, v, out, lse, pad, seed = ctx.saved_tensors
+        handle, scale, dropout = ctx.rest
+        grads = run_backward(do, q, k, v, out, lse, handle, scale, pad, dropout, seed)
+        return *grads, None, None, None, None, None
+
+
+_CALL = "int handle, float scale, Tensor? pad, float dropout, Tensor? seed"  # what both ops end with
+
+
+@torch.library.custom_op(
+    "thereexists::sparse_attention",
+    mutates_args=(),
+    schema=f"(Tensor q, Tensor k, Tensor v, {_CALL}) -> (Tensor, Tensor)",
+)
+def attention_op(
+    q: Tensor, k: Tensor, v: Tensor, handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    return run_forward(q, k, v, handle, scale, pad, dropout, seed)
+
+
+@torch.library.custom_op(
+    "thereexists::sparse_attention_backward",
+    mutates_args=(),
+    schema=f"(Tensor do, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, {_CALL}) -> (Tensor, Tensor, Tensor)",
+)
+def attention_backward_op(
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,
+    handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    grads = run_backward(do, q, k, v, out, lse, handle, scale, pad, dropout, seed)
+    return tuple(g.contiguous() for g in grads)  # type: ignore[return-value]
+
+
+@attention_op.register_fake
+def _(q, k, v, handle, scale, pad, dropout, seed):
+    kind = torch.float64 if q.dtype == torch.float64 else torch.float32
+    return torch.empty_like(q), q.new_empty(q.shape[:3], dtype=kind)
+
+
+@attention_backward_op.register_fake
+def _(do, q, k, v, out, lse, handle, scale, pad, dropout, seed):
+    return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
+
+
+def _setup(ctx, inputs, output):
+    q, k, v, handle, scale, pad, dropout, seed = inputs
+    ctx.save_for_backward(q, k, v, *output, pad, seed)
+    ctx.rest = handle, scale, dropout
+
+
+def _op_backward(ctx, do, _):
+    q, k, v, out, lse, pad, seed = ctx.saved_tensors
+    handle, scale, dropout = ctx.rest
+    grads = attention_backward_op(do, q, k, v, out, lse, handle, scale, pad, dropout, seed)
+    return *grads, None, None, None, None, None
+
+
+attention_op.register_autograd(_op_backward, setup_context=_setup)

@@ -1,0 +1,226 @@
+"""How a pattern will be run: per group of heads the cheapest exact way, from its symbolic form, and why.
+
+Four ways, all exact: ``dense`` (stock attention, the pattern hides nothing), ``pieces`` (see ``lower``), ``listed``
+(all entries through the gather kernel) and ``masked`` (stock attention with an n × n mask; only where the mask is no
+larger than a fixed multiple of the connections, or tiny). The costs are rough rates: they rank, they do not predict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from thereexists.attention.lower import Entries, Lowered, Strip, lower
+from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.patterns import Pattern, Step
+from thereexists.patterns.step import _chunks
+
+_NARROW = 16  # on the CPU, windows and column lists up to this many keys join the listed entries
+_MASK_PER_CONNECTION = 16
+_SMALL_MASK = 1 << 22
+_MOST_LISTED = 1 << 29
+_HEADS = 12  # estimates are for this many heads of size 64
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Seconds per pair of one head of size 64, and per launch."""
+
+    dense: float
+    masked: float
+    tiled: float
+    listed: float
+    serial: float  # one listed entry after the other: a long row runs on one warp
+    launch: float
+    tile: int  # rows and keys are rounded up to tiles of this size
+
+
+RATES = {
+    "cpu": Rates(dense=4e-9, masked=5e-9, tiled=6.5e-9, listed=25e-9, serial=0.0, launch=3e-5, tile=32),
+    "cuda": Rates(dense=5.5e-13, masked=2.5e-12, tiled=1.2e-12, listed=2.7e-11, serial=1e-8, launch=1.5e-5, tile=64),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class HeadPlan:
+    """The way chosen for one step, the estimates it was chosen by, and the pieces."""
+
+    step: Step
+    heads: tuple[int, int] | None  # first head, last head + 1; None: all
+    way: str  # dense, pieces, listed, masked
+    estimates: dict[str, float]
+    lowered: Lowered
+
+    @cached_property
+    def pieces(self) -> tuple[str, ...]:
+        return tuple(describe(self.lowered)) if self.way in ("pieces", "listed") else ()
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What ``explain`` returns; its ``repr`` is the report."""
+
+    name: str
+    n: int
+    device: str
+    heads: tuple[HeadPlan, ...]
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        return tuple(head.way for head in self.heads)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "pattern": self.name,
+            "n": self.n,
+            "device": self.device,
+            "heads": [
+                {
+                    "heads": None if h.heads is None else list(h.heads),
+                    "way": h.way,
+                    "connections": h.step.connections,
+                    "pieces": list(h.pieces),
+                    "estimated_ms": {way: 1e3 * cost for way, cost in h.estimates.items()},
+                }
+                for h in self.heads
+            ],
+        }
+
+    def __repr__(self) -> str:
+        lines = [f"{self.name}, n = {self.n:,}, on {self.device}"]
+        for h in self.heads:
+            who = "all heads" if h.heads is None else f"heads {h.heads[0]}–{h.heads[1] - 1}"
+            share = h.step.connections / self.n**2
+            lines.append(f"  {who}: {_WAYS[h.way]}")
+            lines.append(f"    {h.step.connections:,} connections, {share:.3g} of the pairs")
+            lines.extend(f"    · {piece}" for piece in h.pieces)
+            ranked = sorted(h.estimates.items(), key=lambda item: item[1])
+            costs = ", ".join(f"{way} {1e3 * cost:.3g} ms" for way, cost in ranked)
+            lines.append(f"    because (estimates for 12 heads of size 64): {costs}")
+        return "\n".join(lines)
+
+
+_WAYS = {
+    "dense": "stock dense attention; the pattern hides nothing",
+    "pieces": "pieces, merged by log-sum-exp, every key once",
+    "listed": "every entry listed, through the gather kernel",
+    "masked": "stock dense attention with a mask; the pattern is too dense, or too small, for anything else to win",
+}
+
+
+def plan(pattern: Pattern | Step, device: str = "cpu", padded: bool = False, dropout: bool = False) -> Plan:
+    """The plan for a one-step or multihead pattern on ``device`` (``cpu`` or ``cuda``)."""
+    if device not in RATES:
+        raise InvalidInput(f"Plans exist for the devices {', '.join(RATES)}; got '{device}'.")
+    name = pattern.name if isinstance(pattern, Pattern) else "step"
+    steps = head_steps(pattern)
+    own = padded or dropout  # stock calls have neither our treatment of empty rows nor our dropout
+    heads = tuple(_plan_step(step, span, device, own, dropout) for span, step in steps)
+    return Plan(name, pattern.n, device, heads)
+
+
+explain = plan
+
+
+def head_steps(pattern: Pattern | Step) -> list[tuple[tuple[int, int] | None, Step]]:
+    """Which heads use which step; a pattern with several steps in a row is not one attention layer."""
+    if isinstance(pattern, Step):
+        return [(None, pattern)]
+    if pattern.heads is None:
+        if pattern.cycle > 1:
+            raise InvalidInput(
+                f"'{pattern.name}' has {pattern.cycle} steps, and one attention layer uses one: give pattern.step(l), "
+                "pattern.union() or pattern.multihead(heads)."
+            )
+        return [(None, pattern.steps[0])]
+    last = np.cumsum(pattern.heads).tolist()
+    spans = [(b - count, b) for b, count in zip(last, pattern.heads, strict=True)]
+    return list(zip(spans, pattern.steps, strict=True))
+
+
+def _plan_step(step: Step, span: tuple[int, int] | None, device: str, own: bool, dropout: bool) -> HeadPlan:
+    """The cheapest way; ``own`` rules out the stock calls."""
+    rates, n, connections = RATES[device], step.n, step.connections
+    lowered = lower(step, _NARROW if device == "cpu" else 0)
+    only_listed = not lowered.strips and lowered.columns is None and lowered.rows is None
+    estimates: dict[str, float] = {}
+    if lowered.dense and not own:
+        estimates["dense"] = rates.dense * _HEADS * connections + rates.launch
+    if not only_listed and not (device == "cpu" and dropout):  # the CPU's flash kernel has no dropout
+        estimates["pieces"] = _cost(lowered, rates)
+    if connections <= _MOST_LISTED and (own or not lowered.dense):
+        longest = int(step.degrees.max())
+        estimates["listed"] = rates.listed * _HEADS * connections + rates.serial * longest + rates.launch
+    affordable = n * n <= max(_MASK_PER_CONNECTION * connections, _SMALL_MASK) and n * n <= 1 << 31
+    if affordable and not own and not lowered.dense:
+        estimates["masked"] = rates.masked * _HEADS * n * n + rates.launch
+    if not estimates:
+        raise CannotBuild(
+            f"This call needs all {connections:,} connections listed (dropout on the CPU, or rows without structure), "
+            f"more than {_MOST_LISTED:,}; leave out attention dropout, or run on a GPU."
+        )
+    way = min(estimates, key=lambda w: estimates[w])
+    if way == "listed" and not only_listed:
+        lowered = list_everything(step)
+    return HeadPlan(step, span, way, estimates, lowered)
+
+
+def list_everything(step: Step) -> Lowered:
+    """All entries of the step as one piece."""
+    columns = np.concatenate([step.entries(rows)[1].astype(np.int32) for rows in _chunks(step.degrees)])
+    indptr = np.concatenate(([0], np.cumsum(step.degrees)))
+    return Lowered(step.n, step.causal, entries=Entries(np.arange(step.n), indptr, columns))
+
+
+def _cost(lowered: Lowered, rates: Rates) -> float:
+    tile, n = rates.tile, lowered.n
+    pairs, listed, launches = 0.0, 0, 0
+    for strip in lowered.strips:
+        length = -(-n // strip.modulus)
+        widening = tile if length > tile else 0
+        rounded = -(-length // tile) * tile / length  # a short class still fills a tile
+        pairs += (strip.pairs + widening * n) * rounded
+        launches += 1
+    if lowered.columns is not None:
+        c = lowered.columns
+        pairs += float((np.diff(c.starts) * (-(-np.diff(c.pointer) // tile) * tile)).sum())
+        launches += 1
+    if lowered.rows is not None:
+        pairs += max(len(lowered.rows), 16) * n
+        launches += 4
+    if lowered.entries is not None:
+        listed += len(lowered.entries.indices)
+        launches += 1
+    return _HEADS * (rates.tiled * pairs + rates.listed * listed) + rates.launch * launches
+
+
+def describe(lowered: Lowered) -> list[str]:
+    """One line per piece."""
+    out = [_describe_strip(strip, lowered) for strip in lowered.strips]
+    if lowered.columns is not None:
+        c = lowered.columns
+        runs = len(c.starts) - 1
+        minus = ", minus those the pieces above have" if lowered.strips else ""
+        whose = "shared by all rows" if runs == 1 else f"of {runs:,} runs of rows"
+        out.append(f"columns: {len(c.cols):,} keys {whose}, small dense attention{minus}")
+    if lowered.entries is not None:
+        e = lowered.entries
+        out.append(f"entries: {len(e.indices):,} listed connections of {len(e.rows):,} rows, gathered")
+    if lowered.rows is not None:
+        out.append(f"rows: {len(lowered.rows):,} tokens that see all; dense, and left out of the pieces above")
+    return out
+
+
+def _describe_strip(strip: Strip, lowered: Lowered) -> str:
+    widest = int(((strip.hi - strip.lo) // strip.modulus + 1).max())
+    skips = f", without the keys ≡ (mod {strip.skip}) that the first piece has" if strip.skip else ""
+    if lowered.dense:
+        return "everything: dense attention in tiles"
+    if strip.modulus == 1:
+        return f"window: up to {widest:,} neighbouring keys a row, in tiles{skips}"
+    whole = widest >= -(-lowered.n // strip.modulus)
+    kind = "residue classes" if whole else "dilated window: inside the residue classes"
+    return f"{kind} mod {strip.modulus}: dense attention on a permuted view, up to {widest:,} keys a row{skips}"

@@ -1,0 +1,126 @@
+"""``thereexists attention``: how a pattern would be run, and how fast it is beside dense and FlexAttention."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from thereexists.cli._output import AsJson, console, print_json
+from thereexists.cli.pattern import Config, What, assignment, load_pattern
+from thereexists.errors import InvalidInput
+
+app = typer.Typer(name="attention", help="Fast exact attention over sparse patterns.", no_args_is_help=True)
+
+
+class Device(StrEnum):
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+Causal = Annotated[bool, typer.Option("--causal", help="Tokens see only themselves and earlier ones.")]
+
+
+@app.command()
+def explain(
+    what: What,
+    n: Annotated[int | None, typer.Option("--n", help="Number of tokens.")] = None,
+    device: Annotated[Device, typer.Option(help="The device to plan for; it need not be present.")] = Device.cpu,
+    config: Annotated[Config, typer.Option("--config", help="How steps are spread over heads.")] = Config.union,
+    heads: Annotated[int, typer.Option(min=1, help="Heads of a multihead configuration.")] = 8,
+    parameter: Annotated[list[str] | None, typer.Option("--set", help="A size, as name=value.")] = None,
+    causal: Causal = False,
+    padded: Annotated[bool, typer.Option("--padded", help="Plan for calls with a padding mask.")] = False,
+    dropout: Annotated[bool, typer.Option("--dropout", help="Plan for calls with attention dropout.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """The plan for a pattern: its pieces, and why this way. A sequential pattern gets a plan for every step."""
+    from thereexists.attention import explain as plan
+
+    pattern = load_pattern(what, n, dict(assignment(x) for x in parameter or []), config, heads, causal)
+    if config is Config.sequential and pattern.cycle > 1:
+        plans = [plan(step, device.value, padded, dropout) for step in pattern.steps]
+    else:
+        plans = [plan(pattern, device.value, padded, dropout)]
+    if as_json:
+        print_json({"plans": [p.to_json() | {"pattern": pattern.name} for p in plans]})
+        return
+    for p in plans:
+        console().print(repr(p), markup=False)
+
+
+@app.command()
+def bench(
+    n: Annotated[int, typer.Option("--n", min=2, help="Number of tokens.")] = 4096,
+    patterns: Annotated[str, typer.Option(help="'all', or names separated by commas.")] = "all",
+    device: Annotated[Device, typer.Option(help="Where to measure.")] = Device.cpu,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16, float16; default by device.")] = None,
+    heads: Annotated[int | None, typer.Option(min=1, help="Heads; 4 on the CPU, 12 on CUDA.")] = None,
+    head_dim: Annotated[int, typer.Option(min=1, help="Size of a head.")] = 64,
+    batch: Annotated[int, typer.Option(min=1, help="Sequences at once.")] = 1,
+    causal: Causal = False,
+    backward: Annotated[bool, typer.Option("--backward", help="Time forward + backward.")] = False,
+    flex: Annotated[bool, typer.Option("--flex/--no-flex", help="Measure compiled FlexAttention too.")] = True,
+    repetitions: Annotated[int, typer.Option(min=1, help="Interleaved repetitions.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the tensors.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Ours, dense SDPA and FlexAttention on the same tensors in the same run; one CPU thread."""
+    import torch
+
+    from thereexists.attention.bench import Setting, cases, measure
+
+    cuda = device is Device.cuda
+    if cuda and not torch.cuda.is_available():
+        raise InvalidInput("--device cuda needs a CUDA device, and PyTorch sees none here; use --device cpu.")
+    setting = Setting(
+        n=n,
+        device=device.value,
+        dtype=dtype or ("bfloat16" if cuda else "float32"),
+        heads=heads or (12 if cuda else 4),
+        head_dim=head_dim,
+        batch=batch,
+        causal=causal,
+        backward=backward,
+        repetitions=repetitions,
+        flex=flex,
+        seed=seed,
+    )
+    _ = setting.torch_dtype  # complain before the work
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        rows = []
+        for name, step in cases(n, patterns, causal).items():
+            rows.append(measure(name, step, setting))
+            if not as_json:
+                _print_row(rows[-1], header=len(rows) == 1)
+    finally:
+        torch.set_num_threads(threads)
+    if as_json:
+        named = torch.cuda.get_device_name() if cuda else "cpu, one thread"
+        print_json({"setting": vars(setting) | {"hardware": named}, "rows": [row.to_json() for row in rows]})
+
+
+def _print_row(row, header: bool) -> None:
+    """A line per pattern as soon as it is measured."""
+    out = console()
+    if header:
+        what = "forward + backward" if row.backward else "forward"
+        out.print(f"n = {row.n:,}, {what}, milliseconds, ×: how many times faster ours is")
+        out.print(f"{'pattern':<18}{'way':<9}{'ours':>10}{'dense':>10}{'×':>8}{'flex':>10}{'×':>8}", markup=False)
+    cells = [_cell(row.ours_ms), _cell(row.dense_ms), _times(row.over_dense), _cell(row.flex_ms), _times(row.over_flex)]
+    widths = (10, 10, 8, 10, 8)
+    line = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+    out.print(f"{row.pattern:<18}{row.way:<9}{line}", markup=False)
+    for who, why in row.notes.items():
+        out.print(f"    {who}: {why}", markup=False)
+
+
+def _cell(ms: float | None) -> str:
+    return "–" if ms is None else f"{ms:,.3f}" if ms < 10 else f"{ms:,.1f}"
+
+
+def _times(ratio: float | None) -> str:
+    return "–" if ratio is None else f"{ratio:,.2f}" if ratio < 10 else f"{ratio:,.0f}"

@@ -1,0 +1,31 @@
+"""A compiled layer is one graph and gives the same numbers, gradients included. Prints the way of each plan.
+
+python -m tests.attention.compiled
+"""
+
+import torch
+
+from thereexists import patterns as tp
+from thereexists.attention import SparseAttention, explain
+
+N = 2048  # large enough that the planner leaves the mask alone
+
+
+def main():
+    for pattern in (tp.strided(N, 32).union(), tp.strided(N, 32).multihead(2), tp.strided(64, 8).union()):
+        torch.manual_seed(0)
+        layer = SparseAttention(pattern, heads=2, dim=16, dropout=0.1).eval()
+        x = torch.randn(1, pattern.n, 16, requires_grad=True)
+        want = layer(x)
+        (gradient,) = torch.autograd.grad(want.square().sum(), x)
+        compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+        got = compiled(x)
+        assert torch.equal(got, want)
+        assert torch.equal(torch.autograd.grad(got.square().sum(), x)[0], gradient)
+        layer.train()  # dropout draws a seed inside the graph
+        assert compiled(x).isfinite().all()
+        print("+".join(explain(pattern).ways))
+
+
+if __name__ == "__main__":
+    main()

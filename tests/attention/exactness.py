@@ -1,0 +1,76 @@
+"""Run a lowered step on a backend and say how far output and gradients are from float64, in units of their bounds.
+
+Also a script, for kernels that need a process of their own (Triton's interpreter, a GPU):
+
+    TRITON_INTERPRET=1 python -m tests.attention.exactness cpu 24 float16 "strided-union" "star[0]"
+"""
+
+import json
+import sys
+
+import numpy as np
+import torch
+
+from tests.attention.cases import steps
+from thereexists.attention.lower import lower
+from thereexists.attention.reference import exact_attention, excess
+from thereexists.attention.settings import Settings, survivors
+
+PIECES = 5  # at most: two strips, columns, entries, full rows
+
+
+def inputs(shape, dtype, device="cpu", seed=0, heads_last=False):
+    """q, k, v and an upstream gradient; ``heads_last``: the layout that a projection leaves."""
+    gen = torch.Generator().manual_seed(seed)
+    b, h, n, d = shape
+    kept = (b, n, h, d) if heads_last else shape
+    tensors = [torch.randn(kept, generator=gen, dtype=torch.float64).to(device, dtype) for _ in range(4)]
+    return [x.transpose(1, 2) if heads_last else x for x in tensors]
+
+
+def surviving(settings, b, h, n):
+    row, key = np.arange(n)[:, None], np.arange(n)[None, :]
+    kept = [survivors(settings.seed, settings.threshold, i, row, key) for i in range(b * h)]
+    return torch.from_numpy(np.stack(kept).reshape(b, h, n, n)).double()
+
+
+def excesses(step, backend, pieces, dtype, padded=False, dropout=0.0, device="cpu", d=12, b=2, h=2, heads_last=True):
+    """{out, dq, dk, dv: largest error over its bound}; correct means at most 1."""
+    n = step.n
+    q, k, v, do = inputs((b, h, n, d), dtype, device, heads_last=heads_last)
+    mask = torch.from_numpy(step.mask()).to(device)[None, None].expand(b, h, n, n)
+    pad = None
+    if padded:
+        pad = (torch.rand(b, n, generator=torch.Generator().manual_seed(1)) > 0.3).to(device)
+        mask = mask & pad[:, None, None, :]
+    settings = Settings(d**-0.5, pad, dropout, seed=7 + (3 << 40))
+    kind = torch.float64 if dtype == torch.float64 else torch.float32
+    out, lse = torch.full_like(q, torch.nan), torch.full((b, h, n), torch.nan, dtype=kind, device=device)
+    backend.forward(q, k, v, out, lse, pieces, settings)
+    grads = backend.backward(do, q, k, v, out, lse, pieces, settings)
+    survives = surviving(settings, b, h, n).to(device) if dropout else None
+    want = exact_attention(q, k, v, mask, do, settings.scale, PIECES, survives, dropout)
+    found = {"out": excess(out, want.out, want.out_bound)}
+    for name, g, w, bound in zip(("dq", "dk", "dv"), grads, want.grads, want.grad_bounds, strict=True):
+        found[name] = excess(g, w, bound)
+    return found
+
+
+def main():
+    device, n, kind, *names = sys.argv[1:]
+    from thereexists.attention import triton_backend as backend
+
+    if device == "cpu":  # small tiles, so that small cases cross tile borders
+        for what in ("WHOLE", "WINDOW", "COLUMNS", "DQ", "DKDV"):
+            setattr(backend, what, backend.Blocks(16, 16, 4, 1))
+        backend.ENTRIES = backend.Blocks(1, 8, 1, 1)
+    table = steps(int(n))
+    for name in names or table:
+        pieces = backend.TritonPieces(lower(table[name]), torch.device(device))
+        for padded, dropout in ((False, 0.0), (True, 0.25)):
+            found = excesses(table[name], backend, pieces, getattr(torch, kind), padded, dropout, device, b=2, h=1)
+            print(json.dumps({"case": name, "padded": padded, "dropout": dropout} | found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""The module, the plan, what is refused, and torch.compile."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import thereexists as te
+from tests.attention.exactness import inputs
+from thereexists import patterns as tp
+from thereexists.attention import SparseAttention, explain, sparse_attention
+from thereexists.attention.operator import plan_for
+from thereexists.errors import InvalidInput, ThereExistsError
+
+BIG = 2048  # large enough that the planner leaves the mask alone
+
+
+def test_the_lines_of_the_readme():
+    pattern = te.patterns.strided(n=BIG, stride=32).union()
+    layer = te.attention.SparseAttention(pattern, heads=2, dim=16)
+    x = torch.randn(1, BIG, 16)
+    assert layer(x).shape == x.shape
+    assert "residue classes mod 32" in repr(te.attention.explain(pattern, device="cuda"))
+    assert "strided-union" in repr(layer)
+
+
+def test_a_layer_trains():
+    """Fit one batch through our own kernels (padding rules the stock ones out): the loss falls by half."""
+    torch.manual_seed(0)
+    layer = SparseAttention(tp.strided(48, 6).union(), heads=2, dim=16)
+    x, lengths = torch.randn(2, 48, 16), torch.tensor([48, 30])
+    target = x.roll(6, dims=1)
+    optimiser = torch.optim.Adam(layer.parameters(), 3e-2)
+    losses = []
+    for _ in range(40):
+        loss = (layer(x, lengths=lengths) - target)[:, :30].square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0], losses
+
+
+def test_padding_equals_the_shorter_sequence():
+    """Causal and padded to 40, or cut to 29: the same numbers for the real tokens."""
+    q, k, v, _ = inputs((2, 2, 40, 8), torch.float64)
+    long = sparse_attention(q, k, v, tp.strided(40, 5).as_causal().union(), lengths=torch.tensor([29, 29]))
+    short = sparse_attention(*(x[:, :, :29] for x in (q, k, v)), tp.strided(29, 5).as_causal().union())
+    bound = 64 * torch.finfo(torch.float64).eps * v.abs().max()  # averages of at most 40 values, two summation orders
+    assert (long[:, :, :29] - short).abs().max() <= bound
+
+
+def test_grouped_queries_repeat_the_keys():
+    q, k, v, _ = inputs((1, 4, 40, 8), torch.float32)
+    step = tp.window(40, 3).step(0)
+    got = sparse_attention(q, k[:, :2], v[:, :2], step)
+    want = sparse_attention(q, k[:, [0, 0, 1, 1]], v[:, [0, 0, 1, 1]], step)
+    assert torch.equal(got, want)
+
+
+def test_the_planner_chooses_by_structure():
+    """One line per kind of pattern, at a size where structure pays."""
+    n = 65536
+    ways = {
+        "dense": (tp.dense(n), "dense"),
+        "strided": (tp.strided(n, 256).union(), "pieces"),
+        "star": (tp.star(n), "pieces"),
+        "logsparse": (tp.logsparse(n), "listed"),
+        "random": (tp.random(n, 8), "listed"),
+    }
+    for name, (pattern, way) in ways.items():
+        assert explain(pattern, "cuda").ways == (way,), name
+    assert explain(tp.random(64, sparsity=0.3), "cpu").ways == ("masked",)
+    pieces = explain(tp.strided(n, 256).union(), "cuda").heads[0].pieces
+    assert len(pieces) == 2
+    assert "without the keys ≡ (mod 256)" in pieces[1]
+    report = explain(tp.strided(n, 256).multihead(8), "cuda").to_json()
+    assert [h["heads"] for h in report["heads"]] == [[0, 4], [4, 8]]
+
+
+def test_plans_are_made_once_and_go_with_the_pattern():
+    pattern = tp.window(BIG, 8)
+    device = torch.device("cpu")
+    assert plan_for(pattern, device) is plan_for(pattern, device)
+    assert plan_for(pattern, device) is not plan_for(tp.window(BIG, 8), device)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda q: sparse_attention(q, q, q, tp.strided(8, 2)), "has 2 steps"),
+        (lambda q: sparse_attention(q, q, q, tp.window(9, 2)), "has 9 tokens; got a sequence of 8"),
+        (lambda q: sparse_attention(q, q, q[..., :2], tp.window(8, 2)), "must be"),
+        (lambda q: sparse_attention(q, q[:, :, :7], q[:, :, :7], tp.window(8, 2)), "agree in batch"),
+        (lambda q: sparse_attention(q, q[:, [0, 0, 1]], q[:, [0, 0, 1]], tp.window(8, 2)), "multiple of the 3"),
+        (lambda q: sparse_attention(q, q.double(), q.double(), tp.window(8, 2)), "one floating-point type"),
+        (lambda q: sparse_attention(q, q, q, tp.strided(8, 2).multihead(4)), "made for 4 heads"),
+        (lambda q: sparse_attention(q, q, q, tp.window(8, 2), dropout_p=1.0), "dropout_p"),
+        (lambda q: sparse_attention(q, q, q, tp.window(8, 2), lengths=torch.tensor([1, 2])), "one number for each"),
+        (
+            lambda q: sparse_attention(q, q, q, tp.window(8, 2), key_padding_mask=torch.ones(1, 7).bool()),
+            "True at real",
+        ),
+        (lambda q: SparseAttention(tp.window(8, 2), heads=3, dim=8), "multiple of 'heads'"),
+        (lambda q: SparseAttention(tp.window(8, 2), heads=0, dim=8), "positive integer"),
+        (lambda q: SparseAttention(tp.strided(8, 2).multihead(4), heads=2, dim=8), "made for 4 heads"),
+        (lambda q: SparseAttention(tp.window(8, 2), heads=2, dim=8, dropout=1.5), "dropout"),
+        (lambda q: explain(tp.window(8, 2), "tpu"), "devices cpu, cuda"),
+    ],
+)
+def test_what_is_refused_and_why(call, message):
+    # shapes are also checked by jaxtyping here; outside the suite the sentences below are what a user sees
+    error = (InvalidInput, __import__("jaxtyping").TypeCheckError)
+    with pytest.raises(error) as caught:
+        call(torch.randn(1, 2, 8, 4))
+    if isinstance(caught.value, ThereExistsError):
+        assert message in str(caught.value)
+    else:
+        assert any(word in message for word in ("must be", "agree", "one number", "True at real", "positive"))
+
+
+def test_compiled_without_a_graph_break():
+    """In a process of its own: the suite's run-time type checks cannot be traced."""
+    command = [sys.executable, "-m", "tests.attention.compiled"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["pieces", "pieces+pieces", "masked"]
+
+
+def test_the_op_says_what_it_returns():
+    """Shapes, types, autograd registration: PyTorch's own checker for custom ops."""
+    from thereexists.attention.operator import attention_op, handle_of
+
+    step = tp.strided(32, 4).union().step(0)
+    q, k, v, _ = inputs((1, 2, 32, 8), torch.float64)
+    for x in (q, k, v):
+        x.requires_grad_()
+    pad = torch.ones(1, 32, dtype=torch.bool)
+    torch.library.opcheck(attention_op, (q, k, v, handle_of(step), 0.5, pad, 0.0, None))
+
+
+@pytest.mark.slow
+def test_a_million_tokens_in_a_window_fit_in_eight_gigabytes():
+    """Forward and backward of one layer in a process of its own; the mask alone would be 10¹² entries."""
+    code = """
+import resource, torch, thereexists as te
+torch.set_num_threads(1)
+n = 1_000_000
+q, k, v = (torch.randn(1, 1, n, 64, requires_grad=True) for _ in range(3))
+te.attention.sparse_attention(q, k, v, te.patterns.window(n, 64).step(0)).square().sum().backward()
+assert q.grad.isfinite().all()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 8
+
+
+def test_memory_is_linear_in_the_connections():
+    """Twice the tokens at the same window: tables and calls grow at most twice as well (plus a constant)."""
+    from thereexists.attention.windows import calls
+
+    sizes = []
+    for n in (4096, 8192):
+        made = [c for s in plan_for(tp.window(n, 64), torch.device("cpu")).heads[0].lowered.strips for c in calls(s, n)]
+        sizes.append(sum(c.mask.numel() if c.mask is not None else 0 for c in made))
+        assert sum(c.chunks * c.rows for c in made) == n
+        assert sum(c.pairs for c in made) <= 1.3 * np.maximum(tp.window(n, 64).step(0).connections, 1)
+    assert sizes[0] == sizes[1]  # interior chunks share one mask
