@@ -4,11 +4,14 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 import thereexists as te
 from tests.test_checkers import certified, forge_record, forge_weights, weight
 from thereexists import storage
+from thereexists.certificates.output_bound import output_bound
+from thereexists.model import EmbeddedTransformer, FeedForward, Stage
 from thereexists.targets import builtin
 
 
@@ -154,3 +157,14 @@ def test_a_changed_file_is_refused_at_load(copy):
     forge_record(folder, lambda r: r["vocabulary"].append("one more"))
     with pytest.raises(te.ThereExistsError, match="do not fit the weights"):
         te.load(folder)
+
+
+def test_what_a_second_layer_of_a_stage_writes_is_counted():
+    once = te.build(builtin("sort", n=2), delta=1 / 4, construction="compact").network
+    stages = dict(once.stages.items())
+    weights = [w.detach() for w in stages["recall"].feed_forward.parameters_list()]
+    stages["again"] = Stage(None, FeedForward(*(torch.cat([w, w]) for w in weights)))  # every value, twice more
+    thrice = EmbeddedTransformer(stages, once.W_out.detach(), once.W_in.detach(), E=once.E.detach())
+    X = torch.full((1, 2, 1), 0.9, dtype=torch.float64)
+    assert float(thrice(X).detach().max()) > 1.5 * max(output_bound(once))
+    assert min(output_bound(thrice)) >= float(thrice(X).detach().abs().max())

@@ -31,9 +31,12 @@ _BLOCK = 2048
 
 def mass_bound(network: EmbeddedTransformer) -> list[float]:
     """An upper bound of |g(X)_i| over all inputs X, for every output i."""
-    flow = _Flow.of(network)
     W_out = network.W_out.detach().numpy()
     none = [math.inf] * len(W_out)
+    layers = [stage.feed_forward for stage in network.stages.values() if stage.feed_forward is not None]
+    if not layers or any(layer.phi is not None for layer in layers):  # the lemma is about ReLU
+        return none
+    flow = _Flow.of(network)
     if (np.count_nonzero(W_out, axis=1) != 1).any() or not np.isin(W_out, (0.0, 1.0)).all():
         return none
     out = W_out.argmax(axis=1)
@@ -61,14 +64,14 @@ def mass_bound(network: EmbeddedTransformer) -> list[float]:
 
 @dataclass(frozen=True)
 class _Flow:
-    """Who writes which row: every hidden unit of every stage in one list, with the stage it belongs to."""
+    """Who writes which row: every hidden unit of every layer in one list, with the number of its layer (``stage``)."""
 
     W_1: Array  # (units, d_model)
     b_1: Array
     W_2: Array  # (units, d_model): what each unit writes
     stage: Array  # (units,)
-    biases: list[Array]  # b_2 of every stage
-    attends: list[Array]  # per stage: rows its attention writes
+    biases: list[Array]  # b_2 of every layer
+    attends: list[Array]  # per layer: rows its attention writes
     from_input: Array  # rows that the embedding fills from the input
     constants: Array  # (positions or 1, d_model): E
 
@@ -76,15 +79,17 @@ class _Flow:
     def of(cls, network: EmbeddedTransformer) -> _Flow:
         d_model = network.W_out.shape[1]
         parts, biases, attends = [], [], []
-        for number, stage in enumerate(network.stages.values()):
-            attends.append(np.zeros(d_model, dtype=bool))
-            if stage.attention is not None:
-                attends[-1] = stage.attention.W_O.detach().numpy().any(axis=(0, 1, 3))
-            if stage.feed_forward is None or stage.depth != 1:
-                continue
-            W_1, b_1, W_2, b_2 = (w.detach().numpy()[0] for w in stage.feed_forward.parameters_list())
-            biases.append(b_2)
-            parts.append((W_1, b_1, W_2.T, np.full(len(b_1), number)))
+        for stage in network.stages.values():
+            for layer in range(stage.depth):  # "stage" below numbers these: attention first, then feed-forward
+                attends.append(np.zeros(d_model, dtype=bool))
+                biases.append(np.zeros(d_model))
+                if stage.attention is not None:
+                    attends[-1] = stage.attention.W_O.detach().numpy()[layer].any(axis=(0, 2))
+                if stage.feed_forward is None:
+                    continue
+                W_1, b_1, W_2, b_2 = (w.detach().numpy()[layer] for w in stage.feed_forward.parameters_list())
+                biases[-1] = b_2
+                parts.append((W_1, b_1, W_2.T, np.full(len(b_1), len(biases) - 1)))
         W_1, b_1, W_2, stage = (np.concatenate(column) for column in zip(*parts, strict=True))
         table = network.W_in.detach().numpy().T if network.W_in is not None else network.embedding.detach().numpy()  # pyright: ignore[reportOptionalMemberAccess]
         E = np.zeros((1, d_model)) if network.E is None else network.E.detach().numpy()

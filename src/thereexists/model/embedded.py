@@ -37,6 +37,8 @@ class EmbeddedTransformer(Transformer):
         safe: tuple[str, ...] = ("float64",),
     ):
         super().__init__(stages, "softmax", E)
+        if any(stage.feed_forward is not None and stage.feed_forward.phi is not None for stage in stages.values()):
+            raise InvalidInput("An embedded network has ReLU feed-forward layers; got one with a three-piece φ.")
         if (W_in is None) == (embedding is None):
             raise InvalidInput("A network takes either features (W_in) or tokens (embedding), and not both.")
         self.W_in = None if W_in is None else nn.Parameter(W_in)
