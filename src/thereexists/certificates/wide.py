@@ -35,7 +35,8 @@ def linear(x: Ball, W: Array, b: Array | None = None) -> Ball:
     product = mid @ W.T + b
     if rad.any() or inexact.any():
         spread = rad @ np.abs(W).T * (1 + gamma) + np.where(inexact, gamma * size, 0.0)
-        radius = np.where(spread == 0, 0.0, spread * (1 + 2.0**-40) + balls.TINY)
+        vague = inexact | ((rad > 0).astype(float) @ (W != 0).T.astype(float) > 0)  # even where the spread underflows
+        radius = np.where(vague, spread * (1 + 2.0**-40) + balls.TINY, 0.0)
     else:
         radius = np.zeros_like(product)
     if bad.any():
