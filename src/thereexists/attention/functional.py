@@ -35,7 +35,12 @@ def sparse_attention(
     sequence. A row whose keys are all padding gives 0. ``kv_heads`` may divide ``heads`` (grouped queries).
     ``dropout_p`` drops attention weights; ``seed`` makes that reproducible.
     """
-    handle = getattr(pattern, "_attention_handle", None) or handle_of(pattern)
+    if not isinstance(pattern, Pattern | Step):
+        raise InvalidInput(
+            f"'pattern' must be a pattern or a step of thereexists.patterns; got {type(pattern).__name__}."
+        )
+    noted = getattr(pattern, "_attention_handle", None) if torch.compiler.is_compiling() else None
+    handle = noted or handle_of(pattern)
     heads = sum(pattern.heads) if isinstance(pattern, Pattern) and pattern.heads is not None else None
     pad = padding(q, key_padding_mask, lengths)
     return attend(q, k, v, handle, pattern.n, heads, scale, pad, dropout_p, seed)
@@ -46,8 +51,10 @@ def attend(
     scale: float | None, pad: Tensor | None, dropout_p: float, seed: int | None,
 ) -> Tensor:  # fmt: skip
     """The function behind ``sparse_attention``: the pattern is a number here, which ``torch.compile`` can hold."""
-    _check(q, k, v, n, heads, dropout_p)
+    _check(q, k, v, n, heads, dropout_p, scale)
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    if scale <= 0:  # torch's causal kernel hides keys by −∞ before it scales
+        q, scale = q * scale, 1.0
     if k.shape[1] != q.shape[1]:
         times = q.shape[1] // k.shape[1]
         k, v = k.repeat_interleave(times, dim=1), v.repeat_interleave(times, dim=1)
@@ -88,6 +95,8 @@ def padding(q: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | 
     if lengths is not None:
         if mask is not None:
             raise InvalidInput("Give 'key_padding_mask' or 'lengths', not both; they say the same thing.")
+        if not isinstance(lengths, Tensor) or lengths.is_floating_point() or lengths.is_complex():
+            raise InvalidInput(f"'lengths' must be a tensor of integers; got {lengths!r}.")
         if lengths.shape != (b,):
             raise InvalidInput(
                 f"'lengths' must hold one number for each of the {b} sequences; got {tuple(lengths.shape)}."
@@ -103,7 +112,7 @@ def padding(q: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | 
     return mask.to(q.device).contiguous()
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor, n: int, heads: int | None, dropout_p: float) -> None:
+def _check(q: Tensor, k: Tensor, v: Tensor, n: int, heads: int | None, dropout_p: float, scale: float | None) -> None:
     if q.ndim != 4 or k.ndim != 4 or k.shape != v.shape:
         raise InvalidInput(
             "q, k and v must be (batch, heads, n, head_dim), k and v alike; "
@@ -111,6 +120,10 @@ def _check(q: Tensor, k: Tensor, v: Tensor, n: int, heads: int | None, dropout_p
         )
     if (q.shape[0], q.shape[2], q.shape[3]) != (k.shape[0], k.shape[2], k.shape[3]):
         raise InvalidInput(f"q and k must agree in batch, length and head_dim; got {tuple(q.shape)}, {tuple(k.shape)}.")
+    if min(q.shape[1], k.shape[1], q.shape[3]) < 1:
+        raise InvalidInput(f"q and k need at least one head of size 1; got {tuple(q.shape)}, {tuple(k.shape)}.")
+    if scale is not None and not math.isfinite(scale):
+        raise InvalidInput(f"'scale' must be a finite number; got {scale}.")
     if q.shape[1] % k.shape[1]:
         raise InvalidInput(f"The {q.shape[1]} query heads must be a multiple of the {k.shape[1]} key heads.")
     if q.shape[2] != n:

@@ -45,6 +45,14 @@ def use_pattern(model: nn.Module, pattern: Source | str | dict[str, Any]) -> nn.
     """Let every self-attention of ``model`` use ``pattern``: an object, a function n → pattern, or a name and sizes."""
     if isinstance(pattern, str | dict):
         _spec(pattern)
+    if isinstance(pattern, Step):
+        raise InvalidInput("'use_pattern' takes a pattern, not one of its steps; give pattern.union() or the like.")
+    used = getattr(getattr(model, "config", None), "_attn_implementation", None)
+    if used != NAME:
+        raise InvalidInput(
+            f"The model runs with attn_implementation={used!r} and would not use the pattern; load it with "
+            f"attn_implementation='{NAME}', or call model.set_attn_implementation('{NAME}')."
+        )
     found = False
     for module in model.modules():
         if hasattr(module, "is_causal"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 from torch import Tensor, nn
 
 from thereexists._shapes import Bool, Float, Int
@@ -42,12 +45,19 @@ class SparseAttention(nn.Module):
         key_padding_mask: Bool[Tensor, "batch n"] | None = None,
         lengths: Int[Tensor, " batch"] | None = None,
     ) -> Float[Tensor, "batch n dim"]:
+        if x.ndim != 3 or x.shape[-1] != self.dim:
+            raise InvalidInput(f"The input must be (batch, n, {self.dim}); got {tuple(x.shape)}.")
         b, n, _ = x.shape
         q, k, v = self.qkv(x).view(b, n, 3, self.heads, self.dim // self.heads).permute(2, 0, 3, 1, 4)
         pad = padding(q, key_padding_mask, lengths)
         dropout = self.dropout if self.training else 0.0
-        y = attend(q, k, v, self._handle, self.pattern.n, self._seen_heads, None, pad, dropout, None)
+        handle = self._handle if torch.compiler.is_compiling() else handle_of(self.pattern)
+        y = attend(q, k, v, handle, self.pattern.n, self._seen_heads, None, pad, dropout, None)
         return self.out(y.transpose(1, 2).reshape(b, n, self.dim))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._handle = handle_of(self.pattern)  # numbers are of one process
 
     def extra_repr(self) -> str:
         name = self.pattern.name if isinstance(self.pattern, Pattern) else "step"

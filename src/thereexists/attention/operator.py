@@ -26,7 +26,7 @@ _NUMBERS = itertools.count(1)
 def handle_of(pattern: Pattern | Step) -> int:
     """The number under which the op finds the pattern again."""
     known = pattern.__dict__.get("_attention_handle")
-    if known is None:
+    if known is None or _KNOWN.get(known) is not pattern:
         known = next(_NUMBERS)
         pattern.__dict__["_attention_handle"] = known  # frozen fields stay; this is a note beside them
         pattern.__dict__["_attention_plans"] = {}

@@ -115,8 +115,8 @@ def plan(pattern: Pattern | Step, device: str = "cpu", padded: bool = False, dro
     """The plan for a one-step or multihead pattern on ``device`` (``cpu`` or ``cuda``)."""
     if device not in RATES:
         raise InvalidInput(f"Plans exist for the devices {', '.join(RATES)}; got '{device}'.")
-    name = pattern.name if isinstance(pattern, Pattern) else "step"
     steps = head_steps(pattern)
+    name = pattern.name if isinstance(pattern, Pattern) else "step"
     own = padded or dropout  # stock calls have neither our treatment of empty rows nor our dropout
     heads = tuple(_plan_step(step, span, device, own, dropout) for span, step in steps)
     return Plan(name, pattern.n, device, heads)
@@ -129,6 +129,10 @@ def head_steps(pattern: Pattern | Step) -> list[tuple[tuple[int, int] | None, St
     """Which heads use which step; a pattern with several steps in a row is not one attention layer."""
     if isinstance(pattern, Step):
         return [(None, pattern)]
+    if not isinstance(pattern, Pattern):
+        raise InvalidInput(
+            f"'pattern' must be a pattern or a step of thereexists.patterns; got {type(pattern).__name__}."
+        )
     if pattern.heads is None:
         if pattern.cycle > 1:
             raise InvalidInput(

@@ -251,8 +251,10 @@ def experiment(
     from thereexists.experiments.settings import Budget, count
     from thereexists.experiments.tokens import default_cache
 
-    overrides = {"budget": Budget(steps=steps)} if steps else {}
-    first = {"budget": Budget(tokens=count(tokens))} if tokens else {}
+    if steps is not None and tokens is not None:
+        raise InvalidInput("Give --steps or --tokens, not both; each is a budget of its own.")
+    overrides = {"budget": Budget(steps=steps)} if steps is not None else {}
+    first = {"budget": Budget(tokens=count(tokens))} if tokens is not None else {}
     runs = unfold(load(name), size, seeds, data, only, overrides, first)
     how = How(out, default_cache(), device, resume, parallel, budget_seconds, checkpoint_seconds)
     outcome = run_all(runs, how)

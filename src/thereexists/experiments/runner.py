@@ -60,6 +60,8 @@ def run_all(runs: list[Run], how: How, say: Callable[[str], None] | None = None)
     started = time.monotonic()
     paths = {run.key: run.folder(how.out) / RECORD for run in runs}
     done = {key: read_json(path) for key, path in paths.items() if path.is_file()}
+    for run in runs:
+        _refuse_another(run, done.get(run.key), paths[run.key])
     todo = [run for run in runs if run.key not in done]
     _refuse_leftovers(todo, how)
     if todo:
@@ -224,6 +226,15 @@ def _small(result: dict[str, Any]) -> dict[str, Any]:
     kept = history[:: max(1, len(history) // _HISTORY)]
     kept = kept if not history or kept[-1] == history[-1] else [*kept, history[-1]]
     return result | {"settings": settings, "history": [[step, round(loss, 4)] for step, loss in kept]}
+
+
+def _refuse_another(run: Run, record: dict[str, Any] | None, path: Path) -> None:
+    """A record of other settings is not the result of this run."""
+    stored = {} if record is None else record["stages"]
+    for stage in run.stages if record is not None else ():
+        differing = stage.differing(stored.get(stage.task, {}).get("settings", {}))
+        if differing:
+            raise ThereExistsError(f"{path} holds a finished run with another {differing!r}; choose another --out.")
 
 
 def _refuse_leftovers(todo: list[Run], how: How) -> None:

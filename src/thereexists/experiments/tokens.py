@@ -82,6 +82,8 @@ def _sha(tokenizer: Tokenizer) -> str:
 
 def windows(stream: Stream, length: int) -> np.ndarray:
     """``(count, length)`` consecutive pieces of the stream; the rest at the end is dropped."""
+    if length < 1:
+        raise InvalidInput("--length leaves no room for tokens beside the special ones; give a larger one.")
     count = len(stream.tokens) // length
     if count == 0:
         raise InvalidInput(

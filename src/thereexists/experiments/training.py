@@ -64,10 +64,13 @@ def train(
     is the time between checkpoints; 0 writes none but the one of an interrupt.
     """
     done = _finished(settings, out, resume)
-    if done is not None:
-        return done
+    _make(out)
     accelerator, place = _processes(device)
     task = create(settings, place, cache or default_cache())
+    if done is not None:
+        if done.get("data") != task.record():
+            raise InvalidInput(f"The data are not those that the run in {out} was trained on; choose another --out.")
+        return done
     steps = settings.budget.in_steps(task.tokens_per_step, task.steps_per_epoch)
     if steps is None and place.world > 1:
         raise InvalidInput("Several processes cannot agree on a budget in seconds; give steps, tokens or epochs.")
@@ -87,6 +90,8 @@ def train(
     main = accelerator.is_main_process
     with Monitor(out, settings, steps, progress, show=main and not quiet, tensorboard=main and tensorboard) as monitor:
         _loop(run, monitor, checkpoint_seconds)
+    if checkpoint_seconds > 0:
+        run.save()  # whatever happens while it is evaluated and written, the training is not lost
     result: dict[str, Any] = {}
     if main:
         result = _evaluated(run)
@@ -246,6 +251,13 @@ def _finished(settings: Settings, out: Path, resume: bool) -> dict[str, Any] | N
     if differing:
         raise InvalidInput(f"{out} holds a finished run with another {differing!r}; choose another --out.")
     return result
+
+
+def _make(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"The folder {out} cannot be made: {error.strerror or error}.") from error
 
 
 def _save_model(model: Any, task: Task, out: Path) -> None:

@@ -110,6 +110,11 @@ class MixerForSequenceClassification(MixerPreTrainedModel):
     """A linear layer on the pooled first token: classes, several labels at once, or regression (one label)."""
 
     def __init__(self, config: MixerConfig):
+        if config.is_decoder and config.pooling == "first":
+            raise InvalidInput(
+                "The first token of a causal model sees nothing but itself, so a classifier on it would ignore the text; "
+                "start from an encoder (train mlm), or set 'pooling' to mean."
+            )
         super().__init__(config)
         self.num_labels = int(config.num_labels or 2)
         self.model = MixerModel(config)

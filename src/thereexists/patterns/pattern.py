@@ -35,6 +35,10 @@ class Pattern:
     heads: tuple[int, ...] | None = None
     layers: int | None = None  # the depth of the model that the pattern was read from
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy, in this process or another, plans its attention anew (``attention/operator.py``)."""
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_attention_")}
+
     def __post_init__(self) -> None:
         if not self.steps:
             raise InvalidInput("A pattern needs at least one step; got none.")

@@ -26,6 +26,10 @@ class Step:
     parts: tuple[Part, ...]
     causal: bool = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy, in this process or another, plans its attention anew (``attention/operator.py``)."""
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_attention_")}
+
     def contains(self, k: Any, j: Any) -> Any:
         """Elementwise ``j ∈ A_k``, for numpy arrays and torch tensors."""
         found = self.parts[0].contains(k, j)
