@@ -1,5 +1,8 @@
 """The module, the plan, what is refused, and torch.compile."""
 
+import copy
+import gc
+import pickle
 import subprocess
 import sys
 
@@ -168,3 +171,32 @@ def test_memory_is_linear_in_the_connections():
         assert sum(c.chunks * c.rows for c in made) == n
         assert sum(c.pairs for c in made) <= 1.3 * np.maximum(tp.window(n, 64).step(0).connections, 1)
     assert sizes[0] == sizes[1]  # interior chunks share one mask
+
+
+def test_copies_of_a_pattern_and_of_a_layer_attend_as_the_originals():
+    layer = SparseAttention(tp.window(40, 2), heads=2, dim=8)
+    x = torch.randn(1, 40, 8)
+    with torch.no_grad():
+        expected = layer(x)
+        stored, twin = pickle.dumps(layer), copy.deepcopy(layer)
+        del layer
+        gc.collect()
+        others = [SparseAttention(tp.random(40, 5, seed=i), heads=2, dim=8) for i in range(4)]
+        for other in others:
+            other(x)
+        assert torch.equal(twin(x), expected)
+        assert torch.equal(pickle.loads(stored)(x), expected)
+        loaded = pickle.loads(stored)
+        loaded.pattern.__dict__["_attention_handle"] = others[0].pattern.__dict__["_attention_handle"]  # a stale number
+        assert torch.equal(loaded(x), expected)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0])
+def test_a_scale_that_is_not_positive(scale):
+    q, k, v = (torch.randn(1, 2, 9, 4, dtype=torch.float64) for _ in range(3))
+    hidden = torch.ones(9, 9, dtype=torch.bool).triu(1)
+    expected = torch.softmax((scale * q @ k.mT).masked_fill(hidden, -torch.inf), -1) @ v
+    got = sparse_attention(q, k, v, tp.dense(9).as_causal(), scale=scale)
+    assert (got - expected).abs().max() <= 100 * torch.finfo(torch.float64).eps
+    with pytest.raises(InvalidInput, match="finite"):
+        sparse_attention(q, k, v, tp.dense(9), scale=float("nan"))

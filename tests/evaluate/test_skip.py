@@ -190,3 +190,16 @@ def test_minus_zero_comes_out_as_the_reference_has_it():
     X = torch.full((2, 2, 2), -0.0, dtype=torch.float64)
     for engine in ("fused", "skip"):
         assert np.array_equal(bits(evaluate(network, X, engine)), bits(network(X)))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e250])
+@pytest.mark.parametrize("engine", ["fused", "skip"])
+def test_a_dead_layer_with_a_weight_that_is_no_number_is_left_to_the_reference(engine, value):
+    network = sorted_network()
+    stack = next(stage.feed_forward for stage in network.stages.values() if stage.feed_forward is not None)
+    with torch.no_grad():
+        stack.W_2[1] = 0.0
+        stack.W_1[1] = value
+        X = torch.rand(20, 3, network.shape()["d"], dtype=torch.float64)
+        assert explain(network, X, engine).used == "reference"
+        assert torch.equal(evaluate(network, X, engine).isnan(), network(X).isnan())

@@ -47,12 +47,6 @@ def use_pattern(model: nn.Module, pattern: Source | str | dict[str, Any]) -> nn.
         _spec(pattern)
     if isinstance(pattern, Step):
         raise InvalidInput("'use_pattern' takes a pattern, not one of its steps; give pattern.union() or the like.")
-    used = getattr(getattr(model, "config", None), "_attn_implementation", None)
-    if used != NAME:
-        raise InvalidInput(
-            f"The model runs with attn_implementation={used!r} and would not use the pattern; load it with "
-            f"attn_implementation='{NAME}', or call model.set_attn_implementation('{NAME}')."
-        )
     found = False
     for module in model.modules():
         if hasattr(module, "is_causal"):
@@ -62,6 +56,12 @@ def use_pattern(model: nn.Module, pattern: Source | str | dict[str, Any]) -> nn.
         raise InvalidInput(
             f"{type(model).__name__} has no attention module that transformers' AttentionInterface would call; "
             "use te.attention.SparseAttention in a model of your own."
+        )
+    used = getattr(getattr(model, "config", None), "_attn_implementation", None)
+    if used != NAME:
+        raise InvalidInput(
+            f"The model runs with attn_implementation={used!r} and would not use the pattern; load it with "
+            f"attn_implementation='{NAME}', or call model.set_attn_implementation('{NAME}')."
         )
     return model
 

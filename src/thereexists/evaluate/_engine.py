@@ -81,8 +81,8 @@ def refused_by_every_kernel(network: Transformer, X: Tensor) -> str | None:
             f"the network is wide ({facts.width} features, units or heads; {X.shape[1]} tokens): "
             "matrix products are faster"
         )
-    if facts.empty is not None:
-        return f"the weight {facts.empty} is empty"
+    if facts.trouble is not None:
+        return facts.trouble
     if not bool((X.abs() <= LARGEST_WEIGHT).all()):
         return "the input holds NaN, infinities or numbers beyond 2^300"
     return None

@@ -85,11 +85,11 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What the engines know of a network: its parts, how wide it is, and a weight that no kernel takes, if any."""
+    """What the engines know of a network: its parts, its width, and what keeps the kernels from it, if anything."""
 
     parts: tuple[Part, ...]
     width: int
-    empty: str | None
+    trouble: str | None
 
 
 _CACHE: WeakKeyDictionary[Transformer, tuple[tuple, Facts, list]] = WeakKeyDictionary()
@@ -116,11 +116,20 @@ def parts_of(network: Transformer) -> tuple[Part, ...]:
 
 def _facts(network: Transformer) -> Facts:
     shape = network.shape()
-    empty = next((name for name, weight in network.named_parameters() if weight.numel() == 0), None)
+    trouble = next((said for name, weight in network.named_parameters() if (said := _trouble(name, weight))), None)
     width = max(shape["d"], shape["r"], shape["h"] * shape["m"])
-    if empty is not None or width > WIDEST:
-        return Facts((), width, empty)
-    return Facts(tuple(part for name, stage in network.stages.items() for part in _cut(name, stage)), width, empty)
+    if trouble is not None or width > WIDEST:
+        return Facts((), width, trouble)
+    return Facts(tuple(part for name, stage in network.stages.items() for part in _cut(name, stage)), width, None)
+
+
+def _trouble(name: str, weight: torch.Tensor) -> str | None:
+    """Left out layers and units must be ones that add 0 to everything: 0 · ∞ and 0 · NaN are not 0."""
+    if weight.numel() == 0:
+        return f"the weight {name} is empty"
+    if float(weight.min()) >= -LARGEST_WEIGHT and float(weight.max()) <= LARGEST_WEIGHT:  # False for NaN
+        return None
+    return f"the weight {name} holds NaN, infinities or numbers beyond 2^300"
 
 
 def forget(network: Transformer) -> None:

@@ -17,7 +17,10 @@ def draw(rows: list[Row], records: list[Record], folder: Path) -> list[Path]:
     except ImportError:
         raise InvalidInput("Plots need the package matplotlib: pip install 'thereexists[plot]'.") from None
     matplotlib.use("Agg")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"The folder {folder} cannot be made: {error.strerror or error}.") from error
     written = []
     for key in dict.fromkeys((row.experiment, row.size) for row in rows):
         if key[0] not in _PLOTS:

@@ -112,7 +112,7 @@ class MixerForSequenceClassification(MixerPreTrainedModel):
     def __init__(self, config: MixerConfig):
         if config.is_decoder and config.pooling == "first":
             raise InvalidInput(
-                "The first token of a causal model sees nothing but itself, so a classifier on it would ignore the text; "
+                "The first token of a causal model sees nothing but itself: a classifier on it would ignore the text; "
                 "start from an encoder (train mlm), or set 'pooling' to mean."
             )
         super().__init__(config)
