@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from thereexists.errors import InvalidInput
+from thereexists.errors import InvalidInput, ThereExistsError
 from thereexists.experiments import runner
 from thereexists.experiments.__main__ import main
 from thereexists.experiments.grid import EXPERIMENTS, load, unfold
@@ -156,3 +156,12 @@ def test_the_driver_needs_neither_the_command_line_packages_nor_the_plots():
         "sys.exit(any(m in sys.modules for m in ('typer', 'matplotlib', 'sacrebleu', 'numba', 'scipy', 'tensorboard')))"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=300).returncode == 0
+
+
+def test_a_record_of_other_settings_is_not_taken_for_a_result(data, cache, tmp_path):
+    only, quiet = "dense-layers1", {"say": lambda line: None}
+    run_all(grid("copying", data, only=only, steps=1), how(tmp_path, cache), **quiet)
+    again = run_all(grid("copying", data, only=only, steps=1), how(tmp_path, cache, resume=True), **quiet)
+    assert again.skipped == ["copying/tiny/dense-layers1-seed0"]
+    with pytest.raises(ThereExistsError, match="another 'budget'"):
+        run_all(grid("copying", data, only=only, steps=2), how(tmp_path, cache, resume=True), **quiet)

@@ -126,6 +126,12 @@ def test_the_mean_of_the_real_tokens_is_pooled_when_asked_for():
         small("sepconv", pooling="last")
 
 
+def test_a_classifier_that_would_see_one_token_is_refused():
+    with pytest.raises(InvalidInput, match="nothing but itself"):
+        build(MixerForSequenceClassification, small("attention", is_decoder=True))
+    build(MixerForSequenceClassification, small("attention", is_decoder=True, pooling="mean"))
+
+
 @every_case
 def test_a_mask_of_ones_is_no_mask(name, choice):
     model = build(MixerModel, small(name, choice))
