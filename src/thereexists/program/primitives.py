@@ -6,6 +6,7 @@ compares the two. Lipschitz constants are from the maximum norm to the maximum n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.program.graph import Value
-from thereexists.program.lowering import Atoms, Form
+from thereexists.program.lowering import Atoms, Form, Token
 from thereexists.target import Array
 
 
@@ -123,8 +124,7 @@ def bitonic(atoms: Atoms, x: Form) -> Form:
     n, positions = atoms.n, np.arange(atoms.n)
     low, high = atoms.range(x)
     low, high = np.full(n, low.min()), np.full(n, high.max())
-    span = float(high[0] - low[0])
-    R = 2.0 ** np.ceil(np.log2(span)) if span > 0 else 1.0
+    R = gate_height(atoms, x, float(high[0] - low[0]))
     for k in range(1, (n - 1).bit_length() + 1):
         for mirror, j in [(True, k - 1), *((False, j) for j in reversed(range(k - 1)))]:
             partner = positions ^ (2**k - 1 if mirror else 2**j)
@@ -135,6 +135,17 @@ def bitonic(atoms: Atoms, x: Form) -> Form:
             units = [(Fraction(-1), x - p - gate), (Fraction(1), p - x + gate - Form.number(R))]
             x = atoms.hinge(units, x, low, high, "sort: exchange")
     return x
+
+
+def gate_height(atoms: Atoms, x: Form, span: float) -> float:
+    """A power of two R ≥ span. Snapped tokens never leave their range; others may by rounding, and get a margin.
+
+    Without it a unit that ought to be closed would let a rounding error through, and every round would triple it.
+    """
+    (atom, c), *others = [*x.terms.items(), (0, Fraction(0))]
+    snapped = len(others) == 1 and c == 1 and isinstance(atoms.definitions[atom], Token)
+    wanted = span if snapped else 1.25 * span
+    return 2.0 ** math.ceil(math.log2(wanted)) if span > 0 else 1.0
 
 
 def _spline(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:

@@ -49,9 +49,6 @@ class State:
     def largest(self) -> Array:
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
-    def only(self, rows: Array) -> State:
-        return State(self.low[:, rows], self.high[:, rows], self.error[:, rows], self.quantum[:, rows])
-
 
 class Arithmetic:
     """One dtype: its unit roundoff, and sums in it."""
@@ -197,7 +194,7 @@ def _constant_logits(arithmetic: Arithmetic, state: State, W_Q: Array, b_Q: Arra
         if (part.low != part.high).any() or part.error.any():
             raise CannotBuild("An attention head reads data into its logits; its rounding has no bound here.")
     most = np.abs(queries.low) @ np.abs(keys.low).T
-    q = np.where(np.isinf(queries.quantum), 1.0, queries.quantum).min() * np.where(np.isinf(keys.quantum), 1.0, keys.quantum).min()
+    q = (queries.quantum.min(axis=0) * keys.quantum.min(axis=0)).min(initial=np.inf)
     if (most > 2.0**arithmetic.p * q).any():
         raise CannotBuild(f"The logits of an attention head are not exact in {arithmetic.name}.")
     return queries.low @ keys.low.T
@@ -223,8 +220,8 @@ def _feed_forward(arithmetic: Arithmetic, state: State, weights: dict[str, Array
     plain, last = arithmetic.add(state, written)
     rounding = rounding + last + f_rounding @ np.abs(W_2).T
     low, high, error = plain.low.copy(), plain.high.copy(), plain.error.copy()
-    for row in np.flatnonzero(W_2.any(axis=1)):
-        linear, constant, units = _folded(W_1, b_1, W_2[row], b_2[row], row)
+    for row in np.flatnonzero(W_2.any(axis=1)).tolist():
+        linear, constant, units = _folded(W_1, b_1, W_2[row], float(b_2[row]), row)
         tight = _hinge(state, hidden, linear, constant, units, W_1, b_1)
         r = rounding[:, row]
         low[:, row] = np.maximum(low[:, row], tight[0] - r)
