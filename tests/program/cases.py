@@ -54,7 +54,9 @@ PROGRAMS = {
     "largest": lambda n: P.largest(P.tokens(n)),
     "smallest": lambda n: P.smallest(P.tokens(n, low=-1.0)),
     "apply": lambda n: P.apply(np.sin, 3 * P.tokens(n), epsilon=1e-3, curvature=1.0),
-    "apply twice": lambda n: P.apply(np.cos, P.apply(np.sin, P.tokens(n), epsilon=1e-2, curvature=1.0), epsilon=1e-2, curvature=1.0),
+    "apply twice": lambda n: P.apply(
+        np.cos, P.apply(np.sin, P.tokens(n), epsilon=1e-2, curvature=1.0), epsilon=1e-2, curvature=1.0
+    ),
     "apply, then sort": lambda n: P.sort(P.apply(np.cos, 6 * P.tokens(n), epsilon=1e-2, curvature=1.0)),
     "smooth": smooth,
     "mixed": mixed,

@@ -20,9 +20,10 @@ def test_sort_of_1024_reals():
     assert time.perf_counter() - start < 10
     assert compiled.blocks == 55
     assert compiled.layout.d_model == 13  # ten bits of the position, the constant 1, the number and its partner
-    assert compiled.bound("float32").total <= 2.0**-23  # one ulp of 1
-    X = np.random.default_rng(0).random((2, 1024, 1), dtype=np.float32).astype(np.float64)
-    assert np.abs(compiled(X, "float32") - np.sort(X, axis=1)).max() <= compiled.bound("float32").total
+    claim = compiled.bound("float32").total
+    assert claim <= 2.0**-23  # one ulp of 1
+    X = np.random.default_rng(0).random((1, 1024, 1), dtype=np.float32).astype(np.float64)
+    assert np.abs(compiled(X, "float32") - np.sort(X, axis=1)).max() <= claim
 
 
 def test_sort_is_exact_in_float64_on_its_grid():
@@ -87,7 +88,7 @@ def test_the_bound_refuses_attention_it_cannot_judge():
     box = (np.zeros(1), np.ones(1))
     attention = compiled.network.stages["block_1"].attention
     with torch.no_grad():
-        attention.W_Q /= 100  # a gap of 10: neither one-hot nor a mean
+        attention.W_Q /= 64  # a gap of 16: neither one-hot nor a mean
         with pytest.raises(CannotBuild, match="neither one-hot nor a mean"):
             rounding_bound(compiled.network, *box, "float64")
         attention.W_Q[0, 0, 0, compiled.layout.row[compiled.plan.at(0)[0]]] = 1.0
@@ -131,7 +132,7 @@ X4 = P.tokens(4)
         (lambda: X4 * X4, r"'\*' takes a value and a number"),
         (lambda: X4 * np.inf, r"'\*' takes a finite number"),
         (lambda: X4 / 0, "'/' divides a value by a number other than 0"),
-        (lambda: P.sort(np.ones(4)), "'sort' takes a value of a program"),
+        (lambda: P.minimum(0.5, 0.7), "'minimum' takes a value of a program"),
         (lambda: P.clip(X4, 1.0, 0.0), "'clip' takes finite ends"),
         (lambda: P.mix(X4, np.ones((2, 2))), r"'mix' takes a finite matrix \(out, 1\)"),
         (lambda: P.apply(np.log, X4, epsilon=0.1, curvature=1.0), "'apply' takes a function of arrays with finite"),

@@ -1,4 +1,4 @@
-"""The contract of every program: interpreter = numpy, network = interpreter within the claimed bound, in every dtype."""
+"""The contract of every program: interpreter = numpy; network = interpreter within its claimed bound, in every dtype."""
 
 import dataclasses
 
@@ -10,7 +10,7 @@ from tests.program.cases import PROGRAMS, inputs
 from thereexists import program as P
 from thereexists.model.embedded import DTYPES
 
-LENGTHS = (1, 2, 5, 16)
+LENGTHS = (1, 2, 11)
 SANE = 2.0**-36  # no claim is tested by this: a bound in float64 above it would be too weak to catch a wrong network
 
 
@@ -26,7 +26,7 @@ def largest_error(compiled, X, dtype):
     return float(np.abs(compiled(X, dtype).astype(np.longdouble) - exact).max())
 
 
-def violations(compiled, claim, dtype, count=160, seed=0):
+def violations(compiled, claim, dtype, count=96, seed=0):
     """How much a claim is exceeded on random and edge inputs; 0 if it is kept."""
     X = in_dtype(inputs(compiled.source, count, seed), dtype, compiled.source)
     return max(0.0, largest_error(compiled, X, dtype) - claim.total)
@@ -45,7 +45,7 @@ def test_every_program_keeps_its_bound_in_every_dtype(name, n):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_bound_in_float64_is_small(name):
     """Weak bounds cannot hide a wrong network: what float64 leaves is far below any mistake."""
-    claim = P.compile(PROGRAMS[name](16)).bound("float64")
+    claim = P.compile(PROGRAMS[name](8)).bound("float64")
     assert claim.rounding < SANE
     assert (claim.approximation > 0) == ("apply" in name)
 

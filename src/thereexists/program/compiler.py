@@ -100,7 +100,9 @@ class Compiled:
             f"feed-forward width {shape['r']}, {self.network.parameter_count:,} parameters"
         ]
         for time in range(self.plan.end + 1):
-            half = "embedding" if time == 0 else f"block {(time + 1) // 2} {'attention' if time % 2 else 'feed-forward'}"
+            half = (
+                "embedding" if time == 0 else f"block {(time + 1) // 2} {'attention' if time % 2 else 'feed-forward'}"
+            )
             made = [f"{self.atoms.names[a]} → row {self.layout.row[a]}" for a in self.plan.at(time)]
             if made:
                 lines.append(f"{half}: {', '.join(made)}")

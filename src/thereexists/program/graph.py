@@ -97,9 +97,13 @@ def same_shape(name: str, *values: Value) -> None:
     lengths = sorted({value.n for value in values})
     widths = sorted({value.d for value in values})
     if len(lengths) > 1:
-        raise InvalidInput(f"'{name}' takes values of one program; got values of n = {lengths[0]} and n = {lengths[1]}.")
+        raise InvalidInput(
+            f"'{name}' takes values of one program; got values of n = {lengths[0]} and n = {lengths[1]}."
+        )
     if len(widths) > 1:
-        raise InvalidInput(f"'{name}' takes values with equally many features; got d = {widths[0]} and d = {widths[1]}.")
+        raise InvalidInput(
+            f"'{name}' takes values with equally many features; got d = {widths[0]} and d = {widths[1]}."
+        )
 
 
 def only_value(name: str, argument: Any) -> Value:

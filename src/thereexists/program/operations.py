@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ def mix(x: Value, matrix: Any) -> Value:
     return Value("mix", (x,), x.n, len(matrix), {"matrix": matrix})
 
 
-def gather(x: Value, source: Sequence[int] | Array) -> Value:
+def gather(x: Value, source: Any) -> Value:
     """Token i becomes token ``source[i]``."""
     x = only_value("gather", x)
     places = np.asarray(source)
@@ -53,7 +53,7 @@ def gather(x: Value, source: Sequence[int] | Array) -> Value:
     return Value("gather", (x,), x.n, x.d, {"source": tuple(places.tolist())})
 
 
-def shift(x: Value, by: int = 1) -> Value:
+def shift(x: Value, by: Any = 1) -> Value:
     """Token i becomes token i − by, around the end."""
     x = only_value("shift", x)
     if isinstance(by, bool) or not isinstance(by, int | np.integer):
@@ -66,7 +66,7 @@ def reverse(x: Value) -> Value:
     return gather(x, np.arange(x.n)[::-1])
 
 
-def broadcast(x: Value, position: int) -> Value:
+def broadcast(x: Value, position: Any) -> Value:
     """Every token becomes the one at ``position``."""
     x = only_value("broadcast", x)
     if not isinstance(position, int | np.integer) or not 0 <= position < x.n:

@@ -1,4 +1,4 @@
-"""The operations: what each takes, how it runs on arrays (the interpreter), how it becomes atoms, its Lipschitz constant.
+"""The operations: how each runs on arrays (the interpreter), how it becomes atoms, and its Lipschitz constant.
 
 The interpreter of an operation is the obvious line of numpy and shares nothing with its lowering: the contract suite
 compares the two. Lipschitz constants are from the maximum norm to the maximum norm, jointly in all arguments.
@@ -21,7 +21,7 @@ from thereexists.target import Array
 
 @dataclass(frozen=True)
 class Primitive:
-    interpret: Callable[..., Array]  # (arrays (batch, n, d) of the arguments, settings) -> (batch, n, d)
+    interpret: Callable[..., Any]  # (arrays (batch, n, d) of the arguments, settings) -> (batch, n, d)
     lower: Callable[[Atoms, Value, list[list[Form]]], list[Form]]
     lipschitz: Callable[[dict[str, Any]], float]
 
@@ -73,7 +73,9 @@ def _abs(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
     for form in arguments[0]:
         low, high = atoms.range(form)
         least = np.maximum(np.maximum(low, -high), 0.0)
-        out.append(atoms.hinge([(Fraction(1), form), (Fraction(1), form * -1)], Form(), least, np.maximum(-low, high), "abs"))
+        out.append(
+            atoms.hinge([(Fraction(1), form), (Fraction(1), form * -1)], Form(), least, np.maximum(-low, high), "abs")
+        )
     return out
 
 
@@ -98,9 +100,9 @@ def _clip(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
     low, high = node.settings["low"], node.settings["high"]
     out = []
     for form in arguments[0]:
-        ends = (np.clip(bound, low, high) for bound in atoms.range(form))
+        least, most = (np.clip(bound, low, high) for bound in atoms.range(form))
         units = [(Fraction(1), form - Form.number(low)), (Fraction(-1), form - Form.number(high))]
-        out.append(atoms.hinge(units, Form.number(low), *ends, "clip"))
+        out.append(atoms.hinge(units, Form.number(low), least, most, "clip"))
     return out
 
 

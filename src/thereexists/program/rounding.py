@@ -16,7 +16,8 @@ computed number, a bound on their difference, and a quantum: a power of two of w
    computed softmax is exactly one-hot; if all are equal it is a mean.
 
 Inputs are numbers of the dtype, anywhere in the box. Weights of more than 26 bits count as off by 2^-52, relatively
-(``weights.py``). The intervals are computed in float64 with a margin of 2^-48 where a sum is not exact.
+(``weights.py``). The intervals are computed in float64, with a margin of 2^-48 where that rounds; products in TF32 are
+not covered.
 """
 
 from __future__ import annotations
@@ -76,21 +77,29 @@ class Arithmetic:
         up, down = np.maximum(state.high, 0.0), np.maximum(-state.low, 0.0)
         positive = up @ plus + down @ minus + np.maximum(b, 0.0)
         negative = down @ plus + up @ minus + np.maximum(-b, 0.0)
-        q = np.broadcast_to(quantum(b), low.shape).copy()
-        weight_quantum = quantum(W)
-        for k in range(len(W)):
-            read = np.flatnonzero(W[k])
-            if len(read):
-                q[:, k] = np.minimum(q[:, k], (state.quantum[:, read] * weight_quantum[k, read]).min(axis=1))
+        q = self._sum_quantum(state.quantum, W, b)
         terms = np.count_nonzero(W, axis=1) + (b != 0)
-        power = np.array([_power_of_two(w) for w in W])  # one product, and no sum
-        exact = (np.maximum(positive, negative) <= 2.0**self.p * q) | ((terms == 1) & power & (b == 0))
-        total = positive + negative
+        one_product = np.array([_grows_by_power_of_two(w) for w in W]) & (terms == 1) & (b == 0)
+        most, total = np.maximum(positive, negative), positive + negative
+        exact = ((most <= 2.0**self.p * q) & (q >= self.tiny)) | one_product
+        ends = self._sum_quantum(np.minimum(quantum(state.low), quantum(state.high)), W, b)
+        margin = np.where((most <= 2.0**53 * ends) | one_product, 0.0, _MARGIN * total)  # of our own float64 sums
         rounding = (3 * self.u + (terms + 2) * self.accumulate + _MARGIN) * total + (terms + 1) * self.tiny
         rounding = np.where(exact, 0.0, rounding) + state.largest @ slack_W.T + slack_b
         if float(total.max(initial=0.0)) > self.max / 4:
             raise CannotBuild(f"A sum of this network may overflow in {self.name}.")
+        low, high = low - margin, high + margin
         return self._widened(low, high, state.error @ np.abs(W).T, rounding, np.where(exact, q, 0.0)), rounding
+
+    def _sum_quantum(self, quanta: Array, W: Array, b: Array) -> Array:
+        """(n, k): what every product of a sum is a multiple of."""
+        q = np.broadcast_to(quantum(b), (len(quanta), len(W))).copy()
+        weight_quantum = quantum(W)
+        for k in range(len(W)):
+            read = np.flatnonzero(W[k])
+            if len(read):
+                q[:, k] = np.minimum(q[:, k], (quanta[:, read] * weight_quantum[k, read]).min(axis=1))
+        return q
 
     def add(self, a: State, b: State) -> tuple[State, Array]:
         """a + b, rounded once, and that rounding. Rounding is monotone: an end that is a number of the dtype stays."""
@@ -98,13 +107,13 @@ class Arithmetic:
         largest = np.maximum(np.abs(low), np.abs(high))
         q = np.minimum(a.quantum, b.quantum)
         zero = ((a.low == 0) & (a.high == 0)) | ((b.low == 0) & (b.high == 0))
-        exact = (largest <= 2.0**self.p * q) | zero
+        exact = ((largest <= 2.0**self.p * q) & (q >= self.tiny)) | zero
         mantissa, exponent = np.frexp(np.maximum(largest, self.tiny))
         half_ulp = np.ldexp(self.u, exponent - 1 - (mantissa == 0.5))  # of the binade below the largest magnitude
         rounding = np.where(exact, 0.0, half_ulp)
         state = self._widened(low, high, a.error + b.error, rounding, np.where(exact, q, 0.0))
-        keep_low, keep_high = self._represents(low), self._represents(high)
-        low, high = np.where(keep_low, low, state.low), np.where(keep_high, high, state.high)
+        low = np.where(self._represents(low) & _exact_sum(a.low, b.low), low, state.low)
+        high = np.where(self._represents(high) & _exact_sum(a.high, b.high), high, state.high)
         return self._with_quantum(State(low, high, state.error, state.quantum)), rounding
 
     def _widened(self, low: Array, high: Array, error: Array, rounding: Array, q: Array) -> State:
@@ -124,6 +133,13 @@ class Arithmetic:
         return (tensor.to(self.dtype).to(torch.float64) == tensor).numpy()
 
 
+def _exact_sum(a: Array, b: Array) -> Array:
+    """Where float64 adds two numbers without rounding (Knuth's TwoSum)."""
+    total = a + b
+    part = total - a
+    return (a - (total - part)) + (b - part) == 0
+
+
 def quantum(values: Array) -> Array:
     """The largest power of two that divides a float64; infinite for 0."""
     mantissa, exponent = np.frexp(values)
@@ -132,9 +148,9 @@ def quantum(values: Array) -> Array:
     return np.where(values == 0, np.inf, np.ldexp(lowest, exponent - 53))
 
 
-def _power_of_two(weights: Array) -> bool:
-    used = weights[weights != 0]
-    return bool((np.abs(np.frexp(used)[0]) == 0.5).all())
+def _grows_by_power_of_two(weights: Array) -> bool:
+    used = np.abs(weights[weights != 0])
+    return bool(((np.frexp(used)[0] == 0.5) & (used >= 1)).all())
 
 
 def rounding_bound(network: EmbeddedTransformer, low: Array, high: Array, name: str) -> Array:
@@ -147,9 +163,11 @@ def rounding_bound(network: EmbeddedTransformer, low: Array, high: Array, name: 
     given = State(box[0], box[1], nothing, np.full(nothing.shape, _NO_QUANTUM))
     state, _ = arithmetic.matmul(given, weights["W_in"], np.zeros(d_model))
     E, slack = arithmetic.rounded(weights["E"])
-    state, _ = arithmetic.add(state, State(E, E, slack, quantum(E)))
+    state, _ = arithmetic.add(state, State(E - slack, E + slack, slack, quantum(E)))
     for stage, block in network.stages.items():
-        here = {key.removeprefix(f"stages.{stage}."): w for key, w in weights.items() if key.startswith(f"stages.{stage}.")}
+        here = {
+            key.removeprefix(f"stages.{stage}."): w for key, w in weights.items() if key.startswith(f"stages.{stage}.")
+        }
         if block.attention is not None:
             state = _attention(arithmetic, state, {k.split(".")[1]: w[0] for k, w in here.items() if "attention" in k})
         if block.feed_forward is not None:
@@ -157,7 +175,7 @@ def rounding_bound(network: EmbeddedTransformer, low: Array, high: Array, name: 
                 arithmetic, state, {k.split(".")[1]: w[0] for k, w in here.items() if "feed_forward" in k}
             )
     outputs, _ = arithmetic.matmul(state, weights["W_out"], np.zeros(len(weights["W_out"])))
-    return outputs.error * (1.0 + _MARGIN)
+    return outputs.error * (1.0 + 2.0**-30)  # the errors themselves were added up in float64
 
 
 def _outward(ends: Array, sign: float) -> Array:
@@ -218,7 +236,7 @@ def _feed_forward(arithmetic: Arithmetic, state: State, weights: dict[str, Array
     f_rounding = np.where(closed, 0.0, f_rounding)
     written, rounding = arithmetic.matmul(hidden, W_2, b_2)
     plain, last = arithmetic.add(state, written)
-    rounding = rounding + last + f_rounding @ np.abs(W_2).T
+    rounding = rounding + last + f_rounding @ np.abs(arithmetic.rounded(W_2)[0]).T
     low, high, error = plain.low.copy(), plain.high.copy(), plain.error.copy()
     for row in np.flatnonzero(W_2.any(axis=1)).tolist():
         linear, constant, units = _folded(W_1, b_1, W_2[row], float(b_2[row]), row)
@@ -231,7 +249,7 @@ def _feed_forward(arithmetic: Arithmetic, state: State, weights: dict[str, Array
 
 
 def _folded(W_1: Array, b_1: Array, c: Array, b_2: float, row: int) -> tuple[Array, float, list[tuple[int, float]]]:
-    """z_row + Σ c_u ReLU(f_u) + b_2 as linear part and single units: c·ReLU(f) + c'·ReLU(−f) = c·f + (c + c')·ReLU(−f)."""
+    """z_row + Σ c_u ReLU(f_u) + b_2 as linear part and single units, by c·ReLU(f) + e·ReLU(−f) = c·f + (c + e)·ReLU(−f)."""
     linear, constant = np.zeros(W_1.shape[1]), float(b_2)
     linear[row] = 1.0
     seen: dict[bytes, int] = {}
@@ -272,11 +290,49 @@ def _hinge(
         lows.append(one_low + (all_below - below[u]))
         highs.append(one_high + (all_above - above[u]))
         errors.append(one_error + (all_wrong - wrong[u]))
+    line = _along_one_line(state, linear, constant, units, W_1, b_1)
+    for bounds, found in zip((lows, highs, errors), line or ((), (), ()), strict=True):
+        bounds += [found] if line else []
     return np.max(lows, axis=0), np.min(highs, axis=0), np.min(errors, axis=0)
+
+
+def _along_one_line(
+    state: State, linear: Array, constant: float, units: list[tuple[int, float]], W_1: Array, b_1: Array
+) -> tuple[Array, Array, Array] | None:
+    """If all units read the same s, or −s: rest + h(s), h piecewise linear; its ends, and its largest slope × error."""
+    w = W_1[units[0][0]]
+    signs = [1.0 if np.array_equal(W_1[u], w) else -1.0 if np.array_equal(W_1[u], -w) else 0.0 for u, _ in units]
+    if 0.0 in signs or not w.any():
+        return None
+    pivot = int(np.abs(w).argmax())
+    alpha = linear[pivot] / w[pivot]
+    rest = linear - alpha * w
+    rest[pivot] = 0.0
+    c, sign, b = np.array([c for _, c in units]), np.array(signs), np.array([b_1[u] for u, _ in units])
+    s_low, s_high, s_error = _form(state, w, 0.0)
+    ends, position = np.unique(np.stack([s_low, s_high], axis=1), axis=0, return_inverse=True)
+    points = np.clip(-b / sign, ends[:, :1], ends[:, 1:])  # (ranges, units): the breakpoints
+    points = np.concatenate([points, ends], axis=1)
+    h = alpha * points
+    for c_u, sign_u, b_u in zip(c, sign, b, strict=True):
+        h += c_u * np.maximum(sign_u * points + b_u, 0.0)
+    margin = _MARGIN * len(c) * (np.abs(c).sum() + abs(alpha)) * (np.abs(points).max() + np.abs(b).max())
+    breaks = np.sort(-b / sign)
+    middles = np.concatenate([[breaks[0] - 1.0], (breaks[1:] + breaks[:-1]) / 2, [breaks[-1] + 1.0]])
+    slopes = alpha + ((c * sign) * (sign * middles[:, None] + b > 0)).sum(axis=1)
+    low, high, error = _form(state, rest, constant)
+    where = position.reshape(-1)
+    steepest = np.abs(slopes).max() * (1.0 + _MARGIN)
+    return low + h.min(axis=1)[where] - margin, high + h.max(axis=1)[where] + margin, error + steepest * s_error
 
 
 def _form(state: State, linear: Array, constant: float) -> tuple[Array, Array, Array]:
     plus, minus = np.maximum(linear, 0.0), np.maximum(-linear, 0.0)
     low = state.low @ plus - state.high @ minus + constant
     high = state.high @ plus - state.low @ minus + constant
-    return low, high, state.error @ np.abs(linear)
+    total = state.largest @ (plus + minus) + abs(constant)
+    used = linear != 0
+    ends = np.minimum(quantum(state.low[:, used]), quantum(state.high[:, used])) * quantum(linear[used])
+    shortest = np.minimum(ends.min(axis=1, initial=np.inf), quantum(np.array(constant)))
+    margin = np.where(total <= 2.0**53 * shortest, 0.0, _MARGIN * total)  # of our own float64 sums
+    return low - margin, high + margin, state.error @ (plus + minus)

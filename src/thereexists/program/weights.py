@@ -85,8 +85,8 @@ def _short(value: float) -> bool:
 
 def _attention(atoms: Atoms, plan: Schedule, layout: Layout, time: int, offset: dict[int, float]) -> Attention | None:
     """One head for every distinct σ of this half block; all that is gathered by it are value dimensions of the head."""
-    heads: dict[tuple[Form, ...] | None, list[tuple[Array, int, float]]] = {}
-    queries: dict[object, tuple[Form, ...]] = {}
+    heads: dict[tuple[int, ...] | None, list[tuple[Array, int, float]]] = {}
+    queries: dict[tuple[int, ...] | None, tuple[Form, ...]] = {}
     for atom in plan.at(time):
         definition = atoms.definitions[atom]
         if isinstance(definition, Attend):
@@ -95,11 +95,11 @@ def _attention(atoms: Atoms, plan: Schedule, layout: Layout, time: int, offset: 
                 constant -= Fraction(shift) * definition.value.terms.get(token, Fraction(0))
             value = _read(Form(definition.value.terms, constant), layout)
             queries[definition.source] = definition.query
-            heads.setdefault(definition.source, []).append((value, layout.row[atom], definition.scale))  # pyright: ignore
+            heads.setdefault(definition.source, []).append((value, layout.row[atom], definition.scale))
     if offset:
         identity = tuple(range(atoms.n))
         queries[identity] = atoms.code(np.arange(atoms.n))
-        heads[identity] = [(_unit(layout, -shift), layout.row[token], 1.0) for token, shift in offset.items()]  # pyright: ignore
+        heads[identity] = [(_unit(layout, -shift), layout.row[token], 1.0) for token, shift in offset.items()]
     if not heads:
         return None
     keys = atoms.code(np.arange(atoms.n))
@@ -154,7 +154,7 @@ def _feed_forward(atoms: Atoms, plan: Schedule, layout: Layout, time: int) -> Fe
         total[place] = total.get(place, Fraction(0)) + weight
     for (target, unit), weight in total.items():
         W_2[0, target, unit] = nearest(weight)
-    return FeedForward(*(_tensor(w) for w in (W_1, b_1, W_2, b_2)))
+    return FeedForward(_tensor(W_1), _tensor(b_1), _tensor(W_2), _tensor(b_2))
 
 
 def _identity(atoms: Atoms, form: Form, target: int, weight: Fraction) -> list[tuple[Form, int, Fraction]]:
