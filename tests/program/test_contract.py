@@ -1,4 +1,4 @@
-"""The contract of every program: interpreter = numpy; network = interpreter within its claimed bound, in every dtype."""
+"""The contract of every program: interpreter = numpy; network = interpreter within its claim, in every dtype."""
 
 import dataclasses
 

@@ -121,11 +121,10 @@ def interpret(program: Value, X: Array) -> Array:
 
 
 def approximation(program: Value) -> float:
-    """Errors of the splines, carried to the output: at most Lipschitz constant × error of the arguments + own."""
+    """Errors of the splines, carried to the output through Lipschitz constants."""
     error: dict[int, float] = {}
     for node in nodes(program):
-        carried = max((error[id(a)] for a in node.arguments), default=0.0)
-        error[id(node)] = PRIMITIVES[node.operation].lipschitz(node.settings) * carried + node.settings.get("own", 0.0)
+        error[id(node)] = PRIMITIVES[node.operation].carry(node.settings, [error[id(a)] for a in node.arguments])
     return error[id(program)]
 
 

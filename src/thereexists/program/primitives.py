@@ -1,7 +1,8 @@
 """The operations: how each runs on arrays (the interpreter), how it becomes atoms, and its Lipschitz constant.
 
 The interpreter of an operation is the obvious line of numpy and shares nothing with its lowering: the contract suite
-compares the two. Lipschitz constants are from the maximum norm to the maximum norm, jointly in all arguments.
+compares the two. Given bounds on the errors of the arguments, in the maximum norm, ``carry`` bounds what becomes of
+them: at most the largest of them times the Lipschitz constant.
 """
 
 from __future__ import annotations
@@ -16,14 +17,13 @@ import numpy as np
 
 from thereexists.program.graph import Value
 from thereexists.program.lowering import Atoms, Form, Token
-from thereexists.target import Array
 
 
 @dataclass(frozen=True)
 class Primitive:
     interpret: Callable[..., Any]  # (arrays (batch, n, d) of the arguments, settings) -> (batch, n, d)
     lower: Callable[[Atoms, Value, list[list[Form]]], list[Form]]
-    lipschitz: Callable[[dict[str, Any]], float]
+    carry: Callable[[dict[str, Any], list[float]], float]
 
 
 def _tokens(atoms: Atoms, node: Value, _: list[list[Form]]) -> list[Form]:
@@ -164,22 +164,27 @@ def _spline(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form
     return out
 
 
-def one(_: dict[str, Any]) -> float:
-    return 1.0
+def one(_: dict[str, Any], errors: list[float]) -> float:
+    """A Lipschitz constant of 1."""
+    return max(errors, default=0.0)
 
 
 PRIMITIVES: dict[str, Primitive] = {
     "tokens": Primitive(lambda X, **_: X, _tokens, one),
-    "constant": Primitive(lambda array: array[None], _constant, lambda _: 0.0),
+    "constant": Primitive(lambda array: array[None], _constant, lambda _, errors: 0.0),
     "linear": Primitive(
         lambda *X, coefficients: sum(c * x for c, x in zip(coefficients, X, strict=True)),
         _linear,
-        lambda s: sum(abs(c) for c in s["coefficients"]),
+        lambda s, errors: sum(abs(c) * e for c, e in zip(s["coefficients"], errors, strict=True)),
     ),
-    "mix": Primitive(lambda X, matrix: X @ matrix.T, _mix, lambda s: float(np.abs(s["matrix"]).sum(axis=1).max())),
+    "mix": Primitive(
+        lambda X, matrix: X @ matrix.T, _mix, lambda s, errors: float(np.abs(s["matrix"]).sum(axis=1).max()) * errors[0]
+    ),
     "gather": Primitive(lambda X, source: X[:, list(source)], _gather, one),
     "mean": Primitive(
-        lambda X, scale: np.broadcast_to(scale * X.mean(axis=1, keepdims=True), X.shape), _mean, lambda s: s["scale"]
+        lambda X, scale: np.broadcast_to(scale * X.mean(axis=1, keepdims=True), X.shape),
+        _mean,
+        lambda s, errors: s["scale"] * errors[0],
     ),
     "relu": Primitive(lambda X: np.maximum(X, 0.0), _relu, one),
     "abs": Primitive(np.abs, _abs, one),
@@ -187,5 +192,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "minimum": Primitive(np.minimum, _minimum, one),
     "clip": Primitive(lambda X, low, high: np.clip(X, low, high), _clip, one),
     "sort": Primitive(lambda X: np.sort(X, axis=1), _sort, one),
-    "apply": Primitive(lambda X, function, **_: function(X), _spline, lambda s: s["slope"]),
+    "apply": Primitive(
+        lambda X, function, **_: function(X), _spline, lambda s, errors: s["slope"] * errors[0] + s["own"]
+    ),
 }

@@ -249,7 +249,7 @@ def _feed_forward(arithmetic: Arithmetic, state: State, weights: dict[str, Array
 
 
 def _folded(W_1: Array, b_1: Array, c: Array, b_2: float, row: int) -> tuple[Array, float, list[tuple[int, float]]]:
-    """z_row + Σ c_u ReLU(f_u) + b_2 as linear part and single units, by c·ReLU(f) + e·ReLU(−f) = c·f + (c + e)·ReLU(−f)."""
+    """z_row + Σ c_u ReLU(f_u) + b_2 as linear part and units: c·ReLU(f) + e·ReLU(−f) = c·f + (c + e)·ReLU(−f)."""
     linear, constant = np.zeros(W_1.shape[1]), float(b_2)
     linear[row] = 1.0
     seen: dict[bytes, int] = {}
