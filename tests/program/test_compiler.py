@@ -86,25 +86,36 @@ def test_a_network_comes_back_from_its_structure():
 def test_the_bound_refuses_attention_it_cannot_judge():
     compiled = P.compile(P.reverse(P.tokens(4)))
     box = (np.zeros(1), np.ones(1))
-    attention = compiled.network.stages["block_1"].attention
+    W_Q = dict(compiled.network.named_parameters())["stages.block_1.attention.W_Q"]
     with torch.no_grad():
-        attention.W_Q /= 64  # a gap of 16: neither one-hot nor a mean
+        W_Q /= 64  # a gap of 16: neither one-hot nor a mean
         with pytest.raises(CannotBuild, match="neither one-hot nor a mean"):
             rounding_bound(compiled.network, *box, "float64")
-        attention.W_Q[0, 0, 0, compiled.layout.row[compiled.plan.at(0)[0]]] = 1.0
+        W_Q[0, 0, 0, compiled.layout.row[compiled.plan.at(0)[0]]] = 1.0
         with pytest.raises(CannotBuild, match="reads data"):
             rounding_bound(compiled.network, *box, "float64")
 
 
-def test_the_bound_grows_with_a_coarser_snap():
-    """Planted fault: without its offset the sort is no longer exact, and the bound must notice."""
+def test_the_bound_follows_the_weights():
+    """With an offset 64 times as large the network still sorts, on a grid 64 times as coarse; the bound must say so."""
     compiled = P.compile(P.sort(P.tokens(16)))
-    honest = compiled.bound("float32").rounding
-    token = compiled.layout.row[compiled.plan.at(0)[0]]
+    X = np.random.default_rng(0).random((256, 16, 1), dtype=np.float32).astype(np.float64)
+    before = compiled.bound("float32").rounding
+    weights = dict(compiled.network.named_parameters())
     with torch.no_grad():
-        compiled.network.E[:, token] *= 64
-        compiled.network.stages["block_1"].attention.W_V *= 64
-    assert compiled.bound("float32").rounding > 8 * honest
+        weights["E"][:, compiled.layout.row[compiled.plan.at(0)[0]]] *= 64
+        weights["stages.block_1.attention.W_V"][..., compiled.layout.one] *= 64
+    after = compiled.bound("float32").rounding
+    assert after >= 64 * before
+    assert before < np.abs(compiled(X, "float32") - np.sort(X, axis=1)).max() <= after
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+def test_the_bound_of_a_sort_is_attained(dtype):
+    compiled = P.compile(P.sort(P.tokens(8)))
+    X = torch.from_numpy(np.random.default_rng(0).random((256, 8, 1))).to(getattr(torch, dtype)).double().numpy()
+    error, claim = np.abs(compiled(X, dtype) - np.sort(X, axis=1)).max(), compiled.bound(dtype).total
+    assert claim / 1.001 < error <= claim
 
 
 def test_quantum_is_the_lowest_bit():
