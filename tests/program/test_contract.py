@@ -10,7 +10,7 @@ from tests.program.cases import PROGRAMS, inputs
 from thereexists import program as P
 from thereexists.model.embedded import DTYPES
 
-LENGTHS = (1, 11)
+LENGTHS = (1, 6)
 SANE = 2.0**-36  # no claim is tested by this: a bound in float64 above it would be too weak to catch a wrong network
 
 
@@ -50,7 +50,7 @@ def test_the_bound_in_float64_is_small(name):
     assert (claim.approximation > 0) == ("apply" in name)
 
 
-@pytest.mark.parametrize("name", ["sort", "mean", "smooth", "apply"])
+@pytest.mark.parametrize("name", ["sort", "smooth", "apply"])
 def test_ten_thousand_random_inputs(name):
     compiled = P.compile(PROGRAMS[name](5))
     for dtype in ("float64", "float32", "bfloat16"):
