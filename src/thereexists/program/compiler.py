@@ -1,0 +1,153 @@
+"""The compiler, stage by stage: graph → ranges → schedule → rows → weights. Each stage's result can be looked at.
+
+What is claimed of the result, for every input of the box whose numbers are numbers of the dtype:
+
+    |network in dtype − program|  ≤  rounding + approximation
+
+``rounding`` is computed from the weights and the box alone (``rounding.py``). ``approximation`` is what the primitives
+leave by themselves (splines only; 0 otherwise), carried to the output through Lipschitz constants. That the weights, in
+real arithmetic, compute the program up to ``approximation`` rests on the proofs beside the primitives and on tests; no
+independent checker has re-derived it from the weights. So this is a bound, not a certificate.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from thereexists.errors import InvalidInput
+from thereexists.model import EmbeddedTransformer
+from thereexists.model.embedded import DTYPES
+from thereexists.precision import as_dtype, run_embedded
+from thereexists.program.graph import Value, nodes, only_value
+from thereexists.program.lowering import Atoms, Form, lower
+from thereexists.program.primitives import PRIMITIVES
+from thereexists.program.rounding import rounding_bound
+from thereexists.program.schedule import Layout, Schedule, allocate, schedule
+from thereexists.program.weights import network_of
+from thereexists.target import Array
+
+_RULES = {name: primitive.lower for name, primitive in PRIMITIVES.items()}
+
+
+def compile(program: Value) -> Compiled:
+    """A network of standard blocks that computes the program."""
+    source = _tokens(only_value("compile", program))
+    atoms, outputs = lower(program, _RULES)
+    plan = schedule(atoms, outputs)
+    layout = allocate(atoms, plan)
+    network = network_of(atoms, outputs, plan, layout, source.d)
+    network.safe = DTYPES
+    return Compiled(program, source, atoms, tuple(outputs), plan, layout, network)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An analytic bound on |network − program| in the sup norm; see the head of this file for what it rests on."""
+
+    dtype: str
+    rounding: float
+    approximation: float
+    kind: str = "analytic bound, not a certificate"
+
+    @property
+    def total(self) -> float:
+        return self.rounding + self.approximation
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The network, and what every stage of the compiler found."""
+
+    program: Value
+    source: Value
+    atoms: Atoms
+    outputs: tuple[Form, ...]
+    plan: Schedule
+    layout: Layout
+    network: EmbeddedTransformer
+
+    def __call__(self, X: Array, dtype: str = "float64") -> Array:
+        """Inputs (batch, n, d) through the network in a dtype; float64 out. Inputs are rounded to the dtype first."""
+        X = check_inputs(self.source, X)
+        return run_embedded(self.to(dtype), X)
+
+    def to(self, dtype: str) -> EmbeddedTransformer:
+        return self.network if as_dtype(dtype) == torch.float64 else copy.deepcopy(self.network).to(as_dtype(dtype))
+
+    def bound(self, dtype: str = "float64") -> Bound:
+        low, high = (np.full(self.source.d, self.source.settings[end]) for end in ("low", "high"))
+        rounding = float(rounding_bound(self.network, low, high, str(dtype).removeprefix("torch.")).max())
+        return Bound(str(dtype).removeprefix("torch."), rounding, self.approximation)
+
+    @cached_property
+    def approximation(self) -> float:
+        return approximation(self.program)
+
+    @property
+    def blocks(self) -> int:
+        return self.plan.blocks
+
+    def explain(self) -> str:
+        """Which operation lives in which half block and row."""
+        shape = self.network.shape()
+        lines = [
+            f"{self.blocks} blocks, d_model {shape['d']}, at most {shape['h']} heads of size {shape['m']}, "
+            f"feed-forward width {shape['r']}, {self.network.parameter_count:,} parameters"
+        ]
+        for time in range(self.plan.end + 1):
+            half = (
+                "embedding" if time == 0 else f"block {(time + 1) // 2} {'attention' if time % 2 else 'feed-forward'}"
+            )
+            made = [f"{self.atoms.names[a]} → row {self.layout.row[a]}" for a in self.plan.at(time)]
+            if made:
+                lines.append(f"{half}: {', '.join(made)}")
+        return "\n".join(lines)
+
+
+def interpret(program: Value, X: Array) -> Array:
+    """The program itself on arrays (batch, n, d), operation by operation, in the dtype of X if that is a wide float."""
+    program = only_value("interpret", program)
+    X = check_inputs(_tokens(program), X)
+    values: dict[int, Array] = {}
+    for node in nodes(program):
+        arguments = [X] if node.operation == "tokens" else [values[id(a)] for a in node.arguments]
+        values[id(node)] = PRIMITIVES[node.operation].interpret(*arguments, **node.settings)
+    return np.array(np.broadcast_to(values[id(program)], (len(X), program.n, program.d)))
+
+
+def approximation(program: Value) -> float:
+    """Errors of the splines, carried to the output through Lipschitz constants."""
+    error: dict[int, float] = {}
+    for node in nodes(program):
+        error[id(node)] = PRIMITIVES[node.operation].carry(node.settings, [error[id(a)] for a in node.arguments])
+    return error[id(program)]
+
+
+def value_range(value: Value) -> tuple[float, float]:
+    """An interval that the value stays in."""
+    atoms, forms = lower(value, _RULES)
+    ranges = [atoms.range(form) for form in forms]
+    return float(min(low.min() for low, _ in ranges)), float(max(high.max() for _, high in ranges))
+
+
+def check_inputs(source: Value, X: Array) -> Array:
+    X = np.asarray(X)
+    X = X if X.dtype == np.longdouble else X.astype(np.float64)
+    if X.ndim != 3 or X.shape[1:] != (source.n, source.d):
+        raise InvalidInput(f"'tokens' wants inputs (batch, {source.n}, {source.d}); got the shape {X.shape} instead.")
+    low, high = source.settings["low"], source.settings["high"]
+    if X.size and not bool(((X >= low) & (X <= high)).all()):
+        raise InvalidInput(f"'tokens' wants inputs between {low} and {high}; got {X.min()} … {X.max()} instead.")
+    return X
+
+
+def _tokens(program: Value) -> Value:
+    sources = [node for node in nodes(program) if node.operation == "tokens"]
+    if len(sources) != 1:
+        raise InvalidInput(f"'compile' takes a program with one 'tokens'; this one has {len(sources)}.")
+    return sources[0]

@@ -1,0 +1,338 @@
+"""How far may the network, run in a dtype, be from itself in real arithmetic? Bounded from its weights alone.
+
+For every position and row of the residual stream, block after block: an interval that holds the exact *and* the
+computed number, a bound on their difference, and a quantum: a power of two of which the computed number is a multiple.
+
+1. **Exact sums.** Numbers that are multiples of q, with all positive terms together and all negative terms together at
+   most 2^p·q, add up without rounding, in any order, with or without fused products (every partial sum is a multiple
+   of q of at most 2^p·q). One product with a power of two is exact too. p is the length of the significand.
+2. **Other sums** of k terms are off by at most (3u + (k + 2)·u_acc)·Σ|terms|, u = 2^-p; sums are accumulated in the
+   dtype or in float32 if that is more, as all matrix products we know of do.
+3. A computed number that stays away from 0 is a multiple of the unit in the last place of its smallest magnitude.
+4. **Feed-forward halves.** z + Σ c_u·ReLU(f_u): two units with f and −f are c·f plus one unit, a unit with f ≤ 0 is
+   closed, and for one other unit z + c·ReLU(f) = max(z, z + c·f), or min if c < 0. The error of a maximum is at most
+   the larger of the two errors: this is why 55 rounds of compare-exchange do not amplify anything.
+5. **Attention** must read constant rows only. Then the logits are numbers: if one exceeds all others by 800 or more the
+   computed softmax is exactly one-hot; if all are equal it is a mean.
+
+Inputs are numbers of the dtype, anywhere in the box. Weights of more than 26 bits count as off by 2^-52, relatively
+(``weights.py``). The intervals are computed in float64, with a margin of 2^-48 where that rounds; products in TF32 are
+not covered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from thereexists.errors import CannotBuild
+from thereexists.model import EmbeddedTransformer
+from thereexists.precision import SIGNIFICAND, as_dtype
+from thereexists.target import Array
+
+ONE_HOT = 800.0
+_NO_QUANTUM = 2.0**-1074
+_MARGIN = 2.0**-48
+
+
+@dataclass(frozen=True)
+class State:
+    """Arrays (n, rows)."""
+
+    low: Array
+    high: Array
+    error: Array
+    quantum: Array
+
+    @property
+    def largest(self) -> Array:
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+
+class Arithmetic:
+    """One dtype: its unit roundoff, and sums in it."""
+
+    def __init__(self, name: str):
+        self.dtype = as_dtype(name)
+        self.name, self.p = name, SIGNIFICAND[name]
+        self.u = 2.0**-self.p
+        self.accumulate = min(self.u, 2.0**-24)
+        self.tiny = float(torch.finfo(self.dtype).tiny)
+        self.max = float(torch.finfo(self.dtype).max)
+
+    def rounded(self, weights: Array) -> tuple[Array, Array]:
+        """The weights in the dtype, and how far they may be from the ones that were meant."""
+        stored = torch.from_numpy(np.ascontiguousarray(weights)).to(self.dtype).to(torch.float64).numpy()
+        long = np.abs(weights) * 2.0**-52 * (quantum(weights) < np.abs(weights) * 2.0**-26)
+        return stored, np.abs(stored - weights) + long
+
+    def matmul(self, state: State, W: Array, b: Array) -> tuple[State, Array]:
+        """``W`` (k, rows), ``b`` (k,): the sums, and for each what rounding (of weights too) adds to its error."""
+        (W, slack_W), (b, slack_b) = self.rounded(W), self.rounded(b)
+        plus, minus = np.maximum(W, 0.0).T, np.maximum(-W, 0.0).T
+        low = state.low @ plus - state.high @ minus + b
+        high = state.high @ plus - state.low @ minus + b
+        up, down = np.maximum(state.high, 0.0), np.maximum(-state.low, 0.0)
+        positive = up @ plus + down @ minus + np.maximum(b, 0.0)
+        negative = down @ plus + up @ minus + np.maximum(-b, 0.0)
+        q = self._sum_quantum(state.quantum, W, b)
+        terms = np.count_nonzero(W, axis=1) + (b != 0)
+        one_product = np.array([_grows_by_power_of_two(w) for w in W]) & (terms == 1) & (b == 0)
+        most, total = np.maximum(positive, negative), positive + negative
+        exact = ((most <= 2.0**self.p * q) & (q >= self.tiny)) | one_product
+        ends = self._sum_quantum(np.minimum(quantum(state.low), quantum(state.high)), W, b)
+        margin = np.where((most <= 2.0**53 * ends) | one_product, 0.0, _MARGIN * total)  # of our own float64 sums
+        rounding = (3 * self.u + (terms + 2) * self.accumulate + _MARGIN) * total + (terms + 1) * self.tiny
+        rounding = np.where(exact, 0.0, rounding) + state.largest @ slack_W.T + slack_b
+        if float(total.max(initial=0.0)) > self.max / 4:
+            raise CannotBuild(f"A sum of this network may overflow in {self.name}.")
+        low, high = low - margin, high + margin
+        return self._widened(low, high, state.error @ np.abs(W).T, rounding, np.where(exact, q, 0.0)), rounding
+
+    def _sum_quantum(self, quanta: Array, W: Array, b: Array) -> Array:
+        """(n, k): what every product of a sum is a multiple of."""
+        q = np.broadcast_to(quantum(b), (len(quanta), len(W))).copy()
+        weight_quantum = quantum(W)
+        for k in range(len(W)):
+            read = np.flatnonzero(W[k])
+            if len(read):
+                q[:, k] = np.minimum(q[:, k], (quanta[:, read] * weight_quantum[k, read]).min(axis=1))
+        return q
+
+    def add(self, a: State, b: State) -> tuple[State, Array]:
+        """a + b, rounded once, and that rounding. Rounding is monotone: an end that is a number of the dtype stays."""
+        low, high = a.low + b.low, a.high + b.high
+        largest = np.maximum(np.abs(low), np.abs(high))
+        q = np.minimum(a.quantum, b.quantum)
+        zero = ((a.low == 0) & (a.high == 0)) | ((b.low == 0) & (b.high == 0))
+        exact = ((largest <= 2.0**self.p * q) & (q >= self.tiny)) | zero
+        mantissa, exponent = np.frexp(np.maximum(largest, self.tiny))
+        half_ulp = np.ldexp(self.u, exponent - 1 - (mantissa == 0.5))  # of the binade below the largest magnitude
+        rounding = np.where(exact, 0.0, half_ulp)
+        state = self._widened(low, high, a.error + b.error, rounding, np.where(exact, q, 0.0))
+        low = np.where(self._represents(low) & _exact_sum(a.low, b.low), low, state.low)
+        high = np.where(self._represents(high) & _exact_sum(a.high, b.high), high, state.high)
+        return self._with_quantum(State(low, high, state.error, state.quantum)), rounding
+
+    def _widened(self, low: Array, high: Array, error: Array, rounding: Array, q: Array) -> State:
+        low, high = low - rounding, high + rounding
+        return self._with_quantum(State(low, high, np.minimum(error + rounding, high - low), q))
+
+    def _with_quantum(self, state: State) -> State:
+        """Rule 3, where it says more."""
+        least = np.maximum(np.maximum(state.low, -state.high), 0.0)
+        ulp = np.where(least > 0, 2.0 ** (np.frexp(np.maximum(least, self.tiny))[1] - self.p), _NO_QUANTUM)
+        zero = (state.low == 0) & (state.high == 0)
+        q = np.where(zero, np.inf, np.maximum(np.maximum(state.quantum, ulp), _NO_QUANTUM))
+        return State(state.low, state.high, state.error, q)
+
+    def _represents(self, values: Array) -> Array:
+        tensor = torch.from_numpy(np.ascontiguousarray(values))
+        return (tensor.to(self.dtype).to(torch.float64) == tensor).numpy()
+
+
+def _exact_sum(a: Array, b: Array) -> Array:
+    """Where float64 adds two numbers without rounding (Knuth's TwoSum)."""
+    total = a + b
+    part = total - a
+    return (a - (total - part)) + (b - part) == 0
+
+
+def quantum(values: Array) -> Array:
+    """The largest power of two that divides a float64; infinite for 0."""
+    mantissa, exponent = np.frexp(values)
+    whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
+    lowest = (whole & -whole).astype(np.float64)
+    return np.where(values == 0, np.inf, np.ldexp(lowest, exponent - 53))
+
+
+def _grows_by_power_of_two(weights: Array) -> bool:
+    used = np.abs(weights[weights != 0])
+    return bool(((np.frexp(used)[0] == 0.5) & (used >= 1)).all())
+
+
+def rounding_bound(network: EmbeddedTransformer, low: Array, high: Array, name: str) -> Array:
+    """Largest |computed − exact| of every output, (n, outputs), for all inputs of the box ``low``, ``high`` (d,)."""
+    arithmetic = Arithmetic(name)
+    weights = {key: tensor.detach().to(torch.float64).numpy() for key, tensor in network.state_dict().items()}
+    n, d_model = weights["E"].shape
+    box = [np.broadcast_to(end, (n, len(low))) for end in (_outward(low, -1.0), _outward(high, 1.0))]
+    nothing = np.zeros((n, len(low)))
+    given = State(box[0], box[1], nothing, np.full(nothing.shape, _NO_QUANTUM))
+    state, _ = arithmetic.matmul(given, weights["W_in"], np.zeros(d_model))
+    E, slack = arithmetic.rounded(weights["E"])
+    state, _ = arithmetic.add(state, State(E - slack, E + slack, slack, quantum(E)))
+    for stage, block in network.stages.items():
+        here = {
+            key.removeprefix(f"stages.{stage}."): w for key, w in weights.items() if key.startswith(f"stages.{stage}.")
+        }
+        if block.attention is not None:
+            state = _attention(arithmetic, state, {k.split(".")[1]: w[0] for k, w in here.items() if "attention" in k})
+        if block.feed_forward is not None:
+            state = _feed_forward(
+                arithmetic, state, {k.split(".")[1]: w[0] for k, w in here.items() if "feed_forward" in k}
+            )
+    outputs, _ = arithmetic.matmul(state, weights["W_out"], np.zeros(len(weights["W_out"])))
+    return outputs.error * (1.0 + 2.0**-30)  # the errors themselves were added up in float64
+
+
+def _outward(ends: Array, sign: float) -> Array:
+    """A box that is a little larger, with short ends: intervals of short numbers are computed exactly."""
+    return sign * np.ceil(sign * np.asarray(ends, dtype=np.float64) * 2.0**20) * 2.0**-20
+
+
+def _attention(arithmetic: Arithmetic, state: State, weights: dict[str, Array]) -> State:
+    h, m, _ = weights["W_V"].shape
+    parts = []
+    for head in range(h):
+        V, _ = arithmetic.matmul(state, weights["W_V"][head], np.zeros(m))
+        logits = _constant_logits(arithmetic, state, *(weights[k][head] for k in ("W_Q", "b_Q", "W_K")))
+        best = logits.argmax(axis=1)
+        top = logits[np.arange(len(logits)), best]
+        if (logits == top[:, None]).all() and len(logits) > 1:
+            parts.append(_mean(arithmetic, V))
+            continue
+        others = logits.copy()
+        others[np.arange(len(logits)), best] = -np.inf
+        if float((top - others.max(axis=1)).min()) < ONE_HOT:
+            raise CannotBuild("An attention head is neither one-hot nor a mean; its rounding has no bound here.")
+        parts.append(State(V.low[best], V.high[best], V.error[best], V.quantum[best]))
+    joined = State(*(np.concatenate([getattr(p, k) for p in parts], axis=1) for k in State.__dataclass_fields__))
+    W_O = weights["W_O"].transpose(1, 0, 2).reshape(-1, h * m)
+    written, _ = arithmetic.matmul(joined, W_O, np.zeros(len(W_O)))
+    return arithmetic.add(state, written)[0]
+
+
+def _constant_logits(arithmetic: Arithmetic, state: State, W_Q: Array, b_Q: Array, W_K: Array) -> Array:
+    queries, _ = arithmetic.matmul(state, W_Q, b_Q)
+    keys, _ = arithmetic.matmul(state, W_K, np.zeros(len(W_K)))
+    for part in (queries, keys):
+        if (part.low != part.high).any() or part.error.any():
+            raise CannotBuild("An attention head reads data into its logits; its rounding has no bound here.")
+    most = np.abs(queries.low) @ np.abs(keys.low).T
+    q = (queries.quantum.min(axis=0) * keys.quantum.min(axis=0)).min(initial=np.inf)
+    if (most > 2.0**arithmetic.p * q).any():
+        raise CannotBuild(f"The logits of an attention head are not exact in {arithmetic.name}.")
+    return queries.low @ keys.low.T
+
+
+def _mean(arithmetic: Arithmetic, V: State) -> State:
+    """Every weight is 1/n, rounded; n products, their sum, and its rounding."""
+    n = len(V.low)
+    low, high, error, largest = (np.broadcast_to(a.mean(axis=0), a.shape) for a in (V.low, V.high, V.error, V.largest))
+    rounding = (4 * arithmetic.u + (n + 4) * arithmetic.accumulate + _MARGIN) * largest + n * arithmetic.tiny
+    rounding = np.where(largest == 0, 0.0, rounding)
+    return arithmetic._widened(low, high, error, rounding, np.zeros(low.shape))
+
+
+def _feed_forward(arithmetic: Arithmetic, state: State, weights: dict[str, Array]) -> State:
+    W_1, b_1, W_2, b_2 = (weights[k] for k in ("W_1", "b_1", "W_2", "b_2"))
+    f, f_rounding = arithmetic.matmul(state, W_1, b_1)
+    closed = f.high <= 0
+    high = np.maximum(f.high, 0.0)
+    hidden = State(np.maximum(f.low, 0.0), high, np.minimum(f.error, high), np.where(closed, np.inf, f.quantum))
+    f_rounding = np.where(closed, 0.0, f_rounding)
+    written, rounding = arithmetic.matmul(hidden, W_2, b_2)
+    plain, last = arithmetic.add(state, written)
+    rounding = rounding + last + f_rounding @ np.abs(arithmetic.rounded(W_2)[0]).T
+    low, high, error = plain.low.copy(), plain.high.copy(), plain.error.copy()
+    for row in np.flatnonzero(W_2.any(axis=1)).tolist():
+        linear, constant, units = _folded(W_1, b_1, W_2[row], float(b_2[row]), row)
+        tight = _hinge(state, hidden, linear, constant, units, W_1, b_1)
+        r = rounding[:, row]
+        low[:, row] = np.maximum(low[:, row], tight[0] - r)
+        high[:, row] = np.minimum(high[:, row], tight[1] + r)
+        error[:, row] = np.minimum(error[:, row], tight[2] + r)
+    return arithmetic._with_quantum(State(low, high, np.minimum(error, high - low), plain.quantum))
+
+
+def _folded(W_1: Array, b_1: Array, c: Array, b_2: float, row: int) -> tuple[Array, float, list[tuple[int, float]]]:
+    """z_row + Σ c_u ReLU(f_u) + b_2 as linear part and units: c·ReLU(f) + e·ReLU(−f) = c·f + (c + e)·ReLU(−f)."""
+    linear, constant = np.zeros(W_1.shape[1]), float(b_2)
+    linear[row] = 1.0
+    seen: dict[bytes, int] = {}
+    units: dict[int, float] = {}
+    for u in np.flatnonzero(c):
+        opposite = seen.pop((-W_1[u] + 0.0).tobytes() + np.float64(-b_1[u] + 0.0).tobytes(), None)
+        if opposite is None:
+            seen[(W_1[u] + 0.0).tobytes() + np.float64(b_1[u] + 0.0).tobytes()] = int(u)
+            units[int(u)] = float(c[u])
+            continue
+        first = units.pop(opposite)
+        linear += first * W_1[opposite]
+        constant += first * b_1[opposite]
+        if first + c[u] != 0.0:
+            units[int(u)] = first + float(c[u])
+    return linear, constant, list(units.items())
+
+
+def _hinge(
+    state: State, hidden: State, linear: Array, constant: float, units: list[tuple[int, float]], W_1: Array, b_1: Array
+) -> tuple[Array, Array, Array]:
+    """Interval and inherited error of linear + Σ c·ReLU(f), rule 4 applied to each unit in turn, the best of all."""
+    low, high, error = _form(state, linear, constant)
+    if not units:
+        return low, high, error
+    below = {u: np.minimum(c * hidden.low[:, u], c * hidden.high[:, u]) for u, c in units}
+    above = {u: np.maximum(c * hidden.low[:, u], c * hidden.high[:, u]) for u, c in units}
+    wrong = {u: abs(c) * hidden.error[:, u] for u, c in units}
+    all_below, all_above, all_wrong = (sum(part.values()) for part in (below, above, wrong))
+    lows, highs, errors = [], [], []
+    for u, c in units:
+        other = _form(state, linear + c * W_1[u], constant + c * b_1[u])
+        larger = np.maximum if c > 0 else np.minimum
+        shut, open_ = hidden.high[:, u] <= 0, hidden.low[:, u] > 0
+        one_low = np.where(shut, low, np.where(open_, other[0], larger(low, other[0])))
+        one_high = np.where(shut, high, np.where(open_, other[1], larger(high, other[1])))
+        one_error = np.where(shut, error, np.where(open_, other[2], np.maximum(error, other[2])))
+        lows.append(one_low + (all_below - below[u]))
+        highs.append(one_high + (all_above - above[u]))
+        errors.append(one_error + (all_wrong - wrong[u]))
+    line = _along_one_line(state, linear, constant, units, W_1, b_1)
+    for bounds, found in zip((lows, highs, errors), line or ((), (), ()), strict=True):
+        bounds += [found] if line else []
+    return np.max(lows, axis=0), np.min(highs, axis=0), np.min(errors, axis=0)
+
+
+def _along_one_line(
+    state: State, linear: Array, constant: float, units: list[tuple[int, float]], W_1: Array, b_1: Array
+) -> tuple[Array, Array, Array] | None:
+    """If all units read the same s, or −s: rest + h(s), h piecewise linear; its ends, and its largest slope × error."""
+    w = W_1[units[0][0]]
+    signs = [1.0 if np.array_equal(W_1[u], w) else -1.0 if np.array_equal(W_1[u], -w) else 0.0 for u, _ in units]
+    if 0.0 in signs or not w.any():
+        return None
+    pivot = int(np.abs(w).argmax())
+    alpha = linear[pivot] / w[pivot]
+    rest = linear - alpha * w
+    rest[pivot] = 0.0
+    c, sign, b = np.array([c for _, c in units]), np.array(signs), np.array([b_1[u] for u, _ in units])
+    s_low, s_high, s_error = _form(state, w, 0.0)
+    ends, position = np.unique(np.stack([s_low, s_high], axis=1), axis=0, return_inverse=True)
+    points = np.clip(-b / sign, ends[:, :1], ends[:, 1:])  # (ranges, units): the breakpoints
+    points = np.concatenate([points, ends], axis=1)
+    h = alpha * points
+    for c_u, sign_u, b_u in zip(c, sign, b, strict=True):
+        h += c_u * np.maximum(sign_u * points + b_u, 0.0)
+    margin = _MARGIN * len(c) * (np.abs(c).sum() + abs(alpha)) * (np.abs(points).max() + np.abs(b).max())
+    breaks = np.sort(-b / sign)
+    middles = np.concatenate([[breaks[0] - 1.0], (breaks[1:] + breaks[:-1]) / 2, [breaks[-1] + 1.0]])
+    slopes = alpha + ((c * sign) * (sign * middles[:, None] + b > 0)).sum(axis=1)
+    low, high, error = _form(state, rest, constant)
+    where = position.reshape(-1)
+    steepest = np.abs(slopes).max() * (1.0 + _MARGIN)
+    return low + h.min(axis=1)[where] - margin, high + h.max(axis=1)[where] + margin, error + steepest * s_error
+
+
+def _form(state: State, linear: Array, constant: float) -> tuple[Array, Array, Array]:
+    plus, minus = np.maximum(linear, 0.0), np.maximum(-linear, 0.0)
+    low = state.low @ plus - state.high @ minus + constant
+    high = state.high @ plus - state.low @ minus + constant
+    total = state.largest @ (plus + minus) + abs(constant)
+    used = linear != 0
+    ends = np.minimum(quantum(state.low[:, used]), quantum(state.high[:, used])) * quantum(linear[used])
+    shortest = np.minimum(ends.min(axis=1, initial=np.inf), quantum(np.array(constant)))
+    margin = np.where(total <= 2.0**53 * shortest, 0.0, _MARGIN * total)  # of our own float64 sums
+    return low - margin, high + margin, state.error @ (plus + minus)

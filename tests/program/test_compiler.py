@@ -1,0 +1,158 @@
+"""The stages of the compiler, the sizes that were promised, and what the rounding bound refuses."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from tests.program.cases import PROGRAMS, inputs
+from thereexists import program as P
+from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.model import Transformer
+from thereexists.program.rounding import quantum, rounding_bound
+
+
+def test_sort_of_1024_reals():
+    x = P.tokens(n=1024)
+    start = time.perf_counter()
+    compiled = P.compile(P.sort(x))
+    assert time.perf_counter() - start < 10
+    assert compiled.blocks == 55
+    assert compiled.layout.d_model == 13  # ten bits of the position, the constant 1, the number and its partner
+    claim = compiled.bound("float32").total
+    assert claim <= 2.0**-23  # one ulp of 1
+    X = np.random.default_rng(0).random((1, 1024, 1), dtype=np.float32).astype(np.float64)
+    assert np.abs(compiled(X, "float32") - np.sort(X, axis=1)).max() <= claim
+
+
+def test_sort_is_exact_in_float64_on_its_grid():
+    """Numbers with 52 bits after the point, all float32 numbers from 2^-29 on among them, are not rounded at all."""
+    compiled = P.compile(P.sort(P.tokens(n=64)))
+    X = np.random.default_rng(0).integers(0, 2**52, (64, 64, 1), endpoint=True) * 2.0**-52
+    assert np.array_equal(compiled(X), np.sort(X, axis=1))
+    assert compiled.bound("float64").total <= 2.0**-52
+
+
+def test_rows_are_reused():
+    """Twenty rounds that need two living numbers each: rows do not grow with the depth."""
+    x = P.tokens(8)
+    widths = []
+    for rounds in (2, 20):
+        y = x
+        for _ in range(rounds):
+            y = P.maximum(P.shift(y, 1) - 0.1, y / 2)
+        compiled = P.compile(y)
+        assert compiled.blocks == rounds
+        widths.append(compiled.layout.d_model)
+    assert widths[0] == widths[1]
+
+
+def test_independent_operations_share_a_block():
+    x = P.tokens(8)
+    y = P.relu(P.reverse(x) - 0.5) + P.absolute(P.mean(x) - 0.5) + P.clip(P.shift(x, 3), 0.1, 0.2)
+    compiled = P.compile(y)
+    assert compiled.blocks == 1
+    assert compiled.network.shape()["h"] == 4  # reverse, mean, shift, and the one that takes the offset away
+
+
+def test_common_subexpressions_are_one_and_dead_code_is_dropped():
+    x = P.tokens(8)
+    twice = P.compile(P.sort(x) + P.relu(P.sort(x) - 0.5) + 0 * P.relu(P.mean(P.sort(P.reverse(x)))))
+    once = P.compile(P.sort(x))
+    assert twice.blocks == once.blocks + 1
+
+
+def test_linear_programs_need_no_block():
+    assert P.compile(3 * P.tokens(4) - 1).blocks == 0
+
+
+def test_explain_names_every_half_block():
+    text = P.compile(P.sort(P.tokens(4))).explain()
+    assert text.startswith("3 blocks")
+    assert "block 2 attention: sort: partner" in text
+    assert "block 3 feed-forward: sort: exchange" in text
+
+
+def test_a_network_comes_back_from_its_structure():
+    compiled = P.compile(PROGRAMS["layered"](5))
+    weights = {k: w.clone() for k, w in compiled.network.state_dict().items()}
+    again = Transformer.from_structure(compiled.network.structure(), weights)
+    X = torch.from_numpy(inputs(compiled.source, 16, 0))
+    with torch.no_grad():
+        assert torch.equal(again(X), compiled.network(X))
+
+
+def test_the_bound_refuses_attention_it_cannot_judge():
+    compiled = P.compile(P.reverse(P.tokens(4)))
+    box = (np.zeros(1), np.ones(1))
+    W_Q = dict(compiled.network.named_parameters())["stages.block_1.attention.W_Q"]
+    with torch.no_grad():
+        W_Q /= 64  # a gap of 16: neither one-hot nor a mean
+        with pytest.raises(CannotBuild, match="neither one-hot nor a mean"):
+            rounding_bound(compiled.network, *box, "float64")
+        W_Q[0, 0, 0, compiled.layout.row[compiled.plan.at(0)[0]]] = 1.0
+        with pytest.raises(CannotBuild, match="reads data"):
+            rounding_bound(compiled.network, *box, "float64")
+
+
+def test_the_bound_follows_the_weights():
+    """With an offset 64 times as large the network still sorts, on a grid 64 times as coarse; the bound must say so."""
+    compiled = P.compile(P.sort(P.tokens(16)))
+    X = np.random.default_rng(0).random((256, 16, 1), dtype=np.float32).astype(np.float64)
+    before = compiled.bound("float32").rounding
+    weights = dict(compiled.network.named_parameters())
+    with torch.no_grad():
+        weights["E"][:, compiled.layout.row[compiled.plan.at(0)[0]]] *= 64
+        weights["stages.block_1.attention.W_V"][..., compiled.layout.one] *= 64
+    after = compiled.bound("float32").rounding
+    assert after >= 64 * before
+    assert before < np.abs(compiled(X, "float32") - np.sort(X, axis=1)).max() <= after
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+def test_the_bound_of_a_sort_is_attained(dtype):
+    compiled = P.compile(P.sort(P.tokens(8)))
+    X = torch.from_numpy(np.random.default_rng(0).random((256, 8, 1))).to(getattr(torch, dtype)).double().numpy()
+    error, claim = np.abs(compiled(X, dtype) - np.sort(X, axis=1)).max(), compiled.bound(dtype).total
+    assert claim / 1.001 < error <= claim
+
+
+def test_quantum_is_the_lowest_bit():
+    values = np.array([1.0, -6.0, 0.75, 2.0**-30 + 1, 0.0, 0.1])
+    assert quantum(values).tolist() == [1.0, 2.0, 0.25, 2.0**-30, np.inf, 2.0**-55]
+
+
+X4 = P.tokens(4)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: P.gather(X4, [0, 1, 2, 4]), "'gather' takes positions from 0 to 3; got 4"),
+        (lambda: P.gather(X4, [0, 1]), "'gather' takes 4 whole numbers"),
+        (lambda: P.gather(X4, [0.5, 1, 2, 3]), "'gather' takes 4 whole numbers"),
+        (lambda: P.broadcast(X4, 4), "'broadcast' takes a position from 0 to 3"),
+        (lambda: P.shift(X4, 0.5), "'shift' takes a whole number"),
+        (lambda: P.tokens(0), "'tokens' takes a whole number n"),
+        (lambda: P.tokens(2, low=1.0, high=1.0), "'tokens' takes finite ends"),
+        (lambda: X4 + P.tokens(5), r"'\+' takes values of one program; got values of n = 4 and n = 5"),
+        (lambda: P.maximum(X4, P.tokens(4, d=2)), "'maximum' takes values with equally many features"),
+        (lambda: X4 + np.ones(3), r"'\+' takes values, numbers or arrays"),
+        (lambda: X4 + np.nan, r"'\+' takes finite constants"),
+        (lambda: X4 * X4, r"'\*' takes a value and a number"),
+        (lambda: X4 * np.inf, r"'\*' takes a finite number"),
+        (lambda: X4 / 0, "'/' divides a value by a number other than 0"),
+        (lambda: P.minimum(0.5, 0.7), "'minimum' takes a value of a program"),
+        (lambda: P.clip(X4, 1.0, 0.0), "'clip' takes finite ends"),
+        (lambda: P.mix(X4, np.ones((2, 2))), r"'mix' takes a finite matrix \(out, 1\)"),
+        (lambda: P.apply(np.log, X4, epsilon=0.1, curvature=1.0), "'apply' takes a function of arrays with finite"),
+        (lambda: P.apply(np.sin, X4, epsilon=1e-12, curvature=1.0), "'apply' would need"),
+        (lambda: P.compile(X4 + P.tokens(4)), "one 'tokens'; this one has 2"),
+        (lambda: P.compile(P.sort(X4))(np.ones((1, 3, 1))), r"'tokens' wants inputs \(batch, 4, 1\)"),
+        (lambda: P.compile(P.sort(X4))(np.full((1, 4, 1), 2.0)), "'tokens' wants inputs between 0.0 and 1.0"),
+    ],
+)
+def test_bad_input_is_refused_by_operation(make, sentence):
+    with np.errstate(all="ignore"), pytest.raises(InvalidInput, match=sentence):
+        make()
