@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from thereexists._version import __version__
 
 if TYPE_CHECKING:
-    from thereexists import attention, evaluate, experiments, heads, mixers, patterns, targets
+    from thereexists import attention, evaluate, experiments, heads, mixers, patterns, report, targets
     from thereexists.build import build
     from thereexists.certificates import certify, verify
     from thereexists.constructions import contextual_mapping, global_shift, selective_shift
@@ -60,13 +60,14 @@ _PUBLIC = {
     "memorise": "thereexists.memorise",
     "patterns": "thereexists.patterns",
     "plan": "thereexists.plan",
+    "report": "thereexists.report",
     "selective_shift": "thereexists.constructions",
     "targets": "thereexists.targets",
     "trace": "thereexists.trace",
     "verify": "thereexists.certificates",
 }
 # Public names that are modules themselves.
-_MODULES = {"attention", "evaluate", "experiments", "heads", "mixers", "patterns", "targets"}
+_MODULES = {"attention", "evaluate", "experiments", "heads", "mixers", "patterns", "report", "targets"}
 
 __all__ = [
     "Grid",
@@ -93,6 +94,7 @@ __all__ = [
     "mixers",
     "patterns",
     "plan",
+    "report",
     "selective_shift",
     "targets",
     "trace",
