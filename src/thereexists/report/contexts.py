@@ -26,8 +26,8 @@ def contexts_section(witness: Witness) -> Section | None:
     parts = [
         paragraph(
             f"The id uᵀz of every token, for {which} {witness.grid.cells:,} cubes, measured on the network: one row "
-            "for each cube, one dot for each token, coloured by the rank of the cube's final ids. The axis is log(1 + id), "
-            "in units of a grid step."
+            "for each cube, one dot for each token, coloured by the rank of the cube's final ids. The axis is "
+            "log(1 + id), in units of a grid step; the last picture is the third one seen from near."
         )
     ]
     if found.verdict is not None:
@@ -76,11 +76,15 @@ def _pictures(found: Ids) -> list:
     ends = (0.0, max(float(x.max()) for x in logs.values()) * 1.02 + 1e-9)
     rows = np.repeat(np.arange(len(last)), n)
     figures = []
+    interval = () if found.interval is None else tuple(np.log10(1 + np.array(found.interval)).tolist())
     for i, (name, x) in enumerate(logs.items()):
-        final = i == len(logs) - 1 and found.interval is not None
-        interval = tuple(np.log10(1 + np.array(found.interval))) if final else ()
-        picture = svg.rows_of_dots(
-            x.ravel(), rows, np.repeat(colour, n), f"Ids {name}", "1 + id", ends=ends, interval=interval
-        )
+        final = i == len(logs) - 1
+        dots = (x.ravel(), rows, np.repeat(colour, n), f"Ids {name}")
+        picture = svg.rows_of_dots(*dots, "1 + id", ends, interval if final else ())
         figures.append(figure(picture, f"Ids {name}."))
+        if final and interval:
+            low, high = min(float(x.min()), interval[0]), interval[1]
+            margin = 0.03 * (high - low) + 1e-3
+            near = svg.rows_of_dots(*dots, "log10(1 + id)", (low - margin, high + margin), interval, decades=False)
+            figures.append(figure(near, f"Ids {name}, from near: [t_l, t_r] between the dashed lines."))
     return figures

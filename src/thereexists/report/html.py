@@ -145,11 +145,11 @@ def figure(picture: Markup, caption: Any) -> Markup:
     return Markup(f"<figure>{picture}<figcaption>{text(caption)}</figcaption></figure>\n")
 
 
-def panels(figures: Iterable[Markup]) -> Markup:
-    """Figures beside each other, as many as fit."""
-    return Markup(f'<div class="panels">{"".join(figures)}</div>\n')
+def panels(figures: Iterable[Markup], pairs: bool = False) -> Markup:
+    """Figures beside each other, as many as fit, or always two and two where there is room."""
+    return Markup(f'<div class="panels{" pairs" if pairs else ""}">{"".join(figures)}</div>\n')
 
 
 def key(colour: int, label: Any) -> Markup:
     """A patch of colour and what it stands for."""
-    return Markup(f'<span class="key f{int(colour) % 6}"></span>{number(label)}')
+    return Markup(f'<span class="label"><span class="key f{int(colour) % 6}"></span>{number(label)}</span>')

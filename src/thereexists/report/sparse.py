@@ -82,7 +82,7 @@ def path_edges(masks: np.ndarray, path: Any) -> list[tuple[int, int]] | None:
     n = masks.shape[1]
     whole = isinstance(path, list | tuple) and all(type(k) is int for k in path) and sorted(path) == list(range(n))
     edges = list(zip(path[1:], path[:-1], strict=True)) if whole else []
-    union = masks.any(axis=0)
-    if not whole or not all(union[edge] for edge in edges):
+    union = np.asarray(masks.any(axis=0))
+    if not whole or not all(bool(union[i, j]) for i, j in edges):
         raise BadWitnessFile("The stored path is no Hamiltonian path of the stored pattern.")
     return edges

@@ -53,15 +53,19 @@ def rows_of_dots(
     x_name: str,
     ends: tuple[float, float],
     interval: tuple,
+    decades: bool = True,
 ) -> Markup:
-    """Dots at (x, y) on a linear axis that the caller labels; ``colour`` −1 is grey; ``interval``: (from, to) or ()."""
+    """Dots at (x, y), x a decimal logarithm and labelled so with ``decades``; ``colour`` −1 is grey.
+
+    ``interval`` is (from, to), drawn as two dashed lines, or ().
+    """
     height = 190.0
     x_scale, y_scale = (
         _Scale(*ends, LEFT, WIDTH - RIGHT),
         _Scale(0.0, max(float(y.max()), 1.0), height - BOTTOM - 4, TOP),
     )
     px, py = x_scale(x), y_scale(y)
-    pieces = [_log_axis(x_scale, height, x_name)]
+    pieces = [_log_axis(x_scale, height, x_name) if decades else _line_axis(x_scale, height, x_name)]
     if interval:
         a, b = x_scale(np.array(interval))
         bracket = f"M{a:.1f},{TOP - 4}V{height - BOTTOM}M{b:.1f},{TOP - 4}V{height - BOTTOM}"
@@ -101,7 +105,7 @@ def cells(mask: np.ndarray, title: str, path: Sequence[tuple[int, int]] = (), co
             if radius >= 7:
                 digits = f'<text x="{a:.1f}" y="{b + 4:.1f}" text-anchor="middle" style="fill:var(--paper)">{i}</text>'
                 pieces.append(Markup(digits))
-    return _svg(300 + 2 * margin, 300 + 2 * margin, title, join(pieces))
+    return _svg(300 + 2 * margin, 300 + 2 * margin, title, join(pieces), 'class="square"')
 
 
 class _Scale:
@@ -125,11 +129,15 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _axes(x: _Scale, y: _Scale, height: float, x_name: str) -> Markup:
-    frame = Markup(f'<path class="axis" d="M{LEFT},{TOP}V{height - BOTTOM}H{WIDTH - RIGHT}"/>')
-    below = (_label(float(x(np.array(t))), height - BOTTOM + 13, t, "middle") for t in _ticks(x.low, x.high))
+    frame = Markup(f'<path class="axis" d="M{LEFT},{TOP}V{height - BOTTOM}"/>')
     beside = (_label(LEFT - 5, float(y(np.array(t))) + 4, t, "end") for t in _ticks(y.low, y.high))
-    name = _label((LEFT + WIDTH - RIGHT) / 2, height - 4, x_name, "middle")
-    return join([frame, *below, *beside, name])
+    return join([frame, _line_axis(x, height, x_name), *beside])
+
+
+def _line_axis(x: _Scale, height: float, x_name: str) -> Markup:
+    line = Markup(f'<path class="axis" d="M{LEFT},{height - BOTTOM}H{WIDTH - RIGHT}"/>')
+    below = (_label(float(x(np.array(t))), height - BOTTOM + 13, t, "middle") for t in _ticks(x.low, x.high))
+    return join([line, *below, _label((LEFT + WIDTH - RIGHT) / 2, height - 3, x_name, "middle")])
 
 
 def _log_axis(x: _Scale, height: float, x_name: str) -> Markup:

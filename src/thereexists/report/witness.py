@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from thereexists.certificates.certificate import FILE, Certificate, load_certificate
+from thereexists.certificates.certify import weights_sha256
 from thereexists.errors import BadWitnessFile
 from thereexists.model import EmbeddedTransformer
 from thereexists.report import svg
@@ -43,6 +44,8 @@ PARTS = {  # of a certificate: what each one pays for
     "sample": "mean of the sample, and its confidence term",
 }
 
+_SAME = ("name", "n", "d", "low", "high", "origin")  # what a certificate and its witness must agree on
+
 
 def witness_page(folder: Path, witness: Witness, record: dict[str, Any], target: Target | None = None) -> Page:
     """All sections; ``target`` gives the function again, for a witness of a user's own."""
@@ -73,7 +76,10 @@ def _built(witness: Witness, record: dict[str, Any]) -> Markup:
     plan, target, grid = witness.plan, witness.target, witness.grid
     shape = record["class"]
     origin = target.origin
-    theorem = {1: "Theorem 1 (equivariant, no positions)", 2: "Theorem 2 (with positional encoding)"}
+    theorem: dict[int | str, str] = {
+        1: "Theorem 1 (equivariant, no positions)",
+        2: "Theorem 2 (with positional encoding)",
+    }
     return facts(
         {
             "function": f"{target.name}: {target.description}" if target.description else target.name,
@@ -124,8 +130,10 @@ def _certificate(folder: Path, witness: Witness, record: dict[str, Any], found: 
     if found is None:
         advice = f"This witness has no certificate. Make one: thereexists certify {shlex.quote(str(folder))}"
         return join([paragraph(advice), facts({"measured": sampled})])
-    if found.weights_sha256 != record["weights_sha256"]:
-        return paragraph("The certificate in this folder is about other weights: it proves nothing here.", "bad")
+    stated = {k: found.target.get(k) for k in _SAME}
+    if found.weights_sha256 != weights_sha256(witness.network) or stated != {k: record["target"][k] for k in _SAME}:
+        about = "The certificate in this folder is about other weights or another function: it proves nothing here."
+        return paragraph(about, "bad")
     if set(found.parts) - set(PARTS):
         raise BadWitnessFile(
             f"{folder / FILE} has parts that no certificate has: {sorted(set(found.parts) - set(PARTS))}."
@@ -201,7 +209,7 @@ def _curves(cut: Slice, target: Target) -> Markup:
             figures.append(figure(error, f"{name}: |network − target|"))
     left = n * d - len(shown)
     rest = [paragraph(f"{left} more outputs are not drawn.", "soft")] if left else []
-    return join([*intro, panels(figures), *rest])
+    return join([*intro, panels(figures, pairs=cut.target is not None), *rest])
 
 
 def _dtypes(witness: Witness) -> Markup:
