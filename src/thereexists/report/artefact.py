@@ -43,6 +43,5 @@ def _witness(folder: Path, target: Target | None) -> Page:
         raise
     except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError, RuntimeError) as error:
         # The digests fit, so somebody wrote a record on purpose whose entries are not what they should be.
-        raise BadWitnessFile(
-            f"{folder} cannot be reported, its record is malformed: {type(error).__name__}: {error}"
-        ) from error
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise BadWitnessFile(f"{folder} cannot be reported, its record is malformed: {reason}") from error

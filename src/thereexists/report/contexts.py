@@ -44,7 +44,7 @@ def contexts_section(witness: Witness) -> Section | None:
                 "and the certificate charges for them."
             )
         )
-    return Section("contexts", "The contextual mapping", join([*parts, panels(_pictures(found))]))
+    return Section("contexts", "The contextual mapping", join([*parts, panels(_pictures(found), pairs=True)]))
 
 
 def _interval(witness: Witness, found: Ids) -> str:
@@ -83,8 +83,10 @@ def _pictures(found: Ids) -> list:
         picture = svg.rows_of_dots(*dots, "1 + id", ends, interval if final else ())
         figures.append(figure(picture, f"Ids {name}."))
         if final and interval:
-            low, high = min(float(x.min()), interval[0]), interval[1]
+            low, high = interval
             margin = 0.03 * (high - low) + 1e-3
-            near = svg.rows_of_dots(*dots, "log10(1 + id)", (low - margin, high + margin), interval, decades=False)
+            inside = (dots[0] >= low - margin) & (dots[0] <= high + margin)
+            shown = (dots[0][inside], rows[inside], dots[2][inside], dots[3] + ", from near")
+            near = svg.rows_of_dots(*shown, "log10(1 + id)", (low - margin, high + margin), interval, decades=False)
             figures.append(figure(near, f"Ids {name}, from near: [t_l, t_r] between the dashed lines."))
     return figures

@@ -54,15 +54,15 @@ def pattern_pictures(masks: np.ndarray, name: str, path: Any) -> Markup:
             ),
             paragraph(
                 "Row = who attends, column = to whom. Along the path, circle i marks the cell (γ(i+1), γ(i)): token "
-                "γ(i+1) reads token γ(i) there, and so on until the last one knows the whole sequence."
+                "γ(i+1) reads token γ(i) there, and so on until the last one knows the whole sequence. A circle is "
+                "drawn in every step that has the cell."
             ),
         ]
     )
     steps = []
     for l, mask in enumerate(masks[:MOST_STEPS]):
-        here = [] if edges is None else [edge for edge in edges if mask[edge]]
-        drawn = here if p > 1 else edges or []
-        picture = svg.cells(mask, f"Step {l + 1} of {name}", drawn)
+        here = [(i, *edge) for i, edge in enumerate(edges or [], 1) if mask[edge]]
+        picture = svg.cells(mask, f"Step {l + 1} of {name}", here)
         steps.append(figure(picture, f"Step {l + 1}: {int(mask.sum()):,} connections."))
     growth = []
     for t, field in enumerate(fields[:MOST_FIELDS], 1):

@@ -67,7 +67,7 @@ def rows_of_dots(
     px, py = x_scale(x), y_scale(y)
     pieces = [_log_axis(x_scale, height, x_name) if decades else _line_axis(x_scale, height, x_name)]
     if interval:
-        a, b = x_scale(np.array(interval))
+        a, b = map(x_scale.at, interval)
         bracket = f"M{a:.1f},{TOP - 4}V{height - BOTTOM}M{b:.1f},{TOP - 4}V{height - BOTTOM}"
         pieces.append(Markup(f'<path class="ink dash" d="{bracket}"/>'))
     for c in np.unique(colour):
@@ -77,8 +77,8 @@ def rows_of_dots(
     return _svg(WIDTH, height, title, join(pieces))
 
 
-def cells(mask: np.ndarray, title: str, path: Sequence[tuple[int, int]] = (), colour: int | None = None) -> Markup:
-    """A square mask, row = who attends, column = to whom; ``path``: (row, column) cells, numbered and joined."""
+def cells(mask: np.ndarray, title: str, path: Sequence[tuple[int, int, int]] = (), colour: int | None = None) -> Markup:
+    """A square mask, row = who attends, column = to whom; ``path``: cells (number, row, column), neighbours joined."""
     n = len(mask)
     size, margin = 300.0 / n, 24.0
     style = "cell" if colour is None else f"f{colour % 6}"
@@ -95,12 +95,14 @@ def cells(mask: np.ndarray, title: str, path: Sequence[tuple[int, int]] = (), co
         at = margin + (k + 0.5) * size
         pieces.append(_label(at, margin - 7, k, "middle"))
         pieces.append(_label(margin - 5, at + 4, k, "end"))
-    centres = [(margin + (j + 0.5) * size, margin + (i + 0.5) * size) for i, j in path]
+    centres = {i: (margin + (k + 0.5) * size, margin + (j + 0.5) * size) for i, j, k in path}
+    for i, (a, b) in centres.items():
+        if i + 1 in centres:
+            c, d = centres[i + 1]
+            pieces.append(Markup(f'<path class="curve k1" d="M{a:.1f},{b:.1f}L{c:.1f},{d:.1f}"/>'))
     if centres:
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in centres)
-        pieces.append(Markup(f'<polyline class="curve k1" points="{points}"/>'))
         radius = min(0.32 * size, 12.0)
-        for i, (a, b) in enumerate(centres, 1):
+        for i, (a, b) in centres.items():
             pieces.append(Markup(f'<circle class="f1" cx="{a:.1f}" cy="{b:.1f}" r="{radius:.1f}"/>'))
             if radius >= 7:
                 digits = f'<text x="{a:.1f}" y="{b + 4:.1f}" text-anchor="middle" style="fill:var(--paper)">{i}</text>'
@@ -115,8 +117,11 @@ class _Scale:
         self.low, self.high = low, high if high > low else low + 1.0
         self.a, self.b = a, b
 
-    def __call__(self, value: np.ndarray) -> np.ndarray:
-        return self.a + (np.asarray(value) - self.low) / (self.high - self.low) * (self.b - self.a)
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        return self.a + (values - self.low) / (self.high - self.low) * (self.b - self.a)
+
+    def at(self, value: float) -> float:
+        return float(self(np.array([value]))[0])
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -130,13 +135,13 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _axes(x: _Scale, y: _Scale, height: float, x_name: str) -> Markup:
     frame = Markup(f'<path class="axis" d="M{LEFT},{TOP}V{height - BOTTOM}"/>')
-    beside = (_label(LEFT - 5, float(y(np.array(t))) + 4, t, "end") for t in _ticks(y.low, y.high))
+    beside = (_label(LEFT - 5, y.at(t) + 4, t, "end") for t in _ticks(y.low, y.high))
     return join([frame, _line_axis(x, height, x_name), *beside])
 
 
 def _line_axis(x: _Scale, height: float, x_name: str) -> Markup:
     line = Markup(f'<path class="axis" d="M{LEFT},{height - BOTTOM}H{WIDTH - RIGHT}"/>')
-    below = (_label(float(x(np.array(t))), height - BOTTOM + 13, t, "middle") for t in _ticks(x.low, x.high))
+    below = (_label(x.at(t), height - BOTTOM + 13, t, "middle") for t in _ticks(x.low, x.high))
     return join([line, *below, _label((LEFT + WIDTH - RIGHT) / 2, height - 3, x_name, "middle")])
 
 
@@ -145,7 +150,7 @@ def _log_axis(x: _Scale, height: float, x_name: str) -> Markup:
     pieces = [Markup(f'<path class="axis" d="M{LEFT},{height - BOTTOM}H{WIDTH - RIGHT}"/>')]
     every = max(1, math.ceil((x.high - x.low) / 6))
     for k in range(math.ceil(x.low), math.floor(x.high) + 1, every):
-        at = float(x(np.array(k)))
+        at = x.at(k)
         exponent = f'<tspan dy="-4" font-size="8">{k}</tspan>'
         pieces.append(
             Markup(f'<text x="{at:.1f}" y="{height - BOTTOM + 14:.1f}" text-anchor="middle">10{exponent}</text>')

@@ -150,7 +150,7 @@ def _certificate(folder: Path, witness: Witness, record: dict[str, Any], found: 
     return join(
         [
             paragraph(f"d_{found.p:g}(f, network) ≤ {found.bound:.6g}, {ways.get(found.kind, found.kind)}.", "good"),
-            figure(bar, f"The bound and its parts.{power}"),
+            figure(bar, f"The bound and its parts; a part that is not zero is drawn at least a hair wide.{power}"),
             table(["part", "size", "what it pays for"], rows),
             facts(
                 {
