@@ -15,6 +15,15 @@ def saved(folder, *, certified=True, **request):
 
 
 @pytest.fixture(scope="session")
+def head(tmp_path_factory):
+    """A small head for a random target, and its folder."""
+    folder = tmp_path_factory.mktemp("head") / "h"
+    made = te.heads.fit(te.heads.random_target(12, 1, seed=0), method="corrected")
+    made.save(folder)
+    return made, folder
+
+
+@pytest.fixture(scope="session")
 def folders(tmp_path_factory):
     at = tmp_path_factory.mktemp("report")
     window = te.patterns.window(n=4, window=1)

@@ -33,16 +33,17 @@ def visit(browser, file, **context):
 
 
 @pytest.fixture(scope="module")
-def files(folders, tmp_path_factory):
+def files(folders, head, tmp_path_factory):
     at = tmp_path_factory.mktemp("pages")
-    return {kind: report(folders[kind]).save(at / f"{kind}.html") for kind in folders}
+    every = {**folders, "head": head[1]}
+    return {kind: report(every[kind]).save(at / f"{kind}.html") for kind in every}
 
 
 def background(page):
     return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
 
-@pytest.mark.parametrize("kind", ["equivariant", "compact", "sparse"])
+@pytest.mark.parametrize("kind", ["equivariant", "compact", "sparse", "head"])
 def test_a_page_loads_silently_and_fits(browser, files, kind):
     colours = set()
     for scheme, width in (("light", 1100), ("dark", 1100), ("light", 360)):

@@ -1,5 +1,6 @@
 """Reports say what the files say, their pictures are measured rightly, and faults of a file are told."""
 
+import dataclasses
 import html
 import itertools
 import json
@@ -168,6 +169,26 @@ def test_the_command_of_the_report_builds_the_same_weights(folders, tmp_path, ki
     words += ["--set", "window=1"] if kind == "sparse" else []
     thereexists(*words, "--no-certify", "--samples", 16, "--out", "again", "--json", cwd=tmp_path)
     assert weights_sha256(te.load(tmp_path / "again").network) == weights_sha256(witness.network)
+
+
+def test_a_head_is_drawn_and_verified_again(head):
+    made, folder = head
+    page = report(folder)
+    assert page.kind == "head"
+    document = str(page)
+    assert balanced(document)
+    assert not OUTSIDE.search(document)
+    assert "Every checked row keeps" in document
+    (drawn,) = re.findall(r'aria-label="Target".*?</svg>', document, flags=re.S)
+    assert drawn.count("v") - drawn.count("var") >= made.target.nonzeros  # one closed cell for each
+
+
+def test_a_head_that_does_not_show_its_target_is_told(head, tmp_path):
+    made, _ = head
+    dataclasses.replace(made, X=made.X.flip(0).contiguous()).save(tmp_path / "h")  # its record still claims success
+    document = str(report(tmp_path / "h"))
+    assert "Not every checked row keeps" in document
+    assert ">Every checked row keeps" not in document
 
 
 # --- hostile and broken files ----------------------------------------------------------------------------------------

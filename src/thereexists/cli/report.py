@@ -15,14 +15,16 @@ app = typer.Typer()
 
 @app.command()
 def report(
-    witness: Annotated[Path, typer.Argument(help="The folder of a witness.")],
+    witness: Annotated[Path, typer.Argument(help="The folder of a witness or of an attention head.")],
     out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
     function: Function = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write one HTML page about a witness: opens offline, prints well, asks nobody for anything.
+    """Write one HTML page about a witness or a head: opens offline, prints well, asks nobody for anything.
 
-    Example: thereexists report w/ --out report.html
+    Examples: thereexists report w/ --out report.html
+
+    thereexists report h/ --out head.html
     """
     from thereexists.report import html
     from thereexists.report import report as make
