@@ -31,8 +31,8 @@ def _head(head: Head, record: dict) -> Markup:
     target = head.target
     return facts(
         {
-            "target": f"{target.length:,} × {target.length:,}, {target.nonzeros:,} non-zeros, at most k = {target.k} in "
-            f"a row or column, within a factor γ = {target.gamma:.4g}",
+            "target": f"{target.length:,} × {target.length:,}, {target.nonzeros:,} non-zeros, at most k = {target.k} "
+            f"in a row or column, within a factor γ = {target.gamma:.4g}",
             "method": head.method,
             "hidden size": f"d = {head.hidden_size:,}; the paper's theorem asks for {number(head.theorem_hidden_size)}",
             "head size": f"m = {head.head_size:,}",
