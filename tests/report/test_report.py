@@ -191,6 +191,25 @@ def test_a_head_that_does_not_show_its_target_is_told(head, tmp_path):
     assert ">Every checked row keeps" not in document
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["star", "--n", 9], "Universal: every condition"),
+        (["strided", "--n", 1024, "--set", "stride=32"], "16.0 × 16.0"),
+        (["apart.npz"], "the field stops growing"),
+    ],
+)
+def test_a_pattern_is_judged_and_drawn(tmp_path, words, says):
+    np.savez(tmp_path / "apart.npz", mask=np.kron(np.eye(2), np.ones((3, 3))).astype(bool))  # two halves, never one
+    done = json.loads(thereexists("report", *words, "--out", "p.html", "--json", cwd=tmp_path).stdout)
+    assert done["kind"] == "pattern"
+    document = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert balanced(document)
+    assert not OUTSIDE.search(document)
+    assert says in document
+    assert ("Universal: every" in document) == (words[0] != "apart.npz")
+
+
 # --- hostile and broken files ----------------------------------------------------------------------------------------
 
 EVIL = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\" onload='x' &amp; "
@@ -285,6 +304,8 @@ def test_a_function_of_ones_own_is_drawn_when_given_again(tmp_path):
         (["W", "--out", "no/r.html"], "must exist and be writable"),
         (["W", "--out", "folder.html"], "is a folder"),
         (["W", "--function", "none.py:f"], "There is no file"),
+        (["zigzag", "--n", "8"], "zigzag"),
+        (["none.npz"], "There is no file"),
     ],
 )
 def test_bad_input_gets_one_sentence(folders, tmp_path, arguments, says):

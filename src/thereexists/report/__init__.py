@@ -6,5 +6,6 @@ page.save("report.html")
 
 from thereexists.report.artefact import report
 from thereexists.report.html import Page, Section
+from thereexists.report.pattern import pattern_page
 
-__all__ = ["Page", "Section", "report"]
+__all__ = ["Page", "Section", "pattern_page", "report"]

@@ -123,14 +123,17 @@ def weight_ranges(witness: Witness) -> list[tuple[str, int, int, float, float]]:
 
 
 def receptive_fields(masks: np.ndarray, most: int) -> list[np.ndarray]:
-    """S^1, S^2, … (n, n) of the definition S_k^t = ∪ {S_j^{t−1} : j ∈ A_k^l}, until all is seen, at most ``most``."""
-    field = masks[0].copy()
-    fields = [field]
-    while not field.all() and len(fields) < most:
-        step = masks[len(fields) % len(masks)]
-        field = (step.astype(np.int64) @ field.astype(np.int64)) > 0
-        fields.append(field)
-    return fields
+    """S^1, S^2, … (n, n) of the definition S_k^t = ∪ {S_j^{t−1} : j ∈ A_k^l}, until all is seen, at most ``most``.
+
+    A field that a whole cycle of steps leaves as it is never grows again: it ends there too.
+    """
+    steps = masks.astype(np.float32)  # counts of at most n < 2^24 tokens are exact
+    fields, unchanged = [masks[0].copy()], 0
+    while not fields[-1].all() and unchanged < len(masks) and len(fields) < most:
+        grown = (steps[len(fields) % len(masks)] @ fields[-1].astype(np.float32)) > 0
+        unchanged = unchanged + 1 if (grown == fields[-1]).all() else 0
+        fields.append(grown)
+    return fields[: len(fields) - unchanged]
 
 
 def _spreading_layers(witness: Witness) -> int:

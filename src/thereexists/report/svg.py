@@ -110,9 +110,9 @@ def cells(mask: np.ndarray, title: str, path: Sequence[tuple[int, int, int]] = (
     return _svg(300 + 2 * margin, 300 + 2 * margin, title, join(pieces), 'class="square"')
 
 
-def heat(values: np.ndarray, low: float, title: str, colour: int = 0, levels: int = 8) -> Markup:
-    """A matrix of numbers in [low, 0] in ``levels`` strengths of one colour; ``low`` itself is left blank."""
-    n = len(values)
+def heat(values: np.ndarray, low: float, title: str, colour: int = 0, labels: bool = True) -> Markup:
+    """A matrix of numbers in [low, 0] in eight strengths of one colour; ``low`` itself is left blank."""
+    n, levels = len(values), 8
     size, margin = 300.0 / n, 24.0
     level = np.ceil((np.clip(values, low, 0.0) - low) / -low * levels).astype(int)
     pieces = [Markup(f'<rect class="axis" x="{margin}" y="{margin}" width="300" height="300"/>')]
@@ -125,7 +125,7 @@ def heat(values: np.ndarray, low: float, title: str, colour: int = 0, levels: in
             share = (strength / levels) ** 1.5
             pieces.append(Markup(f'<path class="f{colour % 6}" fill-opacity="{share:.2f}" d="{d}"/>'))
     every = max(1, math.ceil(n / 8))
-    for k in range(0, n, every):
+    for k in range(0, n if labels else 0, every):
         at = margin + (k + 0.5) * size
         pieces += [_label(at, margin - 7, k, "middle"), _label(margin - 5, at + 4, k, "end")]
     return _svg(300 + 2 * margin, 300 + 2 * margin, title, join(pieces), 'class="square"')
