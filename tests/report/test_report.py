@@ -242,6 +242,7 @@ def test_hostile_text_stays_text(folders, tmp_path):
     [
         {"name": "x", "path": [0, 2, 1, 3], "depth": 3},
         {"name": "x", "path": [0, 1, 2, 3], "depth": "deep"},
+        {"name": "x", "path": [0, 1, 2, 3], "depth": 2},
         {"name": "x"},
         None,
     ],

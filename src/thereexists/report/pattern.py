@@ -26,7 +26,7 @@ def pattern_page(verdict: PatternVerdict) -> Page:
 
 def _verdict(verdict: PatternVerdict) -> Markup:
     words = {
-        True: ("Universal: every condition of the theorem holds, with the witnesses below.", "good"),
+        True: ("Universal: every condition of the theorem holds.", "good"),
         False: ("Not universal.", "bad"),
         None: ("Undecided: the sufficient conditions fail or could not be decided, which is not a disproof.", ""),
     }

@@ -26,6 +26,8 @@ def pattern_section(witness: Witness) -> Section | None:
     masks = attention.pattern.numpy()
     if stored is None or masks.shape[1:] != (witness.grid.n, witness.grid.n):
         raise BadWitnessFile("The stored pattern does not fit the record of this witness.")
+    if stored["depth"] != len(receptive_fields(masks, most=2 * masks.shape[1] * len(masks))):
+        raise BadWitnessFile(f"The stored pattern does not have the receptive depth {stored['depth']} of its record.")
     return Section("pattern", "The pattern", pattern_pictures(masks, str(stored["name"]), stored["path"]))
 
 

@@ -122,7 +122,7 @@ def heat(values: np.ndarray, low: float, title: str, colour: int = 0, labels: bo
             for i, j in np.argwhere(level == strength).tolist()
         )
         if d:
-            share = (strength / levels) ** 1.5
+            share = 0.15 + 0.85 * (strength / levels) ** 1.5  # the weakest is still seen
             pieces.append(Markup(f'<path class="f{colour % 6}" fill-opacity="{share:.2f}" d="{d}"/>'))
     every = max(1, math.ceil(n / 8))
     for k in range(0, n if labels else 0, every):
