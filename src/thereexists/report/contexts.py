@@ -51,7 +51,8 @@ def _interval(witness: Witness, found: Ids) -> str:
     if found.interval is None:
         return "No cube has pairwise distinct columns: there are fewer cells than tokens."
     low, high = found.interval
-    words = f"The final ids lie in [t_l, t_r] = [{low:,.0f}, {high:,.0f}] (measured, dashed lines)"
+    scope = "" if found.complete else " on the sample"
+    words = f"The final ids lie in [t_l, t_r] = [{low:,.0f}, {high:,.0f}] (measured{scope}, dashed lines)"
     stated = theorem_interval(witness)
     if stated is None:
         return words + "."
