@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from thereexists._version import __version__
 
 if TYPE_CHECKING:
-    from thereexists import attention, evaluate, experiments, heads, mixers, patterns, program, targets
+    from thereexists import attention, evaluate, experiments, heads, mixers, patterns, program, report, targets
     from thereexists.build import build
     from thereexists.certificates import certify, verify
     from thereexists.constructions import contextual_mapping, global_shift, selective_shift
@@ -61,13 +61,14 @@ _PUBLIC = {
     "patterns": "thereexists.patterns",
     "plan": "thereexists.plan",
     "program": "thereexists.program",
+    "report": "thereexists.report",
     "selective_shift": "thereexists.constructions",
     "targets": "thereexists.targets",
     "trace": "thereexists.trace",
     "verify": "thereexists.certificates",
 }
 # Public names that are modules themselves.
-_MODULES = {"attention", "evaluate", "experiments", "heads", "mixers", "patterns", "program", "targets"}
+_MODULES = {"attention", "evaluate", "experiments", "heads", "mixers", "patterns", "program", "report", "targets"}
 
 __all__ = [
     "Grid",
@@ -95,6 +96,7 @@ __all__ = [
     "patterns",
     "plan",
     "program",
+    "report",
     "selective_shift",
     "targets",
     "trace",

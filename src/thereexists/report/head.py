@@ -1,0 +1,99 @@
+"""The report of a saved attention head: target and achieved attention beside each other, and what was verified."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from thereexists.heads.head import Head
+from thereexists.heads.verify import verify
+from thereexists.report import svg
+from thereexists.report.html import Markup, Page, Section, facts, figure, join, number, panels, paragraph, table
+
+WINDOW = 48  # tokens that are drawn
+MOST_ROWS = 1024  # rows that are verified again
+FLOOR = -6.0  # decimal logarithm of the smallest weight that is drawn
+
+
+def head_page(head: Head, record: dict, folder: Path) -> Page:
+    title = f"An attention head for {head.target.length:,} tokens"
+    lead = "One fixed head whose softmax shows a given sparse matrix, with the rows that were verified."
+    sections = (
+        Section("head", "The head", _head(head, record)),
+        Section("verified", "What was verified", _verified(head, folder)),
+        Section("attention", "Target and attention", _attention(head)),
+    )
+    return Page("head", title, lead, sections)
+
+
+def _head(head: Head, record: dict) -> Markup:
+    target = head.target
+    return facts(
+        {
+            "target": f"{target.length:,} × {target.length:,}, {target.nonzeros:,} non-zeros, at most k = {target.k} "
+            f"in a row or column, within a factor γ = {target.gamma:.4g}",
+            "method": head.method,
+            "hidden size": f"d = {head.hidden_size:,}; the paper's theorem asks for {number(head.theorem_hidden_size)}",
+            "head size": f"m = {head.head_size:,}",
+            "number format": f"needs {head.dtype_needed}",
+            "seed": head.seed,
+            "built by": f"thereexists {record['package_version']}",
+            "weights": f"SHA-256 {record['weights_sha256']}",
+        }
+    )
+
+
+def _verified(head: Head, folder: Path) -> Markup:
+    stored = head.verification
+    rows = [["when it was made", stored.rows, stored.leakage, stored.ratio_error, stored.dtype]]
+    verdict, remark = stored.verdict, "The head needs more than float64: the figures are those of its record."
+    if head.words is None:
+        every = max(1, -(-head.target.length // MOST_ROWS))
+        again = verify(
+            head.X,
+            head.W_Q,
+            head.W_K,
+            head.target,
+            eps1=head.eps1,
+            eps2=head.eps2,
+            rows=np.arange(0, head.target.length, every),
+        )
+        rows.append(["for this report", again.rows, again.leakage, again.ratio_error, again.dtype])
+        verdict = again.verdict
+        remark = "" if every == 1 else f"For this report one row in {every} was checked again."
+    holds = "Every checked row keeps" if verdict.holds else "Not every checked row keeps"
+    wanted = f"leakage below ε₁ = {head.eps1:g} and ratios within ε₂ = {head.eps2:g}"
+    return join(
+        [
+            paragraph(f"{holds} {wanted}.", "good" if verdict.holds else "bad"),
+            table(["checked", "rows", "worst leakage", "worst ratio error", "arithmetic"], rows),
+            paragraph(remark, "soft"),
+            paragraph(f"All rows again: thereexists heads verify {folder}", "soft"),
+        ]
+    )
+
+
+def _attention(head: Head) -> Markup:
+    n = min(WINDOW, head.target.length)
+    wanted = np.asarray(head.target.to_scipy()[:n, :n].toarray())
+    pictures = [figure(svg.heat(_log(wanted), FLOOR, "Target"), "Target.")]
+    remark = f"The first {n} of {head.target.length:,} tokens. " if n < head.target.length else ""
+    if head.words is None:
+        logits = (head.X[:n] @ head.W_Q) @ (head.X @ head.W_K).T
+        found = logits.double().softmax(-1)[:, :n].numpy()
+        pictures.append(figure(svg.heat(_log(found), FLOOR, "Attention of the head"), "Attention of the head."))
+        gap = np.abs(found - wanted)
+        pictures.append(
+            figure(svg.heat(_log(gap), FLOOR, "Difference", colour=3), f"|difference|, at most {gap.max():.2g}.")
+        )
+    else:
+        remark += "The attention needs more digits than float64 has, and is not drawn. "
+    words = (
+        f"{remark}Row = who attends, column = to whom; the darker, the larger, on a log scale from 10⁻⁶ (blank) to 1."
+    )
+    return join([paragraph(words), panels(pictures)])
+
+
+def _log(matrix: np.ndarray) -> np.ndarray:
+    return np.log10(np.maximum(matrix, 10.0**FLOOR))

@@ -1,0 +1,86 @@
+"""The pages in a real browser: headless Chromium, where there is one."""
+
+import shutil
+
+import pytest
+
+from thereexists.report import report
+
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as p:
+        running = p.chromium.launch(executable_path=CHROMIUM)
+        yield running
+        running.close()
+
+
+def visit(browser, file, **context):
+    """The page, and everything it said or asked for beyond itself."""
+    page = browser.new_context(**context).new_page()
+    noise = []
+    page.on("console", lambda message: noise.append(message.text))
+    page.on("pageerror", lambda error: noise.append(str(error)))
+    page.on("request", lambda request: noise.append(request.url) if request.url != file.as_uri() else None)
+    page.goto(file.as_uri())
+    return page, noise
+
+
+@pytest.fixture(scope="module")
+def files(folders, head, tmp_path_factory):
+    at = tmp_path_factory.mktemp("pages")
+    every = {**folders, "head": head[1]}
+    return {kind: report(every[kind]).save(at / f"{kind}.html") for kind in every}
+
+
+def background(page):
+    return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+@pytest.mark.parametrize("kind", ["equivariant", "compact", "sparse", "head"])
+def test_a_page_loads_silently_and_fits(browser, files, kind):
+    colours = set()
+    for scheme, width in (("light", 1100), ("dark", 1100), ("light", 360)):
+        page, noise = visit(browser, files[kind], color_scheme=scheme, viewport={"width": width, "height": 800})
+        assert noise == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.locator("svg").count() == page.get_by_role("img").count() > 0
+        assert page.evaluate("Math.min(...[...document.querySelectorAll('svg')].map(s => s.clientHeight))") > 20
+        colours.add(background(page))
+        page.context.close()
+    assert len(colours) == 2
+
+
+def test_noise_would_be_heard(browser, files, tmp_path):
+    """Planted faults: a script, which the page's own policy stops aloud, and a picture from elsewhere without it."""
+    document = files["compact"].read_text(encoding="utf-8")
+    scripted, asking = tmp_path / "scripted.html", tmp_path / "asking.html"
+    scripted.write_text(document.replace("</main>", "<script>document.body.textContent = ''</script></main>"))
+    page, noise = visit(browser, scripted)
+    assert any("Content Security Policy" in line for line in noise)
+    assert "What was built" in page.inner_text("body")
+    asking.write_text('<img src="http://127.0.0.1:9/x.png">')
+    assert any("127.0.0.1" in line for line in visit(browser, asking)[1])
+
+
+def test_keys_lead_through_the_page(browser, files):
+    page, _ = visit(browser, files["sparse"])
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "What was built"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#stages")
+
+
+def test_dark_pages_print_on_white(browser, files):
+    page, _ = visit(browser, files["faithful"], color_scheme="dark")
+    dark = background(page)
+    page.emulate_media(media="print", color_scheme="dark")
+    assert background(page) == "rgb(255, 255, 255)" != dark
+    assert page.pdf().startswith(b"%PDF")
