@@ -28,6 +28,8 @@ def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32") ->
             f"Exports are for compact witnesses: this one has {depth:,} narrow layers that need float64, which stock "
             "runtimes do not run well. Build it with construction='compact' and export that."
         )
+    if not hasattr(witness, "to"):
+        raise CannotBuild(f"Exports are for compact witnesses; a {type(witness).__name__} cannot be exported yet.")
     folder = Path(folder)
     _check_free(folder)
     converted = witness.to(dtype)  # refused where it is not safe
