@@ -1,8 +1,8 @@
 """Pairs of sequences: checks that everything that stores pairs needs, and files that hold them.
 
 A table is CSV with a header: the columns ``x1`` … ``xn`` are the input tokens, ``y1`` … ``yn`` the output tokens; the
-numbers give their order, wherever the columns stand. A data set is JSON lines, ``{"input": [...], "output": [...]}``, tokens strings or
-integers.
+numbers give their order, wherever the columns stand. A data set is JSON lines,
+``{"input": [...], "output": [...]}``, tokens strings or integers.
 """
 
 from __future__ import annotations

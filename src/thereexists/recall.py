@@ -5,10 +5,11 @@ Why the second may skip so much. It is taken only for a network that is, weight 
 whole numbers from 0 to the base, written to the value rows only; everything else runs as it is.
 
 - Attention has zero logits, so every token of a sequence receives the same mean of codes ±1, plus one half at the first
-  position. A literal is S·mean or exactly 0; a token's own code, at most 3/2, is added and taken away again. In exact
-  arithmetic that is 0; rounding (u ≤ 2^-8) moves a literal by at most 2u(literal + 3/2), and leaves an exact 0. So where
-  the first token's literals are 0 or at least 3/2 (checked on every sequence; if not, the network runs as it is), every
-  token's are 0 or at least 1, in the same places. Blocks 2 and 3 run on the first token alone.
+  position: 1/(2n) or more from 0, and rounded sums are off by less than half of that. A literal is S·mean or exactly 0;
+  a token's own code, at most 3/2, is added and taken away again. That is exact where the literal is 0, and rounding
+  (u ≤ 2^-8) moves another by at most about 2u(literal + 3/2). So where the first token's literals are 0 or at least 3/2
+  (checked on every sequence; if not, the network runs as it is), every token's are 0 or at least 1, in the same places.
+  Blocks 2 and 3 run on the first token alone.
 - A memory unit is ReLU(1 − Σ of the literals that contradict its key): only the unit with the sequence's own key can
   fire, and it gives exactly 1; all others add exactly 0. A sorted list of keys and one bisection find it.
 - Nobody else writes the value, position and out rows. At position j the select layer passes on the digits of position

@@ -37,8 +37,8 @@ class TokenWitness:
     """``witness(sequences)`` answers; ``witness.to("bfloat16")``; ``witness.save("w")`` and ``te.load("w")``.
 
     ``inputs`` and ``outputs`` (pairs, n) are the stored pairs as numbers (0 pads an input, 1 ends an output). ``sums``
-    says what the attention adds up: slots, counts or codes (which dtypes are safe is read off the weights). ``fixed``: every input
-    must have exactly n tokens. ``symmetric``: the stored inputs stand for all their orders.
+    says what the attention adds up: slots, counts or codes; the weights, not this word, decide which dtypes are safe.
+    ``fixed``: every input must have exactly n tokens. ``symmetric``: the stored inputs stand for all their orders.
     """
 
     network: EmbeddedTransformer
@@ -157,9 +157,10 @@ def from_record(
             raise InvalidInput(f"the record says n = {stored['n']}, and the weights have another number of positions")
         if sums_of(network) not in (None, stored["sums"]):
             raise InvalidInput(f"the record says that it sums {stored['sums']}; its weights sum {sums_of(network)}")
-        vocabularies = (check_vocabulary(record[name], f"'{name}'") for name in ("vocabulary", "output_vocabulary"))
         witness = TokenWitness(
-            network, *vocabularies, stored["n"], Digits(stored["base"], stored["digits"]), inputs, outputs,
+            network, check_vocabulary(record["vocabulary"], "'vocabulary'"),
+            check_vocabulary(record["output_vocabulary"], "'output_vocabulary'"),
+            stored["n"], Digits(stored["base"], stored["digits"]), inputs, outputs,
             stored["sums"], stored["fixed"], stored["symmetric"], stored["kind"], record["info"],
         )  # fmt: skip
         vocabulary = (len(network.embedding), network.W_out.shape[0])

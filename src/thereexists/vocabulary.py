@@ -66,7 +66,7 @@ def check_sequences(sequences: Any, what: str, lines: Sequence[int] | None = Non
                     f"({type(token).__name__}) instead."
                 )
             if isinstance(token, str) and not _is_text(token):
-                raise InvalidInput(f"{what}, {place}: a token must be valid Unicode text; got {ascii(token)} instead.")
+                raise InvalidInput(f"{what}, {place}: a token must be valid Unicode text; got {token!a} instead.")
         checked.append(tuple(sequence))
     return checked
 
