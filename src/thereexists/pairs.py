@@ -1,8 +1,8 @@
 """Pairs of sequences: checks that everything that stores pairs needs, and files that hold them.
 
-A table is CSV with a header: columns whose names begin with ``x`` are the input tokens, those with ``y`` the output
-tokens, in order (``x1,x2,y1,y2``). A data set is JSON lines, ``{"input": [...], "output": [...]}``, tokens strings or
-integers.
+A table is CSV with a header: the columns ``x1`` … ``xn`` are the input tokens, ``y1`` … ``yn`` the output tokens; the
+numbers give their order, wherever the columns stand. A data set is JSON lines,
+``{"input": [...], "output": [...]}``, tokens strings or integers.
 """
 
 from __future__ import annotations
@@ -94,12 +94,11 @@ def read_table(path: Path) -> tuple[list, list, list[int]]:
     if len(rows) < 2:
         raise InvalidInput(f"{path} is empty; it must hold a header such as x1,x2,y1,y2 and at least one row.")
     header = [name.strip() for name in rows[0][1]]
-    x = [i for i, name in enumerate(header) if name.startswith("x")]
-    y = [i for i, name in enumerate(header) if name.startswith("y")]
+    x, y = (_columns(header, letter) for letter in "xy")
     if not x or len(x) != len(y) or len(x) + len(y) != len(header):
         raise InvalidInput(
-            f"{path}: the header must name as many input columns x… as output columns y…, and no others; got "
-            f"{','.join(header)}."
+            f"{path}: the header must name the input columns x1 to xn and as many output columns y1 to yn, each once, "
+            f"and no others; got {','.join(header)}."
         )
     for number, row in rows[1:]:
         if len(row) != len(header):
@@ -110,6 +109,13 @@ def read_table(path: Path) -> tuple[list, list, list[int]]:
     whole = all(_is_integer(cell) for row in body for cell in row)
     tokens = [[int(cell) if whole else cell for cell in row] for row in body]
     return [[row[i] for i in x] for row in tokens], [[row[i] for i in y] for row in tokens], [n for n, _ in rows[1:]]
+
+
+def _columns(header: list[str], letter: str) -> list[int]:
+    """Where the columns letter1, letter2, … stand, in the order of their numbers; a gap ends the list."""
+    place = {name: i for i, name in enumerate(header)}
+    count = next(k for k in range(1, len(header) + 2) if f"{letter}{k}" not in place) - 1
+    return [place[f"{letter}{k}"] for k in range(1, count + 1)]
 
 
 def _is_integer(cell: str) -> bool:

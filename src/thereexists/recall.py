@@ -1,14 +1,19 @@
 """Two ways to run a network on tokens: as it is, or with the memory's unit found by its key. The answers are the same.
 
-Why the second may skip so much (networks of ``code_network``, whose stages are codes, sums, recall, select):
+Why the second may skip so much. It is taken only for a network that is, weight by weight, one of ``code_network``
+(``token_forms.py`` rebuilds and compares it) with a memory of full and distinct keys, unit gates, and digits that are
+whole numbers from 0 to the base, written to the value rows only; everything else runs as it is.
 
-- A memory unit is ReLU(1 − Σ of the literals that contradict its key). Where every literal is exactly 0 or at least 1
-  (checked on every sequence; if not, the network runs as it is), only the unit with the sequence's own key can fire,
-  and it gives exactly 1: all others add exactly 0. A sorted list of keys and one bisection find it.
-- Attention has zero logits, so every token of a sequence receives the same mean, and the literals depend on nothing
-  else: the first token's are everybody's. Blocks 2 and 3 run on that token alone.
-- At position j the select layer passes on the digits of position j (v + base·1 − base = v) and nothing else
-  (v + 0 − base ≤ 0); its weights are checked to have that form, and the digits are taken as they are stored.
+- Attention has zero logits, so every token of a sequence receives the same mean of codes ±1, plus one half at the first
+  position: 1/(2n) or more from 0, and rounded sums are off by less than half of that. A literal is S·mean or exactly 0;
+  a token's own code, at most 3/2, is added and taken away again. That is exact where the literal is 0, and rounding
+  (u ≤ 2^-8) moves another by at most about 2u(literal + 3/2). So where the first token's literals are 0 or at least 3/2
+  (checked on every sequence; if not, the network runs as it is), every token's are 0 or at least 1, in the same places.
+  Blocks 2 and 3 run on the first token alone.
+- A memory unit is ReLU(1 − Σ of the literals that contradict its key): only the unit with the sequence's own key can
+  fire, and it gives exactly 1; all others add exactly 0. A sorted list of keys and one bisection find it.
+- Nobody else writes the value, position and out rows. At position j the select layer passes on the digits of position
+  j (v + base·1 − base = v, all integers up to twice the base exist) and nothing else (v + 0 − base ≤ 0).
 - The first block acts on every token by itself: its result is tabulated for all tokens and positions.
 - Columns of W_1 that are all 0, and rows of W_2 that are, need no arithmetic.
 """
@@ -18,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -25,9 +31,9 @@ from torch import Tensor
 
 from thereexists.errors import InvalidInput
 from thereexists.model import EmbeddedTransformer, FeedForward
+from thereexists.precision import SIGNIFICAND
 
 ENGINES = ("dense", "indexed")
-_STAGES = ("codes", "sums", "recall", "select")
 _NUMBERS = 1 << 24
 _MOST_CODES = 1 << 26
 
@@ -36,7 +42,7 @@ def run_tokens(network: EmbeddedTransformer, ids: np.ndarray, engine: str) -> np
     """Output digits (batch, n, digits) as float64; ids are numbers of tokens, 0 pads."""
     if engine not in ENGINES:
         raise InvalidInput(f"'engine' must be one of {', '.join(ENGINES)}; got {engine!r} instead.")
-    known = _index(network) if engine == "indexed" else None
+    known = index_of(network) if engine == "indexed" else None
     shape = network.shape()
     width = 8 * shape["d"] if known else 2 * max(shape["r"], shape["d"])
     tile = max(1, _NUMBERS // (ids.shape[1] * width))
@@ -101,40 +107,42 @@ class KeyIndex:
 
     @classmethod
     def of(cls, network: EmbeddedTransformer) -> KeyIndex | None:
-        """An index, or None if the network is not of this kind: full keys over pairs of rows, gates 1, no b_2."""
-        if tuple(network.stages) != _STAGES or network.E is None:
+        """An index, or None if the weights do not prove that recall by key gives what the network gives."""
+        from thereexists.token_forms import sums_of
+
+        if sums_of(network) != "codes":
             return None
-        stages, attention = network.stages, network.stages["sums"].attention
-        parts = [stages[name].feed_forward for name in _STAGES]
-        if attention is None or any(part is None for part in parts):
+        codes, sums, recall, select = (stage.feed_forward for stage in network.stages.values())
+        attention = network.stages["sums"].attention
+        if attention is None or codes is None or sums is None or recall is None or select is None:
             return None
-        if any(bool(w.any()) for w in (attention.W_Q, attention.b_Q, attention.W_K)) or attention.W_V.shape[1] != 1:
+        D, n, g = attention.W_V.shape[2], len(network.E), len(network.W_out)  # pyright: ignore[reportArgumentType]
+        base, bits = -float(select.b_1.detach()[0, 0]), SIGNIFICAND[str(network.dtype).removeprefix("torch.")]
+        if 2 * base > 2.0**bits or 6 * n * (n + 2) > 2**24:  # integers; the sign of a mean, as in token_verdict
             return None
-        W_V, W_O = attention.W_V.detach()[0, 0], attention.W_O.detach()[0, 0]  # (m, d), (d, m)
-        V_rows, O_rows = W_V.argmax(dim=1), W_O.argmax(dim=0)
-        factor = W_O[O_rows, torch.arange(len(O_rows))]
-        plain = bool((W_V.count_nonzero(dim=1) == 1).all()) and bool((W_O.count_nonzero(dim=0) == 1).all())
-        if not plain or not bool((W_V[torch.arange(len(V_rows)), V_rows] == 1).all()):
+        W_1, b_1, W_2, b_2 = (w.detach()[0] for w in recall.parameters_list())
+        value = slice(2 * D, 2 * D + n * g)
+        asked, digits = W_1[:, : 2 * D] == -1, W_2[value]
+        keyed = bool(((W_1[:, : 2 * D] == 0) | asked).all()) and bool((asked[:, :D] ^ asked[:, D:]).all())
+        if not keyed or bool(W_1[:, 2 * D :].any()) or bool(b_2.any()) or not bool((b_1 == 1).all()):
             return None
-        W_1, b_1, W_2, b_2 = (w.detach()[0] for w in parts[2].parameters_list())  # pyright: ignore
-        live = W_1.any(dim=0).nonzero()[:, 0]
-        asked, half = W_1[:, live] == -1, len(live) // 2
-        keyed = len(live) > 0 and len(live) % 2 == 0 and bool(((W_1[:, live] == 0) | asked).all())
-        if not keyed or bool(b_2.any()) or not bool((b_1 == 1).all()):
+        if bool(W_2[: value.start].any()) or bool(W_2[value.stop :].any()):
             return None
-        if not bool((asked[:, :half] ^ asked[:, half:]).all()):
+        if not bool(((digits >= 0) & (digits <= base) & (digits == digits.round())).all()):
             return None
-        keys = _packed(asked[:, half:].numpy())  # the key's bit i is 1 where it contradicts r_i⁻
+        keys = _packed(asked[:, D:].numpy())  # the key's bit i is 1 where it contradicts r_i⁻
         order = np.argsort(keys)
-        values = _selected(network, W_2)
-        if values is None:
+        if len(keys) == 0 or bool((keys[order][1:] == keys[order][:-1]).any()):
             return None
-        codes, sums = (_Live.of(part) for part in parts[:2])  # pyright: ignore[reportArgumentType]
-        table = _codes_of_all(network, codes, V_rows)
-        return cls(codes, sums, V_rows, O_rows, factor, live[:half], live[half:], keys[order], order, values, table)
+        row = torch.arange(D)
+        factor = torch.ones(D, dtype=network.dtype)
+        live = _Live.of(codes), _Live.of(sums)
+        values = digits.T.reshape(-1, n, g).contiguous()
+        table = _codes_of_all(network, live[0], row)
+        return cls(*live, row, D + row, factor, row, D + row, keys[order], order, values, table)
 
     def run(self, network: EmbeddedTransformer, X: Tensor) -> Tensor | None:
-        """The digits, or None if some literal is neither 0 nor at least 1."""
+        """The digits, or None if some literal is neither 0 nor at least 3/2 and finite."""
         zero = torch.zeros(X.shape, dtype=network.dtype)
         weights = torch.softmax(zero.masked_fill(X == 0, -torch.inf), dim=-1)  # (batch, n)
         if self.table is None:
@@ -146,7 +154,8 @@ class KeyIndex:
         first[:, self.O_rows] += mean * self.factor
         first = self.sums(first)
         above, below = first[:, self.positive], first[:, self.negative]
-        if not bool((((above == 0) & (below >= 1)) | ((above >= 1) & (below == 0))).all()):
+        one = ((above == 0) & (below >= 1.5)) | ((above >= 1.5) & (below == 0))
+        if not bool(one.all()) or not bool(torch.isfinite(first).all()):
             return None
         key = _packed((above > 0).numpy())
         place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
@@ -166,42 +175,18 @@ def _codes_of_all(network: EmbeddedTransformer, codes: _Live, rows: Tensor) -> T
     return torch.cat(parts).reshape(V * n, len(rows)).contiguous()
 
 
-def _selected(network: EmbeddedTransformer, W_2: Tensor) -> Tensor | None:
-    """What the select layer makes of every memory unit's values, or None if it is not of the form said above."""
-    layer, E = network.stages["select"].feed_forward, network.E
-    if layer is None or E is None:
-        return None
-    select, bias, write, b_2 = (w.detach()[0].double() for w in layer.parameters_list())  # pyright: ignore
-    out = network.W_out.detach().argmax(dim=1)
-    stored = W_2.detach().any(dim=1)
-    base = -bias[0]
-    value_row = (select * stored).argmax(dim=1)
-    gate = (select * ~stored) @ E.detach().double().T  # (units, n): base at the unit's own position, else 0
-    position, digit = gate.argmax(dim=1), write[out].argmax(dim=0)
-    n, g, unit = len(E), len(out), torch.arange(len(select))
-    expected = torch.zeros_like(gate)
-    expected[unit, position] = base
-    form = (
-        bool((bias == -base).all() and (gate == expected).all() and not b_2.any())
-        and bool((select[:, stored].count_nonzero(dim=1) == 1).all() and (select[unit, value_row] == 1).all())
-        and bool((write.count_nonzero(dim=0) == 1).all() and (write[out[digit], unit] == 1).all())
-        and bool((W_2 >= 0).all() and (W_2.double() <= base).all() and not E.detach()[:, stored].any())
-        and len(torch.unique(position * g + digit)) == len(select) == n * g
-        and bool((network.W_out.detach().count_nonzero(dim=1) == 1).all() and not E.detach()[:, out].any())
-    )
-    if not form:
-        return None
-    row = torch.empty(n, g, dtype=torch.long)
-    row[position, digit] = value_row
-    return W_2.detach()[row].permute(2, 0, 1).contiguous()
+_INDICES: WeakKeyDictionary[EmbeddedTransformer, tuple[tuple | None, KeyIndex | None, list]] = WeakKeyDictionary()
 
 
-def _index(network: EmbeddedTransformer) -> KeyIndex | None:
-    """The network's index, made once."""
-    known = getattr(network, "_key_index", None)
-    if known is None or known[0] != network.dtype:
-        known = (network.dtype, KeyIndex.of(network))
-        object.__setattr__(network, "_key_index", known)
+def index_of(network: EmbeddedTransformer) -> KeyIndex | None:
+    """The network's index, found again whenever torch knows that a weight has changed."""
+    tensors = [*network.parameters(), *network.buffers()]
+    countable = not any(t.is_inference() for t in tensors)  # those do not count their changes
+    version = tuple((t.data_ptr(), t._version, t.dtype) for t in tensors) if countable else None
+    known = _INDICES.get(network)
+    if known is None or version is None or known[0] != version:
+        held = [t.detach() for t in tensors]  # while these live, nobody else gets their addresses
+        known = _INDICES[network] = (version, KeyIndex.of(network), held)
     return known[1]
 
 

@@ -126,7 +126,8 @@ def file_sha256(file: Path) -> str:
 
 def _digest(record: dict[str, Any]) -> str:
     content = {key: value for key, value in record.items() if key != "digest"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()  # a forged record may hold what no text is
 
 
 def _replace(beside: Path, path: Path) -> None:

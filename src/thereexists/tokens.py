@@ -27,10 +27,9 @@ from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.model.embedded import DTYPES
 from thereexists.precision import SIGNIFICAND, as_dtype, represents
 from thereexists.recall import run_tokens
+from thereexists.token_forms import SUMS, sums_of
 from thereexists.verdict import Verdict
-from thereexists.vocabulary import END, FIRST, NOTHING, Digits, Vocabulary, check_sequences
-
-SUMS = ("slots", "counts", "codes")
+from thereexists.vocabulary import END, FIRST, NOTHING, Digits, Vocabulary, check_sequences, check_vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +37,8 @@ class TokenWitness:
     """``witness(sequences)`` answers; ``witness.to("bfloat16")``; ``witness.save("w")`` and ``te.load("w")``.
 
     ``inputs`` and ``outputs`` (pairs, n) are the stored pairs as numbers (0 pads an input, 1 ends an output). ``sums``
-    says what the attention adds up: slots, counts or codes; that decides which dtypes are safe. ``fixed``: every input
-    must have exactly n tokens. ``symmetric``: the stored inputs stand for all their orders.
+    says what the attention adds up: slots, counts or codes; the weights, not this word, decide which dtypes are safe.
+    ``fixed``: every input must have exactly n tokens. ``symmetric``: the stored inputs stand for all their orders.
     """
 
     network: EmbeddedTransformer
@@ -86,13 +85,13 @@ class TokenWitness:
 
     def verdicts(self) -> dict[str, Verdict]:
         """Safe or not, with the reason, for every dtype."""
-        return {name: token_verdict(self.network, self.n, self.sums, self.digits, name) for name in DTYPES}
+        return {name: token_verdict(self.network, self.n, self.digits, name) for name in DTYPES}
 
     def to(self, dtype: torch.dtype | str) -> TokenWitness:
         """The witness in another dtype. One that is not safe for it is refused, with the reason."""
         wanted = as_dtype(dtype)
         name = str(wanted).removeprefix("torch.")
-        found = token_verdict(self.network, self.n, self.sums, self.digits, name)
+        found = token_verdict(self.network, self.n, self.digits, name)
         if not found.holds:
             raise CannotBuild(f"This witness is not safe in {name}: {found.reasons[0]}.")
         network = copy.deepcopy(self.network).to(wanted)
@@ -148,32 +147,54 @@ def from_record(
 ) -> TokenWitness:
     """A saved token witness; refuses one whose dtype is not safe for it."""
     try:
-        stored = record["tokens"]
+        stored = _checked(record)
         inputs, outputs = (weights.pop(f"pairs.{side}").numpy().astype(np.int64) for side in ("inputs", "outputs"))
         found = {tensor.dtype for tensor in weights.values()}
         network = Transformer.from_structure(record["structure"], weights)
         if not isinstance(network, EmbeddedTransformer) or network.embedding is None:
             raise InvalidInput("the network does not take tokens")
+        if network.E is None or len(network.E) != stored["n"]:
+            raise InvalidInput(f"the record says n = {stored['n']}, and the weights have another number of positions")
+        if sums_of(network) not in (None, stored["sums"]):
+            raise InvalidInput(f"the record says that it sums {stored['sums']}; its weights sum {sums_of(network)}")
         witness = TokenWitness(
-            network, Vocabulary(tuple(record["vocabulary"])), Vocabulary(tuple(record["output_vocabulary"])),
+            network, check_vocabulary(record["vocabulary"], "'vocabulary'"),
+            check_vocabulary(record["output_vocabulary"], "'output_vocabulary'"),
             stored["n"], Digits(stored["base"], stored["digits"]), inputs, outputs,
             stored["sums"], stored["fixed"], stored["symmetric"], stored["kind"], record["info"],
         )  # fmt: skip
         vocabulary = (len(network.embedding), network.W_out.shape[0])
         if found != {as_dtype(record["dtype"])} or vocabulary != (len(witness.vocabulary) + 1, witness.digits.count):
             raise InvalidInput("dtype, vocabulary or digits do not fit the weights")
-    except (KeyError, TypeError, ThereExistsError) as error:
+    except (AttributeError, KeyError, TypeError, ThereExistsError) as error:
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
     return witness.to(dtype or record["dtype"])
 
 
-def token_verdict(network: EmbeddedTransformer, n: int, sums: str, digits: Digits, name: str) -> Verdict:
+def _checked(record: dict[str, Any]) -> dict[str, Any]:
+    """The record's fields on tokens; refuses what a saved witness never holds."""
+    stored = record["tokens"]
+    if not isinstance(stored, dict) or not isinstance(record["info"], dict):
+        raise InvalidInput("'tokens' and 'info' must be objects")
+    for name in ("n", "base", "digits"):
+        if type(stored[name]) is not int or stored[name] < 1:
+            raise InvalidInput(f"'{name}' must be a positive whole number; got {stored[name]!r} instead")
+    for name in ("fixed", "symmetric"):
+        if not isinstance(stored[name], bool):
+            raise InvalidInput(f"'{name}' must be true or false; got {stored[name]!r} instead")
+    if stored["sums"] not in SUMS or not isinstance(stored["kind"], str):
+        raise InvalidInput(f"'sums' must be one of {', '.join(SUMS)}, and 'kind' a word; got {stored['sums']!r}")
+    return stored
+
+
+def token_verdict(network: EmbeddedTransformer, n: int, digits: Digits, name: str) -> Verdict:
     """Whether a network on tokens is right in a dtype with p bits, u = 2^-p, products accumulated in float32 or better.
 
     Weights must be numbers of the dtype, attention a plain average. n times the mean of one 1 (*slots*) is then within
     5u + (n+2) 2^-24 of it and must stay within 1/8; of up to n of them (*counts*, slope 2) within n times that, and
     must stay within 1/4. A mean of signs plus one half (*codes*) is at least 1/(2n) from 0, a common factor does not
     change its sign, and the accumulation moves it by at most 3/2 (n+2) 2^-24. Integers up to twice the base must exist.
+    Which of the three it is, the weights say; where they are of no known form, all three bounds must hold.
     """
     u = 2.0 ** -SIGNIFICAND[name]
     for key, tensor in network.state_dict().items():
@@ -187,11 +208,13 @@ def token_verdict(network: EmbeddedTransformer, n: int, sums: str, digits: Digit
     if 2 * digits.base > 1 / u:
         return Verdict(False, (f"it has not all integers up to {2 * digits.base}",))
     rounding = (n + 2) * min(u, 2.0**-24)
-    error, most = {
+    bounds = {
         "slots": (5 * u + rounding, 1 / 8),
         "counts": (n * (5 * u + rounding), 1 / 4),
         "codes": (1.5 * rounding, 1 / (4 * n)),
-    }[sums]
+    }
+    kind = sums_of(network)
+    error, most = max(bounds.values(), key=lambda bound: bound[0] / bound[1]) if kind is None else bounds[kind]
     if error > most:
         return Verdict(False, (f"an average over {n} tokens may be off by {error:.2g}, and {most:.2g} is allowed",))
     return Verdict(True, (f"all numbers are exact in it, averages within {error:.2g} of {most:.2g} allowed",))

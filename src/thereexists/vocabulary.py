@@ -65,8 +65,29 @@ def check_sequences(sequences: Any, what: str, lines: Sequence[int] | None = Non
                     f"{what}, {place}: a token must be a string or an integer; got {token!r} "
                     f"({type(token).__name__}) instead."
                 )
+            if isinstance(token, str) and not _is_text(token):
+                raise InvalidInput(f"{what}, {place}: a token must be valid Unicode text; got {token!a} instead.")
         checked.append(tuple(sequence))
     return checked
+
+
+def check_vocabulary(tokens: Any, what: str) -> Vocabulary:
+    """A vocabulary as a file holds it: a list of distinct strings or integers."""
+    if not isinstance(tokens, list) or not tokens:
+        raise InvalidInput(f"{what} must be a list of tokens, one at least; got {type(tokens).__name__} instead.")
+    vocabulary = Vocabulary(check_sequences([tokens], what)[0])
+    if len(vocabulary.number) != len(tokens):
+        raise InvalidInput(f"{what} must hold every token once; {len(tokens) - len(vocabulary.number)} are repeated.")
+    return vocabulary
+
+
+def _is_text(token: str) -> bool:
+    """Half of a surrogate pair is no text: no file can hold it."""
+    try:
+        token.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Re-check a saved table or data set: every stored pair again, from the weights in the file.
 
-All pairs are answered by key (``recall.py``), and a random sample, drawn anew each time, by the plain network, every
+All pairs are answered by key where the weights prove that this is what the network gives (``recall.py``), else by the
+plain network, and a random sample, drawn anew each time, by the plain network, every
 weight of it. Padding is tried too: what stands in a padded position must not change an answer.
 """
 
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 
 from thereexists.certificates.check import Check
+from thereexists.recall import index_of
 from thereexists.tokens import TokenWitness, from_record
 
 _SAMPLE = 64
@@ -29,7 +31,8 @@ def token_checks(path: Any, record: dict[str, Any], weights: dict[str, torch.Ten
     yield Check("dtypes", not unsafe, f"not safe in {', '.join(unsafe)}" if unsafe else ", ".join(witness.network.safe))
     yield _check_pairs(witness)
     exact = witness.exact()
-    yield Check("recall", bool(exact.all()), f"{int(exact.sum()):,} of {len(exact):,} stored pairs by key")
+    how = "by key" if index_of(witness.network) is not None else "by the plain network"
+    yield Check("recall", bool(exact.all()), f"{int(exact.sum()):,} of {len(exact):,} stored pairs {how}")
     seed = secrets.randbits(32)
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(len(exact), min(_SAMPLE, len(exact)), replace=False))

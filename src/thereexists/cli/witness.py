@@ -186,7 +186,9 @@ def run(
     loaded = load(witness, dtype)
     if hasattr(loaded, "vocabulary"):
         from thereexists.cli.compact import run_tokens
+        from thereexists.evaluate import check_engine
 
+        check_engine(engine)
         run_tokens(loaded, input, out, as_json)
         return
     X, _ = loaded.checked_input(read_sequences(input, loaded.grid.n, loaded.grid.d))
