@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+import time
 
+import psutil
 import pytest
 
 from thereexists.errors import InvalidInput, ThereExistsError
@@ -165,3 +167,30 @@ def test_a_record_of_other_settings_is_not_taken_for_a_result(data, cache, tmp_p
     assert again.skipped == ["copying/tiny/dense-layers1-seed0"]
     with pytest.raises(ThereExistsError, match="another 'budget'"):
         run_all(grid("copying", data, only=only, steps=2), how(tmp_path, cache, resume=True), **quiet)
+
+
+@pytest.mark.slow
+def test_workers_end_with_the_process_that_started_them(tmp_path):
+    command = [sys.executable, "-m", "thereexists.experiments", "run", "copying", "--size", "tiny", "--parallel", "2"]
+    parent = subprocess.Popen([*command, "--out", str(tmp_path / "runs"), "--device", "cpu", "--data", str(tmp_path)])
+    workers: list[psutil.Process] = []
+    for _ in range(240):
+        children = psutil.Process(parent.pid).children(recursive=True)
+        workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+        if len(workers) >= 2 and all(worker.cpu_times().user > 1 for worker in workers):  # past their start
+            break
+        time.sleep(0.5)
+    assert len(workers) >= 2
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 30
+    while any(map(_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    left = [worker for worker in workers if _alive(worker)]
+    for worker in left:
+        worker.kill()
+    assert left == []
+
+
+def _alive(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE  # nobody may be there to reap it

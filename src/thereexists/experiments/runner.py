@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import shutil
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -97,7 +98,9 @@ def _in_parallel(todo: list[Run], how: How, finished: Callable[..., None], time_
     """``how.parallel`` processes, each busy with one run; returns the names of those that were not started."""
     queue, busy = list(todo), {}
     context = multiprocessing.get_context("spawn")  # a forked process cannot use CUDA
-    with ProcessPoolExecutor(how.parallel, mp_context=context, initializer=_worker, initargs=(how.parallel,)) as pool:
+    with ProcessPoolExecutor(
+        how.parallel, mp_context=context, initializer=_worker, initargs=(how.parallel, os.getpid())
+    ) as pool:
         while busy or (queue and not time_is_up()):
             while queue and len(busy) < how.parallel and not time_is_up():
                 run = queue.pop(0)
@@ -115,10 +118,18 @@ def _in_parallel(todo: list[Run], how: How, finished: Callable[..., None], time_
     return [run.key for run in queue]
 
 
-def _worker(parallel: int) -> None:
+def _worker(parallel: int, parent: int) -> None:
     import torch
 
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // parallel))
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """A worker whose parent was killed has nobody to report to, and would hold device and terminal."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _attempt(run: Run, how: How) -> tuple[dict[str, Any] | None, str | None]:
