@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from thereexists.constructions.token_memory import code_network, count_network, slot_network
 from thereexists.model import EmbeddedTransformer
 
 SUMS = ("slots", "counts", "codes")
@@ -32,6 +31,8 @@ def sums_of(network: EmbeddedTransformer) -> str | None:
 
 def _rebuilt(network: EmbeddedTransformer, kind: str) -> EmbeddedTransformer | None:
     """The network of this kind with these codes or defaults and an empty memory; None where the sizes allow none."""
+    from thereexists.constructions.token_memory import code_network, count_network, slot_network  # for tokens only
+
     embedding, E = (_array(w) for w in (network.embedding, network.E))
     (g, d), n, V = network.W_out.shape, len(E), len(embedding) - 1
     if n < 1 or V < 1 or not 1 <= g <= d:
