@@ -10,6 +10,7 @@ symbolically (``program_execute.py``); ``rounding``: the network in the dtype ag
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from thereexists.certificates.program_execute import CLOSE, Refused, execute
 from thereexists.certificates.program_forms import Form, Terms
-from thereexists.certificates.program_meaning import meaning_of
+from thereexists.certificates.program_meaning import Meaning, Meant, meaning_of
 from thereexists.model import EmbeddedTransformer
 from thereexists.program.rounding import rounding_bound
 
@@ -31,11 +32,26 @@ class Comparison:
     splines: tuple[dict[str, Any], ...]
     assumptions: tuple[str, ...]
     box: tuple[tuple[float, float], ...]
-    terms: int
+    meaning: Meaning
+    meant: Meant
+
+    @property
+    def terms(self) -> int:
+        return len(self.meaning.terms.labels)
 
 
 def compare(program: dict[str, Any], network: EmbeddedTransformer) -> Comparison:
     """Bounds on the two parts that are not rounding; refuses weights that do not compute the program."""
+    collecting = gc.isenabled()
+    gc.disable()  # hundreds of thousands of small objects, none of them in a cycle
+    try:
+        return _compare(program, network)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _compare(program: dict[str, Any], network: EmbeddedTransformer) -> Comparison:
     meaning, meant = meaning_of(program)
     if network.E is None or len(network.E) != meaning.n or len(network.W_out) != len(meant.forms):
         raise Refused(f"The network has other sizes than the program, {meaning.n} tokens and {len(meant.forms)} outputs.")
@@ -54,7 +70,7 @@ def compare(program: dict[str, Any], network: EmbeddedTransformer) -> Comparison
             worst = max(worst, off)
     return Comparison(
         worst * (1 + 2.0**-30), float(meant.gap.max()), tuple(meaning.splines), tuple(meaning.assumptions),
-        tuple(meaning.box), len(meaning.terms.labels),
+        tuple(meaning.box), meaning, meant,
     )  # fmt: skip
 
 

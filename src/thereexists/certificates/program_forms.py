@@ -138,21 +138,27 @@ class Terms:
 
     def combine(self, parts: list[tuple[Number, Form]], constant: Number = 0) -> Form:
         """Σ c·form + constant."""
-        if len(parts) == 1 and parts[0][0] == 1 and not constant:
+        parts = [part for part in parts if part[1] is not ZERO and part[0] != 0]
+        if not constant and len(parts) == 1 and parts[0][0] == 1:
             return parts[0][1]
         linear: dict[int, Number] = {}
         bends: dict[int, int] = {}
         for c, form in parts:
-            if form is ZERO:
-                continue
             for term, a in form.linear.items():
-                linear[term] = linear.get(term, 0) + c * a
+                if c != 1:
+                    a = c * a
+                if term in linear:
+                    a = linear[term] + a
+                    if a == 0:
+                        del linear[term]
+                        continue
+                linear[term] = a if type(a) is int else exact(a)
             for direction, bend in form.bends.items():
                 bends[direction] = self.add_bends(bends.get(direction, NO_BEND), bend, c)
             constant = constant + c * form.constant
-        linear = {term: exact(a) for term, a in linear.items() if a != 0}
-        bends = {direction: bend for direction, bend in bends.items() if bend != NO_BEND}
-        return Form(linear, bends, exact(constant))
+        if NO_BEND in bends.values():
+            bends = {direction: bend for direction, bend in bends.items() if bend != NO_BEND}
+        return Form(linear, bends, constant if type(constant) is int else exact(constant))
 
     def add_bends(self, first: int, second: int, factor: Number) -> int:
         """first + factor · second."""
@@ -182,8 +188,11 @@ class Terms:
         """The key of the direction s of a form that is not constant, and the factor: form = factor·s + constant."""
         if form.linear:
             lead = form.linear[min(form.linear)]
-            linear = tuple(sorted((term, ratio(a, lead)) for term, a in form.linear.items()))
-            inverse = 1 if lead == 1 else ratio(1, lead)
+            items = form.linear.items() if lead == 1 else [(term, ratio(a, lead)) for term, a in form.linear.items()]
+            linear = tuple(sorted(items))
+            if not form.bends:
+                return (linear, ()), lead
+            inverse = ratio(1, lead)
         else:
             lead = self._bends[form.bends[min(form.bends)]][0][1]
             linear, inverse = (), ratio(1, lead)

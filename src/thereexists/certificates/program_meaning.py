@@ -200,6 +200,17 @@ def sorting_rounds(n: int) -> list[list[tuple[int, int]]]:
     return rounds
 
 
+def exchange(terms: Terms, a: Form, b: Form) -> tuple[Form, Form]:
+    """min(a, b) = a − ReLU(a − b) and max(a, b) = b + ReLU(a − b)."""
+    (low_a, high_a), (low_b, high_b) = terms.range(a), terms.range(b)
+    larger = terms.relu(terms.combine([(1, a), (-1, b)]))
+    lower, upper = terms.combine([(1, a), (-1, larger)]), terms.combine([(1, b), (1, larger)])
+    return (
+        terms.name(lower, min(low_a, low_b), min(high_a, high_b), "sort: exchange"),
+        terms.name(upper, max(low_a, low_b), max(high_a, high_b), "sort: exchange"),
+    )
+
+
 def _sort(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     """Order statistics are 1-Lipschitz in the maximum norm: every output inherits the largest gap."""
     forms = []
@@ -207,9 +218,7 @@ def _sort(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
         row = list(row)
         for pairs in sorting_rounds(meaning.n):
             for i, j in pairs:
-                a, b = row[i], row[j]
-                row[i] = smallest(meaning.terms, a, b, "sort: exchange")
-                row[j] = largest(meaning.terms, a, b, "sort: exchange")
+                row[i], row[j] = exchange(meaning.terms, row[i], row[j])
         forms.append(row)
     return Meant(forms, np.broadcast_to(x.gap.max(axis=1, keepdims=True), x.gap.shape))
 
