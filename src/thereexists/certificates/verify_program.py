@@ -37,6 +37,7 @@ from thereexists.precision import as_dtype, run_embedded
 
 AGREEMENT = 1e-9  # another NumPy may add in another order
 _SAMPLE = 16
+_MOST_WORK = 1 << 26  # logits of all heads of all blocks: half precision is slow on a CPU
 
 
 def program_checks(folder: Any, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> Iterator[Check]:
@@ -112,11 +113,13 @@ def _check_sample(
     seed = secrets.randbits(32)
     rng = np.random.default_rng(seed)
     low, high = (np.array([ends[k] for ends in found.box]) for k in (0, 1))
-    unit = rng.random((_SAMPLE, found.meaning.n, len(low)))
+    n, heads = found.meaning.n, max(network.shape()["h"], 1)
+    count = min(_SAMPLE, max(1, _MOST_WORK // (n * n * heads * max(network.depth, 1))))
+    unit = rng.random((count, n, len(low)))
     unit[::4] = rng.integers(0, 5, unit[::4].shape) / 4  # ends, ties
     inputs = [_of_dtype(low + (high - low) * unit, low, high, name) for name in certificate.bounds]
     wanted, noise = values_of(found.meaning, found.meant, np.concatenate(inputs))
-    detail = f"{_SAMPLE} random inputs (seed {seed}) in {', '.join(certificate.bounds)}"
+    detail = f"{count} random inputs (seed {seed}) in {', '.join(certificate.bounds)}"
     for name, X, Y in zip(certificate.bounds, inputs, np.split(wanted, len(inputs)), strict=True):
         there = network if name == "float64" else copy.deepcopy(network).to(as_dtype(name))
         off = float(np.abs(run_embedded(there, X) - Y).max())
