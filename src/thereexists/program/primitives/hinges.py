@@ -113,7 +113,7 @@ def through(atoms: Atoms, form: Form, knots: Array, values: Array, name: str) ->
     return atoms.hinge(units, Form.number(v[0]), low, high, name)
 
 
-def interpret_piecewise(X: Any, knots: Array, values: Array, slope: float) -> Any:
+def interpret_piecewise(X: Any, knots: Array, values: Array, **_: Any) -> Any:
     piece = np.clip(np.searchsorted(knots, X.astype(np.float64), side="right") - 1, 0, len(knots) - 2)
     t, v = knots.astype(X.dtype), values.astype(X.dtype)
     inside = np.clip(X, t[0], t[-1])
