@@ -122,6 +122,9 @@ PROGRAMS |= {
     "lookup": lambda n: P.lookup(P.tokens(n), np.linspace(0.0, 1.0, n), ramp(n), sharpness=40.0),
     "lookup of data": lambda n: (lambda x: P.lookup(x, P.reverse(x), x, sharpness=4.0))(P.tokens(n)),
     "spread out": spread_out,
+    "shorter total": lambda n: P.total(P.tokens(n, low=-1.0, shorter=True)),
+    "shorter largest": lambda n: P.largest(P.tokens(n, shorter=True)),
+    "shorter smallest": lambda n: P.smallest(P.tokens(n, shorter=True)),
 }
 APPROXIMATE = {name for name in PROGRAMS if name.startswith(("apply", "product", "quotient", "soft_", "lookup of"))}
 

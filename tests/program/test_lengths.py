@@ -65,7 +65,8 @@ def test_the_shorter_programs_are_those_of_their_own_length():
     for length in (1, 3, N):
         X = inputs(P.tokens(length), 16, 0)
         for make in (P.mean, P.total, P.sort, P.largest, P.cumsum, P.cummax, lambda x: P.rank(x, margin=0.1)):
-            assert np.array_equal(P.interpret(make(_x()), X), P.interpret(make(P.tokens(length)), X))
+            distance = P.interpret(make(_x()), X) - P.interpret(make(P.tokens(length)), X)
+            assert np.abs(distance).max() <= N * N * 2.0**-53  # sums in another order
 
 
 def test_a_network_that_ignores_the_flags_is_caught():

@@ -1,4 +1,4 @@
-"""Derived bounds: what the pieces of a spline miss is below the bound, and the second derivatives are the right ones."""
+"""Derived bounds: the pieces of a spline keep theirs, and the second derivatives are the right ones."""
 
 import dataclasses
 
@@ -31,7 +31,7 @@ def missed(function, low, high, knots, values):
 def test_a_spline_keeps_its_derived_bound_and_comes_close_to_it(name, epsilon):
     low, high = RANGES.get(name, (-3.0, 4.0))
     knots, values, own = place(FUNCTIONS[name], low, high, epsilon)
-    assert knots[0] == low and knots[-1] == high
+    assert (knots[0], knots[-1]) == (low, high)
     assert own <= epsilon
     found = missed(FUNCTIONS[name], low, high, knots, values)
     assert found <= own + 2.0**-50 * np.abs(values).max()

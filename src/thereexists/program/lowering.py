@@ -150,8 +150,8 @@ class Atoms:
             count = np.arange(1, self.n + 1)
             return self._attend(Attend(value, scale), np.cumsum(low) / count, np.cumsum(high) / count, name)
         if self.valid is None or everywhere:
-            ends = (np.full(self.n, bound.mean()) for bound in (low, high))
-            return self._attend(Attend(value, scale), *ends, name)
+            low, high = (np.full(self.n, bound.mean()) for bound in (low, high))
+            return self._attend(Attend(value, scale), low, high, name)
         head = Attend(value, scale, (Form.number(MASKED),), (self.valid,))
         return self._attend(head, np.full(self.n, low.min()), np.full(self.n, high.max()), name)
 

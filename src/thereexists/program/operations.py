@@ -10,7 +10,7 @@ import numpy as np
 
 from thereexists.errors import InvalidInput
 from thereexists.program import splines
-from thereexists.program.graph import Value, as_value, only_value, same_shape
+from thereexists.program.graph import Value, as_value, nodes, only_value, same_shape
 from thereexists.program.lowering import gate_height
 from thereexists.program.ranges import approximation, value_range
 from thereexists.target import Array
@@ -81,19 +81,15 @@ def broadcast(x: Value, position: Any) -> Value:
 def mean(x: Value) -> Value:
     """Every token becomes the mean of all."""
     x = only_value("mean", x)
-    return Value("mean", (x,), x.n, x.d)
+    return Value("mean", (x,), x.n, x.d, {"scale": 1})
 
 
 def total(x: Value) -> Value:
     """Every token becomes the sum of all."""
     x = only_value("total", x)
-    return Value("total", (x,), x.n, x.d, {"n": x.n})
-
-
-def cumsum(x: Value) -> Value:
-    """Token i becomes the sum of the tokens 0 … i."""
-    x = only_value("cumsum", x)
-    return Value("cumsum", (x,), x.n, x.d, {"n": x.n})
+    return (
+        Value("total", (x,), x.n, x.d, {"n": x.n}) if is_shorter(x) else Value("mean", (x,), x.n, x.d, {"scale": x.n})
+    )
 
 
 def prefix_mean(x: Value) -> Value:
@@ -102,15 +98,33 @@ def prefix_mean(x: Value) -> Value:
     return Value("prefix_mean", (x,), x.n, x.d)
 
 
+def cumsum(x: Value) -> Value:
+    """Token i becomes the sum of the tokens 0 … i, by doubling: after round k it has that of i − 2^k + 1 … i.
+
+    Reading before the beginning would have to give 0; instead x(0) is replaced by 0, such reads go to token 0, and x(0)
+    is added at the end. ⌈log2 n⌉ + 1 blocks, and no token ever looks ahead.
+    """
+    x = only_value("cumsum", x)
+    y = scale(x, (np.arange(x.n) > 0) * 1.0)
+    for k in range((x.n - 1).bit_length()):
+        y = y + gather(y, np.maximum(np.arange(x.n) - 2**k, 0), "cumsum")
+    return y + gather(x, np.zeros(x.n, dtype=np.int64), "cumsum")
+
+
 def cummax(x: Value) -> Value:
-    """Token i becomes the largest of the tokens 0 … i."""
-    x = only_value("cummax", x)
-    return Value("cummax", (x,), x.n, x.d)
+    """Token i becomes the largest of the tokens 0 … i, by doubling; token 0 may take part more than once."""
+    return _cumulative("cummax", maximum, x)
 
 
 def cummin(x: Value) -> Value:
-    x = only_value("cummin", x)
-    return Value("cummin", (x,), x.n, x.d)
+    return _cumulative("cummin", minimum, x)
+
+
+def _cumulative(name: str, better: Callable[[Value, Value], Value], x: Value) -> Value:
+    x = only_value(name, x)
+    for k in range((x.n - 1).bit_length()):
+        x = better(x, gather(x, np.maximum(np.arange(x.n) - 2**k, 0), name))
+    return x
 
 
 def relu(x: Value) -> Value:
@@ -153,13 +167,25 @@ def sort(x: Value) -> Value:
 
 def largest(x: Value) -> Value:
     """Every token becomes the largest: a tournament of log2 n rounds."""
-    x = only_value("largest", x)
-    return Value("largest", (x,), x.n, x.d)
+    return _tournament("largest", maximum, x)
 
 
 def smallest(x: Value) -> Value:
-    x = only_value("smallest", x)
-    return Value("smallest", (x,), x.n, x.d)
+    return _tournament("smallest", minimum, x)
+
+
+def _tournament(name: str, better: Callable[[Value, Value], Value], x: Value) -> Value:
+    x = only_value(name, x)
+    if is_shorter(x):
+        return Value(name, (x,), x.n, x.d)
+    for k in range((x.n - 1).bit_length()):  # after round k token i has the best of i, i+1, …, i+2^(k+1)−1
+        x = better(x, gather(x, (np.arange(x.n) + 2**k) % x.n, name))
+    return x
+
+
+def is_shorter(x: Value) -> bool:
+    """Whether a value is one of a program for all lengths up to n."""
+    return any(node.operation == "tokens" and node.settings["shorter"] for node in nodes(x))
 
 
 def rank(x: Value, *, margin: float) -> Value:

@@ -19,7 +19,7 @@ _ranges: WeakKeyDictionary[Value, tuple[float, float]] = WeakKeyDictionary()
 _errors: WeakKeyDictionary[Value, float] = WeakKeyDictionary()
 
 
-_AMONG = {"gather", "mean", "prefix_mean", "sort", "largest", "smallest", "cummax", "cummin", "soft_largest"}
+_AMONG = {"gather", "prefix_mean", "sort", "largest", "smallest", "soft_largest"}
 
 
 def value_range(value: Value) -> tuple[float, float]:
@@ -56,8 +56,12 @@ def _exactly(value: Value) -> Iterator[tuple[float, float]]:
         yield value.settings["low"], value.settings["high"]
     if value.operation in ("relu", "abs"):
         yield 0.0, math.inf
-    if value.operation in _AMONG:
+    if value.operation in _AMONG or (value.operation == "mean" and value.settings["scale"] == 1):
         yield _ranges[value.arguments[0]]
+    if value.operation in ("maximum", "minimum"):
+        larger = max if value.operation == "maximum" else min
+        (low_a, high_a), (low_b, high_b) = (_ranges[argument] for argument in value.arguments)
+        yield larger(low_a, low_b), larger(high_a, high_b)
 
 
 def approximation(program: Value) -> float:

@@ -1,10 +1,4 @@
-"""Who reads whom: gathers by a fixed map, averages and sums over tokens, prefix sums. All exact.
-
-**Prefix sums** by doubling: after round k, token i has the sum over i − 2^k + 1 … i. Reading before the beginning would
-have to give 0; instead x(0) is replaced by 0, reads before the beginning go to token 0, and x(0) is added at the end.
-⌈log2 n⌉ + 1 blocks, no token ever looks ahead. **Prefix means** are one head of a causal network; elsewhere they are
-the prefix sums times 1/(i + 1).
-"""
+"""Who reads whom: gathers by a fixed map, averages and sums over tokens. All exact."""
 
 from __future__ import annotations
 
@@ -23,14 +17,17 @@ def _gather(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form
 
 
 def _mean(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
-    _needs_all(atoms, "mean")
-    return [atoms.average(form, 1, "mean") for form in arguments[0]]
+    scale = node.settings["scale"]
+    name = "mean" if scale == 1 else "total"
+    _needs_all(atoms, name)
+    return [atoms.average(form, scale, name) for form in arguments[0]]
 
 
 def _total(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
+    """For programs of shorter lengths: padded tokens become 0 and count, so that n times the mean is the sum."""
     _needs_all(atoms, "total")
     if atoms.valid is None:
-        return [atoms.average(form, atoms.n, "total") for form in arguments[0]]
+        raise InvalidInput("'total' of a shorter sequence needs its flags.")
     forms = [atoms.valid * form.constant if not form.terms else atoms.real(form, 0.0, "total") for form in arguments[0]]
     return [atoms.average(form, atoms.n, "total", everywhere=True) for form in forms]
 
@@ -43,43 +40,19 @@ def _needs_all(atoms: Atoms, name: str) -> None:
         )
 
 
-def _cumsum(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
-    return [prefix_sum(atoms, form) for form in arguments[0]]
-
-
-def prefix_sum(atoms: Atoms, x: Form) -> Form:
-    if atoms.n == 1:
-        return x
-    positions = np.arange(atoms.n)
-    if not x.terms:
-        return atoms.constant(positions + 1.0) * x.constant
-    first = atoms.gather(np.zeros(atoms.n, dtype=np.int64), x, "cumsum")
-    y = scaled(atoms, x, (positions > 0).astype(np.float64))
-    for k in range((atoms.n - 1).bit_length()):
-        y = y + atoms.gather(np.maximum(positions - 2**k, 0), y, "cumsum")
-    return y + first
-
-
 def _prefix_mean(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
+    """One head of a causal network. Elsewhere: Σ_{j ≤ i} x_j by doubling (as in ``cumsum``), times 1/(i + 1)."""
     if atoms.causal:
         return [atoms.average(form, 1, "prefix_mean") for form in arguments[0]]
-    return [scaled(atoms, prefix_sum(atoms, form), 1.0 / np.arange(1, atoms.n + 1)) for form in arguments[0]]
+    return [scaled(atoms, _prefix_sum(atoms, form), 1.0 / np.arange(1, atoms.n + 1)) for form in arguments[0]]
 
 
-def _cumulative(sign: int, name: str):
-    """cummax: after round k token i has the largest of i − 2^k + 1 … i; token 0 may count more than once."""
-
-    def lowering(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
-        from thereexists.program.primitives.hinges import extreme
-
-        out = []
-        for x in arguments[0]:
-            for k in range((atoms.n - 1).bit_length()):
-                x = extreme(atoms, x, atoms.gather(np.maximum(np.arange(atoms.n) - 2**k, 0), x, name), sign, name)
-            out.append(x)
-        return out
-
-    return lowering
+def _prefix_sum(atoms: Atoms, x: Form) -> Form:
+    positions = np.arange(atoms.n)
+    y = scaled(atoms, x, (positions > 0) * 1.0)
+    for k in range((atoms.n - 1).bit_length()):
+        y = y + atoms.gather(np.maximum(positions - 2**k, 0), y, "prefix_mean")
+    return y + atoms.gather(np.zeros(atoms.n, dtype=np.int64), x, "prefix_mean")
 
 
 def _every(X, value):
@@ -88,12 +61,13 @@ def _every(X, value):
 
 TABLE = {
     "gather": Primitive(lambda X, source, called: X[:, list(source[: X.shape[1]])], _gather, one),
-    "mean": Primitive(lambda X: _every(X, X.mean(axis=1, keepdims=True)), _mean, one),
+    "mean": Primitive(
+        lambda X, scale: _every(X, scale * X.mean(axis=1, keepdims=True)),
+        _mean,
+        lambda s, errors: s["scale"] * errors[0],
+    ),
     "total": Primitive(
         lambda X, n: _every(X, X.sum(axis=1, keepdims=True)), _total, lambda s, errors: s["n"] * errors[0]
     ),
-    "cumsum": Primitive(lambda X, n: np.cumsum(X, axis=1), _cumsum, lambda s, errors: s["n"] * errors[0]),
     "prefix_mean": Primitive(lambda X: np.cumsum(X, axis=1) / np.arange(1, X.shape[1] + 1)[:, None], _prefix_mean, one),
-    "cummax": Primitive(lambda X: np.maximum.accumulate(X, axis=1), _cumulative(1, "cummax"), one),
-    "cummin": Primitive(lambda X: np.minimum.accumulate(X, axis=1), _cumulative(-1, "cummin"), one),
 }

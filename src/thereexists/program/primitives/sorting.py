@@ -64,7 +64,7 @@ def _exchange_height(atoms: Atoms, x: Form, span: float) -> float:
 
 
 def _tournament(sign: int, name: str):
-    """⌈log2 n⌉ rounds: after round k token i has the best of i, i + 1, …, i + 2^(k+1) − 1, around the end."""
+    """For programs of shorter lengths (else: ``operations``). ⌈log2 n⌉ rounds: after round k token i has the best of i, i + 1, …, i + 2^(k+1) − 1, around the end."""
 
     def lowering(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
         out = []
