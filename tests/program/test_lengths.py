@@ -142,7 +142,7 @@ def test_a_missing_mask_is_caught():
     compiled = P.compile(P.prefix_mean(P.tokens(N)), causal=True)
     claim = compiled.bound("float64")
     for stage in compiled.network.stages.values():
-        stage.attention.pattern = None
+        stage.attention.pattern = None  # pyright: ignore[reportOptionalMemberAccess]
     assert violations(compiled, claim, "float64") > 0.0
 
 

@@ -108,10 +108,13 @@ class Atoms:
     low: list[Array] = field(default_factory=list)  # (n,) each
     high: list[Array] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    snapped: set[int] = field(default_factory=set)
     _known: dict[tuple, int] = field(default_factory=dict)
 
     def token(self, feature: int, low: float, high: float) -> Form:
-        return self._atom(("token", feature), Token(feature), np.full(self.n, low), np.full(self.n, high), "tokens")
+        form = self._atom(("token", feature), Token(feature), np.full(self.n, low), np.full(self.n, high), "tokens")
+        self.snapped |= set(form.terms)
+        return form
 
     def constant(self, values: Array, name: str = "constant") -> Form:
         """A number if it is the same at all positions; else a row of E. −v and v share a row."""
@@ -177,10 +180,22 @@ class Atoms:
             return value
         low, high = self.range(value)
         bottom, top = float(low.min()), float(high.max())
-        R, missing = gate_height(top - bottom), Form.number(1) - self.valid
+        snapped = self.is_snapped(value)
+        R, missing = gate_height(top - bottom, snapped), Form.number(1) - self.valid
         units = [(Fraction(1), value - Form.number(bottom) - missing * R)]
         ends = np.minimum(low, otherwise), np.maximum(high, otherwise)
-        return self.hinge(units, self.valid * bottom + missing * otherwise, *ends, f"{name}: padding")
+        out = self.hinge(units, self.valid * bottom + missing * otherwise, ends[0], ends[1], f"{name}: padding")
+        self.snapped |= set(out.terms) if snapped else set()
+        return out
+
+    def is_snapped(self, form: Form) -> bool:
+        """Whether a form is a token, perhaps with its padding replaced: rounding never carries it out of its range."""
+        return (
+            len(form.terms) == 1
+            and not form.constant
+            and all(c == 1 for c in form.terms.values())
+            and all(atom in self.snapped for atom in form.terms)
+        )
 
     def code(self, positions: Array) -> tuple[Form, ...]:
         """The ⌈log2 n⌉ bits of every position in the list, as ±1. Equal or opposite bits share a row of E."""
@@ -219,9 +234,12 @@ class Atoms:
         return Form({self._known[key]: Fraction(1)})
 
 
-def gate_height(span: float) -> float:
-    """A power of two R ≥ 1.25·span: a unit that −R closes stays closed when rounding carries its value out of range."""
-    return 2.0 ** math.ceil(math.log2(1.25 * span)) if span > 0 else 1.0
+def gate_height(span: float, snapped: bool = False) -> float:
+    """A power of two R ≥ span. Snapped tokens never leave their range; others may by rounding, and get a margin.
+
+    Without it a unit that ought to be closed would let a rounding error through.
+    """
+    return 2.0 ** math.ceil(math.log2(span if snapped else 1.25 * span)) if span > 0 else 1.0
 
 
 Lower = Callable[[Atoms, Value, list[list[Form]]], list[Form]]

@@ -87,9 +87,8 @@ def mean(x: Value) -> Value:
 def total(x: Value) -> Value:
     """Every token becomes the sum of all."""
     x = only_value("total", x)
-    return (
-        Value("total", (x,), x.n, x.d, {"n": x.n}) if is_shorter(x) else Value("mean", (x,), x.n, x.d, {"scale": x.n})
-    )
+    operation, settings = ("total", {"n": x.n}) if is_shorter(x) else ("mean", {"scale": x.n})
+    return Value(operation, (x,), x.n, x.d, settings)
 
 
 def prefix_mean(x: Value) -> Value:

@@ -39,7 +39,7 @@ def _range(value: Value) -> tuple[float, float]:
             known[node] = PRIMITIVES[node.operation].lower(atoms, node, [known[a] for a in node.arguments])
     ranges = [atoms.range(form) for form in known[value]]
     low, high = float(min(low.min() for low, _ in ranges)), float(max(high.max() for _, high in ranges))
-    if value.operation in ("tokens", "constant"):
+    if value.operation == "constant" or all(atoms.is_snapped(form) for form in known[value]):
         return low, high
     slack = approximation(value) + 2.0**-40 * max(abs(low), abs(high))  # the latter for our own float64 sums
     low, high = low - slack, high + slack

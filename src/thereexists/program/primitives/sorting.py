@@ -7,14 +7,13 @@ x_i = x_j + margin on, and linearly in between. Where different numbers differ b
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from thereexists.program.graph import Value
-from thereexists.program.lowering import Atoms, Form, Token
+from thereexists.program.lowering import Atoms, Form, gate_height
 from thereexists.program.primitives.base import Primitive, one
 from thereexists.program.primitives.hinges import extreme
 
@@ -40,7 +39,7 @@ def bitonic(atoms: Atoms, x: Form) -> Form:
     n, positions = atoms.n, np.arange(atoms.n)
     low, high = atoms.range(x)
     low, high = np.full(n, low.min()), np.full(n, high.max())
-    R = _exchange_height(atoms, x, float(high[0] - low[0]))
+    R = gate_height(float(high[0] - low[0]), atoms.is_snapped(x))
     for k in range(1, (n - 1).bit_length() + 1):
         for mirror, j in [(True, k - 1), *((False, j) for j in reversed(range(k - 1)))]:
             partner = positions ^ (2**k - 1 if mirror else 2**j)
@@ -52,19 +51,11 @@ def bitonic(atoms: Atoms, x: Form) -> Form:
     return x
 
 
-def _exchange_height(atoms: Atoms, x: Form, span: float) -> float:
-    """A power of two R ≥ span. Snapped tokens never leave their range; others may by rounding, and get a margin.
-
-    Without it a unit that ought to be closed would let a rounding error through, and every round would triple it.
-    """
-    (atom, c), *others = [*x.terms.items(), (0, Fraction(0))]
-    snapped = len(others) == 1 and c == 1 and isinstance(atoms.definitions[atom], Token)
-    wanted = span if snapped else 1.25 * span
-    return 2.0 ** math.ceil(math.log2(wanted)) if span > 0 else 1.0
-
-
 def _tournament(sign: int, name: str):
-    """For programs of shorter lengths (else: ``operations``). ⌈log2 n⌉ rounds: after round k token i has the best of i, i + 1, …, i + 2^(k+1) − 1, around the end."""
+    """For programs of shorter lengths; all others write the rounds out (``operations``).
+
+    ⌈log2 n⌉ rounds: after round k token i has the best of i, i + 1, …, i + 2^(k+1) − 1, around the end.
+    """
 
     def lowering(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
         out = []
