@@ -138,6 +138,15 @@ def test_causal_programs_are_right_at_shorter_lengths_too():
         assert exceeded(compiled, compiled.bound("float32"), "float32", length) == 0.0
 
 
+def test_a_padding_mask_does_not_replace_the_causal_one():
+    compiled = P.compile(P.prefix_mean(P.tokens(N)), causal=True)
+    X = torch.from_numpy(inputs(compiled.source, 8, 0))
+    mask = torch.ones(8, N, dtype=torch.bool)
+    mask[:, 5:] = False
+    with torch.no_grad():
+        assert torch.equal(compiled.network(X, mask)[:, :5], compiled.network(X)[:, :5])
+
+
 def test_a_missing_mask_is_caught():
     compiled = P.compile(P.prefix_mean(P.tokens(N)), causal=True)
     claim = compiled.bound("float64")
