@@ -38,14 +38,29 @@ class Value:
         return linear("-", (1.0, -1.0), (other, self), self)
 
     def __mul__(self, other: Any) -> Value:
-        if isinstance(other, Value) or np.ndim(other) != 0:
-            raise InvalidInput("'*' takes a value and a number; products of two values are not a primitive yet.")
+        if isinstance(other, Value):
+            from thereexists.program.operations import product
+
+            return product(self, other)
+        if np.ndim(other) != 0:
+            from thereexists.program.operations import scale
+
+            return scale(self, other)
         return linear("*", (_number("*", other),), (self,), self)
 
     def __truediv__(self, other: Any) -> Value:
-        if isinstance(other, Value) or np.ndim(other) != 0 or other == 0:
-            raise InvalidInput("'/' divides a value by a number other than 0.")
+        if isinstance(other, Value):
+            from thereexists.program.operations import quotient
+
+            return quotient(self, other)
+        if np.ndim(other) != 0 or other == 0:
+            raise InvalidInput("'/' divides a value by a value or by a number other than 0.")
         return linear("/", (1.0 / _number("/", other),), (self,), self)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        from thereexists.program.operations import quotient
+
+        return quotient(other, self)
 
     def __neg__(self) -> Value:
         return linear("-", (-1.0,), (self,), self)
