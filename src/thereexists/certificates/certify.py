@@ -58,9 +58,9 @@ def certify(
     if not hasattr(witness, "network"):
         raise InvalidInput(f"certify takes a witness (te.build or te.load gives one); got {type(witness).__name__}.")
     if hasattr(witness, "program"):
-        from thereexists.certificates.program_certificate import certify_program
+        from thereexists.certificates.program_certificate import certify_again
 
-        return certify_program(witness.record(), witness.network)  # pyright: ignore[reportReturnType]
+        return certify_again(witness)  # pyright: ignore[reportReturnType]
     if not hasattr(witness, "grid"):
         raise InvalidInput(
             "A table or a data set is recalled exactly or not at all: there is no distance to certify. "

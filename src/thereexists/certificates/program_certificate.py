@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from thereexists._version import __version__
 from thereexists.certificates.certificate import FILE, FORMAT_VERSION, digest
 from thereexists.certificates.certify import weights_sha256
 from thereexists.certificates.program_bound import Comparison, compare, rounding
-from thereexists.errors import BadWitnessFile, ThereExistsError
+from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
 from thereexists.model import EmbeddedTransformer
 from thereexists.model.embedded import DTYPES
 
@@ -88,6 +90,19 @@ def certify_program(
         package_version=__version__,
         seconds=round(time.perf_counter() - start, 3),
     )
+
+
+def certify_again(witness: Any) -> ProgramCertificate:
+    """The certificate of a loaded witness, for the dtypes that it was saved with."""
+    network, before = witness.network, witness.certificate
+    if network.dtype != torch.float64:
+        raise InvalidInput(f"Certificates are made from the float64 weights; this witness is in {network.dtype}.")
+    safe = network.safe
+    dtype, epsilon = (safe[0], None) if before is None else (before.dtype, before.epsilon)
+    found = certify_program(witness.record(), network, dtype, epsilon, safe)
+    if network.safe != safe:
+        raise CannotBuild(f"The witness says that it runs in {', '.join(safe)}; proved is {', '.join(network.safe)}.")
+    return found if before is None else dataclasses.replace(found, reasons=before.reasons)
 
 
 def dtype_bounds(

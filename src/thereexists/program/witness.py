@@ -81,7 +81,7 @@ class ProgramWitness:
             return self
         if self.network.dtype != torch.float64:
             raise CannotBuild(f"Only the float64 original converts safely; this is in {self.network.dtype}: load again.")
-        if name not in self.network.safe:
+        if self.certificate is None or name not in self.certificate.bounds or name not in self.network.safe:
             reasons = {} if self.certificate is None else self.certificate.reasons
             why = reasons.get(name, "it has no certified bound.")
             raise CannotBuild(f"This witness is not certified in {name}: {why}")
@@ -164,8 +164,6 @@ def from_record(
     except (AttributeError, KeyError, TypeError, StopIteration, ThereExistsError) as error:
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
     certificate = load_program_certificate(path) if (Path(path) / FILE).is_file() else None
-    if certificate is None:
-        network.safe = tuple(name for name in network.safe if name == "float64")
     return ProgramWitness(network, program, source, places, certificate).to(dtype or "float64")
 
 

@@ -52,4 +52,8 @@ def _witness(folder: Path, target: Target | None) -> Page:
         raise InvalidInput(
             f"{folder} is a witness on tokens; a report draws functions of numbers (see: thereexists show)."
         )
+    if hasattr(witness, "program"):
+        from thereexists.report.program import program_page
+
+        return program_page(folder, witness)
     return witness_page(folder, witness, read_record(folder), target)
