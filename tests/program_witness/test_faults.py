@@ -82,12 +82,15 @@ def every_weight(folder):
 
 
 def test_one_changed_weight_of_every_array(original, tmp_path):
-    """One number of every array, made 1% larger: the meaning changes, or its own certificate does not cover it."""
-    # Logits with a gap of 1024 stay one-hot if one weight changes a little: that changes nothing, and is no fault.
-    found = 0
+    """One number of every array, made 1% larger: refused, or harmless (a gate or a logit that was larger than it must
+
+    be anyway). What counts as harmless is decided by running the forged network.
+    """
+    honest = te.load(original)
+    X = -0.5 + np.random.default_rng(1).random((2000, 4, 1))
+    wanted = honest.interpret(X)
+    refused = 0
     for number, (name, index) in enumerate(every_weight(original)):
-        if "W_Q" in name or "W_K" in name or "b_Q" in name:
-            continue
         folder = tmp_path / str(number)
         shutil.copytree(original, folder)
 
@@ -95,10 +98,13 @@ def test_one_changed_weight_of_every_array(original, tmp_path):
             weights[name][index] *= 1.01
 
         forge_weights(folder, change)
-        assert failing(folder) & {"meaning", "parts", "bound float64"}, (name, index)
+        if te.verify(folder).holds:
+            forged = te.load(folder)
+            assert np.abs(forged(X) - wanted).max() <= forged.certificate.bounds["float64"]["bound"], (name, index)
+        else:
+            refused += 1
         shutil.rmtree(folder)
-        found += 1
-    assert found > 12
+    assert refused >= 10
 
 
 def test_a_query_turned_around(copy):
@@ -123,8 +129,6 @@ def test_swapped_rows(copy):
 
 def test_swapped_blocks(copy):
     def change(weights):
-        for name in [key for key in weights if ".block_2." in key and "W_1" not in key]:
-            pass
         a, b = "stages.block_2.feed_forward.b_1", "stages.block_3.feed_forward.b_1"
         if weights[a].shape == weights[b].shape:
             weights[a], weights[b] = weights[b].clone() + 0.125, weights[a].clone()

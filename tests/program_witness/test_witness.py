@@ -104,7 +104,7 @@ def test_save_load_verify(tmp_path):
 @pytest.mark.parametrize("to", ["torch", "hf"])
 def test_exports_keep_their_bound(to, tmp_path):
     pytest.importorskip("transformers")
-    witness = te.build(P.reverse(smooth()) + P.sort(P.tokens(5)) * 0 if False else P.reverse(smooth()))
+    witness = te.build(P.reverse(smooth()))
     done = te.export(witness, to, tmp_path / "e", "float32")
     assert done["of"] == "random inputs" and done["compared"] >= 256
     with pytest.raises(te.ThereExistsError, match="not certified"):

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from thereexists.certificates.program_forms import NO_BEND, ZERO, Bent, Form, Number, Terms, exact
+from thereexists.certificates.program_forms import NO_BEND, SHORT, ZERO, Bent, Form, Number, Soft, Terms, exact
 from thereexists.errors import InvalidInput
 from thereexists.model import EmbeddedTransformer
 
@@ -87,16 +87,19 @@ class Execution:
 
     # --- attention -------------------------------------------------------------------------------------------------
 
-    def attend(self, W_Q: Any, b_Q: Any, W_K: Any, W_V: Any, W_O: Any, where: str) -> None:
+    def attend(self, W_Q: Any, b_Q: Any, W_K: Any, W_V: Any, W_O: Any, where: str, mask: Any = None) -> None:
         written: dict[int, list[list[tuple[Number, Form]]]] = {}
         added = np.zeros_like(self.error)
         for head in range(len(W_V)):
             used = [v for v in range(W_V.shape[1]) if W_O[head, :, v].any() and W_V[head, v].any()]
             if not used:
                 continue
-            support = self._support(W_Q[head], b_Q[head], W_K[head], where)
+            support = self._support(W_Q[head], b_Q[head], W_K[head], where, mask)
             for v in used:
-                forms, error = self._attended(support, W_V[head, v])
+                if support is None:
+                    forms, error = self._soft(W_Q[head], b_Q[head], W_K[head], W_V[head, v], where, mask)
+                else:
+                    forms, error = self._attended(support, W_V[head, v])
                 for row in np.flatnonzero(W_O[head, :, v]).tolist():
                     w = exact(W_O[head, row, v])
                     parts = written.setdefault(row, [[(1, form)] for form in self.rows[row]])
@@ -107,18 +110,21 @@ class Execution:
             self._write(row, [self.terms.combine(part) for part in parts])
         self.error = self.error + added
 
-    def _support(self, W_Q: Any, b_Q: Any, W_K: Any, where: str) -> list[np.ndarray]:
-        """The tokens that token i attends to, all equally."""
-        (Q, whole_Q), (K, whole_K) = self._constant_rows(W_Q, b_Q, where), self._constant_rows(W_K, 0 * b_Q, where)
+    def _support(self, W_Q: Any, b_Q: Any, W_K: Any, where: str, mask: Any) -> list[np.ndarray] | None:
+        """The tokens that token i attends to, all equally; None if data or small differences decide."""
+        read = np.flatnonzero(W_Q.any(axis=0) | W_K.any(axis=0)).tolist()
+        if any(r not in self.constants for r in read):
+            return None
+        (Q, whole_Q), (K, whole_K) = self._constant_rows(W_Q, b_Q), self._constant_rows(W_K, 0 * b_Q)
         most = np.abs(Q) @ np.abs(K).T
         whole = whole_Q and whole_K and float(most.max()) < 2.0**52
-        logits = Q @ K.T
+        logits = Q @ K.T if mask is None else np.where(mask, Q @ K.T, -np.inf)
         margin = 0.0 if whole else self._logit_margin(W_Q, b_Q, W_K)
         top = logits.max(axis=1, keepdims=True)
-        equal = (logits == top) if whole or not logits.any() else np.eye(self.n, dtype=bool)[logits.argmax(axis=1)]
+        equal = (logits == top) if whole else np.eye(self.n, dtype=bool)[logits.argmax(axis=1)]
         others = np.where(equal, -np.inf, logits).max(axis=1)
         if bool((top[:, 0] - others - 2 * margin < ONE_HOT).any()):
-            raise Refused(f"{where}: a head neither picks tokens nor averages over them.")
+            return None
         return [np.flatnonzero(row) for row in equal]
 
     def _logit_margin(self, W_Q: Any, b_Q: Any, W_K: Any) -> float:
@@ -129,16 +135,74 @@ class Execution:
         most = (z @ np.abs(W_Q).T + np.abs(b_Q)) @ (z @ np.abs(W_K).T).T
         return float(most.max()) * (2 * z.shape[1] + W_Q.shape[0] + 8) * 2.0**-52
 
-    def _constant_rows(self, W: Any, b: Any, where: str) -> tuple[np.ndarray, bool]:
+    def _constant_rows(self, W: Any, b: Any) -> tuple[np.ndarray, bool]:
         """W z + b for rows z of constants, and whether all of it is whole numbers, so that float64 rounds nothing."""
         read = np.flatnonzero(W.any(axis=0)).tolist()
-        if any(r not in self.constants for r in read):
-            raise Refused(f"{where}: a head reads data into its logits.")
         if not read:
             return np.broadcast_to(b, (self.n, len(W))), bool((b == np.round(b)).all())
         z, W = np.stack([self.constants[r] for r in read], axis=1), W[:, read]
         whole = all(bool((part == np.round(part)).all()) for part in (z, W, b))
         return z @ W.T + b, whole and float((np.abs(z) @ np.abs(W).T + np.abs(b)).max()) < 2.0**52
+
+    def _soft(
+        self, W_Q: Any, b_Q: Any, W_K: Any, W_V: Any, where: str, mask: Any
+    ) -> tuple[list[Form], np.ndarray]:
+        """A head whose logits are data: for every token a softmax term of the program with the same ingredients.
+
+        If every logit is off by at most δ and every value by at most e, the output is off by at most
+        δ·(spread of the values)/2 + e: its derivative along a change of the logits is a covariance under the softmax
+        weights, at most the product of the standard deviations, δ and half the spread.
+        """
+        m = [k for k in range(len(W_Q)) if (W_Q[k].any() or b_Q[k]) and W_K[k].any()]
+        queries = [self._read(W_Q[k], exact(b_Q[k])) for k in m]  # [dimension][token]
+        keys, values = [self._read(W_K[k]) for k in m], self._read(W_V)
+        off_q, off_k = (self.error @ np.abs(W[m]).T for W in (W_Q, W_K))  # (n, dimensions)
+        off_v = self.error @ np.abs(W_V)
+        forms, error = [], np.zeros(self.n)
+        for i in range(self.n):
+            seen = [j for j in range(self.n) if mask is None or mask[i, j]]
+            soft = Soft([q[i] for q in queries], [[k[j] for k in keys] for j in seen], [values[j] for j in seen])
+            term, away = self._nearest_soft(soft, where)
+            size_q = np.array([self._size(form) for form in soft.query])
+            size_k = np.array([[self._size(form) for form in key] for key in soft.keys]).reshape(len(seen), len(m))
+            delta = (off_q[i] * size_k + size_q * off_k[seen] + off_q[i] * off_k[seen]).sum(axis=1).max(initial=0.0)
+            spread = float(self.terms.high[term] - self.terms.low[term]) + 2 * float(off_v[seen].max())
+            forms.append(Form({term: 1}))
+            error[i] = (delta * spread / 2 + float(off_v[seen].max())) * (1 + 2.0**-30) + away
+        return forms, error
+
+    def _read(self, W: Any, constant: Number = 0) -> list[Form]:
+        read = [(r, exact(W[r])) for r in np.flatnonzero(W).tolist()]
+        return [self.terms.combine([(w, self.rows[r][i]) for r, w in read], constant) for i in range(self.n)]
+
+    def _nearest_soft(self, soft: Soft, where: str) -> tuple[int, float]:
+        """The program's softmax term with these ingredients, exactly or nearly."""
+        terms = self.terms
+        term = terms.known.get(terms.soft_key(soft))
+        if term is not None:
+            return term, 0.0
+        index = self._index("softs", lambda: ((self._soft_shape(s), t) for t, s in terms.softs.items()))
+        best: tuple[float, int] = (np.inf, -1)
+        for term in index.get(self._soft_shape(soft), []):
+            best = min(best, (self._soft_distance(soft, terms.softs[term]), term))
+        if best[0] <= CLOSE * max(self._size(Form({best[1]: 1})) if best[1] >= 0 else 0.0, CLOSE):
+            return best[1], best[0]
+        raise Refused(f"{where}: a head neither picks tokens nor averages over them, and no operation asks for it.")
+
+    def _soft_shape(self, soft: Soft) -> tuple:
+        return self._shape(soft.query), tuple(self._shape(key) for key in soft.keys), self._shape(soft.values)
+
+    def _soft_distance(self, a: Soft, b: Soft) -> float:
+        away_q = [self._distance(p, q) for p, q in zip(a.query, b.query, strict=True)]
+        delta = 0.0
+        for key_a, key_b in zip(a.keys, b.keys, strict=True):
+            away_k = [self._distance(p, q) for p, q in zip(key_a, key_b, strict=True)]
+            parts = zip(a.query, key_b, away_q, away_k, strict=True)
+            delta = max(delta, sum(self._size(q) * dk + self._size(k) * dq + dq * dk for q, k, dq, dk in parts))
+        ends = [self.terms.range(form) for form in b.values]
+        spread = float(max(high for _, high in ends) - min(low for low, _ in ends))
+        away_v = max(self._distance(p, q) for p, q in zip(a.values, b.values, strict=True))
+        return (delta * (spread + 2 * away_v) / 2 + away_v) * (1 + 2.0**-30)
 
     def _attended(self, support: list[np.ndarray], W_V: Any) -> tuple[list[Form], np.ndarray]:
         read = [(r, exact(W_V[r])) for r in np.flatnonzero(W_V).tolist()]
@@ -169,7 +233,7 @@ class Execution:
         """A mean that the program has too, exactly or nearly."""
         terms = self.terms
         numbers = tuple(terms.number_of(form) for form in forms)
-        if len(set(numbers)) > 1 and ("mean", numbers) not in terms.known:
+        if len(forms) > SHORT and len(set(numbers)) > 1 and ("mean", numbers) not in terms.known:
             index = self._index("means", lambda: ((self._shape(forms), term) for term, forms in terms.means.items()))
             best: tuple[float, int] | None = None
             for term in index.get(self._shape(forms), []):
@@ -402,10 +466,12 @@ def execute(terms: Terms, network: EmbeddedTransformer, features: int) -> tuple[
         if stage.depth != 1:
             raise Refused(f"{name}: a stage of a program is one block; this one has {stage.depth}.")
         if stage.attention is not None:
-            if stage.attention.pattern is not None:
-                raise Refused(f"{name}: a mask is not followed here.")
+            pattern = stage.attention.pattern
+            mask = None if pattern is None else pattern[0].numpy()
+            if mask is not None and mask.shape != (state.n, state.n):
+                raise Refused(f"{name}: the mask has the shape {mask.shape}.")
             weights = [w[0].detach().to(torch.float64).numpy() for w in stage.attention.parameters_list()]
-            state.attend(*weights, where=f"{name}, attention")
+            state.attend(*weights, where=f"{name}, attention", mask=mask)
         if stage.feed_forward is not None:
             weights = [w[0].detach().to(torch.float64).numpy() for w in stage.feed_forward.parameters_list()]
             state.feed_forward(*weights, where=f"{name}, feed-forward")

@@ -20,6 +20,7 @@ from flint import fmpq
 
 Number = int | fmpq
 NO_BEND = 0
+SHORT = 64  # means of more forms are terms of their own
 
 
 def exact(value: Any) -> Number:
@@ -65,6 +66,15 @@ class Direction:
 
 
 @dataclass(frozen=True, slots=True)
+class Soft:
+    """Σ_j softmax_j(⟨query, keys[j]⟩)·values[j]."""
+
+    query: list[Form]
+    keys: list[list[Form]]
+    values: list[Form]
+
+
+@dataclass(frozen=True, slots=True)
 class Bent:
     """A piecewise linear function of a direction: bend + slope·s + constant on its range."""
 
@@ -84,6 +94,7 @@ class Terms:
         self.names: dict[tuple, int] = {}
         self.known: dict[tuple, int] = {}  # other terms by what they are: tokens, means
         self.means: dict[int, list[Form]] = {}
+        self.softs: dict[int, Soft] = {}
         self._form_number: dict[tuple, int] = {}
         self._direction_number: dict[tuple, int] = {}
         self._bends: list[tuple[tuple[Number, Number], ...]] = [()]
@@ -116,10 +127,10 @@ class Terms:
         return tuple(sorted(form.linear.items())), tuple(sorted(form.bends.items())), form.constant
 
     def mean(self, forms: list[Form]) -> Form:
-        """The mean of some forms: exact if they are constant, else one term, the same for equal lists."""
+        """The mean of some forms: their sum by their number if they are few or constant, else one term for the list."""
         k = len(forms)
-        if all(form.is_constant for form in forms):
-            return Form({}, {}, ratio(sum((form.constant for form in forms), start=0), k))
+        if k <= SHORT or all(form.is_constant for form in forms):
+            return self.combine([(ratio(1, k), form) for form in forms])
         key = ("mean", tuple(self.number_of(form) for form in forms))
         if len(set(key[1])) == 1:
             return forms[0]
@@ -129,6 +140,19 @@ class Terms:
             self.known[key] = self.fresh(low, high, "mean")
             self.means[self.known[key]] = forms
         return Form({self.known[key]: 1})
+
+    def soft(self, soft: Soft, label: str) -> Form:
+        """A softmax-weighted mean: a term between the smallest and the largest value."""
+        key = self.soft_key(soft)
+        if key not in self.known:
+            ranges = [self.range(form) for form in soft.values]
+            self.known[key] = self.fresh(min(r[0] for r in ranges), max(r[1] for r in ranges), label)
+            self.softs[self.known[key]] = soft
+        return Form({self.known[key]: 1})
+
+    def soft_key(self, soft: Soft) -> tuple:
+        query, values = (tuple(self.number_of(form) for form in forms) for forms in (soft.query, soft.values))
+        return "soft", query, tuple(tuple(self.number_of(form) for form in key) for key in soft.keys), values
 
     def number_of(self, form: Form) -> int:
         key = self.key(form)

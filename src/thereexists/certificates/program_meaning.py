@@ -9,13 +9,14 @@ functions are themselves and not their splines. Gaps are carried by the Lipschit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from thereexists.certificates.program_forms import ZERO, Form, Number, Terms, exact
+from thereexists.certificates.program_forms import Form, Number, Soft, Terms, exact, ratio
 from thereexists.certificates.program_splines import Spline, spline_error
 from thereexists.errors import InvalidInput
 
@@ -69,6 +70,8 @@ def _map(meaning: Meaning, function: Callable[..., Form], *values: Meant) -> lis
 
 def _tokens(meaning: Meaning, settings: dict[str, Any], *_: Meant) -> Meant:
     d, low, high = settings["d"], settings["low"], settings["high"]
+    if settings.get("shorter"):
+        raise InvalidInput("Programs of shorter lengths are not followed by the verifier yet: their flags are data.")
     if meaning.box or not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InvalidInput("A program has one 'tokens', with finite ends low < high.")
     meaning.box = [(low, high)] * d
@@ -242,6 +245,187 @@ def _apply(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     return Meant(forms, (error.own + error.slope * x.gap + error.slope * error.outside) * _ROUNDED_UP)
 
 
+def _piecewise(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+    """The straight lines through (knots, values), constant outside; the gap grows by the steepest slope."""
+    spline = Spline.of({**settings, "function": "", "curvature": 0.0})
+    least, most = min(spline.values), max(spline.values)
+    one = lambda form: meaning.terms.name(spline_form(meaning.terms, spline, form), least, most, "piecewise")  # noqa: E731
+    return Meant(_map(meaning, one, x), x.gap * spline.steepest * _ROUNDED_UP)
+
+
+def _scale(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+    factors = np.asarray(settings["factors"], dtype=np.float64)
+    if factors.shape != (meaning.n, len(x.forms)) or not np.isfinite(factors).all():
+        raise InvalidInput(f"'scale' takes factors ({meaning.n}, {len(x.forms)}); got {factors.shape}.")
+    forms = [
+        [meaning.terms.combine([(exact(c), form)]) for c, form in zip(column, row, strict=True)]
+        for column, row in zip(factors.T, x.forms, strict=True)
+    ]
+    return Meant(forms, np.abs(factors.T) * x.gap * _ROUNDED_UP)
+
+
+def _prefix_mean(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+    forms = [[meaning.terms.mean(row[: i + 1]) for i in range(meaning.n)] for row in x.forms]
+    return Meant(forms, np.maximum.accumulate(x.gap, axis=1))
+
+
+def _where(meaning: Meaning, settings: dict[str, Any], g: Meant, a: Meant, b: Meant) -> Meant:
+    """l + ReLU(a − l − R·(1 − g)) + ReLU(b − l − R·g): a for g = 1 and b for g = 0, if l ≤ a, b ≤ l + R.
+
+    For other flags this formula is the meaning. Where a or b may leave [l, l + R], by w at most, the formula is off by
+    at most w from the choice it stands for. It is convex in g, so its largest value is at an end of the flag's range.
+    """
+    terms, least, R = meaning.terms, exact(settings["bottom"]), exact(settings["height"])
+    beyond = 0
+
+    def one(flag: Form, first: Form, second: Form) -> Form:
+        nonlocal beyond
+        (low_a, high_a), (low_b, high_b) = terms.range(first), terms.range(second)
+        beyond = max(beyond, least - min(low_a, low_b), max(high_a, high_b) - least - R)
+        units = [
+            terms.relu(terms.combine([(1, first), (R, flag)], -least - R)),
+            terms.relu(terms.combine([(1, second), (-R, flag)], -least)),
+        ]
+        most = max(
+            max(high_a - least - R * (1 - end), 0) + max(high_b - least - R * end, 0) for end in terms.range(flag)
+        )
+        return terms.name(terms.combine([(1, unit) for unit in units], least), least, exact(least + most), "where")
+
+    forms = _map(meaning, one, g, a, b)
+    gap = a.gap + b.gap + abs(float(R)) * g.gap + max(float(beyond), 0.0)
+    return Meant(forms, gap * _ROUNDED_UP)
+
+
+def _product(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Meant) -> Meant:
+    """a·b = ((t·a + b)² − (t·a − b)²)/(4t), both squares by splines through float64 squares at the knots.
+
+    A chord of the square lies above it. With values off by at most e, each spline is between −e and own + e above the
+    square, so their difference is off by at most the larger own + 2e. And |a*b* − ab| ≤ |b|·g_a + |a|·g_b + g_a·g_b.
+    """
+    terms, t = meaning.terms, exact(settings["balance"])
+    if t <= 0:
+        raise InvalidInput("'product' balances with a positive number.")
+    splines, ranges = [], []
+    for which, sign in (("plus", 1), ("minus", -1)):
+        knots = [float(k) for k in settings[which]]
+        splines.append(Spline.of({"knots": knots, "values": [k * k for k in knots], "function": "square"}))
+        ranges.append([])
+
+    def one(v: Form, w: Form) -> Form:
+        parts = []
+        for k, (spline, sign) in enumerate(zip(splines, (1, -1), strict=True)):
+            form = terms.combine([(t, v), (sign, w)])
+            ranges[k].append(terms.range(form))
+            named = terms.name(spline_form(terms, spline, form), min(spline.values), max(spline.values), "product")
+            parts.append((sign, named))
+        return terms.combine([(ratio(c, 4 * t), form) for c, form in parts])
+
+    forms = _map(meaning, one, a, b)
+    own = noise = 0.0
+    for spline, found in zip(splines, ranges, strict=True):
+        error = spline_error(spline, 0.0, min(r[0] for r in found), max(r[1] for r in found))
+        own = max(own, error.own + error.slope * error.outside)
+        noise = max(noise, max(float(abs(v)) for v in spline.values) * 2.0**-52)
+        noise += error.slope * error.outside
+    sizes = [max(float(terms.size(form)) for row in value.forms for form in row) for value in (a, b)]
+    gap = sizes[1] * a.gap + sizes[0] * b.gap + a.gap * b.gap + (own + 2 * noise) / (4 * float(t))
+    meaning.splines.append({"function": "product", "own": (own + 2 * noise) / (4 * float(t)), "knots": len(splines[0].knots)})
+    return Meant(forms, gap * _ROUNDED_UP)
+
+
+def ranked(meaning: Meaning, row: list[Form], margin: Number) -> list[Form]:
+    """Σ_j clip((x_i − x_j)/margin + [j < i], 0, 1) over j ≠ i: what `rank` means, ramps included."""
+    terms, steep = meaning.terms, ratio(1, margin)
+    out = []
+    for i, x in enumerate(row):
+        parts: list[tuple[Number, Form]] = []
+        for j, y in enumerate(row):
+            if j != i:
+                rise = terms.combine([(steep, x), (-steep, y)], 1 if j < i else 0)
+                parts += [(1, terms.relu(rise)), (-1, terms.relu(terms.combine([(1, rise)], -1)))]
+        out.append(terms.name(terms.combine(parts), 0, meaning.n - 1, "rank"))
+    return out
+
+
+def _rank(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+    forms = [ranked(meaning, row, _positive(settings, "margin")) for row in x.forms]
+    worst = x.gap.max(axis=1, keepdims=True) * (meaning.n - 1) * 2 / settings["margin"]
+    return Meant(forms, np.broadcast_to(worst, x.gap.shape) * _ROUNDED_UP)
+
+
+def _argsort(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+    """Σ_j ReLU(j − n·(1 − e_j)), e_j = ReLU(1 − |rank_j − k|), as the operation is defined.
+
+    e is 1-Lipschitz in the rank and at most 1; each of the n summands is n-Lipschitz in e.
+    """
+    terms, n, forms = meaning.terms, meaning.n, []
+    for row in x.forms:
+        rank, out = ranked(meaning, row, _positive(settings, "margin")), []
+        for k in range(n):
+            parts = []
+            for j in range(n):
+                tent = [(c, terms.relu(terms.combine([(1, rank[j])], s - k))) for c, s in ((1, 1), (-2, 0), (1, -1))]
+                e = terms.name(terms.combine(tent), 0, 1, "argsort: is it me?")
+                parts.append((1, terms.relu(terms.combine([(n, e)], j - n))))
+            out.append(terms.name(terms.combine(parts), 0, n * (n - 1) // 2, "argsort"))
+        forms.append(out)
+    worst = np.minimum(1.0, x.gap.max(axis=1, keepdims=True) * (n - 1) * 2 / settings["margin"]) * n * n
+    return Meant(forms, np.broadcast_to(np.where(x.gap.any(), worst, 0.0), x.gap.shape) * _ROUNDED_UP)
+
+
+def _attend(meaning: Meaning, settings: dict[str, Any], q: Meant, k: Meant, v: Meant) -> Meant:
+    """Σ_j softmax_j(⟨q_i, k_j⟩) v_j over all tokens, or over the tokens up to i if it is causal.
+
+    Logits off by δ move the output by at most δ·(spread of v)/2 (a covariance, see ``program_execute.py``).
+    """
+    terms, n, causal = meaning.terms, meaning.n, bool(settings["causal"])
+    if len(q.forms) != len(k.forms):
+        raise InvalidInput("'attend' takes queries and keys with equally many features.")
+    kept = [f for f in range(len(q.forms)) if not all(_is_zero(x) for x in q.forms[f]) and not all(_is_zero(x) for x in k.forms[f])]  # noqa: E501  # fmt: skip
+    forms: list[list[Form]] = [[] for _ in v.forms]
+    for i in range(n):
+        seen = range(i + 1 if causal else n)
+        query, keys = [q.forms[f][i] for f in kept], [[k.forms[f][j] for f in kept] for j in seen]
+        for f, row in enumerate(v.forms):
+            values = [row[j] for j in seen]
+            constant = all(form.is_constant and form.constant == values[0].constant for form in values)
+            forms[f].append(values[0] if constant else terms.soft(Soft(query, keys, values), "attend"))
+    size_q, size_k = (np.array([max(float(terms.size(x)) for x in row) for row in part.forms]) for part in (q, k))
+    e_q, e_k = q.gap.max(axis=1), k.gap.max(axis=1)
+    delta = float((size_k * e_q + size_q * e_k + e_q * e_k).sum()) * _ROUNDED_UP
+    gap = []
+    for row, own in zip(v.forms, v.gap, strict=True):
+        ends = [terms.range(form) for form in row]
+        spread = float(max(high for _, high in ends) - min(low for low, _ in ends)) + 2 * float(own.max())
+        gap.append(np.full(n, delta * spread / 2 + own.max()))
+    return Meant(forms, np.array(gap) * _ROUNDED_UP)
+
+
+def _soft_largest(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+    """max x, missed from below by at most log(n)/λ: λ·Σ p x + entropy(p) = log Σ exp(λx) ≥ λ·max, entropy ≤ log n."""
+    terms, n, sharpness = meaning.terms, meaning.n, _positive(settings, "sharpness")
+    forms = []
+    for row in x.forms:
+        keys = [[terms.combine([(sharpness, form)])] for form in row]
+        constant = all(form.is_constant and form.constant == row[0].constant for form in row)
+        one = row[0] if constant else terms.soft(Soft([Form({}, {}, 1)], keys, row), "soft_largest")
+        forms.append([one] * n)
+    missed = math.log(n) / float(sharpness) if n > 1 else 0.0
+    gap = x.gap.max(axis=1, keepdims=True) + missed
+    return Meant(forms, np.broadcast_to(gap, x.gap.shape) * _ROUNDED_UP)
+
+
+def _is_zero(form: Form) -> bool:
+    return form.is_constant and form.constant == 0
+
+
+def _positive(settings: dict[str, Any], name: str) -> Number:
+    number = exact(settings[name])
+    if number <= 0:
+        raise InvalidInput(f"'{name}' must be positive; got {settings[name]} instead.")
+    return number
+
+
 def spline_form(terms: Terms, spline: Spline, form: Form) -> Form:
     if form.is_constant:
         value = sum((c * max(form.constant - t, 0) for t, c in spline.jumps), start=spline.values[0])
@@ -266,5 +450,14 @@ MEANINGS: dict[str, Callable[..., Meant]] = {
     "clip": _clip,
     "sort": _sort,
     "apply": _apply,
+    "piecewise": _piecewise,
+    "scale": _scale,
+    "prefix_mean": _prefix_mean,
+    "where": _where,
+    "product": _product,
+    "rank": _rank,
+    "argsort": _argsort,
+    "attend": _attend,
+    "soft_largest": _soft_largest,
 }
-__all__ = ["MEANINGS", "ZERO", "Meaning", "Meant", "Number", "meaning_of", "sorting_rounds"]
+__all__ = ["MEANINGS", "Meaning", "Meant", "meaning_of", "sorting_rounds"]

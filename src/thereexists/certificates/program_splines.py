@@ -74,6 +74,12 @@ class Spline:
         return cls(name, knots, values, bends, None if curvature is None else float(curvature))
 
 
+    @property
+    def steepest(self) -> float:
+        pairs = zip(self.values, self.values[1:], self.knots, self.knots[1:], strict=False)
+        return _up(max(float(abs(ratio(exact(w - v), exact(t - s)))) for v, w, s, t in pairs))
+
+
 @dataclass(frozen=True)
 class SplineError:
     own: float

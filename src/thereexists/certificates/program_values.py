@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.certificates.program_forms import Form, Terms
+from thereexists.certificates.program_forms import Form, Soft, Terms
 from thereexists.certificates.program_meaning import Meaning, Meant
 
 
@@ -22,12 +22,25 @@ def values_of(meaning: Meaning, meant: Meant, X: np.ndarray) -> tuple[np.ndarray
             values.append(X[:, i, f].astype(np.longdouble))
         elif number in named:
             values.append(_value(terms, named[number], values, len(X)))
+        elif number in terms.softs:
+            values.append(_soft(terms, terms.softs[number], values, len(X)))
         else:
             parts = [_value(terms, form, values, len(X)) for form in terms.means[number]]
             values.append(np.mean(parts, axis=0))
     outputs = [[_value(terms, form, values, len(X)) for form in row] for row in meant.forms]
     largest = max((float(np.abs(value).max()) for value in values), default=0.0)
     return np.array(outputs, dtype=np.longdouble).transpose(2, 1, 0), largest * 2.0**-58 * meaning.n
+
+
+def _soft(terms: Terms, soft: Soft, values: list[np.ndarray], batch: int) -> np.ndarray:
+    query = [_value(terms, form, values, batch) for form in soft.query]
+    logits = np.zeros((len(soft.keys), batch), dtype=np.longdouble)
+    for row, key in zip(logits, soft.keys, strict=True):
+        for q, form in zip(query, key, strict=True):
+            row += q * _value(terms, form, values, batch)
+    weights = np.exp(logits - logits.max(axis=0))
+    parts = np.array([_value(terms, form, values, batch) for form in soft.values])
+    return (weights * parts).sum(axis=0) / weights.sum(axis=0)
 
 
 def _value(terms: Terms, form: Form, values: list[np.ndarray], batch: int) -> np.ndarray:
