@@ -77,7 +77,15 @@ def build(  # pyright: ignore[reportInconsistentOverload]
     A program (``thereexists.program``) takes ``epsilon``, a bound in the sup norm, and ``dtype``, in which it holds.
     """
     if isinstance(target, Value):
-        if (delta, pattern, max_width, construction, rho, p, modified) != (None, None, None, "faithful", "softmax", 1, False):
+        if (delta, pattern, max_width, construction, rho, p, modified) != (
+            None,
+            None,
+            None,
+            "faithful",
+            "softmax",
+            1,
+            False,
+        ):
             raise InvalidInput("A program is built with epsilon and dtype; the other arguments are for targets.")
         return build_program(target, epsilon, **options)
     if options:

@@ -18,8 +18,8 @@ from thereexists.model import Transformer
 
 def program():
     x = P.tokens(4, low=-0.5, high=0.5)
-    y = P.sort(P.reverse(x) + 0.25 * P.mean(x))
-    return P.maximum(y, 0.125 * P.absolute(x)) + P.apply(np.cos, x, epsilon=1e-2, curvature=1.0)
+    y = P.sort(P.shift(x, 1) - 0.25 * P.mean(x))
+    return P.maximum(y, 0.5 * P.absolute(P.reverse(x))) + P.apply(np.cos, x, epsilon=1e-2, curvature=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -139,10 +139,10 @@ def test_swapped_blocks(copy):
     assert "meaning" in failing(copy)
 
 
-def setting(operation, change):
+def setting(operation, change, arguments=None):
     def forge(record):
-        node = next(node for node in record["program"]["nodes"] if node["operation"] == operation)
-        change(node)
+        nodes = [node for node in record["program"]["nodes"] if node["operation"] == operation]
+        change(next(node for node in nodes if arguments in (None, len(node["arguments"]))))
 
     return forge
 
@@ -152,8 +152,8 @@ def setting(operation, change):
     [
         setting("maximum", lambda node: node.update(operation="minimum")),
         setting("sort", lambda node: node.update(operation="relu")),
-        setting("linear", lambda node: node["settings"]["coefficients"].reverse()),
-        setting("linear", lambda node: node["settings"].update(coefficients=[1.0, 0.25000001])),
+        setting("linear", lambda node: node["settings"]["coefficients"].reverse(), arguments=2),
+        setting("linear", lambda node: node["settings"].update(coefficients=[1.0, -0.99999999]), arguments=2),
         setting("gather", lambda node: node["settings"]["source"].reverse()),
         setting("apply", lambda node: node["settings"].update(function="exp")),
         setting("apply", lambda node: node["settings"]["values"].__setitem__(1, 0.5)),

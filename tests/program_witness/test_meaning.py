@@ -34,9 +34,7 @@ def test_the_rounds_sort(n):
     assert (np.diff(X, axis=1) >= 0).all()
 
 
-KNOWN_PROGRAMS = [
-    name for name, make in PROGRAMS.items() if all(node.operation in MEANINGS for node in nodes(make(5)))
-]
+KNOWN_PROGRAMS = [name for name, make in PROGRAMS.items() if all(node.operation in MEANINGS for node in nodes(make(5)))]
 
 
 @pytest.mark.parametrize("name", KNOWN_PROGRAMS)

@@ -54,7 +54,9 @@ def compare(program: dict[str, Any], network: EmbeddedTransformer) -> Comparison
 def _compare(program: dict[str, Any], network: EmbeddedTransformer) -> Comparison:
     meaning, meant = meaning_of(program)
     if network.E is None or len(network.E) != meaning.n or len(network.W_out) != len(meant.forms):
-        raise Refused(f"The network has other sizes than the program, {meaning.n} tokens and {len(meant.forms)} outputs.")
+        raise Refused(
+            f"The network has other sizes than the program, {meaning.n} tokens and {len(meant.forms)} outputs."
+        )
     named = len(meaning.terms.labels)
     outputs, error, strange = execute(meaning.terms, network, len(meaning.box))
     worst = 0.0

@@ -80,9 +80,7 @@ class Execution:
             read = [(f, exact(w)) for f, w in enumerate(W_in[r]) if w]
             if not read:
                 constants[r] = E[:, r]
-            rows.append(
-                [Form({terms.known["token", i, f]: w for f, w in read}, {}, exact(E[i, r])) for i in range(n)]
-            )
+            rows.append([Form({terms.known["token", i, f]: w for f, w in read}, {}, exact(E[i, r])) for i in range(n)])
         return cls(terms, n, rows, np.zeros((n, d_model)), constants)
 
     # --- attention -------------------------------------------------------------------------------------------------
@@ -144,9 +142,7 @@ class Execution:
         whole = all(bool((part == np.round(part)).all()) for part in (z, W, b))
         return z @ W.T + b, whole and float((np.abs(z) @ np.abs(W).T + np.abs(b)).max()) < 2.0**52
 
-    def _soft(
-        self, W_Q: Any, b_Q: Any, W_K: Any, W_V: Any, where: str, mask: Any
-    ) -> tuple[list[Form], np.ndarray]:
+    def _soft(self, W_Q: Any, b_Q: Any, W_K: Any, W_V: Any, where: str, mask: Any) -> tuple[list[Form], np.ndarray]:
         """A head whose logits are data: for every token a softmax term of the program with the same ingredients.
 
         If every logit is off by at most δ and every value by at most e, the output is off by at most
@@ -406,7 +402,9 @@ class Execution:
         term = terms.names.get(terms.key(form))
         if term is not None:
             return Form({term: 1}), 0.0
-        index = self._index("names", lambda: ((self._shape_of_key(key), (key, term)) for key, term in terms.names.items()))
+        index = self._index(
+            "names", lambda: ((self._shape_of_key(key), (key, term)) for key, term in terms.names.items())
+        )
         best: tuple[float, int] = (np.inf, -1)
         for (linear, bends, constant), term in index.get(self._shape([form]), []):
             off = self._distance(form, Form(dict(linear), dict(bends), constant))
@@ -459,7 +457,9 @@ def _bytes(weights: Any, bias: float) -> bytes:
     return (weights + 0.0).tobytes() + np.float64(bias + 0.0).tobytes()
 
 
-def execute(terms: Terms, network: EmbeddedTransformer, features: int) -> tuple[list[list[Form]], np.ndarray, list[str]]:
+def execute(
+    terms: Terms, network: EmbeddedTransformer, features: int
+) -> tuple[list[list[Form]], np.ndarray, list[str]]:
     """Outputs as forms [feature][token], their errors, and the places that the program does not account for."""
     state = Execution.begin(terms, network, features)
     for name, stage in network.stages.items():

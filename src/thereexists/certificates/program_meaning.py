@@ -306,7 +306,7 @@ def _product(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Meant) -> 
     if t <= 0:
         raise InvalidInput("'product' balances with a positive number.")
     splines, ranges = [], []
-    for which, sign in (("plus", 1), ("minus", -1)):
+    for which, _sign in (("plus", 1), ("minus", -1)):
         knots = [float(k) for k in settings[which]]
         splines.append(Spline.of({"knots": knots, "values": [k * k for k in knots], "function": "square"}))
         ranges.append([])
@@ -329,7 +329,9 @@ def _product(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Meant) -> 
         noise += error.slope * error.outside
     sizes = [max(float(terms.size(form)) for row in value.forms for form in row) for value in (a, b)]
     gap = sizes[1] * a.gap + sizes[0] * b.gap + a.gap * b.gap + (own + 2 * noise) / (4 * float(t))
-    meaning.splines.append({"function": "product", "own": (own + 2 * noise) / (4 * float(t)), "knots": len(splines[0].knots)})
+    meaning.splines.append(
+        {"function": "product", "own": (own + 2 * noise) / (4 * float(t)), "knots": len(splines[0].knots)}
+    )
     return Meant(forms, gap * _ROUNDED_UP)
 
 

@@ -12,6 +12,7 @@ the piece somewhere on each piece, so |f'| ≤ max|slope| + curvature·(h + g + 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,9 +44,7 @@ KNOWN = {
     "sqrt": Known(lambda x: x.sqrt(), lambda x: 1 / (2 * x.sqrt()), lambda x: -1 / (4 * x * x.sqrt())),
     "square": Known(lambda x: x * x, lambda x: 2 * x, lambda x: arb(2)),
     "reciprocal": Known(lambda x: 1 / x, lambda x: -1 / x**2, lambda x: 2 / x**3),
-    "tanh": Known(
-        lambda x: x.tanh(), lambda x: 1 - x.tanh() ** 2, lambda x: -2 * x.tanh() * (1 - x.tanh() ** 2)
-    ),
+    "tanh": Known(lambda x: x.tanh(), lambda x: 1 - x.tanh() ** 2, lambda x: -2 * x.tanh() * (1 - x.tanh() ** 2)),
     "arctan": Known(lambda x: x.atan(), lambda x: 1 / (1 + x * x), lambda x: -2 * x / (1 + x * x) ** 2),
 }
 
@@ -61,7 +60,7 @@ class Spline:
     @classmethod
     def of(cls, settings: dict[str, Any]) -> Spline:
         knots, values = (tuple(exact(v) for v in settings[k]) for k in ("knots", "values"))
-        if len(knots) < 2 or len(knots) != len(values) or any(a >= b for a, b in zip(knots, knots[1:], strict=False)):
+        if len(knots) < 2 or len(knots) != len(values) or any(a >= b for a, b in itertools.pairwise(knots)):
             raise InvalidInput("'apply' has at least two knots that rise, and a value for each.")
         pairs = zip(values, values[1:], knots, knots[1:], strict=False)
         slopes = [ratio(exact(w - v), exact(t - s)) for v, w, s, t in pairs]
@@ -72,7 +71,6 @@ class Spline:
             raise InvalidInput("'apply' of a function of your own needs a stated bound on its second derivative.")
         bends = tuple((t, c) for t, c in zip(knots, jumps, strict=True) if c != 0)
         return cls(name, knots, values, bends, None if curvature is None else float(curvature))
-
 
     @property
     def steepest(self) -> float:
@@ -94,6 +92,8 @@ def spline_error(spline: Spline, gap: float, low: Number, high: Number) -> Splin
     reach = _up(gap + outside)
     knots = np.array([float(t) for t in spline.knots])
     widest = _up(float(np.diff(knots).max()) + abs(float(knots[0])) * 2.0**-52 + abs(float(knots[-1])) * 2.0**-52)
+    if spline.name == "sqrt" and spline.knots[0] == 0:
+        return _square_root(spline, reach, outside)
     if spline.name:
         own, slope = _proved(spline, reach)
         return SplineError(own, slope, outside, ())
@@ -110,18 +110,29 @@ def spline_error(spline: Spline, gap: float, low: Number, high: Number) -> Splin
     return SplineError(own, _up(steepest + noise + curvature * (widest + reach)), outside, texts)
 
 
-def _proved(spline: Spline, reach: float) -> tuple[float, float]:
+def _square_root(spline: Spline, reach: float, outside: float) -> SplineError:
+    """From 0 on: √x − x/√b is at most √b/4 on [0, b], and |√y − √x| ≤ √|y − x| for y, x ≥ 0, where f' has no bound.
+
+    (Of an argument below 0, where the ideal program has no value, the square root counts as 0.)
+    """
+    own, _ = _proved(spline, 0.0, first=1)
+    edge = _most(_ball(spline.knots[1]).sqrt() / 4)
+    off = [_most(_ball(t).sqrt() - _ball(v)) for t, v in zip(spline.knots[:2], spline.values[:2], strict=True)]
+    return SplineError(_up(max(own, edge + max(off)) + math.sqrt(reach)), 0.0, outside, ())
+
+
+def _proved(spline: Spline, reach: float, first: int = 0) -> tuple[float, float]:
     """The largest distance on a piece, and the largest |f'| on the knots' interval made larger by ``reach``."""
     known = KNOWN[spline.name]
     own = steepest = 0.0
     balls = [_ball(t) for t in spline.knots]
     off = [_most(known.f(t) - _ball(v)) for t, v in zip(balls, spline.values, strict=True)]
-    for k in range(len(balls) - 1):
+    for k in range(first, len(balls) - 1):
         piece = balls[k].union(balls[k + 1])
         bend = _most(known.second(piece) * (balls[k + 1] - balls[k]) ** 2 / 8)
         own = max(own, bend + max(off[k], off[k + 1]))
         steepest = max(steepest, _most(known.first(piece)))
-    for end, sign in ((balls[0], -1), (balls[-1], 1)):
+    for end, sign in ((balls[first], -1), (balls[-1], 1)):
         steepest = max(steepest, _most(known.first(end.union(end + sign * arb(reach)))))
     if not (math.isfinite(own) and math.isfinite(steepest)):
         raise InvalidInput(f"'apply' of {spline.name} is not differentiable on the range of its argument.")

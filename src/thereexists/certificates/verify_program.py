@@ -109,9 +109,7 @@ def _check_dtypes(certificate: ProgramCertificate, network: EmbeddedTransformer,
     yield Check("bound", right, f"claimed {certificate.bound} in {certificate.dtype}")
 
 
-def _check_sample(
-    certificate: ProgramCertificate, network: EmbeddedTransformer, found: Comparison
-) -> Check:
+def _check_sample(certificate: ProgramCertificate, network: EmbeddedTransformer, found: Comparison) -> Check:
     seed = secrets.randbits(32)
     rng = np.random.default_rng(seed)
     low, high = (np.array([ends[k] for ends in found.box]) for k in (0, 1))

@@ -37,7 +37,9 @@ def build(
     from thereexists.build import build as construct
 
     if not certify:
-        raise InvalidInput("A program is always certified: that is what says what the network does. Leave --no-certify out.")
+        raise InvalidInput(
+            "A program is always certified: that is what says what the network does. Leave --no-certify out."
+        )
     out = out or Path(f"{reference.rpartition(':')[2]}-witness")
     program = load_program(reference)
     storage.check_writable(out)
@@ -59,7 +61,9 @@ def run(witness: Any, text: str, out: Path | None, as_json: bool) -> None:
         save_array(out, Y)
     if as_json:
         dtype = str(witness.network.dtype).removeprefix("torch.")
-        print_json({"output": Y, "dtype": dtype, "bound": witness.certificate and witness.certificate.bounds[dtype]["bound"]})
+        print_json(
+            {"output": Y, "dtype": dtype, "bound": witness.certificate and witness.certificate.bounds[dtype]["bound"]}
+        )
         return
     for sequence in Y:
         print("; ".join(" ".join(f"{value:.6g}" for value in np.atleast_1d(token)) for token in sequence))
@@ -79,7 +83,9 @@ def show(folder: Path, witness: Any, as_json: bool) -> None:
         heads: dict[str, list[str]] = {}
         for name, row in place["made"]:
             heads.setdefault(name, []).append(str(row))
-        made = ", ".join(f"{name} → {'row' if len(rows) == 1 else 'rows'} {' '.join(rows)}" for name, rows in heads.items())
+        made = ", ".join(
+            f"{name} → {'row' if len(rows) == 1 else 'rows'} {' '.join(rows)}" for name, rows in heads.items()
+        )
         table.add_row(str(place["block"] or "—"), place["half"], made)
     console().print(table)
 

@@ -293,7 +293,9 @@ def trace(
 
 def _only_for_targets(*given: Any) -> None:
     if any(x is not None for x in given):
-        raise InvalidInput("A program is built with --epsilon and --dtype; the other options are for functions, with --n.")
+        raise InvalidInput(
+            "A program is built with --epsilon and --dtype; the other options are for functions, with --n."
+        )
 
 
 def _pattern(name: str | None, sizes: list[str] | None, n: int) -> Any:

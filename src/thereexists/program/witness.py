@@ -1,8 +1,8 @@
 """A witness of a program: the network, the program it computes, and the certificate that says how well.
 
-    witness = te.build(P.sort(P.tokens(64)), dtype="float32")
-    witness.certificate.bound  # sup norm, over the whole box, rounding included
-    witness(x), witness.to("bfloat16"), witness.save("w"), te.load("w"), te.verify("w"), te.export(witness, "onnx", "o")
+witness = te.build(P.sort(P.tokens(64)), dtype="float32")
+witness.certificate.bound  # sup norm, over the whole box, rounding included
+witness(x), witness.to("bfloat16"), witness.save("w"), te.load("w"), te.verify("w"), te.export(witness, "onnx", "o")
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ class ProgramWitness:
         if wanted == self.network.dtype:
             return self
         if self.network.dtype != torch.float64:
-            raise CannotBuild(f"Only the float64 original converts safely; this is in {self.network.dtype}: load again.")
+            raise CannotBuild(
+                f"Only the float64 original converts safely; this is in {self.network.dtype}: load again."
+            )
         if self.certificate is None or name not in self.certificate.bounds or name not in self.network.safe:
             reasons = {} if self.certificate is None else self.certificate.reasons
             why = reasons.get(name, "it has no certified bound.")
