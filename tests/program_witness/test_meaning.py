@@ -12,7 +12,7 @@ from tests.program.cases import PROGRAMS, inputs
 from tests.program.test_random_programs import random_program
 from thereexists import program as P
 from thereexists.certificates.program_bound import compare
-from thereexists.certificates.program_execute import Execution, Refused
+from thereexists.certificates.program_execute import Execution
 from thereexists.certificates.program_forms import Form, Terms, exact
 from thereexists.certificates.program_meaning import MEANINGS, meaning_of, sorting_rounds
 from thereexists.certificates.program_splines import KNOWN, Spline, spline_error
@@ -131,14 +131,6 @@ def test_errors_of_rows_are_carried_by_the_slope_bound():
     W_1, b_1 = np.array([[-1.0, 1.0]]), np.zeros(1)
     state.feed_forward(W_1, b_1, np.array([[1.0], [0.0]]), np.zeros(2), "test")
     assert 1e-3 <= state.error[0, 0] <= 1e-3 * (1 + 1e-6)
-
-
-def test_a_soft_head_is_refused():
-    terms = Terms()
-    state = Execution(terms, 2, [[Form(), Form()]], np.zeros((2, 1)), {0: np.array([1.0, 2.0])})
-    one = np.ones((1, 1, 1))
-    with pytest.raises(Refused, match="neither picks tokens nor averages"):
-        state.attend(one, np.zeros((1, 1)), one, one, one, "test")
 
 
 def test_every_operation_of_the_compiler_has_a_meaning_or_is_refused():

@@ -53,7 +53,8 @@ def certify(
     """A certificate for ``witness.network`` against its target (or the one given: same shape, domain and symmetry).
 
     Rigorous if the target states a modulus of continuity or an interval extension; statistical, and labelled so, if it
-    states only a bound on |f|. A program gets a ``ProgramCertificate``. With ``folder``, finished chunks are kept there and an interrupted run resumes.
+    states only a bound on |f|. A program gets a ``ProgramCertificate``. With ``folder``, finished chunks are kept
+    there and an interrupted run resumes.
     """
     if not hasattr(witness, "network"):
         raise InvalidInput(f"certify takes a witness (te.build or te.load gives one); got {type(witness).__name__}.")

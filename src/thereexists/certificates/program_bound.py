@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from thereexists.certificates.program_execute import CLOSE, Refused, execute
-from thereexists.certificates.program_forms import Form, Terms
-from thereexists.certificates.program_meaning import Meaning, Meant, meaning_of
+from thereexists.certificates.program_forms import Form, Terms, exact
+from thereexists.certificates.program_meaning import Meaning, Meant, is_shorter, meaning_of
 from thereexists.model import EmbeddedTransformer
 from thereexists.program.rounding import rounding_bound
 
@@ -52,28 +52,54 @@ def compare(program: dict[str, Any], network: EmbeddedTransformer) -> Comparison
 
 
 def _compare(program: dict[str, Any], network: EmbeddedTransformer) -> Comparison:
-    meaning, meant = meaning_of(program)
-    if network.E is None or len(network.E) != meaning.n or len(network.W_out) != len(meant.forms):
+    """All lengths that the program is for; a shorter sequence comes with flags, so each length is a case of its own."""
+    weights = approximation = 0.0
+    splines: list[dict[str, Any]] = []
+    assumptions: dict[str, None] = {}
+    shorter = is_shorter(program)
+    if type(program["n"]) is not int or program["n"] < 1:
+        raise Refused(f"A program has at least one token; got n = {program['n']!r}.")
+    for length in range(1 if shorter else program["n"], program["n"] + 1):
+        meaning, meant = meaning_of(program, length)
+        try:
+            weights = max(weights, _distance(meaning, meant, network, shorter))
+        except Refused as refused:
+            raise Refused(f"{refused} (sequences of {length} tokens)" if shorter else str(refused)) from None
+        approximation = max(approximation, float(meant.gap.max()))
+        splines, assumptions = meaning.splines, assumptions | dict.fromkeys(meaning.assumptions)
+    return Comparison(
+        weights * (1 + 2.0**-30),
+        approximation,
+        tuple(splines),
+        tuple(assumptions),
+        tuple(meaning.box),
+        meaning,
+        meant,  # pyright: ignore[reportPossiblyUnbound]
+    )
+
+
+def _distance(meaning: Meaning, meant: Meant, network: EmbeddedTransformer, shorter: bool) -> float:
+    """|network − program| in real arithmetic, for one length."""
+    terms = meaning.terms
+    if network.E is None or len(network.E) != meaning.full or len(network.W_out) != len(meant.forms):
         raise Refused(
-            f"The network has other sizes than the program, {meaning.n} tokens and {len(meant.forms)} outputs."
+            f"The network has other sizes than the program: {meaning.full} tokens, {len(meant.forms)} outputs."
         )
-    named = len(meaning.terms.labels)
-    outputs, error, strange = execute(meaning.terms, network, len(meaning.box))
+    named = len(terms.labels)
+    padding = exact(meaning.box[0][0]) if shorter else None
+    outputs, error, strange = execute(terms, network, len(meaning.box), meaning.n, padding)
     worst = 0.0
     for f, (found, wanted) in enumerate(zip(outputs, meant.forms, strict=True)):
-        for i, (a, b) in enumerate(zip(found, wanted, strict=True)):
-            off = float(error[f, i])
-            if a is not b and meaning.terms.key(a) != meaning.terms.key(b):
-                difference = meaning.terms.combine([(1, a), (-1, b)])
-                away = float(meaning.terms.size(difference)) * (1 + 2.0**-50)
-                if away > CLOSE * max(float(meaning.terms.size(b)), CLOSE):
-                    raise Refused(_mismatch(meaning.terms, f, i, difference, named, strange))
+        for i, b in enumerate(wanted):
+            a, off = found[i], float(error[f, i])
+            if a is not b and terms.key(a) != terms.key(b):
+                difference = terms.combine([(1, a), (-1, b)])
+                away = float(terms.size(difference)) * (1 + 2.0**-50)
+                if away > CLOSE * max(float(terms.size(b)), CLOSE):
+                    raise Refused(_mismatch(terms, f, i, difference, named, strange))
                 off += away
             worst = max(worst, off)
-    return Comparison(
-        worst * (1 + 2.0**-30), float(meant.gap.max()), tuple(meaning.splines), tuple(meaning.assumptions),
-        tuple(meaning.box), meaning, meant,
-    )  # fmt: skip
+    return worst
 
 
 def _mismatch(terms: Terms, f: int, i: int, difference: Form, named: int, strange: list[str]) -> str:
@@ -85,6 +111,8 @@ def _mismatch(terms: Terms, f: int, i: int, difference: Form, named: int, strang
 
 
 def rounding(network: EmbeddedTransformer, box: tuple[tuple[float, float], ...], dtype: str) -> float:
-    """Largest |computed − exact| over all outputs."""
+    """Largest |computed − exact| over all outputs. A network for shorter sequences has a flag as its last feature."""
+    flagged = network.W_in is not None and network.W_in.shape[1] == len(box) + 1
+    box = (*box, (0.0, 1.0)) if flagged else box
     low, high = (np.array([ends[k] for ends in box]) for k in (0, 1))
     return float(rounding_bound(network, low, high, dtype).max())

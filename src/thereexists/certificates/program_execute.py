@@ -23,7 +23,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from thereexists.certificates.program_forms import NO_BEND, SHORT, ZERO, Bent, Form, Number, Soft, Terms, exact
+from thereexists.certificates.program_forms import (
+    NO_BEND,
+    SHORT,
+    ZERO,
+    Bent,
+    Form,
+    Number,
+    Soft,
+    Terms,
+    differing,
+    exact,
+)
 from thereexists.errors import InvalidInput
 from thereexists.model import EmbeddedTransformer
 
@@ -67,20 +78,35 @@ class Execution:
     _near: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, terms: Terms, network: EmbeddedTransformer, features: int) -> Execution:
-        """The embedding: W_in x + E."""
+    def begin(
+        cls, terms: Terms, network: EmbeddedTransformer, features: int, length: int, padding: Number | None
+    ) -> Execution:
+        """The embedding, W_in x + E. With ``padding``, tokens from ``length`` on have that number in every feature, and
+
+        a further feature, if there is one, is 1 at the tokens before them and 0 at them.
+        """
         if network.W_in is None or network.E is None:
             raise Refused("A program's network has features as input and a positional encoding.")
         W_in, E = (w.detach().to(torch.float64).numpy() for w in (network.W_in, network.E))
         n, d_model = E.shape
-        if W_in.shape != (d_model, features):
+        flagged = padding is not None and W_in.shape[1] == features + 1
+        if W_in.shape != (d_model, features + flagged):
             raise Refused(f"The network reads {W_in.shape[1]} features; the program has {features}.")
+        flags = [Form({}, {}, int(i < length)) for i in range(n)]
+        missing = Form({}, {}, padding or 0)
         rows, constants = [], {}
         for r in range(d_model):
             read = [(f, exact(w)) for f, w in enumerate(W_in[r]) if w]
-            if not read:
-                constants[r] = E[:, r]
-            rows.append([Form({terms.known["token", i, f]: w for f, w in read}, {}, exact(E[i, r])) for i in range(n)])
+            if all(f == features for f, _ in read):
+                flag = W_in[r, features] if flagged else 0.0
+                constants[r] = E[:, r] + flag * (np.arange(n) < length)
+            row = []
+            for i in range(n):
+                given = [(w, flags[i] if f == features else _token(terms, i, f, length, missing)) for f, w in read]
+                row.append(terms.combine(given, exact(E[i, r])))
+            if r in constants and any(exact(c) != form.constant for c, form in zip(constants[r], row, strict=True)):
+                del constants[r]
+            rows.append(row)
         return cls(terms, n, rows, np.zeros((n, d_model)), constants)
 
     # --- attention -------------------------------------------------------------------------------------------------
@@ -157,33 +183,70 @@ class Execution:
         forms, error = [], np.zeros(self.n)
         for i in range(self.n):
             seen = [j for j in range(self.n) if mask is None or mask[i, j]]
-            soft = Soft([q[i] for q in queries], [[k[j] for k in keys] for j in seen], [values[j] for j in seen])
-            term, away = self._nearest_soft(soft, where)
+            seen = self._not_hidden(i, seen, queries, keys, off_q, off_k)
+            kept = differing([q[i] for q in queries], [[k[j] for k in keys] for j in seen])
+            soft = Soft(
+                [queries[k][i] for k in kept], [[keys[k][j] for k in kept] for j in seen], [values[j] for j in seen]
+            )
+            form, away = self._nearest_soft(soft, where)
+            ends = [self.terms.range(values[j]) for j in seen]
             size_q = np.array([self._size(form) for form in soft.query])
-            size_k = np.array([[self._size(form) for form in key] for key in soft.keys]).reshape(len(seen), len(m))
-            delta = (off_q[i] * size_k + size_q * off_k[seen] + off_q[i] * off_k[seen]).sum(axis=1).max(initial=0.0)
-            spread = float(self.terms.high[term] - self.terms.low[term]) + 2 * float(off_v[seen].max())
-            forms.append(Form({term: 1}))
+            size_k = np.array([[self._size(form) for form in key] for key in soft.keys]).reshape(len(seen), len(kept))
+            q, k = off_q[i, kept], off_k[np.ix_(seen, kept)]
+            delta = (q * size_k + size_q * k + q * k).sum(axis=1).max(initial=0.0)
+            dropped = [d for d in range(len(m)) if d not in kept]  # equal for all tokens, but for errors
+            size_d = np.array([[self._size(keys[d][j]) for d in dropped] for j in seen]).reshape(
+                len(seen), len(dropped)
+            )
+            q, k = off_q[i, dropped], off_k[np.ix_(seen, dropped)]
+            size_q = np.array([self._size(queries[d][i]) for d in dropped])
+            delta += (q * size_d + size_q * k + q * k).sum(axis=1).max(initial=0.0)
+            spread = float(max(high for _, high in ends) - min(low for low, _ in ends)) + 2 * float(off_v[seen].max())
+            forms.append(form)
             error[i] = (delta * spread / 2 + float(off_v[seen].max())) * (1 + 2.0**-30) + away
         return forms, error
+
+    def _not_hidden(
+        self, i: int, seen: list[int], queries: list[list[Form]], keys: list[list[Form]], off_q: Any, off_k: Any
+    ) -> list[int]:
+        """The tokens that count. Constant parts of the logits may hide some: a token whose constant part is lower by 800
+
+        and twice the largest rest of a logit, errors included, has the weight 0 in every dtype.
+        """
+        every = range(len(queries))
+        fixed = [k for k in every if queries[k][i].is_constant and all(keys[k][j].is_constant for j in seen)]
+        if not fixed:
+            return seen
+        level = {j: sum((queries[k][i].constant * keys[k][j].constant for k in fixed), start=0) for j in seen}
+        rest = 0.0
+        for k in every:
+            q, key = self._size(queries[k][i]), max(self._size(keys[k][j]) for j in seen)
+            off = off_q[i, k] * key + (q + off_q[i, k]) * float(off_k[seen, k].max())
+            rest += off + (0.0 if k in fixed else q * key)
+        top = max(level.values())
+        return [j for j in seen if float(top - level[j]) < ONE_HOT + 2 * rest * (1 + 2.0**-30)]
 
     def _read(self, W: Any, constant: Number = 0) -> list[Form]:
         read = [(r, exact(W[r])) for r in np.flatnonzero(W).tolist()]
         return [self.terms.combine([(w, self.rows[r][i]) for r, w in read], constant) for i in range(self.n)]
 
-    def _nearest_soft(self, soft: Soft, where: str) -> tuple[int, float]:
-        """The program's softmax term with these ingredients, exactly or nearly."""
+    def _nearest_soft(self, soft: Soft, where: str) -> tuple[Form, float]:
+        """The program's softmax term with these ingredients, exactly or nearly; else a term that only we know."""
         terms = self.terms
+        if not soft.query:
+            return self._mean(soft.values)
         term = terms.known.get(terms.soft_key(soft))
         if term is not None:
-            return term, 0.0
+            return Form({term: 1}), 0.0
         index = self._index("softs", lambda: ((self._soft_shape(s), t) for t, s in terms.softs.items()))
         best: tuple[float, int] = (np.inf, -1)
         for term in index.get(self._soft_shape(soft), []):
             best = min(best, (self._soft_distance(soft, terms.softs[term]), term))
-        if best[0] <= CLOSE * max(self._size(Form({best[1]: 1})) if best[1] >= 0 else 0.0, CLOSE):
-            return best[1], best[0]
-        raise Refused(f"{where}: a head neither picks tokens nor averages over them, and no operation asks for it.")
+        if best[1] >= 0 and best[0] <= CLOSE * max(self._size(Form({best[1]: 1})), CLOSE):
+            return Form({best[1]: 1}), best[0]
+        if len(self.strange) < 8:
+            self.strange.append(where)
+        return terms.soft(soft, "a softmax that the program does not have"), 0.0
 
     def _soft_shape(self, soft: Soft) -> tuple:
         return self._shape(soft.query), tuple(self._shape(key) for key in soft.keys), self._shape(soft.values)
@@ -235,7 +298,7 @@ class Execution:
             for term in index.get(self._shape(forms), []):
                 off = sum(self._distance(a, b) for a, b in zip(forms, terms.means[term], strict=True)) / len(forms)
                 best = min(best or (np.inf, term), (off, term))
-            if best is not None and best[0] <= CLOSE * self._size(Form({best[1]: 1})):
+            if best is not None and best[1] >= 0 and best[0] <= CLOSE * self._size(Form({best[1]: 1})):
                 return Form({best[1]: 1}), best[0] * (1 + 2.0**-30)
         return terms.mean(forms), 0.0
 
@@ -457,11 +520,15 @@ def _bytes(weights: Any, bias: float) -> bytes:
     return (weights + 0.0).tobytes() + np.float64(bias + 0.0).tobytes()
 
 
+def _token(terms: Terms, i: int, f: int, length: int, missing: Form) -> Form:
+    return Form({terms.known["token", i, f]: 1}) if i < length else missing
+
+
 def execute(
-    terms: Terms, network: EmbeddedTransformer, features: int
+    terms: Terms, network: EmbeddedTransformer, features: int, length: int, padding: Number | None = None
 ) -> tuple[list[list[Form]], np.ndarray, list[str]]:
     """Outputs as forms [feature][token], their errors, and the places that the program does not account for."""
-    state = Execution.begin(terms, network, features)
+    state = Execution.begin(terms, network, features, length, padding)
     for name, stage in network.stages.items():
         if stage.depth != 1:
             raise Refused(f"{name}: a stage of a program is one block; this one has {stage.depth}.")

@@ -13,6 +13,7 @@ Both are identities for all inputs of the box, so whatever follows from equal fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +84,17 @@ class Bent:
     constant: Number
 
 
+def differing(query: list[Form], keys: list[list[Form]]) -> list[int]:
+    """The dimensions of logits that may differ from token to token: a constant that all logits share changes nothing."""
+    kept = []
+    for k, q in enumerate(query):
+        column = [key[k] for key in keys]
+        constant = q.is_constant and all(form.is_constant for form in column)
+        if not constant or any(q.constant * form.constant != q.constant * column[0].constant for form in column):
+            kept.append(k)
+    return kept
+
+
 class Terms:
     """The table of all terms, directions, bends and names; each exists once."""
 
@@ -143,6 +155,8 @@ class Terms:
 
     def soft(self, soft: Soft, label: str) -> Form:
         """A softmax-weighted mean: a term between the smallest and the largest value."""
+        if not soft.query:
+            return self.mean(soft.values)
         key = self.soft_key(soft)
         if key not in self.known:
             ranges = [self.range(form) for form in soft.values]
@@ -160,7 +174,7 @@ class Terms:
 
     # --- forms ---------------------------------------------------------------------------------------------------
 
-    def combine(self, parts: list[tuple[Number, Form]], constant: Number = 0) -> Form:
+    def combine(self, parts: Sequence[tuple[Number, Form]], constant: Number = 0) -> Form:
         """Σ c·form + constant."""
         parts = [part for part in parts if part[1] is not ZERO and part[0] != 0]
         if not constant and len(parts) == 1 and parts[0][0] == 1:

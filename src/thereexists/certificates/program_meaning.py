@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.certificates.program_forms import Form, Number, Soft, Terms, exact, ratio
+from thereexists.certificates.program_forms import Form, Number, Soft, Terms, differing, exact, ratio
 from thereexists.certificates.program_splines import Spline, spline_error
 from thereexists.errors import InvalidInput
 
@@ -33,21 +33,28 @@ class Meant:
 
 @dataclass
 class Meaning:
-    """The whole program in forms over ``terms``."""
+    """The whole program in forms over ``terms``, for sequences of n tokens; ``full`` is the most it is made for."""
 
     n: int
+    full: int
     terms: Terms = field(default_factory=Terms)
     assumptions: list[str] = field(default_factory=list)
     splines: list[dict[str, Any]] = field(default_factory=list)  # own error and name of every function
     box: list[tuple[float, float]] = field(default_factory=list)  # ends of every feature of the input
 
 
-def meaning_of(program: dict[str, Any]) -> tuple[Meaning, Meant]:
-    """Run a saved program through the table."""
+def is_shorter(program: dict[str, Any]) -> bool:
+    """Whether a program is for all lengths up to n."""
+    first = next((node for node in program["nodes"] if node["operation"] == "tokens"), None)
+    return first is not None and bool(first["settings"].get("shorter"))
+
+
+def meaning_of(program: dict[str, Any], length: int | None = None) -> tuple[Meaning, Meant]:
+    """Run a saved program through the table, for sequences of ``length`` tokens (all n unless said)."""
     n, nodes = program["n"], program["nodes"]
     if type(n) is not int or not 1 <= n <= 1 << 15 or not nodes:
         raise InvalidInput(f"A program has between 1 and {1 << 15:,} tokens and at least one operation.")
-    meaning, values = Meaning(n), []
+    meaning, values = Meaning(length or n, n), []
     for number, node in enumerate(nodes):
         operation, arguments = node["operation"], node["arguments"]
         if operation not in MEANINGS:
@@ -70,8 +77,6 @@ def _map(meaning: Meaning, function: Callable[..., Form], *values: Meant) -> lis
 
 def _tokens(meaning: Meaning, settings: dict[str, Any], *_: Meant) -> Meant:
     d, low, high = settings["d"], settings["low"], settings["high"]
-    if settings.get("shorter"):
-        raise InvalidInput("Programs of shorter lengths are not followed by the verifier yet: their flags are data.")
     if meaning.box or not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InvalidInput("A program has one 'tokens', with finite ends low < high.")
     meaning.box = [(low, high)] * d
@@ -85,8 +90,9 @@ def _tokens(meaning: Meaning, settings: dict[str, Any], *_: Meant) -> Meant:
 
 def _constant(meaning: Meaning, settings: dict[str, Any], *_: Meant) -> Meant:
     array = np.asarray(settings["array"], dtype=np.float64)
-    if array.ndim != 2 or len(array) != meaning.n or not np.isfinite(array).all():
-        raise InvalidInput(f"'constant' is a finite array ({meaning.n}, d); got the shape {array.shape}.")
+    if array.ndim != 2 or len(array) != meaning.full or not np.isfinite(array).all():
+        raise InvalidInput(f"'constant' is a finite array ({meaning.full}, d); got the shape {array.shape}.")
+    array = array[: meaning.n]
     return Meant([[Form({}, {}, exact(value)) for value in column] for column in array.T], np.zeros(array.T.shape))
 
 
@@ -110,9 +116,9 @@ def _mix(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
 
 
 def _gather(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
-    source = settings["source"]
-    if len(source) != meaning.n or any(type(j) is not int or not 0 <= j < meaning.n for j in source):
-        raise InvalidInput(f"'gather' takes {meaning.n} positions from 0 to {meaning.n - 1}.")
+    source = settings["source"][: meaning.n]
+    if len(settings["source"]) != meaning.full or any(type(j) is not int or not 0 <= j < meaning.n for j in source):
+        raise InvalidInput(f"'gather' takes {meaning.full} positions that a sequence of {meaning.n} tokens has.")
     return Meant([[row[j] for j in source] for row in x.forms], x.gap[:, source])
 
 
@@ -219,8 +225,10 @@ def _sort(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     forms = []
     for row in x.forms:
         row = list(row)
-        for pairs in sorting_rounds(meaning.n):
+        for pairs in sorting_rounds(meaning.full):  # with +∞ at the positions that are not there
             for i, j in pairs:
+                if j >= meaning.n:
+                    continue
                 row[i], row[j] = exchange(meaning.terms, row[i], row[j])
         forms.append(row)
     return Meant(forms, np.broadcast_to(x.gap.max(axis=1, keepdims=True), x.gap.shape))
@@ -255,8 +263,9 @@ def _piecewise(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
 
 def _scale(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     factors = np.asarray(settings["factors"], dtype=np.float64)
-    if factors.shape != (meaning.n, len(x.forms)) or not np.isfinite(factors).all():
-        raise InvalidInput(f"'scale' takes factors ({meaning.n}, {len(x.forms)}); got {factors.shape}.")
+    if factors.shape != (meaning.full, len(x.forms)) or not np.isfinite(factors).all():
+        raise InvalidInput(f"'scale' takes factors ({meaning.full}, {len(x.forms)}); got {factors.shape}.")
+    factors = factors[: meaning.n]
     forms = [
         [meaning.terms.combine([(exact(c), form)]) for c, form in zip(column, row, strict=True)]
         for column, row in zip(factors.T, x.forms, strict=True)
@@ -358,14 +367,15 @@ def _rank(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
 def _argsort(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     """Σ_j ReLU(j − n·(1 − e_j)), e_j = ReLU(1 − |rank_j − k|), as the operation is defined.
 
-    e is 1-Lipschitz in the rank and at most 1; each of the n summands is n-Lipschitz in e.
+    e is 1-Lipschitz in the rank and at most 1; each of the summands is n-Lipschitz in e. n is the program's own here,
+    whatever the length of the sequence.
     """
-    terms, n, forms = meaning.terms, meaning.n, []
+    terms, n, forms = meaning.terms, meaning.full, []
     for row in x.forms:
         rank, out = ranked(meaning, row, _positive(settings, "margin")), []
-        for k in range(n):
+        for k in range(meaning.n):
             parts = []
-            for j in range(n):
+            for j in range(meaning.n):
                 tent = [(c, terms.relu(terms.combine([(1, rank[j])], s - k))) for c, s in ((1, 1), (-2, 0), (1, -1))]
                 e = terms.name(terms.combine(tent), 0, 1, "argsort: is it me?")
                 parts.append((1, terms.relu(terms.combine([(n, e)], j - n))))
@@ -383,11 +393,12 @@ def _attend(meaning: Meaning, settings: dict[str, Any], q: Meant, k: Meant, v: M
     terms, n, causal = meaning.terms, meaning.n, bool(settings["causal"])
     if len(q.forms) != len(k.forms):
         raise InvalidInput("'attend' takes queries and keys with equally many features.")
-    kept = [f for f in range(len(q.forms)) if not all(_is_zero(x) for x in q.forms[f]) and not all(_is_zero(x) for x in k.forms[f])]  # noqa: E501  # fmt: skip
     forms: list[list[Form]] = [[] for _ in v.forms]
     for i in range(n):
         seen = range(i + 1 if causal else n)
-        query, keys = [q.forms[f][i] for f in kept], [[k.forms[f][j] for f in kept] for j in seen]
+        query, keys = [row[i] for row in q.forms], [[row[j] for row in k.forms] for j in seen]
+        kept = differing(query, keys)
+        query, keys = [query[f] for f in kept], [[key[f] for f in kept] for key in keys]
         for f, row in enumerate(v.forms):
             values = [row[j] for j in seen]
             constant = all(form.is_constant and form.constant == values[0].constant for form in values)
@@ -410,15 +421,40 @@ def _soft_largest(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant
     for row in x.forms:
         keys = [[terms.combine([(sharpness, form)])] for form in row]
         constant = all(form.is_constant and form.constant == row[0].constant for form in row)
-        one = row[0] if constant else terms.soft(Soft([Form({}, {}, 1)], keys, row), "soft_largest")
+        kept = differing([Form({}, {}, 1)], keys)
+        query, keys = [Form({}, {}, 1)] * len(kept), [[key[f] for f in kept] for key in keys]
+        one = row[0] if constant else terms.soft(Soft(query, keys, row), "soft_largest")
         forms.append([one] * n)
     missed = math.log(n) / float(sharpness) if n > 1 else 0.0
     gap = x.gap.max(axis=1, keepdims=True) + missed
     return Meant(forms, np.broadcast_to(gap, x.gap.shape) * _ROUNDED_UP)
 
 
-def _is_zero(form: Form) -> bool:
-    return form.is_constant and form.constant == 0
+def _total(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+    forms = [[meaning.terms.combine([(meaning.n, meaning.terms.mean(row))])] * meaning.n for row in x.forms]
+    gap = x.gap.sum(axis=1, keepdims=True) * (1.0 + meaning.n * 2.0**-50)
+    return Meant(forms, np.broadcast_to(gap, x.gap.shape))
+
+
+def _tournament(better: Callable[[Terms, Form, Form, str], Form], label: str) -> Callable[..., Meant]:
+    """After round k, position i has the best of i, i + 1, …, i + 2^(k+1) − 1 around the end: after ⌈log2 n⌉ of all.
+
+    Positions that are not there have nothing to offer, but hand on what they see.
+    """
+
+    def entry(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+        forms = []
+        for row in x.forms:
+            best: list[Form | None] = [*row, *[None] * (meaning.full - meaning.n)]
+            for k in range((meaning.full - 1).bit_length()):
+                pairs = [(best[i], best[(i + 2**k) % meaning.full]) for i in range(meaning.full)]
+                best = [
+                    better(meaning.terms, a, b, label) if a is not None and b is not None else a or b for a, b in pairs
+                ]
+            forms.append(best[: meaning.n])
+        return Meant(forms, np.broadcast_to(x.gap.max(axis=1, keepdims=True), x.gap.shape))
+
+    return entry
 
 
 def _positive(settings: dict[str, Any], name: str) -> Number:
@@ -452,6 +488,9 @@ MEANINGS: dict[str, Callable[..., Meant]] = {
     "clip": _clip,
     "sort": _sort,
     "apply": _apply,
+    "total": _total,
+    "largest": _tournament(largest, "largest"),
+    "smallest": _tournament(smallest, "smallest"),
     "piecewise": _piecewise,
     "scale": _scale,
     "prefix_mean": _prefix_mean,

@@ -55,7 +55,7 @@ def run(witness: Any, text: str, out: Path | None, as_json: bool) -> None:
     from thereexists.cli._input import read_sequences
     from thereexists.cli.witness import save_array
 
-    X, _ = witness.checked_input(read_sequences(text, witness.n, witness.d))
+    X, _ = witness.checked_input(read_sequences(text, _length(witness, text), witness.d))
     Y = witness.run(X)
     if out is not None:
         save_array(out, Y)
@@ -67,6 +67,13 @@ def run(witness: Any, text: str, out: Path | None, as_json: bool) -> None:
         return
     for sequence in Y:
         print("; ".join(" ".join(f"{value:.6g}" for value in np.atleast_1d(token)) for token in sequence))
+
+
+def _length(witness: Any, text: str) -> int:
+    """How many tokens were written, where a program allows fewer than n; files hold sequences of n."""
+    numbers = len(text.replace(",", " ").replace(";", " ").split())
+    shorter = witness.shorter and Path(text).suffix not in (".npy", ".csv") and numbers % witness.d == 0
+    return min(witness.n, max(1, numbers // witness.d)) if shorter else witness.n
 
 
 def show(folder: Path, witness: Any, as_json: bool) -> None:
@@ -95,7 +102,7 @@ def trace(witness: Any, text: str, as_json: bool) -> None:
     from thereexists.cli._input import read_sequences
     from thereexists.program.tracing import trace as make
 
-    X, _ = witness.checked_input(read_sequences(text, witness.n, witness.d))
+    X, _ = witness.checked_input(read_sequences(text, _length(witness, text), witness.d))
     if len(X) != 1:
         raise InvalidInput(f"trace takes one sequence; this input holds {len(X)}.")
     steps = make(witness, X[0])

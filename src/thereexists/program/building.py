@@ -109,7 +109,10 @@ def _total(compiled: Compiled, certificate: ProgramCertificate, dtype: str) -> f
 
 def worst_operation(compiled: Compiled, dtype: str) -> tuple[str, int, float]:
     """The operation at which the rounding error of the residual stream grows most, its block, and by how much."""
-    network, box = compiled.network, _box(compiled)
+    network, box = (
+        compiled.network,
+        ((compiled.source.settings["low"], compiled.source.settings["high"]),) * compiled.source.d,
+    )
     before, worst = 0.0, ("tokens", 0, 0.0)
     for block in range(network.depth + 1):
         stages = dict(list(network.stages.items())[:block])
@@ -119,15 +122,10 @@ def worst_operation(compiled: Compiled, dtype: str) -> tuple[str, int, float]:
         for k, row in enumerate(sorted(alive)):
             W_out[k, row] = 1.0
         part = EmbeddedTransformer({}, W_out, W_in=network.W_in.detach(), E=network.E.detach())  # pyright: ignore
-        part.stages = torch.nn.ModuleDict({k: copy.deepcopy(s) for k, s in stages.items()})
+        part.stages = torch.nn.ModuleDict({k: copy.deepcopy(s) for k, s in stages.items()})  # pyright: ignore
         error = rounding(part, box, dtype)
         if error - before > worst[2]:
             here = [a for a in rows if compiled.plan.made[a] in (2 * block - 1, 2 * block)] or list(rows)
             worst = (compiled.atoms.names[here[-1]], block, error - before)
         before = max(before, error)
     return worst
-
-
-def _box(compiled: Compiled) -> tuple[tuple[float, float], ...]:
-    ends = compiled.source.settings
-    return ((ends["low"], ends["high"]),) * compiled.source.d

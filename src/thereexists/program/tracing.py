@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 
 from thereexists.model.transformer import Block
@@ -32,7 +31,7 @@ def trace(witness: Any, X: Array) -> list[Step]:
             steps.append(Step(where, int(row), operation, Z[0, :, row].to(torch.float64).tolist()))
 
     with torch.no_grad():
-        Z = network.embed(torch.from_numpy(np.ascontiguousarray(X[None])).to(network.dtype))
+        Z = network.embed(torch.from_numpy(witness.padded(X[None])).to(network.dtype))
         look(Z, 0, "embedding")
         for number, (_, _, layer) in enumerate(network.layers(), 1):
             Z = Block(layer.rho, layer.attention, None)(Z)

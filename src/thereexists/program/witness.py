@@ -66,8 +66,26 @@ class ProgramWitness:
         return check_inputs(self.source, X[None] if single else X), single
 
     def run(self, X: Array) -> Array:
-        """The network on a checked batch, in its own dtype; float64 out."""
-        return run_embedded(self.network, np.ascontiguousarray(X))
+        """The network on a checked batch, in its own dtype; float64 out. Shorter sequences are padded and flagged."""
+        return run_embedded(self.network, self.padded(X))[:, : X.shape[1]]
+
+    def padded(self, X: Array) -> Array:
+        """What the network itself takes: n tokens, those that are missing at the lower end of the range; and, if it has
+
+        one feature more than the program, a flag that is 1 at the tokens that are there.
+        """
+        if not self.shorter:
+            return np.ascontiguousarray(X)
+        missing = ((0, 0), (0, self.n - X.shape[1]), (0, 0))
+        full = np.pad(X, missing, constant_values=self.source.settings["low"])
+        if self.network.W_in is None or self.network.W_in.shape[1] == self.d:
+            return full
+        return np.concatenate([full, np.pad(np.ones((*X.shape[:2], 1)), missing)], axis=2)
+
+    @property
+    def shorter(self) -> bool:
+        """Whether sequences of fewer than n tokens are allowed."""
+        return bool(self.source.settings.get("shorter"))
 
     def interpret(self, X: Array) -> Array:
         """The program itself on arrays; of a loaded witness with functions of your own, their splines."""
