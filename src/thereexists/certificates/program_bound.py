@@ -82,9 +82,7 @@ def _distance(meaning: Meaning, meant: Meant, network: EmbeddedTransformer, shor
     """|network − program| in real arithmetic, for one length."""
     terms = meaning.terms
     if network.E is None or len(network.E) != meaning.full or len(network.W_out) != len(meant.forms):
-        raise Refused(
-            f"The network has other sizes than the program: {meaning.full} tokens, {len(meant.forms)} outputs."
-        )
+        raise Refused(f"The network is not one for {meaning.full} tokens and {len(meant.forms)} outputs.")
     named = len(terms.labels)
     padding = exact(meaning.box[0][0]) if shorter else None
     outputs, error, strange = execute(terms, network, len(meaning.box), meaning.n, padding)

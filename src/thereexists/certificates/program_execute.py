@@ -209,7 +209,7 @@ class Execution:
     def _not_hidden(
         self, i: int, seen: list[int], queries: list[list[Form]], keys: list[list[Form]], off_q: Any, off_k: Any
     ) -> list[int]:
-        """The tokens that count. Constant parts of the logits may hide some: a token whose constant part is lower by 800
+        """The tokens that count. Constant parts of the logits may hide some: one whose constant part is lower by 800
 
         and twice the largest rest of a logit, errors included, has the weight 0 in every dtype.
         """
@@ -442,7 +442,8 @@ class Execution:
         best = plain + total
         for (w, slopes), own in zip(ways, alone, strict=True):
             along = np.max([self.error @ np.abs(lin + m * w) for m in slopes], axis=0)
-            best = np.minimum(best, along + (total - own))
+            rounded = 2.0**-48 * (plain + total)  # lin + m·w was
+            best = np.minimum(best, along + (total - own) + rounded)
         return best * (1 + 2.0**-30)
 
     def _slopes(self, group: Group, W_1: Any, b_1: Any) -> list[float]:

@@ -85,7 +85,7 @@ class Bent:
 
 
 def differing(query: list[Form], keys: list[list[Form]]) -> list[int]:
-    """The dimensions of logits that may differ from token to token: a constant that all logits share changes nothing."""
+    """The dimensions of logits that differ among the tokens: a constant that all logits share changes nothing."""
     kept = []
     for k, q in enumerate(query):
         column = [key[k] for key in keys]

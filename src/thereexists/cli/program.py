@@ -127,7 +127,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         "witness": summary.get("witness"),
         "program": f"{summary.get('program') or summary['operation']}, n = {summary['n']}, d = {summary['d']}, "
         f"inputs from {summary['box'][0]:g} to {summary['box'][1]:g}",
-        "network": f"{summary['blocks']} standard blocks, d_model {summary['d_model']}, at most {summary['heads']} heads "
+        "network": f"{summary['blocks']} blocks, d_model {summary['d_model']}, at most {summary['heads']} heads "
         f"of size {summary['head_size']}, width {summary['width']}, {summary['parameters']:,} parameters",
         "proved": f"sup norm ≤ {summary['bound']:.6g} in {summary['bound_dtype']}, rounding included ({parts})"
         if summary["bound"] is not None

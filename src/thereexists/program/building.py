@@ -109,10 +109,8 @@ def _total(compiled: Compiled, certificate: ProgramCertificate, dtype: str) -> f
 
 def worst_operation(compiled: Compiled, dtype: str) -> tuple[str, int, float]:
     """The operation at which the rounding error of the residual stream grows most, its block, and by how much."""
-    network, box = (
-        compiled.network,
-        ((compiled.source.settings["low"], compiled.source.settings["high"]),) * compiled.source.d,
-    )
+    network, ends = compiled.network, compiled.source.settings
+    box = ((ends["low"], ends["high"]),) * compiled.source.d
     before, worst = 0.0, ("tokens", 0, 0.0)
     for block in range(network.depth + 1):
         stages = dict(list(network.stages.items())[:block])

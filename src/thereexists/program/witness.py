@@ -60,7 +60,7 @@ class ProgramWitness:
             X = np.asarray(x, dtype=np.float64)
         except (ValueError, TypeError):
             raise InvalidInput(
-                f"The input must be real numbers in an array (batch, {self.n}, {self.d}); these cannot be made into one."
+                f"The input must be real numbers in an array (batch, {self.n}, {self.d}); these are not."
             ) from None
         single = X.ndim == 2
         return check_inputs(self.source, X[None] if single else X), single
