@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 from flint import fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from tests.program.cases import PROGRAMS, inputs
 from tests.program.test_random_programs import random_program
 from thereexists import program as P
 from thereexists.certificates.program_bound import compare
-from thereexists.certificates.program_execute import Execution
+from thereexists.certificates.program_execute import Execution, Refused
 from thereexists.certificates.program_forms import Form, Terms, exact
 from thereexists.certificates.program_meaning import MEANINGS, meaning_of, sorting_rounds
 from thereexists.certificates.program_splines import KNOWN, Spline, spline_error
@@ -107,11 +108,64 @@ def test_an_argument_that_leaves_the_knots_is_charged():
     assert error.slope >= 1.0
 
 
+TINY = 1e-12  # far above what float64 weights cost in these programs, far below what a wrong one would
+
+
+@pytest.mark.parametrize("options", [{}, {"causal": True}, {"width": 6, "heads": 2}], ids=str)
+@pytest.mark.parametrize("name", KNOWN_PROGRAMS)
+def test_the_weights_are_the_program(name, options):
+    """Every program of the table, compiled in three ways, and for shorter sequences at every length."""
+    program = PROGRAMS[name](5)
+    try:
+        compiled = P.compile(program, **options)
+    except InvalidInput:
+        if "causal" in options:
+            pytest.skip("it looks ahead, and says so")
+        raise
+    assert compare(to_record(program), compiled.network).weights <= TINY
+
+
+SHORTER = {
+    "sort": lambda x: P.sort(x),
+    "mean": lambda x: P.mean(x) - x,
+    "total": lambda x: P.total(x),
+    "rank": lambda x: P.rank(x, margin=0.25),
+    "argsort": lambda x: P.argsort(x, margin=0.25),
+    "soft_largest": lambda x: P.soft_largest(x, sharpness=8.0),
+    "smallest": lambda x: P.smallest(x),
+}
+
+
+@pytest.mark.parametrize("name", SHORTER)
+def test_shorter_sequences(name):
+    program = SHORTER[name](P.tokens(6, shorter=True))
+    record = to_record(program)
+    assert compare(record, P.compile(program).network).weights <= TINY
+    for length in (1, 4, 6):
+        meaning, meant = meaning_of(record, length)
+        X = np.random.default_rng(0).random((16, length, 1))
+        found, noise = values_of(meaning, meant, X)
+        wanted = P.interpret(program, X.astype(np.longdouble))
+        assert np.abs(found - wanted).max() <= meant.gap.max() + noise + 2.0**-50 * np.abs(wanted).max()
+
+
+def test_a_flag_that_is_not_asked_is_noticed():
+    """A sort that does not know its padding is right for full sequences only."""
+    whole, shorter = P.tokens(4), P.tokens(4, shorter=True)
+    network = P.compile(P.sort(shorter)).network
+    compare(to_record(P.sort(shorter)), network)
+    with torch.no_grad():
+        network.W_in[:, 1] = 0.0  # pyright: ignore[reportOptionalSubscript]
+    with pytest.raises(Refused, match="sequences of"):
+        compare(to_record(P.sort(shorter)), network)
+    assert whole.settings["shorter"] is False
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_are_followed(seed):
     program = random_program(seed)
     found = compare(to_record(program), P.compile(program).network)
-    assert found.weights <= 1e-12
+    assert found.weights <= TINY
 
 
 def test_a_program_comes_back_from_its_record():

@@ -153,11 +153,12 @@ class Execution:
 
     def _logit_margin(self, W_Q: Any, b_Q: Any, W_K: Any) -> float:
         """How far float64 logits may be from the exact ones: three sums of products, each relatively to its terms."""
-        z = np.zeros(self.error.shape)
+        d_model = len(self.rows)
+        z = np.zeros((self.n, d_model))
         for r, values in self.constants.items():
             z[:, r] = np.abs(values)
         most = (z @ np.abs(W_Q).T + np.abs(b_Q)) @ (z @ np.abs(W_K).T).T
-        return float(most.max()) * (2 * z.shape[1] + W_Q.shape[0] + 8) * 2.0**-52
+        return float(most.max()) * (2 * d_model + len(W_Q) + 8) * 2.0**-52
 
     def _constant_rows(self, W: Any, b: Any) -> tuple[np.ndarray, bool]:
         """W z + b for rows z of constants, and whether all of it is whole numbers, so that float64 rounds nothing."""
