@@ -2,17 +2,15 @@
 
 import importlib
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import thereexists as te
 from thereexists import program as P
+from thereexists.cli import app
 
 PROGRAM = """
 import numpy as np
@@ -29,11 +27,11 @@ def smooth(n=5):
     return 0.5 * x + 0.5 * P.mean(x) + P.apply(np.sin, x, epsilon=1e-2, curvature=1.0)
 
 
-def command(*arguments, cwd):
-    run = [sys.executable, "-m", "thereexists", *arguments]
-    source = str(Path(te.__file__).parents[1])
-    env = os.environ | {"PYTHONPATH": source}
-    return subprocess.run(run, capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
+def command(*arguments):
+    found = CliRunner().invoke(app, list(arguments))
+    if isinstance(found.exception, te.ThereExistsError):
+        return 2, str(found.exception)  # what main() prints, with that exit code
+    return found.exit_code, found.stdout
 
 
 def test_sort_of_64_reals_is_certified_in_every_dtype():
@@ -142,23 +140,49 @@ def test_an_export_with_another_query_is_refused(tmp_path, monkeypatch):
     assert not (tmp_path / "e").exists()
 
 
-def test_the_command_line(tmp_path):
+def test_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "prog.py").write_text(PROGRAM)
-    planned = json.loads(command("plan", "prog.py:smooth", "--json", cwd=tmp_path).stdout)
-    built = json.loads(command("build", "prog.py:smooth", "--epsilon", "1e-2", "--out", "w", "--json", cwd=tmp_path).stdout)  # noqa: E501  # fmt: skip
+    planned = json.loads(command("plan", "prog.py:smooth", "--json")[1])
+    built = json.loads(command("build", "prog.py:smooth", "--epsilon", "1e-2", "--out", "w", "--json")[1])
     assert planned["blocks"] == built["blocks"] == 1
     assert built["bound"] <= 1e-2
-    shown = command("show", "w", cwd=tmp_path).stdout
+    shown = command("show", "w")[1]
     assert "mean → row" in shown
     assert "attention" in shown
-    ran = json.loads(command("run", "w", "--input", "0 0.25 0.5 0.75 1", "--json", cwd=tmp_path).stdout)
+    ran = json.loads(command("run", "w", "--input", "0 0.25 0.5 0.75 1", "--json")[1])
     X = np.linspace(0, 1, 5)
     assert np.abs(np.ravel(ran["output"]) - (0.5 * X + 0.25 + np.sin(X))).max() <= ran["bound"]
-    verified = command("verify", "w", "--json", cwd=tmp_path)
-    assert verified.returncode == 0
-    assert json.loads(verified.stdout)["holds"]
-    bad = command("build", "prog.py:number", cwd=tmp_path)
-    assert bad.returncode == 2
-    assert "is a int" in bad.stderr
-    assert "Traceback" not in bad.stderr
+    code, verified = command("verify", "w", "--json")
+    assert code == 0
+    assert json.loads(verified)["holds"]
+    traced = json.loads(command("trace", "w", "--input", "0 0.25 0.5 0.75 1", "--json")[1])
+    means = next(step for step in traced["steps"] if step["operation"] == "mean")
+    assert means["values"] == [0.5] * 5
+    assert json.loads(command("report", "w", "--out", "r.html", "--json")[1])["kind"] == "program"
+    assert command("export", "w", "--to", "torch")[0] == 0
+    for bad, sentence in [
+        (("build", "prog.py:number"), "is a int"),
+        (("build", "prog.py:nothing"), "has no program"),
+        (("build", "nofile.py:smooth"), "There is no file"),
+        (("build", "prog.py:smooth", "--delta", "1/8"), "other options are for functions"),
+        (("build", "prog.py:smooth", "--no-certify"), "always certified"),
+        (("plan", "prog.py:smooth", "--epsilon", "1e-4", "--dtype", "bfloat16"), "contributes most"),
+        (("run", "w", "--input", "0 0 0 0 2"), "between 0.0 and 1.0"),
+        (("run", "w", "--input", "0 0 0 0 0", "--dtype", "bfloat16"), "not certified in bfloat16"),
+        (("verify", "w", "--function", "prog.py:smooth"), "something else"),
+    ]:
+        code, text = command(*bad)
+        assert code == 2, bad
+        assert sentence in text
     assert not (tmp_path / "number-witness").exists()
+
+
+def test_a_shorter_sequence_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prog.py").write_text("from thereexists import program as P\ns = P.sort(P.tokens(4, shorter=True))\n")
+    assert command("build", "prog.py:s", "--out", "w")[0] == 0
+    ran = json.loads(command("run", "w", "--input", "0.75 0.25 0.5", "--json")[1])
+    assert np.ravel(ran["output"]).tolist() == [0.25, 0.5, 0.75]
+    assert te.verify("w").holds
+    assert te.export(te.load("w"), "torch", tmp_path / "e", "float32")["compared"] >= 256
