@@ -53,7 +53,7 @@ PROGRAMS = {
 
 
 def table() -> None:
-    print("| program | n | blocks | d_model | heads | parameters | build, processor s | bound float32 | largest error | right |")
+    print("| program | n | blocks | d_model | heads | parameters | build, s | bound float32 | largest error | right |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name, (make, reference) in PROGRAMS.items():
         for n in (5, 10, 20, 64):

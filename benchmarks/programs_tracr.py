@@ -56,7 +56,9 @@ def measure(name: str, n: int) -> str:
 
 if __name__ == "__main__":
     every = [f"{name}:{n}" for name in ("reverse", "sort", "histogram", "fraction of previous") for n in (5, 10, 20)]
-    print("| program | n | blocks | d_model | heads | parameters | build, processor s | right |\n|---|---|---|---|---|---|---|---|")
+    print(
+        "| program | n | blocks | d_model | heads | parameters | build, s | right |\n|---|---|---|---|---|---|---|---|"
+    )
     for chosen in sys.argv[1:] or every:
         name, n = chosen.split(":")
         print(measure(name, int(n)), flush=True)

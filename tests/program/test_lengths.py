@@ -38,7 +38,9 @@ SHORTER = {
     "where": lambda: (lambda x: P.where(P.greater(x, P.mean(x), margin=0.125), x, -1.0))(_x()),
     "histogram": lambda: P.histogram(_x(), [0.0, 0.5, 1.0], margin=0.125),
     "attention": lambda: P.attention(_x(2), *own_weights(2, 2, 2)),
+    "attention with large logits": lambda: P.attention(_x(2), *(40 * W for W in own_weights(2, 2, 2))),
     "soft_largest": lambda: P.soft_largest(_x(), sharpness=16.0),
+    "very soft_largest": lambda: P.soft_largest(_x(low=-4.0), sharpness=1000.0),
     "product with the mean": lambda: (lambda x: P.product(x, P.mean(x)))(_x()),
 }
 

@@ -68,7 +68,7 @@ def test_a_random_program_keeps_its_bound(seed):
 def test_a_random_program_of_all_operations_keeps_its_bound(seed):
     """In every dtype, with or without limits on heads and widths."""
     program = random_program(seed, everything=True)
-    compiled = P.compile(program, **({"heads": 2, "width": 6} if seed % 2 else {}))
+    compiled = P.compile(program, heads=2, width=6) if seed % 2 else P.compile(program)
     for dtype in DTYPES:
         assert violations(compiled, compiled.bound(dtype), dtype, count=64, seed=seed) == 0.0
 

@@ -222,7 +222,7 @@ def where(flag: Any, a: Any, b: Any) -> Value:
             raise InvalidInput(f"'where' takes a flag between 0 and 1; this one goes from {low:.6g} to {high:.6g}.")
     (low_a, high_a), (low_b, high_b) = value_range(a), value_range(b)
     bottom = min(low_a, low_b)
-    settings = {"bottom": bottom, "height": gate_height(max(high_a, high_b) - bottom)}
+    settings = {"bottom": bottom, "height": gate_height(bottom, max(high_a, high_b))}
     return Value("where", (g, a, b), like.n, like.d, settings)
 
 
