@@ -83,7 +83,8 @@ class Arithmetic:
         positive = up @ plus + down @ minus + np.maximum(b, 0.0)
         negative = down @ plus + up @ minus + np.maximum(-b, 0.0)
         q = self._sum_quantum(state.quantum, W, b)
-        terms = np.count_nonzero(W, axis=1) + (b != 0)
+        alive = ((state.low != 0) | (state.high != 0)).astype(np.float64)  # adding an exact 0 rounds nothing
+        terms = alive @ (W != 0).astype(np.float64).T + (b != 0)
         one_product = np.array([_grows_by_power_of_two(w) for w in W]) & (terms == 1) & (b == 0)
         most, total = np.maximum(positive, negative), positive + negative
         exact = ((most <= 2.0**self.p * q) & (q >= self.tiny)) | one_product
