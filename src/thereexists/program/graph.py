@@ -14,6 +14,8 @@ import numpy as np
 
 from thereexists.errors import InvalidInput
 
+LARGEST = 2.0**100  # constants beyond it would overflow in float32 sooner or later
+
 
 @dataclass(frozen=True, eq=False)
 class Value:
@@ -105,6 +107,8 @@ def as_value(name: str, argument: Any, like: Value) -> Value:
         ) from None
     if not np.isfinite(full).all():
         raise InvalidInput(f"'{name}' takes finite constants; got {full[~np.isfinite(full)][0]} instead.")
+    if (np.abs(full) > LARGEST).any():
+        raise InvalidInput(f"'{name}' takes constants of at most 2^100 (float32 ends there); got {np.abs(full).max()}.")
     return Value("constant", (), like.n, like.d, {"array": full})
 
 
@@ -134,6 +138,8 @@ def _number(name: str, number: Any) -> float:
         raise InvalidInput(f"'{name}' takes a number; got {_describe(number)} instead.") from None
     if not np.isfinite(number):
         raise InvalidInput(f"'{name}' takes a finite number; got {number} instead.")
+    if abs(number) > LARGEST:
+        raise InvalidInput(f"'{name}' takes numbers of at most 2^100 (float32 ends there); got {number} instead.")
     return number
 
 

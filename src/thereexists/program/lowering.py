@@ -167,8 +167,11 @@ class Atoms:
             low, high = np.minimum.accumulate(low), np.maximum.accumulate(high)
         else:
             low, high = np.full(self.n, low.min()), np.full(self.n, high.max())
-        if self.valid is not None:
-            query, key = [*query, Form.number(MASKED)], [*key, self.valid]
+        if self.valid is not None:  # above all differences of logits, and the gap of a one-hot head besides
+            sizes = [[max(float(np.abs(end).max()) for end in self.range(f)) for f in forms] for forms in (query, key)]
+            spread = 2 * sum(a * b for a, b in zip(*sizes, strict=True))
+            below = MASKED * 2 ** max(0, math.ceil(math.log2((MASKED + spread) / MASKED)))
+            query, key = [*query, Form.number(below)], [*key, self.valid]
         return self._attend(Attend(value, 1, tuple(query), tuple(key)), low, high, name)
 
     def real(self, value: Form, otherwise: float, name: str) -> Form:
@@ -181,7 +184,7 @@ class Atoms:
         low, high = self.range(value)
         bottom, top = float(low.min()), float(high.max())
         snapped = self.is_snapped(value)
-        R, missing = gate_height(top - bottom, snapped), Form.number(1) - self.valid
+        R, missing = gate_height(bottom, top, snapped), Form.number(1) - self.valid
         units = [(Fraction(1), value - Form.number(bottom) - missing * R)]
         ends = np.minimum(low, otherwise), np.maximum(high, otherwise)
         out = self.hinge(units, self.valid * bottom + missing * otherwise, ends[0], ends[1], f"{name}: padding")
@@ -234,12 +237,14 @@ class Atoms:
         return Form({self._known[key]: Fraction(1)})
 
 
-def gate_height(span: float, snapped: bool = False) -> float:
-    """A power of two R ≥ span. Snapped tokens never leave their range; others may by rounding, and get a margin.
+def gate_height(low: float, high: float, snapped: bool = False) -> float:
+    """A power of two R ≥ high − low. Snapped tokens never leave their range; others may by rounding: a quarter more.
 
     Without it a unit that ought to be closed would let a rounding error through.
     """
-    return 2.0 ** math.ceil(math.log2(span if snapped else 1.25 * span)) if span > 0 else 1.0
+    span = (Fraction(high) - Fraction(low)) * (1 if snapped else Fraction(5, 4))
+    R = 2.0 ** math.ceil(math.log2(span)) if span > 0 else 1.0
+    return R if span <= R else 2.0 * R  # log2 rounds
 
 
 Lower = Callable[[Atoms, Value, list[list[Form]]], list[Form]]

@@ -10,7 +10,7 @@ import numpy as np
 
 from thereexists.errors import InvalidInput
 from thereexists.program import splines
-from thereexists.program.graph import Value, as_value, nodes, only_value, same_shape
+from thereexists.program.graph import LARGEST, Value, as_value, nodes, only_value, same_shape
 from thereexists.program.lowering import gate_height
 from thereexists.program.ranges import approximation, value_range
 from thereexists.target import Array
@@ -26,8 +26,8 @@ def tokens(n: int, d: int = 1, low: float = 0.0, high: float = 1.0, shorter: boo
             raise InvalidInput(f"'tokens' takes a whole number {name} of at least 1; got {size!r} instead.")
     if n > 1 << 15:
         raise InvalidInput(f"'tokens' takes at most {1 << 15:,} tokens (codes of 15 bits); got {n:,} instead.")
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InvalidInput(f"'tokens' takes finite ends low < high; got {low} and {high} instead.")
+    if not (math.isfinite(low) and math.isfinite(high) and low < high and max(-low, high) <= LARGEST):
+        raise InvalidInput(f"'tokens' takes finite ends low < high, at most 2^100; got {low} and {high} instead.")
     return Value("tokens", (), int(n), int(d), {"low": float(low), "high": float(high), "shorter": shorter})
 
 
@@ -222,7 +222,7 @@ def where(flag: Any, a: Any, b: Any) -> Value:
             raise InvalidInput(f"'where' takes a flag between 0 and 1; this one goes from {low:.6g} to {high:.6g}.")
     (low_a, high_a), (low_b, high_b) = value_range(a), value_range(b)
     bottom = min(low_a, low_b)
-    settings = {"bottom": bottom, "height": gate_height(max(high_a, high_b) - bottom)}
+    settings = {"bottom": bottom, "height": gate_height(bottom, max(high_a, high_b))}
     return Value("where", (g, a, b), like.n, like.d, settings)
 
 

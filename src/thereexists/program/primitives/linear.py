@@ -63,7 +63,7 @@ def scaled(atoms: Atoms, form: Form, factors: Array) -> Form:
         values, number = factors, np.arange(atoms.n)
     low, high = atoms.range(form)
     bottom = float(low.min())
-    R, bits = gate_height(float(high.max()) - bottom), (len(values) - 1).bit_length()
+    R, bits = gate_height(bottom, float(high.max())), (len(values) - 1).bit_length()
     code = [atoms.constant(2.0 * (number >> b & 1) - 1.0, "position") for b in range(bits)]
     units = []
     for k, c in enumerate(values):

@@ -39,7 +39,7 @@ def bitonic(atoms: Atoms, x: Form) -> Form:
     n, positions = atoms.n, np.arange(atoms.n)
     low, high = atoms.range(x)
     low, high = np.full(n, low.min()), np.full(n, high.max())
-    R = gate_height(float(high[0] - low[0]), atoms.is_snapped(x))
+    R = gate_height(float(low[0]), float(high[0]), atoms.is_snapped(x))
     for k in range(1, (n - 1).bit_length() + 1):
         for mirror, j in [(True, k - 1), *((False, j) for j in reversed(range(k - 1)))]:
             partner = positions ^ (2**k - 1 if mirror else 2**j)
