@@ -50,6 +50,7 @@ def test_sort_of_1024_reals_is_certified_and_verified(tmp_path):
     witness = te.build(P.sort(P.tokens(1024)), dtype="float32")
     assert witness.network.depth == 55
     assert witness.certificate.bound <= 2.0**-23
+    assert "build with dtype='bfloat16'" in witness.certificate.reasons["bfloat16"]
     witness.save(tmp_path / "w")
     assert te.verify(tmp_path / "w").holds
 

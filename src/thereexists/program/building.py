@@ -24,20 +24,29 @@ from thereexists.program.saving import to_record
 from thereexists.program.witness import ProgramWitness
 
 _ROUNDS = 3
+_LARGE = 1 << 15  # tokens times blocks: a bound for each dtype takes seconds from there on
 
 
 def build_program(
-    program: Value, epsilon: float | None = None, dtype: Any = None, dtypes: tuple[str, ...] = DTYPES, **options: Any
-) -> ProgramWitness:
-    """A certified witness. The bound for ``dtype`` (float64 unless said) is at most ``epsilon``, or it is refused."""
+    program: Value, epsilon: float | None = None, dtype: Any = None, dtypes: tuple[str, ...] | None = None,
+    **options: Any,
+) -> ProgramWitness:  # fmt: skip
+    """A certified witness. The bound for ``dtype`` (float64 unless said) is at most ``epsilon``, or it is refused.
+
+    ``dtypes`` get a bound too: all of them unless said, or for large networks float64 only. ``options`` are those of
+    ``compile``.
+    """
     name = str(as_dtype(dtype or "float64")).removeprefix("torch.")
     if epsilon is not None and not (isinstance(epsilon, int | float) and 0 < epsilon < math.inf):
         raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon!r} instead.")
     for turn in range(_ROUNDS):
         compiled = compile_program(program, **options)
-        certificate = certify_program(
-            to_record(program), compiled.network, name, epsilon, tuple(dict.fromkeys((name, *dtypes)))
-        )
+        large = program.n * compiled.blocks > _LARGE
+        wanted = dtypes if dtypes is not None else ("float64",) if large else DTYPES
+        asked = tuple(dict.fromkeys((name, *wanted)))
+        certificate = certify_program(to_record(program), compiled.network, name, epsilon, asked)
+        left = {other: f"no bound was asked for; build with dtype='{other}'." for other in DTYPES if other not in asked}
+        certificate = dataclasses.replace(certificate, reasons=certificate.reasons | left)
         if name in certificate.bounds:
             return ProgramWitness(compiled.network, program, compiled.source, places(compiled), certificate)
         own = certificate.parts["approximation"]
