@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -118,7 +119,9 @@ def dtype_bounds(
             reasons[name] = str(error)
             continue
         total = total_bound(part, found)
-        if epsilon is not None and total > epsilon:
+        if not math.isfinite(total):
+            reasons[name] = "its bound is not a number."
+        elif epsilon is not None and total > epsilon:
             reasons[name] = f"its bound {total:.3g} is beyond epsilon = {epsilon:g}."
         else:
             bounds[name] = {"rounding": part, "bound": total}

@@ -70,6 +70,8 @@ class Arithmetic:
     def rounded(self, weights: Array) -> tuple[Array, Array]:
         """The weights in the dtype, and how far they may be from the ones that were meant."""
         stored = torch.from_numpy(np.ascontiguousarray(weights)).to(self.dtype).to(torch.float64).numpy()
+        if not np.isfinite(stored).all():  # times an exact 0 it would be NaN
+            raise CannotBuild(f"A weight of this network overflows in {self.name}: {np.abs(weights).max():.6g}.")
         long = np.abs(weights) * 2.0**-52 * (quantum(weights) < np.abs(weights) * 2.0**-26)
         return stored, np.abs(stored - weights) + long
 
@@ -92,7 +94,7 @@ class Arithmetic:
         margin = np.where((most <= 2.0**53 * ends) | one_product, 0.0, _MARGIN * total)  # of our own float64 sums
         rounding = (3 * self.u + (terms + 2) * self.accumulate + _MARGIN) * total + (terms + 1) * self.tiny
         rounding = np.where(exact, 0.0, rounding) + state.largest @ slack_W.T + slack_b
-        if float(total.max(initial=0.0)) > self.max / 4:
+        if not float(total.max(initial=0.0)) <= self.max / 4:
             raise CannotBuild(f"A sum of this network may overflow in {self.name}.")
         low, high = low - margin, high + margin
         return self._widened(low, high, state.error @ np.abs(W).T, rounding, np.where(exact, q, 0.0)), rounding
@@ -111,6 +113,8 @@ class Arithmetic:
         """a + b, rounded once, and that rounding. Rounding is monotone: an end that is a number of the dtype stays."""
         low, high = a.low + b.low, a.high + b.high
         largest = np.maximum(np.abs(low), np.abs(high))
+        if not float(largest.max(initial=0.0)) <= self.max / 4:  # even of a row that nobody reads: 0 times it is NaN
+            raise CannotBuild(f"A row of this network may overflow in {self.name}.")
         q = np.minimum(a.quantum, b.quantum)
         zero = ((a.low == 0) & (a.high == 0)) | ((b.low == 0) & (b.high == 0))
         exact = ((largest <= 2.0**self.p * q) & (q >= self.tiny)) | zero
@@ -213,7 +217,7 @@ def _attention(arithmetic: Arithmetic, state: State, weights: dict[str, Array], 
 def _logits(arithmetic: Arithmetic, Q: State, K: State) -> tuple[Array, Array, Array]:
     """(n, n) each: ends of an interval that holds the exact and the computed logit, and how far apart they may be."""
     most = Q.largest @ K.largest.T
-    if float(most.max()) > arithmetic.max / 4:
+    if not float(most.max()) <= arithmetic.max / 4:
         raise CannotBuild(f"A logit of this network may overflow in {arithmetic.name}.")
     q = _logit_quantum(Q, K)
     m = Q.low.shape[1]
