@@ -36,6 +36,10 @@ class Known:
     second: Callable[[arb], arb]
 
 
+def _logistic(x: arb) -> arb:
+    return 1 / (1 + (-x).exp())
+
+
 KNOWN = {
     "sin": Known(lambda x: x.sin(), lambda x: x.cos(), lambda x: -x.sin()),
     "cos": Known(lambda x: x.cos(), lambda x: -x.sin(), lambda x: -x.cos()),
@@ -46,6 +50,13 @@ KNOWN = {
     "reciprocal": Known(lambda x: 1 / x, lambda x: -1 / x**2, lambda x: 2 / x**3),
     "tanh": Known(lambda x: x.tanh(), lambda x: 1 - x.tanh() ** 2, lambda x: -2 * x.tanh() * (1 - x.tanh() ** 2)),
     "arctan": Known(lambda x: x.atan(), lambda x: 1 / (1 + x * x), lambda x: -2 * x / (1 + x * x) ** 2),
+    "log1p": Known(lambda x: (1 + x).log(), lambda x: 1 / (1 + x), lambda x: -1 / (1 + x) ** 2),
+    "rsqrt": Known(lambda x: 1 / x.sqrt(), lambda x: -1 / (2 * x * x.sqrt()), lambda x: 3 / (4 * x**2 * x.sqrt())),
+    "sigmoid": Known(
+        _logistic,
+        lambda x: _logistic(x) * (1 - _logistic(x)),
+        lambda x: _logistic(x) * (1 - _logistic(x)) * (1 - 2 * _logistic(x)),
+    ),
 }
 
 
@@ -130,8 +141,11 @@ def _proved(spline: Spline, reach: float, first: int = 0) -> tuple[float, float]
     for k in range(first, len(balls) - 1):
         piece = balls[k].union(balls[k + 1])
         bend = _most(known.second(piece) * (balls[k + 1] - balls[k]) ** 2 / 8)
+        slope = known.first(piece)
+        if slope > 0 or slope < 0:  # monotone: f and its chord both lie between the two ends
+            bend = min(bend, _most(known.f(balls[k + 1]) - known.f(balls[k])))
         own = max(own, bend + max(off[k], off[k + 1]))
-        steepest = max(steepest, _most(known.first(piece)))
+        steepest = max(steepest, _most(slope))
     for end, sign in ((balls[first], -1), (balls[-1], 1)):
         steepest = max(steepest, _most(known.first(end.union(end + sign * arb(reach)))))
     if not (math.isfinite(own) and math.isfinite(steepest)):

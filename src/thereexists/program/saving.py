@@ -15,10 +15,9 @@ import numpy as np
 
 from thereexists.certificates.program_splines import KNOWN
 from thereexists.errors import BadWitnessFile
+from thereexists.program import splines
 from thereexists.program.graph import Value, nodes
 from thereexists.target import Array
-
-_OURS = "thereexists.program"  # functions like the reciprocal are known too, by their name
 
 
 def to_record(program: Value) -> dict[str, Any]:
@@ -86,10 +85,10 @@ def _restored(setting: Any) -> Any:
 
 
 def _describe(function: Callable[[Array], Array]) -> dict[str, Any]:
+    known = next((known.name for other, known in splines.KNOWN.items() if other is function), "")
+    if known in KNOWN:
+        return {"function": known}
     name = getattr(function, "__name__", "")
-    ours = str(getattr(function, "__module__", "")).startswith(_OURS)
-    if name in KNOWN and (getattr(np, name, None) is function or ours):
-        return {"function": name}
     try:
         source = inspect.getsource(function)
     except (OSError, TypeError):
@@ -98,8 +97,8 @@ def _describe(function: Callable[[Array], Array]) -> dict[str, Any]:
 
 
 def _function(settings: dict[str, Any]) -> Callable[[Array], Array]:
-    name = settings.get("function", "")
-    if name in KNOWN and name in ("sin", "cos", "exp", "log", "sqrt", "square", "reciprocal", "tanh", "arctan"):
-        return getattr(np, name)
+    for function, known in splines.KNOWN.items():
+        if known.name == settings.get("function", "") and known.name in KNOWN:
+            return function
     knots, values = np.array(settings["knots"]), np.array(settings["values"])
     return lambda X: np.interp(np.asarray(X, dtype=np.float64), knots, values)
