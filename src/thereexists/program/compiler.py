@@ -6,8 +6,8 @@ What is claimed of the result, for every input of the box whose numbers are numb
 
 ``rounding`` is computed from the weights and the box alone (``rounding.py``). ``approximation`` is what the primitives
 leave by themselves (splines only; 0 otherwise), carried to the output through Lipschitz constants. That the weights, in
-real arithmetic, compute the program up to ``approximation`` rests on the proofs beside the primitives and on tests; no
-independent checker has re-derived it from the weights. So this is a bound, not a certificate.
+real arithmetic, compute the program up to ``approximation`` rests here on proofs beside the primitives and on tests:
+this is a bound. ``te.build`` gives a certificate, for which that is re-derived from the weights (``certificates/``).
 """
 
 from __future__ import annotations

@@ -51,12 +51,6 @@ def from_record(record: dict[str, Any]) -> Value:
         raise BadWitnessFile(f"The saved program is not complete: {type(error).__name__}: {error}") from error
 
 
-def digest(record: dict[str, Any]) -> str:
-    from thereexists.certificates.program_certificate import program_sha256
-
-    return program_sha256(record)
-
-
 def _plain_settings(value: Value) -> dict[str, Any]:
     settings: dict[str, Any] = {key: _plain(setting) for key, setting in value.settings.items() if key != "function"}
     if value.operation == "tokens":
