@@ -393,12 +393,11 @@ def _along_one_line(
     for c_u, sign_u, b_u in zip(c, sign, b, strict=True):
         h += c_u * np.maximum(sign_u * points + b_u, 0.0)
     margin = _MARGIN * len(c) * (np.abs(c).sum() + abs(alpha)) * (np.abs(points).max() + np.abs(b).max())
-    breaks = np.sort(-b / sign)
-    middles = np.concatenate([[breaks[0] - 1.0], (breaks[1:] + breaks[:-1]) / 2, [breaks[-1] + 1.0]])
-    slopes = alpha + ((c * sign) * (sign * middles[:, None] + b > 0)).sum(axis=1)
+    left = alpha - c[sign < 0].sum()  # far on the left; at its break every unit, open or closing, adds c
+    slopes = np.concatenate([[left], left + np.cumsum(c[np.argsort(-b / sign, kind="stable")])])
     low, high, error = _form(state, rest, constant)
     where = position.reshape(-1)
-    steepest = np.abs(slopes).max() * (1.0 + _MARGIN)
+    steepest = np.abs(slopes).max() + _MARGIN * len(c) * (np.abs(c).sum() + abs(alpha))
     return low + h.min(axis=1)[where] - margin, high + h.max(axis=1)[where] + margin, error + steepest * s_error
 
 
