@@ -1,5 +1,6 @@
 """The verifier's own table: what an operation means is what numpy says, and forms keep their identities."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.program.cases import PROGRAMS, inputs
 from tests.program.test_random_programs import random_program
 from thereexists import program as P
 from thereexists.certificates.program_bound import compare
+from thereexists.certificates.program_certificate import certify_program
 from thereexists.certificates.program_execute import Execution, Refused
 from thereexists.certificates.program_forms import Form, Terms, exact
 from thereexists.certificates.program_meaning import MEANINGS, meaning_of, sorting_rounds
@@ -82,7 +84,7 @@ def _at(terms, form, point):
 def test_the_error_of_a_spline_is_proved_and_tight(name):
     low, high = 0.5, 2.0
     knots = np.linspace(low, high, 9)
-    f = getattr(np, name)
+    f = getattr(np, name, None) or getattr(P, name)
     spline = Spline.of({"knots": knots.tolist(), "values": f(knots).tolist(), "function": name})
     error = spline_error(spline, 0.0, exact(low), exact(high))
     x = np.linspace(low, high, 4001)
@@ -193,3 +195,16 @@ def test_every_operation_of_the_compiler_has_a_meaning_or_is_refused():
         node = {"operation": operation, "arguments": [], "d": 1, "settings": {}}
         with pytest.raises(InvalidInput, match="not an operation"):
             meaning_of({"n": 2, "nodes": [node]})
+
+
+def test_where_beyond_both_ends():
+    """A forged span [0.25, 0.75] of numbers in [0, 1]: at x = (1, 0) a unit does not close *and* the end is missed."""
+    x = P.tokens(2)
+    honest = P.where(np.array([[1.0], [0.0]]), x, P.reverse(x))
+    program = dataclasses.replace(honest, settings={"bottom": 0.25, "height": 0.5})
+    compiled = P.compile(program)
+    certificate = certify_program(to_record(program), compiled.network, dtypes=("float64",))
+    X = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, 5)] * 2), axis=-1).reshape(-1, 2, 1)
+    off = np.abs(compiled(X) - P.interpret(program, X)).max()
+    assert off > 0.4
+    assert off <= certificate.bound

@@ -281,16 +281,17 @@ def _prefix_mean(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
 def _where(meaning: Meaning, settings: dict[str, Any], g: Meant, a: Meant, b: Meant) -> Meant:
     """l + ReLU(a − l − R·(1 − g)) + ReLU(b − l − R·g): a for g = 1 and b for g = 0, if l ≤ a, b ≤ l + R.
 
-    For other flags this formula is the meaning. Where a or b may leave [l, l + R], by w at most, the formula is off by
-    at most w from the choice it stands for. It is convex in g, so its largest value is at an end of the flag's range.
+    For other flags this formula is the meaning. Where a or b may leave [l, l + R], by v below and w above, the formula
+    is off by at most v + w from the choice it stands for: a lower end that is missed, and a unit that does not close.
+    It is convex in g, so its largest value is at an end of the flag's range.
     """
     terms, least, R = meaning.terms, exact(settings["bottom"]), exact(settings["height"])
-    beyond = 0
+    below = above = 0
 
     def one(flag: Form, first: Form, second: Form) -> Form:
-        nonlocal beyond
+        nonlocal below, above
         (low_a, high_a), (low_b, high_b) = terms.range(first), terms.range(second)
-        beyond = max(beyond, least - min(low_a, low_b), max(high_a, high_b) - least - R)
+        below, above = max(below, least - min(low_a, low_b)), max(above, max(high_a, high_b) - least - R)
         units = [
             terms.relu(terms.combine([(1, first), (R, flag)], -least - R)),
             terms.relu(terms.combine([(1, second), (-R, flag)], -least)),
@@ -301,7 +302,7 @@ def _where(meaning: Meaning, settings: dict[str, Any], g: Meant, a: Meant, b: Me
         return terms.name(terms.combine([(1, unit) for unit in units], least), least, exact(least + most), "where")
 
     forms = _map(meaning, one, g, a, b)
-    gap = a.gap + b.gap + abs(float(R)) * g.gap + max(float(beyond), 0.0)
+    gap = a.gap + b.gap + abs(float(R)) * g.gap + float(below) + float(above)
     return Meant(forms, gap * _ROUNDED_UP)
 
 
