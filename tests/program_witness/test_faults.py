@@ -11,6 +11,7 @@ import thereexists as te
 from thereexists import program as P
 from thereexists import storage
 from thereexists.certificates import certificate as certificates
+from thereexists.certificates import program_bound
 from thereexists.certificates.certify import weights_sha256
 from thereexists.certificates.program_certificate import program_sha256
 from thereexists.model import Transformer
@@ -243,3 +244,22 @@ def test_no_certificate(copy):
     loaded = te.load(copy)
     with pytest.raises(te.ThereExistsError, match="not certified in float32"):
         loaded.to("float32")
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda record: record["program"].update(n=1 << 15),
+        setting("tokens", lambda node: node["settings"].update(d=10**12)),
+    ],
+)
+def test_a_program_far_larger_than_its_network_costs_no_work(copy, forge, monkeypatch):
+    monkeypatch.setattr(program_bound, "meaning_of", lambda *_: pytest.fail("a program of that size was written out"))
+    forge_record(copy, forge)
+    assert "meaning" in failing(copy)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_query_that_is_not_a_number(copy, number):
+    forge_weights(copy, lambda w: w["stages.block_1.attention.W_Q"][0, 0, 0].fill_(number))
+    assert "meaning" in failing(copy)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from thereexists.certificates.program_execute import CLOSE, Refused, execute
 from thereexists.certificates.program_forms import Form, Terms, exact
@@ -59,6 +60,13 @@ def _compare(program: dict[str, Any], network: EmbeddedTransformer) -> Compariso
     shorter = is_shorter(program)
     if type(program["n"]) is not int or program["n"] < 1:
         raise Refused(f"A program has at least one token; got n = {program['n']!r}.")
+    if network.E is None or network.W_in is None or len(network.E) != program["n"]:  # before any work of that size
+        raise Refused(f"The network is not one for {program['n']} tokens.")
+    features = [node["settings"].get("d") for node in program["nodes"] if node["operation"] == "tokens"]
+    if any(d not in (network.W_in.shape[1], network.W_in.shape[1] - 1) for d in features):
+        raise Refused(f"The network reads {network.W_in.shape[1]} features; the program has {features[0]}.")
+    if not all(bool(torch.isfinite(w).all()) for w in network.parameters()):
+        raise Refused("A weight of the network is not a finite number.")
     for length in range(1 if shorter else program["n"], program["n"] + 1):
         meaning, meant = meaning_of(program, length)
         try:

@@ -277,8 +277,9 @@ def product(a: Any, b: Any, *, epsilon: float = 1e-3) -> Value:
     same_shape("product", a, b)
     (low_a, high_a), (low_b, high_b) = value_range(a), value_range(b)
     t = 2.0 ** round(math.log2(max(high_b - low_b, 2.0**-30) / max(high_a - low_a, 2.0**-30)))
-    h = 2.0 ** math.floor(math.log2(4 * math.sqrt(epsilon * t)))
-    h = h * max(k for k in (1.0, 1.25, 1.5, 1.75) if k * h <= 4 * math.sqrt(epsilon * t))
+    widest = 4 * math.sqrt(epsilon) * math.sqrt(t)  # their product may underflow
+    h = 2.0 ** math.floor(math.log2(widest))
+    h = h * max(k for k in (1.0, 1.25, 1.5, 1.75) if k * h <= widest)
 
     def knots(low: float, high: float) -> Array:
         first, last = math.floor(low / h - 2.0**-20), math.ceil(high / h + 2.0**-20)
