@@ -78,6 +78,14 @@ def _check_numbers(certificate: ProgramCertificate, network: EmbeddedTransformer
         _covers(certificate.parts[key], value) for key, value in actual.items()
     )
     yield Check("parts", right, f"claimed {certificate.parts}, found {actual}")
+    listed = certificate.splines if isinstance(certificate.splines, list) else []
+    right = len(listed) == len(found.splines) and all(
+        isinstance(stated, dict)
+        and {**stated, "own": 0.0} == {**spline, "own": 0.0}
+        and _covers(stated.get("own"), spline["own"])
+        for stated, spline in zip(listed, found.splines, strict=True)
+    )
+    yield Check("splines", right, f"{len(found.splines)} functions, off by {[s['own'] for s in found.splines]}")
     needed = {*found.assumptions, *ARITHMETIC}
     lacking = needed - set(certificate.assumptions)
     yield Check("assumptions", not lacking, "; ".join(lacking) or f"all {len(needed)} are listed")
