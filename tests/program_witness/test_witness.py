@@ -187,3 +187,11 @@ def test_a_shorter_sequence_on_the_command_line(tmp_path, monkeypatch):
     assert np.ravel(ran["output"]).tolist() == [0.25, 0.5, 0.75]
     assert te.verify("w").holds
     assert te.export(te.load("w"), "torch", tmp_path / "e", "float32")["compared"] >= 256
+
+
+@pytest.mark.parametrize(("low", "high"), [(1e-6, 2e-6), (-1e-4, 1e6), (0.1, 0.3)])
+def test_ends_of_the_range_that_are_no_short_numbers(low, high):
+    """Units that stay open at the very end of the range: the bias is a float64, so the verifier sees no bend there."""
+    x = P.tokens(5, low=low, high=high)
+    assert te.build(P.prefix_mean(x), dtypes=("float64",)).certificate.parts["approximation"] == 0.0
+    assert te.build(P.scale(P.minimum(x, low / 2 + high / 2), np.arange(1.0, 6.0)), dtypes=("float64",)).certificate

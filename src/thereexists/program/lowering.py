@@ -182,7 +182,7 @@ class Atoms:
         if self.valid is None:
             return value
         low, high = self.range(value)
-        bottom, top = float(low.min()), float(high.max())
+        bottom, top = short_bottom(float(low.min()), float(high.max())), float(high.max())
         snapped = self.is_snapped(value)
         R, missing = gate_height(bottom, top, snapped), Form.number(1) - self.valid
         units = [(Fraction(1), value - Form.number(bottom) - missing * R)]
@@ -235,6 +235,16 @@ class Atoms:
             self.high.append(high)
             self.names.append(name)
         return Form({self._known[key]: Fraction(1)})
+
+
+def short_bottom(low: float, high: float) -> float:
+    """A number ≤ low of few bits, lower by at most 2^-20 of the span.
+
+    With it x − bottom − R·… has a bias that is a float64, so that it is never below 0 where a unit must stay open, not
+    even by the rounding of a weight: a bend at the very end of a range is one that the verifier cannot account for.
+    """
+    q = 2.0 ** (math.frexp(high - low)[1] - 21)
+    return math.floor(low / q) * q
 
 
 def gate_height(low: float, high: float, snapped: bool = False) -> float:

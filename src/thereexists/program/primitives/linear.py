@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from thereexists.program.graph import Value
-from thereexists.program.lowering import Atoms, Form, gate_height
+from thereexists.program.lowering import Atoms, Form, gate_height, short_bottom
 from thereexists.program.primitives.base import Primitive, one
 from thereexists.target import Array
 
@@ -62,7 +62,7 @@ def scaled(atoms: Atoms, form: Form, factors: Array) -> Form:
     if len(values) == atoms.n:  # the positions' own codes will do
         values, number = factors, np.arange(atoms.n)
     low, high = atoms.range(form)
-    bottom = float(low.min())
+    bottom = short_bottom(float(low.min()), float(high.max()))
     R, bits = gate_height(bottom, float(high.max())), (len(values) - 1).bit_length()
     code = [atoms.constant(2.0 * (number >> b & 1) - 1.0, "position") for b in range(bits)]
     units = []
