@@ -15,6 +15,7 @@ from thereexists.certificates.certify import weights_sha256
 from thereexists.errors import BadWitnessFile
 from thereexists.model import EmbeddedTransformer
 from thereexists.report import svg
+from thereexists.report.artefact import Found, Kind
 from thereexists.report.contexts import contexts_section
 from thereexists.report.html import (
     Markup,
@@ -278,3 +279,18 @@ def build_command(witness: Witness) -> tuple[str, str]:
         words += ["--pattern", str(plan.pattern["name"])]
         remarks.append("If the pattern has sizes, add them by --set; its masks are stored with the weights.")
     return shlex.join(words), " ".join(remarks)
+
+
+def _page(found: Found) -> Page:
+    from thereexists.storage import read_record
+    from thereexists.witness import load
+
+    return witness_page(found.path, load(found.path), read_record(found.path), found.target)
+
+
+KIND = Kind(
+    "witness",
+    "the folder of a witness of a function (build --out)",
+    lambda found: (found.path / "witness.json").is_file() and {"grid", "target"} <= set(found.record),
+    _page,
+)

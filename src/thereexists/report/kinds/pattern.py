@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from thereexists.patterns import PatternVerdict
+from thereexists.errors import InvalidInput
+from thereexists.patterns import Pattern, PatternVerdict
 from thereexists.patterns.picture import density
 from thereexists.report import svg
+from thereexists.report.artefact import Found, Kind
 from thereexists.report.html import Markup, Page, Section, facts, figure, join, panels, paragraph
 from thereexists.report.sparse import MOST_STEPS, MOST_TOKENS, pattern_pictures
 
@@ -61,3 +63,59 @@ def _pictures(verdict: PatternVerdict) -> Markup:
     return join(
         [paragraph(share + "pairs; the darker, the more of them are connected (square root)."), panels(figures)]
     )
+
+
+def _is_pattern(found: Found) -> bool:
+    """A library pattern with its n, a mask, or a model's config."""
+    from thereexists.patterns import REGISTRY
+
+    if found.n is not None:
+        return found.path.is_file() or (found.path / "config.json").is_file() or not found.path.exists()
+    if str(found.path) in REGISTRY and not found.path.exists():
+        return True
+    if found.path.suffix == ".npz":
+        return not _is_matrix(found)
+    return found.has("model_type") or (found.path / "config.json").is_file()
+
+
+def _is_matrix(found: Found) -> bool:
+    """Whether an .npz file is a sparse matrix of SciPy: a target of heads, not a mask."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(found.path) as archive:
+            return {"indices.npy", "format.npy"} <= set(archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def _page(found: Found) -> Page:
+    from thereexists.patterns import check
+
+    return pattern_page(check(_load(found)))
+
+
+def _load(found: Found) -> Pattern:
+    from thereexists.patterns import REGISTRY, build, load_npz
+    from thereexists.patterns.configs import load_config
+
+    name, sizes = str(found.path), dict(found.sizes)
+    if found.path.suffix == ".npz":
+        if found.n is not None or sizes:
+            raise InvalidInput("A mask file brings its own sizes; leave out --n and --set.")
+        return load_npz(found.path)
+    if found.path.exists():
+        return load_config(found.path, n=found.n, **sizes)
+    if name not in REGISTRY:
+        raise InvalidInput(f"{name!r} is neither a pattern ({', '.join(REGISTRY)}) nor a file.")
+    if found.n is None:
+        raise InvalidInput(f"{name!r} needs a number of tokens: --n 64.")
+    return build(name, found.n, **sizes)
+
+
+KIND = Kind(
+    "pattern",
+    "a pattern (its name with --n, an .npz mask, or a model's config.json)",
+    _is_pattern,
+    _page,
+)
