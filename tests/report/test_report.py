@@ -87,9 +87,9 @@ def test_the_figures_are_those_of_the_files(folders):
     bound = load_certificate(folders["faithful"]).bound
     document = str(report(folders["faithful"]))
     assert f"d_1(f, network) ≤ {bound:.6g}, proved for every input of the domain." in document
-    for name, layers, parameters, _, _ in weight_ranges(witness):
+    for name, layers, parameters, _, _ in weight_ranges(witness.network):
         assert f'{name}</span></td><td class="number">{layers:,}</td><td class="number">{parameters:,}' in document
-    assert sum(row[2] for row in weight_ranges(witness)) + 2 == sum(p.numel() for p in witness.network.parameters())
+    assert sum(row[2] for row in weight_ranges(witness.network)) + 2 == sum(p.numel() for p in witness.network.parameters())
 
 
 def test_the_curve_is_the_network_and_the_target(folders):

@@ -4,10 +4,10 @@ page = te.report.report("w")
 page.save("report.html")
 """
 
-from thereexists.report.artefact import Found, Kind, kinds, report
+from thereexists.report.artefact import Found, Kind, every_kind, report
 from thereexists.report.html import Page, Section
 
-__all__ = ["Found", "Kind", "Page", "Section", "kinds", "pattern_page", "report"]
+__all__ = ["Found", "Kind", "Page", "Section", "every_kind", "pattern_page", "report"]
 
 
 def __getattr__(name: str) -> object:

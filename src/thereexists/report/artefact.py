@@ -62,7 +62,7 @@ class Kind:
     page: Callable[[Found], Page]
 
 
-def kinds() -> tuple[Kind, ...]:
+def every_kind() -> tuple[Kind, ...]:
     """Every kind of artefact: one for each module of ``kinds/``."""
     from thereexists.report import kinds as package
 
@@ -79,7 +79,7 @@ def report(
     te.report.report("strided", n=64, sizes={"stride": 8})
     """
     found = Found(Path(place), target, n, sizes or {})
-    every = kinds()
+    every = every_kind()
     if not found.path.exists() and n is None and not any(kind.recognises(found) for kind in every):
         raise InvalidInput(f"There is no {place}; give a folder or a file, or a pattern's name with --n.")
     if found.path.is_dir():

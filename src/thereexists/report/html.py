@@ -145,9 +145,10 @@ def figure(picture: Markup, caption: Any) -> Markup:
     return Markup(f"<figure>{picture}<figcaption>{text(caption)}</figcaption></figure>\n")
 
 
-def panels(figures: Iterable[Markup], pairs: bool = False) -> Markup:
-    """Figures beside each other, as many as fit, or always two and two where there is room."""
-    return Markup(f'<div class="panels{" pairs" if pairs else ""}">{"".join(figures)}</div>\n')
+def panels(figures: Iterable[Markup], pairs: bool = False, style: str = "") -> Markup:
+    """Figures beside each other, as many as fit, or always two and two where there is room, or in a ``style``."""
+    style = "pairs" if pairs else style
+    return Markup(f'<div class="panels {text(style)}">{"".join(figures)}</div>\n')
 
 
 def key(colour: int, label: Any) -> Markup:

@@ -1,4 +1,4 @@
-"""Watching a compact network: few blocks, each writing into the residual stream; which memory unit answers which token."""
+"""Watching a compact network: each block writes into the residual stream; which memory unit answers which token."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Tokens(_Blocks):
 
     def __init__(self, witness: TokenWitness):
         self.witness, self.network = witness, witness.network
-        self._stored = {row.tobytes(): k for k, row in enumerate(np.ascontiguousarray(witness.inputs))}
+        self._stored = {self._key(row).tobytes(): k for k, row in enumerate(witness.inputs)}
 
     def about(self) -> dict[str, Any]:
         witness = self.witness
@@ -164,7 +164,7 @@ class Tokens(_Blocks):
         numbers = self.witness.run(ids)
         answer = self.witness._decode(numbers[0])
         same = complete and np.array_equal(self.witness.digits.join(frames[-1]["state"][None]), numbers)
-        stored = self._stored.get(np.ascontiguousarray(self._key(ids)).tobytes())
+        stored = self._stored.get(self._key(ids[0]).tobytes())
         tokens = self.witness.output_vocabulary.tokens
         known = None if stored is None else [tokens[i - 2] for i in self.witness.outputs[stored].tolist() if i >= 2]
         return {
@@ -181,8 +181,8 @@ class Tokens(_Blocks):
         frames, _ = self._frames(torch.from_numpy(ids), torch.from_numpy(ids > 0))
         return {"heads": frames[layer]["attention"] if layer < len(frames) else None}
 
-    def _key(self, ids: np.ndarray) -> np.ndarray:
-        return np.sort(ids[0]) if self.witness.symmetric else ids[0]
+    def _key(self, row: np.ndarray) -> np.ndarray:
+        return np.sort(row) if self.witness.symmetric else np.ascontiguousarray(row)
 
     def _numbers(self, asked: dict[str, Any]) -> np.ndarray:
         """Words of the request as numbers (1, n). Words are strings; one that reads as a stored integer is it."""

@@ -5,9 +5,9 @@ operation over the depth. The first layer whose result differs is a frame; its r
 goes on behind it. Runs grow from 64 layers to 8,192 while nothing happens, so a network of depth L with F frames costs
 O(L) array elements and O(F) extra runs: 16,449 layers take milliseconds, and no layer is skipped by assumption.
 
-A half-layer is computed in the order of the engine ``fused`` (``evaluate/_numba.py``): t_i = (Σ_k W_1[i,k] z_k) + b_1[i],
-then z_k + ((Σ_i W_2[k,i] φ(t_i)) + b_2[k]), sums from left to right. So the last frame has the bits of that engine
-where the probability map is exact, which it is on built networks; the caller compares them on every run.
+A half-layer is computed in the order of the engine ``fused`` (``evaluate/_numba.py``), sums from left to right:
+t_i = (Σ_k W_1[i,k] z_k) + b_1[i], then z_k + ((Σ_i W_2[k,i] φ(t_i)) + b_2[k]). So the last frame has the bits of that
+engine where the probability map is exact, which it is on built networks; the caller compares them on every run.
 """
 
 from __future__ import annotations

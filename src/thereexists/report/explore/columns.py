@@ -1,4 +1,4 @@
-"""Watching the proof: the columns of one sequence through quantiser, selective shifts, global shift and value mapping."""
+"""Watching the proof: the columns of a sequence through quantiser, selective shifts, global shift, value mapping."""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@
 
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
-const LEFT = 70, RIGHT = 24, LANE = 34;
+const RIGHT = 24, LANE = 34;
+let LEFT = 70;
 const widthOf = (picture) => Math.max(260, Math.round(picture.parentNode.clientWidth));  // one unit is one pixel
 
 let about = null;     // what the server told of the witness
@@ -192,7 +193,7 @@ function drawColumns(at, here) {
   const entries = frame.stage === "input" || frame.stage === "quantise";  // before: where the entries are; then: the ids
   const lanes = [];
   for (let j = 0; j < about.n; j++) for (let i = 0; i < (entries ? about.d : 1); i++) lanes.push([j, i]);
-  const height = lanes.length * LANE + 46;
+  const height = lanes.length * LANE + 56;
   const place = (f, j, i) => entries ? f.state[j][i] : f.ids[j];
   let ends, scale;
   if (entries) {
@@ -217,7 +218,7 @@ function drawColumns(at, here) {
       draw(ground, "text", { x: LEFT - 14, y: y + 4, "text-anchor": "end" }, entries && about.d > 1 ? `token ${j}, ${i}` : `token ${j}`);
     }
     ticks(ends, entries).forEach(([v, label]) => draw(ground, "text", { x: scale(v), y: foot + 14, "text-anchor": "middle" }, label));
-    draw(ground, "text", { x: (LEFT + WIDTH - RIGHT) / 2, y: foot + 30, "text-anchor": "middle" },
+    draw(ground, "text", { x: (LEFT + WIDTH - RIGHT) / 2, y: foot + 36, "text-anchor": "middle" },
       entries ? "entry, with the edges of the cells" : "id uᵀz in steps of the grid, log(1 + id)");
     draw(picture, "g", { id: "trails" });
     for (const [j] of lanes) {
@@ -346,9 +347,11 @@ async function drawAttention(frame, here, stage) {
   const question = JSON.stringify([input, layer]);
   asked = question;
   if (!stage || !stage.halves.includes("attention")) {
-    $("attention-note").textContent = "This layer has no attention: go to one that has, such as any layer of " +
-      about.stages.filter((s) => s.halves.includes("attention")).map((s) => s.name).join(", ") + ".";
-    $("heads").replaceChildren();
+    const other = about.stages.find((s) => s.halves.includes("attention"));
+    $("attention-note").textContent = "This layer has no attention.";
+    const button = make("button", {}, other ? `Go to the first change of ${other.name}` : "");
+    button.addEventListener("click", () => { stop(); go((seen.frames.find((f) => f.stage === other.name) || { layer: other.first }).layer); });
+    $("heads").replaceChildren(...(other ? [button] : []));
     return;
   }
   let heads = here ? frame.attention : null;
@@ -401,6 +404,7 @@ async function begin() {
     part.dataset.stage = stage.name;
     return part;
   }));
+  LEFT = about.d > 1 ? 88 : 70;
   if (about.low) sliders(); else words();
   const on = (id, what) => $(id).addEventListener("click", () => { if (seen) { stop(); what(); } });
   on("first", () => go(0));
