@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from thereexists.errors import InvalidInput
@@ -27,15 +29,10 @@ def pattern_page(verdict: PatternVerdict) -> Page:
 
 
 def _verdict(verdict: PatternVerdict) -> Markup:
-    words = {
-        True: ("Universal: every condition of the theorem holds.", "good"),
-        False: ("Not universal.", "bad"),
-        None: ("Undecided: the sufficient conditions fail or could not be decided, which is not a disproof.", ""),
-    }
     pattern = verdict.pattern
     return join(
         [
-            paragraph(*words[verdict.universal]),
+            universal_words(verdict.universal),
             *(paragraph(reason) for reason in verdict.reasons),
             facts(
                 {
@@ -55,6 +52,20 @@ def _pictures(verdict: PatternVerdict) -> Markup:
     if pattern.n <= MOST_TOKENS:
         path = None if verdict.path is None else [int(k) for k in verdict.path]
         return pattern_pictures(np.asarray(pattern.mask()), pattern.name, path)
+    return density_pictures(pattern)
+
+
+def universal_words(universal: bool | None) -> Markup:
+    words = {
+        True: ("Universal: every condition of the theorem holds.", "good"),
+        False: ("Not universal.", "bad"),
+        None: ("Undecided: the sufficient conditions fail or could not be decided, which is not a disproof.", ""),
+    }
+    return paragraph(*words[universal])
+
+
+def density_pictures(pattern: Pattern) -> Markup:
+    """How many pairs of each block are connected, for patterns with too many tokens to draw."""
     maps = [np.sqrt(density(step, CELLS)) - 1.0 for step in pattern.steps[:MOST_STEPS]]
     figures = [figure(svg.heat(m, -1.0, f"Step {l}", labels=False), f"Step {l}.") for l, m in enumerate(maps, 1)]
     share = (
@@ -74,16 +85,16 @@ def _is_pattern(found: Found) -> bool:
     if str(found.path) in REGISTRY and not found.path.exists():
         return True
     if found.path.suffix == ".npz":
-        return not _is_matrix(found)
+        return not is_sparse_matrix(found.path)
     return found.has("model_type") or (found.path / "config.json").is_file()
 
 
-def _is_matrix(found: Found) -> bool:
+def is_sparse_matrix(file: Path) -> bool:
     """Whether an .npz file is a sparse matrix of SciPy: a target of heads, not a mask."""
     import zipfile
 
     try:
-        with zipfile.ZipFile(found.path) as archive:
+        with zipfile.ZipFile(file) as archive:
             return {"indices.npy", "format.npy"} <= set(archive.namelist())
     except (OSError, zipfile.BadZipFile):
         return False

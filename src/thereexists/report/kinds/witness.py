@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import shlex
 from pathlib import Path
@@ -12,10 +13,10 @@ import torch
 
 from thereexists.certificates.certificate import FILE, Certificate, load_certificate
 from thereexists.certificates.certify import weights_sha256
-from thereexists.errors import BadWitnessFile
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.report import svg
 from thereexists.report.artefact import Found, Kind
+from thereexists.report.certificate import Stated, bound_section
 from thereexists.report.contexts import contexts_section
 from thereexists.report.html import (
     Markup,
@@ -40,14 +41,6 @@ from thereexists.witness import Witness
 
 MOST_OUTPUTS = 12
 MOST_SURFACES = 4
-PARTS = {  # of a certificate: what each one pays for
-    "grid": "f against the network's constant, on cubes with distinct columns",
-    "equal_columns": "cubes with equal columns, which Theorem 1 without positions answers by 0",
-    "ramps": "everything between the cubes, where the quantiser is not exact",
-    "network": "cubes that stayed undecided, and the radii of the enclosures",
-    "sample": "mean of the sample, and its confidence term",
-}
-
 _SAME = ("name", "n", "d", "low", "high", "origin")  # what a certificate and its witness must agree on
 
 
@@ -141,39 +134,9 @@ def _certificate(folder: Path, witness: Witness, record: dict[str, Any], found: 
     if found.weights_sha256 != weights_sha256(witness.network) or stated != {k: record["target"][k] for k in _SAME}:
         about = "The certificate in this folder is about other weights or another function: it proves nothing here."
         return paragraph(about, "bad")
-    if set(found.parts) - set(PARTS):
-        raise BadWitnessFile(
-            f"{folder / FILE} has parts that no certificate has: {sorted(set(found.parts) - set(PARTS))}."
-        )
-    parts = [(i, name, found.parts[name]) for i, name in enumerate(PARTS) if found.parts.get(name) is not None]
-    bar = svg.stacked_bar([(i, float(size or 0.0)) for i, _, size in parts], "Parts of the certified bound")
-    rows = [[key(i, name.replace("_", " ")), float(size or 0.0), PARTS[name]] for i, name, size in parts]
-    power = "" if found.p == 1 else f" The first three add up as p-th powers, p = {found.p:g}."
-    ways = {
-        "rigorous": "proved for every input of the domain",
-        "statistical": f"with confidence {found.confidence}, over the certificate's own random points",
-    }
-    opinion, drift = found.second_opinion or {}, found.float_error or {}
     return join(
         [
-            paragraph(f"d_{found.p:g}(f, network) ≤ {found.bound:.6g}, {ways.get(found.kind, found.kind)}.", "good"),
-            figure(bar, f"The bound and its parts; a part that is not zero is drawn at least a hair wide.{power}"),
-            table(["part", "size", "what it pays for"], rows),
-            facts(
-                {
-                    "measured": sampled,
-                    "assuming": "; ".join(map(str, found.assumptions)) or "nothing",
-                    "cubes": f"{number(found.cells)}, undecided {number(found.undecided)}",
-                    "second opinion": f"{number(opinion.get('cubes'))} cubes by ball and rational arithmetic, "
-                    f"{len(opinion.get('disagreeing', []))} disagree"
-                    if opinion
-                    else None,
-                    "float run": f"within {number(drift.get('max'))} of exact arithmetic ({drift.get('kind')}, "
-                    f"{number(drift.get('cubes'))} cubes)"
-                    if drift
-                    else None,
-                }
-            ),
+            bound_section(Stated.of(dataclasses.asdict(found), folder / FILE), sampled),
             paragraph(
                 "These figures are read from certificate.json, whose digest and weights were compared. To check the "
                 f"proof itself again: thereexists verify {shlex.quote(str(folder))}",
@@ -236,6 +199,11 @@ def _surfaces(witness: Witness, target: Target) -> Section | None:
             "All heights and colours of one output share a scale; the steps of the network are the cells of the grid."
         )
     ]
+    if not witness.grid.positional and witness.plan.construction != "compact":
+        words = (
+            "Where the network drops to 0 two tokens share a cell: Theorem 1 says nothing there, and the bound pays."
+        )
+        parts.append(paragraph(words))
     shown = [(k, i) for k in range(witness.grid.n) for i in range(d)][:MOST_SURFACES]
     worst = 0.0 if plane.target is None else float(np.abs(plane.network - plane.target).max())
     for k, i in shown:
