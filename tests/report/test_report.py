@@ -23,9 +23,9 @@ from thereexists.errors import BadWitnessFile, InvalidInput
 from thereexists.report import report
 from thereexists.report.contexts import theorem_interval
 from thereexists.report.html import LONGEST_TEXT, Page, Section, code, facts, paragraph, table, text
+from thereexists.report.kinds.witness import build_command
 from thereexists.report.measure import POINTS, context_ids, receptive_fields, slice_through, weight_ranges
 from thereexists.report.sparse import path_edges
-from thereexists.report.witness import build_command
 
 KINDS = ("faithful", "equivariant", "wide", "compact", "sparse")
 VOID = {"meta", "link"}
@@ -89,7 +89,9 @@ def test_the_figures_are_those_of_the_files(folders):
     assert f"d_1(f, network) ≤ {bound:.6g}, proved for every input of the domain." in document
     for name, layers, parameters, _, _ in weight_ranges(witness.network):
         assert f'{name}</span></td><td class="number">{layers:,}</td><td class="number">{parameters:,}' in document
-    assert sum(row[2] for row in weight_ranges(witness.network)) + 2 == sum(p.numel() for p in witness.network.parameters())
+    assert sum(row[2] for row in weight_ranges(witness.network)) + 2 == sum(
+        p.numel() for p in witness.network.parameters()
+    )
 
 
 def test_the_curve_is_the_network_and_the_target(folders):
@@ -299,14 +301,15 @@ def test_a_function_of_ones_own_is_drawn_when_given_again(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["nowhere"], "nowhere is not the folder"),
-        (["."], "There is no saved witness"),
+        (["nowhere"], "There is no nowhere"),
+        (["."], "no artefact that a report can read"),
         (["W", "--out", "r.pdf"], "must end in .html"),
         (["W", "--out", "no/r.html"], "must exist and be writable"),
         (["W", "--out", "folder.html"], "is a folder"),
         (["W", "--function", "none.py:f"], "There is no file"),
         (["zigzag", "--n", "8"], "zigzag"),
         (["none.npz"], "There is no file"),
+        (["strided"], "needs a number of tokens"),
     ],
 )
 def test_bad_input_gets_one_sentence(folders, tmp_path, arguments, says):

@@ -140,7 +140,7 @@ def bars(
             raise ValueError("a figure is not a finite number")
     left, pitch = 110.0, 26.0
     ends = [v + (sd or 0.0) for _, v, sd, _ in rows] + [mark for *_, mark in rows if mark is not None]
-    scale = _Scale(0.0, most or max([*ends, 0.0]) * 1.05, left, WIDTH - 52)
+    scale = _Scale(0.0, most or max([*ends, 0.0]), left, WIDTH - 72)
     height = len(rows) * pitch + 8
     pieces = [Markup(f'<path class="axis" d="M{left},2V{height - 4:.0f}"/>')]
     for i, (label, value, sd, mark) in enumerate(rows):
@@ -159,9 +159,8 @@ def bars(
                     f'<path class="curve k1" stroke-width="3" d="M{scale.at(mark):.1f},{y - 2:.1f}v{pitch - 5:.0f}"/>'
                 )
             )
-        end = max(scale.at(value + (sd or 0.0)), left) + 6
-        end = end if mark is None or not end - 8 < scale.at(mark) < end + 34 else scale.at(mark) + 6
-        pieces.append(_label(end, y + 13, f"{value:.3g}", "start"))
+        beside = "" if mark is None else f" ({mark:.3g})"
+        pieces.append(_label(WIDTH - 2, y + 13, f"{value:.3g}{beside}", "end"))
     said = ", ".join(
         f"{label} {value:.3g}" + ("" if mark is None else f" (paper {mark:.3g})") for label, value, _, mark in rows
     )
@@ -176,7 +175,7 @@ def log_lines(
     xs, ys = (np.concatenate([curve[i] for curve in curves]) for i in (2, 3))
     if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
         raise ValueError("a figure is not a positive number")
-    x = _Scale(float(xs.min()), float(xs.max()), LEFT, WIDTH - RIGHT)
+    x = _Scale(float(xs.min()), float(xs.max()), LEFT, WIDTH - 26)
     y = _Scale(float(ys.min()) - 0.3, float(ys.max()) + 0.3, height - BOTTOM, TOP)
     pieces = [Markup(f'<path class="axis" d="M{LEFT},{TOP}V{height - BOTTOM}H{WIDTH - RIGHT}"/>')]
     for scale, across in ((x, True), (y, False)):

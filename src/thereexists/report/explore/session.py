@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.errors import CannotBuild, InvalidInput, ThereExistsError
+from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
 from thereexists.target import Target
 
 LONGEST_TEXT = 400
@@ -66,6 +66,8 @@ def _session(folder: Path, witness: Any, target: Target | None) -> Session:
         return Tokens(witness)
     if not hasattr(witness, "grid"):
         raise InvalidInput(f"{folder} is no witness that explore can show; thereexists show describes it.")
+    if (witness.grid.n, witness.grid.d) != (witness.target.n, witness.target.d):
+        raise BadWitnessFile(f"{folder} is malformed: its grid and its function are for sequences of other sizes.")
     if witness.grid.n * witness.grid.d > MOST_ENTRIES:
         raise CannotBuild(
             f"This witness takes sequences of {witness.grid.n} × {witness.grid.d} numbers; explore shows up to "

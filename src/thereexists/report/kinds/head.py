@@ -90,9 +90,8 @@ def _attention(head: Head) -> Markup:
         )
     else:
         remark += "The attention needs more digits than float64 has, and is not drawn. "
-    words = (
-        f"{remark}Row = who attends, column = to whom; the darker, the larger, on a log scale from 10⁻⁶ (blank) to 1."
-    )
+    scale = "the stronger the colour, the larger, on a log scale from 10⁻⁶ (blank) to 1"
+    words = f"{remark}Row = who attends, column = to whom; {scale}."
     return join([paragraph(words), panels(pictures)])
 
 

@@ -27,7 +27,7 @@ def _page(found: Found) -> Page:
             "ratio": f"non-zeros of a row within a factor γ = {target.gamma:.4g}",
         }
     )
-    words = f"The first {n} tokens; the darker, the larger, on a log scale from 10⁻⁶ (blank) to 1."
+    words = f"The first {n} tokens; the stronger the colour, the larger, on a log scale from 10⁻⁶ (blank) to 1."
     picture = figure(svg.heat(logs, FLOOR, "Target"), "Row = who attends, column = to whom.")
     sections = (
         Section("target", "The matrix", join([stated, paragraph(words), panels([picture])])),

@@ -72,7 +72,10 @@ def density_pictures(pattern: Pattern) -> Markup:
         f"Too many tokens to draw one by one: each cell stands for {pattern.n / CELLS:,.1f} × {pattern.n / CELLS:,.1f} "
     )
     return join(
-        [paragraph(share + "pairs; the darker, the more of them are connected (square root)."), panels(figures)]
+        [
+            paragraph(share + "pairs; the stronger the colour, the more of them are connected (square root)."),
+            panels(figures),
+        ]
     )
 
 

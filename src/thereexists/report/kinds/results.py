@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from thereexists.experiments import paper
@@ -14,6 +18,7 @@ from thereexists.report.html import Markup, Page, Section, figure, join, key, pa
 
 RUN = "run.json"  # what the runner writes into the folder of a run
 MOST_FILES = 2000
+MOST_FOLDERS = 10_000  # that are looked into for runs
 PAPER = {"mlm accuracy": 1, "nli accuracy": 2}  # which entry of the paper's table A stands beside which figure
 LOW_IS_GOOD = ("perplexity",)
 
@@ -45,7 +50,7 @@ def _rows(found: Found) -> tuple[list[Row], list[dict[str, Any]]]:
     if found.has("rows"):
         return [_row(one) for one in found.record["rows"]], []
     if found.path.is_dir():
-        files = [*found.path.rglob(RUN), *found.path.glob("*.jsonl"), *found.path.glob("*.json")]
+        files = [*_runs(found.path), *found.path.glob("*.jsonl"), *found.path.glob("*.json")]
         if len(files) > MOST_FILES:
             raise ValueError(f"it holds {len(files):,} files of records; a report reads up to {MOST_FILES:,}")
         for file in files:
@@ -80,7 +85,7 @@ def _bars(group: list[Row]) -> Markup:
         picture = svg.bars(bars, f"{name}{unit}", 100.0 if share else None)
         left = "" if len(known) <= 24 else f" The best 24 of {len(known)}."
         figures.append(figure(picture, f"{name}{unit}, best first.{left}"))
-    legend = Markup(f"{key(0, 'ours')} &emsp; {key(1, 'the paper')}")
+    legend = Markup(f"{key(0, 'ours')} &emsp; {key(1, 'the paper, in brackets')}")
     return join([paragraph(legend), panels(figures, pairs=True)])
 
 
@@ -95,12 +100,19 @@ def _recognises(found: Found) -> bool:
     if found.path.is_dir():
         if any((found.path / name).is_file() for name in ("witness.json", "head.json", "config.json")):
             return False
-        return any(found.path.rglob(RUN)) or any(
+        return any(_runs(found.path)) or any(
             map(_has_records, [*found.path.glob("*.jsonl"), *found.path.glob("*.json")])
         )
     if found.path.suffix == ".jsonl":
         return _has_records(found.path)
     return found.has("records", "experiment") or found.has("experiment", "run", "stages") or _printed(found)
+
+
+def _runs(folder: Path) -> Iterator[Path]:
+    """The records of runs below a folder; gives up after ``MOST_FOLDERS`` folders, whatever they hold."""
+    for at, _, names in itertools.islice(os.walk(folder), MOST_FOLDERS):
+        if RUN in names:
+            yield Path(at) / RUN
 
 
 def _printed(found: Found) -> bool:

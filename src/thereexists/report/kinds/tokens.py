@@ -95,7 +95,9 @@ def _memory(witness: TokenWitness) -> Markup:
     if found is None:
         return paragraph("This network has no stage of that name.")
     picture = recall_picture(found, "Pre-activations of memory units")
-    caption = "Filled: the unit fires. Grey: it does not; the darker, the nearer it came. Some tokens and their units."
+    caption = (
+        "Filled: the unit fires. Grey: it does not; the stronger, the nearer it came. Some tokens and their units."
+    )
     return join([paragraph(found.words()), panels([figure(picture, caption)])])
 
 

@@ -241,7 +241,9 @@ def _memory(witness: Witness) -> Section | None:
         f"All {grid.cells:,} cubes." if complete else f"{MOST_CELLS:,} random ones of {grid.cells:,} cubes (seed 0)."
     )
     picture = recall_picture(found, "Pre-activations of memory units")
-    caption = "Filled: the unit fires. Grey: it does not; the darker, the nearer it came. Some tokens and their units."
+    caption = (
+        "Filled: the unit fires. Grey: it does not; the stronger, the nearer it came. Some tokens and their units."
+    )
     return Section(
         "memory", "The keyed memory", join([paragraph(f"{scope} {found.words()}"), panels([figure(picture, caption)])])
     )
