@@ -1,5 +1,6 @@
 """Small witnesses of every kind, saved with their certificates."""
 
+import functools
 import shutil
 import threading
 from contextlib import contextmanager
@@ -44,6 +45,14 @@ def folders(tmp_path_factory):
         "compact": saved(at / "compact", name="sort", n=2, delta=1 / 4, construction="compact"),
         "sparse": saved(at / "sparse", name="sort", n=4, delta=1 / 2, pattern=window, certified=False),
     }
+
+
+@pytest.fixture(scope="session")
+def page_of():
+    """The page of an artefact that no test changes, made once."""
+    from thereexists.report import report
+
+    return functools.cache(report)
 
 
 @pytest.fixture(scope="session")

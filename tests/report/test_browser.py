@@ -2,8 +2,6 @@
 
 import pytest
 
-from thereexists.report import report
-
 
 def visit(browser, file, **context):
     """The page, and everything it said or asked for beyond itself."""
@@ -17,10 +15,10 @@ def visit(browser, file, **context):
 
 
 @pytest.fixture(scope="module")
-def files(folders, head, tokens, tmp_path_factory):
+def files(folders, head, tokens, page_of, tmp_path_factory):
     at = tmp_path_factory.mktemp("pages")
     every = {**folders, "head": head[1], "tokens": tokens["memorise"]}
-    return {kind: report(every[kind]).save(at / f"{kind}.html") for kind in every}
+    return {kind: page_of(every[kind]).save(at / f"{kind}.html") for kind in every}
 
 
 def background(page):

@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 
 from tests.report.conftest import serving
-from thereexists.report import report
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -35,7 +34,7 @@ SEEN = {
     "compare-light": "rings (target) and dots (network) near each other on two lines",
     "stream-light": "two rows of cells, strong and faint, outlined where the block wrote",
     "surface-light": "a staircase that rises to the right: the network's smaller output over two tokens",
-    "ids-light": "the ids of sixteen cubes between two dashed lines, from near",
+    "ids-light": "sixteen rows of dots between two dashed lines; the two tokens of a cube fall together",
     "pattern-light": "a band of grey cells with the path along it",
     "memory-light": "orange cells on a diagonal among grey ones",
 }
@@ -51,7 +50,12 @@ def picture(page, selector, nth=0):
     """The pixels (height, width, 3) of a picture without its texts."""
     page.evaluate("document.querySelectorAll('svg text').forEach((text) => { text.style.visibility = 'hidden'; })")
     png = page.locator(selector).nth(nth).screenshot(animations="disabled")
-    return np.asarray(Image.open(BytesIO(png)).convert("RGB"))
+    return read(BytesIO(png))
+
+
+def read(file):
+    with Image.open(file) as image:
+        return np.asarray(image.convert("RGB"))
 
 
 def blocks(pixels):
@@ -76,7 +80,7 @@ def check(name, pixels, browser):
         told["made_by"] = "THEREEXISTS_GOLDENS=write pytest tests/report/test_goldens.py"
         told["pictures"][name] = {"chromium": browser.version, "size": list(pixels.shape[:2]), "seen": SEEN[name]}
         listed.write_text(json.dumps(told, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
-    golden = np.asarray(Image.open(file).convert("RGB"))
+    golden = read(file)
     assert golden.shape == pixels.shape, f"{name}: the picture has another size than its golden"
     off = worst_block(golden, pixels)
     assert off <= TOLERANCE, f"{name} is not its golden: a block differs by {off:.0f} of 255, {TOLERANCE:.0f} allowed"
@@ -142,8 +146,8 @@ def test_stream(browser, folders):
         ("memory-light", "compact", "#memory svg", 0),
     ],
 )
-def test_pictures_of_reports(browser, folders, tmp_path, name, kind, selector, nth):
-    file = report(folders[kind]).save(tmp_path / "r.html")
+def test_pictures_of_reports(browser, folders, page_of, tmp_path, name, kind, selector, nth):
+    file = page_of(folders[kind]).save(tmp_path / "r.html")
     page = browser.new_context(viewport={"width": 1000, "height": 900}).new_page()
     page.goto(file.as_uri())
     check(name, picture(page, selector, nth), browser)
@@ -155,7 +159,7 @@ def test_the_goldens_say_where_they_come_from(record):
     for name, told in record["pictures"].items():
         assert told["seen"] == SEEN[name]
         assert told["chromium"]
-        assert Image.open(GOLDENS / f"{name}.png").size == tuple(reversed(told["size"]))
+        assert list(read(GOLDENS / f"{name}.png").shape[:2]) == told["size"]
     assert sum(file.stat().st_size for file in GOLDENS.iterdir()) < 200_000
 
 

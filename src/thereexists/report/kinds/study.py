@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,8 @@ def _pictures(rows: list[dict[str, Any]]) -> Markup:
         for colour, method in enumerate(methods):
             points = [(r["length"], r["hidden_size"]) for r in rows if r["k"] == k and r["method"] == method]
             points = sorted((float(L), float(d)) for L, d in points if d is not None)
+            if not all(v > 0 and math.isfinite(v) for point in points for v in point):
+                raise ValueError("a length or a size is not a positive number")
             if points:
                 x, y = np.log2(np.array(points).T)
                 curves.append((colour, False, x, y))
