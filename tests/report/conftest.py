@@ -72,8 +72,9 @@ def hostile(folders, tmp_path_factory):
     record, weights = storage.read(folders["faithful"])
     origin = {"kind": EVIL, "reference": EVIL, "sha256": EVIL}
     record["target"] |= {"name": EVIL, "description": EVIL * 1000, "origin": origin}
-    storage.write(tmp_path_factory.mktemp("hostile") / "w", record, weights)
-    return next(tmp_path_factory.getbasetemp().glob("hostile*")) / "w"
+    folder = tmp_path_factory.mktemp("hostile") / "w"
+    storage.write(folder, record, weights)
+    return folder
 
 
 @contextmanager

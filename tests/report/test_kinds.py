@@ -45,9 +45,8 @@ def artefacts(folders, tokens, head, tmp_path_factory):
     te.heads.save_target(te.heads.random_target(12, 1, seed=0), at / "target.npz")
     printed("fit.json", "heads", "fit", "target.npz", "--method", "corrected")
     printed("head-verify.json", "heads", "verify", head[1])
-    (at / "config.json").write_text(
-        '{"model_type": "mistral", "max_position_embeddings": 64, "num_hidden_layers": 2, "sliding_window": 8}'
-    )
+    config = {"model_type": "mistral", "max_position_embeddings": 64, "num_hidden_layers": 2, "sliding_window": 8}
+    (at / "config.json").write_text(json.dumps(config))
     (at / "study.json").write_bytes((DATA / "heads-study.json").read_bytes())
     records = (DATA / "experiments" / "table-a-mini.json").read_bytes()
     (at / "records").mkdir()

@@ -4,8 +4,13 @@ page = te.report.report("w")
 page.save("report.html")
 """
 
+from typing import TYPE_CHECKING
+
 from thereexists.report.artefact import Found, Kind, every_kind, report
 from thereexists.report.html import Page, Section
+
+if TYPE_CHECKING:
+    from thereexists.report.kinds.pattern import pattern_page
 
 __all__ = ["Found", "Kind", "Page", "Section", "every_kind", "pattern_page", "report"]
 

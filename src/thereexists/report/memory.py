@@ -6,14 +6,17 @@ pre-activation is then 1, and 0 or less on every other key. What is drawn are th
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from thereexists.model import EmbeddedTransformer
-from thereexists.report.html import Markup, join, text
+from thereexists.report.html import Markup, Section, figure, join, panels, paragraph, text
+from thereexists.report.measure import MOST_CELLS
 from thereexists.report.svg import _svg
+from thereexists.witness import Witness
 
 SHOWN = 36
 MOST_NUMBERS = 1 << 25
@@ -46,13 +49,34 @@ class Recall:
         )
 
 
+def memory_section(witness: Witness) -> Section | None:
+    """The keyed memory of a compact witness; None for the faithful construction."""
+    network, grid = witness.network, witness.grid
+    if not isinstance(network, EmbeddedTransformer):
+        return None
+    rng = np.random.default_rng(0)
+    complete = grid.cells <= MOST_CELLS
+    cells = grid.cube(np.arange(grid.cells)) if complete else rng.integers(grid.N, size=(MOST_CELLS, grid.n, grid.d))
+    found = recall_of(network, torch.from_numpy(grid.centre(cells)).to(network.dtype))
+    if found is None:
+        return None
+    scope = (
+        f"All {grid.cells:,} cubes." if complete else f"{MOST_CELLS:,} random ones of {grid.cells:,} cubes (seed 0)."
+    )
+    picture = recall_picture(found, "Pre-activations of memory units")
+    caption = (
+        "Filled: the unit fires. Grey: it does not; the stronger, the nearer it came. Some tokens and their units."
+    )
+    return Section(
+        "memory", "The keyed memory", join([paragraph(f"{scope} {found.words()}"), panels([figure(picture, caption)])])
+    )
+
+
 def recall_of(network: EmbeddedTransformer, X: torch.Tensor, mask: torch.Tensor | None = None) -> Recall | None:
     """The memory's pre-activations on inputs X; None for a network without a stage *recall*."""
     stages = [name for name in network.stages if name.startswith("recall")]
     if not stages:
         return None
-    import dataclasses
-
     widest = max(s.feed_forward.W_1.shape[1] for s in network.stages.values() if s.feed_forward is not None)
     X = X[: max(1, MOST_NUMBERS // (widest * X.shape[1]))]
     mask = None if mask is None else mask[: len(X)]

@@ -32,15 +32,14 @@ from thereexists.report.html import (
     paragraph,
     table,
 )
-from thereexists.report.measure import MOST_CELLS, Slice, plane_through, slice_through, weight_ranges
-from thereexists.report.memory import recall_of, recall_picture
+from thereexists.report.measure import Slice, slice_through, weight_ranges
+from thereexists.report.memory import memory_section
+from thereexists.report.planes import surfaces_section
 from thereexists.report.sparse import pattern_section
-from thereexists.report.surface import field, surface
 from thereexists.target import Target
 from thereexists.witness import Witness
 
 MOST_OUTPUTS = 12
-MOST_SURFACES = 4
 _SAME = ("name", "n", "d", "low", "high", "origin")  # what a certificate and its witness must agree on
 
 
@@ -54,9 +53,9 @@ def witness_page(folder: Path, witness: Witness, record: dict[str, Any], target:
         Section("stages", "Stages and weights", stages_section(witness.network)),
         Section("certificate", "What is proved", _certificate(folder, witness, record, certificate)),
         Section("curves", "Target against network", _curves(cut, target)),
-        _surfaces(witness, target),
+        surfaces_section(witness, target),
         contexts_section(witness),
-        _memory(witness),
+        memory_section(witness),
         pattern_section(witness),
         Section("dtypes", "Number formats", _dtypes(witness)),
         Section("reproduce", "How to reproduce it", _reproduce(folder, witness, record)),
@@ -180,73 +179,6 @@ def _curves(cut: Slice, target: Target) -> Markup:
     left = n * d - len(shown)
     rest = [paragraph(f"{left} more outputs are not drawn.", "soft")] if left else []
     return join([*intro, panels(figures, pairs=cut.target is not None), *rest])
-
-
-def _surfaces(witness: Witness, target: Target) -> Section | None:
-    """Target and network over two free entries, and the error; None where there is only one entry."""
-    plane = plane_through(witness, target)
-    if plane is None:
-        return None
-    d = witness.grid.d
-    names = ("token 0", "token 1") if d == 1 else ("feature 0", "feature 1")
-    where = "the first two tokens" if d == 1 else "the two first features of token 0"
-    others = [v for k, token in enumerate(plane.others) for i, v in enumerate(token) if (k, i) not in plane.free]
-    rest = f" The other entries stay at {', '.join(f'{v:.4g}' for v in others)}." if others else ""
-    points = len(plane.network)
-    parts = [
-        paragraph(
-            f"Outputs over {where}, each through its whole range, at {points} × {points} points off the ramps.{rest} "
-            "All heights and colours of one output share a scale; the steps of the network are the cells of the grid."
-        )
-    ]
-    if not witness.grid.positional and witness.plan.construction != "compact":
-        words = (
-            "Where the network drops to 0 two tokens share a cell: Theorem 1 says nothing there, and the bound pays."
-        )
-        parts.append(paragraph(words))
-    shown = [(k, i) for k in range(witness.grid.n) for i in range(d)][:MOST_SURFACES]
-    worst = 0.0 if plane.target is None else float(np.abs(plane.network - plane.target).max())
-    for k, i in shown:
-        name = f"output token {k}" if d == 1 else f"output token {k}, feature {i}"
-        g = plane.network[:, :, k, i]
-        f = None if plane.target is None else plane.target[:, :, k, i]
-        both = g if f is None else np.stack([g, f])
-        low, high = float(both.min()), float(both.max())
-        figures = [] if f is None else [figure(surface(f, low, high, f"Target, {name}", names), f"Target, {name}.")]
-        figures.append(figure(surface(g, low, high, f"Network, {name}", names), f"Network, {name}."))
-        if f is None:
-            figures.append(figure(field(g, low, high, f"Network, {name}, as a map", names), f"Network, {name}."))
-        else:
-            gap = np.abs(g - f)
-            caption = f"|network − target|, {name}: at most {gap.max():.4g}, on the average {gap.mean():.4g}."
-            figures.append(figure(field(gap, 0.0, worst, f"Error, {name}", names, error=True), caption))
-        parts.append(panels(figures, style="three"))
-    left = witness.grid.n * d - len(shown)
-    parts += [paragraph(f"{left} more outputs are not drawn.", "soft")] if left else []
-    return Section("surfaces", "Surfaces over two inputs" if d == 1 else "Slices over two features", join(parts))
-
-
-def _memory(witness: Witness) -> Section | None:
-    """The keyed memory of a compact witness; None for the faithful construction."""
-    network, grid = witness.network, witness.grid
-    if not isinstance(network, EmbeddedTransformer):
-        return None
-    rng = np.random.default_rng(0)
-    complete = grid.cells <= MOST_CELLS
-    cells = grid.cube(np.arange(grid.cells)) if complete else rng.integers(grid.N, size=(MOST_CELLS, grid.n, grid.d))
-    found = recall_of(network, torch.from_numpy(grid.centre(cells)).to(network.dtype))
-    if found is None:
-        return None
-    scope = (
-        f"All {grid.cells:,} cubes." if complete else f"{MOST_CELLS:,} random ones of {grid.cells:,} cubes (seed 0)."
-    )
-    picture = recall_picture(found, "Pre-activations of memory units")
-    caption = (
-        "Filled: the unit fires. Grey: it does not; the stronger, the nearer it came. Some tokens and their units."
-    )
-    return Section(
-        "memory", "The keyed memory", join([paragraph(f"{scope} {found.words()}"), panels([figure(picture, caption)])])
-    )
 
 
 def _dtypes(witness: Witness) -> Markup:
