@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -54,8 +55,9 @@ class Changes:
         return next((f.state for f in reversed(self.frames) if f.layer < layer), self.start)
 
 
-def changes(network: Transformer, x: Array, most: int = 400, seconds: float = 10.0) -> Changes:
+def changes(network: Transformer, x: Any, most: int = 400, seconds: float = 10.0) -> Changes:
     """Every layer that changes the sequence x (n, d), at most ``most`` of them and about ``seconds`` of searching."""
+    x = np.asarray(x, dtype=np.float64)
     start = x if network.E is None else x + network.E.detach().numpy()
     frames: list[Frame] = []
     ends = time.monotonic() + seconds

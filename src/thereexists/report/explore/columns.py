@@ -120,7 +120,7 @@ class Columns(Session):
         if frame.stage == "context" and len(moved) == len(before) and frame.attention is not None:
             low, high = float((new - old).min()), float((new - old).max())
             added = f"+{low:,.0f}" if round(low) == round(high) else f"+{low:,.0f} to +{high:,.0f}"
-            return f"Global shift: every token receives a maximum ({added}); every context has ids of its own now."
+            return f"Global shift: every token receives a maximum ({added})."
         steps = ", ".join(f"token {j} from id {_whole(old[j])} to {_whole(new[j])}" for j in moved[:4])
         if frame.stage == "context":
             by = new[moved[0]] - old[moved[0]]
