@@ -67,4 +67,7 @@ def test_dark_pages_print_on_white(browser, files):
     dark = background(page)
     page.emulate_media(media="print", color_scheme="dark")
     assert background(page) == "rgb(255, 255, 255)" != dark
+    page.set_viewport_size({"width": 680, "height": 960})  # what A4 leaves between its margins
+    assert page.evaluate("document.documentElement.scrollWidth") <= 680
+    assert page.evaluate("[...document.querySelectorAll('.wide')].every(e => e.scrollWidth <= e.clientWidth)")
     assert page.pdf().startswith(b"%PDF")

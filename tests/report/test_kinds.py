@@ -24,7 +24,7 @@ DATA = Path(__file__).parents[2] / "docs" / "data"
 PLACES = (
     "faithful", "memorise", "table", "head", "certificate.json", "certify.json", "verify.json",
     "check.json", "apart.json", "compare.json", "fit.json", "head-verify.json", "target.npz", "mask.npz",
-    "config.json", "study.json", "records", "records.json", "run.jsonl", "results.json",
+    "config.json", "study.json", "records", "runs", "records.json", "run.jsonl", "results.json",
 )  # fmt: skip
 
 
@@ -52,6 +52,8 @@ def artefacts(folders, tokens, head, tmp_path_factory):
     (at / "records").mkdir()
     (at / "records" / "table-a-mini.json").write_bytes(records)
     (at / "records.json").write_bytes(records)
+    (at / "runs" / "mini" / "a").mkdir(parents=True)
+    (at / "runs" / "mini" / "a" / "run.json").write_text(json.dumps(json.loads(records)["records"][0]))
     (at / "run.jsonl").write_text(json.dumps(json.loads(records)["records"][0]) + "\n")
     printed("results.json", "results", "records")
     places = {name: at / name for name in PLACES}

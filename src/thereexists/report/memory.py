@@ -19,7 +19,7 @@ from thereexists.report.svg import _svg
 from thereexists.witness import Witness
 
 SHOWN = 36
-MOST_NUMBERS = 1 << 25
+MOST_NUMBERS = 1 << 23
 
 
 @dataclass(frozen=True)
