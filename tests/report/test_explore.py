@@ -1,6 +1,7 @@
 """explore: its frames are exactly the layers that change anything, and its server answers only its own page."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,10 +16,11 @@ import thereexists as te
 from tests.cli.test_witness_commands import thereexists
 from tests.report.conftest import EVIL, serving
 from thereexists import storage
+from thereexists.certificates.certificate import load_certificate
 from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput
-from thereexists.report.explore import changes, open_session
+from thereexists.report.explore import changes, frames, open_session
 from thereexists.report.explore import session as sessions
-from thereexists.report.explore.changes import attention_at
+from thereexists.report.explore.frames import attention_at
 from thereexists.report.explore.server import MOST_BYTES
 from thereexists.report.explore.session import plain
 
@@ -131,6 +133,22 @@ def test_columns_say_what_moved(folders):
     ]
 
 
+def test_a_certificate_is_told_if_it_is_about_these_weights(folders, tmp_path):
+    bound = load_certificate(folders["faithful"]).bound
+    assert open_session(folders["faithful"]).about()["facts"]["certified"] == f"d_1 ≤ {bound:.4g}"
+    shutil.copytree(folders["sparse"], tmp_path / "w")
+    assert "certified" not in open_session(tmp_path / "w").about()["facts"]
+    shutil.copy(folders["faithful"] / "certificate.json", tmp_path / "w")
+    assert "certified" not in open_session(tmp_path / "w").about()["facts"]
+
+
+def test_short_runs_find_the_same_frames(folders, monkeypatch):
+    witness, x = te.load(folders["sparse"]), np.random.default_rng(3).random((4, 1))
+    wanted = [f.layer for f in changes(witness.network, x).frames]
+    monkeypatch.setattr(frames, "MOST_NUMBERS", 1)  # one layer at a time, as for a long sequence
+    assert [f.layer for f in changes(witness.network, x).frames] == wanted
+
+
 def test_blocks_end_at_the_output(folders):
     witness, session = te.load(folders["compact"]), open_session(folders["compact"])
     for x in np.random.default_rng(0).random((4, 2, 1)):
@@ -197,6 +215,9 @@ def test_numbers_that_are_none_become_null(folders, tmp_path, bad):
 
 
 def test_what_is_too_large_is_refused(folders, tmp_path, monkeypatch):
+    monkeypatch.setattr(sessions, "WIDEST", 3)
+    with pytest.raises(CannotBuild, match="r = 4"):
+        open_session(folders["faithful"])
     monkeypatch.setattr(sessions, "MOST_ENTRIES", 1)
     with pytest.raises(CannotBuild, match="2 × 1 numbers"):
         open_session(folders["faithful"])

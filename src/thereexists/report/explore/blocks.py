@@ -44,7 +44,8 @@ class _Blocks(Session):
                 "width": f"{shape['d']:,}",
                 "parameters": f"{network.parameter_count:,}",
                 "number format": str(network.dtype).removeprefix("torch."),
-            },
+            }
+            | ({} if self.proved is None else {"certified": self.proved}),
             "depth": network.depth,
             "stages": stage_rows(network),
             "rows": min(shape["d"], MOST_ROWS),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.report.explore.changes import Changes, Frame, attention_at, changes
+from thereexists.report.explore.frames import Changes, Frame, attention_at, changes
 from thereexists.report.explore.session import (
     Session,
     layer_number,
@@ -44,7 +44,8 @@ class Columns(Session):
                 "layers": f"{network.depth:,}",
                 "parameters": f"{network.parameter_count:,}",
                 "attention": network.rho + ("" if self.witness.plan.pattern is None else ", sparse"),
-            },
+            }
+            | ({} if self.proved is None else {"certified": self.proved}),
             "n": grid.n,
             "d": grid.d,
             "low": self.target.low,

@@ -20,12 +20,14 @@ from thereexists.target import Target
 LONGEST_TEXT = 400
 MOST_ENTRIES = 64  # sliders of a page
 MOST_WEIGHT_BYTES = 1 << 30
+WIDEST = 64  # features, hidden units, heads × head size of a deep network; the theorems need 4
 
 
 class Session(ABC):
     """A loaded witness that answers a page."""
 
     kind: str
+    proved: str | None = None  # the bound of a certificate of these very weights
 
     @abstractmethod
     def about(self) -> dict[str, Any]:
@@ -53,7 +55,9 @@ def open_session(folder: Path, target: Target | None = None) -> Session:
             "thereexists report shows larger witnesses."
         )
     with malformed(folder):
-        session = _session(folder, load(folder), target)
+        witness = load(folder)
+        session = _session(folder, witness, target)
+        session.proved = _proved(folder, witness)
         about = plain(session.about())
         session.run({"x": about["start"], "words": about["start"]})  # compiles what the first question would wait for
         return session
@@ -77,9 +81,29 @@ def _session(folder: Path, witness: Any, target: Target | None) -> Session:
         from thereexists.report.explore.blocks import Features
 
         return Features(witness, target or witness.target)
+    shape = witness.network.shape()
+    if max(shape["d"], shape["r"], shape["h"] * shape["m"]) > WIDEST:
+        raise CannotBuild(
+            f"This network has layers with h = {shape['h']}, m = {shape['m']}, r = {shape['r']}, d = {shape['d']}; "
+            f"explore shows deep networks up to a width of {WIDEST}, and the theorems need h = 2, m = 1, r = 4."
+        )
     from thereexists.report.explore.columns import Columns
 
     return Columns(witness, target or witness.target)
+
+
+def _proved(folder: Path, witness: Any) -> str | None:
+    """What a certificate beside these weights says of their error; nothing if it is about others."""
+    from thereexists.certificates.certificate import FILE, load_certificate
+    from thereexists.certificates.certify import weights_sha256
+
+    if not (folder / FILE).is_file():
+        return None
+    found = load_certificate(folder)
+    if found.weights_sha256 != weights_sha256(witness.network):
+        return None
+    how = "" if found.kind == "rigorous" else f" at confidence {found.confidence}"
+    return f"d_{float(found.p):g} ≤ {float(found.bound):.4g}{how}"
 
 
 def sequence(asked: dict[str, Any], witness: Any) -> np.ndarray:

@@ -24,6 +24,7 @@ from thereexists.model import Attention, FeedForward, Stage, Transformer
 from thereexists.model.probability import PROBABILITY_MAPS
 
 FIRST_RUN, LONGEST_RUN = 64, 8192
+MOST_NUMBERS = 1 << 22  # in one array over a run
 
 Array = np.ndarray
 
@@ -93,7 +94,8 @@ def _search(network: Transformer, Z: Array, ends: float) -> Iterator[Frame | Non
     """Frames in order; None when the time is over."""
     passed = 0
     for name, stage in network.stages.items():
-        at, size = 0, FIRST_RUN
+        longest = _longest(stage, len(Z))
+        at, size = 0, min(FIRST_RUN, longest)
         while at < stage.depth:
             if time.monotonic() > ends:
                 yield None
@@ -102,12 +104,18 @@ def _search(network: Transformer, Z: Array, ends: float) -> Iterator[Frame | Non
             after, weights = _results(stage, layers, network.rho, Z)
             differs = ((after != Z) & ~(np.isnan(after) & np.isnan(Z))).any(axis=(1, 2))
             if not differs.any():
-                at, size = at + len(layers), min(2 * size, LONGEST_RUN)
+                at, size = at + len(layers), min(2 * size, longest)
                 continue
             hit = int(differs.argmax())
-            Z, at, size = after[hit].copy(), int(layers[hit]) + 1, FIRST_RUN
+            Z, at, size = after[hit].copy(), int(layers[hit]) + 1, min(FIRST_RUN, longest)
             yield Frame(passed + at, name, at - 1, Z, None if weights is None else weights[hit])
         passed += stage.depth
+
+
+def _longest(stage: Stage, n: int) -> int:
+    """How many layers of a stage fit into one array operation on n tokens."""
+    heads = 1 if stage.attention is None else stage.attention.W_Q.shape[1]
+    return max(1, min(LONGEST_RUN, MOST_NUMBERS // (heads * n * n)))
 
 
 def _results(stage: Stage, layers: Array, rho: str, Z: Array) -> tuple[Array, Array | None]:
