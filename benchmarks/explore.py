@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import thereexists as te
-from thereexists.report.explore import Server, open_session
+from thereexists.report.explore import Server, open_viewer
 
 INPUTS = 100
 
@@ -24,9 +24,9 @@ def main() -> None:
     witness = te.build(te.targets.builtin("sort", n=4), delta=1 / 8)
     with tempfile.TemporaryDirectory() as folder:
         witness.save(Path(folder) / "w")
-        session = open_session(Path(folder) / "w")
+        viewer = open_viewer(Path(folder) / "w")
     rng = np.random.default_rng(0)
-    with Server(session) as server:
+    with Server(viewer) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         answered, computed, frames = [], [], []
         for x in rng.random((INPUTS, 4, 1)):

@@ -80,9 +80,9 @@ def hostile(folders, tmp_path_factory):
 @contextmanager
 def serving(folder):
     """The page of a witness on a server of its own."""
-    from thereexists.report.explore import Server, open_session
+    from thereexists.report.explore import Server, open_viewer
 
-    with Server(open_session(folder)) as server:
+    with Server(open_viewer(folder)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:

@@ -18,11 +18,11 @@ from tests.report.conftest import EVIL, serving
 from thereexists import storage
 from thereexists.certificates.certificate import load_certificate
 from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput
-from thereexists.report.explore import changes, frames, open_session
-from thereexists.report.explore import session as sessions
+from thereexists.report.explore import changes, frames, open_viewer
+from thereexists.report.explore import viewer as viewers
 from thereexists.report.explore.frames import attention_at
 from thereexists.report.explore.server import MOST_BYTES
-from thereexists.report.explore.session import plain
+from thereexists.report.explore.viewer import plain
 
 KINDS = ("faithful", "equivariant", "wide", "sparse")
 
@@ -118,8 +118,8 @@ def test_too_many_changes_are_cut_and_said(folders):
 
 
 def test_columns_say_what_moved(folders):
-    session = open_session(folders["faithful"])
-    answer = session.run({"x": [[0.7], [0.1]]})
+    viewer = open_viewer(folders["faithful"])
+    answer = viewer.run({"x": [[0.7], [0.1]]})
     says = [frame["says"] for frame in answer["frames"]]
     assert "token 1 from 1.35 to 1.25, the lower edge" in says[1]  # 0.1 + 5 steps of 1/4
     assert [s.split(":")[0] for s in says[1:]] == [*["Quantiser"] * 2, *["Selective shift"] * 2, "Global shift",
@@ -135,11 +135,11 @@ def test_columns_say_what_moved(folders):
 
 def test_a_certificate_is_told_if_it_is_about_these_weights(folders, tmp_path):
     bound = load_certificate(folders["faithful"]).bound
-    assert open_session(folders["faithful"]).about()["facts"]["certified"] == f"d_1 ≤ {bound:.4g}"
+    assert open_viewer(folders["faithful"]).about()["facts"]["certified"] == f"d_1 ≤ {bound:.4g}"
     shutil.copytree(folders["sparse"], tmp_path / "w")
-    assert "certified" not in open_session(tmp_path / "w").about()["facts"]
+    assert "certified" not in open_viewer(tmp_path / "w").about()["facts"]
     shutil.copy(folders["faithful"] / "certificate.json", tmp_path / "w")
-    assert "certified" not in open_session(tmp_path / "w").about()["facts"]
+    assert "certified" not in open_viewer(tmp_path / "w").about()["facts"]
 
 
 def test_short_runs_find_the_same_frames(folders, monkeypatch):
@@ -150,28 +150,28 @@ def test_short_runs_find_the_same_frames(folders, monkeypatch):
 
 
 def test_blocks_end_at_the_output(folders):
-    witness, session = te.load(folders["compact"]), open_session(folders["compact"])
+    witness, viewer = te.load(folders["compact"]), open_viewer(folders["compact"])
     for x in np.random.default_rng(0).random((4, 2, 1)):
-        answer = session.run({"x": x.tolist()})
+        answer = viewer.run({"x": x.tolist()})
         assert answer["same"]
         assert (answer["frames"][-1]["state"] == witness(x)).all()
         assert len(answer["frames"]) == witness.network.depth + 1
-    assert session.attention({"x": x.tolist(), "layer": 1}) == {"heads": None}
-    heads = session.attention({"x": x.tolist(), "layer": 3})["heads"]
+    assert viewer.attention({"x": x.tolist(), "layer": 1}) == {"heads": None}
+    heads = viewer.attention({"x": x.tolist(), "layer": 3})["heads"]
     assert (heads == 0.5).all()  # a plain average
 
 
 def test_words_go_in_and_come_out(tokens):
-    session = open_session(tokens["memorise"])
-    answer = session.run({"words": ["a", "cat"]})
+    viewer = open_viewer(tokens["memorise"])
+    answer = viewer.run({"words": ["a", "cat"]})
     assert answer["answer"] == answer["stored"] == ["kočka"]
     assert answer["same"]
-    assert session.run({"words": ["cat", "a"]})["stored"] is None
-    table = open_session(tokens["table"])
+    assert viewer.run({"words": ["cat", "a"]})["stored"] is None
+    table = open_viewer(tokens["table"])
     assert table.run({"words": ["1", "1"]})["answer"] == ["0", "1"]  # integers, typed as text
     for words, says in ((["a", "wolf"], "not in the vocabulary"), ([], "1 to 2 tokens"), (7, "a list of texts")):
         with pytest.raises(InvalidInput, match=says):
-            session.run({"words": words})
+            viewer.run({"words": words})
 
 
 @pytest.mark.parametrize(
@@ -182,19 +182,19 @@ def test_words_go_in_and_come_out(tokens):
     ],
 )  # fmt: skip
 def test_a_wrong_question_gets_one_sentence(folders, asked):
-    session = open_session(folders["faithful"])
+    viewer = open_viewer(folders["faithful"])
     with pytest.raises(InvalidInput):
-        session.run(asked)
+        viewer.run(asked)
     for layer in (0, 10**9, 1.5, "1", None):
         with pytest.raises(InvalidInput, match="'layer' must be"):
-            session.attention({"x": [[0.1], [0.2]], "layer": layer})
+            viewer.attention({"x": [[0.1], [0.2]], "layer": layer})
 
 
 # --- hostile files ---------------------------------------------------------------------------------------------------
 
 
 def test_hostile_texts_are_cut_and_travel_as_json(hostile):
-    about = open_session(hostile).about()
+    about = open_viewer(hostile).about()
     assert about["title"] == EVIL
     assert len(about["about"]) < 500
     with serving(hostile) as server:
@@ -209,24 +209,24 @@ def test_numbers_that_are_none_become_null(folders, tmp_path, bad):
     record, weights = storage.read(folders["faithful"])
     weights["stages.value.feed_forward.b_2"][:] = bad
     storage.write(tmp_path / "w", record, weights)
-    answer = plain(open_session(tmp_path / "w").run({"x": [[0.1], [0.2]]}))
+    answer = plain(open_viewer(tmp_path / "w").run({"x": [[0.1], [0.2]]}))
     json.dumps(answer, allow_nan=False)
     assert any(value is None for frame in answer["frames"] for value in frame["ids"])
 
 
 def test_what_is_too_large_is_refused(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr(sessions, "WIDEST", 3)
+    monkeypatch.setattr(viewers, "WIDEST", 3)
     with pytest.raises(CannotBuild, match="r = 4"):
-        open_session(folders["faithful"])
-    monkeypatch.setattr(sessions, "MOST_ENTRIES", 1)
+        open_viewer(folders["faithful"])
+    monkeypatch.setattr(viewers, "MOST_ENTRIES", 1)
     with pytest.raises(CannotBuild, match="2 × 1 numbers"):
-        open_session(folders["faithful"])
-    monkeypatch.setattr(sessions, "MOST_WEIGHT_BYTES", 100)
+        open_viewer(folders["faithful"])
+    monkeypatch.setattr(viewers, "MOST_WEIGHT_BYTES", 100)
     with pytest.raises(CannotBuild, match="explore takes up to 100"):
-        open_session(folders["faithful"])
+        open_viewer(folders["faithful"])
     (tmp_path / "witness.json").write_bytes(b" " * ((16 << 20) + 1))
     with pytest.raises(BadWitnessFile, match="bytes"):
-        open_session(tmp_path)
+        open_viewer(tmp_path)
 
 
 def test_a_malformed_record_is_refused(folders, tmp_path):
@@ -234,7 +234,7 @@ def test_a_malformed_record_is_refused(folders, tmp_path):
     record["grid"] |= {"n": 3}
     storage.write(tmp_path / "w", record, weights)
     with pytest.raises(BadWitnessFile, match="malformed"):
-        open_session(tmp_path / "w")
+        open_viewer(tmp_path / "w")
 
 
 # --- the server ------------------------------------------------------------------------------------------------------

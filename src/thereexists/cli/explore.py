@@ -27,7 +27,7 @@ def explore(
 
     thereexists explore w/ --no-browser --port 8600
     """
-    from thereexists.report.explore import Server, open_session
+    from thereexists.report.explore import Server, open_viewer
 
     target = None
     if function is not None:
@@ -35,10 +35,10 @@ def explore(
         from thereexists.targets import restore
 
         target = given_target(restore(read_record(witness)["target"]), function)
-    session = open_session(witness, target)
-    with Server(session, port) as server:
+    viewer = open_viewer(witness, target)
+    with Server(viewer, port) as server:
         if as_json:
-            print_json({"url": server.url, "port": server.port, "kind": session.kind})
+            print_json({"url": server.url, "port": server.port, "kind": viewer.kind})
         else:
             print(f"{server.url}\nOnly this machine can open it. Ctrl-C stops it.")
         _flush()

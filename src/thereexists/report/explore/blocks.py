@@ -13,7 +13,7 @@ from thereexists.errors import InvalidInput
 from thereexists.model import EmbeddedTransformer
 from thereexists.model.transformer import Block
 from thereexists.report.explore.columns import starting_point
-from thereexists.report.explore.session import Session, layer_number, sequence, short, stage_rows, wanted
+from thereexists.report.explore.viewer import Viewer, layer_number, sequence, short, stage_rows, wanted
 from thereexists.target import Target
 from thereexists.tokens import TokenWitness
 from thereexists.witness import Witness
@@ -25,7 +25,7 @@ MOST_EXAMPLES = 200
 MOST_WORDS = 2000
 
 
-class _Blocks(Session):
+class _Blocks(Viewer):
     """Every block is a frame: its attention, the stream after it, the read-out, and how many units are active."""
 
     kind = "blocks"

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from thereexists.report.explore.frames import Changes, Frame, attention_at, changes
-from thereexists.report.explore.session import (
-    Session,
+from thereexists.report.explore.viewer import (
+    Viewer,
     layer_number,
     sequence,
     short,
@@ -22,7 +22,7 @@ MOST_FRAMES = 400
 MOST_LINES = 600  # cell edges that are drawn
 
 
-class Columns(Session):
+class Columns(Viewer):
     """Frames are the layers that change anything; a column is drawn at its entries, then at its id uᵀz."""
 
     kind = "columns"

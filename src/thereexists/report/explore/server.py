@@ -20,7 +20,7 @@ from importlib.resources import files
 from typing import Any
 
 from thereexists.errors import InvalidInput, ThereExistsError
-from thereexists.report.explore.session import Session, plain
+from thereexists.report.explore.viewer import Viewer, plain
 
 MOST_BYTES = 1 << 16
 PATIENCE = 10.0
@@ -45,13 +45,13 @@ PAGES = {
 
 
 class Server(ThreadingHTTPServer):
-    """``Server(session).serve_forever()``; ``server.url`` is where the page is."""
+    """``Server(viewer).serve_forever()``; ``server.url`` is where the page is."""
 
     daemon_threads = True
     request_queue_size = 16
 
-    def __init__(self, session: Session, port: int = 0):
-        self.session = session
+    def __init__(self, viewer: Viewer, port: int = 0):
+        self.viewer = viewer
         self.token = secrets.token_urlsafe(18)
         self.turn = threading.Lock()
         try:
@@ -71,7 +71,7 @@ class Server(ThreadingHTTPServer):
     def answer(self, question: str, asked: dict[str, Any]) -> dict[str, Any]:
         begun = time.perf_counter()
         with self.turn:
-            found = self.session.run(asked) if question == "run" else self.session.attention(asked)
+            found = self.viewer.run(asked) if question == "run" else self.viewer.attention(asked)
         return plain(found) | {"milliseconds": round(1000 * (time.perf_counter() - begun), 2)}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -89,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
             name, kind = PAGES[place]
             self._send(200, files("thereexists.report").joinpath(name).read_bytes(), kind)
         elif place == "api/witness":
-            self._json(200, plain(self.server.session.about()))
+            self._json(200, plain(self.server.viewer.about()))
         elif place is not None:
             self._json(404, {"error": "There is nothing here."})
 

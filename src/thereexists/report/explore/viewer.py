@@ -23,7 +23,7 @@ MOST_WEIGHT_BYTES = 1 << 30
 WIDEST = 64  # features, hidden units, heads × head size of a deep network; the theorems need 4
 
 
-class Session(ABC):
+class Viewer(ABC):
     """A loaded witness that answers a page."""
 
     kind: str
@@ -42,11 +42,12 @@ class Session(ABC):
         """The attention weights of any layer on one input: {"heads": (h, n, n) or None}."""
 
 
-def open_session(folder: Path, target: Target | None = None) -> Session:
+def open_viewer(folder: str | Path, target: Target | None = None) -> Viewer:
     """Load a witness for watching; refuses, in one sentence, what is too large for a page."""
     from thereexists.report.artefact import check_records, malformed
     from thereexists.witness import load
 
+    folder = Path(folder)
     check_records(folder)
     weights = folder / "model.safetensors"
     if weights.is_file() and weights.stat().st_size > MOST_WEIGHT_BYTES:
@@ -56,14 +57,14 @@ def open_session(folder: Path, target: Target | None = None) -> Session:
         )
     with malformed(folder):
         witness = load(folder)
-        session = _session(folder, witness, target)
-        session.proved = _proved(folder, witness)
-        about = plain(session.about())
-        session.run({"x": about["start"], "words": about["start"]})  # compiles what the first question would wait for
-        return session
+        viewer = _viewer(folder, witness, target)
+        viewer.proved = _proved(folder, witness)
+        about = plain(viewer.about())
+        viewer.run({"x": about["start"], "words": about["start"]})  # compiles what the first question would wait for
+        return viewer
 
 
-def _session(folder: Path, witness: Any, target: Target | None) -> Session:
+def _viewer(folder: Path, witness: Any, target: Target | None) -> Viewer:
     if hasattr(witness, "vocabulary"):
         from thereexists.report.explore.blocks import Tokens
 
