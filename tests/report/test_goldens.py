@@ -74,7 +74,7 @@ def worst_block(a, b):
 def check(name, pixels, browser):
     file = GOLDENS / f"{name}.png"
     if WRITE:
-        Image.fromarray(pixels).quantize(64).save(file, optimize=True)
+        Image.fromarray(pixels).save(file, optimize=True)
         listed = GOLDENS / "goldens.json"
         told = json.loads(listed.read_text(encoding="utf-8")) if listed.is_file() else {"pictures": {}}
         told["made_by"] = "THEREEXISTS_GOLDENS=write pytest tests/report/test_goldens.py"
