@@ -13,8 +13,6 @@ import numpy as np
 from tests.docs.blocks import ROOT
 from tests.experiments.conftest import article, nli_lines
 
-WANTED = ("my.py", "table.csv", "pairs.jsonl", "mask.npz", "config.json", "wiki.txt.xz", "mnli", "multi30k_en_cs")
-
 
 def make_props(folder: Path) -> None:
     """Write all of them; the docs' own data is copied, so that a command that writes there writes into the copy."""
@@ -27,9 +25,9 @@ def make_props(folder: Path) -> None:
     mistral = {"model_type": "mistral", "sliding_window": 4, "max_position_embeddings": 32, "num_hidden_layers": 4}
     (folder / "config.json").write_text(json.dumps(mistral))
     with lzma.open(folder / "wiki.txt.xz", "wt") as corpus:
-        corpus.write("\n\n".join(article(rng) for _ in range(60)))
+        corpus.write("\n\n".join(article(rng) for _ in range(900)))
     (folder / "mnli").mkdir()
-    (folder / "mnli/train.jsonl").write_text(nli_lines(rng, 64))
+    (folder / "mnli/train.jsonl").write_text(nli_lines(rng, 128))
     (folder / "mnli/dev_matched.jsonl").write_text(nli_lines(rng, 32))
     for name in ("multi30k_en_cs", "wmt_en_cs"):
         (folder / name).mkdir()
@@ -40,3 +38,9 @@ def make_props(folder: Path) -> None:
     shutil.copytree(ROOT / "docs" / "data", folder / "docs" / "data")
     (folder / "docs" / "img").mkdir()
     shutil.copytree(ROOT / "examples", folder / "examples")
+    shutil.copytree(ROOT / "benchmarks", folder / "benchmarks")
+    (folder / "data" / "wikipedia").mkdir(parents=True)
+    for part in ("train_1", "valid"):
+        text = "\n\n".join(article(rng) for _ in range(300))
+        (folder / "data" / "wikipedia" / f"wiki_{part}.txt").write_text(text)
+    shutil.copytree(folder / "mnli", folder / "data" / "mnli")

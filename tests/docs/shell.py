@@ -32,8 +32,6 @@ def lines(code: str) -> list[list[str]]:
 
 def parse(words: list[str]) -> None:
     """Raise ``BadBlock`` for a command that cannot work: no such command, option, file or target."""
-    while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
-        words = words[1:]
     first, *rest = words
     if first == "thereexists":
         _parse_click(rest)
@@ -56,24 +54,39 @@ def parse(words: list[str]) -> None:
 
 
 def _parse_click(arguments: list[str]) -> None:
-    """Walk the groups of the command, then let the command itself read its options; files need not exist."""
-    if any(word in ("…", "...") or "…" in word for word in arguments):
+    """Let the command itself read its options; files need not exist."""
+    command, words = find(arguments)
+    if hasattr(command, "commands") or words == ["--help"]:
         return
-    command = typer.main.get_command(app)
-    name, words = "thereexists", list(arguments)
-    while hasattr(command, "commands"):
-        if not words or words[0].startswith("-"):
-            return
+    try:
+        command.make_context(command.name, list(words), resilient_parsing=False)
+    except Exception as error:
+        raise BadBlock(f"thereexists {' '.join(arguments)}: {getattr(error, 'message', None) or error}") from error
+
+
+def find(arguments: list[str]):
+    """Walk the groups of the command: the command that is named, and the words after its name."""
+    command, words = typer.main.get_command(app), list(arguments)
+    while hasattr(command, "commands") and words and not words[0].startswith("-"):
         name = words.pop(0)
         if name not in command.commands:
             raise BadBlock(f"there is no command {name!r}")
         command = command.commands[name]
-    if words == ["--help"]:
+    return command, words
+
+
+def parse_mention(text: str) -> None:
+    """A command in the running text may be a fragment: its name, its options and its files must exist."""
+    words = text.replace("[", " ").replace("]", " ").split()
+    if words[0] != "thereexists":
+        if words[0] in ("make", "pip") or words[1].endswith(".py"):
+            parse(text.split())
         return
-    try:
-        command.make_context(name, words, resilient_parsing=False)
-    except Exception as error:
-        raise BadBlock(f"thereexists {' '.join(arguments)}: {getattr(error, 'message', None) or error}") from error
+    command, rest = find(words[1:])
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    for word in rest:
+        if word.startswith("--") and word.split("=")[0] not in known | {"--help"}:
+            raise BadBlock(f"{text}: no such option {word}")
 
 
 def run(words: list[str]) -> tuple[int, str]:
