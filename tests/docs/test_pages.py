@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -21,29 +16,9 @@ def blocks_of(page: str) -> list[Block]:
     return blocks(page, PAGES[page].read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="session")
-def worker():
-    """One process for all pages, without the suite's import hooks; each page runs in a child of it."""
-    command = [sys.executable, "-m", "tests.docs.worker"]
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment
-    ) as process:
-        yield process
-        process.stdin.close()
-
-
-def run_page(worker, page: str, folder: Path, kinds: str) -> None:
-    worker.stdin.write(f"{page}\t{folder}\t{kinds}\n")
-    worker.stdin.flush()
-    outcome = json.loads(worker.stdout.readline())
-    print("\n".join(outcome["log"]))
-    assert outcome["error"] is None, outcome["error"]
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_the_page_runs(page, worker, tmp_path):
-    run_page(worker, page, tmp_path, "always")
+    worker(page, tmp_path, "always")
 
 
 def pages_with(kind: str) -> list[str]:
@@ -53,13 +28,13 @@ def pages_with(kind: str) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", pages_with("slow"))
 def test_slow_blocks_run_too(page, worker, tmp_path):
-    run_page(worker, page, tmp_path, "always,slow")
+    worker(page, tmp_path, "always,slow")
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("page", pages_with("gpu"))
 def test_gpu_blocks_run_too(page, worker, tmp_path):
-    run_page(worker, page, tmp_path, "always,gpu")
+    worker(page, tmp_path, "always,gpu")
 
 
 @pytest.mark.parametrize("page", PAGES)

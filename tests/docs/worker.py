@@ -52,6 +52,19 @@ def run_page(page: str, kinds: set[str]) -> list[str]:
     return log
 
 
+def run_notebook(script: str) -> list[str]:
+    """The code cells of the notebook that jupytext makes of the script, in order; what they print comes back."""
+    import jupytext
+
+    notebook = jupytext.reads(jupytext.writes(jupytext.read(ROOT / script), fmt="ipynb"), fmt="ipynb")
+    names, out = {"__name__": "__main__"}, io.StringIO()
+    with contextlib.redirect_stdout(out):
+        for number, cell in enumerate(notebook.cells):
+            if cell.cell_type == "code":
+                exec(compile(cell.source, f"{script}, cell {number}", "exec", dont_inherit=True), names)
+    return out.getvalue().splitlines()
+
+
 def in_child(page: str, folder: str, kinds: str) -> dict:
     """Fork, run, and hand the outcome back through a file in the folder."""
     outcome = Path(folder).parent / f"{Path(folder).name}-outcome.json"
@@ -60,7 +73,8 @@ def in_child(page: str, folder: str, kinds: str) -> dict:
         os.chdir(folder)
         os.environ |= {"THEREEXISTS_CACHE": f"{folder}/cache", "COLUMNS": "120"}
         try:
-            found = {"log": run_page(page, set(kinds.split(","))), "error": None}
+            log = run_notebook(page) if page.endswith(".py") else run_page(page, set(kinds.split(",")))
+            found = {"log": log, "error": None}
         except BaseException:
             found = {"log": [], "error": traceback.format_exc()}
         outcome.write_text(json.dumps(found))
