@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 
 X = np.array([0.7, 0.1, 0.4])
 COLOURS = ("#00796b", "#d84315", "#3949ab")
-STYLE = {
+STYLE: Any = {
     "svg.hashsalt": "thereexists",  # the same file every time
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -83,7 +83,7 @@ def shifts(witness: Any, target: Any, states: Any) -> Any:
     for j, colour in enumerate(COLOURS):
         axis.step(np.arange(len(ids)), ids[:, j], where="post", color=colour, label=f"token {j}: {X[j]:g}")
         for layer in np.flatnonzero(np.diff(ids[:-1, j])) + 1:
-            _note(axis, f"{ids[layer - 1, j]:g} → {ids[layer, j]:,.0f}", (layer, ids[layer, j]), colour)
+            _note(axis, f"{ids[layer - 1, j]:g} → {ids[layer, j]:,.0f}", (float(layer), ids[layer, j]), colour)
     _note(axis, "then all of them\n+ C · largest", (last - 6.5, ids[last, 0] / 40), "0.3")
     axis.set(yscale="log", xlabel="context layer", ylabel="id", xlim=(0, last + 0.5))
     axis.legend(frameon=False, loc="upper left")

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Your own function, as a Transformer with a certificate
 #
-# From a Python function on sequences to weights, to a bound that is proved over the whole domain, to a check by somebody
-# who has only the files.
+# From a Python function on sequences to weights, to a bound that is proved over the whole domain, to a check by
+# somebody who has only the files.
 
 # %%
 from __future__ import annotations
@@ -48,8 +48,8 @@ measured = witness.estimate_distance()
 print(f"measured d_1 = {measured.estimate:.4f}, proved d_1 ≤ {certificate.bound:.4f}")
 
 # %% [markdown]
-# Save, and let somebody else verify from the files alone. They need your function again, because its code is not stored.
-# Then change a single weight by one part in a million: the check notices.
+# Save, and let somebody else verify from the files alone. They need your function again, because its code is not
+# stored. Then change a single weight by one part in a million: the check notices.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -62,4 +62,5 @@ with tempfile.TemporaryDirectory() as folder:
     witness.save(f"{folder}/spoilt")
     certificate.save(f"{folder}/spoilt")
     verdict = te.verify(f"{folder}/spoilt", target)
-    print("after one changed weight:", verdict.holds, "because of", next(c.name for c in verdict.witness if not c.passed))
+    failed = next(check.name for check in verdict.witness if not check.passed)
+    print(f"after one changed weight: {verdict.holds} because of {failed}")

@@ -42,7 +42,8 @@ witness = te.build(te.targets.builtin("sort", n=4), delta=1 / 2, pattern=te.patt
 print(f"sort through a star: {witness.network.depth:,} layers, proved d_1 ≤ {te.certify(witness).bound:.4f}")
 
 # %% [markdown]
-# And as an attention layer for training: exact softmax attention over the pattern's keys, beside masked dense attention.
+# And as an attention layer for training: exact softmax attention over the pattern's keys, beside masked dense
+# attention.
 
 # %%
 torch.manual_seed(0)

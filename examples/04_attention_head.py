@@ -14,16 +14,17 @@ import scipy.sparse
 import thereexists as te
 
 # %% [markdown]
-# The target is a sparse matrix: here a social network, the karate club, each member attending to itself and its friends.
+# The target is a sparse matrix: here a social network, the karate club, each member attending to itself and its
+# friends.
 
 # %%
 graph = networkx.karate_club_graph()
 A = scipy.sparse.csr_array(networkx.to_scipy_sparse_array(graph, dtype=float) + scipy.sparse.eye_array(len(graph)))
-print(f"{A.shape[0]} tokens, at most {np.diff(A.indptr).max()} friends")
+print(f"{len(graph)} tokens, at most {np.diff(A.indptr).max()} friends")
 
 # %% [markdown]
-# Wanted: a stranger gets less than a thousandth of the weight of any friend, and the ratios between friends are right to
-# one per cent. The trivial head needs hidden size 2 · 34 = 68.
+# Wanted: a stranger gets less than a thousandth of the weight of any friend, and the ratios between friends are right
+# to one per cent. The trivial head needs hidden size 2 · 34 = 68.
 
 # %%
 head = te.heads.fit(A, eps1=1e-3, eps2=1e-2)

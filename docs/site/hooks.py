@@ -59,8 +59,11 @@ def _source(path: str) -> str:
 
 
 def _overview() -> str:
-    lines = ["# Reference", "", "Every public name, from the docstrings. `import thereexists as te` gives the first page;", ""]
-    lines.append("the others are modules of the same name, imported on first use (`te.heads`, `te.patterns`, …).\n")
+    about = (
+        "Every public name, from the docstrings. `import thereexists as te` gives the first page; the others are "
+        "modules of the same name, imported on first use (`te.heads`, `te.patterns`, …)."
+    )
+    lines = ["# Reference", "", about, ""]
     lines += [f"- [{heading}]({name}.md): `{'`, `'.join(modules)}`" for name, (heading, modules) in REFERENCE.items()]
     return "\n".join(lines) + "\n"
 
@@ -109,7 +112,8 @@ def _functions(path: str) -> set[str]:
     parent = _file(path.rpartition(".")[0])
     if not parent.is_file():
         return set()
-    return {node.name for node in ast.parse(parent.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)}
+    tree = ast.parse(parent.read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 def _assigns(node: ast.stmt, name: str) -> bool:

@@ -7,9 +7,10 @@ A block is run unless a comment directly before it says why not:
     <!-- test: never: ... -->                    is only parsed; say what is missing
     <!-- test: exit 2 -->                        its last command must end with this exit code
 
-Fenced languages: ``python`` (run; with ``title="file.py"`` written to that file instead), ``sh`` (every line a command),
-``console`` (``$ command`` and what it prints, with … for anything), ``text`` (not run), ``json``, ``toml``, ``csv`` (with
-``title=`` written to that file). An indented block is a formula or a list of commands; indented Python is a mistake.
+Fenced languages: ``python`` (run; with ``title="file.py"`` written to that file instead), ``sh`` (every line a
+command), ``console`` (``$ command`` and what it prints, with … for anything), ``text`` (not run), ``json``, ``toml``,
+``csv`` (with ``title=`` written to that file). An indented block is a formula or a list of commands; indented Python
+is a mistake.
 """
 
 from __future__ import annotations

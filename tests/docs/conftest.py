@@ -4,15 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
 from tests.docs.blocks import ROOT
 
 
-@pytest.fixture(scope="session")
-def worker():
-    """``worker(page, folder, kinds)`` runs a page or an example in a folder and returns what it reports."""
+@contextmanager
+def start_worker():
+    """``run(page, folder, kinds)`` runs a page or an example in a folder and returns what it reports."""
     command = [sys.executable, "-m", "tests.docs.worker"]
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     with subprocess.Popen(
@@ -29,3 +30,9 @@ def worker():
 
         yield run
         process.stdin.close()
+
+
+@pytest.fixture(scope="session")
+def worker():
+    with start_worker() as run:
+        yield run
