@@ -73,12 +73,26 @@ def _reference(heading: str, modules: tuple[str, ...]) -> str:
     parts = [f"# {heading}\n"]
     shown: set[str] = set()
     for module in modules:
-        parts.append(f"::: {module}\n    options:\n      members: false\n      show_source: false\n")
+        parts.append(f"## `{module}`\n\n{_about(module)}\n")
         for path in public_names(module).values():
             if path is not None and path not in shown:
                 shown.add(path)
                 parts.append(f"::: {path}\n    options:\n      heading_level: 3\n")
     return "\n".join(parts)
+
+
+def _about(module: str) -> str:
+    """The module's docstring; paragraphs that are Python become code."""
+    text = ast.get_docstring(ast.parse(_file(module).read_text(encoding="utf-8"))) or ""
+    return "\n\n".join(f"```python\n{part}\n```" if _is_code(part) else part for part in text.split("\n\n"))
+
+
+def _is_code(text: str) -> bool:
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return False
+    return any(isinstance(node, (ast.Call, ast.Attribute)) for node in ast.walk(tree))
 
 
 def public_names(module: str) -> dict[str, str | None]:

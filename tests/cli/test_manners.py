@@ -104,7 +104,7 @@ def _worker():
 
 @pytest.mark.parametrize("check", ["ask_all_for_json", "compare_names"])
 def test_in_the_worker(check, worker, tmp_path):
-    """``ask_all_for_json``: one JSON object on stdout, nothing on stderr. ``compare_names``: completion is up to date."""
+    """``ask_all_for_json``: one object on stdout, nothing on stderr. ``compare_names``: completion is up to date."""
     code = f"from tests.cli.test_manners import {check}\n\n{check}()"
     (tmp_path / "page.md").write_text(f"```python\n{code}\n```\n")
     (tmp_path / "here").mkdir()
