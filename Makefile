@@ -12,7 +12,7 @@ demo: $(STAMP)  ## build the sort witness and show it working
 	$(BIN)/thereexists trace build/sort --input "0.7 0.1 0.4"
 
 docs: $(STAMP)  ## the documentation as a site that opens offline: build/site/index.html
-	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/site  # with --quiet nothing would be strict
 
 notebooks: $(STAMP)  ## the examples as Jupyter notebooks: build/notebooks
 	mkdir -p build/notebooks

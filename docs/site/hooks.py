@@ -70,7 +70,7 @@ def _overview() -> str:
 
 def _reference(heading: str, modules: tuple[str, ...]) -> str:
     """The module's docstring, then its public names, each from the file that defines it."""
-    parts = [f"# {heading}\n"]
+    parts = [f"---\nsearch:\n  boost: 0.3\n---\n\n# {heading}\n"]  # found, but after the pages that explain
     shown: set[str] = set()
     for module in modules:
         parts.append(f"## `{module}`\n\n{_about(module)}\n")
