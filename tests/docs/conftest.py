@@ -4,15 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
 
 import pytest
 
 from tests.docs.blocks import ROOT
 
 
-@contextmanager
-def start_worker():
+@pytest.fixture(scope="session")
+def worker():
     """``run(page, folder, kinds)`` runs a page or an example in a folder and returns what it reports."""
     command = [sys.executable, "-m", "tests.docs.worker"]
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
@@ -25,14 +24,8 @@ def start_worker():
             process.stdin.flush()
             outcome = json.loads(process.stdout.readline())
             assert outcome["error"] is None, outcome["error"]
-            print("\n".join(outcome["log"]))
+            print("\n".join([*outcome["log"], f"{page}: {outcome['processor_seconds']:.1f} s of processor time"]))
             return outcome["log"]
 
         yield run
         process.stdin.close()
-
-
-@pytest.fixture(scope="session")
-def worker():
-    with start_worker() as run:
-        yield run

@@ -22,7 +22,10 @@ CHROMIUM = next(
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    """The site, built as `make docs` does: a warning is an error (unless --quiet is given, which hides them all). No proxy leads out: what asked for it would fail."""
+    """The site, built as `make docs` does: a warning is an error (unless --quiet is given, which hides them all).
+
+    No proxy leads out: what asked for something would fail.
+    """
     out = tmp_path_factory.mktemp("site")
     assert build(out).returncode == 0
     return out
@@ -82,10 +85,12 @@ def test_a_broken_link_fails_the_build(tmp_path):
     config["plugins"] = ["search"]
     config["not_in_nav"] = "*.md\n/reference/\n/source/\n"
     (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(config))
-    assert build(tmp_path / "out", "-f", str(tmp_path / "mkdocs.yml")).returncode == 0
     with (tmp_path / "docs" / "index.md").open("a") as page:
         page.write("\n[nowhere](nowhere.md)\n")
-    assert build(tmp_path / "out", "-f", str(tmp_path / "mkdocs.yml")).returncode != 0
+    done = build(tmp_path / "out", "-f", str(tmp_path / "mkdocs.yml"))
+    assert done.returncode != 0
+    assert done.stderr.count("WARNING") == 1
+    assert "nowhere.md" in done.stderr
 
 
 def hooks():

@@ -15,7 +15,6 @@ from rich.console import Console
 
 from tests.cli.test_witness_commands import thereexists
 from tests.docs import shell
-from tests.docs.conftest import start_worker
 from thereexists.cli import _complete, _output, app
 
 
@@ -95,17 +94,10 @@ def ask_all_for_json():
         assert done.stderr == "", name
 
 
-@pytest.fixture(name="worker", scope="module")
-def _worker():
-    """The worker of the docs: it has no import hooks and is quick."""
-    with start_worker() as run:
-        yield run
-
-
 @pytest.mark.parametrize("check", ["ask_all_for_json", "compare_names"])
 def test_in_the_worker(check, worker, tmp_path):
     """``ask_all_for_json``: one object on stdout, nothing on stderr. ``compare_names``: completion is up to date."""
-    code = f"from tests.cli.test_manners import {check}\n\n{check}()"
+    code = f"from tests.docs.test_command_line import {check}\n\n{check}()"
     (tmp_path / "page.md").write_text(f"```python\n{code}\n```\n")
     (tmp_path / "here").mkdir()
     worker(tmp_path / "page.md", tmp_path / "here")
