@@ -82,6 +82,7 @@ def in_child(page: str, folder: str, kinds: str) -> dict:
     outcome = Path(folder).parent / f"{Path(folder).name}-outcome.json"
     child = os.fork()
     if child == 0:
+        warnings.simplefilter("error")  # here, not before: newer Pythons warn of a fork beside threads
         os.chdir(folder)
         os.environ |= {"THEREEXISTS_CACHE": f"{folder}/cache", "COLUMNS": "120"}
         try:
@@ -114,7 +115,6 @@ def warm_up() -> None:
 
 def main() -> None:
     warm_up()
-    warnings.simplefilter("error")
     for line in sys.stdin:
         print(json.dumps(in_child(*line.rstrip("\n").split("\t"))), flush=True)
 
