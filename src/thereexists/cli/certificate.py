@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thereexists.cli._output import AsJson, console, print_json
+from thereexists.cli._output import AsJson, console, print_json, progress_bar
 
 if TYPE_CHECKING:
     from thereexists.target import Target
@@ -36,6 +35,10 @@ def certify(
     """Prove a bound on the error of a witness, over its whole domain, and write it to certificate.json.
 
     An interrupted run goes on where it stopped.
+
+    Examples: thereexists certify w/
+
+    thereexists certify w/ --p 2 --json
     """
     from thereexists.certificates import certify as make
     from thereexists.witness import load
@@ -57,7 +60,12 @@ def certify(
 
 @app.command()
 def verify(witness: Where, function: Function = None, as_json: AsJson = False) -> None:
-    """Re-check a witness and its certificate from the files alone. Exit code 0 if everything holds, 1 if not."""
+    """Re-check a witness and its certificate from the files alone. Exit code 0 if everything holds, 1 if not.
+
+    Examples: thereexists verify w/
+
+    thereexists verify w/ --function my.py:f
+    """
     from thereexists.certificates import verify as check
     from thereexists.storage import read_record
     from thereexists.targets import restore
@@ -130,19 +138,3 @@ def _print_checks(verdict: Any) -> None:
         table.add_row(check.name, "[green]ok[/green]" if check.passed else "[red]FAILED[/red]", check.detail)
     console().print(table)
     console().print("[bold]holds[/bold]" if verdict.holds else "[bold red]does not hold[/bold red]")
-
-
-@contextmanager
-def progress_bar(label: str, quiet: bool):
-    """A bar over cubes on stderr for people; nothing when piped or asked for JSON."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    errors = Console(stderr=True)
-    if quiet or not errors.is_terminal:
-        yield lambda done, total: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors, transient=True) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

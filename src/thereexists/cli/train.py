@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_json
 from thereexists.errors import InvalidInput
 
@@ -18,9 +19,24 @@ tables_app = typer.Typer()
 Out = Annotated[
     Path | None, typer.Option(help="Folder for the model, tokenizer and result.json; default: runs/TASK-MODEL.")
 ]
-Mixer = Annotated[str | None, typer.Option(help="attention, average, bproj, sepconv, hybrid or sparse.")]
-Size = Annotated[str, typer.Option(help="tiny (2×128), mini (4×256) or base (12×768).")]
-Pattern = Annotated[str | None, typer.Option(help="A sparse pattern, see `thereexists pattern list`.")]
+Mixer = Annotated[
+    str | None,
+    typer.Option(
+        help="attention, average, bproj, sepconv, hybrid or sparse.",
+        autocompletion=_complete.names(_complete.MIXERS),
+    ),
+]
+Size = Annotated[
+    str,
+    typer.Option(help="tiny (2×128), mini (4×256) or base (12×768).", autocompletion=_complete.names(_complete.SIZES)),
+]
+Pattern = Annotated[
+    str | None,
+    typer.Option(
+        help="A sparse pattern, see `thereexists pattern list`.",
+        autocompletion=_complete.names(_complete.PATTERNS),
+    ),
+]
 PatternConfig = Annotated[str, typer.Option("--config", help="union, multihead or sequential.")]
 Option = Annotated[list[str] | None, typer.Option("--option", help="Of the pattern, as stride=16; repeatable.")]
 Layers = Annotated[int | None, typer.Option(help="Layers, instead of the size's own.")]
@@ -224,7 +240,13 @@ def mt(
 
 @tables_app.command()
 def experiment(
-    name: Annotated[str, typer.Argument(help="table-a, copying, sparsity-nli, lm, mt, or a .toml file.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="table-a, copying, sparsity-nli, lm, mt, or a .toml file.",
+            autocompletion=_complete.names(_complete.EXPERIMENTS),
+        ),
+    ],
     size: Annotated[str, typer.Option(help="tiny, mini or base.")] = "tiny",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of every cell, with seeds 0, 1, …")] = 1,
     data: Annotated[

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thereexists.cli._output import AsJson, console, print_json
-from thereexists.cli.certificate import print_certificate, progress_bar
+from thereexists.cli import _complete
+from thereexists.cli._output import AsJson, console, print_json, progress_bar
+from thereexists.cli.certificate import print_certificate
 from thereexists.cli.certificate import summary as certificate_summary
 from thereexists.errors import InvalidInput, ThereExistsError
 
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-TargetName = Annotated[str, typer.Argument(help="A built-in target (see `thereexists targets`) or file.py:function.")]
+TargetName = Annotated[
+    str,
+    typer.Argument(
+        help="A built-in target (see `thereexists targets`) or file.py:function.",
+        autocompletion=_complete.names(_complete.TARGETS),
+    ),
+]
 Tokens = Annotated[int | None, typer.Option("--n", help="Tokens of a sequence (a table says it itself).")]
 Features = Annotated[int, typer.Option("--d", help="Features of a token.")]
 Delta = Annotated[str | None, typer.Option(help="Grid width, such as 1/8.")]
@@ -34,11 +41,19 @@ Equivariant = Annotated[
 Domain = Annotated[tuple[float, float], typer.Option(help="Low and high end of every entry.")]
 PatternName = Annotated[
     str | None,
-    typer.Option("--pattern", help="Sparse attention: a pattern's name (see `pattern list`) or an .npz mask."),
+    typer.Option(
+        "--pattern",
+        help="Sparse attention: a pattern's name (see `pattern list`) or an .npz mask.",
+        autocompletion=_complete.names(_complete.PATTERNS),
+    ),
 ]
 PatternSizes = Annotated[list[str] | None, typer.Option("--set", help="A size of the pattern, as name=value.")]
 Construction = Annotated[
-    str, typer.Option(help="faithful (the proof's own, deep and narrow) or compact (four blocks, any runtime).")
+    str,
+    typer.Option(
+        help="faithful (the proof's own, deep and narrow) or compact (four blocks, any runtime).",
+        autocompletion=_complete.names(_complete.CONSTRUCTIONS),
+    ),
 ]
 MaxWidth = Annotated[
     int | None, typer.Option(help="Compact: spread feed-forward layers over blocks of at most so many units.")
@@ -48,7 +63,10 @@ Where = Annotated[Path, typer.Argument(help="The folder of a witness.")]
 
 @app.command()
 def targets(as_json: AsJson = False) -> None:
-    """List the built-in functions, one line each."""
+    """List the built-in functions, one line each.
+
+    Example: thereexists targets
+    """
     from thereexists.targets import BUILTINS, builtin
 
     rows = [builtin(name, n=3) for name in BUILTINS]
@@ -171,7 +189,13 @@ def run(
     dtype: Annotated[
         str | None, typer.Option(help="A lower dtype than float64; one that is not safe is refused.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="auto, reference, fused or skip: how fast, not what.")] = "auto",
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="auto, reference, fused or skip: how fast, not what.",
+            autocompletion=_complete.names(_complete.ENGINES),
+        ),
+    ] = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Run a witness on one sequence or on a batch.
@@ -204,7 +228,10 @@ def run(
 
 @app.command()
 def show(witness: Where, as_json: AsJson = False) -> None:
-    """Show what a witness is made of: stages, layers, parameters, weight ranges, how it was built."""
+    """Show what a witness is made of: stages, layers, parameters, weight ranges, how it was built.
+
+    Example: thereexists show w/
+    """
     from thereexists.storage import read_record
     from thereexists.witness import load
 
@@ -246,7 +273,10 @@ def trace(
     input: Annotated[str, typer.Option("--input", help='One sequence, such as "0.3 0.1 0.7".')],
     as_json: AsJson = False,
 ) -> None:
-    """Watch one sequence go through the proof: quantised, every selective shift, ids, values."""
+    """Watch one sequence go through the proof: quantised, every selective shift, ids, values.
+
+    Example: thereexists trace w/ --input "0.3 0.1 0.7"
+    """
     from thereexists.cli._input import read_sequences
     from thereexists.trace import trace as make_trace
     from thereexists.witness import load

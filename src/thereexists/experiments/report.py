@@ -21,6 +21,8 @@ Every figure is of a run whose settings, data (with SHA-256), seed, device, time
 files. **All runs are small**: minutes of training where the papers spent days. A figure of ours and one of a paper
 stand beside each other to compare *orders* and *gaps*, never levels. What disagrees with a paper is reported as it is.
 
+<!-- test: never: trains for hours, on corpora that are not part of this repository -->
+
     thereexists experiment table-a --size mini --seeds 3 --data data/ --out runs/   # or copying, sparsity-nli, lm, mt
     thereexists results runs/
 
