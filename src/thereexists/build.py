@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import overload
+from typing import Any, overload
 
 import torch
 
@@ -16,6 +16,9 @@ from thereexists.grid import Grid
 from thereexists.model import Transformer
 from thereexists.patterns import Pattern
 from thereexists.plan import prepare
+from thereexists.program.building import build_program
+from thereexists.program.graph import Value
+from thereexists.program.witness import ProgramWitness
 from thereexists.table import Table, build_table
 from thereexists.target import Target
 from thereexists.tokens import TokenWitness
@@ -41,8 +44,12 @@ def build(
 def build(target: Table, *, construction: str) -> TokenWitness: ...
 
 
-def build(
-    target: Target | Table,
+@overload
+def build(target: Value, *, epsilon: float | None = None, dtype: Any = None, **options: Any) -> ProgramWitness: ...
+
+
+def build(  # pyright: ignore[reportInconsistentOverload]
+    target: Target | Table | Value,
     delta: float | str | Fraction | None = None,
     epsilon: float | None = None,
     p: float = 1.0,
@@ -52,7 +59,8 @@ def build(
     progress: Progress | None = None,
     construction: str = "faithful",
     max_width: int | None = None,
-) -> Witness | TokenWitness:
+    **options: Any,
+) -> Witness | TokenWitness | ProgramWitness:
     """Construct a Transformer that approximates ``target`` in d_p.
 
         witness = te.build(te.targets.builtin("sort", n=3), delta=1/8)
@@ -65,7 +73,23 @@ def build(
 
     ``construction="compact"`` gives the same piecewise constant function in four blocks over scratch rows, equal
     columns included; ``max_width`` spreads its feed-forward units over more blocks. A ``Table`` has only that one.
+
+    A program (``thereexists.program``) takes ``epsilon``, a bound in the sup norm, and ``dtype``, in which it holds.
     """
+    if isinstance(target, Value):
+        if (delta, pattern, max_width, construction, rho, p, modified) != (
+            None,
+            None,
+            None,
+            "faithful",
+            "softmax",
+            1,
+            False,
+        ):
+            raise InvalidInput("A program is built with epsilon and dtype; the other arguments are for targets.")
+        return build_program(target, epsilon, **options)
+    if options:
+        raise InvalidInput(f"{next(iter(options))!r} is for programs; see thereexists.program.")
     if isinstance(target, Table):
         if construction != "compact" or delta is not None or epsilon is not None or max_width is not None:
             raise InvalidInput("A table is built with construction='compact', and has no delta and no epsilon.")

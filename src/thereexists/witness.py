@@ -162,6 +162,10 @@ def load(path: str | Path, dtype: torch.dtype | str | None = None) -> Any:
         from thereexists.tokens import from_record
 
         return from_record(path, record, weights, dtype)
+    if "program" in record:
+        from thereexists.program.witness import from_record as program_from_record
+
+        return program_from_record(path, record, weights, dtype)
     dtype = dtype or "float64"
     try:
         storage.check_dtype(record, weights)

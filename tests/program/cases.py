@@ -64,6 +64,71 @@ PROGRAMS = {
 }
 
 
+def few(n):
+    """Factors that take three values only, one of them 0."""
+    return np.array([0.7, 0.0, -1.5])[np.arange(n) % 3]
+
+
+def own_weights(h, m, d, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=shape) for shape in ((h, m, d), (h, m, d), (h, m, d), (h, 2, m))]
+
+
+def selected(n):
+    x = P.tokens(n, d=2)
+    a, b = P.mix(x, [[1.0, 0.0]]), P.mix(x, [[0.0, 1.0]])
+    return P.where(P.greater(a, b, margin=0.25), a - 0.5, 2 * b)
+
+
+def spread_out(n):
+    """Linear recurrence, exponential smoothing, gates and a maximum: everything that looks back only."""
+    x = P.tokens(n, low=-1.0)
+    y = P.cummax(P.prefix_mean(x) + 0.25 * P.delay(x, 1)) - P.cumsum(x) / n
+    return P.maximum(y, P.convolve(x, [0.5, 0.3, 0.2]))
+
+
+PROGRAMS |= {
+    "scale": lambda n: P.tokens(n, low=-1.0) * ramp(n),
+    "scale by few": lambda n: P.scale(P.tokens(n, low=-0.5), few(n)),
+    "cumsum": lambda n: P.cumsum(P.tokens(n, low=-0.5)),
+    "prefix_mean": lambda n: P.prefix_mean(P.tokens(n, low=-1.0, high=0.5)),
+    "cummax": lambda n: P.cummax(P.tokens(n)),
+    "cummin": lambda n: P.cummin(P.tokens(n, low=-1.0) + ramp(n)),
+    "delay": lambda n: P.delay(P.tokens(n), min(2, n - 1), fill=-0.25),
+    "delay ahead": lambda n: P.delay(P.tokens(n), -1, fill=3.0),
+    "convolve": lambda n: P.convolve(P.tokens(n), [0.5, -0.25, 0.1]),
+    "where by position": lambda n: (lambda x: P.where(np.arange(n) % 2, x, P.reverse(x) - 1))(P.tokens(n)),
+    "where": selected,
+    "greater": lambda n: P.greater(P.tokens(n), 0.4, margin=0.125),
+    "at_least": lambda n: (lambda x: P.at_least(x, P.reverse(x), margin=0.1))(P.tokens(n)),
+    "equal": lambda n: (lambda x: P.equal(x, P.shift(x, 1), margin=0.25))(P.tokens(n)),
+    "piecewise": lambda n: P.piecewise(P.tokens(n), [0.1, 0.5, 0.75], [1.0, -2.0, 0.25]),
+    "middle": lambda n: (lambda x: P.middle(P.shift(x, 1), x, P.shift(x, -1)))(P.tokens(n)),
+    "median": lambda n: P.median(P.tokens(n)),
+    "top_k": lambda n: P.top_k(P.tokens(n), min(2, n)),
+    "rank": lambda n: P.rank(P.tokens(n), margin=0.25),
+    "argsort": lambda n: P.argsort(P.tokens(n), margin=0.25),
+    "histogram": lambda n: P.histogram(P.tokens(n), [0.0, 0.3, 0.7, 1.0], margin=0.125),
+    "apply, derived": lambda n: P.apply(np.exp, 2 * P.tokens(n) - 1, epsilon=1e-3),
+    "apply, square root": lambda n: P.apply(np.sqrt, P.tokens(n), epsilon=1e-2),
+    "product": lambda n: (lambda x: P.product(x, P.reverse(x), epsilon=1e-3))(P.tokens(n, low=-1.0)),
+    "product of unequal ranges": lambda n: (lambda x: (8 * x + 1) * (x / 8 - 2))(P.tokens(n)),
+    "quotient": lambda n: (lambda x: P.quotient(P.reverse(x), x + 0.5, epsilon=1e-2))(P.tokens(n)),
+    "soft_largest": lambda n: P.soft_largest(P.tokens(n), sharpness=32.0),
+    "attention": lambda n: P.attention(P.tokens(n, d=3), *own_weights(2, 3, 3), temperature=2.0),
+    "attention, two layers": lambda n: P.attention(
+        P.attention(P.tokens(n, d=2, low=-1.0), *own_weights(1, 2, 2)), *own_weights(1, 2, 2, seed=1)
+    ),
+    "lookup": lambda n: P.lookup(P.tokens(n), np.linspace(0.0, 1.0, n), ramp(n), sharpness=40.0),
+    "lookup of data": lambda n: (lambda x: P.lookup(x, P.reverse(x), x, sharpness=4.0))(P.tokens(n)),
+    "spread out": spread_out,
+    "shorter total": lambda n: P.total(P.tokens(n, low=-1.0, shorter=True)),
+    "shorter largest": lambda n: P.largest(P.tokens(n, shorter=True)),
+    "shorter smallest": lambda n: P.smallest(P.tokens(n, shorter=True)),
+}
+APPROXIMATE = {name for name in PROGRAMS if name.startswith(("apply", "product", "quotient", "soft_", "lookup of"))}
+
+
 def inputs(source, count, seed):
     """Random inputs with every kind of edge: ends of the range, ties, tiny numbers, almost equal neighbours."""
     rng = np.random.default_rng(seed)

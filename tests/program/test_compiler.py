@@ -10,7 +10,7 @@ from tests.program.cases import PROGRAMS, inputs
 from thereexists import program as P
 from thereexists.errors import CannotBuild, InvalidInput
 from thereexists.model import Transformer
-from thereexists.program.rounding import quantum, rounding_bound
+from thereexists.program.rounding import quantum
 
 
 def test_sort_of_1024_reals():
@@ -83,17 +83,23 @@ def test_a_network_comes_back_from_its_structure():
         assert torch.equal(again(X), compiled.network(X))
 
 
-def test_the_bound_refuses_attention_it_cannot_judge():
+def test_a_gather_that_is_not_sharp_is_judged_as_what_it_is():
+    """Logits 16 apart: no longer one-hot. The rounding bound is one of a soft head, and the program is missed."""
     compiled = P.compile(P.reverse(P.tokens(4)))
-    box = (np.zeros(1), np.ones(1))
-    W_Q = dict(compiled.network.named_parameters())["stages.block_1.attention.W_Q"]
+    before = compiled.bound("float64").rounding
     with torch.no_grad():
-        W_Q /= 64  # a gap of 16: neither one-hot nor a mean
-        with pytest.raises(CannotBuild, match="neither one-hot nor a mean"):
-            rounding_bound(compiled.network, *box, "float64")
-        W_Q[0, 0, 0, compiled.layout.row[compiled.plan.at(0)[0]]] = 1.0
-        with pytest.raises(CannotBuild, match="reads data"):
-            rounding_bound(compiled.network, *box, "float64")
+        dict(compiled.network.named_parameters())["stages.block_1.attention.W_Q"].div_(64)
+    after = compiled.bound("float64").rounding
+    X = inputs(compiled.source, 32, 0)
+    assert before < after < np.abs(compiled(X) - X[:, ::-1]).max()
+
+
+def test_logits_that_may_overflow_are_refused():
+    x = P.tokens(4, low=-200.0, high=200.0)
+    compiled = P.compile(P.attend(x, x, x))
+    assert np.isfinite(compiled.bound("float32").total)
+    with pytest.raises(CannotBuild, match="may overflow in float16"):
+        compiled.bound("float16")
 
 
 def test_the_bound_follows_the_weights():
@@ -140,9 +146,30 @@ X4 = P.tokens(4)
         (lambda: P.maximum(X4, P.tokens(4, d=2)), "'maximum' takes values with equally many features"),
         (lambda: X4 + np.ones(3), r"'\+' takes values, numbers or arrays"),
         (lambda: X4 + np.nan, r"'\+' takes finite constants"),
-        (lambda: X4 * X4, r"'\*' takes a value and a number"),
+        (lambda: X4 / (X4 - 0.5), "'quotient' takes a denominator that is never 0; this one goes from -0.5 to 0.5"),
+        (lambda: 1 / X4, "'quotient' takes a denominator that is never 0"),
+        (lambda: P.product(X4, X4, epsilon=0), "'product' takes a positive epsilon"),
+        (lambda: P.product(X4, X4, epsilon=1e-12), "'product' would need more than"),
+        (lambda: X4 * np.ones(3), "'scale' takes values, numbers or arrays"),
+        (lambda: P.rank(X4, margin=-1.0), "'rank' takes a positive margin"),
+        (lambda: P.where([0, 1, 2, 0], X4, 1.0), "'where' takes a flag of zeros and ones"),
+        (lambda: P.where(3 * X4, X4, 1.0), "'where' takes a flag between 0 and 1; this one goes from"),
+        (lambda: P.where([0, 1, 1, 0], X4, np.inf), "'where' takes finite constants"),
+        (lambda: P.piecewise(X4, [0.0, 0.0], [1.0, 2.0]), "'piecewise' takes ascending knots"),
+        (lambda: P.histogram(X4, [0.5], margin=0.1), "'histogram' takes at least two"),
+        (lambda: P.top_k(X4, 5), "'top_k' takes a k from 1 to 4"),
+        (lambda: P.convolve(X4, []), "'convolve' takes a finite kernel"),
+        (lambda: P.attention(X4, *(np.ones((1, 2)),) * 4), "'attention' takes finite W_Q"),
+        (lambda: P.soft_largest(X4, sharpness=0), "'soft_largest' takes a positive sharpness"),
+        (lambda: P.apply(np.sinc, X4), "'apply' has no bound on the second derivative of this function"),
+        (lambda: P.apply(np.log, X4), "'apply' cannot bound log near 0"),
+        (lambda: P.apply(np.sqrt, X4 - 0.5), "'apply' cannot bound sqrt near -0.5"),
+        (lambda: X4 + 1e40, r"'\+' takes constants of at most 2\^100"),
+        (lambda: P.maximum(X4, np.full(4, -1e40)), r"'maximum' takes constants of at most 2\^100"),
+        (lambda: X4 * 1e40, r"'\*' takes numbers of at most 2\^100"),
+        (lambda: P.tokens(2, high=1e40), r"'tokens' takes finite ends low < high, at most 2\^100"),
         (lambda: X4 * np.inf, r"'\*' takes a finite number"),
-        (lambda: X4 / 0, "'/' divides a value by a number other than 0"),
+        (lambda: X4 / 0, "'/' divides a value by a value or by a number other than 0"),
         (lambda: P.minimum(0.5, 0.7), "'minimum' takes a value of a program"),
         (lambda: P.clip(X4, 1.0, 0.0), "'clip' takes finite ends"),
         (lambda: P.mix(X4, np.ones((2, 2))), r"'mix' takes a finite matrix \(out, 1\)"),

@@ -8,10 +8,12 @@ import pytest
 from tests.program.cases import PROGRAMS, inputs
 from tests.program.test_contract import SANE, in_dtype, violations
 from thereexists import program as P
+from thereexists.model.embedded import DTYPES
+from thereexists.program.ranges import value_range
 from thereexists.program.weights import network_of
 
 
-def random_program(seed):
+def random_program(seed, everything=False):
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(2, 7)), int(rng.integers(1, 3))
     values = [P.tokens(n, d, low=float(rng.choice([-1.0, 0.0])))]
@@ -31,8 +33,25 @@ def random_program(seed):
         lambda: P.clip(pick(), -0.25, 0.5),
         lambda: P.sort(pick()),
     ]
-    for _ in range(10):
-        values.append(makers[rng.integers(len(makers))]())
+    if everything:
+        makers += [
+            lambda: P.scale(pick(), rng.integers(-2, 3, n) / 3),
+            lambda: P.cumsum(pick()) / n,
+            lambda: P.prefix_mean(pick()),
+            lambda: P.cummax(pick()),
+            lambda: P.delay(pick(), int(rng.integers(1, n))),
+            lambda: P.where(P.greater(pick(), pick(), margin=0.25), pick(), pick()),
+            lambda: P.where(np.repeat(rng.integers(0, 2, (n, 1)), d, axis=1), pick(), pick()),
+            lambda: P.piecewise(pick(), [-0.5, 0.0, 0.4], rng.normal(size=3)),
+            lambda: P.product(pick(), pick(), epsilon=1e-3),
+            lambda: P.apply(np.tanh, pick(), epsilon=1e-3),
+            lambda: P.attend(pick(), pick() * float(rng.choice([0.5, 4.0, 32.0])), pick()),
+            lambda: P.soft_largest(pick(), sharpness=float(rng.choice([4.0, 256.0]))),
+            lambda: P.rank(pick(), margin=0.5) / n,
+        ]
+    while len(values) < 11:
+        value = makers[rng.integers(len(makers))]()
+        values += [value] if max(map(abs, value_range(value))) < 100 else []  # nothing grows for ever
     return values[-1] + values[-2] - values[int(rng.integers(len(values)))]
 
 
@@ -43,6 +62,15 @@ def test_a_random_program_keeps_its_bound(seed):
     assert claim.total < SANE
     assert violations(compiled, claim, "float64", count=64, seed=seed) == 0.0
     assert violations(compiled, compiled.bound("float32"), "float32", count=64, seed=seed) == 0.0
+
+
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 40))])
+def test_a_random_program_of_all_operations_keeps_its_bound(seed):
+    """In every dtype, with or without limits on heads and widths."""
+    program = random_program(seed, everything=True)
+    compiled = P.compile(program, heads=2, width=6) if seed % 2 else P.compile(program)
+    for dtype in DTYPES:
+        assert violations(compiled, compiled.bound(dtype), dtype, count=64, seed=seed) == 0.0
 
 
 def test_rows_that_are_not_erased_are_caught():

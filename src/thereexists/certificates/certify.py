@@ -49,14 +49,19 @@ def certify(
     opinions: int | None = None,
     folder: str | Path | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Certificate:
+) -> Any:
     """A certificate for ``witness.network`` against its target (or the one given: same shape, domain and symmetry).
 
     Rigorous if the target states a modulus of continuity or an interval extension; statistical, and labelled so, if it
-    states only a bound on |f|. With ``folder``, finished chunks are kept there and an interrupted run resumes.
+    states only a bound on |f|. A program gets a ``ProgramCertificate``. With ``folder``, finished chunks are kept
+    there and an interrupted run resumes.
     """
     if not hasattr(witness, "network"):
         raise InvalidInput(f"certify takes a witness (te.build or te.load gives one); got {type(witness).__name__}.")
+    if hasattr(witness, "program"):
+        from thereexists.certificates.program_certificate import certify_again
+
+        return certify_again(witness)
     if not hasattr(witness, "grid"):
         raise InvalidInput(
             "A table or a data set is recalled exactly or not at all: there is no distance to certify. "

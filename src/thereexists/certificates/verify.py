@@ -27,6 +27,7 @@ from thereexists.certificates.rigorous import rigorous_bound
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import mean_error, statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import splits_within
+from thereexists.certificates.verify_program import program_checks
 from thereexists.certificates.verify_tokens import token_checks
 from thereexists.claims import refute
 from thereexists.errors import ThereExistsError
@@ -69,6 +70,10 @@ def verify(
         record, weights = storage.read(Path(folder))
         if "vocabulary" in record:
             found = list(token_checks(folder, record, weights))
+            checks = [Check("files", True, "record and weights are whole and match their digests"), *found]
+            return _verdict(checks)
+        if "program" in record:
+            found = list(program_checks(folder, record, weights))
             checks = [Check("files", True, "record and weights are whole and match their digests"), *found]
             return _verdict(checks)
         case = _read(Path(folder), record, weights, target)

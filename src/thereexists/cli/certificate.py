@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
+from thereexists.errors import InvalidInput
 
 if TYPE_CHECKING:
     from thereexists.target import Target
@@ -52,7 +53,9 @@ def certify(
             loaded, p, target, seed=seed, confidence=confidence, samples=samples, folder=witness, progress=progress
         )
     certificate.save(witness)
-    if as_json:
+    if hasattr(loaded, "program"):
+        _print_program(certificate, as_json)
+    elif as_json:
         print_json(summary(certificate))
     else:
         print_certificate(certificate)
@@ -71,6 +74,8 @@ def verify(witness: Where, function: Function = None, as_json: AsJson = False) -
     from thereexists.targets import restore
 
     record = read_record(witness)  # no folder to check is a mistake of the caller, not a failed check
+    if function is not None and "target" not in record:
+        raise InvalidInput("--function gives the function of a target again; this witness is of something else.")
     target = None if function is None else given_target(restore(record["target"]), function)
     with progress_bar("verify", quiet=as_json) as progress:
         verdict = check(witness, target, progress=progress)
@@ -84,7 +89,6 @@ def verify(witness: Where, function: Function = None, as_json: AsJson = False) -
 
 def given_target(stored: Target, function: str | None) -> Target:
     """The stored claims with the function given again; a file that changed since the build is refused."""
-    from thereexists.errors import InvalidInput
     from thereexists.target import from_file
 
     if function is None:
@@ -97,6 +101,16 @@ def given_target(stored: Target, function: str | None) -> Target:
             f"This witness was built from the function {stored.name!r} of that file, not {given.name!r}."
         )
     return dataclasses.replace(stored, f=given.f)
+
+
+def _print_program(certificate: Any, as_json: bool) -> None:
+    if as_json:
+        print_json(dataclasses.asdict(certificate))
+        return
+    for name, bound in certificate.bounds.items():
+        console().print(f"[bold]rigorous[/bold]  sup norm ≤ {bound['bound']:.6g} in {name}")
+    for assumption in certificate.assumptions:
+        console().print(f"assuming that {assumption}", markup=False)
 
 
 def summary(certificate: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thereexists.cli import _complete
+from thereexists.cli import _complete, program
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.cli.certificate import print_certificate
 from thereexists.cli.certificate import summary as certificate_summary
@@ -58,6 +58,7 @@ Construction = Annotated[
 MaxWidth = Annotated[
     int | None, typer.Option(help="Compact: spread feed-forward layers over blocks of at most so many units.")
 ]
+ProgramType = Annotated[str | None, typer.Option("--dtype", help="Of a program: the dtype its bound is for.")]
 Where = Annotated[Path, typer.Argument(help="The folder of a witness.")]
 
 
@@ -97,12 +98,19 @@ def plan(
     sizes: PatternSizes = None,
     construction: Construction = "faithful",
     max_width: MaxWidth = None,
+    dtype: ProgramType = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what a build would give, before building: layers, id bits, memory, predicted error.
 
-    Example: thereexists plan sort --n 3 --delta 1/8
+    Examples: thereexists plan sort --n 3 --delta 1/8
+
+    thereexists plan prog.py:smooth
     """
+    if program.is_program(target, n):
+        _only_for_targets(delta, lipschitz, equivariant, pattern, sizes, max_width)
+        program.plan(target, epsilon, dtype, as_json)
+        return
     from thereexists.plan import describe
     from thereexists.plan import plan as make_plan
 
@@ -136,6 +144,7 @@ def build(
     samples: Annotated[int, typer.Option(min=16, help="Points of the distance estimate.")] = 2048,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the distance estimate.")] = 0,
     certify: Annotated[bool, typer.Option("--certify/--no-certify", help="Prove a bound on the error too.")] = True,
+    dtype: ProgramType = None,
     as_json: AsJson = False,
 ) -> None:
     """Construct a Transformer for a function, without training, and save it.
@@ -149,7 +158,15 @@ def build(
     thereexists build sort --n 4 --delta 1/8 --construction compact
 
     thereexists build table.csv --construction compact --out w/
+
+    thereexists build prog.py:smooth --epsilon 1e-3 --out w/
     """
+    if program.is_program(target, n):
+        _only_for_targets(delta, lipschitz, equivariant, pattern, sizes, max_width)
+        program.build(target, epsilon, dtype, certify, out, as_json)
+        return
+    if dtype is not None:
+        raise InvalidInput("--dtype is for programs (file.py:name, without --n); a function is built in float64.")
     if target.endswith(".csv"):
         from thereexists.cli.compact import build_table
 
@@ -215,10 +232,13 @@ def run(
         check_engine(engine)
         run_tokens(loaded, input, out, as_json)
         return
+    if hasattr(loaded, "program"):
+        program.run(loaded, input, out, as_json)
+        return
     X, _ = loaded.checked_input(read_sequences(input, loaded.grid.n, loaded.grid.d))
     Y = loaded.run(X, engine)
     if out is not None:
-        _save_array(out, Y)
+        save_array(out, Y)
     if as_json:
         print_json({"output": Y, "engine": dataclasses.asdict(loaded.explain(X, engine))})
         return
@@ -242,6 +262,9 @@ def show(witness: Where, as_json: AsJson = False) -> None:
 
         described = {"witness": str(witness), **loaded.describe()}
         print_json(described) if as_json else print_summary(described)
+        return
+    if hasattr(loaded, "program"):
+        program.show(witness, loaded, as_json)
         return
     stages = [_stage_row(name, stage) for name, stage in loaded.network.stages.items()]
     summary = {
@@ -284,6 +307,9 @@ def trace(
     loaded = load(witness)
     if hasattr(loaded, "vocabulary"):
         raise InvalidInput("trace watches functions of numbers; a witness on tokens answers by run.")
+    if hasattr(loaded, "program"):
+        program.trace(loaded, input, as_json)
+        return
     X = read_sequences(input, loaded.grid.n, loaded.grid.d)
     if len(X) != 1:
         raise InvalidInput(f"trace takes one sequence; {input} holds {len(X)}.")
@@ -292,6 +318,13 @@ def trace(
         print_json(traced.describe())
         return
     _print_trace(traced)
+
+
+def _only_for_targets(*given: Any) -> None:
+    if any(x is not None for x in given):
+        raise InvalidInput(
+            "A program is built with --epsilon and --dtype; the other options are for functions, with --n."
+        )
 
 
 def _pattern(name: str | None, sizes: list[str] | None, n: int) -> Any:
@@ -332,7 +365,7 @@ def _resolve(
     return dataclasses.replace(target, **{key: value for key, value in claims.items() if value is not None})
 
 
-def _save_array(path: Path, array: Any) -> None:
+def save_array(path: Path, array: Any) -> None:
     import numpy as np
 
     beside = path.with_name(f".{path.name}.part")

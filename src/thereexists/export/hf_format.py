@@ -43,6 +43,8 @@ class CompactConfig(PretrainedConfig):
         outputs: int = 1,
         positional: bool = True,
         hidden_act: str = "relu",
+        logit_heads: list[int] | None = None,
+        causal: bool = False,
         safe_dtypes: list[str] | None = None,
         **rest: Any,
     ):
@@ -58,6 +60,8 @@ class CompactConfig(PretrainedConfig):
         self.outputs = outputs
         self.positional = positional
         self.hidden_act = hidden_act
+        self.logit_heads = logit_heads
+        self.causal = causal
         self.safe_dtypes = safe_dtypes or ["float64"]
         super().__init__(**rest)
 

@@ -70,7 +70,9 @@ class EmbeddedTransformer(Transformer):
         Z = self.embed(X)
         for _, _, layer in self.layers():
             if mask is not None and layer.attention is not None:
-                layer = dataclasses.replace(layer, attention=(*layer.attention[:-1], mask[:, None, None, :]))
+                *weights, pattern = layer.attention
+                real = mask[:, None, None, :] if pattern is None else mask[:, None, None, :] & pattern
+                layer = dataclasses.replace(layer, attention=(*weights, real))
             Z = layer(Z)
         return nn.functional.linear(Z, self.W_out)
 

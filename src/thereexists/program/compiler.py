@@ -6,8 +6,8 @@ What is claimed of the result, for every input of the box whose numbers are numb
 
 ``rounding`` is computed from the weights and the box alone (``rounding.py``). ``approximation`` is what the primitives
 leave by themselves (splines only; 0 otherwise), carried to the output through Lipschitz constants. That the weights, in
-real arithmetic, compute the program up to ``approximation`` rests on the proofs beside the primitives and on tests; no
-independent checker has re-derived it from the weights. So this is a bound, not a certificate.
+real arithmetic, compute the program up to ``approximation`` rests here on proofs beside the primitives and on tests:
+this is a bound. ``te.build`` gives a certificate, for which that is re-derived from the weights (``certificates/``).
 """
 
 from __future__ import annotations
@@ -26,21 +26,30 @@ from thereexists.precision import as_dtype, run_embedded
 from thereexists.program.graph import Value, nodes, only_value
 from thereexists.program.lowering import Atoms, Form, lower
 from thereexists.program.primitives import PRIMITIVES
+from thereexists.program.ranges import approximation, value_range
 from thereexists.program.rounding import rounding_bound
-from thereexists.program.schedule import Layout, Schedule, allocate, schedule
+from thereexists.program.schedule import Layout, Limits, Schedule, allocate, schedule
 from thereexists.program.weights import network_of
 from thereexists.target import Array
+
+__all__ = ["Bound", "Compiled", "approximation", "check_inputs", "compile", "interpret", "value_range"]
 
 _RULES = {name: primitive.lower for name, primitive in PRIMITIVES.items()}
 
 
-def compile(program: Value) -> Compiled:
-    """A network of standard blocks that computes the program."""
+def compile(program: Value, *, causal: bool = False, heads: int | None = None, width: int | None = None) -> Compiled:
+    """A network of standard blocks that computes the program.
+
+    ``causal``: every attention layer is masked, token i sees the tokens 0 … i only. ``heads`` and ``width`` limit the
+    heads of an attention layer (2 at least) and the units of a feed-forward layer (4 at least); what does not fit goes
+    into later blocks.
+    """
     source = _tokens(only_value("compile", program))
-    atoms, outputs = lower(program, _RULES)
-    plan = schedule(atoms, outputs)
-    layout = allocate(atoms, plan)
-    network = network_of(atoms, outputs, plan, layout, source.d)
+    limits = _limits(heads, width)
+    atoms, outputs = lower(program, _RULES, Atoms(program.n, causal, width=width))
+    plan = schedule(atoms, outputs, limits)
+    layout = allocate(atoms, plan, limits)
+    network = network_of(atoms, outputs, plan, layout, source.d + (atoms.valid is not None))
     network.safe = DTYPES
     return Compiled(program, source, atoms, tuple(outputs), plan, layout, network)
 
@@ -74,14 +83,31 @@ class Compiled:
     def __call__(self, X: Array, dtype: str = "float64") -> Array:
         """Inputs (batch, n, d) through the network in a dtype; float64 out. Inputs are rounded to the dtype first."""
         X = check_inputs(self.source, X)
-        return run_embedded(self.to(dtype), X)
+        return run_embedded(self.to(dtype), self.padded(X))[:, : X.shape[1]]
+
+    def padded(self, X: Array) -> Array:
+        """What the network itself takes: (batch, n, d); for programs of shorter lengths with a last feature that is 1
+
+        at real tokens and 0 at padded ones (a causal network does not need it). Padding is the lower end of the range.
+        """
+        if not self.source.settings["shorter"]:
+            return X
+        missing = ((0, 0), (0, self.source.n - X.shape[1]), (0, 0))
+        full = np.pad(X, missing, constant_values=self.source.settings["low"])
+        flags = np.pad(np.ones((*X.shape[:2], 1)), missing)
+        return full if self.atoms.valid is None else np.concatenate([full, flags], axis=2)
+
+    @property
+    def box(self) -> tuple[Array, Array]:
+        """The ends of every feature that the network takes."""
+        low, high = (np.full(self.source.d, self.source.settings[end]) for end in ("low", "high"))
+        return (low, high) if self.atoms.valid is None else (np.append(low, 0.0), np.append(high, 1.0))
 
     def to(self, dtype: str) -> EmbeddedTransformer:
         return self.network if as_dtype(dtype) == torch.float64 else copy.deepcopy(self.network).to(as_dtype(dtype))
 
     def bound(self, dtype: str = "float64") -> Bound:
-        low, high = (np.full(self.source.d, self.source.settings[end]) for end in ("low", "high"))
-        rounding = float(rounding_bound(self.network, low, high, str(dtype).removeprefix("torch.")).max())
+        rounding = float(rounding_bound(self.network, *self.box, str(dtype).removeprefix("torch.")).max())
         return Bound(str(dtype).removeprefix("torch."), rounding, self.approximation)
 
     @cached_property
@@ -116,34 +142,28 @@ def interpret(program: Value, X: Array) -> Array:
     values: dict[int, Array] = {}
     for node in nodes(program):
         arguments = [X] if node.operation == "tokens" else [values[id(a)] for a in node.arguments]
-        values[id(node)] = PRIMITIVES[node.operation].interpret(*arguments, **node.settings)
-    return np.array(np.broadcast_to(values[id(program)], (len(X), program.n, program.d)))
-
-
-def approximation(program: Value) -> float:
-    """Errors of the splines, carried to the output through Lipschitz constants."""
-    error: dict[int, float] = {}
-    for node in nodes(program):
-        error[id(node)] = PRIMITIVES[node.operation].carry(node.settings, [error[id(a)] for a in node.arguments])
-    return error[id(program)]
-
-
-def value_range(value: Value) -> tuple[float, float]:
-    """An interval that the value stays in."""
-    atoms, forms = lower(value, _RULES)
-    ranges = [atoms.range(form) for form in forms]
-    return float(min(low.min() for low, _ in ranges)), float(max(high.max() for _, high in ranges))
+        values[id(node)] = PRIMITIVES[node.operation].interpret(*arguments, **node.settings)[:, : X.shape[1]]
+    return np.array(np.broadcast_to(values[id(program)], (len(X), X.shape[1], program.d)))
 
 
 def check_inputs(source: Value, X: Array) -> Array:
     X = np.asarray(X)
     X = X if X.dtype == np.longdouble else X.astype(np.float64)
-    if X.ndim != 3 or X.shape[1:] != (source.n, source.d):
-        raise InvalidInput(f"'tokens' wants inputs (batch, {source.n}, {source.d}); got the shape {X.shape} instead.")
+    shorter = source.settings["shorter"] and X.ndim == 3 and 1 <= X.shape[1] <= source.n
+    if X.ndim != 3 or X.shape[2] != source.d or not (X.shape[1] == source.n or shorter):
+        n = f"1 … {source.n}" if source.settings["shorter"] else source.n
+        raise InvalidInput(f"'tokens' wants inputs (batch, {n}, {source.d}); got the shape {X.shape} instead.")
     low, high = source.settings["low"], source.settings["high"]
     if X.size and not bool(((X >= low) & (X <= high)).all()):
         raise InvalidInput(f"'tokens' wants inputs between {low} and {high}; got {X.min()} … {X.max()} instead.")
     return X
+
+
+def _limits(heads: int | None, width: int | None) -> Limits:
+    for name, limit, least in (("heads", heads, 2), ("width", width, 4)):
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < least):
+            raise InvalidInput(f"'compile' takes {name} of at least {least}, or None; got {limit!r} instead.")
+    return Limits(heads, width)
 
 
 def _tokens(program: Value) -> Value:

@@ -14,6 +14,8 @@ import numpy as np
 
 from thereexists.errors import InvalidInput
 
+LARGEST = 2.0**100  # constants beyond it would overflow in float32 sooner or later
+
 
 @dataclass(frozen=True, eq=False)
 class Value:
@@ -38,14 +40,29 @@ class Value:
         return linear("-", (1.0, -1.0), (other, self), self)
 
     def __mul__(self, other: Any) -> Value:
-        if isinstance(other, Value) or np.ndim(other) != 0:
-            raise InvalidInput("'*' takes a value and a number; products of two values are not a primitive yet.")
+        if isinstance(other, Value):
+            from thereexists.program.operations import product
+
+            return product(self, other)
+        if np.ndim(other) != 0:
+            from thereexists.program.operations import scale
+
+            return scale(self, other)
         return linear("*", (_number("*", other),), (self,), self)
 
     def __truediv__(self, other: Any) -> Value:
-        if isinstance(other, Value) or np.ndim(other) != 0 or other == 0:
-            raise InvalidInput("'/' divides a value by a number other than 0.")
+        if isinstance(other, Value):
+            from thereexists.program.operations import quotient
+
+            return quotient(self, other)
+        if np.ndim(other) != 0 or other == 0:
+            raise InvalidInput("'/' divides a value by a value or by a number other than 0.")
         return linear("/", (1.0 / _number("/", other),), (self,), self)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        from thereexists.program.operations import quotient
+
+        return quotient(other, self)
 
     def __neg__(self) -> Value:
         return linear("-", (-1.0,), (self,), self)
@@ -90,6 +107,8 @@ def as_value(name: str, argument: Any, like: Value) -> Value:
         ) from None
     if not np.isfinite(full).all():
         raise InvalidInput(f"'{name}' takes finite constants; got {full[~np.isfinite(full)][0]} instead.")
+    if (np.abs(full) > LARGEST).any():
+        raise InvalidInput(f"'{name}' takes constants of at most 2^100 (float32 ends there); got {np.abs(full).max()}.")
     return Value("constant", (), like.n, like.d, {"array": full})
 
 
@@ -119,6 +138,8 @@ def _number(name: str, number: Any) -> float:
         raise InvalidInput(f"'{name}' takes a number; got {_describe(number)} instead.") from None
     if not np.isfinite(number):
         raise InvalidInput(f"'{name}' takes a finite number; got {number} instead.")
+    if abs(number) > LARGEST:
+        raise InvalidInput(f"'{name}' takes numbers of at most 2^100 (float32 ends there); got {number} instead.")
     return number
 
 

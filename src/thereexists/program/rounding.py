@@ -12,8 +12,13 @@ computed number, a bound on their difference, and a quantum: a power of two of w
 4. **Feed-forward halves.** z + Σ c_u·ReLU(f_u): two units with f and −f are c·f plus one unit, a unit with f ≤ 0 is
    closed, and for one other unit z + c·ReLU(f) = max(z, z + c·f), or min if c < 0. The error of a maximum is at most
    the larger of the two errors: this is why 55 rounds of compare-exchange do not amplify anything.
-5. **Attention** must read constant rows only. Then the logits are numbers: if one exceeds all others by 800 or more the
-   computed softmax is exactly one-hot; if all are equal it is a mean.
+5. **Attention.** A logit that is 800 or more below another one of its row has the weight 0. If that leaves one token,
+   the computed softmax is exactly one-hot; if it leaves equal logits that are computed exactly, it is a mean.
+6. **Soft attention**, otherwise. Let every computed logit be within δ of the exact one; subtracting the largest adds at
+   most u·(spread of the logits), or nothing if that subtraction is exact. Σ_j p_j v_j then moves by at most
+   δ·(spread of v)/2 (the covariance of logit errors and values). Exponentials, their sum and the quotient are off by at
+   most 4u + (n + 72)·u_acc relatively (softmax is computed in the dtype or in float32 if that is more, the exponential
+   to within 32 ulps: fast ones on processors claim 20), and what underflows by the smallest normal number each.
 
 Inputs are numbers of the dtype, anywhere in the box. Weights of more than 26 bits count as off by 2^-52, relatively
 (``weights.py``). The intervals are computed in float64, with a margin of 2^-48 where that rounds; products in TF32 are
@@ -78,7 +83,8 @@ class Arithmetic:
         positive = up @ plus + down @ minus + np.maximum(b, 0.0)
         negative = down @ plus + up @ minus + np.maximum(-b, 0.0)
         q = self._sum_quantum(state.quantum, W, b)
-        terms = np.count_nonzero(W, axis=1) + (b != 0)
+        alive = ((state.low != 0) | (state.high != 0)).astype(np.float64)  # adding an exact 0 rounds nothing
+        terms = alive @ (W != 0).astype(np.float64).T + (b != 0)
         one_product = np.array([_grows_by_power_of_two(w) for w in W]) & (terms == 1) & (b == 0)
         most, total = np.maximum(positive, negative), positive + negative
         exact = ((most <= 2.0**self.p * q) & (q >= self.tiny)) | one_product
@@ -169,7 +175,10 @@ def rounding_bound(network: EmbeddedTransformer, low: Array, high: Array, name: 
             key.removeprefix(f"stages.{stage}."): w for key, w in weights.items() if key.startswith(f"stages.{stage}.")
         }
         if block.attention is not None:
-            state = _attention(arithmetic, state, {k.split(".")[1]: w[0] for k, w in here.items() if "attention" in k})
+            pattern = block.attention.pattern
+            mask = None if pattern is None else pattern[0].numpy()
+            parts = {k.split(".")[1]: w[0] for k, w in here.items() if "attention" in k and "pattern" not in k}
+            state = _attention(arithmetic, state, parts, mask)
         if block.feed_forward is not None:
             state = _feed_forward(
                 arithmetic, state, {k.split(".")[1]: w[0] for k, w in here.items() if "feed_forward" in k}
@@ -183,48 +192,111 @@ def _outward(ends: Array, sign: float) -> Array:
     return sign * np.ceil(sign * np.asarray(ends, dtype=np.float64) * 2.0**20) * 2.0**-20
 
 
-def _attention(arithmetic: Arithmetic, state: State, weights: dict[str, Array]) -> State:
+def _attention(arithmetic: Arithmetic, state: State, weights: dict[str, Array], mask: Array | None) -> State:
     h, m, _ = weights["W_V"].shape
     parts = []
     for head in range(h):
         V, _ = arithmetic.matmul(state, weights["W_V"][head], np.zeros(m))
-        logits = _constant_logits(arithmetic, state, *(weights[k][head] for k in ("W_Q", "b_Q", "W_K")))
-        best = logits.argmax(axis=1)
-        top = logits[np.arange(len(logits)), best]
-        if (logits == top[:, None]).all() and len(logits) > 1:
-            parts.append(_mean(arithmetic, V))
-            continue
-        others = logits.copy()
-        others[np.arange(len(logits)), best] = -np.inf
-        if float((top - others.max(axis=1)).min()) < ONE_HOT:
-            raise CannotBuild("An attention head is neither one-hot nor a mean; its rounding has no bound here.")
-        parts.append(State(V.low[best], V.high[best], V.error[best], V.quantum[best]))
+        Q, _ = arithmetic.matmul(state, weights["W_Q"][head], weights["b_Q"][head])
+        K, _ = arithmetic.matmul(state, weights["W_K"][head], np.zeros(m))
+        low, high, delta = _logits(arithmetic, Q, K)
+        if mask is not None:
+            low, high, delta = (np.where(mask, a, b) for a, b in ((low, -np.inf), (high, -np.inf), (delta, 0.0)))
+        counts = high > low.max(axis=1, keepdims=True) - ONE_HOT
+        parts.append(_weighted(arithmetic, V, counts, low, high, delta, _subtract_exactly(arithmetic, Q, K)))
     joined = State(*(np.concatenate([getattr(p, k) for p in parts], axis=1) for k in State.__dataclass_fields__))
     W_O = weights["W_O"].transpose(1, 0, 2).reshape(-1, h * m)
     written, _ = arithmetic.matmul(joined, W_O, np.zeros(len(W_O)))
     return arithmetic.add(state, written)[0]
 
 
-def _constant_logits(arithmetic: Arithmetic, state: State, W_Q: Array, b_Q: Array, W_K: Array) -> Array:
-    queries, _ = arithmetic.matmul(state, W_Q, b_Q)
-    keys, _ = arithmetic.matmul(state, W_K, np.zeros(len(W_K)))
-    for part in (queries, keys):
-        if (part.low != part.high).any() or part.error.any():
-            raise CannotBuild("An attention head reads data into its logits; its rounding has no bound here.")
-    most = np.abs(queries.low) @ np.abs(keys.low).T
-    q = (queries.quantum.min(axis=0) * keys.quantum.min(axis=0)).min(initial=np.inf)
-    if (most > 2.0**arithmetic.p * q).any():
-        raise CannotBuild(f"The logits of an attention head are not exact in {arithmetic.name}.")
-    return queries.low @ keys.low.T
+def _logits(arithmetic: Arithmetic, Q: State, K: State) -> tuple[Array, Array, Array]:
+    """(n, n) each: ends of an interval that holds the exact and the computed logit, and how far apart they may be."""
+    most = Q.largest @ K.largest.T
+    if float(most.max()) > arithmetic.max / 4:
+        raise CannotBuild(f"A logit of this network may overflow in {arithmetic.name}.")
+    q = _logit_quantum(Q, K)
+    m = Q.low.shape[1]
+    exact = (most <= 2.0**arithmetic.p * q) & (q >= arithmetic.tiny)
+    rounding = (3 * arithmetic.u + (m + 2) * arithmetic.accumulate + _MARGIN) * most + (m + 1) * arithmetic.tiny
+    rounding = np.where(exact, 0.0, rounding)
+    if all((part.low == part.high).all() and not part.error.any() for part in (Q, K)) and exact.all():
+        logits = Q.low @ K.low.T
+        return logits, logits, np.zeros(logits.shape)
+    inherited = Q.largest @ K.error.T + Q.error @ K.largest.T + Q.error @ K.error.T
+    low, high = np.zeros(most.shape), np.zeros(most.shape)
+    for d in range(m):
+        ends = [np.outer(a[:, d], b[:, d]) for a in (Q.low, Q.high) for b in (K.low, K.high)]
+        low, high = low + np.minimum.reduce(ends), high + np.maximum.reduce(ends)
+    margin = rounding + _MARGIN * most
+    return low - margin, high + margin, (inherited + rounding) * (1.0 + _MARGIN)
+
+
+def _logit_quantum(Q: State, K: State) -> float:
+    """What every product of every logit is a multiple of."""
+    return float((Q.quantum.min(axis=0) * K.quantum.min(axis=0)).min(initial=np.inf))
+
+
+def _subtract_exactly(arithmetic: Arithmetic, Q: State, K: State) -> float:
+    """Logits that differ by no more than this are subtracted without rounding."""
+    q = _logit_quantum(Q, K)
+    return 2.0**arithmetic.p * q if q >= arithmetic.tiny else 0.0
+
+
+def _weighted(
+    arithmetic: Arithmetic, V: State, counts: Array, low: Array, high: Array, delta: Array, exactly: float
+) -> State:
+    """Rules 5 and 6: what a head with these logits makes of the values (n, m), for every row of ``counts``."""
+    best = counts.argmax(axis=1)
+    picked = State(V.low[best], V.high[best], V.error[best], V.quantum[best])
+    several = np.flatnonzero(counts.sum(axis=1) > 1)
+    if not len(several):
+        return picked
+    parts = [np.array(getattr(picked, k)) for k in State.__dataclass_fields__]
+    rows, which = np.unique(counts[several], axis=0, return_inverse=True)
+    for number, row in enumerate(rows):
+        here = several[which.reshape(-1) == number]
+        n, some = int(row.sum()), State(*(getattr(V, k)[row] for k in State.__dataclass_fields__))
+        lows, highs, off = low[np.ix_(here, row)], high[np.ix_(here, row)], delta[np.ix_(here, row)].max(axis=1)
+        equal = (highs == lows[:, :1]).all(axis=1) & (lows == lows[:, :1]).all(axis=1) & (off == 0)
+        for group, mean in ((here[equal], True), (here[~equal], False)):
+            if not len(group):
+                continue
+            if mean:
+                found = _mean(arithmetic, some)
+            else:
+                spread = (highs.max(axis=1) - lows.min(axis=1))[~equal]
+                shift = off[~equal] + np.where(spread <= exactly, 0.0, arithmetic.u * spread)
+                found = _soft(arithmetic, some, n, shift)
+            for part, key in zip(parts, State.__dataclass_fields__, strict=True):
+                part[group] = getattr(found, key)
+    return State(*parts)
 
 
 def _mean(arithmetic: Arithmetic, V: State) -> State:
-    """Every weight is 1/n, rounded; n products, their sum, and its rounding."""
+    """Every weight is 1/n, rounded; n products, their sum, and its rounding. One row (1, m)."""
     n = len(V.low)
-    low, high, error, largest = (np.broadcast_to(a.mean(axis=0), a.shape) for a in (V.low, V.high, V.error, V.largest))
+    low, high, error, largest = (a.mean(axis=0, keepdims=True) for a in (V.low, V.high, V.error, V.largest))
     rounding = (4 * arithmetic.u + (n + 4) * arithmetic.accumulate + _MARGIN) * largest + n * arithmetic.tiny
     rounding = np.where(largest == 0, 0.0, rounding)
     return arithmetic._widened(low, high, error, rounding, np.zeros(low.shape))
+
+
+def _soft(arithmetic: Arithmetic, V: State, n: int, shift: Array) -> State:
+    """Rule 6 for rows with logits off by at most ``shift`` (rows,): (rows, m)."""
+    bottom, top = V.low.min(axis=0), V.high.max(axis=0)
+    largest, error = V.largest.max(axis=0), V.error.max(axis=0)
+    weights = 4 * arithmetic.u + (n + 72) * arithmetic.accumulate  # relative, of every weight
+    sums = 3 * arithmetic.u + (n + 2) * arithmetic.accumulate
+    relative = (weights + sums + _MARGIN) * (1.0 + weights)
+    moved = np.minimum(shift[:, None] * (top - bottom) / 2, top - bottom)
+    rounding = moved + relative * largest + 2 * n * arithmetic.tiny * np.maximum(largest, 1.0)
+    rounding = np.where(largest == 0, 0.0, rounding)
+    shape = rounding.shape
+    low, high, error = (np.broadcast_to(a, shape) for a in (bottom, top, error))
+    outside = np.where(largest == 0, 0.0, relative * largest + 2 * n * arithmetic.tiny * np.maximum(largest, 1.0))
+    state = arithmetic._widened(low, high, error, np.broadcast_to(outside, shape), np.zeros(shape))
+    return State(state.low, state.high, np.minimum(error + rounding, state.high - state.low), state.quantum)
 
 
 def _feed_forward(arithmetic: Arithmetic, state: State, weights: dict[str, Array]) -> State:

@@ -7,6 +7,9 @@ dropped.
 A row whose atom was read for the last time is set to zero by the next feed-forward half, and then given to another
 atom. That is exact: ReLU(v) and ReLU(−v) are v and 0 in some order, and v − v = 0 in every arithmetic. A hinge that
 carries a dying atom with coefficient 1 takes over its row; the residual connection carries it.
+
+Limits on request: an attention half with its fill of heads sends further ones to the next block, and so does a
+feed-forward half with its fill of units; rows that cannot be set to zero within the width are so later.
 """
 
 from __future__ import annotations
@@ -47,13 +50,21 @@ class Layout:
 
 def reads(definition: object) -> list[Form]:
     if isinstance(definition, Attend):
-        return [definition.value, *definition.query]
+        return [definition.value, *definition.query, *definition.key]
     if isinstance(definition, Hinge):
         return [form for _, form in definition.units] + [definition.carried]
     return []
 
 
-def schedule(atoms: Atoms, outputs: list[Form]) -> Schedule:
+@dataclass(frozen=True)
+class Limits:
+    """The most heads of an attention half and the most units of a feed-forward half; None: no limit."""
+
+    heads: int | None = None
+    width: int | None = None
+
+
+def schedule(atoms: Atoms, outputs: list[Form], limits: Limits = Limits()) -> Schedule:
     needed: set[int] = {atom for form in outputs for atom in form.terms}
     for atom in reversed(range(len(atoms.definitions))):
         if atom in needed:
@@ -62,15 +73,25 @@ def schedule(atoms: Atoms, outputs: list[Form]) -> Schedule:
         needed |= {a for form in atoms.code(np.arange(atoms.n)) for a in form.terms}  # every key
     made: dict[int, int] = {}
     last: dict[int, int] = {}
+    heads: dict[int, set] = {1: {"offset"}}  # the head that takes the tokens' offset away
+    units: dict[int, int] = {}
     for atom in sorted(needed):
         definition = atoms.definitions[atom]
         arguments = {a for form in reads(definition) for a in form.terms}
         after = max((made[a] for a in arguments), default=0)
         made[atom] = 0
         if isinstance(definition, Attend):
-            made[atom] = after + 1 + after % 2
+            time = after + 1 + after % 2
+            while limits.heads is not None and len(heads.get(time, set()) | {definition.head}) > limits.heads:
+                time += 2
+            heads.setdefault(time, set()).add(definition.head)
+            made[atom] = time
         elif isinstance(definition, Hinge):
-            made[atom] = after + 2 - after % 2
+            time, cost = after + 2 - after % 2, units_of(definition)
+            while limits.width is not None and units.get(time, 0) and units[time] + cost > limits.width:
+                time += 2
+            units[time] = units.get(time, 0) + cost
+            made[atom] = time
         for a in arguments:
             last[a] = max(last.get(a, 0), made[atom])
     end = max(made.values(), default=0)
@@ -79,7 +100,12 @@ def schedule(atoms: Atoms, outputs: list[Form]) -> Schedule:
     return Schedule(made, last, end)
 
 
-def allocate(atoms: Atoms, plan: Schedule) -> Layout:
+def units_of(hinge: Hinge) -> int:
+    """At most: two more for what it carries."""
+    return len(hinge.units) + 2 * bool(hinge.carried.terms or hinge.carried.constant)
+
+
+def allocate(atoms: Atoms, plan: Schedule, limits: Limits = Limits()) -> Layout:
     """Rows of constants are kept for ever; all others are reused."""
     row: dict[int, int] = {}
     erased: dict[int, list[int]] = {}
@@ -106,7 +132,11 @@ def allocate(atoms: Atoms, plan: Schedule) -> Layout:
                         break
             row[atom] = row[heir[atom]] if atom in heir else take()
         if time % 2 == 0 and time > 0:
-            erased[time] = sorted(atom for atom in living if plan.last[atom] <= time)
+            done = sorted(atom for atom in living if plan.last[atom] <= time)
+            if limits.width is not None:
+                used = sum(units_of(d) for d in (atoms.definitions[a] for a in plan.at(time)) if isinstance(d, Hinge))
+                done = done[: max(0, limits.width - used) // 2]
+            erased[time] = done
             living -= set(erased[time])
             free += [row[atom] for atom in erased[time]]
         living |= {a for a in plan.at(time) if not isinstance(atoms.definitions[a], Constant)}

@@ -19,11 +19,9 @@ import numpy as np
 import torch
 
 from thereexists.model import Attention, EmbeddedTransformer, FeedForward, Stage
-from thereexists.program.lowering import Atoms, Attend, Constant, Form, Hinge, Token
+from thereexists.program.lowering import SHARPNESS, Atoms, Attend, Constant, Form, Hinge, Token
 from thereexists.program.schedule import Layout, Schedule, tokens_of
 from thereexists.target import Array
-
-SHARPNESS = 512.0
 
 
 def snap_offset(low: float, high: float) -> float:
@@ -84,38 +82,44 @@ def _short(value: float) -> bool:
 
 
 def _attention(atoms: Atoms, plan: Schedule, layout: Layout, time: int, offset: dict[int, float]) -> Attention | None:
-    """One head for every distinct σ of this half block; all that is gathered by it are value dimensions of the head."""
-    heads: dict[tuple[int, ...] | None, list[tuple[Array, int, float]]] = {}
-    queries: dict[tuple[int, ...] | None, tuple[Form, ...]] = {}
+    """One head for all that has the same queries and keys; its values are the head's value dimensions."""
+    heads: dict[tuple, list[tuple[Array, int, float]]] = {}
+    forms: dict[tuple, tuple[tuple[Form, ...], tuple[Form, ...]]] = {}
     for atom in plan.at(time):
         definition = atoms.definitions[atom]
         if isinstance(definition, Attend):
-            constant = definition.value.constant
-            for token, shift in offset.items():  # still snapped in this half
-                constant -= Fraction(shift) * definition.value.terms.get(token, Fraction(0))
-            value = _read(Form(definition.value.terms, constant), layout)
-            queries[definition.source] = definition.query
-            heads.setdefault(definition.source, []).append((value, layout.row[atom], definition.scale))
+            value = _read(_without(definition.value, offset), layout)
+            forms[definition.head] = (definition.query, definition.key)
+            heads.setdefault(definition.head, []).append((value, layout.row[atom], definition.scale))
     if offset:
-        identity = tuple(range(atoms.n))
-        queries[identity] = atoms.code(np.arange(atoms.n))
-        heads[identity] = [(_unit(layout, -shift), layout.row[token], 1.0) for token, shift in offset.items()]
+        code = atoms.code(np.arange(atoms.n))
+        forms[("offset",)] = (tuple(form * SHARPNESS for form in code), code)
+        heads[("offset",)] = [(_unit(layout, -shift), layout.row[token], 1.0) for token, shift in offset.items()]
     if not heads:
         return None
-    keys = atoms.code(np.arange(atoms.n))
-    m = max(len(keys), *(len(values) for values in heads.values()), 1)
+    m = max(1, *(max(len(forms[head][0]), len(values)) for head, values in heads.items()))
     h, d_model = len(heads), layout.d_model
     W_Q, W_K, W_V = (np.zeros((1, h, m, d_model)) for _ in range(3))
     b_Q, W_O = np.zeros((1, h, m)), np.zeros((1, h, d_model, m))
-    for head, (source, values) in enumerate(heads.items()):
-        for bit, query in enumerate(queries[source]):
-            W_Q[0, head, bit] = SHARPNESS * _read(Form(query.terms), layout)
-            b_Q[0, head, bit] = SHARPNESS * nearest(query.constant)
-            W_K[0, head, bit] = _read(keys[bit], layout)
+    for number, (head, values) in enumerate(heads.items()):
+        for i, (query, key) in enumerate(zip(*forms[head], strict=True)):
+            query = _without(query, offset)
+            W_Q[0, number, i] = _read(Form(query.terms), layout)
+            b_Q[0, number, i] = nearest(query.constant)
+            W_K[0, number, i] = _read(_without(key, offset), layout)
         for i, (value, target, scale) in enumerate(values):
-            W_V[0, head, i] = value
-            W_O[0, head, target, i] = scale
-    return Attention(*(_tensor(w) for w in (W_Q, b_Q, W_K, W_V, W_O)))
+            W_V[0, number, i] = value
+            W_O[0, number, target, i] = scale
+    pattern = torch.ones(atoms.n, atoms.n, dtype=torch.bool).tril()[None] if atoms.causal else None
+    return Attention(*(_tensor(w) for w in (W_Q, b_Q, W_K, W_V, W_O)), pattern=pattern)
+
+
+def _without(form: Form, offset: dict[int, float]) -> Form:
+    """The tokens are still snapped in the first attention half: what they are too large by is subtracted here."""
+    constant = form.constant
+    for token, shift in offset.items():
+        constant -= Fraction(shift) * form.terms.get(token, Fraction(0))
+    return Form(form.terms, constant)
 
 
 def _unit(layout: Layout, value: float) -> Array:

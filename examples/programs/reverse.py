@@ -1,0 +1,11 @@
+"""The tokens in reverse order: one head."""
+
+import numpy as np
+
+from thereexists import program as P
+
+program = P.reverse(P.tokens(n=16))
+
+
+def reference(X: np.ndarray) -> np.ndarray:
+    return X[:, ::-1]

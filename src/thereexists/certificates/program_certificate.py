@@ -1,0 +1,154 @@
+"""The certificate of a program: for which dtype how far the network may be from the program, in the sup norm."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from thereexists._version import __version__
+from thereexists.certificates.certificate import FILE, FORMAT_VERSION, digest
+from thereexists.certificates.certify import weights_sha256
+from thereexists.certificates.program_bound import Comparison, compare, rounding
+from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
+from thereexists.model import EmbeddedTransformer
+from thereexists.model.embedded import DTYPES
+
+ARITHMETIC = (
+    "sums are accumulated in the dtype, or in float32 if that is more, and each operation rounds to nearest "
+    "(products in TF32 are not covered)",
+    "an input is a number of the dtype",
+    "exp(t) is computed as 0 for t ≤ −800, as it is below the smallest number of every dtype",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramCertificate:
+    """``|network in dtype − program| ≤ bounds[dtype]["bound"]`` for every input of the box, at every token and feature.
+
+    ``parts``: approximation (splines against their functions, carried to the output) and weights (what rounding the
+    coefficients to float64 weights does); a dtype's bound is the sum of both and of its rounding. ``reasons`` says why
+    another dtype has no bound. ``dtype`` is the one that was asked for, ``bound`` its bound.
+    """
+
+    kind: str
+    norm: str
+    dtype: str
+    bound: float
+    bounds: dict[str, dict[str, float]]
+    reasons: dict[str, str]
+    parts: dict[str, float]
+    splines: list[dict[str, Any]]
+    assumptions: list[str]
+    box: list[list[float]]
+    epsilon: float | None
+    program_sha256: str
+    weights_sha256: str
+    package_version: str
+    seconds: float
+
+    def save(self, folder: str | Path) -> None:
+        """Write certificate.json into the witness's folder, whole or not at all."""
+        record = {"format_version": FORMAT_VERSION, "about": "program", **dataclasses.asdict(self)}
+        record["digest"] = digest(record)
+        file = Path(folder) / FILE
+        beside = file.with_name(f".{FILE}.part")
+        beside.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        os.replace(beside, file)
+
+
+def certify_program(
+    program: dict[str, Any], network: EmbeddedTransformer, dtype: str = "float64", epsilon: float | None = None,
+    dtypes: Sequence[str] = DTYPES,
+) -> ProgramCertificate:  # fmt: skip
+    """Compare weights and program, bound the rounding in every dtype; sets ``network.safe`` to those with a bound."""
+    start = time.perf_counter()
+    found = compare(program, network)
+    bounds, reasons = dtype_bounds(network, found, dtypes, epsilon)
+    network.safe = tuple(bounds)
+    return ProgramCertificate(
+        kind="rigorous",
+        norm="sup",
+        dtype=dtype,
+        bound=bounds[dtype]["bound"] if dtype in bounds else float("inf"),
+        bounds=bounds,
+        reasons=reasons,
+        parts={"approximation": found.approximation, "weights": found.weights},
+        splines=list(found.splines),
+        assumptions=[*found.assumptions, *ARITHMETIC],
+        box=[list(ends) for ends in found.box],
+        epsilon=epsilon,
+        program_sha256=program_sha256(program),
+        weights_sha256=weights_sha256(network),
+        package_version=__version__,
+        seconds=round(time.perf_counter() - start, 3),
+    )
+
+
+def certify_again(witness: Any) -> ProgramCertificate:
+    """The certificate of a loaded witness, for the dtypes that it was saved with."""
+    network, before = witness.network, witness.certificate
+    if network.dtype != torch.float64:
+        raise InvalidInput(f"Certificates are made from the float64 weights; this witness is in {network.dtype}.")
+    safe = network.safe
+    dtype, epsilon = (safe[0], None) if before is None else (before.dtype, before.epsilon)
+    found = certify_program(witness.record(), network, dtype, epsilon, safe)
+    if network.safe != safe:
+        raise CannotBuild(f"The witness says that it runs in {', '.join(safe)}; proved is {', '.join(network.safe)}.")
+    return found if before is None else dataclasses.replace(found, reasons=before.reasons)
+
+
+def dtype_bounds(
+    network: EmbeddedTransformer, found: Comparison, dtypes: Sequence[str], epsilon: float | None
+) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
+    """The bound of every dtype, or why it has none (or one beyond ``epsilon``)."""
+    bounds: dict[str, dict[str, float]] = {}
+    reasons: dict[str, str] = {}
+    for name in dtypes:
+        try:
+            part = rounding(network, found.box, name)
+        except ThereExistsError as error:
+            reasons[name] = str(error)
+            continue
+        total = total_bound(part, found)
+        if epsilon is not None and total > epsilon:
+            reasons[name] = f"its bound {total:.3g} is beyond epsilon = {epsilon:g}."
+        else:
+            bounds[name] = {"rounding": part, "bound": total}
+    return bounds, reasons
+
+
+def total_bound(part: float, found: Comparison) -> float:
+    return (part + found.weights + found.approximation) * (1 + 2.0**-50)
+
+
+def program_sha256(program: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(program, sort_keys=True).encode()).hexdigest()
+
+
+def load_program_certificate(folder: str | Path) -> ProgramCertificate:
+    """Read certificate.json; refuses one that is missing, broken, changed, newer, or about something else."""
+    file = Path(folder) / FILE
+    if not file.is_file():
+        raise BadWitnessFile(f"{folder} has no {FILE}; make one with `thereexists certify {folder}`.")
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        version, stated, about = record["format_version"], record["digest"], record["about"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadWitnessFile(f"{file} was truncated or changed: it is not a certificate of a program.") from error
+    if not isinstance(version, int) or version > FORMAT_VERSION or about != "program":
+        raise BadWitnessFile(f"{file} has format version {version} and is about {about!r}; update thereexists.")
+    if digest(record) != stated:
+        raise BadWitnessFile(f"{file} was changed after it was written: its digest does not match.")
+    try:
+        fields = {key: value for key, value in record.items() if key not in ("format_version", "digest", "about")}
+        return ProgramCertificate(**fields)
+    except TypeError as error:
+        raise BadWitnessFile(f"{file} is not a complete certificate: {error}") from error

@@ -1,0 +1,99 @@
+"""A program as plain data, and back: what a saved witness holds, and what the verifier reads. No code is ever stored.
+
+A function of ``apply`` is stored by its name if it is one that everybody knows (np.sin …), and always by its knots and
+values; of a function of the user's own there is the SHA-256 of its source, to say which one it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from thereexists.certificates.program_splines import KNOWN
+from thereexists.errors import BadWitnessFile
+from thereexists.program.graph import Value, nodes
+from thereexists.target import Array
+
+_OURS = "thereexists.program"  # functions like the reciprocal are known too, by their name
+
+
+def to_record(program: Value) -> dict[str, Any]:
+    """``n``, and the operations in an order in which every one follows its arguments; the last one is the output."""
+    order = list(nodes(program))
+    number = {id(value): k for k, value in enumerate(order)}
+    listed = [
+        {
+            "operation": value.operation,
+            "arguments": [number[id(argument)] for argument in value.arguments],
+            "d": value.d,
+            "settings": _plain_settings(value),
+        }
+        for value in order
+    ]
+    return {"n": program.n, "nodes": listed}
+
+
+def from_record(record: dict[str, Any]) -> Value:
+    """The graph again. Where the function itself is not known, ``apply`` interprets its spline."""
+    try:
+        values: list[Value] = []
+        for node in record["nodes"]:
+            settings = {key: _restored(setting) for key, setting in node["settings"].items() if key != "d"}
+            if node["operation"] == "apply":
+                settings["function"] = _function(node["settings"])
+            arguments = tuple(values[k] for k in node["arguments"])
+            values.append(Value(node["operation"], arguments, int(record["n"]), int(node["d"]), settings))
+        return values[-1]
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        raise BadWitnessFile(f"The saved program is not complete: {type(error).__name__}: {error}") from error
+
+
+def _plain_settings(value: Value) -> dict[str, Any]:
+    settings: dict[str, Any] = {key: _plain(setting) for key, setting in value.settings.items() if key != "function"}
+    if value.operation == "tokens":
+        settings["d"] = value.d
+    if value.operation == "apply":
+        settings |= _describe(value.settings["function"])
+        widest = float(np.diff(value.settings["knots"]).max())
+        # own ≥ h²·curvature/8, so this is at least the curvature that was stated
+        settings["curvature"] = 8.0 * value.settings["own"] / widest**2 * (1 + 2.0**-40)
+    return settings
+
+
+def _plain(setting: Any) -> Any:
+    if isinstance(setting, np.ndarray | np.generic):
+        return setting.tolist()
+    if isinstance(setting, tuple | list):
+        return [_plain(part) for part in setting]
+    return setting
+
+
+def _restored(setting: Any) -> Any:
+    if isinstance(setting, list):
+        array = np.array(setting)
+        return array if array.dtype == np.float64 else tuple(setting)
+    return setting
+
+
+def _describe(function: Callable[[Array], Array]) -> dict[str, Any]:
+    name = getattr(function, "__name__", "")
+    ours = str(getattr(function, "__module__", "")).startswith(_OURS)
+    if name in KNOWN and (getattr(np, name, None) is function or ours):
+        return {"function": name}
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):
+        source = repr(name)
+    return {"function": "", "source_sha256": hashlib.sha256(source.encode()).hexdigest()}
+
+
+def _function(settings: dict[str, Any]) -> Callable[[Array], Array]:
+    name = settings.get("function", "")
+    if name in KNOWN:
+        return getattr(np, name)
+    knots, values = np.array(settings["knots"]), np.array(settings["values"])
+    return lambda X: np.interp(np.asarray(X, dtype=np.float64), knots, values)

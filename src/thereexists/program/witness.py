@@ -1,0 +1,193 @@
+"""A witness of a program: the network, the program it computes, and the certificate that says how well.
+
+witness = te.build(P.sort(P.tokens(64)), dtype="float32")
+witness.certificate.bound  # sup norm, over the whole box, rounding included
+witness(x), witness.to("bfloat16"), witness.save("w"), te.load("w"), te.verify("w"), te.export(witness, "onnx", "o")
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from thereexists import storage
+from thereexists._version import __version__
+from thereexists.certificates.certificate import FILE
+from thereexists.certificates.program_certificate import ProgramCertificate, load_program_certificate
+from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
+from thereexists.model import EmbeddedTransformer, Transformer
+from thereexists.precision import as_dtype, run_embedded
+from thereexists.program.compiler import check_inputs, interpret
+from thereexists.program.graph import Value
+from thereexists.program.saving import from_record as value_of
+from thereexists.program.saving import to_record
+from thereexists.target import Array
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramWitness:
+    """``places``: which operation lives in which block, half and row, as ``show`` prints it."""
+
+    network: EmbeddedTransformer
+    program: Value
+    source: Value
+    places: tuple[dict[str, Any], ...]
+    certificate: ProgramCertificate | None
+
+    @property
+    def n(self) -> int:
+        return self.program.n
+
+    @property
+    def d(self) -> int:
+        return self.source.d
+
+    def __call__(self, x: Any) -> Any:
+        """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out."""
+        if isinstance(x, torch.Tensor):
+            return torch.from_numpy(self(x.detach().cpu().to(torch.float64).numpy())).to(x.device)
+        X, single = self.checked_input(x)
+        Y = self.run(X)
+        return Y[0] if single else Y
+
+    def checked_input(self, x: Any) -> tuple[Array, bool]:
+        try:
+            X = np.asarray(x, dtype=np.float64)
+        except (ValueError, TypeError):
+            raise InvalidInput(
+                f"The input must be real numbers in an array (batch, {self.n}, {self.d}); these are not."
+            ) from None
+        single = X.ndim == 2
+        return check_inputs(self.source, X[None] if single else X), single
+
+    def run(self, X: Array) -> Array:
+        """The network on a checked batch, in its own dtype; float64 out. Shorter sequences are padded and flagged."""
+        return run_embedded(self.network, self.padded(X))[:, : X.shape[1]]
+
+    def padded(self, X: Array) -> Array:
+        """What the network itself takes: n tokens, those that are missing at the lower end of the range; and, if it has
+
+        one feature more than the program, a flag that is 1 at the tokens that are there.
+        """
+        if not self.shorter:
+            return np.ascontiguousarray(X)
+        missing = ((0, 0), (0, self.n - X.shape[1]), (0, 0))
+        full = np.pad(X, missing, constant_values=self.source.settings["low"])
+        if self.network.W_in is None or self.network.W_in.shape[1] == self.d:
+            return full
+        return np.concatenate([full, np.pad(np.ones((*X.shape[:2], 1)), missing)], axis=2)
+
+    @property
+    def shorter(self) -> bool:
+        """Whether sequences of fewer than n tokens are allowed."""
+        return bool(self.source.settings.get("shorter"))
+
+    def interpret(self, X: Array) -> Array:
+        """The program itself on arrays; of a loaded witness with functions of your own, their splines."""
+        return interpret(self.program, X)
+
+    def to(self, dtype: torch.dtype | str) -> ProgramWitness:
+        """The witness in another dtype. One without a certified bound is refused, with the reason."""
+        wanted = as_dtype(dtype)
+        name = str(wanted).removeprefix("torch.")
+        if wanted == self.network.dtype:
+            return self
+        if self.network.dtype != torch.float64:
+            raise CannotBuild(
+                f"Only the float64 original converts safely; this is in {self.network.dtype}: load again."
+            )
+        if self.certificate is None or name not in self.certificate.bounds or name not in self.network.safe:
+            reasons = {} if self.certificate is None else self.certificate.reasons
+            why = reasons.get(name, "it has no certified bound.")
+            raise CannotBuild(f"This witness is not certified in {name}: {why}")
+        return dataclasses.replace(self, network=copy.deepcopy(self.network).to(wanted))
+
+    def explain(self) -> str:
+        """Which operation lives in which block, half and row."""
+        lines = []
+        for place in self.places:
+            where = "embedding" if place["block"] == 0 else f"block {place['block']} {place['half']}"
+            made = ", ".join(f"{name} → row {row}" for name, row in place["made"])
+            lines.append(f"{where}: {made}")
+        return "\n".join(lines)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data about the witness, as ``build --json`` gives it."""
+        shape, certificate = self.network.shape(), self.certificate
+        return {
+            "kind": "program",
+            "operation": self.program.operation,
+            "n": self.n,
+            "d": self.d,
+            "outputs": self.program.d,
+            "box": [self.source.settings["low"], self.source.settings["high"]],
+            "blocks": self.network.depth,
+            "d_model": shape["d"],
+            "heads": shape["h"],
+            "head_size": shape["m"],
+            "width": shape["r"],
+            "parameters": self.network.parameter_count,
+            "dtype": str(self.network.dtype).removeprefix("torch."),
+            "safe": list(self.network.safe),
+            "bound": None if certificate is None else certificate.bound,
+            "bound_dtype": None if certificate is None else certificate.dtype,
+            "bounds": {} if certificate is None else {k: v["bound"] for k, v in certificate.bounds.items()},
+            "reasons": {} if certificate is None else certificate.reasons,
+            "parts": {} if certificate is None else certificate.parts,
+            "assumptions": [] if certificate is None else certificate.assumptions,
+        }
+
+    def record(self) -> dict[str, Any]:
+        """The program as plain data."""
+        return to_record(self.program)
+
+    def save(self, path: str | Path) -> None:
+        """Write the directory ``path`` (model.safetensors, witness.json, certificate.json), in float64."""
+        if self.network.dtype != torch.float64:
+            raise InvalidInput(
+                f"A witness is saved in float64, and this one is in {self.network.dtype}: save the original, and load "
+                "it in the dtype you want."
+            )
+        record = {
+            "package_version": __version__,
+            "dtype": "float64",
+            "class": self.network.shape() | {"positional": self.network.E is not None},
+            "structure": self.network.structure(),
+            "program": self.record(),
+            "places": list(self.places),
+        }
+        weights = {name: tensor.detach().contiguous() for name, tensor in self.network.state_dict().items()}
+        storage.write(Path(path), record, weights)
+        if self.certificate is not None:
+            self.certificate.save(path)
+
+
+def from_record(
+    path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor], dtype: torch.dtype | str | None
+) -> ProgramWitness:
+    """A saved program; its functions come back by name or as splines, never as code."""
+    try:
+        storage.check_dtype(record, weights)
+        network = Transformer.from_structure(record["structure"], weights)
+        if not isinstance(network, EmbeddedTransformer) or network.W_in is None or network.E is None:
+            raise InvalidInput("the network does not take features")
+        program = value_of(record["program"])
+        source = next(value for value in _all(program) if value.operation == "tokens")
+        if len(network.E) != program.n or len(network.W_out) != program.d:
+            raise InvalidInput("the network and the program have different sizes")
+        places = tuple({"block": p["block"], "half": p["half"], "made": p["made"]} for p in record["places"])
+    except (AttributeError, KeyError, TypeError, StopIteration, ThereExistsError) as error:
+        raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
+    certificate = load_program_certificate(path) if (Path(path) / FILE).is_file() else None
+    return ProgramWitness(network, program, source, places, certificate).to(dtype or "float64")
+
+
+def _all(program: Value) -> list[Value]:
+    from thereexists.program.graph import nodes
+
+    return list(nodes(program))

@@ -1,0 +1,71 @@
+"""The report of a program's witness: what is proved, where every operation lives, and the number formats."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from thereexists.report.artefact import Found, Kind
+from thereexists.report.html import Markup, Page, Section, code, facts, join, number, paragraph, table
+
+
+def program_page(folder: Path, witness: Any) -> Page:
+    described = witness.describe()
+    sections = (
+        Section("built", "What was built", _built(described)),
+        Section("certificate", "What is proved", _proved(witness, described)),
+        Section("places", "Where every operation lives", _places(witness)),
+        Section("reproduce", "How to check it", code(f"thereexists verify {shlex.quote(str(folder))}")),
+    )
+    lead = f"A program over the reals for {witness.n} tokens, compiled to {described['blocks']} standard blocks."
+    return Page("program", f"There exists a Transformer: {described['operation']}", lead, sections)
+
+
+def _built(described: dict[str, Any]) -> Markup:
+    low, high = described["box"]
+    return facts(
+        {
+            "sequences": f"n = {described['n']} tokens, d = {described['d']}, every entry in [{low:g}, {high:g}]",
+            "network": f"{described['blocks']} blocks, d_model {described['d_model']}, {described['parameters']:,} "
+            "parameters, softmax attention, ReLU",
+            "class": f"at most {described['heads']} heads of size {described['head_size']}, width {described['width']}",
+        }
+    )
+
+
+def _proved(witness: Any, described: dict[str, Any]) -> Markup:
+    if witness.certificate is None:
+        return paragraph("Nothing: there is no certificate in the folder.")
+    rows = [[name, number(bound)] for name, bound in described["bounds"].items()]
+    rows += [[name, f"not certified: {reason}"] for name, reason in described["reasons"].items()]
+    parts = {name: number(value) for name, value in described["parts"].items()}
+    return join(
+        [
+            paragraph("For every input of the box: |network − program| at every token and feature is at most"),
+            table(["dtype", "sup norm ≤"], rows),
+            facts(parts | {f"assumption {k}": text for k, text in enumerate(described["assumptions"], 1)}),
+        ]
+    )
+
+
+def _places(witness: Any) -> Markup:
+    rows = [
+        [place["block"] or "—", place["half"], ", ".join(f"{name} → row {row}" for name, row in place["made"])]
+        for place in witness.places
+    ]
+    return table(["block", "half", "operation → row"], rows)
+
+
+def _page(found: Found) -> Page:
+    from thereexists.witness import load
+
+    return program_page(found.path, load(found.path))
+
+
+KIND = Kind(
+    "program",
+    "the folder of a program's witness (build prog.py:name --out)",
+    lambda found: (found.path / "witness.json").is_file() and "program" in found.record,
+    _page,
+)

@@ -1,0 +1,67 @@
+"""Derived bounds: the pieces of a spline keep theirs, and the second derivatives are the right ones."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from flint import arb
+
+from thereexists.program import splines
+from thereexists.program.splines import KNOWN, place
+
+RANGES = {
+    "log": (0.01, 5.0),
+    "sqrt": (0.0, 3.0),
+    "reciprocal": (-3.0, -0.05),
+    "rsqrt": (0.05, 8.0),
+    "log1p": (-0.9, 4.0),
+}
+FUNCTIONS = {known.name: function for function, known in KNOWN.items()}
+
+
+def missed(function, low, high, knots, values):
+    """Largest distance of function and spline, on a fine grid, in extended precision."""
+    x = np.linspace(low, high, 200_001).astype(np.longdouble)
+    exact = function(x)
+    return float(np.abs(np.interp(x.astype(np.float64), knots, values) - exact).max())
+
+
+@pytest.mark.parametrize("epsilon", [1e-2, 1e-5])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_spline_keeps_its_derived_bound_and_comes_close_to_it(name, epsilon):
+    low, high = RANGES.get(name, (-3.0, 4.0))
+    knots, values, own = place(FUNCTIONS[name], low, high, epsilon)
+    assert (knots[0], knots[-1]) == (low, high)
+    assert own <= epsilon
+    found = missed(FUNCTIONS[name], low, high, knots, values)
+    assert found <= own + 2.0**-50 * np.abs(values).max()
+    assert own < 2.5 * found  # knots are not wasted
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_second_derivatives_are_those_of_the_function(name):
+    """A second difference of f is a mean of f'': it lies in the enclosure of f'' over the three points."""
+    known = KNOWN[FUNCTIONS[name]]
+    low, high = RANGES.get(name, (-3.0, 4.0))
+    for x in np.linspace(low + 0.04, high - 0.04, 23).tolist():
+        h = arb(2) ** -7
+        centre = arb(x)
+        difference = (known.f(centre - h) - 2 * known.f(centre) + known.f(centre + h)) / h**2
+        assert known.second((centre - h).union(centre + h)).overlaps(difference), x
+        wrong = 1.5 * known.second((centre - h / 64).union(centre + h / 64))
+        close = (known.f(centre - h / 64) - 2 * known.f(centre) + known.f(centre + h / 64)) / (h / 64) ** 2
+        assert abs(float(close.mid())) < 0.05 or not wrong.overlaps(close), x
+
+
+def test_a_wrong_second_derivative_would_be_caught(monkeypatch):
+    right = KNOWN[np.sin]
+    monkeypatch.setitem(KNOWN, np.sin, dataclasses.replace(right, second=lambda x: -x.sin() / 2))
+    knots, values, own = place(np.sin, -3.0, 4.0, 1e-3)
+    assert missed(np.sin, -3.0, 4.0, knots, values) > own
+
+
+def test_flat_parts_get_few_knots():
+    """tanh on [−8, 8]: equal pieces would need 2.5 times as many."""
+    knots, _, _ = place(np.tanh, -8.0, 8.0, 1e-4)
+    equal, _, _ = splines.uniform(np.tanh, -8.0, 8.0, 1e-4, 0.77)
+    assert len(knots) < 0.5 * len(equal)

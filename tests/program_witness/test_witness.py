@@ -1,0 +1,189 @@
+"""From a program to a saved, verified, exported witness, and what is refused on the way."""
+
+import importlib
+import json
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import thereexists as te
+from thereexists import program as P
+from thereexists.cli import app
+
+PROGRAM = """
+import numpy as np
+from thereexists import program as P
+
+x = P.tokens(n=5)
+smooth = 0.5 * x + 0.5 * P.mean(x) + P.apply(np.sin, x, epsilon=1e-2, curvature=1.0)
+number = 3
+"""
+
+
+def smooth(n=5):
+    x = P.tokens(n)
+    return 0.5 * x + 0.5 * P.mean(x) + P.apply(np.sin, x, epsilon=1e-2, curvature=1.0)
+
+
+def command(*arguments):
+    found = CliRunner().invoke(app, list(arguments))
+    if isinstance(found.exception, te.ThereExistsError):
+        return 2, str(found.exception)  # what main() prints, with that exit code
+    return found.exit_code, found.stdout
+
+
+def test_sort_of_64_reals_is_certified_in_every_dtype():
+    witness = te.build(P.sort(P.tokens(64)), dtype=torch.float32)
+    bounds = witness.certificate.bounds
+    assert witness.network.depth == 21
+    assert witness.certificate.bound == bounds["float32"]["bound"] <= 2.0**-23
+    assert bounds["bfloat16"]["bound"] <= 2.0**-7
+    X = np.random.default_rng(0).random((8, 64, 1), dtype=np.float32).astype(np.float64)
+    off = np.abs(witness.to("float32")(X) - np.sort(X, axis=1)).max()
+    assert off <= bounds["float32"]["bound"]
+
+
+@pytest.mark.slow
+def test_sort_of_1024_reals_is_certified_and_verified(tmp_path):
+    witness = te.build(P.sort(P.tokens(1024)), dtype="float32")
+    assert witness.network.depth == 55
+    assert witness.certificate.bound <= 2.0**-23
+    assert "build with dtype='bfloat16'" in witness.certificate.reasons["bfloat16"]
+    witness.save(tmp_path / "w")
+    assert te.verify(tmp_path / "w").holds
+
+
+def test_epsilon_makes_splines_finer():
+    witness = te.build(smooth(), epsilon=1e-4)
+    assert witness.certificate.bound <= 1e-4
+    X = np.random.default_rng(0).random((64, 5, 1))
+    wanted = 0.5 * X + 0.5 * X.mean(axis=1, keepdims=True) + np.sin(X)
+    assert np.abs(witness(X) - wanted).max() <= witness.certificate.bound
+    assert set(witness.network.safe) == set(witness.certificate.bounds)
+
+
+def test_what_cannot_be_certified_is_blamed_on_an_operation():
+    with pytest.raises(te.ThereExistsError, match=r"bound in bfloat16 is .* more than epsilon = 0.0001.*rounding in '"):
+        te.build(smooth(), epsilon=1e-4, dtype="bfloat16")
+    x = P.tokens(4)
+    with pytest.raises(te.ThereExistsError, match="knots"):
+        te.build(P.apply(np.sin, x, epsilon=1e-2, curvature=1.0), epsilon=1e-13)
+    witness = te.build(smooth(), epsilon=1e-3)
+    with pytest.raises(te.ThereExistsError, match="not certified in bfloat16: its bound"):
+        witness.to("bfloat16")
+    with pytest.raises(te.ThereExistsError, match="'epsilon' must be a positive number"):
+        te.build(smooth(), epsilon=-1.0)
+    with pytest.raises(te.ThereExistsError, match="other arguments are for targets"):
+        te.build(smooth(), delta=1 / 8)
+    with pytest.raises(te.ThereExistsError, match="'dtype' is for programs"):
+        te.build(te.targets.builtin("sort", n=2), delta=1 / 2, dtype="float32")
+
+
+def test_a_function_of_the_users_own_is_an_assumption():
+    def f(x):
+        return x**3 / 6
+
+    witness = te.build(P.apply(f, P.tokens(2), epsilon=1e-2, curvature=1.0))
+    assert any("as its author states" in text for text in witness.certificate.assumptions)
+    assert not any("as its author states" in text for text in te.build(smooth()).certificate.assumptions)
+
+
+def test_save_load_verify(tmp_path):
+    witness = te.build(smooth(), epsilon=1e-2)
+    witness.save(tmp_path / "w")
+    loaded = te.load(tmp_path / "w")
+    X = np.random.default_rng(0).random((4, 5, 1))
+    assert np.array_equal(loaded(X), witness(X))
+    assert np.array_equal(loaded(X[0]), witness(X)[0])
+    assert loaded.certificate == witness.certificate
+    assert te.verify(tmp_path / "w").holds
+    assert te.load(tmp_path / "w", "float32").network.dtype == torch.float32
+    te.certify(loaded).save(tmp_path / "w")
+    assert te.verify(tmp_path / "w").holds
+    assert "mean" in loaded.explain()
+
+
+@pytest.mark.parametrize("to", ["torch", "hf"])
+def test_exports_keep_their_bound(to, tmp_path):
+    pytest.importorskip("transformers")
+    witness = te.build(P.reverse(smooth()))
+    done = te.export(witness, to, tmp_path / "e", "float32")
+    assert done["of"] == "random inputs"
+    assert done["compared"] >= 256
+    with pytest.raises(te.ThereExistsError, match="not certified"):
+        te.export(te.build(smooth(), epsilon=1e-3), to, tmp_path / "b", "bfloat16")
+
+
+def test_onnx_keeps_its_bound(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    witness = te.build(P.reverse(smooth()))
+    te.export(witness, "onnx", tmp_path / "e", "float32")
+    session = onnxruntime.InferenceSession(str(tmp_path / "e" / "model.onnx"), providers=["CPUExecutionProvider"])
+    X = np.random.default_rng(0).random((1000, 5, 1), dtype=np.float32)
+    (found,) = session.run(None, {"features": X})
+    wanted = witness.interpret(X.astype(np.float64))
+    assert np.abs(found - wanted).max() <= witness.certificate.bounds["float32"]["bound"]
+
+
+def test_an_export_with_another_query_is_refused(tmp_path, monkeypatch):
+    honest = importlib.import_module("thereexists.export.stock").stock_state
+
+    def forged(network):
+        state = honest(network)
+        state["blocks.0.query.weight"] *= -1
+        return state
+
+    monkeypatch.setattr(importlib.import_module("thereexists.export.torch_format"), "stock_state", forged)
+    with pytest.raises(te.ThereExistsError, match="does not agree"):
+        te.export(te.build(P.reverse(P.tokens(5))), "torch", tmp_path / "e", "float32")
+    assert not (tmp_path / "e").exists()
+
+
+def test_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prog.py").write_text(PROGRAM)
+    planned = json.loads(command("plan", "prog.py:smooth", "--json")[1])
+    built = json.loads(command("build", "prog.py:smooth", "--epsilon", "1e-2", "--out", "w", "--json")[1])
+    assert planned["blocks"] == built["blocks"] == 1
+    assert built["bound"] <= 1e-2
+    shown = command("show", "w")[1]
+    assert "mean → row" in shown
+    assert "attention" in shown
+    ran = json.loads(command("run", "w", "--input", "0 0.25 0.5 0.75 1", "--json")[1])
+    X = np.linspace(0, 1, 5)
+    assert np.abs(np.ravel(ran["output"]) - (0.5 * X + 0.25 + np.sin(X))).max() <= ran["bound"]
+    code, verified = command("verify", "w", "--json")
+    assert code == 0
+    assert json.loads(verified)["holds"]
+    traced = json.loads(command("trace", "w", "--input", "0 0.25 0.5 0.75 1", "--json")[1])
+    means = next(step for step in traced["steps"] if step["operation"] == "mean")
+    assert means["values"] == [0.5] * 5
+    assert json.loads(command("report", "w", "--out", "r.html", "--json")[1])["kind"] == "program"
+    assert command("export", "w", "--to", "torch")[0] == 0
+    for bad, sentence in [
+        (("build", "prog.py:number"), "is a int"),
+        (("build", "prog.py:nothing"), "has no program"),
+        (("build", "nofile.py:smooth"), "There is no file"),
+        (("build", "prog.py:smooth", "--delta", "1/8"), "other options are for functions"),
+        (("build", "prog.py:smooth", "--no-certify"), "always certified"),
+        (("plan", "prog.py:smooth", "--epsilon", "1e-4", "--dtype", "bfloat16"), "contributes most"),
+        (("run", "w", "--input", "0 0 0 0 2"), "between 0.0 and 1.0"),
+        (("run", "w", "--input", "0 0 0 0 0", "--dtype", "bfloat16"), "not certified in bfloat16"),
+        (("verify", "w", "--function", "prog.py:smooth"), "something else"),
+    ]:
+        code, text = command(*bad)
+        assert code == 2, bad
+        assert sentence in text
+    assert not (tmp_path / "number-witness").exists()
+
+
+def test_a_shorter_sequence_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prog.py").write_text("from thereexists import program as P\ns = P.sort(P.tokens(4, shorter=True))\n")
+    assert command("build", "prog.py:s", "--out", "w")[0] == 0
+    ran = json.loads(command("run", "w", "--input", "0.75 0.25 0.5", "--json")[1])
+    assert np.ravel(ran["output"]).tolist() == [0.25, 0.5, 0.75]
+    assert te.verify("w").holds
+    assert te.export(te.load("w"), "torch", tmp_path / "e", "float32")["compared"] >= 256
