@@ -45,7 +45,7 @@ SHORTER = {
 }
 
 
-def exceeded(compiled, claim, dtype, length, count=48):
+def exceeded(compiled, claim, dtype, length, count=24):
     X = in_dtype(inputs(dataclasses.replace(compiled.source, n=length), count, length), dtype, compiled.source)
     X = np.clip(X, compiled.source.settings["low"], None)
     exact = P.interpret(compiled.program, X.astype(np.longdouble))

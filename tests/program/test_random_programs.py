@@ -55,7 +55,7 @@ def random_program(seed, everything=False):
     return values[-1] + values[-2] - values[int(rng.integers(len(values)))]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_random_program_keeps_its_bound(seed):
     compiled = P.compile(random_program(seed))
     claim = compiled.bound("float64")
@@ -64,7 +64,7 @@ def test_a_random_program_keeps_its_bound(seed):
     assert violations(compiled, compiled.bound("float32"), "float32", count=64, seed=seed) == 0.0
 
 
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 40))])
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
 def test_a_random_program_of_all_operations_keeps_its_bound(seed):
     """In every dtype, with or without limits on heads and widths."""
     program = random_program(seed, everything=True)
