@@ -37,7 +37,7 @@ class Layout:
 
 WITNESS = Layout("witness", "witness.json", "model.safetensors")
 HEAD = Layout("head", "head.json", "head.safetensors")
-_BESIDE = ("certificate.json", ".certificate.part.json")  # what else we may have written into the folder
+_BESIDE = ("certificate.json", "certificate.blocks.safetensors", ".certify.job")  # what else we may have written into the folder
 
 
 def write(path: Path, record: dict[str, Any], weights: dict[str, Tensor], layout: Layout = WITNESS) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from thereexists.certificates.certificate import FILE, Certificate, load_certificate
-from thereexists.certificates.certify import weights_sha256
+from thereexists.certificates.cubes import weights_sha256
 from thereexists.errors import BadWitnessFile
 from thereexists.model import EmbeddedTransformer
 from thereexists.report import svg
