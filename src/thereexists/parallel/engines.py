@@ -143,7 +143,7 @@ def _cluster(workers: Workers) -> Iterator[int]:
 
 def import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of a change to come
     try:
         import ray
     except ImportError:
@@ -166,6 +166,9 @@ def start_ray(ray: Any, workers: Workers, **more: Any) -> None:
                 "leave --address out for a local one."
             ) from error
         return
+    # Ray replaces a loopback address by the machine's own, except where it forms no clusters: macOS, Windows, and here.
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    ray._private.ray_constants.ENABLE_RAY_CLUSTER = False
     ray.init(
         address="local",
         num_cpus=workers.processes,
