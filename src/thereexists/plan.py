@@ -135,7 +135,15 @@ def _route(target: Target, pattern: Pattern) -> Route:
     return Route.through(pattern)
 
 
-def _mapping(target: Target, delta: float | str | Fraction, route: Route | None) -> SelectiveShift | SparseShift:
+Mapping = SelectiveShift | SparseShift
+
+
+def mapping_for(target: Target, delta: float | str | Fraction, pattern: Pattern | None) -> Mapping:
+    """The contextual mapping of a request that has been checked."""
+    return _mapping(target, delta, None if pattern is None else _route(target, pattern))
+
+
+def _mapping(target: Target, delta: float | str | Fraction, route: Route | None) -> Mapping:
     if route is None:
         return SelectiveShift(Grid.for_target(target, delta))
     return SparseShift(Grid.for_target(target, delta, route.slots), route)

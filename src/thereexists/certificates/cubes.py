@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists import shards
 from thereexists._version import __version__
 from thereexists.certificates.balls import Array, Ball
 from thereexists.certificates.enclose import Encloser
@@ -156,6 +157,7 @@ def weights_sha256(network: Transformer) -> str:
     for name, tensor in sorted(network.state_dict().items()):
         state.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
         state.update(np.ascontiguousarray(tensor.detach().numpy()).tobytes())
+        shards.release(network)
     return state.hexdigest()
 
 

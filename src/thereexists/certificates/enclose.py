@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists import shards
 from thereexists.certificates import balls, wide
 from thereexists.certificates.balls import Array, Ball
 from thereexists.errors import InvalidInput
@@ -60,7 +61,7 @@ class Encloser:
             raise ValueError(f"Enclosures are for ReLU networks with one of {sorted(WEIGHTS)}.")
         alone = next((i for i, stage in enumerate(stages) if stage.attention is not None), len(stages))
         self.network, self.grid, self.together = network, grid, stages[alone:]
-        self.runs = {stage: _runs(stage) for stage in stages}
+        self.runs = {stage: self._released(_runs(stage)) for stage in stages}
         embedded = isinstance(network, EmbeddedTransformer)
         self.sparse = embedded or any(s.attention is not None and s.attention.pattern is not None for s in stages)
         Z = _token_cores(network, grid)  # (n, K, d)
@@ -75,12 +76,17 @@ class Encloser:
         twins = np.eye(grid.n, dtype=bool)[None].repeat(len(numbers), axis=0) if self.sparse else find_twins(Z)
         with np.errstate(over="ignore", invalid="ignore"):
             for stage in self.together:
-                Z = self._stage(Z, stage, network.rho, twins)
+                Z = self._released(self._stage(Z, stage, network.rho, twins))
             if isinstance(network, EmbeddedTransformer):
                 W_out, (cubes, n, d) = network.W_out.detach().numpy(), Z.mid.shape
                 Z = _reshaped(wide.linear(_reshaped(Z, (-1, d)), W_out), (cubes, n, len(W_out)))
         known = np.isfinite(Z.mid) & np.isfinite(Z.rad)
         return Ball(np.where(known, Z.mid, 0.0), np.where(known, Z.rad, np.inf))
+
+    def _released(self, found: Any) -> Any:
+        """What was found with the last stage's weights; their pages are given back if they are mapped from files."""
+        shards.release(self.network)
+        return found
 
     def _stage(self, Z: Ball, stage: Stage, rho: str, twins: Array) -> Ball:
         """One stage on whole sequences (cubes, n, d)."""
@@ -125,6 +131,7 @@ def _runs(stage: Stage) -> list[Run]:
 def refuse_extreme_weights(network: Transformer) -> None:
     """Products of weights must neither overflow nor underflow: |w| is 0 or between 1e-150 and 1e150."""
     for name, weight in network.state_dict().items():
+        shards.release(network)
         size = np.abs(weight.detach().numpy().astype(np.float64))
         if not ((size == 0) | ((size >= 1e-150) & (size <= 1e150))).all():
             raise InvalidInput(
