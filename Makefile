@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint types unit test-slow test-gpu clean
+.PHONY: demo test lint types unit test-slow test-large test-gpu clean
 
 demo: $(STAMP)  ## build the sort witness and show it working
 	$(BIN)/thereexists build sort --n 3 --delta 1/8 --out build/sort
@@ -25,6 +25,9 @@ unit: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -q -m slow
+
+test-large: $(STAMP)  ## a witness of more than 4 GB, every process below 1.5 GB; takes 5 GB of disk
+	$(BIN)/pytest -q -s -m large
 
 test-gpu: $(STAMP)
 	$(BIN)/pytest -q -m gpu

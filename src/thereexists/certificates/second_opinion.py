@@ -185,7 +185,10 @@ class _Sweep:
     def moved(self, z: list[Any], dot, c, relu) -> list[Any]:
         position, direction = 0, np.asarray(self.run.direction).tolist()
         while True:
-            high = np.nextafter(_float_above(dot(direction, z)), np.inf)
+            t = dot(direction, z)
+            high = _float_above(t)
+            if high == np.inf:
+                return [t] * len(z)  # a ball that holds every number: nothing is known from here on
             layer = max(position, int(np.searchsorted(self.run.bias, -high, side="right")))
             if layer >= self.run.stop - self.run.start:
                 return z
@@ -201,7 +204,7 @@ class _Sweep:
 def _float_above(x: Any) -> float:
     """A float that is not below a rational number or an Arb ball."""
     if hasattr(x, "upper"):
-        return float(np.nextafter(float(x.upper()), np.inf)) if x.is_finite() else np.inf
+        return float(np.nextafter(float(x.upper()), np.inf)) if x.is_finite() else float("inf")
     return float(np.nextafter(int(x.p) / int(x.q), np.inf))
 
 

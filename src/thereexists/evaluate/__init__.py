@@ -45,7 +45,7 @@ def _evaluate(network: Transformer, X: Tensor, engine: str) -> Tensor:
 def explain(network: Transformer, X: Tensor, engine: str = "auto") -> Choice:
     """Which engine would run the network on X, and how."""
     if shards.is_mapped(network):
-        parts = tuple(f"{name}: {_choose(part, X, engine)[0]}" for name, part in _single_stages(network))
+        parts = tuple(f"{name}: {_choose(part, X, engine, network.depth)[0]}" for name, part in _single_stages(network))
         because = "the weights are mapped from files and run through once, stage by stage"
         return Choice(engine, "stages", because, parts, "those of the engines that run the stages")
     used, because = _choose(network, X, engine)
@@ -55,7 +55,7 @@ def explain(network: Transformer, X: Tensor, engine: str = "auto") -> Choice:
 def _stage_by_stage(network: Transformer, X: Tensor, engine: str) -> Tensor:
     """A network larger than memory: the whole batch goes through one stage, whose pages are then given back."""
     for _, part in _single_stages(network):
-        X = ENGINES[_choose(part, X, engine)[0]](part, X)
+        X = ENGINES[_choose(part, X, engine, network.depth)[0]](part, X)
         forget(part)
         shards.release(network)
     return X
@@ -74,11 +74,12 @@ def check_engine(engine: str) -> None:
         raise InvalidInput(f"'engine' must be auto or one of {', '.join(ENGINES)}; got {engine!r} instead.")
 
 
-def _choose(network: Transformer, X: Tensor, engine: str) -> tuple[str, str]:
+def _choose(network: Transformer, X: Tensor, engine: str, depth: int | None = None) -> tuple[str, str]:
     check_engine(engine)
+    depth = network.depth if depth is None else depth  # of the whole, where the network is a part
     if engine == "auto":
-        if network.depth < DEEP:
-            return "reference", f"the network has {network.depth} layers: plain torch is as fast"
+        if depth < DEEP:
+            return "reference", f"the network has {depth} layers: plain torch is as fast"
         reasons = []
         for name, because in _preference(network, X):
             reason = ENGINES[name].refuses(network, X)
