@@ -26,7 +26,7 @@ unit: $(STAMP)
 test-slow: $(STAMP)
 	$(BIN)/pytest -q -m slow
 
-test-large: $(STAMP)  ## a witness of more than 4 GB, every process below 1.5 GB; takes 5 GB of disk
+test-large: $(STAMP)  ## the largest dense witness, 2 GB, in little memory; takes 3 GB of disk
 	$(BIN)/pytest -q -s -m large
 
 test-gpu: $(STAMP)

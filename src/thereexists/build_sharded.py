@@ -82,7 +82,7 @@ def build_sharded(
     scratch = out.parent / f".{out.name}.build"
     contexts = Contexts.of(mapping, target, scratch, stays=workers.alone)
     summaries = parallel_map(contexts, workers, scratch / "contexts.job", contexts.opener(target))
-    extremes = Extremes.joined([Extremes(**summary["extremes"]) for summary in summaries], mapping.grid)
+    extremes = Extremes.joined([Extremes.from_dict(summary["extremes"]) for summary in summaries], mapping.grid)
     pivots = _pivots(summaries, layer_count(mapping.grid), shard_bytes // _bytes_per_layer(mapping.grid))
     layers = Layers.of(contexts, extremes, pivots)
     made = parallel_map(layers, workers, scratch / "shards.job")
@@ -233,7 +233,9 @@ class Layers:
             file = Path(self.contexts.folder) / f"{name}.safetensors"
             beside = file.with_suffix(".part")
             stored = {k: v.detach() for k, v in result.state_dict().items()}
-            save_file({f"stages.{stage_name(number, shard, self)}.feed_forward.{k}": v for k, v in stored.items()}, beside)
+            save_file(
+                {f"stages.{stage_name(number, shard, self)}.feed_forward.{k}": v for k, v in stored.items()}, beside
+            )
             beside.replace(file)
             made.append({"file": file.name, "depth": len(q), "stage": stage_name(number, shard, self)})
         return made

@@ -39,7 +39,11 @@ class Layout:
 
 WITNESS = Layout("witness", "witness.json", "model.safetensors")
 HEAD = Layout("head", "head.json", "head.safetensors")
-_BESIDE = ("certificate.json", "certificate.blocks.safetensors", ".certify.job")  # what else we may have written into the folder
+_BESIDE = (
+    "certificate.json",
+    "certificate.blocks.safetensors",
+    ".certify.job",
+)  # what else we may have written into the folder
 
 
 def finish_shards(path: Path, beside: Path, record: dict[str, Any]) -> None:

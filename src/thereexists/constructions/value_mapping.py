@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import comb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -70,6 +70,11 @@ class Extremes:
         last = float(q[moves].min()) if moves.any() else None
         reach, top = float(np.abs(along).max()), float(along.max())
         return cls(column, size, reach, False, float(q.max()), top, last)._decided(grid)
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> Extremes:
+        """The inverse of ``dataclasses.asdict``, through JSON."""
+        return cls(**{**stored, "z": tuple(stored["z"]), "A": tuple(stored["A"])})
 
     @classmethod
     def joined(cls, parts: list[Extremes], grid: Grid) -> Extremes:

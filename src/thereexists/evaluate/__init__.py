@@ -45,7 +45,7 @@ def _evaluate(network: Transformer, X: Tensor, engine: str) -> Tensor:
 def explain(network: Transformer, X: Tensor, engine: str = "auto") -> Choice:
     """Which engine would run the network on X, and how."""
     if shards.is_mapped(network):
-        parts = tuple(f"{name}: {_choose(part, X, engine, network.depth)[0]}" for name, part in _single_stages(network))
+        parts = tuple(f"{name}: {_chosen_alone(network, part, X, engine)}" for name, part in _single_stages(network))
         because = "the weights are mapped from files and run through once, stage by stage"
         return Choice(engine, "stages", because, parts, "those of the engines that run the stages")
     used, because = _choose(network, X, engine)
@@ -59,6 +59,13 @@ def _stage_by_stage(network: Transformer, X: Tensor, engine: str) -> Tensor:
         forget(part)
         shards.release(network)
     return X
+
+
+def _chosen_alone(network: Transformer, part: Transformer, X: Tensor, engine: str) -> str:
+    used = _choose(part, X, engine, network.depth)[0]
+    forget(part)
+    shards.release(network)
+    return used
 
 
 def _single_stages(network: Transformer) -> Iterator[tuple[str, Transformer]]:

@@ -97,7 +97,7 @@ def run_chunks(work: Callable[[Range], None], parts: list[Range], workers: Worke
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
         threads = {"inner_max_num_threads": 1} if workers.engine == "loky" else {}
         with joblib.parallel_config(backend=workers.engine, n_jobs=count, **threads):
-            joblib.Parallel(batch_size=1, pre_dispatch="2*n_jobs", max_nbytes=None)(
+            joblib.Parallel(batch_size=1, pre_dispatch="2*n_jobs", max_nbytes=None)(  # pyright: ignore[reportArgumentType]
                 joblib.delayed(work)(part) for part in parts
             )
 

@@ -50,7 +50,9 @@ class JobFolder:
 
     def count(self) -> tuple[int, int]:
         """(chunks, blocks) that have a file, by name alone: for progress, not for proof."""
-        sizes = [int(stop) - int(first) for first, _, stop in (p.stem.partition("-") for p in self.path.glob("*-*.json"))]
+        sizes = [
+            int(stop) - int(first) for first, _, stop in (p.stem.partition("-") for p in self.path.glob("*-*.json"))
+        ]
         return len(sizes), sum(sizes)
 
     def results(self) -> list[Any]:

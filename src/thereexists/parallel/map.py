@@ -182,9 +182,7 @@ class _Watch:
         if self.workers.report is not None:
             chunks = 1 + -(-(self.job.total - 1) // (self.job.chunk or 1))
             seconds = time.monotonic() - self.began
-            self.workers.report(
-                Progress(self.chunks, chunks, self._cells(), self.task.cells, seconds, self.before)
-            )
+            self.workers.report(Progress(self.chunks, chunks, self._cells(), self.task.cells, seconds, self.before))
 
     def _cells(self) -> int:
         return min(self.blocks * self.task.block, self.task.cells)
