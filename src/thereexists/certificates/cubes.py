@@ -120,7 +120,7 @@ def opened(problem: Problem, network: Transformer, target: Target) -> Callable[[
 
 
 def combined(sums: list[Sums]) -> Sums:
-    """Of several blocks: sums of the first four entries (rounded once, so their order is of no account), then maxima."""
+    """Of several blocks: sums of the first four entries, rounded once whatever their order, and maxima of the others."""
     columns = list(zip(*sums, strict=True))
     return [*(_sum(column) for column in columns[:4]), *(max(column) for column in columns[4:])]
 

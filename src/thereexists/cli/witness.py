@@ -374,7 +374,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
         if compact
         else {
             "layers": f"{layers['total']:,} = {layers['quantise']:,} quantise + {layers['context']:,} context "
-            f"+ {layers['total'] - layers['quantise'] - layers['context']:,} value{' (two sweeps)' if summary['sweeps'] == 2 else ''}",
+            f"+ {layers['total'] - layers['quantise'] - layers['context']:,} value"
+            f"{' (two sweeps)' if summary['sweeps'] == 2 else ''}",
             "pattern": pattern
             and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
             f"receptive depth {pattern['depth']}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from thereexists.errors import BadWitnessFile
 
@@ -48,9 +49,5 @@ def cut(gaps: Iterable[Range], size: int, total: int) -> list[Range]:
     return [
         Range(first, stop)
         for gap in gaps
-        for first, stop in _pairs(sorted({gap.first, gap.stop, *(e for e in edges if gap.first < e < gap.stop)}))
+        for first, stop in pairwise(sorted({gap.first, gap.stop, *(e for e in edges if gap.first < e < gap.stop)}))
     ]
-
-
-def _pairs(edges: list[int]) -> list[tuple[int, int]]:
-    return list(zip(edges[:-1], edges[1:], strict=True))
