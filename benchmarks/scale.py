@@ -1,4 +1,4 @@
-"""How jobs scale: two workers against one, the overhead of 10,000 chunks, and what a cell costs. One JSON line a figure.
+"""How jobs scale: two workers against one, the overhead of 10,000 chunks, the cost of a cell; one JSON line a figure.
 
 python benchmarks/scale.py speedup    # about two minutes on two idle cores: certify by one worker, then by two
 python benchmarks/scale.py overhead   # about two minutes: 10,000 chunks of known length, in processor time

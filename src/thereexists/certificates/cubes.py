@@ -29,7 +29,7 @@ from thereexists.target import Target
 
 CUBES = 4096  # enclosed at once
 MOST_BLOCKS = 1 << 18  # of a larger grid, a block is several times that many cubes
-_PAIRS_AT_ONCE = 1 << 23
+_PAIRS_AT_ONCE = 1 << 19
 _SUBCUBES_AT_ONCE = 1 << 17
 
 Sums = list[float]  # see block_sums
@@ -120,7 +120,7 @@ def opened(problem: Problem, network: Transformer, target: Target) -> Callable[[
 
 
 def combined(sums: list[Sums]) -> Sums:
-    """Of several blocks: sums of the first four entries, rounded once whatever their order, and maxima of the others."""
+    """Of several blocks: sums of the first four entries, rounded once whatever their order, and maxima of the rest."""
     columns = list(zip(*sums, strict=True))
     return [*(_sum(column) for column in columns[:4]), *(max(column) for column in columns[4:])]
 
