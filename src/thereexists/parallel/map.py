@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from thereexists.errors import ThereExistsError
+from thereexists.errors import InvalidInput, ThereExistsError
 from thereexists.parallel.engines import HERE, Progress, Workers, WorkersLost, run_chunks
 from thereexists.parallel.job import JobFolder, put
 from thereexists.parallel.ranges import Range, cut, missing
@@ -67,6 +67,8 @@ def parallel_map(
     ``progress(done, total)`` counts cells; ``workers.report`` is told more.
     """
     total = -(-task.cells // task.block)
+    if workers.address is not None and folder is None:
+        raise InvalidInput("The machines of a cluster hand in their work through a folder that all see: give --job.")
     with _folder(folder) as path, one_thread():
         job = JobFolder(path, task.key, total)
         watch = _Watch(job, task, workers, progress)
@@ -148,7 +150,7 @@ def one_thread() -> Iterator[None]:
 @contextmanager
 def _folder(given: Path | None) -> Iterator[Path]:
     if given is not None:
-        yield given
+        yield given.resolve()  # a worker may stand in another folder
         return
     with tempfile.TemporaryDirectory(prefix="thereexists-job-") as made:
         yield Path(made) / "job"
