@@ -9,7 +9,7 @@ import pytest
 
 def thereexists(*arguments):
     command = [sys.executable, "-m", "thereexists", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
 @pytest.fixture(scope="module")
