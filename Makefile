@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo docs notebooks test lint types unit test-slow test-gpu clean
+.PHONY: demo docs notebooks test lint types unit test-slow test-large test-gpu clean
 
 demo: $(STAMP)  ## build the sort witness and show it working
 	$(BIN)/thereexists build sort --n 3 --delta 1/8 --out build/sort
@@ -34,6 +34,9 @@ unit: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -q -m slow
+
+test-large: $(STAMP)  ## the largest dense witness, 2 GB, in little memory; takes 3 GB of disk
+	$(BIN)/pytest -q -s -m large
 
 test-gpu: $(STAMP)
 	$(BIN)/pytest -q -m gpu

@@ -18,7 +18,7 @@ REFERENCE = {  # page -> heading, and the modules whose public names it lists
     "model": ("The model class", ("thereexists.model",)),
     "constructions": ("Constructions", ("thereexists.constructions",)),
     "certificates": ("Certificates", ("thereexists.certificates",)),
-    "evaluate": ("Engines", ("thereexists.evaluate",)),
+    "evaluate": ("Engines and workers", ("thereexists.evaluate", "thereexists.parallel")),
     "patterns": ("Patterns", ("thereexists.patterns",)),
     "attention": ("Attention", ("thereexists.attention",)),
     "heads": ("Heads", ("thereexists.heads",)),

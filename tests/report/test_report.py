@@ -18,7 +18,7 @@ from tests.cli.test_witness_commands import thereexists
 from tests.report.conftest import EVIL
 from thereexists import storage
 from thereexists.certificates.certificate import load_certificate
-from thereexists.certificates.certify import weights_sha256
+from thereexists.certificates.cubes import weights_sha256
 from thereexists.constructions.selective_shift import SelectiveShift
 from thereexists.errors import BadWitnessFile
 from thereexists.report import report

@@ -261,11 +261,15 @@ def experiment(
     steps: Annotated[int | None, typer.Option(help="Steps in every stage, to see that all works.")] = None,
     device: Device = None,
     checkpoint_seconds: Checkpoint = 60.0,
+    engine: Annotated[str, typer.Option(help="local, or ray: runs spread over the GPUs of a cluster.")] = "local",
+    address: Annotated[str | None, typer.Option(help="Of a running Ray cluster, or auto; else a local one.")] = None,
     json: AsJson = False,
 ) -> None:
     """Run a whole experiment of the papers: every model of the table, every seed, one record each.
 
     thereexists experiment table-a --size mini --seeds 3 --data data/ --out runs/ --parallel 4
+
+    thereexists experiment table-a --engine ray --address auto --out /shared/runs
     """
     from thereexists.experiments.grid import load, unfold
     from thereexists.experiments.results import rows
@@ -278,7 +282,14 @@ def experiment(
     overrides = {"budget": Budget(steps=steps)} if steps is not None else {}
     first = {"budget": Budget(tokens=count(tokens))} if tokens is not None else {}
     runs = unfold(load(name), size, seeds, data, only, overrides, first)
-    how = How(out, default_cache(), device, resume, parallel, budget_seconds, checkpoint_seconds)
+    if engine not in ("local", "ray"):
+        raise InvalidInput(f"--engine must be local or ray for an experiment; got {engine!r} instead.")
+    if address is not None and engine != "ray":
+        raise InvalidInput("An address belongs to a cluster: say --engine ray, or leave --address out.")
+    how = How(
+        out, default_cache(), device, resume, parallel, budget_seconds, checkpoint_seconds,
+        engine=engine, address=address,
+    )  # fmt: skip
     outcome = run_all(runs, how)
     report = {
         "experiment": name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from thereexists.cli import _complete, program
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
+from thereexists.cli._workers import Address, EngineName, WorkerCount, the_workers
 from thereexists.cli.certificate import print_certificate
 from thereexists.cli.certificate import summary as certificate_summary
 from thereexists.errors import InvalidInput, ThereExistsError
@@ -145,6 +147,12 @@ def build(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the distance estimate.")] = 0,
     certify: Annotated[bool, typer.Option("--certify/--no-certify", help="Prove a bound on the error too.")] = True,
     dtype: ProgramType = None,
+    shard_size: Annotated[
+        str | None, typer.Option(help="Build out of core, in files of this size, such as 64MB: larger than memory.")
+    ] = None,
+    workers: WorkerCount = None,
+    engine: EngineName = "loky",
+    address: Address = None,
     as_json: AsJson = False,
 ) -> None:
     """Construct a Transformer for a function, without training, and save it.
@@ -160,6 +168,8 @@ def build(
     thereexists build table.csv --construction compact --out w/
 
     thereexists build prog.py:smooth --epsilon 1e-3 --out w/
+
+    thereexists build my.py:f --n 20 --delta 1/2 --shard-size 64MB --workers 2
     """
     if program.is_program(target, n):
         _only_for_targets(delta, lipschitz, equivariant, pattern, sizes, max_width)
@@ -180,13 +190,26 @@ def build(
     out = out or Path(f"{resolved.name}-witness")
     storage.check_writable(out)
     chosen = _pattern(pattern, sizes, resolved.n)
-    with progress_bar("tabulate", quiet=as_json) as progress:
-        witness = construct(
-            resolved, delta, epsilon, p, chosen, rho, modified, progress, construction=construction, max_width=max_width
-        )
-    witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
-    witness.save(out)
-    certificate, reason = _certify(witness, p, seed, out, quiet=as_json) if certify else (None, "not asked for")
+    crew = functools.partial(the_workers, count=workers, engine=engine, address=address, quiet=as_json)
+    with crew("", shown=False):
+        pass  # a mistake in the options is told before any work
+    if shard_size is not None:
+        from thereexists.build_sharded import build_sharded
+
+        if delta is None or modified or construction != "faithful" or max_width is not None:
+            raise InvalidInput("--shard-size is for the faithful construction on a grid of your choice (--delta).")
+        with crew("build") as hands:
+            witness = build_sharded(resolved, out, delta, p, chosen, rho, _bytes(shard_size), hands)
+        witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
+    else:
+        with progress_bar("tabulate", quiet=as_json) as progress:
+            witness = construct(
+                resolved, delta, epsilon, p, chosen, rho, modified, progress,
+                construction=construction, max_width=max_width,
+            )  # fmt: skip
+        witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
+        witness.save(out)
+    certificate, reason = _certify(witness, p, seed, out, crew) if certify else (None, "not asked for")
     if as_json:
         made = None if certificate is None else certificate_summary(certificate)
         print_json({"witness": str(out), **witness.describe(), "certificate": made, "not_certified": reason})
@@ -338,15 +361,24 @@ def _pattern(name: str | None, sizes: list[str] | None, n: int) -> Any:
     return load_pattern(name, None if Path(name).suffix == ".npz" else n, given)
 
 
-def _certify(witness: Any, p: float, seed: int, out: Path, quiet: bool) -> tuple[Any, str | None]:
+def _bytes(text: str) -> int:
+    """``64MB`` or ``1GB`` as a number of bytes."""
+    units = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
+    number, unit = text[:-2], text[-2:].upper()
+    if unit not in units or not number.strip().isdigit():
+        raise InvalidInput(f"--shard-size must look like 64MB or 1GB; got {text!r} instead.")
+    return int(number) * units[unit]
+
+
+def _certify(witness: Any, p: float, seed: int, out: Path, crew: Any) -> tuple[Any, str | None]:
     """The certificate, saved beside the weights, or why there is none: the witness itself is whole either way."""
     if witness.target.variation(1.0) is None and witness.target.interval is None:
         return None, "that takes a Lipschitz constant (--lipschitz)."
     from thereexists.certificates import certify
 
     try:
-        with progress_bar("certify", quiet) as progress:
-            certificate = certify(witness, p, seed=seed, folder=out, progress=progress)
+        with crew("certify") as workers:
+            certificate = certify(witness, p, seed=seed, folder=out, workers=workers)
     except ThereExistsError as error:
         return None, str(error)
     certificate.save(out)
@@ -405,7 +437,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
         if compact
         else {
             "layers": f"{layers['total']:,} = {layers['quantise']:,} quantise + {layers['context']:,} context "
-            f"+ {layers['value']:,} value{' (two sweeps)' if summary['sweeps'] == 2 else ''}",
+            f"+ {layers['total'] - layers['quantise'] - layers['context']:,} value"
+            f"{' (two sweeps)' if summary['sweeps'] == 2 else ''}",
             "pattern": pattern
             and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
             f"receptive depth {pattern['depth']}",

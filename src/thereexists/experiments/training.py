@@ -156,8 +156,10 @@ def _loop(run: _Run, monitor: Monitor, checkpoint_seconds: float) -> None:
             fetch = step % fetch_every == 0 or step == steps
             stopped = stop.is_set() if place.world == 1 else fetch and _any_stopped(run, stop)
             due = checkpoint_seconds > 0 and time.monotonic() - last_saved > checkpoint_seconds
+            due = due and (place.world == 1 or fetch)  # what all processes do together must not depend on a clock
             if fetch or stopped or due:
-                progress.history.append([step, total.item() / (step - fetched)])
+                mean = total if place.world == 1 else run.accelerator.reduce(total.clone(), reduction="mean")
+                progress.history.append([step, mean.item() / (step - fetched)])
                 progress.step, progress.seconds = step, seconds()
                 total.zero_()
                 fetched = step

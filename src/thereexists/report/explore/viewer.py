@@ -96,7 +96,7 @@ def _viewer(folder: Path, witness: Any, target: Target | None) -> Viewer:
 def _proved(folder: Path, witness: Any) -> str | None:
     """What a certificate beside these weights says of their error; nothing if it is about others."""
     from thereexists.certificates.certificate import FILE, load_certificate
-    from thereexists.certificates.certify import weights_sha256
+    from thereexists.certificates.cubes import weights_sha256
 
     if not (folder / FILE).is_file():
         return None

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from thereexists.certificates.certificate import FILE, Certificate, load_certificate
-from thereexists.certificates.certify import weights_sha256
+from thereexists.certificates.cubes import weights_sha256
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.report import svg
 from thereexists.report.artefact import Found, Kind
