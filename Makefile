@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint types unit test-slow test-gpu clean
+.PHONY: demo docs notebooks test lint types unit test-slow test-large test-gpu clean
 
 demo: $(STAMP)  ## build the sort witness and show it working
 	$(BIN)/thereexists build sort --n 3 --delta 1/8 --out build/sort
@@ -11,7 +11,16 @@ demo: $(STAMP)  ## build the sort witness and show it working
 	$(BIN)/thereexists run build/sort --input "0.7 0.1 0.4"
 	$(BIN)/thereexists trace build/sort --input "0.7 0.1 0.4"
 
-test: lint types unit  ## everything CI asks for
+docs: $(STAMP)  ## the documentation as a site that opens offline: build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/site  # with --quiet nothing would be strict
+
+notebooks: $(STAMP)  ## the examples as Jupyter notebooks: build/notebooks
+	mkdir -p build/notebooks
+	for script in examples/0*.py; do \
+	  $(BIN)/jupytext --quiet --to ipynb --output build/notebooks/$$(basename $$script .py).ipynb $$script || exit 1; \
+	done
+
+test: lint types unit  ## everything CI asks for; tests/docs builds the site, strictly, and runs its examples
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -25,6 +34,9 @@ unit: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -q -m slow
+
+test-large: $(STAMP)  ## the largest dense witness, 2 GB, in little memory; takes 3 GB of disk
+	$(BIN)/pytest -q -s -m large
 
 test-gpu: $(STAMP)
 	$(BIN)/pytest -q -m gpu

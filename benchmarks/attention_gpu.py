@@ -256,8 +256,8 @@ def warm(n: int, name: str) -> None:
     guarded({"warm": name}, lambda: bench.measure(name, step, setting(n, flex=name != "random-64", repetitions=1)))
 
 
-def key_table(n: int) -> None:
-    """The figures of the table in docs/attention.md, in one cold call."""
+def key_table(n: int, backward: bool) -> None:
+    """The figures of the table in docs/performance.md, in one cold call."""
     names = ["stride", "fixed, summary", "window", "window + stride", "star", "random-64"]
     command = [sys.executable, __file__, "--n", str(n), "--warm"]
     running = [subprocess.Popen([*command, name]) for name in names]
@@ -268,7 +268,8 @@ def key_table(n: int) -> None:
             process.kill()
             say(warm_killed=True)
     table(n, False, False, set(names[:-1]), names)
-    table(n, True, False, set(), names)
+    if backward:
+        table(n, True, False, set(), names)
 
 
 def main() -> None:
@@ -276,6 +277,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["key", "check", "tune", "forward", "backward", "memory"])
     parser.add_argument("--n", type=int, default=65536)
     parser.add_argument("--no-tune", action="store_true")
+    parser.add_argument("--forward-only", action="store_true", help="of --only key")
     parser.add_argument("--worker", type=int)
     parser.add_argument("--warm")
     a = parser.parse_args()
@@ -290,7 +292,7 @@ def main() -> None:
         return
     say(device=torch.cuda.get_device_name(), torch=torch.__version__, n=a.n)
     if a.only == "key":
-        key_table(a.n)
+        key_table(a.n, backward=not a.forward_only)
     if a.only in (None, "check", "tune"):
         workers()
     key = {"stride", "window", "window + stride", "fixed, summary", "star"}

@@ -53,16 +53,16 @@ smoke) # its runs are kept apart, so that its records are not taken for results
     ln -sfn ../cache "$WORK/smoke/cache"
     WORK=$WORK/smoke
     share_the_gpu
-    run smoke table-a mt lm sparsity-nli copying --size mini --steps 5 --only '[as]t*' --parallel "${PARALLEL:-8}"
+    run smoke table-a mt lm sparsity-nli copying --size mini --steps 5 --only '[as]t*' --parallel "${PARALLEL:-5}"
     ;;
 base) run base table-a --size base --tokens "${TOKENS:-40M}" --parallel "${PARALLEL:-2}" ;;
 mini)
     share_the_gpu
-    run mini table-a --size mini --seeds 3 --parallel "${PARALLEL:-8}" --budget-seconds "${SECONDS_LEFT:-480}"
+    run mini table-a --size mini --seeds 3 --parallel "${PARALLEL:-5}" --budget-seconds "${SECONDS_LEFT:-480}"
     ;;
 sparse)
     share_the_gpu
-    run sparse mt lm sparsity-nli copying --size mini --parallel "${PARALLEL:-8}" \
+    run sparse mt lm sparsity-nli copying --size mini --parallel "${PARALLEL:-5}" \
         --budget-seconds "${SECONDS_LEFT:-500}"
     ;;
 *)

@@ -13,7 +13,7 @@ import thereexists as te
 from thereexists import storage
 from thereexists.certificates import certificate as certificates
 from thereexists.certificates import certify as certify_function
-from thereexists.certificates.certify import weights_sha256
+from thereexists.certificates.cubes import weights_sha256
 from thereexists.model import Transformer
 from thereexists.targets import builtin
 

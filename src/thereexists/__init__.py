@@ -18,7 +18,18 @@ from typing import TYPE_CHECKING, Any
 from thereexists._version import __version__
 
 if TYPE_CHECKING:
-    from thereexists import attention, evaluate, experiments, heads, mixers, patterns, program, report, targets
+    from thereexists import (
+        attention,
+        evaluate,
+        experiments,
+        heads,
+        mixers,
+        parallel,
+        patterns,
+        program,
+        report,
+        targets,
+    )
     from thereexists.build import build
     from thereexists.certificates import certify, verify
     from thereexists.constructions import contextual_mapping, global_shift, selective_shift
@@ -58,6 +69,7 @@ _PUBLIC = {
     "load": "thereexists.witness",
     "mixers": "thereexists.mixers",
     "memorise": "thereexists.memorise",
+    "parallel": "thereexists.parallel",
     "patterns": "thereexists.patterns",
     "plan": "thereexists.plan",
     "program": "thereexists.program",
@@ -68,7 +80,18 @@ _PUBLIC = {
     "verify": "thereexists.certificates",
 }
 # Public names that are modules themselves.
-_MODULES = {"attention", "evaluate", "experiments", "heads", "mixers", "patterns", "program", "report", "targets"}
+_MODULES = {
+    "attention",
+    "evaluate",
+    "experiments",
+    "heads",
+    "mixers",
+    "parallel",
+    "patterns",
+    "program",
+    "report",
+    "targets",
+}
 
 __all__ = [
     "Grid",
@@ -93,6 +116,7 @@ __all__ = [
     "load",
     "memorise",
     "mixers",
+    "parallel",
     "patterns",
     "plan",
     "program",

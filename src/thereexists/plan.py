@@ -25,7 +25,7 @@ from thereexists.claims import refute
 from thereexists.constructions.selective_shift import SelectiveShift
 from thereexists.constructions.softmax_limit import WIDTH, clamp_levels
 from thereexists.constructions.sparse_shift import Route, SparseShift
-from thereexists.constructions.value_mapping import Progress, ValueTable, layer_count, tabulate
+from thereexists.constructions.value_mapping import Extremes, Progress, ValueTable, layer_count, tabulate
 from thereexists.errors import CannotBuild, InvalidInput, InvalidTarget
 from thereexists.grid import Grid
 from thereexists.patterns import Pattern
@@ -135,7 +135,15 @@ def _route(target: Target, pattern: Pattern) -> Route:
     return Route.through(pattern)
 
 
-def _mapping(target: Target, delta: float | str | Fraction, route: Route | None) -> SelectiveShift | SparseShift:
+Mapping = SelectiveShift | SparseShift
+
+
+def mapping_for(target: Target, delta: float | str | Fraction, pattern: Pattern | None) -> Mapping:
+    """The contextual mapping of a request that has been checked."""
+    return _mapping(target, delta, None if pattern is None else _route(target, pattern))
+
+
+def _mapping(target: Target, delta: float | str | Fraction, route: Route | None) -> Mapping:
     if route is None:
         return SelectiveShift(Grid.for_target(target, delta))
     return SparseShift(Grid.for_target(target, delta, route.slots), route)
@@ -162,7 +170,7 @@ def _plan_for(
         + layers["context"] * (2 * 4 * d + 2)
         + (grid.n * d if grid.positional else 0)
     )
-    budget = _error_budget(target, grid, table, p)
+    budget = error_budget(target, grid, table.extremes, p)
     planned = Plan(
         theorem="B" if route is not None else 2 if grid.positional else 1,
         grid=grid,
@@ -252,16 +260,16 @@ def _physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _error_budget(target: Target, grid: Grid, table: ValueTable, p: float) -> ErrorBudget | None:
+def error_budget(target: Target, grid: Grid, extremes: Extremes, p: float) -> ErrorBudget | None:
     variation = target.variation(max(grid.step) / 2)
     if variation is None:
         return None
-    F = float(np.abs(table.A).max()) + variation
+    F = max(extremes.A) + variation
     equal_columns = 0.0
     if not grid.positional:
         integral, largest = _over_equal_columns(target, grid, variation, p)
         equal_columns, F = integral ** (1 / p), max(F, largest)
-    B = 3 * float(clamp_levels(table, grid).max())
+    B = 3 * float(clamp_levels(extremes).max())
     ramps = (F + B) * (target.volume * grid.d * grid.n * grid.ramp_share()) ** (1 / p)
     return ErrorBudget(p, _grid_part(target, grid, p), equal_columns, ramps)
 

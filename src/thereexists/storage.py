@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from thereexists import shards
 from thereexists.errors import BadWitnessFile, InvalidInput
 
 FORMAT_VERSION = 1
@@ -37,7 +39,22 @@ class Layout:
 
 WITNESS = Layout("witness", "witness.json", "model.safetensors")
 HEAD = Layout("head", "head.json", "head.safetensors")
-_BESIDE = ("certificate.json", ".certificate.part.json")  # what else we may have written into the folder
+_BESIDE = (
+    "certificate.json",
+    "certificate.blocks.safetensors",
+    ".certify.job",
+)  # what else we may have written into the folder
+
+
+def finish_shards(path: Path, beside: Path, record: dict[str, Any]) -> None:
+    """Make the witness at ``path`` of a folder that holds its shards and their index already."""
+    names = [shards.INDEX, *sorted(set(shards.read_index(beside).values()))]
+    hashes = {name: file_sha256(beside / name) for name in names}
+    record = {"format_version": FORMAT_VERSION, "kind": WITNESS.kind, **record, "shards_sha256": hashes}
+    record["digest"] = _digest(record)
+    (beside / WITNESS.record).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.chmod(beside, 0o755)
+    _replace(beside, path)
 
 
 def write(path: Path, record: dict[str, Any], weights: dict[str, Tensor], layout: Layout = WITNESS) -> None:
@@ -60,6 +77,8 @@ def write(path: Path, record: dict[str, Any], weights: dict[str, Tensor], layout
 def read(path: Path, layout: Layout = WITNESS) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The record and the weights, after every check that needs no mathematics."""
     record = read_record(path, layout)
+    if layout is WITNESS and "shards_sha256" in record:
+        return record, _read_shards(path, record)
     file = path / layout.weights
     if not file.is_file():
         raise BadWitnessFile(f"{path} has no {layout.weights}.")
@@ -71,6 +90,21 @@ def read(path: Path, layout: Layout = WITNESS) -> tuple[dict[str, Any], dict[str
         return record, load_file(file)
     except SafetensorError as error:
         raise BadWitnessFile(f"{file} cannot be read: {error}") from error
+
+
+def _read_shards(path: Path, record: dict[str, Any]) -> dict[str, Tensor]:
+    """Weights in several files, mapped, after every file has been compared with its recorded hash."""
+    stated = record["shards_sha256"]
+    named = {shards.INDEX, *shards.read_index(path).values()}
+    if not isinstance(stated, dict) or stated.keys() != named:
+        raise BadWitnessFile(f"{path} does not state a SHA-256 for every file of weights that its index names.")
+    for name, sha256 in stated.items():
+        if not (path / name).is_file():
+            raise BadWitnessFile(f"{path} has no {name}.")
+        if file_sha256(path / name) != sha256:
+            raise BadWitnessFile(f"{path / name} was truncated or changed: its SHA-256 is not the one stated.")
+    weights, files = shards.map_shards(path)
+    return shards.Mapped(weights, files)
 
 
 def read_record(path: Path, layout: Layout = WITNESS) -> dict[str, Any]:
@@ -116,6 +150,9 @@ def check_writable(path: Path, layout: Layout = WITNESS) -> None:
 def _only_ours(path: Path, layout: Layout) -> bool:
     """Whether a folder is empty, or holds an artefact of this kind and not one file more."""
     names = {file.name for file in path.iterdir()}
+    if layout is WITNESS and shards.INDEX in names:
+        of_shards = {name for name in names if fnmatch(name, "model-*-of-*.safetensors")}
+        return layout.record in names and names <= {layout.record, shards.INDEX, *of_shards, *_BESIDE}
     return not names or {layout.record, layout.weights} <= names <= {layout.record, layout.weights, *_BESIDE}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import thereexists as te
 from tests.cases import CASES, IDS
-from thereexists.certificates import rigorous
+from thereexists.certificates import cubes
 from thereexists.certificates.statistical import bernstein
 from thereexists.targets import BUILTINS, builtin
 
@@ -97,7 +97,7 @@ def test_empirical_bernstein_covers():
 
 
 def test_an_interrupted_certification_resumes(tmp_path, monkeypatch):
-    monkeypatch.setattr(rigorous, "CHUNK", 64)
+    monkeypatch.setattr(cubes, "CUBES", 64)
     witness = te.build(builtin("sort", n=2), delta=1 / 16)
     whole = te.certify(witness, opinions=1)
     done = []
@@ -109,13 +109,13 @@ def test_an_interrupted_certification_resumes(tmp_path, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         te.certify(witness, opinions=1, folder=tmp_path, progress=interrupt)
-    evaluated, enclose_cubes = [], rigorous.enclose_cubes
+    evaluated, block_sums = [], cubes.block_sums
 
-    def counting(network, grid, numbers):
+    def counting(encloser, target, problem, numbers):
         evaluated.append(len(numbers))
-        return enclose_cubes(network, grid, numbers)
+        return block_sums(encloser, target, problem, numbers)
 
-    monkeypatch.setattr(rigorous, "enclose_cubes", counting)
+    monkeypatch.setattr(cubes, "block_sums", counting)
     resumed = te.certify(witness, opinions=1, folder=tmp_path)
     assert sum(evaluated) == 256 - 128
     assert resumed.bound == whole.bound
@@ -123,7 +123,7 @@ def test_an_interrupted_certification_resumes(tmp_path, monkeypatch):
 
 
 def test_a_ledger_of_another_job_is_not_believed(tmp_path, monkeypatch):
-    monkeypatch.setattr(rigorous, "CHUNK", 64)
+    monkeypatch.setattr(cubes, "CUBES", 64)
 
     def interrupt(at, total):
         if at == 128:

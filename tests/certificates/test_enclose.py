@@ -42,11 +42,10 @@ def test_bisection_equals_layer_by_layer(witness):
     grid, stage = witness.grid, witness.network.stages["value"]
     numbers = np.arange(0, grid.cells, max(1, grid.cells // 7))
     fast = enclose.enclose_cubes(witness.network, grid, numbers)
-    tokens = enclose._token_cores(witness.network, grid)
-    flat = enclose._feed_forward_stage(enclose._reshaped(tokens, (-1, grid.d)), witness.network.stages["quantise"])
+    encloser = enclose.Encloser(witness.network, grid)
     cells = grid.cube(numbers) @ (grid.N ** np.arange(grid.d))
-    Z = enclose._reshaped(flat, tokens.mid.shape)[np.arange(grid.n), cells]
-    Z = enclose._stage(Z, witness.network.stages["context"], "softmax", enclose.find_twins(Z))
+    Z = encloser.cells[np.arange(grid.n), cells]
+    Z = encloser._stage(Z, witness.network.stages["context"], "softmax", enclose.find_twins(Z))
     shape, Z = Z.mid.shape, enclose._reshaped(Z, (-1, grid.d))
     weights = enclose._weights(stage.feed_forward)
     for layer in range(stage.depth):

@@ -194,3 +194,29 @@ def test_workers_end_with_the_process_that_started_them(tmp_path):
 
 def _alive(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE  # nobody may be there to reap it
+
+
+@pytest.mark.slow  # a cluster takes its time to start
+def test_a_ray_cluster_runs_the_same_experiment(data, cache, tmp_path):
+    pytest.importorskip("ray")
+    command = [
+        sys.executable,
+        "-m",
+        "thereexists",
+        "experiment",
+        "copying",
+        "--only",
+        "dense-layers[12]",
+        "--steps",
+        "2",
+    ]
+    command += ["--data", str(data), "--device", "cpu", "--json", "--out"]
+    outs = {"here": [], "ray": ["--engine", "ray", "--parallel", "2"]}
+    found = {}
+    for name, more in outs.items():
+        run = subprocess.run([*command, str(tmp_path / name), *more], capture_output=True, text=True, timeout=300)
+        assert run.returncode == 0, run.stderr
+        found[name] = json.loads(run.stdout)
+    assert found["ray"]["done"] == found["here"]["done"] == 2
+    strip = [{k: v for k, v in row.items() if "second" not in k} for row in found["here"]["rows"]]
+    assert [{k: v for k, v in row.items() if "second" not in k} for row in found["ray"]["rows"]] == strip

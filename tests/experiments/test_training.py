@@ -14,6 +14,7 @@ from thereexists.errors import BadWitnessFile, InvalidInput, ThereExistsError
 from thereexists.experiments import checkpoint
 from thereexists.experiments.settings import Budget, Settings
 from thereexists.experiments.tasks.copy import Copying
+from thereexists.experiments.tasks.mlm import MaskedLM
 from thereexists.experiments.training import RESULT, Interrupted, train
 
 STEPS = 8
@@ -226,3 +227,61 @@ def test_two_processes_train_the_same_model_as_one(settings, go, tmp_path):
     # AdamW moves a weight by at most about the learning rate a step: an entry that rounding sends the other way in
     # every step is off by twice their sum; entries agree far better than that unless the batches differ.
     assert max((a[name] - b[name]).abs().max() for name in a) < 1e-3 * 2 * STEPS * settings.lr
+
+
+def torchrun(*arguments):
+    """The real command, on two processes that talk through gloo on loopback."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    subprocess.run([*command, "-m", "thereexists", *map(str, arguments)], check=True, timeout=300)
+
+
+@pytest.mark.slow  # four more processes import everything
+def test_torchrun_gives_the_loss_curve_of_one_process_and_resumes_its_run(data, cache, go, tmp_path, monkeypatch):
+    """How far may the curves differ? Only the order of float32 sums differs. What that does is measured beside it.
+
+    A run whose batches have their rows reversed is the same run in exact arithmetic, summed in another order. The
+    first loss, before any update, is a mean of k positive terms: two orders differ by at most 2k·2^-24 of it.
+    """
+    monkeypatch.setenv("THEREEXISTS_CACHE", str(cache))
+    corpus = data / "wikipedia/wiki_train_1.txt"
+    asked = {"steps": STEPS, "length": 16, "batch": 8, "lr": 1e-3}
+    options = [part for name, value in asked.items() for part in (f"--{name}", value)]
+    options += ["--mixer", "attention", "--size", "tiny", "--corpus", corpus, "--vocabulary", 200]
+    options += ["--precision", "fp32", "--device", "cpu", "--json"]
+    model = {"size": "tiny", "mixer": "attention", "norm_first": True}
+    model |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    settings = Settings(
+        "mlm", Budget(steps=STEPS), model, {"corpus": str(corpus)}, {"vocabulary": 200},
+        length=16, batch=8, lr=1e-3, precision="fp32",
+    )  # fmt: skip
+    one = go(settings, tmp_path / "one")["history"]
+    with monkeypatch.context() as patch:
+        plain = MaskedLM.batch
+        patch.setattr(MaskedLM, "batch", lambda self, step: {k: v.flip(0) for k, v in plain(self, step).items()})
+        reversed_rows = go(settings, tmp_path / "reversed")["history"]
+
+    torchrun("train", "mlm", *options, "--out", tmp_path / "two")
+    two = json.loads((tmp_path / "two" / RESULT).read_text())
+    assert two["device"] == "2 × cpu"
+    terms = 8 * round(0.15 * 14)
+    assert abs(two["history"][0][1] - one[0][1]) <= 2 * terms * 2.0**-24 * one[0][1]
+    allowed = 16 * max(abs(a[1] - b[1]) for a, b in zip(one, reversed_rows, strict=True)) + 2 * terms * 2.0**-24
+    assert allowed < 1e-3  # far below what another mask or another batch does to a loss
+    assert [step for step, _ in two["history"]] == [step for step, _ in one]
+    assert max(abs(a[1] - b[1]) for a, b in zip(one, two["history"], strict=True)) <= allowed
+
+    with monkeypatch.context() as patch:
+        plain = MaskedLM.batch
+
+        def stop_at_four(self, step):
+            if step == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+            return plain(self, step)
+
+        patch.setattr(MaskedLM, "batch", stop_at_four)
+        with pytest.raises(Interrupted):
+            go(settings, tmp_path / "parts")
+    torchrun("train", "mlm", *options, "--out", tmp_path / "parts", "--resume")
+    resumed = json.loads((tmp_path / "parts" / RESULT).read_text())
+    assert (resumed["device"], resumed["steps"]) == ("2 × cpu", STEPS)
+    assert max(abs(a[1] - b[1]) for a, b in zip(one, resumed["history"], strict=True)) <= allowed

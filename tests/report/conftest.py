@@ -1,8 +1,19 @@
 """Small witnesses of every kind, saved with their certificates."""
 
+import functools
+import shutil
+import threading
+from contextlib import contextmanager
+
 import pytest
 
 import thereexists as te
+from thereexists import storage
+
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
+EVIL = "</title><script>window.pwned = 1</script><img src=x onerror=window.pwned=2>\" onload='window.pwned=3' &amp; "
 
 
 def saved(folder, *, certified=True, **request):
@@ -34,3 +45,59 @@ def folders(tmp_path_factory):
         "compact": saved(at / "compact", name="sort", n=2, delta=1 / 4, construction="compact"),
         "sparse": saved(at / "sparse", name="sort", n=4, delta=1 / 2, pattern=window, certified=False),
     }
+
+
+@pytest.fixture(scope="session")
+def page_of():
+    """The page of an artefact that no test changes, made once."""
+    from thereexists.report import report
+
+    return functools.cache(report)
+
+
+@pytest.fixture(scope="session")
+def tokens(tmp_path_factory):
+    """A memorised data set and a table, saved."""
+    at = tmp_path_factory.mktemp("tokens")
+    pairs = [["a", "dog"], ["a", "cat"], ["birds"]], [["pes"], ["kočka"], ["ptáci", "zpívají"]]
+    te.memorise(*pairs, seed=0).save(at / "memorise")
+    table = te.Table(inputs=[[0, 0], [0, 1], [1, 0], [1, 1]], outputs=[[0, 0], [1, 0], [1, 0], [0, 1]])
+    te.build(table, construction="compact").save(at / "table")
+    return {"memorise": at / "memorise", "table": at / "table"}
+
+
+@pytest.fixture(scope="session")
+def hostile(folders, tmp_path_factory):
+    """A witness whose record somebody filled with markup, with digests that fit."""
+    record, weights = storage.read(folders["faithful"])
+    origin = {"kind": EVIL, "reference": EVIL, "sha256": EVIL}
+    record["target"] |= {"name": EVIL, "description": EVIL * 1000, "origin": origin}
+    folder = tmp_path_factory.mktemp("hostile") / "w"
+    storage.write(folder, record, weights)
+    return folder
+
+
+@contextmanager
+def serving(folder):
+    """The page of a witness on a server of its own."""
+    from thereexists.report.explore import Server, open_viewer
+
+    with Server(open_viewer(folder)) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as p:
+        running = p.chromium.launch(executable_path=CHROMIUM)
+        yield running
+        running.close()

@@ -1,24 +1,6 @@
 """The pages in a real browser: headless Chromium, where there is one."""
 
-import shutil
-
 import pytest
-
-from thereexists.report import report
-
-CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as p:
-        running = p.chromium.launch(executable_path=CHROMIUM)
-        yield running
-        running.close()
 
 
 def visit(browser, file, **context):
@@ -33,28 +15,30 @@ def visit(browser, file, **context):
 
 
 @pytest.fixture(scope="module")
-def files(folders, head, tmp_path_factory):
+def files(folders, head, tokens, page_of, tmp_path_factory):
     at = tmp_path_factory.mktemp("pages")
-    every = {**folders, "head": head[1]}
-    return {kind: report(every[kind]).save(at / f"{kind}.html") for kind in every}
+    every = {**folders, "head": head[1], "tokens": tokens["memorise"]}
+    return {kind: page_of(every[kind]).save(at / f"{kind}.html") for kind in every}
 
 
 def background(page):
     return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
 
-@pytest.mark.parametrize("kind", ["equivariant", "compact", "sparse", "head"])
+@pytest.mark.parametrize("kind", ["equivariant", "compact", "sparse", "head", "tokens"])
 def test_a_page_loads_silently_and_fits(browser, files, kind):
+    page, noise = visit(browser, files[kind])
     colours = set()
-    for scheme, width in (("light", 1100), ("dark", 1100), ("light", 360)):
-        page, noise = visit(browser, files[kind], color_scheme=scheme, viewport={"width": width, "height": 800})
-        assert noise == []
+    for scheme, width in (("light", 1100), ("dark", 1100), ("light", 390)):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.locator("svg").count() == page.get_by_role("img").count() > 0
         assert page.evaluate("Math.min(...[...document.querySelectorAll('svg')].map(s => s.clientHeight))") > 20
         colours.add(background(page))
-        page.context.close()
+    assert noise == []
+    assert page.locator("svg").count() == page.get_by_role("img").count() > 0
     assert len(colours) == 2
+    page.context.close()
 
 
 def test_noise_would_be_heard(browser, files, tmp_path):
@@ -83,4 +67,7 @@ def test_dark_pages_print_on_white(browser, files):
     dark = background(page)
     page.emulate_media(media="print", color_scheme="dark")
     assert background(page) == "rgb(255, 255, 255)" != dark
+    page.set_viewport_size({"width": 680, "height": 960})  # what A4 leaves between its margins
+    assert page.evaluate("document.documentElement.scrollWidth") <= 680
+    assert page.evaluate("[...document.querySelectorAll('.wide')].every(e => e.scrollWidth <= e.clientWidth)")
     assert page.pdf().startswith(b"%PDF")

@@ -30,7 +30,7 @@ class Blocks:
 
 
 WHOLE = Blocks(64, 64, 4, 3)  # forward: classes and blocks, whose tiles need no mask
-WINDOW = Blocks(128, 64, 4, 3)  # forward: everything else that is tiled
+WINDOW = Blocks(64, 64, 4, 3)  # forward: everything else that is tiled
 COLUMNS = Blocks(64, 64, 4, 3)  # forward: listed columns without a window
 DQ = Blocks(128, 64, 4, 3)
 DKDV = Blocks(64, 128, 4, 3)

@@ -9,9 +9,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from thereexists.errors import BadWitnessFile
 
 FILE = "certificate.json"
+BLOCKS = "certificate.blocks.safetensors"
 FORMAT_VERSION = 1
 
 
@@ -44,12 +47,16 @@ class Certificate:
     float_error: dict[str, Any]
     second_opinion: dict[str, Any]
     package_version: str
-    seconds: float
+    blocks_sha256: str | None = None  # of the sums over cubes, block by block, which are stored beside
+    blocks: list[list[float]] | None = dataclasses.field(default=None, repr=False, compare=False)
+    seconds: float = dataclasses.field(default=0.0, compare=False)  # not stored: the same claim is the same bytes
 
     def save(self, folder: str | Path) -> None:
         """Write certificate.json into the witness's folder, whole or not at all."""
-        record = {"format_version": FORMAT_VERSION, **dataclasses.asdict(self)}
+        content = {k: v for k, v in dataclasses.asdict(self).items() if k not in ("blocks", "seconds")}
+        record = {"format_version": FORMAT_VERSION, **content}
         record["digest"] = digest(record)
+        _save_blocks(Path(folder) / BLOCKS, self.blocks)
         file = Path(folder) / FILE
         beside = file.with_name(f".{FILE}.part")
         beside.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -74,6 +81,39 @@ def load_certificate(folder: str | Path) -> Certificate:
         return Certificate(**record)
     except TypeError as error:
         raise BadWitnessFile(f"{file} is not a complete certificate: {error}") from error
+
+
+def load_blocks(folder: str | Path, certificate: Certificate) -> list[list[float]]:
+    """The sums over cubes that the certificate was made of, block by block; refused if they are not those."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    file = Path(folder) / BLOCKS
+    if certificate.blocks_sha256 is None or not file.is_file():
+        raise BadWitnessFile(f"{folder} has no {BLOCKS} to check a sample against; verify all cubes instead.")
+    try:
+        blocks = load_file(file)["sums"].tolist()
+    except (SafetensorError, KeyError, OSError) as error:
+        raise BadWitnessFile(f"{file} was truncated or changed: {error}") from error
+    if blocks_sha256(blocks) != certificate.blocks_sha256:
+        raise BadWitnessFile(f"{file} holds other sums than the certificate was made of: its SHA-256 differs.")
+    return blocks
+
+
+def blocks_sha256(blocks: list[list[float]]) -> str:
+    return hashlib.sha256(np.array(blocks, dtype="<f8").tobytes()).hexdigest()
+
+
+def _save_blocks(file: Path, blocks: list[list[float]] | None) -> None:
+    from safetensors.numpy import save_file
+
+    if blocks is None:
+        file.unlink(missing_ok=True)
+        return
+    beside = file.with_name(f".{file.name}.part")
+    save_file({"sums": np.array(blocks, dtype=np.float64)}, beside)
+    os.chmod(beside, 0o644)
+    os.replace(beside, file)
 
 
 def digest(record: dict[str, Any]) -> str:

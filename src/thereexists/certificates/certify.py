@@ -6,8 +6,8 @@ Nothing here knows how the network was built: it reads weights, a grid, and a ta
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
+import math
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +18,10 @@ import torch
 
 from thereexists._version import __version__
 from thereexists.certificates.balls import Array
-from thereexists.certificates.certificate import Certificate
+from thereexists.certificates.certificate import Certificate, blocks_sha256
+from thereexists.certificates.cubes import CubeSums, weights_sha256
 from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
-from thereexists.certificates.ledger import Ledger
-from thereexists.certificates.rigorous import rigorous_bound
+from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, the_problem
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import EVALUATION_ERROR, splits_within
@@ -30,6 +30,9 @@ from thereexists.errors import InvalidInput, InvalidTarget
 from thereexists.evaluate import evaluate
 from thereexists.grid import Grid
 from thereexists.model import EmbeddedTransformer, Transformer
+from thereexists.parallel import HERE, Workers, one_thread
+from thereexists.parallel.estimate import Estimate, estimate
+from thereexists.parallel.ship import ShippedNetwork, ShippedTarget
 from thereexists.precision import run_embedded
 from thereexists.target import Target
 
@@ -37,6 +40,7 @@ SUBCUBES = 1 << 21
 SAMPLES = 20_000
 CONFIDENCE = 0.99
 _FLOAT_CUBES = 256
+JOB = ".certify.job"  # inside the witness's folder, while a certification is under way
 
 
 def certify(
@@ -49,33 +53,20 @@ def certify(
     opinions: int | None = None,
     folder: str | Path | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    workers: Workers = HERE,
 ) -> Any:
     """A certificate for ``witness.network`` against its target (or the one given: same shape, domain and symmetry).
 
     Rigorous if the target states a modulus of continuity or an interval extension; statistical, and labelled so, if it
-    states only a bound on |f|. A program gets a ``ProgramCertificate``. With ``folder``, finished chunks are kept
-    there and an interrupted run resumes.
+    states only a bound on |f|. A program gets a ``ProgramCertificate``. With ``folder`` (the witness's own, where it is
+    saved), finished chunks are kept there and an interrupted run resumes. ``workers`` says who computes; the
+    certificate is the same, to the last bit.
     """
-    if not hasattr(witness, "network"):
-        raise InvalidInput(f"certify takes a witness (te.build or te.load gives one); got {type(witness).__name__}.")
     if hasattr(witness, "program"):
         from thereexists.certificates.program_certificate import certify_again
 
         return certify_again(witness)
-    if not hasattr(witness, "grid"):
-        raise InvalidInput(
-            "A table or a data set is recalled exactly or not at all: there is no distance to certify. "
-            "`thereexists verify` runs every stored pair again."
-        )
-    network, grid = witness.network, witness.grid
-    if isinstance(network, EmbeddedTransformer) and network.dtype != torch.float64:
-        raise InvalidInput(f"Certificates are made from the float64 weights; this witness is in {network.dtype}.")
-    f: Target = witness.target if target is None else target
-    if network.rho not in WEIGHTS:
-        raise InvalidInput("Certificates are for the standard class; this witness was built with --modified.")
-    counterexample = refute(f)
-    if counterexample is not None:
-        raise InvalidTarget(f"{f.name} is not what it claims to be: {counterexample}.")
+    network, grid, f = _checked(witness, target)
     start = time.perf_counter()
     common = {
         "p": p,
@@ -102,10 +93,10 @@ def certify(
         }
     else:
         splits = splits_within(grid, SUBCUBES)
-        job = _digest({**common, "splits": splits, "f": _fingerprint(f)})
-        ledger = Ledger(None if folder is None else Path(folder), job)
-        found = rigorous_bound(network, f, grid, p, splits, ledger, progress)
-        ledger.close()
+        job = None if folder is None else Path(folder) / JOB
+        problem = the_problem(network, f, grid, p, splits)
+        blocks = sums_over_cubes(problem, network, f, workers, None if folder is None else Path(folder), job, progress)
+        found = rigorous_bound(problem, f, blocks)
         specific = {
             "kind": "rigorous",
             "bound": found.total,
@@ -117,15 +108,57 @@ def certify(
             "splits": splits,
             "samples": 0,
             "assumptions": assumptions(f),
+            "blocks": blocks,
+            "blocks_sha256": blocks_sha256(blocks),
         }
     opinion = second_opinion(network, grid, opinions, seed)
-    return Certificate(
+    certificate = Certificate(
         **common,
         **specific,
         float_error=float_error(network, grid, seed),
         second_opinion=dataclasses.asdict(opinion) | {"disagreeing": list(opinion.disagreeing)},
         seconds=round(time.perf_counter() - start, 3),
     )
+    if folder is not None:
+        shutil.rmtree(Path(folder) / JOB, ignore_errors=True)
+    return certificate
+
+
+def predict(
+    witness: Any, p: float = 1.0, target: Target | None = None, workers: Workers = HERE, share: float | None = None
+) -> Estimate:
+    """What a rigorous certificate of the witness (or checking a ``share`` of it) will cost, from one measured block."""
+    network, grid, f = _checked(witness, target)
+    if f.variation(1.0) is None and f.interval is None:
+        raise InvalidInput("A statistical certificate runs on its own random points in one process: nothing to spread.")
+    problem = the_problem(network, f, grid, p, splits_within(grid, SUBCUBES))
+    blocks = -(-grid.cells // problem.block)
+    drawn = blocks if share is None else min(blocks, math.ceil(share * blocks))
+    chosen = None if drawn == blocks else tuple(range(drawn))
+    nowhere = ShippedNetwork("", saved=False)  # one block is computed, here
+    task = CubeSums.of(problem, network, f, nowhere, ShippedTarget.of(f, stays=True), chosen)
+    return estimate(task, workers, lambda: task.opened(network, f))
+
+
+def _checked(witness: Any, target: Target | None) -> tuple[Transformer, Grid, Target]:
+    """Network, grid and target of what can be certified; the rest is refused."""
+    if not hasattr(witness, "network"):
+        raise InvalidInput(f"certify takes a witness (te.build or te.load gives one); got {type(witness).__name__}.")
+    if not hasattr(witness, "grid"):
+        raise InvalidInput(
+            "A table or a data set is recalled exactly or not at all: there is no distance to certify. "
+            "`thereexists verify` runs every stored pair again."
+        )
+    network, grid = witness.network, witness.grid
+    if isinstance(network, EmbeddedTransformer) and network.dtype != torch.float64:
+        raise InvalidInput(f"Certificates are made from the float64 weights; this witness is in {network.dtype}.")
+    f: Target = witness.target if target is None else target
+    if network.rho not in WEIGHTS:
+        raise InvalidInput("Certificates are for the standard class; this witness was built with --modified.")
+    counterexample = refute(f)
+    if counterexample is not None:
+        raise InvalidTarget(f"{f.name} is not what it claims to be: {counterexample}.")
+    return network, grid, f
 
 
 def assumptions(target: Target) -> list[str]:
@@ -147,8 +180,9 @@ def float_error(network: Transformer, grid: Grid, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     count = min(grid.cells, _FLOAT_CUBES)
     numbers = np.sort(rng.choice(grid.cells, count, replace=False))
-    enclosure = enclose_cubes(network, grid, numbers)
-    Y = run(network, grid.centre(grid.cube(numbers)))
+    with one_thread():
+        enclosure = enclose_cubes(network, grid, numbers)
+        Y = run(network, grid.centre(grid.cube(numbers)))
     gap = np.abs(Y - enclosure.mid) + enclosure.rad
     return {"kind": "measured", "dtype": "float64", "cubes": count, "max": float(gap.max())}
 
@@ -164,27 +198,3 @@ def run(network: Transformer, X: Array) -> Array:
             return evaluate(network, torch.from_numpy(np.ascontiguousarray(X))).numpy()
     finally:
         torch.set_num_threads(threads)
-
-
-def weights_sha256(network: Transformer) -> str:
-    """A hash of every weight by name, of ρ and of the stages in their order; not of how a file lays them out."""
-    state = hashlib.sha256(json.dumps(network.structure()).encode())
-    for name, tensor in sorted(network.state_dict().items()):
-        state.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
-        state.update(np.ascontiguousarray(tensor.detach().numpy()).tobytes())
-    return state.hexdigest()
-
-
-def _fingerprint(target: Target) -> list[Any]:
-    """The function's values, modulus and extension at fixed points: a ledger of another function must not be used."""
-    X = target.low + (target.high - target.low) * np.random.default_rng(0).random((64, target.n, target.d))
-    box = (
-        []
-        if target.interval is None
-        else [side.tolist() for side in target.interval(X, np.minimum(X + 0.1, target.high))]
-    )
-    return [target(X).tolist(), box, [target.variation(r) for r in (1e-3, 0.1, 1.0)]]
-
-
-def _digest(content: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists import shards
 from thereexists.certificates import balls, wide
 from thereexists.certificates.balls import Array, Ball
 from thereexists.errors import InvalidInput
@@ -43,33 +44,94 @@ def core_margins(grid: Grid) -> tuple[Array, Array]:
 
 def enclose_cubes(network: Transformer, grid: Grid, numbers: Array) -> Ball:
     """Enclosures of g on the cores of the cubes with these numbers: (cubes, n, d)."""
-    refuse_extreme_weights(network)
-    stages = list(network.stages.values())
-    modified = any(stage.feed_forward is not None and stage.feed_forward.phi is not None for stage in stages)
-    if network.rho not in WEIGHTS or modified:
-        raise ValueError(f"Enclosures are for ReLU networks with one of {sorted(WEIGHTS)}.")
-    alone = next((i for i, stage in enumerate(stages) if stage.attention is not None), len(stages))
-    Z = _token_cores(network, grid)  # (n, K, d): tokens meet only in attention, so the first stages run once per token
-    for stage in stages[:alone]:
-        Z = _reshaped(_feed_forward_stage(_reshaped(Z, (-1, Z.mid.shape[-1])), stage), Z.mid.shape)
-    cells = grid.cube(numbers) @ (grid.N ** np.arange(grid.d))  # (cubes, n)
-    Z = Z[np.arange(grid.n), cells]  # (cubes, n, d)
-    embedded = isinstance(network, EmbeddedTransformer)
-    sparse = embedded or any(stage.attention is not None and stage.attention.pattern is not None for stage in stages)
-    twins = find_twins(Z) if not sparse else np.eye(grid.n, dtype=bool)[None].repeat(len(numbers), axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for stage in stages[alone:]:
-            Z = _stage(Z, stage, network.rho, twins)
-        if isinstance(network, EmbeddedTransformer):
-            W_out, (cubes, n, d) = network.W_out.detach().numpy(), Z.mid.shape
-            Z = _reshaped(wide.linear(_reshaped(Z, (-1, d)), W_out), (cubes, n, len(W_out)))
-    known = np.isfinite(Z.mid) & np.isfinite(Z.rad)
-    return Ball(np.where(known, Z.mid, 0.0), np.where(known, Z.rad, np.inf))
+    return Encloser(network, grid)(numbers)
+
+
+class Encloser:
+    """Enclosures of one network on one grid; what does not depend on the cubes is done once. Weights must not change.
+
+    Tokens meet only in attention, so the stages before the first attention run once for every cell of a token.
+    """
+
+    def __init__(self, network: Transformer, grid: Grid):
+        refuse_extreme_weights(network)
+        stages = list(network.stages.values())
+        modified = any(stage.feed_forward is not None and stage.feed_forward.phi is not None for stage in stages)
+        if network.rho not in WEIGHTS or modified:
+            raise ValueError(f"Enclosures are for ReLU networks with one of {sorted(WEIGHTS)}.")
+        alone = next((i for i, stage in enumerate(stages) if stage.attention is not None), len(stages))
+        self.network, self.grid, self.together = network, grid, stages[alone:]
+        self.runs = {stage: self._released(_runs(stage)) for stage in stages}
+        embedded = isinstance(network, EmbeddedTransformer)
+        self.sparse = embedded or any(s.attention is not None and s.attention.pattern is not None for s in stages)
+        Z = _token_cores(network, grid)  # (n, K, d)
+        for stage in stages[:alone]:
+            Z = self._feed_forward_stage(Z, stage)
+        self.cells = Z
+
+    def __call__(self, numbers: Array) -> Ball:
+        network, grid = self.network, self.grid
+        cells = grid.cube(numbers) @ (grid.N ** np.arange(grid.d))  # (cubes, n)
+        Z = self.cells[np.arange(grid.n), cells]  # (cubes, n, d)
+        twins = np.eye(grid.n, dtype=bool)[None].repeat(len(numbers), axis=0) if self.sparse else find_twins(Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for stage in self.together:
+                Z = self._released(self._stage(Z, stage, network.rho, twins))
+            if isinstance(network, EmbeddedTransformer):
+                W_out, (cubes, n, d) = network.W_out.detach().numpy(), Z.mid.shape
+                Z = _reshaped(wide.linear(_reshaped(Z, (-1, d)), W_out), (cubes, n, len(W_out)))
+        known = np.isfinite(Z.mid) & np.isfinite(Z.rad)
+        return Ball(np.where(known, Z.mid, 0.0), np.where(known, Z.rad, np.inf))
+
+    def _released(self, found: Any) -> Any:
+        """What was found with the last stage's weights; their pages are given back if they are mapped from files."""
+        shards.release(self.network)
+        return found
+
+    def _stage(self, Z: Ball, stage: Stage, rho: str, twins: Array) -> Ball:
+        """One stage on whole sequences (cubes, n, d)."""
+        if stage.attention is None:
+            return self._feed_forward_stage(Z, stage)
+        shape = Z.mid.shape
+        for layer in range(stage.depth):
+            if _is_wide(stage.attention.W_O):
+                Z = wide.attention(Z, stage.attention, layer)
+            else:
+                Z = attention_layer(Z, stage.attention, layer, rho, twins)
+            if stage.feed_forward is not None:
+                weights = _weights(stage.feed_forward)
+                feed_forward = wide.feed_forward if _is_wide(stage.feed_forward.W_1) else feed_forward_layer
+                Z = _reshaped(feed_forward(_reshaped(Z, (-1, shape[-1])), *(w[layer] for w in weights)), shape)
+        return Z
+
+    def _feed_forward_stage(self, Z: Ball, stage: Stage) -> Ball:
+        """A stage without attention, on any number of tokens (…, d)."""
+        if stage.feed_forward is None:
+            return Z
+        shape, weights = Z.mid.shape, _weights(stage.feed_forward)
+        Z = _reshaped(Z, (-1, shape[-1]))
+        if _is_wide(stage.feed_forward.W_1):
+            for layer in range(stage.depth):
+                Z = wide.feed_forward(Z, *(w[layer] for w in weights))
+        for run in self.runs[stage]:
+            if run.direction is None:
+                Z = feed_forward_layer(Z, *(w[run.start] for w in weights))
+            else:
+                Z = _swept(Z, weights, run)
+        return _reshaped(Z, shape)
+
+
+def _runs(stage: Stage) -> list[Run]:
+    """The runs of a stage that is swept; none of one that has attention, or wide layers."""
+    if stage.attention is not None or stage.feed_forward is None or _is_wide(stage.feed_forward.W_1):
+        return []
+    return list(find_runs(*_weights(stage.feed_forward)))
 
 
 def refuse_extreme_weights(network: Transformer) -> None:
     """Products of weights must neither overflow nor underflow: |w| is 0 or between 1e-150 and 1e150."""
     for name, weight in network.state_dict().items():
+        shards.release(network)
         size = np.abs(weight.detach().numpy().astype(np.float64))
         if not ((size == 0) | ((size >= 1e-150) & (size <= 1e150))).all():
             raise InvalidInput(
@@ -115,23 +177,6 @@ def _token_cores(network: Transformer, grid: Grid) -> Ball:
     if network.E is None:
         return tokens
     return balls.add(tokens, balls.exact(network.E.detach().numpy()[:, None, :]))
-
-
-def _stage(Z: Ball, stage: Stage, rho: str, twins: Array) -> Ball:
-    """One stage on whole sequences (cubes, n, d)."""
-    shape = Z.mid.shape
-    if stage.attention is None:
-        return _reshaped(_feed_forward_stage(_reshaped(Z, (-1, shape[-1])), stage), shape)
-    for layer in range(stage.depth):
-        if _is_wide(stage.attention.W_O):
-            Z = wide.attention(Z, stage.attention, layer)
-        else:
-            Z = attention_layer(Z, stage.attention, layer, rho, twins)
-        if stage.feed_forward is not None:
-            weights = _weights(stage.feed_forward)
-            feed_forward = wide.feed_forward if _is_wide(stage.feed_forward.W_1) else feed_forward_layer
-            Z = _reshaped(feed_forward(_reshaped(Z, (-1, shape[-1])), *(w[layer] for w in weights)), shape)
-    return Z
 
 
 def attention_layer(Z: Ball, attention: Attention, layer: int, rho: str, twins: Array) -> Ball:
@@ -207,22 +252,6 @@ class Run:
     stop: int
     direction: Array | None
     bias: Array
-
-
-def _feed_forward_stage(Z: Ball, stage: Stage) -> Ball:
-    if stage.feed_forward is None:
-        return Z
-    weights = _weights(stage.feed_forward)
-    if _is_wide(stage.feed_forward.W_1):
-        for layer in range(stage.depth):
-            Z = wide.feed_forward(Z, *(w[layer] for w in weights))
-        return Z
-    for run in find_runs(*weights):
-        if run.direction is None:
-            Z = feed_forward_layer(Z, *(w[run.start] for w in weights))
-        else:
-            Z = _swept(Z, weights, run)
-    return Z
 
 
 def _swept(Z: Ball, weights: tuple[Array, ...], run: Run) -> Ball:

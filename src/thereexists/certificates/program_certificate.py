@@ -16,7 +16,7 @@ import torch
 
 from thereexists._version import __version__
 from thereexists.certificates.certificate import FILE, FORMAT_VERSION, digest
-from thereexists.certificates.certify import weights_sha256
+from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, compare, rounding
 from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
 from thereexists.model import EmbeddedTransformer

@@ -8,24 +8,23 @@ is wider than B is *undecided*: its whole volume is charged with (F + B)^p per e
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-import numpy as np
-
-from thereexists.certificates.balls import Ball
-from thereexists.certificates.enclose import core_margins, enclose_cubes, refuse_rounded_edges
-from thereexists.certificates.ledger import Ledger
+from thereexists.certificates.cubes import CubeSums, Problem, Sums, combined, tile_for
+from thereexists.certificates.enclose import core_margins, refuse_rounded_edges
 from thereexists.certificates.output_bound import output_bound
-from thereexists.certificates.variation import ROUNDED_UP, variation
-from thereexists.errors import InvalidInput
+from thereexists.certificates.variation import ROUNDED_UP
+from thereexists.errors import BadWitnessFile, InvalidInput
 from thereexists.grid import Grid
 from thereexists.model import Transformer
+from thereexists.parallel import HERE, Workers, parallel_map
+from thereexists.parallel.ship import ShippedNetwork, ShippedTarget
 from thereexists.target import Target
 
-CHUNK = 4096
 MOST_P = 64
-_SUBCUBES_AT_ONCE = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -45,31 +44,13 @@ class Bound:
         return (summed + self.parts["network"]) * ROUNDED_UP
 
 
-def rigorous_bound(
-    network: Transformer,
-    target: Target,
-    grid: Grid,
-    p: float,
-    splits: int,
-    ledger: Ledger,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Bound:
-    """Go through all cubes in chunks; ``progress(done, total)`` is told after each."""
-    refuse_extremes(p, target)
-    refuse_rounded_edges(grid)
-    B = output_bound(network)
-    sums = []
-    for start in range(0, grid.cells, CHUNK):
-        chunk = ledger.get(start)
-        if chunk is None:
-            numbers = np.arange(start, min(start + CHUNK, grid.cells))
-            chunk = _chunk_sums(network, target, grid, numbers, p, splits, B)
-            ledger.put(start, chunk)
-        sums.append(chunk)
-        progress(min(start + CHUNK, grid.cells), grid.cells)
-    columns = list(zip(*sums, strict=True))
-    distinct, equal, open_volume, undecided = (sum(column) for column in columns[:4])
-    radius, F = max(columns[4]), max(columns[5])
+def rigorous_bound(problem: Problem, target: Target, sums: list[Sums]) -> Bound:
+    """The bound that the sums of all blocks give; ``sums`` must be those of every block, once."""
+    grid, p, B = problem.grid, problem.p, problem.B
+    blocks = -(-grid.cells // problem.block)
+    if len(sums) != blocks:
+        raise BadWitnessFile(f"The sum over cubes has a gap: {len(sums)} blocks instead of {blocks}.")
+    distinct, equal, open_volume, undecided, radius, F = combined(sums)
 
     range_p = sum((F + b) ** p for b in B) * grid.n  # Σ over the n·d entries
     ramps = off_core_volume(target, grid) * range_p
@@ -81,6 +62,34 @@ def rigorous_bound(
         "network": _root(open_cubes, p) + radius * _root(target.volume * grid.n * grid.d, p),
     }
     return Bound(parts, int(undecided), B, F, p)
+
+
+def the_problem(network: Transformer, target: Target, grid: Grid, p: float, splits: int) -> Problem:
+    """What is to be summed, after refusing what no sum would be right for."""
+    refuse_extremes(p, target)
+    refuse_rounded_edges(grid)
+    return Problem(grid, p, splits, output_bound(network), tile_for(grid))
+
+
+def sums_over_cubes(
+    problem: Problem,
+    network: Transformer,
+    target: Target,
+    workers: Workers = HERE,
+    witness: Path | None = None,
+    job: Path | None = None,
+    progress: Callable[[int, int], object] = lambda done, total: None,
+    chosen: tuple[int, ...] | None = None,
+) -> list[Sums]:
+    """The sums of every block in order (or of the chosen ones); with ``job``, finished chunks are kept in that folder.
+
+    ``witness`` is the folder that holds the network, if one does: workers read it there.
+    """
+    with tempfile.TemporaryDirectory(prefix="thereexists-network-") as scratch:
+        shipped = ShippedNetwork.of(network, witness, Path(scratch), write=not workers.alone)
+        f = ShippedTarget.of(target, stays=workers.alone)
+        task = CubeSums.of(problem, network, target, shipped, f, chosen)
+        return parallel_map(task, workers, job, lambda: task.opened(network, target), progress)
 
 
 def refuse_extremes(p: float, target: Target) -> None:
@@ -102,30 +111,3 @@ def off_core_volume(target: Target, grid: Grid) -> float:
     lower, upper = core_margins(grid)
     share = grid.n * (grid.N * (lower + upper) / (target.high - target.low)).sum()
     return float(min(share, 1.0) * target.volume) * ROUNDED_UP
-
-
-def _chunk_sums(
-    network: Transformer, target: Target, grid: Grid, numbers: np.ndarray, p: float, splits: int, B: list[float]
-) -> list[float]:
-    """∫ on distinct columns, ∫ on equal columns, undecided volume and count, the largest radius, the largest |f|."""
-    G = enclose_cubes(network, grid, numbers)
-    decided = np.asarray((np.isfinite(G.rad) & (G.rad <= np.array(B))).all(axis=(1, 2)))
-    ids = np.sort(grid.column_ids(grid.cube(numbers)), axis=1)
-    equal = (ids[:, 1:] == ids[:, :-1]).any(axis=1)
-    point = Ball(np.where(decided[:, None, None], G.mid, 0.0), np.zeros_like(G.rad))
-    step = max(1, _SUBCUBES_AT_ONCE // splits ** (grid.n * grid.d))
-    parts = [
-        variation(target, grid, numbers[i : i + step], point[i : i + step], p, splits)
-        for i in range(0, len(numbers), step)
-    ]
-    integral = np.concatenate([part.integral for part in parts])
-    largest = float(max(part.largest.max() for part in parts))
-    volume = float(np.prod(grid.step)) ** grid.n
-    return [
-        float(integral[decided & ~equal].sum()),
-        float(integral[decided & equal].sum()),
-        float((~decided).sum()) * volume,
-        float((~decided).sum()),
-        float(G.rad[decided].max(initial=0.0)),
-        largest,
-    ]

@@ -2,7 +2,8 @@
 
 ``arb_run``: the network at a point in Arb's ball arithmetic (python-flint) at 256 bits, softmax and all, every layer
 in turn. ``exact_run``: the same with hardmax in exact rationals. Softmax's vanishing weights include 0, so the exact
-hardmax value must lie in the enclosure as well; all three must be mutually consistent.
+hardmax value must lie in the enclosure as well; all three must be mutually consistent. In networks of more
+than 100,000 layers those that add 0 are skipped, found by bisection as in ``enclose.py``.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from thereexists import shards
 from thereexists.certificates.balls import Ball
-from thereexists.certificates.enclose import enclose_cubes
+from thereexists.certificates.enclose import Run, enclose_cubes, find_runs
 from thereexists.grid import Grid
-from thereexists.model import EmbeddedTransformer, Transformer
+from thereexists.model import EmbeddedTransformer, Stage, Transformer
 
 PRECISION = 256
 _TOKEN_LAYERS = 40_000
+VERY_DEEP = 100_000  # layers that are no longer asked one by one
+_FEW_RUNS = 64
 _WIDE_LAYER = 100  # weights of a wide layer that cost as much as one narrow layer
 
 
@@ -137,6 +141,9 @@ def _run(network: Transformer, layers: list[Any], X: np.ndarray, number, relu, m
     if network.E is not None:
         Z = [[z + c(e) for z, e in zip(*pair, strict=True)] for pair in zip(Z, network.E.tolist(), strict=True)]
     for attention, feed_forward in layers:
+        if isinstance(feed_forward, _Sweep):
+            Z = [feed_forward.moved(z, dot, c, relu) for z in Z]
+            continue
         if attention is not None:
             update = [list(z) for z in Z]
             *heads, mask = attention
@@ -165,10 +172,65 @@ def _run(network: Transformer, layers: list[Any], X: np.ndarray, number, relu, m
     return [[dot(row, z) for row in network.W_out.tolist()] for z in Z] if embedded else Z  # pyright: ignore
 
 
+@dataclass(frozen=True)
+class _Sweep:
+    """Thousands of layers that share a direction, their largest biases sorted: those before a token's turn add 0.
+
+    Which layers qualify is read off the weights by ``find_runs``; the arithmetic is that of the caller's numbers.
+    """
+
+    weights: tuple[np.ndarray, ...]
+    run: Run
+
+    def moved(self, z: list[Any], dot, c, relu) -> list[Any]:
+        position, direction = 0, np.asarray(self.run.direction).tolist()
+        while True:
+            t = dot(direction, z)
+            high = _float_above(t)
+            if high == np.inf:
+                return [t] * len(z)  # a ball that holds every number: nothing is known from here on
+            layer = max(position, int(np.searchsorted(self.run.bias, -high, side="right")))
+            if layer >= self.run.stop - self.run.start:
+                return z
+            W_1, b_1, W_2, b_2 = (w[self.run.start + layer].tolist() for w in self.weights)
+            hidden = [relu(dot(row, z) + c(b)) for row, b in zip(W_1, b_1, strict=True)]
+            z = [
+                x + sum((c(w) * h for w, h in zip(row, hidden, strict=True) if w != 0), c(b))
+                for x, row, b in zip(z, W_2, b_2, strict=True)
+            ]
+            position = layer + 1
+
+
+def _float_above(x: Any) -> float:
+    """A float that is not below a rational number or an Arb ball."""
+    if hasattr(x, "upper"):
+        return float(np.nextafter(float(x.upper()), np.inf)) if x.is_finite() else float("inf")
+    return float(np.nextafter(int(x.p) / int(x.q), np.inf))
+
+
+def _swept(stage: Stage) -> list[Any] | None:
+    """A feed-forward stage of a very deep network as a few sweeps and single layers; None where it is not that."""
+    if stage.attention is not None or stage.feed_forward is None or stage.depth < _FEW_RUNS:
+        return None
+    weights = tuple(w.detach().numpy() for w in stage.feed_forward.parameters_list())
+    runs = list(find_runs(*weights))
+    if len(runs) > _FEW_RUNS:
+        return None
+    return [
+        _Sweep(weights, run) if run.direction is not None else tuple(w[run.start].tolist() for w in weights)
+        for run in runs
+    ]
+
+
 def _layers(network: Transformer) -> list[Any]:
     """All weights as nested lists of floats, layer by layer: (attention weights or None, FF weights or None)."""
     result = []
     for stage in network.stages.values():
+        swept = _swept(stage) if network.depth >= VERY_DEEP else None
+        if swept is not None:
+            result += [(None, part) for part in swept]
+            shards.release(network)
+            continue
         attention = [w.tolist() for w in stage.attention.parameters_list()] if stage.attention is not None else None
         feed_forward = (
             [w.tolist() for w in stage.feed_forward.parameters_list()] if stage.feed_forward is not None else None

@@ -17,22 +17,23 @@ from typing import Any
 import numpy as np
 
 from thereexists import storage
-from thereexists.certificates.certificate import Certificate, load_certificate
-from thereexists.certificates.certify import assumptions, float_error, run, weights_sha256
+from thereexists.certificates.certificate import Certificate, load_blocks, load_certificate
+from thereexists.certificates.certify import assumptions, float_error, run
 from thereexists.certificates.check import Check
+from thereexists.certificates.cubes import Problem, Sums, weights_sha256
 from thereexists.certificates.enclose import WEIGHTS
-from thereexists.certificates.ledger import Ledger
 from thereexists.certificates.output_bound import output_bound
-from thereexists.certificates.rigorous import rigorous_bound
+from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, the_problem
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import mean_error, statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import splits_within
 from thereexists.certificates.verify_program import program_checks
 from thereexists.certificates.verify_tokens import token_checks
 from thereexists.claims import refute
-from thereexists.errors import ThereExistsError
+from thereexists.errors import InvalidInput, ThereExistsError
 from thereexists.grid import Grid
 from thereexists.model import EmbeddedTransformer, Transformer
+from thereexists.parallel import HERE, Workers
 from thereexists.precision import verdict
 from thereexists.target import Target
 from thereexists.targets import BUILTINS, builtin, restore
@@ -40,6 +41,7 @@ from thereexists.verdict import Verdict
 
 # Recomputing a bound takes the same float operations; another NumPy may sum in another order.
 AGREEMENT = 1e-9
+SAMPLE = "sample"  # the check that makes a verdict undecided
 _PAIRS = 20_000
 _MOST_SUBCUBES = 1 << 24
 
@@ -53,6 +55,17 @@ class _Case:
     grid: Grid
     target: Target
     certificate: Certificate
+    folder: Path
+
+
+@dataclass(frozen=True)
+class _How:
+    """How the cubes are gone through: who computes, which share of the blocks, where finished chunks are kept."""
+
+    workers: Workers = HERE
+    sample: float | None = None
+    job: Path | None = None
+    progress: Callable[[int, int], None] = lambda done, total: None
 
 
 def verify(
@@ -60,11 +73,20 @@ def verify(
     target: Target | None = None,
     opinions: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    workers: Workers = HERE,
+    sample: float | None = None,
+    job: str | Path | None = None,
 ) -> Verdict:
     """Check the witness in ``folder``. ``target`` gives the function again where it is not a built-in one.
 
-    The verdict's witness is the tuple of all checks, each with its name, result and detail.
+    The verdict's witness is the tuple of all checks, each with its name, result and detail. ``workers`` says who
+    computes. With ``sample``, only that share of the cubes is enclosed again, drawn anew each time, and the verdict is
+    *undecided* where no fault was found. ``job`` is a folder of your own that lets an interrupted verification resume;
+    nothing that lies in the witness's folder is believed.
     """
+    if sample is not None and not 0 < sample <= 1:
+        raise InvalidInput(f"'sample' must be a share above 0 and at most 1; got {sample} instead.")
+    how = _How(workers, sample, None if job is None else Path(job), progress)
     checks: list[Check] = []
     try:
         record, weights = storage.read(Path(folder))
@@ -77,8 +99,10 @@ def verify(
             checks = [Check("files", True, "record and weights are whole and match their digests"), *found]
             return _verdict(checks)
         case = _read(Path(folder), record, weights, target)
+        if how.job is not None and how.job.resolve().is_relative_to(Path(folder).resolve()):
+            raise InvalidInput("The folder of a verification must not lie in the witness it verifies.")
         checks.append(Check("files", True, "record, weights and certificate are whole and match their digests"))
-        for check in _checks(case, opinions, progress):
+        for check in _checks(case, opinions, how):
             checks.append(check)
     except ThereExistsError as error:
         checks.append(Check("files" if not checks else "target", False, str(error)))
@@ -89,6 +113,9 @@ def verify(
 
 def _verdict(checks: list[Check]) -> Verdict:
     failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
+    sampled = [check.detail for check in checks if check.name == SAMPLE]
+    if sampled and not failed:
+        return Verdict(None, tuple(sampled), tuple(checks))
     return Verdict(not failed, tuple(failed), tuple(checks))
 
 
@@ -101,10 +128,10 @@ def _read(folder: Path, record: dict[str, Any], weights: dict[str, Any], target:
         stored = restore(record["target"])
     except (KeyError, TypeError, AttributeError) as error:
         raise storage.BadWitnessFile(f"{folder} is not a complete witness: {type(error).__name__}: {error}") from error
-    return _Case(record, network, grid, target or stored, certificate)
+    return _Case(record, network, grid, target or stored, certificate, folder)
 
 
-def _checks(case: _Case, opinions: int | None, progress: Callable[[int, int], None]) -> Iterator[Check]:
+def _checks(case: _Case, opinions: int | None, how: _How) -> Iterator[Check]:
     yield _check_weights(case)
     yield _check_class(case)
     yield _check_layers(case)
@@ -115,7 +142,7 @@ def _checks(case: _Case, opinions: int | None, progress: Callable[[int, int], No
     yield _check_claims_about_f(case)
     yield _check_cells(case)
     yield _check_output_bound(case)
-    yield from _check_bound(case, progress)
+    yield from _check_bound(case, how)
     yield _check_second_opinion(case, opinions)
     yield _check_float_run(case)
 
@@ -250,7 +277,7 @@ def _check_output_bound(case: _Case) -> Check:
     return Check("output bound", right, f"claimed {claimed}, found {actual}")
 
 
-def _check_bound(case: _Case, progress: Callable[[int, int], None]) -> Iterator[Check]:
+def _check_bound(case: _Case, how: _How) -> Iterator[Check]:
     certificate, p = case.certificate, case.certificate.p
     if certificate.kind == "statistical":
         yield from _check_statistical(case)
@@ -268,7 +295,19 @@ def _check_bound(case: _Case, progress: Callable[[int, int], None]) -> Iterator[
     if not 1 <= certificate.splits <= splits_within(case.grid, _MOST_SUBCUBES):
         yield Check("splits", False, f"{certificate.splits} sub-cubes a side are more than this check can afford")
         return
-    found = rigorous_bound(case.network, case.target, case.grid, p, certificate.splits, Ledger(None, ""), progress)
+    problem = the_problem(case.network, case.target, case.grid, p, certificate.splits)
+
+    def again(chosen: tuple[int, ...] | None) -> list[Sums]:
+        return sums_over_cubes(
+            problem, case.network, case.target, how.workers, case.folder, how.job, how.progress, chosen
+        )
+
+    sums, check = _recomputed(case, problem, how, again)
+    if check is not None:
+        yield check
+    if sums is None:
+        return
+    found = rigorous_bound(problem, case.target, sums)
     undecided = f"{found.undecided} of {case.grid.cells} cubes undecided"
     yield Check("enclosures", found.undecided <= certificate.undecided, undecided)
     wrong = [k for k, v in found.parts.items() if not _agrees(certificate.parts.get(k), v)]
@@ -281,6 +320,50 @@ def _check_bound(case: _Case, progress: Callable[[int, int], None]) -> Iterator[
     )
     holds = 0 <= found.total <= certificate.bound * (1 + AGREEMENT) and _agrees(certificate.bound, found.total)
     yield Check("bound", holds, f"claimed d_{p:g} ≤ {certificate.bound:.6g}, found {found.total:.6g}")
+
+
+def _recomputed(
+    case: _Case, problem: Problem, how: _How, again: Callable[[tuple[int, ...] | None], list[Sums]]
+) -> tuple[list[Sums] | None, Check | None]:
+    """The sums of all blocks, and what a comparison with the stored ones found, if there was one.
+
+    In full, the sums are ours. With a sample, they are the stored ones, of which the drawn blocks were computed again.
+    """
+    total = -(-case.grid.cells // problem.block)
+    drawn = total if how.sample is None else min(total, math.ceil(how.sample * total))
+    stored = case.certificate.blocks_sha256 is not None
+    if drawn == total:
+        sums = again(None)
+        if not stored:
+            return sums, None
+        wrong = _wrong_blocks(dict(enumerate(sums)), load_blocks(case.folder, case.certificate), total)
+        return sums, Check("blocks", wrong is None, wrong or f"the stored sums of {total} blocks are right")
+    claimed = load_blocks(case.folder, case.certificate)
+    generator = secrets.SystemRandom()  # nobody can know beforehand which blocks will be looked at
+    chosen = tuple(sorted(generator.sample(range(total), drawn)))
+    wrong = _wrong_blocks(dict(zip(chosen, again(chosen), strict=True)), claimed, total)
+    if wrong is not None:
+        return None, Check("blocks", False, wrong)
+    missed = min(1.0, 3.0 / drawn)  # (1 − q)^k ≤ e^-3 < 5 % from q = 3/k on
+    detail = (
+        f"{drawn} of {total} blocks of {problem.block} cubes, drawn at random, were enclosed again and are right; if "
+        f"{missed:.2%} of the blocks were wrong, that would happen less than once in twenty times"
+    )
+    return claimed, Check(SAMPLE, True, detail)
+
+
+def _wrong_blocks(found: dict[int, Sums], claimed: list[Sums], total: int) -> str | None:
+    """What is wrong with the stored sums, given some that were computed again."""
+    if len(claimed) != total or any(len(sums) != 6 for sums in claimed):
+        return f"{len(claimed)} blocks are stored where the grid has {total}"
+    if not all(math.isfinite(x) and x >= 0 for sums in claimed for x in sums):
+        return "a stored sum is negative or not finite"
+    wrong = [
+        number
+        for number, sums in found.items()
+        if not all(_agrees(c, f) for c, f in zip(claimed[number], sums, strict=True))
+    ]
+    return f"the stored sums of the blocks {wrong[:8]} are not what their cubes give" if wrong else None
 
 
 def _check_statistical(case: _Case) -> Iterator[Check]:

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from thereexists import storage
-from thereexists.certificates.certify import weights_sha256
 from thereexists.certificates.check import Check
+from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, compare
 from thereexists.certificates.program_certificate import (
     ARITHMETIC,

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from thereexists._version import __version__
-from thereexists.cli import attention, certificate, compact, heads, mixers, pattern, report, train, witness
+from thereexists.cli import attention, certificate, compact, explore, heads, mixers, pattern, report, train, witness
 from thereexists.errors import ThereExistsError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.add_typer(mixers.app)
 app.add_typer(train.app, name="train")
 app.add_typer(train.tables_app)
 app.add_typer(report.app)
+app.add_typer(explore.app)
 
 
 @app.callback(invoke_without_command=True)

@@ -35,7 +35,10 @@ def explain(
     dropout: Annotated[bool, typer.Option("--dropout", help="Plan for calls with attention dropout.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """The plan for a pattern: its pieces, and why this way. A sequential pattern gets a plan for every step."""
+    """The plan for a pattern: its pieces, and why this way. A sequential pattern gets a plan for every step.
+
+    Example: thereexists attention explain strided --n 65536 --device cuda
+    """
     from thereexists.attention import explain as plan
 
     pattern = load_pattern(what, n, dict(assignment(x) for x in parameter or []), config, heads, causal)
@@ -66,7 +69,10 @@ def bench(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the tensors.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Ours, dense SDPA and FlexAttention on the same tensors in the same run; one CPU thread."""
+    """Ours, dense SDPA and FlexAttention on the same tensors in the same run; one CPU thread.
+
+    Example: thereexists attention bench --n 4096 --patterns strided,star --no-flex
+    """
     import torch
 
     from thereexists.attention.bench import Setting, cases, measure

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from thereexists.cli._output import AsJson, console, print_json
+from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, print_estimate, the_workers
 from thereexists.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -32,22 +32,36 @@ def certify(
     confidence: Annotated[float, typer.Option(help="Of a statistical certificate.")] = 0.99,
     samples: Annotated[int, typer.Option(help="Of a statistical certificate.")] = 20_000,
     seed: Annotated[int, typer.Option(min=0, help="For every random choice.")] = 0,
+    workers: WorkerCount = None,
+    engine: EngineName = "loky",
+    address: Address = None,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Prove a bound on the error of a witness, over its whole domain, and write it to certificate.json.
 
-    An interrupted run goes on where it stopped.
+    An interrupted run goes on where it stopped. Workers and engine change how long it takes, never what comes out.
+
+    Examples: thereexists certify w/
+
+    thereexists certify w/ --p 2 --json
+
+    thereexists certify w/ --workers 2
     """
     from thereexists.certificates import certify as make
+    from thereexists.certificates import predict
     from thereexists.witness import load
 
     loaded = load(witness)
     target = None if not hasattr(loaded, "target") else given_target(loaded.target, function)
     if bound is not None and target is not None:
         target = dataclasses.replace(target, bound=bound)
-    with progress_bar("certify", quiet=as_json) as progress:
+    with the_workers("certify", workers, engine, address, quiet=as_json, shown=not dry_run) as crew:
+        if dry_run:
+            print_estimate(predict(loaded, p, target, crew), as_json)
+            return
         certificate = make(
-            loaded, p, target, seed=seed, confidence=confidence, samples=samples, folder=witness, progress=progress
+            loaded, p, target, seed=seed, confidence=confidence, samples=samples, folder=witness, workers=crew
         )
     certificate.save(witness)
     if hasattr(loaded, "program"):
@@ -59,8 +73,32 @@ def certify(
 
 
 @app.command()
-def verify(witness: Where, function: Function = None, as_json: AsJson = False) -> None:
-    """Re-check a witness and its certificate from the files alone. Exit code 0 if everything holds, 1 if not."""
+def verify(
+    witness: Where,
+    function: Function = None,
+    sample: Annotated[
+        float | None, typer.Option(help="Enclose only this share of the cubes again, such as 0.01.")
+    ] = None,
+    job: Annotated[
+        Path | None, typer.Option(help="A folder of your own, outside the witness, to resume from if interrupted.")
+    ] = None,
+    workers: WorkerCount = None,
+    engine: EngineName = "loky",
+    address: Address = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Re-check a witness and its certificate from the files alone. Exit code 0 if everything holds, 1 if not.
+
+    With --sample the verdict is "undecided, no fault found" at best: exit code 0, and "holds": null.
+
+    Examples: thereexists verify w/
+
+    thereexists verify w/ --function my.py:f
+
+    thereexists verify w/ --sample 0.01 --workers 2
+    """
+    from thereexists.certificates import load_certificate, predict
     from thereexists.certificates import verify as check
     from thereexists.storage import read_record
     from thereexists.targets import restore
@@ -69,13 +107,18 @@ def verify(witness: Where, function: Function = None, as_json: AsJson = False) -
     if function is not None and "target" not in record:
         raise InvalidInput("--function gives the function of a target again; this witness is of something else.")
     target = None if function is None else given_target(restore(record["target"]), function)
-    with progress_bar("verify", quiet=as_json) as progress:
-        verdict = check(witness, target, progress=progress)
+    with the_workers("verify", workers, engine, address, quiet=as_json, shown=not dry_run) as crew:
+        if dry_run:
+            from thereexists.witness import load
+
+            print_estimate(predict(load(witness), load_certificate(witness).p, target, crew, sample), as_json)
+            return
+        verdict = check(witness, target, workers=crew, sample=sample, job=job)
     if as_json:
         print_json({"holds": verdict.holds, "checks": [vars(check) for check in verdict.witness]})
     else:
         _print_checks(verdict)
-    if not verdict.holds:
+    if verdict.holds is False:
         raise typer.Exit(1)
 
 
@@ -143,20 +186,5 @@ def _print_checks(verdict: Any) -> None:
     for check in verdict.witness:
         table.add_row(check.name, "[green]ok[/green]" if check.passed else "[red]FAILED[/red]", check.detail)
     console().print(table)
-    console().print("[bold]holds[/bold]" if verdict.holds else "[bold red]does not hold[/bold red]")
-
-
-@contextmanager
-def progress_bar(label: str, quiet: bool):
-    """A bar over cubes on stderr for people; nothing when piped or asked for JSON."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    errors = Console(stderr=True)
-    if quiet or not errors.is_terminal:
-        yield lambda done, total: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors, transient=True) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    words = {True: "[bold]holds[/bold]", False: "[bold red]does not hold[/bold red]"}
+    console().print(words.get(verdict.holds, "[bold]undecided[/bold]: no fault found in the sample"))

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from thereexists.cli._output import AsJson, console, print_json
+from thereexists.cli import _complete
+from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.errors import InvalidInput
 
 app = typer.Typer()
@@ -35,13 +36,18 @@ def memorise(
     out = out or Path(f"{pairs.stem}-witness")
     storage.check_writable(out)
     inputs, outputs, lines = read_jsonl(pairs)
-    _finish(construct(inputs, outputs, n, seed, on_conflict, dtype, lines), out, as_json)
+    with progress_bar("memorise", quiet=as_json):
+        made = construct(inputs, outputs, n, seed, on_conflict, dtype, lines)
+    _finish(made, out, as_json)
 
 
 @app.command()
 def export(
     witness: Annotated[Path, typer.Argument(help="The folder of a compact witness.")],
-    to: Annotated[str, typer.Option("--to", help="onnx, hf or torch.")],
+    to: Annotated[
+        str,
+        typer.Option("--to", help="onnx, hf or torch.", autocompletion=_complete.names(_complete.FORMATS)),
+    ],
     out: Annotated[Path | None, typer.Option(help="Folder to write; WITNESS-FORMAT unless said.")] = None,
     dtype: Annotated[str, typer.Option(help="Of the exported weights; one that is not safe is refused.")] = "float32",
     as_json: AsJson = False,
@@ -54,7 +60,8 @@ def export(
     from thereexists.witness import load
 
     out = out or Path(f"{str(witness).rstrip('/')}-{to}")
-    done = write(load(witness), to, out, dtype)
+    with progress_bar("export and compare", quiet=as_json):
+        done = write(load(witness), to, out, dtype)
     if as_json:
         print_json(done)
         return

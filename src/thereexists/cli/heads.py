@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from thereexists.cli._output import AsJson, console, print_json
+from thereexists.cli import _complete
+from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.errors import InvalidInput
 
 app = typer.Typer(help="How small a fixed attention head can reproduce a given sparse pattern?", no_args_is_help=True)
@@ -20,7 +21,13 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw; recor
 @app.command()
 def fit(
     target: Annotated[Path, typer.Argument(help="Sparse matrix saved by scipy.sparse.save_npz.")],
-    method: Annotated[str, typer.Option(help="auto, projection, corrected, moments, convex or descent.")] = "auto",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="auto, projection, corrected, moments, convex or descent.",
+            autocompletion=_complete.names(_complete.METHODS),
+        ),
+    ] = "auto",
     eps1: Eps1 = 1e-3,
     eps2: Eps2 = 1e-2,
     hidden_size: Annotated[
@@ -38,25 +45,31 @@ def fit(
     plot: Annotated[Path | None, typer.Option(help="PNG of the attention map beside the target.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Find inputs on which a fixed head attends like the target, and verify every row."""
+    """Find inputs on which a fixed head attends like the target, and verify every row.
+
+    Examples: thereexists heads fit target.npz --out h/
+
+    thereexists heads fit target.npz --method corrected --dtype float32 --plot h.png
+    """
     from thereexists import heads
     from thereexists.heads.io import check_destination
 
     if out is not None:
         check_destination(out)  # before minutes are spent, not after
-    head = heads.fit(
-        heads.load_target(target),
-        method=method,
-        eps1=eps1,
-        eps2=eps2,
-        hidden_size=hidden_size,
-        dtype=dtype,
-        factoring=factoring,
-        effort=effort,
-        device=device,
-        retries=retries,
-        seed=seed,
-    )
+    with progress_bar("fit and verify", quiet=json):
+        head = heads.fit(
+            heads.load_target(target),
+            method=method,
+            eps1=eps1,
+            eps2=eps2,
+            hidden_size=hidden_size,
+            dtype=dtype,
+            factoring=factoring,
+            effort=effort,
+            device=device,
+            retries=retries,
+            seed=seed,
+        )
     if out is not None:
         head.save(out)
     if plot is not None:
@@ -79,7 +92,10 @@ def verify(
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     json: AsJson = False,
 ) -> None:
-    """Check every row of a saved head again. Exit code 0 if it holds, 1 if it fails or is undecided."""
+    """Check every row of a saved head again. Exit code 0 if it holds, 1 if it fails or is undecided.
+
+    Example: thereexists heads verify h/ --dtype float32
+    """
     from dataclasses import asdict
 
     from thereexists import heads
@@ -114,7 +130,10 @@ def random(
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """Write a random target: k disjoint permutations, values within a factor gamma."""
+    """Write a random target: k disjoint permutations, values within a factor gamma.
+
+    Example: thereexists heads random --length 256 --k 2 --out target.npz
+    """
     from thereexists import heads
 
     made = heads.random_target(length, k, gamma, seed)
@@ -142,7 +161,12 @@ def bound(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """The hidden size the theorem asks for, and what each method needs for the same class of targets."""
+    """The hidden size the theorem asks for, and what each method needs for the same class of targets.
+
+    Examples: thereexists heads bound --length 4096 --k 4
+
+    thereexists heads bound --target target.npz
+    """
     from dataclasses import asdict
 
     from thereexists import heads
@@ -170,7 +194,10 @@ def study(
     plot: Annotated[Path | None, typer.Option(help="Write the figure as PNG.")] = None,
     json: AsJson = False,
 ) -> None:
-    """The smallest working hidden size against the length: table, fitted slopes, plot."""
+    """The smallest working hidden size against the length: table, fitted slopes, plot.
+
+    Example: thereexists heads study --lengths 32..128 --k 1,2 --methods corrected,moments --plot study.png
+    """
     import sys
 
     from thereexists import heads
@@ -182,17 +209,18 @@ def study(
     unknown = [m for m in wanted if m not in METHODS]
     if unknown:
         raise InvalidInput(f"Unknown method {unknown[0]!r}. Choose among {', '.join(METHODS)}.")
-    result = heads.run_study(
-        _lengths(lengths),
-        _integers(k, "--k"),
-        wanted,
-        eps1=eps1,
-        eps2=eps2,
-        gamma=gamma,
-        seeds=range(seeds),
-        longest=caps,
-        progress=lambda line: print(line, file=sys.stderr, flush=True),
-    )
+    grid = (_lengths(lengths), _integers(k, "--k"), wanted)
+    planned = sum(n <= L // 2 and caps.get(m, L) >= L for L in grid[0] for n in grid[1] for m in wanted)
+    with progress_bar("study", quiet=json) as progress:
+        done: list[str] = []
+
+        def tell(line: str) -> None:
+            done.append(line)
+            progress(len(done), planned)
+
+        result = heads.run_study(
+            *grid, eps1=eps1, eps2=eps2, gamma=gamma, seeds=range(seeds), longest=caps, progress=tell
+        )
     report = result.report()
     if out is not None:
         _write_json(report | {"command": " ".join(["thereexists", *sys.argv[1:]])}, out)

@@ -15,7 +15,10 @@ Length = Annotated[int, typer.Option("--n", min=1, help="Length of the sequence 
 
 @app.command()
 def mixers(n: Length = 128, as_json: AsJson = False) -> None:
-    """Attention and its alternatives: formula, parameters at BERT-base size, cost per token."""
+    """Attention and its alternatives: formula, parameters at BERT-base size, cost per token.
+
+    Example: thereexists mixers --n 512
+    """
     rows = _rows(n)
     if as_json:
         from dataclasses import asdict

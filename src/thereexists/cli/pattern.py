@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thereexists.cli._output import AsJson, console, print_json
+from thereexists.cli import _complete
+from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -27,7 +28,13 @@ class Config(StrEnum):
     multihead = "multihead"
 
 
-What = Annotated[str, typer.Argument(help="A pattern's name, a model's config.json, or a mask as .npz.")]
+What = Annotated[
+    str,
+    typer.Argument(
+        help="A pattern's name, a model's config.json, or a mask as .npz.",
+        autocompletion=_complete.names(_complete.PATTERNS),
+    ),
+]
 N = Annotated[int | None, typer.Option("--n", help="Number of tokens.")]
 Size = Annotated[int | None, typer.Option(help="A size of the pattern; left out, one that suits n.")]
 Dilation = Annotated[list[int] | None, typer.Option(help="Dilation; give it several times for a cycle.")]
@@ -40,7 +47,10 @@ Seconds = Annotated[float, typer.Option(min=0.0, help="How long to search for a 
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """Every pattern of the library, with its parameters."""
+    """Every pattern of the library, with its parameters.
+
+    Example: thereexists pattern list
+    """
     from thereexists.patterns import REGISTRY
 
     rows = [{"name": k, "parameters": list(e.parameters), "summary": e.summary} for k, e in REGISTRY.items()]
@@ -79,7 +89,14 @@ def check(
     picture: Annotated[Path | None, typer.Option(help="Also draw the pattern, as .png or .svg.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Is the pattern universal? Self-loops, a Hamiltonian path, the receptive depth; each with its witness."""
+    """Is the pattern universal? Self-loops, a Hamiltonian path, the receptive depth; each with its witness.
+
+    Examples: thereexists pattern check strided --n 1024 --stride 32
+
+    thereexists pattern check config.json --n 4096
+
+    thereexists pattern check mask.npz --json
+    """
     from thereexists.patterns import check as decide
 
     given = {
@@ -93,7 +110,8 @@ def check(
     given |= {"random_blocks": random_blocks, "degree": degree, "sparsity": sparsity, "seed": seed, "shifted": shifted}
     given["globals"] = global_tokens
     pattern = load_pattern(what, n, {k: v for k, v in given.items() if v is not None}, config, heads, causal)
-    verdict = decide(pattern, seconds=seconds)
+    with progress_bar("search", quiet=as_json):
+        verdict = decide(pattern, seconds=seconds)
     if path_out is not None:
         _save_path(verdict, path_out)
     if picture is not None:
@@ -114,18 +132,23 @@ def compare(
     seconds: Seconds = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """Every pattern at one n: connections, sparsity, receptive depth, verdict."""
+    """Every pattern at one n: connections, sparsity, receptive depth, verdict.
+
+    Example: thereexists pattern compare --n 4096
+    """
     from thereexists.patterns import REGISTRY
     from thereexists.patterns import check as decide
 
     rows, refused = [], {}
-    for name in REGISTRY:
-        try:
-            pattern = load_pattern(name, n, {}, config, 8, causal)
-        except InvalidInput as error:
-            refused[name] = str(error)
-            continue
-        rows.append(decide(pattern, seconds=seconds))
+    with progress_bar("compare", quiet=as_json) as progress:
+        for done, name in enumerate(REGISTRY):
+            progress(done, len(REGISTRY))
+            try:
+                pattern = load_pattern(name, n, {}, config, 8, causal)
+            except InvalidInput as error:
+                refused[name] = str(error)
+                continue
+            rows.append(decide(pattern, seconds=seconds))
     if as_json:
         print_json({"n": n, "patterns": [v.to_json() for v in rows], "refused": refused})
         return
@@ -163,7 +186,12 @@ def draw(
     parameter: Annotated[list[str] | None, typer.Option("--set", help="A size, as name=value.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """A picture of the pattern: row = who attends, column = to whom."""
+    """A picture of the pattern: row = who attends, column = to whom.
+
+    Examples: thereexists pattern draw star --n 24
+
+    thereexists pattern draw strided --n 64 --set stride=8 --out strided.png
+    """
     from thereexists.patterns.picture import save, terminal
 
     pattern = load_pattern(what, n, dict(assignment(text) for text in parameter or []), config, 8, causal)

@@ -1,26 +1,26 @@
-"""report: one page about a saved artefact, to look at instead of to read."""
+"""report: one page about any artefact, to look at instead of to read."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from thereexists.cli._output import AsJson, console, print_json
 from thereexists.cli.certificate import Function, given_target
 
-if TYPE_CHECKING:
-    from thereexists.report import Page
-
 app = typer.Typer()
 
 
 @app.command()
 def report(
-    witness: Annotated[
+    artefact: Annotated[
         Path,
-        typer.Argument(help="The folder of a witness or a head, or a pattern: its name with --n, or an .npz mask."),
+        typer.Argument(
+            help="The folder of a witness, a head or runs; a JSON file that one of our commands wrote; a mask.npz, a "
+            "config.json, or the name of a pattern with --n."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
     function: Function = None,
@@ -28,14 +28,17 @@ def report(
     sizes: Annotated[list[str] | None, typer.Option("--set", help="A size of a pattern, as name=value.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write one HTML page about a witness, a head or a pattern: opens offline, prints well, asks nobody for anything.
+    """Write one HTML page about an artefact: opens offline, prints well, asks nobody for anything.
 
     Examples: thereexists report w/ --out report.html
 
     thereexists report h/ --out head.html
 
     thereexists report strided --n 64 --set stride=8 --out pattern.html
+
+    thereexists report runs/ --out results.html
     """
+    from thereexists.cli.pattern import assignment
     from thereexists.report import html
     from thereexists.report import report as make
 
@@ -45,9 +48,8 @@ def report(
         from thereexists.storage import read_record
         from thereexists.targets import restore
 
-        target = given_target(restore(read_record(witness)["target"]), function)
-    is_pattern = n is not None or witness.suffix == ".npz"
-    page = _pattern_page(str(witness), n, sizes) if is_pattern else make(witness, target)
+        target = given_target(restore(read_record(artefact)["target"]), function)
+    page = make(artefact, target, n, dict(assignment(text) for text in sizes or []))
     page.save(out)
     summary = {
         "report": str(out),
@@ -60,11 +62,3 @@ def report(
         print_json(summary)
     else:
         console().print(f"{out}: {page.title}, {summary['bytes'] / 1024:,.0f} KiB", markup=False)
-
-
-def _pattern_page(what: str, n: int | None, sizes: list[str] | None) -> Page:
-    from thereexists.cli.pattern import assignment, load_pattern
-    from thereexists.patterns import check
-    from thereexists.report import pattern_page
-
-    return pattern_page(check(load_pattern(what, n, dict(assignment(text) for text in sizes or []))))

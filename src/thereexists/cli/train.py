@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_json
 from thereexists.errors import InvalidInput
 
@@ -18,9 +19,24 @@ tables_app = typer.Typer()
 Out = Annotated[
     Path | None, typer.Option(help="Folder for the model, tokenizer and result.json; default: runs/TASK-MODEL.")
 ]
-Mixer = Annotated[str | None, typer.Option(help="attention, average, bproj, sepconv, hybrid or sparse.")]
-Size = Annotated[str, typer.Option(help="tiny (2×128), mini (4×256) or base (12×768).")]
-Pattern = Annotated[str | None, typer.Option(help="A sparse pattern, see `thereexists pattern list`.")]
+Mixer = Annotated[
+    str | None,
+    typer.Option(
+        help="attention, average, bproj, sepconv, hybrid or sparse.",
+        autocompletion=_complete.names(_complete.MIXERS),
+    ),
+]
+Size = Annotated[
+    str,
+    typer.Option(help="tiny (2×128), mini (4×256) or base (12×768).", autocompletion=_complete.names(_complete.SIZES)),
+]
+Pattern = Annotated[
+    str | None,
+    typer.Option(
+        help="A sparse pattern, see `thereexists pattern list`.",
+        autocompletion=_complete.names(_complete.PATTERNS),
+    ),
+]
 PatternConfig = Annotated[str, typer.Option("--config", help="union, multihead or sequential.")]
 Option = Annotated[list[str] | None, typer.Option("--option", help="Of the pattern, as stride=16; repeatable.")]
 Layers = Annotated[int | None, typer.Option(help="Layers, instead of the size's own.")]
@@ -224,7 +240,13 @@ def mt(
 
 @tables_app.command()
 def experiment(
-    name: Annotated[str, typer.Argument(help="table-a, copying, sparsity-nli, lm, mt, or a .toml file.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="table-a, copying, sparsity-nli, lm, mt, or a .toml file.",
+            autocompletion=_complete.names(_complete.EXPERIMENTS),
+        ),
+    ],
     size: Annotated[str, typer.Option(help="tiny, mini or base.")] = "tiny",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of every cell, with seeds 0, 1, …")] = 1,
     data: Annotated[
@@ -239,11 +261,15 @@ def experiment(
     steps: Annotated[int | None, typer.Option(help="Steps in every stage, to see that all works.")] = None,
     device: Device = None,
     checkpoint_seconds: Checkpoint = 60.0,
+    engine: Annotated[str, typer.Option(help="local, or ray: runs spread over the GPUs of a cluster.")] = "local",
+    address: Annotated[str | None, typer.Option(help="Of a running Ray cluster, or auto; else a local one.")] = None,
     json: AsJson = False,
 ) -> None:
     """Run a whole experiment of the papers: every model of the table, every seed, one record each.
 
     thereexists experiment table-a --size mini --seeds 3 --data data/ --out runs/ --parallel 4
+
+    thereexists experiment table-a --engine ray --address auto --out /shared/runs
     """
     from thereexists.experiments.grid import load, unfold
     from thereexists.experiments.results import rows
@@ -256,7 +282,14 @@ def experiment(
     overrides = {"budget": Budget(steps=steps)} if steps is not None else {}
     first = {"budget": Budget(tokens=count(tokens))} if tokens is not None else {}
     runs = unfold(load(name), size, seeds, data, only, overrides, first)
-    how = How(out, default_cache(), device, resume, parallel, budget_seconds, checkpoint_seconds)
+    if engine not in ("local", "ray"):
+        raise InvalidInput(f"--engine must be local or ray for an experiment; got {engine!r} instead.")
+    if address is not None and engine != "ray":
+        raise InvalidInput("An address belongs to a cluster: say --engine ray, or leave --address out.")
+    how = How(
+        out, default_cache(), device, resume, parallel, budget_seconds, checkpoint_seconds,
+        engine=engine, address=address,
+    )  # fmt: skip
     outcome = run_all(runs, how)
     report = {
         "experiment": name,

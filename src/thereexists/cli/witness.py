@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thereexists.cli import program
-from thereexists.cli._output import AsJson, console, print_json
-from thereexists.cli.certificate import print_certificate, progress_bar
+from thereexists.cli import _complete, program
+from thereexists.cli._output import AsJson, console, print_json, progress_bar
+from thereexists.cli._workers import Address, EngineName, WorkerCount, the_workers
+from thereexists.cli.certificate import print_certificate
 from thereexists.cli.certificate import summary as certificate_summary
 from thereexists.errors import InvalidInput, ThereExistsError
 
@@ -19,7 +21,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-TargetName = Annotated[str, typer.Argument(help="A built-in target (see `thereexists targets`) or file.py:function.")]
+TargetName = Annotated[
+    str,
+    typer.Argument(
+        help="A built-in target (see `thereexists targets`) or file.py:function.",
+        autocompletion=_complete.names(_complete.TARGETS),
+    ),
+]
 Tokens = Annotated[int | None, typer.Option("--n", help="Tokens of a sequence (a table says it itself).")]
 Features = Annotated[int, typer.Option("--d", help="Features of a token.")]
 Delta = Annotated[str | None, typer.Option(help="Grid width, such as 1/8.")]
@@ -35,11 +43,19 @@ Equivariant = Annotated[
 Domain = Annotated[tuple[float, float], typer.Option(help="Low and high end of every entry.")]
 PatternName = Annotated[
     str | None,
-    typer.Option("--pattern", help="Sparse attention: a pattern's name (see `pattern list`) or an .npz mask."),
+    typer.Option(
+        "--pattern",
+        help="Sparse attention: a pattern's name (see `pattern list`) or an .npz mask.",
+        autocompletion=_complete.names(_complete.PATTERNS),
+    ),
 ]
 PatternSizes = Annotated[list[str] | None, typer.Option("--set", help="A size of the pattern, as name=value.")]
 Construction = Annotated[
-    str, typer.Option(help="faithful (the proof's own, deep and narrow) or compact (four blocks, any runtime).")
+    str,
+    typer.Option(
+        help="faithful (the proof's own, deep and narrow) or compact (four blocks, any runtime).",
+        autocompletion=_complete.names(_complete.CONSTRUCTIONS),
+    ),
 ]
 MaxWidth = Annotated[
     int | None, typer.Option(help="Compact: spread feed-forward layers over blocks of at most so many units.")
@@ -50,7 +66,10 @@ Where = Annotated[Path, typer.Argument(help="The folder of a witness.")]
 
 @app.command()
 def targets(as_json: AsJson = False) -> None:
-    """List the built-in functions, one line each."""
+    """List the built-in functions, one line each.
+
+    Example: thereexists targets
+    """
     from thereexists.targets import BUILTINS, builtin
 
     rows = [builtin(name, n=3) for name in BUILTINS]
@@ -128,6 +147,12 @@ def build(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the distance estimate.")] = 0,
     certify: Annotated[bool, typer.Option("--certify/--no-certify", help="Prove a bound on the error too.")] = True,
     dtype: ProgramType = None,
+    shard_size: Annotated[
+        str | None, typer.Option(help="Build out of core, in files of this size, such as 64MB: larger than memory.")
+    ] = None,
+    workers: WorkerCount = None,
+    engine: EngineName = "loky",
+    address: Address = None,
     as_json: AsJson = False,
 ) -> None:
     """Construct a Transformer for a function, without training, and save it.
@@ -143,6 +168,8 @@ def build(
     thereexists build table.csv --construction compact --out w/
 
     thereexists build prog.py:smooth --epsilon 1e-3 --out w/
+
+    thereexists build my.py:f --n 20 --delta 1/2 --shard-size 64MB --workers 2
     """
     if program.is_program(target, n):
         _only_for_targets(delta, lipschitz, equivariant, pattern, sizes, max_width)
@@ -163,13 +190,26 @@ def build(
     out = out or Path(f"{resolved.name}-witness")
     storage.check_writable(out)
     chosen = _pattern(pattern, sizes, resolved.n)
-    with progress_bar("tabulate", quiet=as_json) as progress:
-        witness = construct(
-            resolved, delta, epsilon, p, chosen, rho, modified, progress, construction=construction, max_width=max_width
-        )
-    witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
-    witness.save(out)
-    certificate, reason = _certify(witness, p, seed, out, quiet=as_json) if certify else (None, "not asked for")
+    crew = functools.partial(the_workers, count=workers, engine=engine, address=address, quiet=as_json)
+    with crew("", shown=False):
+        pass  # a mistake in the options is told before any work
+    if shard_size is not None:
+        from thereexists.build_sharded import build_sharded
+
+        if delta is None or modified or construction != "faithful" or max_width is not None:
+            raise InvalidInput("--shard-size is for the faithful construction on a grid of your choice (--delta).")
+        with crew("build") as hands:
+            witness = build_sharded(resolved, out, delta, p, chosen, rho, _bytes(shard_size), hands)
+        witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
+    else:
+        with progress_bar("tabulate", quiet=as_json) as progress:
+            witness = construct(
+                resolved, delta, epsilon, p, chosen, rho, modified, progress,
+                construction=construction, max_width=max_width,
+            )  # fmt: skip
+        witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
+        witness.save(out)
+    certificate, reason = _certify(witness, p, seed, out, crew) if certify else (None, "not asked for")
     if as_json:
         made = None if certificate is None else certificate_summary(certificate)
         print_json({"witness": str(out), **witness.describe(), "certificate": made, "not_certified": reason})
@@ -189,7 +229,13 @@ def run(
     dtype: Annotated[
         str | None, typer.Option(help="A lower dtype than float64; one that is not safe is refused.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="auto, reference, fused or skip: how fast, not what.")] = "auto",
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="auto, reference, fused or skip: how fast, not what.",
+            autocompletion=_complete.names(_complete.ENGINES),
+        ),
+    ] = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Run a witness on one sequence or on a batch.
@@ -225,7 +271,10 @@ def run(
 
 @app.command()
 def show(witness: Where, as_json: AsJson = False) -> None:
-    """Show what a witness is made of: stages, layers, parameters, weight ranges, how it was built."""
+    """Show what a witness is made of: stages, layers, parameters, weight ranges, how it was built.
+
+    Example: thereexists show w/
+    """
     from thereexists.storage import read_record
     from thereexists.witness import load
 
@@ -270,7 +319,10 @@ def trace(
     input: Annotated[str, typer.Option("--input", help='One sequence, such as "0.3 0.1 0.7".')],
     as_json: AsJson = False,
 ) -> None:
-    """Watch one sequence go through the proof: quantised, every selective shift, ids, values."""
+    """Watch one sequence go through the proof: quantised, every selective shift, ids, values.
+
+    Example: thereexists trace w/ --input "0.3 0.1 0.7"
+    """
     from thereexists.cli._input import read_sequences
     from thereexists.trace import trace as make_trace
     from thereexists.witness import load
@@ -309,15 +361,24 @@ def _pattern(name: str | None, sizes: list[str] | None, n: int) -> Any:
     return load_pattern(name, None if Path(name).suffix == ".npz" else n, given)
 
 
-def _certify(witness: Any, p: float, seed: int, out: Path, quiet: bool) -> tuple[Any, str | None]:
+def _bytes(text: str) -> int:
+    """``64MB`` or ``1GB`` as a number of bytes."""
+    units = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
+    number, unit = text[:-2], text[-2:].upper()
+    if unit not in units or not number.strip().isdigit():
+        raise InvalidInput(f"--shard-size must look like 64MB or 1GB; got {text!r} instead.")
+    return int(number) * units[unit]
+
+
+def _certify(witness: Any, p: float, seed: int, out: Path, crew: Any) -> tuple[Any, str | None]:
     """The certificate, saved beside the weights, or why there is none: the witness itself is whole either way."""
     if witness.target.variation(1.0) is None and witness.target.interval is None:
         return None, "that takes a Lipschitz constant (--lipschitz)."
     from thereexists.certificates import certify
 
     try:
-        with progress_bar("certify", quiet) as progress:
-            certificate = certify(witness, p, seed=seed, folder=out, progress=progress)
+        with crew("certify") as workers:
+            certificate = certify(witness, p, seed=seed, folder=out, workers=workers)
     except ThereExistsError as error:
         return None, str(error)
     certificate.save(out)
@@ -376,7 +437,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
         if compact
         else {
             "layers": f"{layers['total']:,} = {layers['quantise']:,} quantise + {layers['context']:,} context "
-            f"+ {layers['value']:,} value{' (two sweeps)' if summary['sweeps'] == 2 else ''}",
+            f"+ {layers['total'] - layers['quantise'] - layers['context']:,} value"
+            f"{' (two sweeps)' if summary['sweeps'] == 2 else ''}",
             "pattern": pattern
             and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
             f"receptive depth {pattern['depth']}",

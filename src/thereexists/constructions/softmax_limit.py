@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from thereexists.constructions.quantise import ramp_widths
-from thereexists.constructions.value_mapping import ValueTable, last_columns
+from thereexists.constructions.value_mapping import Extremes, ValueTable, last_columns
 from thereexists.grid import Grid
 from thereexists.model import Attention, FeedForward, Stage, Transformer
 from thereexists.target import Array
@@ -102,24 +102,36 @@ def _relu_units(knots: Tensor, slopes: Tensor, intercepts: Tensor, eta: Tensor) 
 
 def _value_limit(layers: FeedForward, table: ValueTable, grid: Grid) -> FeedForward:
     """Value layers with ramps of width w, the last d of them clamping one row each."""
-    depth = len(layers.W_1)
-    window = -layers.phi.knots[:, 0, 0].detach()  # pyright: ignore[reportOptionalMemberAccess]
-    result = relu_limit(layers, window)
-    M, columns = clamp_levels(table, grid), last_columns(table, grid)
+    result = value_limit(layers)
+    clamp(result, clamp_levels(table.extremes), last_columns(table, grid), layers)
+    return result
+
+
+def value_limit(layers: FeedForward) -> FeedForward:
+    """Value layers with ramps of width w."""
+    return relu_limit(layers, _windows(layers))
+
+
+def clamp(result: FeedForward, M: Array, columns: Array, layers: FeedForward) -> None:
+    """Let the last d of the value layers clamp one row each; ``columns`` are those they move, ``layers`` their φ."""
+    depth, window = len(layers.W_1), _windows(layers)
     with torch.no_grad():
-        for i in range(grid.d):
+        for i in range(len(M)):
             last = depth - 1 - i
             result.W_1[last, 2, i], result.b_1[last, 2], result.W_2[last, i, 2] = -1.0, -M[i], 1.0
             result.W_1[last, 3, i], result.b_1[last, 3], result.W_2[last, i, 3] = 1.0, -M[i], -1.0
             excess = columns[-1 - i, i] - np.clip(columns[-1 - i, i], -M[i], M[i])
             result.W_2[last, i, 0] += excess / window[last]
             result.W_2[last, i, 1] -= excess / window[last]
-    return result
 
 
-def clamp_levels(table: ValueTable, grid: Grid) -> Array:
+def clamp_levels(extremes: Extremes) -> Array:
     """M_i: the largest |A_i|; for rows i ≥ 2 of one sweep also the largest |z_i|, which must pass unharmed."""
-    M = np.abs(table.A).max(axis=0)
-    if not table.two_sweeps:
-        M[1:] = np.maximum(M[1:], np.abs(table.z[:, 1:]).max(axis=0))
+    M = np.array(extremes.A)
+    if not extremes.two_sweeps:
+        M[1:] = np.maximum(M[1:], np.array(extremes.z)[1:])
     return M
+
+
+def _windows(layers: FeedForward) -> Tensor:
+    return -layers.phi.knots[:, 0, 0].detach()  # pyright: ignore[reportOptionalMemberAccess]

@@ -20,9 +20,9 @@ ranks are as close together as the values are small, so that rank + (A − rank)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -43,7 +43,54 @@ class ValueTable:
     q: Array
     z: Array
     A: Array
+    extremes: Extremes
+
+    @property
+    def two_sweeps(self) -> bool:
+        return self.extremes.two_sweeps
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """Sizes over the whole table: all that a layer depends on beside its own id. ``z`` and ``A``: one per row."""
+
+    z: tuple[float, ...]  # the largest |z_i|
+    A: tuple[float, ...]  # the largest |A_i|
+    reach: float  # the largest |u^T A|
     two_sweeps: bool
+    largest_id: float
+    top: float  # the largest u^T A
+    last_moving: float | None  # the smallest id whose column is not its value already
+
+    @classmethod
+    def of(cls, q: Array, z: Array, A: Array, grid: Grid) -> Extremes:
+        """Of a table or a part of it, in any order; ids in the units of the columns."""
+        moves, along = (A != z).any(axis=1), A @ grid.u
+        size, column = (tuple(np.abs(x).max(axis=0).tolist()) for x in (A, z))
+        last = float(q[moves].min()) if moves.any() else None
+        reach, top = float(np.abs(along).max()), float(along.max())
+        return cls(column, size, reach, False, float(q.max()), top, last)._decided(grid)
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> Extremes:
+        """The inverse of ``dataclasses.asdict``, through JSON."""
+        return cls(**{**stored, "z": tuple(stored["z"]), "A": tuple(stored["A"])})
+
+    @classmethod
+    def joined(cls, parts: list[Extremes], grid: Grid) -> Extremes:
+        """Of the whole, from those of parts that make it up."""
+        z, A = (tuple(map(max, *rows)) for rows in zip(*((p.z, p.A) for p in [*parts, parts[0]]), strict=True))
+        last = min((p.last_moving for p in parts if p.last_moving is not None), default=None)
+        reach, top = max(p.reach for p in parts), max(p.top for p in parts)
+        return cls(z, A, reach, False, max(p.largest_id for p in parts), top, last)._decided(grid)
+
+    def _decided(self, grid: Grid) -> Extremes:
+        """Whether one sweep would round values visibly, or let a value reach an id that is still to come."""
+        if self.last_moving is None:
+            return self
+        rounds = np.spacing(self.largest_id) > ROUNDING_SHARE * max(self.A) > 0
+        collides = self.top >= self.last_moving - 2 * grid.window
+        return replace(self, two_sweeps=bool(rounds or collides))
 
 
 def layer_count(grid: Grid) -> int:
@@ -62,7 +109,7 @@ def tabulate(
     """
     parts, done = [], 0
     for l in _contexts(grid):
-        parts.append(_entries(target, grid, l, contextual_ids(l)))
+        parts.append(entries(target, grid, l, contextual_ids(l)))
         done += l.size
         if progress is not None:
             progress(done, layer_count(grid))
@@ -70,23 +117,31 @@ def tabulate(
     del parts
     order = np.argsort(-q, kind="stable")
     q, z, A = q[order], z[order], A[order]
-    return ValueTable(q * grid.unit, z, A, _needs_two_sweeps(q * grid.unit, z, A, grid))
+    return ValueTable(q * grid.unit, z, A, Extremes.of(q * grid.unit, z, A, grid))
 
 
 def value_mapping(table: ValueTable, grid: Grid) -> Stage:
     """The layers of one or two sweeps, as one stage of the modified class (r = 1)."""
-    if not table.two_sweeps:
-        return _steps([Sweep(grid.u, table.q, table.A - table.z, grid.window)])
-    rank = _ranks(table, grid)
-    down = Sweep(grid.u, table.q, rank - table.z, grid.window)
+    return steps(sweeps(table, 0, grid))
+
+
+def sweeps(part: ValueTable, first: int, grid: Grid) -> list[Sweep]:
+    """The layers of a run of ids, the one with the number ``first`` (counted from the largest) first.
+
+    One sweep, or two: the second one goes through the same ids backwards.
+    """
+    if not part.two_sweeps:
+        return [Sweep(grid.u, part.q, part.A - part.z, grid.window)]
+    rank = ranks(part, first, grid)
+    down = Sweep(grid.u, part.q, rank - part.z, grid.window)
     leftmost_first = rank[::-1]
-    up = Sweep(-grid.u, -leftmost_first[:, 0], table.A[::-1] - leftmost_first, _rank_window(table, grid))
-    return _steps([down, up])
+    up = Sweep(-grid.u, -leftmost_first[:, 0], part.A[::-1] - leftmost_first, _rank_window(part.extremes, grid))
+    return [down, up]
 
 
 def last_columns(table: ValueTable, grid: Grid) -> Array:
     """The columns that the last d layers of the stage move, last layer last: (d, d). The clamp needs them."""
-    return _ranks(table, grid)[: grid.d][::-1] if table.two_sweeps else table.z[-grid.d :]
+    return ranks(table, 0, grid)[: grid.d][::-1] if table.two_sweeps else table.z[-grid.d :]
 
 
 class Sweep(NamedTuple):
@@ -98,7 +153,7 @@ class Sweep(NamedTuple):
     window: float
 
 
-def _steps(sweeps: list[Sweep]) -> Stage:
+def steps(sweeps: list[Sweep]) -> Stage:
     d = len(sweeps[0].direction)
     W_1 = np.concatenate([np.broadcast_to(s.direction, (len(s.threshold), 1, d)) for s in sweeps])
     b_1 = -np.concatenate([s.threshold for s in sweeps])[:, None]
@@ -115,28 +170,33 @@ def _steps(sweeps: list[Sweep]) -> Stage:
     return Stage(feed_forward=FeedForward(W_1, b_1, W_2, torch.zeros(depth, d, dtype=torch.float64), phi))
 
 
-def _ranks(table: ValueTable, grid: Grid) -> Array:
-    """The columns (−offset − 4w'k, 0, …, 0), k = 1, 2, …: below every value, 4w' apart."""
-    spacing = 4 * _rank_window(table, grid)
-    offset = spacing * np.ceil(np.abs(table.A @ grid.u).max() / spacing + 1)
-    rank = np.zeros_like(table.z)
-    rank[:, 0] = -offset - spacing * np.arange(1, len(rank) + 1)
+def ranks(part: ValueTable, first: int, grid: Grid) -> Array:
+    """The columns (−offset − 4w'k, 0, …, 0), k = first + 1, first + 2, …: below every value, 4w' apart."""
+    spacing = 4 * _rank_window(part.extremes, grid)
+    offset = spacing * np.ceil(part.extremes.reach / spacing + 1)
+    rank = np.zeros_like(part.z)
+    rank[:, 0] = -offset - spacing * np.arange(first + 1, first + len(rank) + 1)
     return rank
 
 
-def _rank_window(table: ValueTable, grid: Grid) -> float:
+def _rank_window(extremes: Extremes, grid: Grid) -> float:
     """w': a power of two near the size of the values, but well above the rounding of the ids it replaces."""
-    wanted = max(float(np.abs(table.A).max()), 16 * float(np.spacing(table.q[0])))
+    wanted = max(max(extremes.A), 16 * float(np.spacing(extremes.largest_id)))
     return min(grid.window, 2.0 ** np.floor(np.log2(wanted)))
+
+
+def contexts_with_positions(grid: Grid, start: int, stop: int) -> Array:
+    """The contexts ``start … stop−1`` of a grid with positions, as column ids: (count, n)."""
+    flat = np.arange(start, stop)
+    digits = flat[:, None] // grid.K ** np.arange(grid.n - 1, -1, -1) % grid.K
+    return digits + grid.id_pitch * grid.slot
 
 
 def _contexts(grid: Grid) -> Iterator[Array]:
     """All contexts as column ids (count, j), in chunks. Without positions: increasing, j < n for equal columns."""
     if grid.positional:
         for start in range(0, grid.cells, _CHUNK):
-            flat = np.arange(start, min(start + _CHUNK, grid.cells))
-            digits = flat[:, None] // grid.K ** np.arange(grid.n - 1, -1, -1) % grid.K
-            yield digits + grid.id_pitch * grid.slot
+            yield contexts_with_positions(grid, start, min(start + _CHUNK, grid.cells))
     else:
         for size in range(1, min(grid.n, grid.K) + 1):
             yield _increasing_sequences(grid.K, size)
@@ -153,7 +213,7 @@ def _increasing_sequences(K: int, size: int) -> Array:
     return sequences
 
 
-def _entries(target: Target, grid: Grid, l: Array, q: Array) -> tuple[Array, Array, Array]:
+def entries(target: Target, grid: Grid, l: Array, q: Array) -> tuple[Array, Array, Array]:
     """Ids, columns and values of every token of every given context: (count·j,), (count·j, d), (count·j, d)."""
     slot = grid.slot[: l.shape[1]]
     cell = l - grid.id_pitch * slot
@@ -166,13 +226,3 @@ def _entries(target: Target, grid: Grid, l: Array, q: Array) -> tuple[Array, Arr
             rows = slice(start, start + _CHUNK)
             A[rows] = target(grid.centre(index[rows]))
     return q.ravel(), z.reshape(-1, grid.d), A.reshape(-1, grid.d)
-
-
-def _needs_two_sweeps(q: Array, z: Array, A: Array, grid: Grid) -> bool:
-    """Whether one sweep would round values visibly, or let a value reach an id that is still to come."""
-    moves = (A != z).any(axis=1)
-    if not moves.any():
-        return False
-    rounds = np.spacing(q[0]) > ROUNDING_SHARE * np.abs(A).max() > 0
-    collides = (A @ grid.u).max() >= q[moves][-1] - 2 * grid.window
-    return bool(rounds or collides)

@@ -9,9 +9,12 @@ Compiled engines are opaque to ``torch.compile``: a compiled caller breaks its g
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
+from thereexists import shards
 from thereexists._shapes import Float
 from thereexists.errors import InvalidInput
 from thereexists.evaluate import fused, reference, skip  # noqa: F401  (they register themselves)
@@ -34,13 +37,43 @@ def evaluate(network: Transformer, X: Float[Tensor, "batch n d"], engine: str = 
 
 @torch.compiler.disable
 def _evaluate(network: Transformer, X: Tensor, engine: str) -> Tensor:
+    if shards.is_mapped(network):
+        return _stage_by_stage(network, X, engine)
     return ENGINES[_choose(network, X, engine)[0]](network, X)
 
 
 def explain(network: Transformer, X: Tensor, engine: str = "auto") -> Choice:
     """Which engine would run the network on X, and how."""
+    if shards.is_mapped(network):
+        parts = tuple(f"{name}: {_chosen_alone(network, part, X, engine)}" for name, part in _single_stages(network))
+        because = "the weights are mapped from files and run through once, stage by stage"
+        return Choice(engine, "stages", because, parts, "those of the engines that run the stages")
     used, because = _choose(network, X, engine)
     return Choice(engine, used, because, ENGINES[used].explain(network, X), ENGINES[used].promise)
+
+
+def _stage_by_stage(network: Transformer, X: Tensor, engine: str) -> Tensor:
+    """A network larger than memory: the whole batch goes through one stage, whose pages are then given back."""
+    for _, part in _single_stages(network):
+        X = ENGINES[_choose(part, X, engine, network.depth)[0]](part, X)
+        forget(part)
+        shards.release(network)
+    return X
+
+
+def _chosen_alone(network: Transformer, part: Transformer, X: Tensor, engine: str) -> str:
+    used = _choose(part, X, engine, network.depth)[0]
+    forget(part)
+    shards.release(network)
+    return used
+
+
+def _single_stages(network: Transformer) -> Iterator[tuple[str, Transformer]]:
+    """Every stage as a network of its own, the positional encoding with the first."""
+    E = None if network.E is None else network.E.detach()
+    for name, stage in network.stages.items():
+        yield name, Transformer({name: stage}, network.rho, E, network.needs)
+        E = None
 
 
 def check_engine(engine: str) -> None:
@@ -48,11 +81,12 @@ def check_engine(engine: str) -> None:
         raise InvalidInput(f"'engine' must be auto or one of {', '.join(ENGINES)}; got {engine!r} instead.")
 
 
-def _choose(network: Transformer, X: Tensor, engine: str) -> tuple[str, str]:
+def _choose(network: Transformer, X: Tensor, engine: str, depth: int | None = None) -> tuple[str, str]:
     check_engine(engine)
+    depth = network.depth if depth is None else depth  # of the whole, where the network is a part
     if engine == "auto":
-        if network.depth < DEEP:
-            return "reference", f"the network has {network.depth} layers: plain torch is as fast"
+        if depth < DEEP:
+            return "reference", f"the network has {depth} layers: plain torch is as fast"
         reasons = []
         for name, because in _preference(network, X):
             reason = ENGINES[name].refuses(network, X)

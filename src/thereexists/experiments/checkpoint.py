@@ -1,7 +1,7 @@
 """Checkpoints: weights (safetensors), optimizer, and how far the run was. The last complete one always survives.
 
-There is no random state to store: data order, masks and dropout are functions of (seed, rank, step), so seed and step
-are the state.
+There is no random state to store: data order and masks are functions of (seed, step), dropout of (seed, rank, step), so
+seed and step are the state, and a run may go on with another number of processes.
 """
 
 from __future__ import annotations

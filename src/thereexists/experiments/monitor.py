@@ -47,7 +47,8 @@ def _bar(settings: Settings, steps: int | None, progress: Progress) -> Any:
     total = steps or round(settings.budget.seconds or 0)
     name = settings.model.get("mixer") or settings.model.get("pattern") or ""
     start = progress.step if steps else round(progress.seconds)
-    return tqdm(total=total, initial=start, desc=f"{settings.task} {name}".strip(), unit="step" if steps else "s")
+    unit = "step" if steps else "s"
+    return tqdm(total=total, initial=start, desc=f"{settings.task} {name}".strip(), unit=unit, disable=None)
 
 
 def _writer(out: Path, quiet: bool) -> Any:

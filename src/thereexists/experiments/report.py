@@ -21,6 +21,8 @@ Every figure is of a run whose settings, data (with SHA-256), seed, device, time
 files. **All runs are small**: minutes of training where the papers spent days. A figure of ours and one of a paper
 stand beside each other to compare *orders* and *gaps*, never levels. What disagrees with a paper is reported as it is.
 
+<!-- test: never: trains for hours, on corpora that are not part of this repository -->
+
     thereexists experiment table-a --size mini --seeds 3 --data data/ --out runs/   # or copying, sparsity-nli, lm, mt
     thereexists results runs/
 
@@ -43,13 +45,18 @@ _ABOUT = {
         "Copying (paper B)",
         "The model sees `0 s 0` and as many masks as `s` has symbols, and must write `s` again; all positions at once, "
         "with an encoder, because the patterns look both ways. In brackets: the most that any model with this "
-        "pattern and depth can reach, from its receptive field (a mask that cannot see its source can "
-        "only guess). RANDOM has the sparsity of STRIDED. Paper: " + paper.COPYING_BUDGET + ".",
+        "pattern and depth reaches in expectation, from its receptive field (a mask that cannot see its source can "
+        "only guess; a sample of guesses may be a little luckier). A dash is a run that did not end: its loss was no "
+        "longer finite. RANDOM has the sparsity of STRIDED. Paper: " + paper.COPYING_BUDGET + ".",
     ),
     "sparsity-nli": (
         "Sparsity against MNLI (paper B)",
         "Pre-trained and fine-tuned with the same pattern, all heads see the union of its steps. The number after a "
-        "pattern is its stride or, for RANDOM, its sparsity; STAR's relay is [CLS]. Paper: " + paper.NLI_BUDGET + ".",
+        "pattern is its stride or, for RANDOM, its sparsity; STAR's relay is [CLS]. A masked-LM accuracy near that "
+        "of the average mixer in the table above says that a run has not yet begun to use its attention: at a small "
+        "budget this table shows how fast a pattern trains at least as much as what it costs. Paper: "
+        + paper.NLI_BUDGET
+        + ".",
     ),
     "lm": (
         "Language modelling (paper B)",

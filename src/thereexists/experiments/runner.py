@@ -6,6 +6,7 @@ accelerator, so ``parallel`` processes take runs from one queue; the data are pr
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -43,6 +44,8 @@ class How:
     checkpoint_seconds: float = 60.0
     keep_models: bool = False
     results: Path | None = None  # a .jsonl file that every record is appended to
+    engine: str = "local"  # or ray: the runs spread over a cluster
+    address: str | None = None  # of a Ray cluster; without it a local one is started
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,12 @@ def run_all(runs: list[Run], how: How, say: Callable[[str], None] | None = None)
     def time_is_up() -> bool:
         return how.budget_seconds is not None and time.monotonic() - started > how.budget_seconds
 
-    if how.parallel <= 1:
+    if how.engine == "ray":
+        from thereexists.experiments.cluster import run_on_ray
+
+        far = dataclasses.replace(how, out=how.out.resolve(), cache=how.cache.resolve())
+        not_started = run_on_ray(todo, far, _attempt, finished, time_is_up) if todo else []
+    elif how.parallel <= 1:
         for run in todo:
             if time_is_up():
                 not_started.append(run.key)

@@ -65,20 +65,27 @@ class Shuffle:
 
 
 def mask_tokens(
-    tokens: Int[Tensor, "batch n"], labelled: int, vocabulary: int, generator: torch.Generator
+    tokens: Int[Tensor, "batch n"],
+    labelled: int,
+    vocabulary: int,
+    generator: torch.Generator,
+    place: Place | None = None,
 ) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch labelled"], Int[Tensor, "batch labelled"]]:
     """BERT's masking: inputs, positions and labels.
 
     In every sequence ``labelled`` positions are drawn uniformly among the ordinary tokens (a fixed number, so that
-    shapes do not depend on the draw); 80 % of them become [MASK], 10 % a random token, 10 % stay.
+    shapes do not depend on the draw); 80 % of them become [MASK], 10 % a random token, 10 % stay. Of several processes
+    (``place``) each draws for the whole batch and takes its rows: the masks do not depend on how many there are.
     """
-    device = tokens.device
-    scores = torch.rand(tokens.shape, generator=generator, device=device)
+    device, count = tokens.device, len(tokens)
+    rank, world = (0, 1) if place is None else (place.rank, place.world)
+    mine, every = slice(rank * count, (rank + 1) * count), world * count
+    scores = torch.rand((every, tokens.shape[1]), generator=generator, device=device)[mine]
     scores = scores.masked_fill(tokens < len(SPECIAL), -1.0)
     positions = scores.topk(labelled, dim=1, sorted=False).indices  # the largest of n random keys: a uniform subset
     originals = tokens.gather(1, positions)
-    dice = torch.rand(positions.shape, generator=generator, device=device)
-    other = torch.randint(len(SPECIAL), vocabulary, positions.shape, generator=generator, device=device)
+    dice = torch.rand((every, labelled), generator=generator, device=device)[mine]
+    other = torch.randint(len(SPECIAL), vocabulary, (every, labelled), generator=generator, device=device)[mine]
     changed = torch.where(dice < 0.8, MASK, torch.where(dice < 0.9, other, originals))
     # Too few ordinary tokens: a special one was drawn, which is left alone and not predicted.
     special = originals < len(SPECIAL)

@@ -1,8 +1,8 @@
 """The training loop, for every task: AdamW, warm-up and linear decay, bfloat16, clipping, checkpoints, one result.
 
 Built on ``accelerate``: started plainly it uses one device, started by ``torchrun`` or ``accelerate launch`` all of
-them, with the same global batch. The host only launches kernels: data, selection and masking live on the device, and
-the loss is fetched a hundred times in a whole run.
+them, with the same global batch. The host only launches kernels (``step.py``): data, selection and masking live on the
+device, and the loss is fetched a hundred times in a whole run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from thereexists.experiments.monitor import Monitor
 from thereexists.experiments.provenance import device_name, versions
 from thereexists.experiments.sampling import Place, seed_of
 from thereexists.experiments.settings import Settings, learning_rate
+from thereexists.experiments.step import Step, autocast, optimizer_of
 from thereexists.experiments.task import Task, create
 from thereexists.experiments.tokens import default_cache
 
@@ -80,13 +81,14 @@ def train(
     torch.manual_seed(seed_of(settings.seed, 0))
     model = task.model()
     objective = task.objective(model).to(place.device)
-    optimizer = _optimizer(objective, settings, place)
+    optimizer = optimizer_of(objective, settings, place)
     progress = checkpoint.load(out / "checkpoint", model, optimizer, settings, task.record()) or Progress()
     if settings.compile:
         objective.compile()
     objective, optimizer = accelerator.prepare(objective, optimizer)
 
-    run = _Run(settings, task, place, accelerator, model, objective, optimizer, steps, progress, out)
+    update = Step(settings, place, accelerator, objective, optimizer)
+    run = _Run(settings, task, place, accelerator, model, objective, optimizer, update, steps, progress, out)
     main = accelerator.is_main_process
     with Monitor(out, settings, steps, progress, show=main and not quiet, tensorboard=main and tensorboard) as monitor:
         _loop(run, monitor, checkpoint_seconds)
@@ -113,6 +115,7 @@ class _Run:
     model: Any
     objective: nn.Module
     optimizer: Any
+    update: Step
     steps: int | None  # None: until the seconds are over
     progress: Progress
     out: Path
@@ -128,17 +131,8 @@ class _Run:
 
     def step(self, step: int, rate: float) -> Tensor:
         """One update; the loss stays on the device."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
         torch.manual_seed(seed_of(self.settings.seed, 2, self.place.rank, step))  # dropout
-        batch = self.task.batch(step)
-        with autocast(self.settings, self.place):
-            loss = self.objective(**batch)
-        self.accelerator.backward(loss)
-        self.accelerator.clip_grad_norm_(self.objective.parameters(), self.settings.clip)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        return loss.detach()
+        return self.update(self.task.batch(step), rate)
 
 
 def _loop(run: _Run, monitor: Monitor, checkpoint_seconds: float) -> None:
@@ -162,8 +156,10 @@ def _loop(run: _Run, monitor: Monitor, checkpoint_seconds: float) -> None:
             fetch = step % fetch_every == 0 or step == steps
             stopped = stop.is_set() if place.world == 1 else fetch and _any_stopped(run, stop)
             due = checkpoint_seconds > 0 and time.monotonic() - last_saved > checkpoint_seconds
+            due = due and (place.world == 1 or fetch)  # what all processes do together must not depend on a clock
             if fetch or stopped or due:
-                progress.history.append([step, total.item() / (step - fetched)])
+                mean = total if place.world == 1 else run.accelerator.reduce(total.clone(), reduction="mean")
+                progress.history.append([step, mean.item() / (step - fetched)])
                 progress.step, progress.seconds = step, seconds()
                 total.zero_()
                 fetched = step
@@ -207,21 +203,6 @@ def _evaluated(run: _Run) -> dict[str, Any]:
         "versions": versions(),
     }
     return result | ({"hypotheses": hypotheses} if hypotheses else {})
-
-
-def autocast(settings: Settings, place: Place):
-    """bfloat16 for the matrix products, float32 for the weights and whatever needs it. A CPU computes in float32."""
-    if settings.precision == "bf16" and place.device.type != "cpu":
-        return torch.autocast(place.device.type, dtype=torch.bfloat16)
-    return nullcontext()
-
-
-def _optimizer(objective: nn.Module, settings: Settings, place: Place) -> torch.optim.AdamW:
-    """Matrices decay; biases, LayerNorms and other vectors do not."""
-    matrices = [p for p in objective.parameters() if p.requires_grad and p.ndim > 1]
-    vectors = [p for p in objective.parameters() if p.requires_grad and p.ndim <= 1]
-    groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=settings.lr, betas=(0.9, 0.98), fused=place.device.type == "cuda")
 
 
 def _processes(device: str | None) -> tuple[Any, Place]:

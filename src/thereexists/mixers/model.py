@@ -215,4 +215,9 @@ def real_tokens(attention_mask: Tensor | None) -> Tensor | None:
     if attention_mask.ndim != 2:
         raise InvalidInput(f"'attention_mask' must have the shape (batch, n); got {tuple(attention_mask.shape)}.")
     real = attention_mask != 0
-    return None if not torch.compiler.is_compiling() and bool(real.all()) else real
+    return real if _traced(real) or not bool(real.all()) else None
+
+
+def _traced(x: Tensor) -> bool:
+    """Whether the computation is being compiled or recorded, for this input and others: no value may be looked at."""
+    return torch.compiler.is_compiling() or (x.is_cuda and torch.cuda.is_current_stream_capturing())

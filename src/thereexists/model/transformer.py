@@ -23,6 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from thereexists import shards
 from thereexists._shapes import Bool, Float
 from thereexists.errors import InvalidInput
 from thereexists.model.probability import PROBABILITY_MAPS
@@ -123,6 +124,7 @@ class Transformer(nn.Module):
             from thereexists.model.embedded import EmbeddedTransformer
 
             return EmbeddedTransformer.from_structure(structure, weights)
+        files = getattr(weights, "files", None)  # of weights that are mapped and not read, see ``shards.py``
         stages = {
             name: Stage.from_structure(
                 part, {k: weights.pop(k) for k in list(weights) if k.startswith(f"stages.{name}.")}
@@ -135,7 +137,10 @@ class Transformer(nn.Module):
         needs = structure["needs"]
         if needs not in (None, "float64"):
             raise InvalidInput(f"A network may need float64 or nothing special; got {needs!r} instead.")
-        return cls(stages, structure["rho"], E, None if needs is None else torch.float64)
+        network = cls(stages, structure["rho"], E, None if needs is None else torch.float64)
+        if files is not None:
+            shards.remember(network, files)
+        return network
 
 
 class Stage(nn.Module):

@@ -1,11 +1,24 @@
-"""Reports: one self-contained page about a saved artefact, with pictures measured on the artefact itself.
+"""Reports: one self-contained page about an artefact, with pictures measured on the artefact itself.
 
 page = te.report.report("w")
 page.save("report.html")
 """
 
-from thereexists.report.artefact import report
-from thereexists.report.html import Page, Section
-from thereexists.report.pattern import pattern_page
+from typing import TYPE_CHECKING
 
-__all__ = ["Page", "Section", "pattern_page", "report"]
+from thereexists.report.artefact import Found, Kind, every_kind, report
+from thereexists.report.html import Page, Section
+
+if TYPE_CHECKING:
+    from thereexists.report.kinds.pattern import pattern_page
+
+__all__ = ["Found", "Kind", "Page", "Section", "every_kind", "pattern_page", "report"]
+
+
+def __getattr__(name: str) -> object:
+    """``pattern_page`` on first use: the kinds import this package's pieces, and not the other way round."""
+    if name == "pattern_page":
+        from thereexists.report.kinds.pattern import pattern_page
+
+        return pattern_page
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

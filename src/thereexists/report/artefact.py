@@ -1,59 +1,117 @@
-"""Which artefact lies in a folder, and the page for it."""
+"""Which artefact lies at a place, and the page for it.
+
+Each kind of artefact is one file of ``kinds/`` that ends in a ``KIND``: how to recognise it, and how to make its page.
+Recognising reads names and the top of a JSON record, nothing else, and no two kinds claim the same artefact.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
 
 from thereexists.errors import BadWitnessFile, InvalidInput, ThereExistsError
 from thereexists.report.html import Page
 from thereexists.target import Target
 
 MOST_RECORD_BYTES = 16 << 20
+RECORDS = ("witness.json", "head.json")  # what a saved artefact's folder is told by
 
 
-def report(folder: str | Path, target: Target | None = None) -> Page:
-    """The page of a saved witness or head; ``target`` gives a function of your own again (its code is not stored).
+@dataclass(frozen=True)
+class Found:
+    """A place somebody asked a report about; ``target``, ``n`` and ``sizes`` are what the caller said beside it."""
+
+    path: Path
+    target: Target | None = None
+    n: int | None = None
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """The JSON object that tells what this is: of the folder, or the file itself; empty if there is none."""
+        names = [self.path / name for name in RECORDS] if self.path.is_dir() else [self.path]
+        file = next((name for name in names if name.is_file() and name.suffix == ".json"), None)
+        if file is None:
+            return {}
+        check_size(file)
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError, OSError) as error:
+            raise BadWitnessFile(f"{file} was truncated or changed: it is not JSON.") from error
+        return content if isinstance(content, dict) else {}
+
+    def has(self, *keys: str) -> bool:
+        """Whether this is a single JSON file whose object has all these keys."""
+        return not self.path.is_dir() and set(keys) <= set(self.record)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``name`` and ``what`` in words; ``recognises`` looks, ``page`` reads and draws."""
+
+    name: str
+    what: str
+    recognises: Callable[[Found], bool]
+    page: Callable[[Found], Page]
+
+
+def every_kind() -> tuple[Kind, ...]:
+    """Every kind of artefact: one for each module of ``kinds/``."""
+    from thereexists.report import kinds as package
+
+    modules = (import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__))
+    return tuple(module.KIND for module in modules)
+
+
+def report(
+    place: str | Path, target: Target | None = None, n: int | None = None, sizes: dict[str, int] | None = None
+) -> Page:
+    """The page of an artefact; ``target`` gives a function of your own again (its code is not stored).
 
     te.report.report("w").save("report.html")
+    te.report.report("strided", n=64, sizes={"stride": 8})
     """
-    folder = Path(folder)
+    found = Found(Path(place), target, n, sizes or {})
+    every = every_kind()
+    if not found.path.exists() and n is None and not any(kind.recognises(found) for kind in every):
+        raise InvalidInput(f"There is no {place}; give a folder or a file, or a pattern's name with --n.")
+    if found.path.is_dir():
+        check_records(found.path)
+    for kind in every:
+        if kind.recognises(found):
+            with malformed(found.path):
+                return kind.page(found)
+    known = "; ".join(kind.what for kind in every)
+    raise InvalidInput(f"{place} is no artefact that a report can read. It reads: {known}.")
+
+
+def check_records(folder: Path) -> None:
+    """Refuse a folder that is none, or whose records are absurdly long."""
     if not folder.is_dir():
-        raise InvalidInput(f"{folder} is not the folder of a saved witness or head.")
+        raise InvalidInput(f"{folder} is not the folder of a saved artefact.")
     for file in folder.glob("*.json"):
-        if file.stat().st_size > MOST_RECORD_BYTES:
-            raise BadWitnessFile(
-                f"{file} has {file.stat().st_size:,} bytes; a record has at most {MOST_RECORD_BYTES:,}."
-            )
+        check_size(file)
+
+
+def check_size(file: Path) -> None:
+    if file.stat().st_size > MOST_RECORD_BYTES:
+        raise BadWitnessFile(f"{file} has {file.stat().st_size:,} bytes; a record has at most {MOST_RECORD_BYTES:,}.")
+
+
+@contextmanager
+def malformed(place: Path) -> Iterator[None]:
+    """The digests fit, so somebody wrote a record on purpose whose entries are not what they should be: say so."""
     try:
-        return _head(folder) if (folder / "head.json").is_file() else _witness(folder, target)
+        yield
     except ThereExistsError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError, RuntimeError) as error:
-        # The digests fit, so somebody wrote a record on purpose whose entries are not what they should be.
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise BadWitnessFile(f"{folder} cannot be reported, its record is malformed: {reason}") from error
-
-
-def _head(folder: Path) -> Page:
-    from thereexists.heads.io import load
-    from thereexists.report.head import head_page
-    from thereexists.storage import HEAD, read_record
-
-    return head_page(load(folder), read_record(folder, HEAD), folder)
-
-
-def _witness(folder: Path, target: Target | None) -> Page:
-    from thereexists.report.witness import witness_page
-    from thereexists.storage import read_record
-    from thereexists.witness import load
-
-    witness = load(folder)
-    if hasattr(witness, "vocabulary"):
-        raise InvalidInput(
-            f"{folder} is a witness on tokens; a report draws functions of numbers (see: thereexists show)."
-        )
-    if hasattr(witness, "program"):
-        from thereexists.report.program import program_page
-
-        return program_page(folder, witness)
-    return witness_page(folder, witness, read_record(folder), target)
+        raise BadWitnessFile(f"{place} cannot be reported, its record is malformed: {reason}") from error

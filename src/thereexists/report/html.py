@@ -128,7 +128,8 @@ def table(head: list[str], rows: list[list[Any]], caption: str = "") -> Markup:
 
     def cell(tag: str, value: Any, right: bool) -> str:
         long = not right and tag == "td" and len(str(value)) > 40
-        style = ' class="number"' if right else ' class="words"' if long else ""
+        short = not right and tag == "td" and len(str(value)) <= 18
+        style = ' class="number"' if right else ' class="words"' if long else ' class="short"' if short else ""
         return f"<{tag}{style}>{number(value)}</{tag}>"
 
     def line(tag: str, row: list[Any]) -> str:
@@ -145,9 +146,10 @@ def figure(picture: Markup, caption: Any) -> Markup:
     return Markup(f"<figure>{picture}<figcaption>{text(caption)}</figcaption></figure>\n")
 
 
-def panels(figures: Iterable[Markup], pairs: bool = False) -> Markup:
-    """Figures beside each other, as many as fit, or always two and two where there is room."""
-    return Markup(f'<div class="panels{" pairs" if pairs else ""}">{"".join(figures)}</div>\n')
+def panels(figures: Iterable[Markup], pairs: bool = False, style: str = "") -> Markup:
+    """Figures beside each other, as many as fit, or always two and two where there is room, or in a ``style``."""
+    style = "pairs" if pairs else style
+    return Markup(f'<div class="panels {text(style)}">{"".join(figures)}</div>\n')
 
 
 def key(colour: int, label: Any) -> Markup:

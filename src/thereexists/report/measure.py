@@ -9,11 +9,13 @@ import torch
 
 from thereexists.contextual import is_contextual_mapping
 from thereexists.errors import ThereExistsError
+from thereexists.model import Transformer
 from thereexists.target import Target
 from thereexists.verdict import Verdict
 from thereexists.witness import Witness
 
 POINTS = 401  # of a curve
+SIDE = 24  # at least so many points on each side of a surface, at most twice as many
 MOST_CELLS = 1024  # of the picture of ids; a larger grid is sampled
 MOST_LAYERS = 20_000  # of the stages that the picture of ids runs
 
@@ -26,6 +28,19 @@ class Slice:
     """
 
     x: np.ndarray
+    others: np.ndarray
+    network: np.ndarray
+    target: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Outputs over two free entries of the input: ``network`` and ``target`` (points, points, n, d).
+
+    ``free`` are the two entries (token, feature); the others are those of ``others`` (n, d).
+    """
+
+    free: tuple[tuple[int, int], tuple[int, int]]
     others: np.ndarray
     network: np.ndarray
     target: np.ndarray | None
@@ -60,9 +75,7 @@ def slice_through(witness: Witness, target: Target) -> Slice:
     The places are (j + 1/2)/n of the width, from the top for the first token on, and 1/64 beside it for every further
     feature: fixed numbers, so that two reports of one witness are the same.
     """
-    n, d = witness.grid.n, witness.grid.d
-    share = ((n - 1 - np.arange(n)) + 0.5)[:, None] / n + np.arange(d)[None, :] / 64  # (n, d)
-    others = target.low + (target.high - target.low) * (share % 1.0)
+    others = resting_place(witness, target)
     x = np.linspace(float(target.low[0]), float(target.high[0]), POINTS)
     X = np.tile(others, (POINTS, 1, 1))
     X[:, 0, 0] = x
@@ -71,6 +84,37 @@ def slice_through(witness: Witness, target: Target) -> Slice:
     except ThereExistsError:
         values = None  # a function of the user's own is not stored with its witness
     return Slice(x, others, witness.run(X), values)
+
+
+def plane_through(witness: Witness, target: Target) -> Plane | None:
+    """Two entries through their whole ranges: two tokens, or two features of the first one; None with one entry only.
+
+    The points are middles of a lattice that cuts every cell evenly (up to 48 cells a side), so none is on a ramp.
+    """
+    n, d, N = witness.grid.n, witness.grid.d, witness.grid.N
+    if n * d < 2:
+        return None
+    free = ((0, 0), (1, 0)) if d == 1 else ((0, 0), (0, 1))
+    points = N * -(-SIDE // N) if N < 2 * SIDE else 2 * SIDE
+    others = np.tile((target.low + target.high) / 2, (n, 1))
+    middle = (np.arange(points) + 0.5) / points
+    X = np.tile(others, (points, points, 1, 1))
+    (t0, f0), (t1, f1) = free
+    X[:, :, t0, f0] = (target.low[f0] + (target.high[f0] - target.low[f0]) * middle)[:, None]
+    X[:, :, t1, f1] = (target.low[f1] + (target.high[f1] - target.low[f1]) * middle)[None, :]
+    flat, shape = X.reshape(-1, n, d), (points, points, n, d)
+    try:
+        values = target(flat).reshape(shape)
+    except ThereExistsError:
+        values = None
+    return Plane(free, others, witness.run(flat).reshape(shape), values)
+
+
+def resting_place(witness: Witness, target: Target) -> np.ndarray:
+    """Where the entries that are not free stay: (j + 1/2)/n of the width, from the top for the first token on."""
+    n, d = witness.grid.n, witness.grid.d
+    share = ((n - 1 - np.arange(n)) + 0.5)[:, None] / n + np.arange(d)[None, :] / 64  # (n, d)
+    return target.low + (target.high - target.low) * (share % 1.0)
 
 
 def context_ids(witness: Witness, seed: int = 0) -> Ids | None:
@@ -110,10 +154,10 @@ def context_ids(witness: Witness, seed: int = 0) -> Ids | None:
     return Ids(seen, cells, distinct, complete, verdict, off)
 
 
-def weight_ranges(witness: Witness) -> list[tuple[str, int, int, float, float]]:
+def weight_ranges(network: Transformer) -> list[tuple[str, int, int, float, float]]:
     """(stage, layers, parameters, smallest non-zero |weight|, largest |weight|) of every stage."""
     rows = []
-    for name, stage in witness.network.stages.items():
+    for name, stage in network.stages.items():
         sizes = torch.cat([p.detach().abs().double().ravel() for p in stage.parameters()])
         finite = sizes[sizes.isfinite()]
         small = finite[finite > 0]

@@ -73,7 +73,8 @@ def rows_of_dots(
     for c in np.unique(colour):
         at = colour == c
         d = "".join(f"M{a:.1f},{b:.1f}h0" for a, b in zip(px[at].tolist(), py[at].tolist(), strict=True))
-        pieces.append(Markup(f'<path class="dots {"grey" if c < 0 else f"k{int(c) % 6}"}" d="{d}"/>'))
+        style = ("dots few" if len(x) <= 256 else "dots") + (" grey" if c < 0 else f" k{int(c) % 6}")
+        pieces.append(Markup(f'<path class="{style}" d="{d}"/>'))
     return _svg(WIDTH, height, title, join(pieces))
 
 
@@ -129,6 +130,66 @@ def heat(values: np.ndarray, low: float, title: str, colour: int = 0, labels: bo
         at = margin + (k + 0.5) * size
         pieces += [_label(at, margin - 7, k, "middle"), _label(margin - 5, at + 4, k, "end")]
     return _svg(300 + 2 * margin, 300 + 2 * margin, title, join(pieces), 'class="square"')
+
+
+def bars(
+    rows: Sequence[tuple[str, float, float | None, float | None]], title: str, most: float | None = None
+) -> Markup:
+    """Horizontal bars (label, value, ± or None, mark or None); ``most`` fixes the right end of the axis."""
+    for _, *numbers in rows:
+        if not all(v is None or math.isfinite(v) for v in numbers):
+            raise ValueError("a figure is not a finite number")
+    left, pitch = 110.0, 26.0
+    ends = [v + (sd or 0.0) for _, v, sd, _ in rows] + [mark for *_, mark in rows if mark is not None]
+    scale = _Scale(0.0, most or max([*ends, 0.0]), left, WIDTH - 72)
+    height = len(rows) * pitch + 8
+    pieces = [Markup(f'<path class="axis" d="M{left},2V{height - 4:.0f}"/>')]
+    for i, (label, value, sd, mark) in enumerate(rows):
+        y = i * pitch + 6
+        wide = max(scale.at(max(value, 0.0)) - left, 0.0)
+        pieces.append(_label(left - 7, y + 13, label if len(label) <= 18 else label[:17] + "…", "end"))
+        pieces.append(
+            Markup(f'<rect class="f0" x="{left}" y="{y:.1f}" width="{wide:.1f}" height="{pitch - 9:.0f}" rx="2"/>')
+        )
+        if sd is not None:
+            a, b = scale.at(value - sd), scale.at(value + sd)
+            pieces.append(Markup(f'<path class="ink" d="M{a:.1f},{y + 8.5:.1f}H{b:.1f}"/>'))
+        if mark is not None:
+            pieces.append(
+                Markup(
+                    f'<path class="curve k1" stroke-width="3" d="M{scale.at(mark):.1f},{y - 2:.1f}v{pitch - 5:.0f}"/>'
+                )
+            )
+        beside = "" if mark is None else f" ({mark:.3g})"
+        pieces.append(_label(WIDTH - 2, y + 13, f"{value:.3g}{beside}", "end"))
+    said = ", ".join(
+        f"{label} {value:.3g}" + ("" if mark is None else f" (paper {mark:.3g})") for label, value, _, mark in rows
+    )
+    return _svg(WIDTH, height, f"{title}: {said}", join(pieces))
+
+
+def log_lines(
+    curves: Sequence[tuple[int, bool, np.ndarray, np.ndarray]], title: str, x_name: str, y_name: str
+) -> Markup:
+    """Curves (colour, dashed, x, y) of binary logarithms, with powers of two on both axes."""
+    height = 220.0
+    xs, ys = (np.concatenate([curve[i] for curve in curves]) for i in (2, 3))
+    x = _Scale(float(xs.min()), float(xs.max()), LEFT, WIDTH - 26)
+    y = _Scale(float(ys.min()) - 0.3, float(ys.max()) + 0.3, height - BOTTOM, TOP)
+    pieces = [Markup(f'<path class="axis" d="M{LEFT},{TOP}V{height - BOTTOM}H{WIDTH - RIGHT}"/>')]
+    for scale, across in ((x, True), (y, False)):
+        every = max(1, math.ceil((scale.high - scale.low) / 7))
+        for k in range(math.ceil(scale.low), math.floor(scale.high) + 1, every):
+            place = (scale.at(k), height - BOTTOM + 13, "middle") if across else (LEFT - 5, scale.at(k) + 4, "end")
+            pieces.append(_label(place[0], place[1], int(2**k) if k >= 0 else 2.0**k, place[2]))
+    for colour, dashed, a, b in curves:
+        d = _path(x(a), y(b))
+        pieces.append(Markup(f'<path class="curve k{colour % 6}{" dash" if dashed else ""}" d="{d}"/>'))
+        dots = "".join(f"M{p:.1f},{q:.1f}h0" for p, q in zip(x(a).tolist(), y(b).tolist(), strict=True))
+        pieces.append(Markup(f'<path class="dots k{colour % 6}" stroke-width="5" d="{dots}"/>'))
+    pieces.append(_label((LEFT + WIDTH - RIGHT) / 2, height - 3, x_name, "middle"))
+    pieces.append(_label(LEFT + 4, TOP, y_name, "start"))
+    return _svg(WIDTH, height, title, join(pieces))
 
 
 class _Scale:

@@ -40,8 +40,8 @@ class MaskedLM(TextTask):
 
     def batch(self, step: int) -> dict[str, Tensor]:
         tokens = framed(rows(self.pieces, self.shuffle.indices(step)))
-        self.generator.manual_seed(seed_of(self.settings.seed, 3, step, self.place.rank))
-        inputs, positions, labels = mask_tokens(tokens, self.labelled, self.vocabulary, self.generator)
+        self.generator.manual_seed(seed_of(self.settings.seed, 3, step, 0))
+        inputs, positions, labels = mask_tokens(tokens, self.labelled, self.vocabulary, self.generator, self.place)
         return {"input_ids": inputs, "positions": positions, "labels": labels}
 
     def evaluate(self, model: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import shlex
 from pathlib import Path
@@ -11,10 +12,11 @@ import numpy as np
 import torch
 
 from thereexists.certificates.certificate import FILE, Certificate, load_certificate
-from thereexists.certificates.certify import weights_sha256
-from thereexists.errors import BadWitnessFile
-from thereexists.model import EmbeddedTransformer
+from thereexists.certificates.cubes import weights_sha256
+from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.report import svg
+from thereexists.report.artefact import Found, Kind
+from thereexists.report.certificate import Stated, bound_section
 from thereexists.report.contexts import contexts_section
 from thereexists.report.html import (
     Markup,
@@ -31,19 +33,13 @@ from thereexists.report.html import (
     table,
 )
 from thereexists.report.measure import Slice, slice_through, weight_ranges
+from thereexists.report.memory import memory_section
+from thereexists.report.planes import surfaces_section
 from thereexists.report.sparse import pattern_section
 from thereexists.target import Target
 from thereexists.witness import Witness
 
 MOST_OUTPUTS = 12
-PARTS = {  # of a certificate: what each one pays for
-    "grid": "f against the network's constant, on cubes with distinct columns",
-    "equal_columns": "cubes with equal columns, which Theorem 1 without positions answers by 0",
-    "ramps": "everything between the cubes, where the quantiser is not exact",
-    "network": "cubes that stayed undecided, and the radii of the enclosures",
-    "sample": "mean of the sample, and its confidence term",
-}
-
 _SAME = ("name", "n", "d", "low", "high", "origin")  # what a certificate and its witness must agree on
 
 
@@ -54,10 +50,12 @@ def witness_page(folder: Path, witness: Witness, record: dict[str, Any], target:
     cut = slice_through(witness, target)
     sections = [
         Section("built", "What was built", _built(witness, record)),
-        Section("stages", "Stages and weights", _stages(witness)),
+        Section("stages", "Stages and weights", stages_section(witness.network)),
         Section("certificate", "What is proved", _certificate(folder, witness, record, certificate)),
         Section("curves", "Target against network", _curves(cut, target)),
+        surfaces_section(witness, target),
         contexts_section(witness),
+        memory_section(witness),
         pattern_section(witness),
         Section("dtypes", "Number formats", _dtypes(witness)),
         Section("reproduce", "How to reproduce it", _reproduce(folder, witness, record)),
@@ -110,8 +108,9 @@ def _box(target: Target) -> str:
     return ", ".join(f"[{a:g}, {b:g}]" for a, b in ends)
 
 
-def _stages(witness: Witness) -> Markup:
-    rows = [list(row) for row in weight_ranges(witness)]
+def stages_section(network: Transformer) -> Markup:
+    """Layers, parameters and weight ranges, counted on the weights."""
+    rows = [list(row) for row in weight_ranges(network)]
     counted = [(i, float(row[2])) for i, row in enumerate(rows)]
     labels = [[key(i, row[0]), *row[1:]] for i, row in enumerate(rows)]
     bar = svg.stacked_bar(counted, "Parameters of each stage: " + ", ".join(f"{row[0]} {row[2]:,}" for row in rows))
@@ -134,39 +133,9 @@ def _certificate(folder: Path, witness: Witness, record: dict[str, Any], found: 
     if found.weights_sha256 != weights_sha256(witness.network) or stated != {k: record["target"][k] for k in _SAME}:
         about = "The certificate in this folder is about other weights or another function: it proves nothing here."
         return paragraph(about, "bad")
-    if set(found.parts) - set(PARTS):
-        raise BadWitnessFile(
-            f"{folder / FILE} has parts that no certificate has: {sorted(set(found.parts) - set(PARTS))}."
-        )
-    parts = [(i, name, found.parts[name]) for i, name in enumerate(PARTS) if found.parts.get(name) is not None]
-    bar = svg.stacked_bar([(i, float(size or 0.0)) for i, _, size in parts], "Parts of the certified bound")
-    rows = [[key(i, name.replace("_", " ")), float(size or 0.0), PARTS[name]] for i, name, size in parts]
-    power = "" if found.p == 1 else f" The first three add up as p-th powers, p = {found.p:g}."
-    ways = {
-        "rigorous": "proved for every input of the domain",
-        "statistical": f"with confidence {found.confidence}, over the certificate's own random points",
-    }
-    opinion, drift = found.second_opinion or {}, found.float_error or {}
     return join(
         [
-            paragraph(f"d_{found.p:g}(f, network) ≤ {found.bound:.6g}, {ways.get(found.kind, found.kind)}.", "good"),
-            figure(bar, f"The bound and its parts; a part that is not zero is drawn at least a hair wide.{power}"),
-            table(["part", "size", "what it pays for"], rows),
-            facts(
-                {
-                    "measured": sampled,
-                    "assuming": "; ".join(map(str, found.assumptions)) or "nothing",
-                    "cubes": f"{number(found.cells)}, undecided {number(found.undecided)}",
-                    "second opinion": f"{number(opinion.get('cubes'))} cubes by ball and rational arithmetic, "
-                    f"{len(opinion.get('disagreeing', []))} disagree"
-                    if opinion
-                    else None,
-                    "float run": f"within {number(drift.get('max'))} of exact arithmetic ({drift.get('kind')}, "
-                    f"{number(drift.get('cubes'))} cubes)"
-                    if drift
-                    else None,
-                }
-            ),
+            bound_section(Stated.of(dataclasses.asdict(found), folder / FILE), sampled),
             paragraph(
                 "These figures are read from certificate.json, whose digest and weights were compared. To check the "
                 f"proof itself again: thereexists verify {shlex.quote(str(folder))}",
@@ -278,3 +247,18 @@ def build_command(witness: Witness) -> tuple[str, str]:
         words += ["--pattern", str(plan.pattern["name"])]
         remarks.append("If the pattern has sizes, add them by --set; its masks are stored with the weights.")
     return shlex.join(words), " ".join(remarks)
+
+
+def _page(found: Found) -> Page:
+    from thereexists.storage import read_record
+    from thereexists.witness import load
+
+    return witness_page(found.path, load(found.path), read_record(found.path), found.target)
+
+
+KIND = Kind(
+    "witness",
+    "the folder of a witness of a function (build --out)",
+    lambda found: (found.path / "witness.json").is_file() and {"grid", "target"} <= set(found.record),
+    _page,
+)

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from thereexists.report.artefact import Found, Kind
 from thereexists.report.html import Markup, Page, Section, code, facts, join, number, paragraph, table
 
 
@@ -54,3 +55,17 @@ def _places(witness: Any) -> Markup:
         for place in witness.places
     ]
     return table(["block", "half", "operation → row"], rows)
+
+
+def _page(found: Found) -> Page:
+    from thereexists.witness import load
+
+    return program_page(found.path, load(found.path))
+
+
+KIND = Kind(
+    "program",
+    "the folder of a program's witness (build prog.py:name --out)",
+    lambda found: (found.path / "witness.json").is_file() and "program" in found.record,
+    _page,
+)

@@ -9,6 +9,7 @@ import numpy as np
 from thereexists.heads.head import Head
 from thereexists.heads.verify import verify
 from thereexists.report import svg
+from thereexists.report.artefact import Found, Kind
 from thereexists.report.html import Markup, Page, Section, facts, figure, join, number, panels, paragraph, table
 
 WINDOW = 48  # tokens that are drawn
@@ -89,11 +90,25 @@ def _attention(head: Head) -> Markup:
         )
     else:
         remark += "The attention needs more digits than float64 has, and is not drawn. "
-    words = (
-        f"{remark}Row = who attends, column = to whom; the darker, the larger, on a log scale from 10⁻⁶ (blank) to 1."
-    )
+    scale = "the stronger the colour, the larger, on a log scale from 10⁻⁶ (blank) to 1"
+    words = f"{remark}Row = who attends, column = to whom; {scale}."
     return join([paragraph(words), panels(pictures)])
 
 
 def _log(matrix: np.ndarray) -> np.ndarray:
     return np.log10(np.maximum(matrix, 10.0**FLOOR))
+
+
+def _page(found: Found) -> Page:
+    from thereexists.heads.io import load
+    from thereexists.storage import HEAD, read_record
+
+    return head_page(load(found.path), read_record(found.path, HEAD), found.path)
+
+
+KIND = Kind(
+    "head",
+    "the folder of a saved attention head (heads fit --out)",
+    lambda found: (found.path / "head.json").is_file(),
+    _page,
+)

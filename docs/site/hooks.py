@@ -1,0 +1,134 @@
+"""What the site has beyond the pages in docs/: the reference, the sources that pages link to, the changelog.
+
+All of it is read from the repository when the site is built; no module of the package is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "thereexists"
+REFERENCE = {  # page -> heading, and the modules whose public names it lists
+    "witnesses": ("Functions and witnesses", ("thereexists", "thereexists.targets")),
+    "model": ("The model class", ("thereexists.model",)),
+    "constructions": ("Constructions", ("thereexists.constructions",)),
+    "certificates": ("Certificates", ("thereexists.certificates",)),
+    "evaluate": ("Engines and workers", ("thereexists.evaluate", "thereexists.parallel")),
+    "patterns": ("Patterns", ("thereexists.patterns",)),
+    "attention": ("Attention", ("thereexists.attention",)),
+    "heads": ("Heads", ("thereexists.heads",)),
+    "program": ("Programs", ("thereexists.program",)),
+    "mixers": ("Mixers", ("thereexists.mixers",)),
+    "experiments": ("Experiments", ("thereexists.experiments",)),
+    "export": ("Exports and reports", ("thereexists.export", "thereexists.report")),
+}
+_LINK = re.compile(r"\]\(((?:\.\./)+)((?:src|examples|benchmarks|tests)/[^)#]+\.py)(#[^)]*)?\)")
+
+
+def on_files(files, config):
+    """Add the generated pages. A source file becomes a page as soon as some page links to it."""
+    linked = set()
+    for file in files.documentation_pages():
+        linked |= {match[2] for match in _LINK.finditer(file.content_string)}
+    pages = {f"source/{path.removesuffix('.py')}.md": _source(path) for path in sorted(linked)}
+    pages |= {f"reference/{name}.md": _reference(*what) for name, what in REFERENCE.items()}
+    pages["reference/index.md"] = _overview()
+    pages["changelog.md"] = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    for uri, text in pages.items():
+        files.append(File.generated(config, uri, content=text))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """A link to a source file of the repository leads to its page; the marks of the tests are for the tests."""
+    up = "../" * page.file.src_uri.count("/")
+    markdown = _LINK.sub(lambda m: f"]({up}source/{m[2].removesuffix('.py')}.md)", markdown)
+    return re.sub(r"<!-- test: .*? -->\n", "", markdown)
+
+
+def _source(path: str) -> str:
+    if not (ROOT / path).is_file():
+        raise FileNotFoundError(f"A page links to {path}, which does not exist.")
+    code = (ROOT / path).read_text(encoding="utf-8").rstrip("\n")
+    return f'---\nsearch:\n  exclude: true\n---\n\n# `{path}`\n\n````python linenums="1"\n{code}\n````\n'
+
+
+def _overview() -> str:
+    about = (
+        "Every public name, from the docstrings. `import thereexists as te` gives the first page; the others are "
+        "modules of the same name, imported on first use (`te.heads`, `te.patterns`, …)."
+    )
+    lines = ["# Reference", "", about, ""]
+    lines += [f"- [{heading}]({name}.md): `{'`, `'.join(modules)}`" for name, (heading, modules) in REFERENCE.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _reference(heading: str, modules: tuple[str, ...]) -> str:
+    """The module's docstring, then its public names, each from the file that defines it."""
+    parts = [f"---\nsearch:\n  boost: 0.3\n---\n\n# {heading}\n"]  # found, but after the pages that explain
+    shown: set[str] = set()
+    for module in modules:
+        parts.append(f"## `{module}`\n\n{_about(module)}\n")
+        for path in public_names(module).values():
+            if path is not None and path not in shown:
+                shown.add(path)
+                parts.append(f"::: {path}\n    options:\n      heading_level: 3\n")
+    return "\n".join(parts)
+
+
+def _about(module: str) -> str:
+    """The module's docstring; paragraphs that are Python become code."""
+    text = ast.get_docstring(ast.parse(_file(module).read_text(encoding="utf-8"))) or ""
+    return "\n\n".join(f"```python\n{part}\n```" if _is_code(part) else part for part in text.split("\n\n"))
+
+
+def _is_code(text: str) -> bool:
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return False
+    return any(isinstance(node, (ast.Call, ast.Attribute)) for node in ast.walk(tree))
+
+
+def public_names(module: str) -> dict[str, str | None]:
+    """Public name -> where it is defined, read from the source; None for a public submodule."""
+    tree = ast.parse(_file(module).read_text(encoding="utf-8"))
+    imported = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("thereexists")
+        for alias in node.names
+    }
+    names = next((ast.literal_eval(n.value) for n in tree.body if _assigns(n, "__all__")), None)
+    if names is None:  # a plain module: what it defines
+        kinds = (ast.FunctionDef, ast.ClassDef)
+        names = [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
+    found = {name: imported.get(name, f"{module}.{name}") for name in names if not name.startswith("__")}
+    return {name: None if _is_module(path) and name not in _functions(path) else path for name, path in found.items()}
+
+
+def _file(module: str) -> Path:
+    place = PACKAGE.parent / Path(*module.split("."))
+    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+
+
+def _is_module(path: str) -> bool:
+    return _file(path).is_file()
+
+
+def _functions(path: str) -> set[str]:
+    """Names of the functions that the parent module defines: ``thereexists.build.build`` is no module."""
+    parent = _file(path.rpartition(".")[0])
+    if not parent.is_file():
+        return set()
+    tree = ast.parse(parent.read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def _assigns(node: ast.stmt, name: str) -> bool:
+    return isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)

@@ -1,0 +1,177 @@
+"""The sums over cubes that a rigorous bound is made of, as a task for the parallel map.
+
+A block is a fixed run of cube numbers that depends on the grid alone; its sums are the same bits whoever computes them.
+A worker reads the weights and the function itself, and checks that they are the ones that the job was started with.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thereexists import shards
+from thereexists._version import __version__
+from thereexists.certificates.balls import Array, Ball
+from thereexists.certificates.enclose import Encloser
+from thereexists.certificates.variation import variation
+from thereexists.errors import BadWitnessFile
+from thereexists.grid import Grid
+from thereexists.model import Transformer
+from thereexists.parallel.ship import ShippedNetwork, ShippedTarget
+from thereexists.target import Target
+
+CUBES = 4096  # enclosed at once
+MOST_BLOCKS = 1 << 18  # of a larger grid, a block is several times that many cubes
+_PAIRS_AT_ONCE = 1 << 19
+_SUBCUBES_AT_ONCE = 1 << 17
+
+Sums = list[float]  # see block_sums
+
+
+@dataclass(frozen=True)
+class Problem:
+    """All that the sums depend on, beside the network and the target."""
+
+    grid: Grid
+    p: float
+    splits: int
+    B: list[float]
+    tile: int  # cubes enclosed at once
+
+    @property
+    def block(self) -> int:
+        """Cubes of a block: whole tiles, and at most 2^18 blocks in all."""
+        return self.tile * max(1, -(-self.grid.cells // (self.tile * MOST_BLOCKS)))
+
+
+def tile_for(grid: Grid) -> int:
+    """Some thousand cubes, fewer of long sequences: the working set stays small."""
+    return max(1, min(CUBES, _PAIRS_AT_ONCE // (grid.n * grid.d) ** 2))
+
+
+@dataclass(frozen=True)
+class CubeSums:
+    """The task: ``open()`` gives the function from a block's number to its six sums."""
+
+    problem: Problem
+    network: ShippedNetwork
+    target: ShippedTarget
+    weights_sha256: str
+    fingerprint: str
+    chosen: tuple[int, ...] | None  # only these blocks, in this order; None: all
+    key: str
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        network: Transformer,
+        target: Target,
+        shipped: ShippedNetwork,
+        shipped_target: ShippedTarget,
+        chosen: tuple[int, ...] | None = None,
+    ) -> CubeSums:
+        weights, f = weights_sha256(network), fingerprint(target)
+        content = {**dataclasses.asdict(problem), "block": problem.block, "weights": weights, "f": f, "chosen": chosen}
+        content["version"] = __version__
+        key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return cls(problem, shipped, shipped_target, weights, f, chosen, key)
+
+    @property
+    def block(self) -> int:
+        return self.problem.block
+
+    @property
+    def cells(self) -> int:
+        return self.problem.grid.cells if self.chosen is None else len(self.chosen) * self.block
+
+    def open(self) -> Callable[[int], Sums]:
+        network, target = self.network.load(), self.target.load()
+        if weights_sha256(network) != self.weights_sha256:
+            raise BadWitnessFile(f"The weights in {self.network.folder} are not those that this job was started with.")
+        if fingerprint(target) != self.fingerprint:
+            raise BadWitnessFile(f"{target.name} gives other values here than where this job was started.")
+        return self.opened(network, target)
+
+    def opened(self, network: Transformer, target: Target) -> Callable[[int], Sums]:
+        """The same where network and target are at hand."""
+        whole, chosen = opened(self.problem, network, target), self.chosen
+        return whole if chosen is None else lambda number: whole(chosen[number])
+
+
+def opened(problem: Problem, network: Transformer, target: Target) -> Callable[[int], Sums]:
+    """The function from a block's number to its sums."""
+    encloser = Encloser(network, problem.grid)
+
+    def block(number: int) -> Sums:
+        first = number * problem.block
+        stop = min(first + problem.block, problem.grid.cells)
+        tiles = [np.arange(i, min(i + problem.tile, stop)) for i in range(first, stop, problem.tile)]
+        return combined([block_sums(encloser, target, problem, numbers) for numbers in tiles])
+
+    return block
+
+
+def combined(sums: list[Sums]) -> Sums:
+    """Of several blocks: sums of the first four entries, rounded once whatever their order, and maxima of the rest."""
+    columns = list(zip(*sums, strict=True))
+    return [*(_sum(column) for column in columns[:4]), *(max(column) for column in columns[4:])]
+
+
+def block_sums(encloser: Encloser, target: Target, problem: Problem, numbers: Array) -> Sums:
+    """∫ on distinct columns, ∫ on equal columns, undecided volume and count, the largest radius, the largest |f|."""
+    grid, splits = problem.grid, problem.splits
+    G = encloser(numbers)
+    decided = np.asarray((np.isfinite(G.rad) & (G.rad <= np.array(problem.B))).all(axis=(1, 2)))
+    ids = np.sort(grid.column_ids(grid.cube(numbers)), axis=1)
+    equal = (ids[:, 1:] == ids[:, :-1]).any(axis=1)
+    point = Ball(np.where(decided[:, None, None], G.mid, 0.0), np.zeros_like(G.rad))
+    step = max(1, _SUBCUBES_AT_ONCE // splits ** (grid.n * grid.d))
+    parts = [
+        variation(target, grid, numbers[i : i + step], point[i : i + step], problem.p, splits)
+        for i in range(0, len(numbers), step)
+    ]
+    integral = np.concatenate([part.integral for part in parts])
+    largest = float(max(part.largest.max() for part in parts))
+    volume = float(np.prod(grid.step)) ** grid.n
+    return [
+        float(integral[decided & ~equal].sum()),
+        float(integral[decided & equal].sum()),
+        float((~decided).sum()) * volume,
+        float((~decided).sum()),
+        float(G.rad[decided].max(initial=0.0)),
+        largest,
+    ]
+
+
+def weights_sha256(network: Transformer) -> str:
+    """A hash of every weight by name, of ρ and of the stages in their order; not of how a file lays them out."""
+    state = hashlib.sha256(json.dumps(network.structure()).encode())
+    for name, tensor in sorted(network.state_dict().items()):
+        state.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+        state.update(np.ascontiguousarray(tensor.detach().numpy()).tobytes())
+        shards.release(network)
+    return state.hexdigest()
+
+
+def fingerprint(target: Target) -> str:
+    """The function's values, modulus and extension at fixed points: another function must not be mistaken for it."""
+    X = target.low + (target.high - target.low) * np.random.default_rng(0).random((64, target.n, target.d))
+    box: list[Any] = (
+        []
+        if target.interval is None
+        else [side.tolist() for side in target.interval(X, np.minimum(X + 0.1, target.high))]
+    )
+    content = [target(X).tolist(), box, [target.variation(r) for r in (1e-3, 0.1, 1.0)]]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _sum(column: tuple[float, ...]) -> float:
+    return math.fsum(column) if all(map(math.isfinite, column)) else float(sum(column))

@@ -1,0 +1,96 @@
+"""Options of every command that can be spread over processes or machines, and the progress of a whole job."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from thereexists.cli._output import console, print_json
+
+WorkerCount = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores unless said.")]
+EngineName = Annotated[str, typer.Option("--engine", help="loky (processes of this machine) or ray (a cluster).")]
+Address = Annotated[
+    str | None, typer.Option("--address", help="Of a running Ray cluster, or auto; without it a local one is started.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what it would cost: chunks, memory, hours.")]
+
+_EVERY = 30.0  # seconds between two lines where no bar can be drawn
+
+
+@contextmanager
+def the_workers(
+    label: str, count: int | None, engine: str, address: str | None, quiet: bool, shown: bool = True
+) -> Iterator[Any]:
+    """The ``Workers`` of the options, whose progress is shown on stderr: a bar, or a line now and then in a log."""
+    from thereexists.parallel import Workers
+
+    bare = Workers(count, engine, address)
+    if quiet or not shown:
+        yield bare
+        return
+    from rich.console import Console
+
+    errors = Console(stderr=True)
+    if not errors.is_terminal:
+        yield Workers(count, engine, address, _Lines(label))
+        return
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[state]}"))
+    with Bar(*columns, console=errors, transient=True) as bar:
+        task = bar.add_task(label, total=None, state="")
+
+        def report(state: Any) -> None:
+            bar.update(task, completed=state.cells_done, total=state.cells, state=describe(state))
+
+        yield Workers(count, engine, address, report)
+
+
+def describe(state: Any) -> str:
+    """``12/80 chunks, 1,180 cells/s, 0:04:10 left``"""
+    left = "" if state.seconds_left is None else f", {_clock(state.seconds_left)} left"
+    return f"{state.chunks_done:,}/{state.chunks:,} chunks, {state.cells_per_second:,.0f} cells/s{left}"
+
+
+class _Lines:
+    """For logs: nothing in the first half minute, then a line every half minute."""
+
+    def __init__(self, label: str):
+        self.label, self.last = label, time.monotonic()
+
+    def __call__(self, state: Any) -> None:
+        if time.monotonic() - self.last >= _EVERY:
+            self.last = time.monotonic()
+            share = state.cells_done / max(state.cells, 1)
+            print(f"{self.label}: {share:.1%}, {describe(state)}", file=sys.stderr, flush=True)
+
+
+def print_estimate(estimate: Any, as_json: bool) -> None:
+    if as_json:
+        print_json(estimate.record())
+        return
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    rows = {
+        "cells": f"{estimate.cells:,} in {estimate.blocks:,} blocks",
+        "chunks": f"{estimate.chunks:,} of up to {estimate.chunk_cells:,} cells",
+        "memory": f"{estimate.worker_bytes / 2**20:,.0f} MiB a worker",
+        "cost": f"{estimate.seconds_per_cell * 1e3:.3g} ms a cell (one block measured), "
+        f"{estimate.core_hours:.3g} core-hours",
+        "time": f"{estimate.hours:.3g} hours with {estimate.workers} workers",
+    }
+    for name, value in rows.items():
+        table.add_row(f"[bold]{name}[/bold]", value)
+    console().print(table)
+
+
+def _clock(seconds: float) -> str:
+    hours, rest = divmod(int(seconds), 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}"

@@ -1,0 +1,180 @@
+"""The engines that run chunks, all through joblib: processes of this machine (loky), or a Ray cluster.
+
+No engine decides what a result is: a worker writes its finished chunk into the job's folder, and the folder is read
+when the engine returns or fails. A worker that dies (killed, out of memory, its machine lost) is reported as
+:class:`WorkersLost`; what it had not finished is simply still missing.
+
+What listens where: loky talks through pipes. A Ray cluster that is started here binds to 127.0.0.1 and ends with the
+job; one that is named by an address is only connected to.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.parallel.ranges import Range
+
+ENGINES = ("loky", "ray")
+_OBJECT_STORE = 80 << 20  # Ray's shared memory; chunks go through files, so the smallest size it accepts is enough
+
+
+class WorkersLost(ThereExistsError):
+    """A worker died under its work."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a whole job is, whatever runs it."""
+
+    chunks_done: int
+    chunks: int
+    cells_done: int
+    cells: int
+    seconds: float  # since this run began
+    cells_before: int  # done by earlier runs
+
+    @property
+    def cells_per_second(self) -> float:
+        return (self.cells_done - self.cells_before) / max(self.seconds, 1e-9)
+
+    @property
+    def seconds_left(self) -> float | None:
+        rate = self.cells_per_second
+        return (self.cells - self.cells_done) / rate if rate > 0 else None
+
+
+@dataclass(frozen=True)
+class Workers:
+    """How a job is run, which never changes its result.
+
+    ``count`` processes (None: the cores there are, or what the cluster has); ``engine`` loky or ray; ``address`` of a
+    running Ray cluster ("auto" finds the one on this machine), without which a local one is started.
+    """
+
+    count: int | None = None
+    engine: str = "loky"
+    address: str | None = None
+    report: Callable[[Progress], object] | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise InvalidInput(f"'engine' must be one of {', '.join(ENGINES)}; got {self.engine!r} instead.")
+        if self.count is not None and (isinstance(self.count, bool) or self.count < 1):
+            raise InvalidInput(f"'workers' must be an integer of at least 1; got {self.count!r} instead.")
+        if self.address is not None and self.engine == "loky":
+            raise InvalidInput("An address belongs to a cluster: say --engine ray, or leave --address out.")
+
+    @property
+    def processes(self) -> int:
+        """How many chunks run at once; of a cluster that is not connected yet, at least that many."""
+        if self.count is not None:
+            return self.count
+        from joblib import cpu_count
+
+        return cpu_count()
+
+    @property
+    def alone(self) -> bool:
+        """Whether everything happens in the process that asks."""
+        return self.engine == "loky" and self.processes == 1
+
+
+HERE = Workers(1)  # this very process
+
+
+def run_chunks(work: Callable[[Range], None], parts: list[Range], workers: Workers) -> None:
+    """``work(part)`` for every part, in any order; raises what a work raises, and WorkersLost for a dead worker."""
+    import joblib
+
+    with _lost_workers(), warnings.catch_warnings(), _cluster(workers) as count:
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
+        threads = {"inner_max_num_threads": 1} if workers.engine == "loky" else {}
+        with joblib.parallel_config(backend=workers.engine, n_jobs=count, **threads):
+            joblib.Parallel(batch_size=1, pre_dispatch="2*n_jobs", max_nbytes=None)(  # pyright: ignore[reportArgumentType]
+                joblib.delayed(work)(part) for part in parts
+            )
+
+
+@contextmanager
+def _lost_workers() -> Iterator[None]:
+    try:
+        yield
+    except BrokenProcessPool as error:  # loky's TerminatedWorkerError is one
+        raise WorkersLost(str(error).splitlines()[0]) from error
+    except Exception as error:
+        module = type(error).__module__
+        if module.startswith("ray") and "Actor" in type(error).__name__ + type(error.__cause__).__name__:
+            raise WorkersLost(str(error).splitlines()[0]) from error
+        raise
+
+
+@contextmanager
+def _cluster(workers: Workers) -> Iterator[int]:
+    """The number of processes, after starting or finding what the engine needs; ends what was started here."""
+    if workers.engine == "loky":
+        from joblib.externals.loky import get_reusable_executor
+
+        try:
+            yield workers.processes
+        finally:
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+        return
+    ray = import_ray()
+    from ray.util.joblib import register_ray
+
+    register_ray()
+    started = not ray.is_initialized()
+    if started:
+        start_ray(ray, workers)
+    try:
+        have = int(ray.cluster_resources().get("CPU", 1))
+        yield max(2, have if workers.count is None else workers.count)  # joblib runs a single one in this process
+    finally:
+        if started:
+            ray.shutdown()
+
+
+def import_ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of a change to come
+    try:
+        import ray
+    except ImportError:
+        raise InvalidInput(
+            "The engine ray needs the package ray: pip install 'thereexists[cluster]', or take --engine loky."
+        ) from None
+    return ray
+
+
+def start_ray(ray: Any, workers: Workers, **more: Any) -> None:
+    """Connect to the cluster at the address, or start one that only this machine can reach."""
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if workers.address is not None:
+        try:
+            ray.init(address=workers.address, **quiet)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            reason = str(error).splitlines()[0]
+            raise InvalidInput(
+                f"There is no Ray cluster at {workers.address!r} ({reason}); start one with `ray start --head`, or "
+                "leave --address out for a local one."
+            ) from error
+        return
+    # Ray replaces a loopback address by the machine's own, except where it forms no clusters: macOS, Windows, and here.
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    ray._private.ray_constants.ENABLE_RAY_CLUSTER = False
+    ray.init(
+        address="local",
+        num_cpus=workers.processes,
+        include_dashboard=False,
+        object_store_memory=_OBJECT_STORE,
+        _node_ip_address="127.0.0.1",
+        **quiet,
+        **more,
+    )

@@ -1,0 +1,122 @@
+"""The folder of a job: one file for every finished chunk, with its range, its job and a hash. A gap is refused.
+
+Whoever finishes a chunk writes its file beside and renames it, so a file is whole or not there. A job that was stopped
+goes on from what is there; nothing finished is done again. The hash guards against accidents, not against somebody who
+recomputes it: a job's folder belongs to whoever runs the job, and a verifier never reads one that came with a witness.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from thereexists.errors import BadWitnessFile, InvalidInput
+from thereexists.parallel.ranges import Range, missing
+
+ABOUT = "job.json"
+
+
+class JobFolder:
+    """The finished chunks of the job ``key``, which has ``total`` blocks. Another job's chunks are thrown away."""
+
+    def __init__(self, path: Path, key: str, total: int):
+        self.path, self.key, self.total = path, key, total
+        self.chunk: int | None = None  # blocks of a chunk, once that is settled
+        about = _read(path / ABOUT)
+        if about is None or (about.get("job"), about.get("blocks")) != (key, total):
+            self._start_afresh()
+        else:
+            self.chunk = about.get("chunk")
+
+    def settle(self, chunk: int) -> None:
+        """Fix the raster of this job."""
+        self.chunk = chunk
+        _write(self.path / ABOUT, {"job": self.key, "blocks": self.total, "chunk": chunk})
+
+    def finished(self) -> dict[Range, Path]:
+        """Every chunk file that is whole and of this job; a broken one is no chunk, and its work is done again."""
+        found = {}
+        for file in self.path.glob("*-*.json"):
+            chunk = _read(file)
+            if chunk is None or not _whole(chunk, self.key) or file.name != name_of(_range(chunk)):
+                file.unlink(missing_ok=True)
+                continue
+            found[_range(chunk)] = file
+        return found
+
+    def count(self) -> tuple[int, int]:
+        """(chunks, blocks) that have a file, by name alone: for progress, not for proof."""
+        sizes = [
+            int(stop) - int(first) for first, _, stop in (p.stem.partition("-") for p in self.path.glob("*-*.json"))
+        ]
+        return len(sizes), sum(sizes)
+
+    def results(self) -> list[Any]:
+        """The results of all blocks, in their order. Refuses a gap, an overlap, and a chunk with too few results."""
+        chunks = self.finished()
+        gaps = missing(chunks, self.total)
+        if gaps:
+            raise BadWitnessFile(
+                f"The job in {self.path} is not complete: the blocks {gaps[0].first} to {gaps[0].stop} of {self.total} "
+                "are missing."
+            )
+        ordered = [_read(chunks[part]) for part in sorted(chunks)]
+        return [result for chunk in ordered for result in (chunk or {})["results"]]
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _start_afresh(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            names = {file.name for file in self.path.iterdir()}
+        except OSError as error:
+            raise InvalidInput(f"The job's folder {self.path} cannot be used: {error.strerror}.") from error
+        if names and ABOUT not in names:
+            raise InvalidInput(f"{self.path} holds files that are not a job's; give an empty or a new folder.")
+        for file in self.path.iterdir():
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
+        _write(self.path / ABOUT, {"job": self.key, "blocks": self.total, "chunk": None})
+
+
+def put(folder: Path, key: str, part: Range, results: list[Any]) -> None:
+    """Write one finished chunk, whole or not at all. Any process may; two that finish the same one write the same."""
+    chunk = {"job": key, "first": part.first, "stop": part.stop, "results": results}
+    _write(folder / name_of(part), {**chunk, "sha256": _digest(chunk)})
+
+
+def name_of(part: Range) -> str:
+    return f"{part.first:012d}-{part.stop:012d}.json"
+
+
+def _range(chunk: dict[str, Any]) -> Range:
+    return Range(chunk["first"], chunk["stop"])
+
+
+def _whole(chunk: dict[str, Any], key: str) -> bool:
+    if chunk.keys() != {"job", "first", "stop", "results", "sha256"} or chunk["job"] != key:
+        return False
+    content = {name: value for name, value in chunk.items() if name != "sha256"}
+    return chunk["sha256"] == _digest(content) and len(chunk["results"]) == chunk["stop"] - chunk["first"]
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _write(file: Path, content: dict[str, Any]) -> None:
+    beside = file.with_name(f".{file.name}.{os.getpid()}.part")
+    beside.write_text(json.dumps(content), encoding="utf-8")
+    os.replace(beside, file)

@@ -1,0 +1,176 @@
+"""Manners of the whole command: help with examples, --json everywhere, quiet pipes, bars on terminals, completion."""
+
+import inspect
+import io
+import json
+import os
+import shlex
+import subprocess
+import sys
+from unittest.mock import patch
+
+import pytest
+import typer
+from rich.console import Console
+
+from tests.cli.test_witness_commands import thereexists
+from tests.docs import shell
+from thereexists.cli import _complete, _output, app
+
+
+def walk(command, path=()):
+    for name, below in getattr(command, "commands", {}).items():
+        yield from walk(below, (*path, name))
+    if not hasattr(command, "commands"):
+        yield " ".join(path), command
+
+
+COMMANDS = dict(walk(typer.main.get_command(app)))
+every_command = pytest.mark.parametrize("name", COMMANDS)
+
+
+def examples(name):
+    """The command lines in a command's help."""
+    lines = [line.split(": ", 1)[-1] for line in inspect.cleandoc(COMMANDS[name].help or "").splitlines()]
+    return [line for line in lines if line.startswith("thereexists ")]
+
+
+@every_command
+def test_help_has_an_example_that_could_be_run(name):
+    found = examples(name)
+    assert any(line.startswith(f"thereexists {name} ") or line == f"thereexists {name}" for line in found)
+    for line in found:
+        shell.parse(shlex.split(line))
+
+
+@every_command
+def test_every_command_takes_json(name):
+    assert any("--json" in parameter.opts for parameter in COMMANDS[name].params)
+
+
+@every_command
+def test_every_option_is_explained(name):
+    for parameter in COMMANDS[name].params:
+        assert getattr(parameter, "help", None), f"{name} {parameter.name}"
+
+
+CHEAP = {  # a request for every command that answers in a moment; in order, each may use what those before it wrote
+    "targets": "",
+    "plan": "sort --n 2 --delta 1/4",
+    "build": "sort --n 2 --delta 1/4 --out w",
+    "run": "w --input '0.3 0.1'",
+    "show": "w",
+    "trace": "w --input '0.3 0.1'",
+    "certify": "w",
+    "verify": "w",
+    "report": "w --out report.html",
+    "memorise": "pairs.jsonl --out m",
+    "export": "m --to torch",
+    "heads random": "--length 8 --k 1 --out t.npz",
+    "heads fit": "t.npz --method corrected --out h",
+    "heads verify": "h",
+    "heads bound": "--length 8 --k 1",
+    "heads study": "--lengths 8 --k 1 --methods corrected",
+    "pattern list": "",
+    "pattern check": "star --n 8",
+    "pattern compare": "--n 8",
+    "pattern draw": "star --n 8",
+    "attention explain": "star --n 8",
+    "attention bench": "--n 16 --patterns star --no-flex --repetitions 1",
+    "mixers": "",
+    "train copy": "--pattern star --layers 1 --size tiny --length 8 --batch 4 --steps 1 --out r",
+}
+TRAINING = {"train mlm", "train nli", "train lm", "train mt", "experiment", "results"}  # tests/experiments/test_cli.py
+ELSEWHERE = TRAINING | {"explore"}  # tests/report/test_explore.py
+
+
+def test_every_command_is_asked_for_json_somewhere():
+    assert set(COMMANDS) == set(CHEAP) | ELSEWHERE
+
+
+def ask_all_for_json():
+    for name, arguments in CHEAP.items():
+        done = thereexists(*name.split(), *shlex.split(arguments), "--json", cwd=".")
+        assert isinstance(json.loads(done.stdout), dict), name
+        assert done.stderr == "", name
+
+
+@pytest.mark.parametrize("check", ["ask_all_for_json", "compare_names"])
+def test_in_the_worker(check, worker, tmp_path):
+    """``ask_all_for_json``: one object on stdout, nothing on stderr. ``compare_names``: completion is up to date."""
+    code = f"from tests.docs.test_command_line import {check}\n\n{check}()"
+    (tmp_path / "page.md").write_text(f"```python\n{code}\n```\n")
+    (tmp_path / "here").mkdir()
+    worker(tmp_path / "page.md", tmp_path / "here")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def on(stream, quiet=False):
+    """What a job of three steps shows on ``stream`` as stderr."""
+    replaced = patch("rich.console.Console", lambda **_: Console(file=stream, width=100))
+    with replaced, _output.progress_bar("work", quiet) as progress:
+        for done in range(4):
+            progress(done, 3)
+    return stream.getvalue()
+
+
+def test_a_bar_is_for_terminals_only():
+    shown = on(Terminal())
+    assert "work" in shown
+    assert "3/3" in shown
+    assert on(io.StringIO()) == ""
+    assert on(Terminal(), quiet=True) == ""
+
+
+def compare_names():
+    from thereexists.evaluate import ENGINES
+    from thereexists.experiments import EXPERIMENTS
+    from thereexists.export import FORMATS
+    from thereexists.heads.fit import METHODS
+    from thereexists.mixers import MIXERS, SIZES
+    from thereexists.patterns import REGISTRY
+    from thereexists.targets import BUILTINS
+
+    assert set(BUILTINS) == set(_complete.TARGETS)
+    assert set(REGISTRY) == set(_complete.PATTERNS)
+    assert set(MIXERS) == set(_complete.MIXERS)
+    assert set(SIZES) == set(_complete.SIZES)
+    assert set(METHODS) == set(_complete.METHODS)
+    assert {"auto", *ENGINES} == set(_complete.ENGINES)
+    assert set(FORMATS) == set(_complete.FORMATS)
+    assert set(EXPERIMENTS) == set(_complete.EXPERIMENTS)
+    assert _complete.names(_complete.PATTERNS)("st") == ["strided", "star"]
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("thereexists pat", {"pattern"}),
+        ("thereexists build so", {"sort", "softmax-attention", "soft-rank"}),
+        ("thereexists pattern check st", {"strided", "star"}),
+        ("thereexists train mlm --mixer s", {"sepconv", "sparse"}),
+    ],
+)
+def test_the_shell_completes_names(words, wanted):
+    environment = os.environ | {
+        "_THEREEXISTS_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    code = "import sys; sys.argv[0] = 'thereexists'; from thereexists.cli import app; app(prog_name='thereexists')"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert set(done.stdout.split()) == wanted, done.stderr
+
+
+def test_help_imports_nothing_heavy():
+    heavy = ("torch", "numpy", "scipy", "numba", "matplotlib", "transformers", "flint", "tqdm", "pysat")
+    code = (
+        "import sys\nfrom thereexists.cli import app\n"
+        "try:\n    app(['--help'], prog_name='thereexists')\nexcept SystemExit:\n    pass\n"
+        f"sys.exit(any(name in sys.modules for name in {heavy}))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0

@@ -1,0 +1,39 @@
+"""The examples: each becomes a notebook, each notebook runs, and what it prints is what its text says."""
+
+import ast
+
+import jupytext
+import pytest
+
+from tests.docs.blocks import ROOT
+
+SAID = {  # example -> lines that it must print, up to the figures
+    "01_my_function": ["verified from the files alone: True", "after one changed weight: False because of weights"],
+    "02_data_set": ["[['kočka'], ['ten', 'pes', 'běží'], None]", "512 cells compared"],
+    "03_sparse_pattern": ["path checked again: True", "block_local   32,768 connections  universal: False"],
+    "04_attention_head": ["hidden size 36 by moments; verified on every row: True"],
+    "05_program": ["bound in float64: 2.2e-16", "largest difference in float64: 2.2e-16"],
+}
+
+
+def test_every_example_is_here():
+    assert sorted(path.stem for path in (ROOT / "examples").glob("*.py")) == sorted(SAID)
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_notebook_of_the_example_runs(name, worker, tmp_path):
+    printed = worker(f"examples/{name}.py", tmp_path)
+    for line in SAID[name]:
+        assert line in printed
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_example_explains_itself(name):
+    notebook = jupytext.read(ROOT / "examples" / f"{name}.py")
+    kinds = [cell.cell_type for cell in notebook.cells]
+    assert kinds[0] == "markdown"
+    assert notebook.cells[0].source.startswith("# ")
+    assert kinds.count("markdown") >= 3
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            ast.parse(cell.source)

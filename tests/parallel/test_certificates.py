@@ -1,0 +1,230 @@
+"""One witness, one certificate: the same bytes whoever computes it, and however often somebody is killed meanwhile."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+import thereexists as te
+from thereexists.certificates import certificate as certificates
+from thereexists.certificates import certify, cubes
+from thereexists.certificates.certify import JOB
+from thereexists.certificates.rigorous import rigorous_bound
+from thereexists.parallel import Workers
+from thereexists.parallel import job as job_module
+from thereexists.parallel import map as parallel_map
+from thereexists.targets import builtin
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A witness of 16 cubes, in blocks of one, with the certificate that one process makes."""
+    folder = tmp_path_factory.mktemp("scale") / "w"
+    te.build(builtin("sort", n=2), delta=1 / 4).save(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cubes, "CUBES", 1)
+        certify(te.load(folder), opinions=1, folder=folder).save(folder)
+    return folder
+
+
+@pytest.fixture
+def many_chunks(monkeypatch):
+    """Small blocks, small chunks, and workers even for so short a job."""
+    monkeypatch.setattr(cubes, "CUBES", 1)
+    monkeypatch.setattr(parallel_map, "CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(parallel_map, "WORTH_STARTING", 0.0)
+
+
+@pytest.fixture
+def again(saved, tmp_path):
+    """The same witness in a folder of its own, and its certificate by other workers, as bytes."""
+    folder = tmp_path / "w"
+    te.load(saved).save(folder)
+
+    def make(workers):
+        certify(te.load(folder), opinions=1, folder=folder, workers=workers).save(folder)
+        return (folder / certificates.FILE).read_bytes(), (folder / certificates.BLOCKS).read_bytes()
+
+    make.folder = folder
+    return make
+
+
+def stored(folder):
+    return (folder / certificates.FILE).read_bytes(), (folder / certificates.BLOCKS).read_bytes()
+
+
+def kill_one(pids, job, after, killed):
+    """Kill a worker, for real, once some chunks are finished."""
+
+    def wait():
+        while len(list(job.glob("*-*.json"))) < after:
+            time.sleep(0.005)
+        victim = pids()[0]
+        os.kill(victim, signal.SIGKILL)
+        killed.append(victim)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+def loky_workers():
+    children = psutil.Process().children(recursive=True)
+    return [c.pid for c in children if any("popen_loky" in part for part in c.cmdline())]
+
+
+def test_two_processes_and_a_killed_one_give_the_same_bytes(saved, again, many_chunks):
+    killed = []
+    thread = kill_one(loky_workers, again.folder / JOB, after=4, killed=killed)
+    assert again(Workers(2)) == stored(saved)
+    thread.join(timeout=5)
+    assert len(killed) == 1
+    assert not psutil.pid_exists(killed[0])
+    assert not (again.folder / JOB).exists()
+
+
+DRIVER = """
+import sys, thereexists as te
+from thereexists.certificates import certify, cubes
+cubes.CUBES = 1
+from thereexists.parallel import map as parallel_map
+parallel_map.CHUNK_SECONDS = 0.0
+w = te.load(sys.argv[1])
+certify(w, opinions=1, folder=sys.argv[1])
+"""
+
+
+def test_a_killed_driver_resumes_without_doing_a_finished_chunk_again(saved, again, many_chunks):
+    job = again.folder / JOB
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(again.folder)])
+    while len(list(job.glob("*-*.json"))) < 4 and driver.poll() is None:
+        time.sleep(0.005)
+    driver.kill()
+    assert driver.wait() == -signal.SIGKILL
+    before = {file.name: file.stat().st_mtime_ns for file in job.glob("*-*.json")}
+    assert 4 <= len(before) < 16
+    seen = []
+
+    def note(done, total):
+        seen.append({file.name: file.stat().st_mtime_ns for file in job.glob("*-*.json")})
+
+    certify(te.load(again.folder), opinions=1, folder=again.folder, progress=note).save(again.folder)
+    assert stored(again.folder) == stored(saved)
+    assert before.items() <= seen[-1].items()
+
+
+def test_a_forged_chunk_makes_a_certificate_that_verify_refuses(again, many_chunks, monkeypatch):
+    """Whoever certifies owns the job's folder and could forge it; whoever verifies does not look there."""
+    monkeypatch.setattr(cubes, "CUBES", 2)
+    with pytest.raises(KeyboardInterrupt):
+        certify(te.load(again.folder), opinions=1, folder=again.folder, progress=interrupt)
+    file = sorted((again.folder / JOB).glob("*-*.json"))[1]
+    chunk = json.loads(file.read_text())
+    chunk["results"][0][0] *= 0.5
+    del chunk["sha256"]
+    file.write_text(json.dumps({**chunk, "sha256": job_module._digest(chunk)}))
+    again(Workers(1))
+    verdict = te.verify(again.folder, opinions=1)
+    assert verdict.holds is False
+    assert {check.name for check in verdict.witness if not check.passed} >= {"blocks", "bound", "parts"}
+
+
+def interrupt(done, total):
+    if done >= 6:
+        raise KeyboardInterrupt
+
+
+def test_a_sample_is_undecided_at_best_and_finds_faults(saved, again, monkeypatch):
+    monkeypatch.setattr(cubes, "CUBES", 2)
+    again(Workers(1))
+    verdict = te.verify(again.folder, opinions=1, sample=0.2)
+    assert verdict.holds is None
+    assert "2 of 8 blocks of 2 cubes" in verdict.reasons[0]
+    assert te.verify(again.folder, opinions=1, sample=1.0).holds is True
+    forge_blocks(again.folder, range(8))
+    verdict = te.verify(again.folder, opinions=1, sample=0.2)
+    assert verdict.holds is False
+    assert any("not what their cubes give" in reason for reason in verdict.reasons)
+    (again.folder / certificates.BLOCKS).unlink()
+    assert te.verify(again.folder, opinions=1, sample=0.2).holds is False
+    with pytest.raises(te.ThereExistsError, match="share above 0"):
+        te.verify(again.folder, sample=0.0)
+
+
+def forge_blocks(folder, numbers):
+    """Move a little from one sum to the other, and redo every digest and every total."""
+    made = certificates.load_certificate(folder)
+    blocks = certificates.load_blocks(folder, made)
+    for number in numbers:
+        blocks[number][0] *= 1 - 1e-6
+    problem = cubes.Problem(te.Grid.from_dict(made.grid), made.p, made.splits, made.output_bound, 2)
+    found = rigorous_bound(problem, builtin("sort", n=2), blocks)
+    sha = certificates.blocks_sha256(blocks)
+    dataclasses.replace(made, bound=found.total, parts=found.parts, blocks=blocks, blocks_sha256=sha).save(folder)
+
+
+def test_nothing_in_the_witness_is_believed_by_a_verification(again, many_chunks, tmp_path, monkeypatch):
+    monkeypatch.setattr(cubes, "CUBES", 2)
+    again(Workers(1))
+    verdict = te.verify(again.folder, opinions=1, job=again.folder / "job")
+    assert verdict.holds is False
+    assert "must not lie in the witness" in verdict.reasons[0]
+    with pytest.raises(KeyboardInterrupt):
+        te.verify(again.folder, opinions=1, job=tmp_path / "mine", progress=interrupt)
+    done = []
+    assert te.verify(again.folder, opinions=1, job=tmp_path / "mine", progress=lambda d, t: done.append(d)).holds
+    assert done[0] >= 6  # went on where it stopped
+
+
+RAY = """
+import json, os, signal, sys, threading, time
+from pathlib import Path
+import psutil, thereexists as te
+from thereexists.certificates import certify, cubes
+from thereexists.certificates.certify import JOB
+from thereexists.parallel import Workers
+from thereexists.parallel import map as parallel_map
+
+cubes.CUBES, parallel_map.CHUNK_SECONDS = 1, 0.0
+folder, killed, addresses = Path(sys.argv[1]), [], set()
+
+
+def watch():  # kill a worker of the cluster once some chunks are finished, and see who listens where
+    while len(list((folder / JOB).glob("*-*.json"))) < 4:
+        time.sleep(0.005)
+    family = psutil.Process().children(recursive=True)
+    victim = next(c for c in family if "PoolActor" in " ".join(c.cmdline()))
+    victim.send_signal(signal.SIGKILL)
+    killed.append(victim.pid)
+    for process in (psutil.Process(), *family):
+        try:
+            found = process.net_connections(kind="inet")
+        except psutil.Error:
+            continue
+        addresses.update(c.laddr.ip.removeprefix("::ffff:") for c in found if c.status == psutil.CONN_LISTEN)
+
+
+thread = threading.Thread(target=watch, daemon=True)
+thread.start()
+certify(te.load(folder), opinions=1, folder=folder, workers=Workers(2, "ray")).save(folder)
+thread.join(timeout=10)
+print(json.dumps({"killed": len(killed), "listening": sorted(addresses)}))
+"""
+
+
+@pytest.mark.slow  # a cluster takes its time to start
+def test_a_local_ray_cluster_with_a_killed_worker_gives_the_same_bytes_and_stays_on_loopback(saved, again):
+    pytest.importorskip("ray")
+    run = subprocess.run([sys.executable, "-c", RAY, str(again.folder)], capture_output=True, text=True, timeout=240)
+    assert run.returncode == 0, run.stderr
+    seen = json.loads(run.stdout.splitlines()[-1])
+    assert seen["killed"] == 1
+    assert seen["listening"] == ["127.0.0.1"]
+    assert stored(again.folder) == stored(saved)

@@ -1,0 +1,49 @@
+"""The commands of a newcomer: dry runs, workers, samples, mistakes."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def thereexists(*arguments):
+    command = [sys.executable, "-m", "thereexists", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def witness(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("commands") / "w"
+    run = thereexists(
+        "build", "sort", "--n", 2, "--delta", "1/4", "--out", folder, "--shard-size", "2KB", "--workers", 2
+    )
+    assert run.returncode == 0, run.stderr
+    return folder
+
+
+def test_a_sharded_build_is_certified_and_a_dry_run_says_what_more_would_cost(witness):
+    assert (witness / "model.safetensors.index.json").is_file()
+    assert (witness / "certificate.json").is_file()
+    run = thereexists("certify", witness, "--dry-run", "--workers", 2, "--json")
+    told = json.loads(run.stdout)
+    assert (told["cells"], told["blocks"], told["chunks"], told["workers"]) == (16, 1, 1, 2)
+    assert told["worker_bytes"] > 1e7
+    assert 0 < told["hours"] <= told["core_hours"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (("certify", "W", "--engine", "slurm"), "must be one of loky, ray; got 'slurm'"),
+        (("certify", "W", "--address", "auto"), "say --engine ray"),
+        (("verify", "W", "--sample", "2"), "'sample' must be a share above 0 and at most 1; got 2.0"),
+        (("build", "sort", "--n", "3", "--delta", "1/4", "--shard-size", "many"), "must look like 64MB"),
+        (("experiment", "copying", "--engine", "loky"), "must be local or ray"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_code_two(witness, arguments, found, tmp_path):
+    run = thereexists(*(str(witness) if a == "W" else a for a in arguments))
+    assert run.returncode == 2
+    assert found in run.stderr
+    assert "Traceback" not in run.stderr

@@ -1,0 +1,71 @@
+"""A job's folder: resumable, and never a wrong, a missing or a doubled block. Every fault here is planted."""
+
+import json
+
+import pytest
+
+from thereexists.errors import BadWitnessFile, InvalidInput
+from thereexists.parallel.job import ABOUT, JobFolder, _digest, name_of, put
+from thereexists.parallel.ranges import Range, missing
+
+PARTS = [Range(0, 1), Range(1, 4), Range(4, 6)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    job = JobFolder(tmp_path / "job", "key", 6)
+    job.settle(3)
+    for part in PARTS:
+        put(job.path, "key", part, [10.0 * number for number in range(part.first, part.stop)])
+    return job.path
+
+
+def change(file, redo=True, **fields):
+    chunk = {**json.loads(file.read_text()), **fields}
+    del chunk["sha256"]
+    digest = _digest(chunk) if redo else "0" * 64
+    file.write_text(json.dumps({**chunk, "sha256": digest}))
+
+
+def test_results_come_in_the_order_of_the_blocks(folder):
+    assert JobFolder(folder, "key", 6).results() == [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]
+    assert JobFolder(folder, "key", 6).chunk == 3
+
+
+FAULTS = {
+    "missing chunk": lambda f: (f / name_of(PARTS[1])).unlink(),
+    "altered chunk": lambda f: change(f / name_of(PARTS[1]), redo=False, results=[1.0, 2.0, 3.0]),
+    "truncated chunk": lambda f: (f / name_of(PARTS[1])).write_text("{"),
+    "too few results": lambda f: change(f / name_of(PARTS[1]), results=[10.0]),
+    "chunk of another job": lambda f: change(f / name_of(PARTS[1]), job="other"),
+    "range that is not its name's": lambda f: change(f / name_of(PARTS[1]), first=2, stop=5),
+    "field that does not belong": lambda f: change(f / name_of(PARTS[1]), note="trust me"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_broken_chunk_is_a_gap(folder, fault):
+    FAULTS[fault](folder)
+    job = JobFolder(folder, "key", 6)
+    assert missing(job.finished(), 6) == [PARTS[1]]
+    with pytest.raises(BadWitnessFile, match="blocks 1 to 4 of 6 are missing"):
+        job.results()
+
+
+def test_overlapping_chunks_are_refused_even_if_they_agree(folder):
+    put(folder, "key", Range(3, 6), [30.0, 40.0, 50.0])
+    with pytest.raises(BadWitnessFile, match="counted once"):
+        JobFolder(folder, "key", 6).results()
+
+
+@pytest.mark.parametrize(("key", "total"), [("other", 6), ("key", 7)])
+def test_another_jobs_folder_is_started_afresh(folder, key, total):
+    assert JobFolder(folder, key, total).finished() == {}
+    assert [file.name for file in folder.iterdir()] == [ABOUT]
+
+
+def test_somebody_elses_folder_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(InvalidInput, match="not a job's"):
+        JobFolder(tmp_path, "key", 6)
+    assert (tmp_path / "thesis.tex").read_text() == "precious"
