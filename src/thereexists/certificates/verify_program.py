@@ -129,7 +129,7 @@ def _check_sample(certificate: ProgramCertificate, network: EmbeddedTransformer,
     unit[::4] = rng.integers(0, 5, unit[::4].shape) / 4  # ends, ties
     inputs = [_of_dtype(low + (high - low) * unit, low, high, name) for name in names]
     if not names:
-        return Check("sample", True, "too large to try in half precision here")
+        return Check("trial", True, "too large to try in half precision here")
     wanted, noise = values_of(found.meaning, found.meant, np.concatenate(inputs))
     detail = f"{count} random inputs (seed {seed}) in {', '.join(names)}"
     for name, X, Y in zip(names, inputs, np.split(wanted, len(inputs)), strict=True):
@@ -139,8 +139,8 @@ def _check_sample(certificate: ProgramCertificate, network: EmbeddedTransformer,
         off = float(np.abs(run_embedded(there, given) - Y).max())
         allowed = certificate.bounds[name]["bound"] + noise
         if not off <= allowed:
-            return Check("sample", False, f"{detail}: off by {off:.3g} in {name}, more than {allowed:.3g}")
-    return Check("sample", True, f"{detail} keep their bounds")
+            return Check("trial", False, f"{detail}: off by {off:.3g} in {name}, more than {allowed:.3g}")
+    return Check("trial", True, f"{detail} keep their bounds")
 
 
 def _of_dtype(X: np.ndarray, low: np.ndarray, high: np.ndarray, name: str) -> np.ndarray:
