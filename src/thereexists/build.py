@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 
@@ -16,13 +16,14 @@ from thereexists.grid import Grid
 from thereexists.model import Transformer
 from thereexists.patterns import Pattern
 from thereexists.plan import prepare
-from thereexists.program.building import build_program
 from thereexists.program.graph import Value
-from thereexists.program.witness import ProgramWitness
 from thereexists.table import Table, build_table
 from thereexists.target import Target
 from thereexists.tokens import TokenWitness
 from thereexists.witness import Witness
+
+if TYPE_CHECKING:
+    from thereexists.program.witness import ProgramWitness
 
 
 @overload
@@ -77,15 +78,10 @@ def build(  # pyright: ignore[reportInconsistentOverload]
     A program (``thereexists.program``) takes ``epsilon``, a bound in the sup norm, and ``dtype``, in which it holds.
     """
     if isinstance(target, Value):
-        if (delta, pattern, max_width, construction, rho, p, modified) != (
-            None,
-            None,
-            None,
-            "faithful",
-            "softmax",
-            1,
-            False,
-        ):
+        from thereexists.program.building import build_program  # needs python-flint, the rest does not
+
+        defaults = (None, None, None, "faithful", "softmax", 1, False)
+        if (delta, pattern, max_width, construction, rho, p, modified) != defaults:
             raise InvalidInput("A program is built with epsilon and dtype; the other arguments are for targets.")
         return build_program(target, epsilon, **options)
     if options:

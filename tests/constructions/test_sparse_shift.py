@@ -63,8 +63,16 @@ def test_layers_compute_the_closed_form(name):
     assert np.array_equal(moved @ grid.u / grid.unit, mapping.ids(grid.column_ids(cubes)))
 
 
+QUICK = ("star", "window")
+
+
 @pytest.mark.parametrize(
-    ("name", "rho"), [*((name, "softmax") for name in PATTERNS), ("star", "sparsemax"), ("strided", "sparsemax")]
+    ("name", "rho"),
+    [
+        *(pytest.param(name, "softmax", marks=() if name in QUICK else pytest.mark.slow) for name in PATTERNS),
+        ("star", "sparsemax"),
+        pytest.param("strided", "sparsemax", marks=pytest.mark.slow),
+    ],
 )
 def test_sparse_sort_is_exact_on_every_cell_certified_and_verified(name, rho, tmp_path):
     n, K = 4, 4

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 import torch
 
 import thereexists as te
@@ -50,6 +51,7 @@ def test_automatic_choice_keeps_gradients():
 
 
 COMPILED = """
+import pytest
 import torch
 from tests.evaluate.networks import random_network, sorted_network
 from thereexists.evaluate import evaluate
@@ -66,6 +68,7 @@ print("a caller breaks its graph and goes on")
 """
 
 
+@pytest.mark.slow
 def test_what_torch_compile_does():
     """In a process of its own: the shape checks of this suite cannot be traced."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", *sys.path])}

@@ -44,8 +44,14 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "case"),
+    [
+        pytest.param(method, case, marks=pytest.mark.slow if (method, case) == ("descent", "k=4") else ())
+        for method in METHODS
+        for case in CASES
+    ],
+)
 def test_every_method_attends_as_told_by_the_definition(method, case, dense_errors):
     target = CASES[case]
     if method == "descent" and case in ("one token", "two tokens, full"):

@@ -131,7 +131,7 @@ def dependence(model, n, d, **inputs):
     return (jacobian[0, :, :, 0].abs().amax(dim=(1, 3)) > 0).numpy()
 
 
-@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("layers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_longformer_depends_on_exactly_the_receptive_field(layers):
     n = 24
     config = transformers.LongformerConfig(
@@ -156,6 +156,7 @@ def test_longformer_depends_on_exactly_the_receptive_field(layers):
     assert np.array_equal(dependence(model, n, 8, attention_mask=ones, global_attention_mask=flags), seen)
 
 
+@pytest.mark.slow
 def test_bigbird_attends_to_its_blocks():
     n = 48
     config = transformers.BigBirdConfig(

@@ -74,6 +74,7 @@ def test_the_jacobian_of_t_blocks_is_supported_on_the_receptive_field(pattern):
     assert depth is None or bool(seen.all()) == (depth <= 3)
 
 
+@pytest.mark.slow
 def test_training_moves_the_loss():
     torch.manual_seed(3)
     net = SparseTransformer(2, 2, 2, 8, build("star", 6), blocks=3, rho="entmax15")

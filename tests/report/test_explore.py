@@ -316,7 +316,13 @@ def test_others_are_refused(server, status, request_):
 
 def test_the_command_serves_until_it_is_stopped(folders):
     command = [sys.executable, "-m", "thereexists", "explore", str(folders["compact"]), "--no-browser", "--json"]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background ignores Ctrl-C
+    )
     try:
         told = json.loads(running.stdout.readline())
         assert told["url"].startswith(f"http://127.0.0.1:{told['port']}/")

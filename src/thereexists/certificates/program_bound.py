@@ -21,6 +21,7 @@ from thereexists.certificates.program_execute import CLOSE, Refused, execute
 from thereexists.certificates.program_forms import Form, Terms, exact
 from thereexists.certificates.program_meaning import Meaning, Meant, is_shorter, meaning_of
 from thereexists.model import EmbeddedTransformer
+from thereexists.parallel import one_thread
 from thereexists.program.rounding import rounding_bound
 
 
@@ -41,6 +42,7 @@ class Comparison:
         return len(self.meaning.terms.labels)
 
 
+@one_thread()  # thousands of small matrix products: threads would only wait for each other
 def compare(program: dict[str, Any], network: EmbeddedTransformer) -> Comparison:
     """Bounds on the two parts that are not rounding; refuses weights that do not compute the program."""
     collecting = gc.isenabled()
@@ -116,6 +118,7 @@ def _mismatch(terms: Terms, f: int, i: int, difference: Form, named: int, strang
     return what + (f"; the first place that no operation accounts for is {strange[0]}" if strange else "")
 
 
+@one_thread()
 def rounding(network: EmbeddedTransformer, box: tuple[tuple[float, float], ...], dtype: str) -> float:
     """Largest |computed − exact| over all outputs. A network for shorter sequences has a flag as its last feature."""
     flagged = network.W_in is not None and network.W_in.shape[1] == len(box) + 1

@@ -27,7 +27,6 @@ from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, t
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import mean_error, statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import splits_within
-from thereexists.certificates.verify_program import program_checks
 from thereexists.certificates.verify_tokens import token_checks
 from thereexists.claims import refute
 from thereexists.errors import InvalidInput, ThereExistsError
@@ -95,6 +94,8 @@ def verify(
             checks = [Check("files", True, "record and weights are whole and match their digests"), *found]
             return _verdict(checks)
         if "program" in record:
+            from thereexists.certificates.verify_program import program_checks  # needs python-flint, others do not
+
             found = list(program_checks(folder, record, weights))
             checks = [Check("files", True, "record and weights are whole and match their digests"), *found]
             return _verdict(checks)

@@ -223,12 +223,13 @@ def _logits(arithmetic: Arithmetic, Q: State, K: State) -> tuple[Array, Array, A
         raise CannotBuild(f"A logit of this network may overflow in {arithmetic.name}.")
     q = _logit_quantum(Q, K)
     m = Q.low.shape[1]
+    all_exact = float(most.max()) <= 2.0**arithmetic.p * q and q >= arithmetic.tiny
+    if all_exact and all((part.low == part.high).all() and not part.error.any() for part in (Q, K)):
+        logits = Q.low @ K.low.T
+        return logits, logits, np.zeros(logits.shape)
     exact = (most <= 2.0**arithmetic.p * q) & (q >= arithmetic.tiny)
     rounding = (3 * arithmetic.u + (m + 2) * arithmetic.accumulate + _MARGIN) * most + (m + 1) * arithmetic.tiny
     rounding = np.where(exact, 0.0, rounding)
-    if all((part.low == part.high).all() and not part.error.any() for part in (Q, K)) and exact.all():
-        logits = Q.low @ K.low.T
-        return logits, logits, np.zeros(logits.shape)
     inherited = Q.largest @ K.error.T + Q.error @ K.largest.T + Q.error @ K.error.T
     low, high = np.zeros(most.shape), np.zeros(most.shape)
     for d in range(m):
