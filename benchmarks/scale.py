@@ -1,6 +1,6 @@
 """How jobs scale: two workers against one, the overhead of 10,000 chunks, the cost of a cell; one JSON line a figure.
 
-python benchmarks/scale.py speedup    # about two minutes on two idle cores: certify by one worker, then by two
+python benchmarks/scale.py speedup    # about a minute on two idle cores: certify by one worker, then by two
 python benchmarks/scale.py overhead   # about a minute: 10,000 chunks of known length, in processor time
 python benchmarks/scale.py cells      # about two minutes: the cost of a cell as the grids grow, and what follows
 """

@@ -35,6 +35,7 @@ def test_every_case_certifies_and_the_plan_was_right_to_promise(case):
     assert certificate.bound <= witness.plan.error.total * (1 + 1e-5)
 
 
+@pytest.mark.slow
 def test_sort_on_the_fine_grid_is_within_one_and_a_half_of_the_estimate():
     witness = te.build(builtin("sort", n=3), delta=1 / 16)
     certificate, estimate = te.certify(witness, opinions=1), witness.estimate_distance(samples=1024)

@@ -162,7 +162,15 @@ def visit(browser, site, name, width=1280, scheme="light"):
     return page, noise
 
 
-@pytest.mark.parametrize("name", ["index", "proof", "patterns", "reference/witnesses"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "index",
+        "proof",
+        pytest.param("patterns", marks=pytest.mark.slow),
+        pytest.param("reference/witnesses", marks=pytest.mark.slow),
+    ],
+)
 def test_pages_are_silent_and_fit(browser, site, name):
     colours = set()
     for width, scheme in ((1280, "light"), (1280, "dark"), (390, "light")):

@@ -44,6 +44,7 @@ def run(settings, out, cache):
 # ---- copying -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_copying_is_learnt_where_the_source_is_in_sight_and_guessed_where_it_is_not(tmp_path, cache):
     """window ±1 with 2 layers sees 2 tokens away; the source is n/2 = 6 away. Dense sees it in one layer."""
     near = run(copy_settings("window", 2, 12, steps=150, window=1), tmp_path / "near", cache)["metrics"]
@@ -140,6 +141,7 @@ def test_without_held_out_text_the_end_of_the_corpus_is_held_out(data, cache):
 # ---- classification ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_classification_from_a_pretrained_run(data, cache, tmp_path):
     run(text_settings("mlm", data, length=32), tmp_path / "a", cache)
     settings = Settings(

@@ -32,13 +32,18 @@ def test_a_sharded_build_is_certified_and_a_dry_run_says_what_more_would_cost(wi
     assert 0 < told["hours"] <= told["core_hours"]
 
 
+def slow(*values):
+    """Every command is a process that imports everything; two of them are enough for each run of the suite."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
         (("certify", "W", "--engine", "slurm"), "must be one of loky, ray; got 'slurm'"),
-        (("certify", "W", "--address", "auto"), "say --engine ray"),
-        (("verify", "W", "--sample", "2"), "'sample' must be a share above 0 and at most 1; got 2.0"),
-        (("build", "sort", "--n", "3", "--delta", "1/4", "--shard-size", "many"), "must look like 64MB"),
+        slow(("certify", "W", "--address", "auto"), "say --engine ray"),
+        slow(("verify", "W", "--sample", "2"), "'sample' must be a share above 0 and at most 1; got 2.0"),
+        slow(("build", "sort", "--n", "3", "--delta", "1/4", "--shard-size", "many"), "must look like 64MB"),
         (("experiment", "copying", "--engine", "loky"), "must be local or ray"),
     ],
 )
