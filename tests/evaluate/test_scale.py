@@ -47,7 +47,12 @@ def in_a_process_of_its_own(code, *arguments):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="memory is measured on Linux")
 @pytest.mark.parametrize(
-    ("name", "n", "N", "d"), [("sort", 5, 8, 1), ("distance-to-mean", 4, 32, 1), ("sort", 3, 4, 2)]
+    ("name", "n", "N", "d"),
+    [
+        ("sort", 5, 8, 1),
+        pytest.param("distance-to-mean", 4, 32, 1, marks=pytest.mark.slow),
+        pytest.param("sort", 3, 4, 2, marks=pytest.mark.slow),
+    ],
 )
 def test_peak_memory_is_predicted_within_a_fifth(tmp_path, name, n, N, d):
     row = in_a_process_of_its_own(MEASURE, name, n, N, d, tmp_path / "w")

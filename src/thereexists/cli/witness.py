@@ -11,6 +11,7 @@ import typer
 
 from thereexists.cli import _complete, program
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
+from thereexists.cli._witness_tables import print_stages, print_trace, print_witness, stage_row
 from thereexists.cli._workers import Address, EngineName, WorkerCount, the_workers
 from thereexists.cli.certificate import print_certificate
 from thereexists.cli.certificate import summary as certificate_summary
@@ -122,7 +123,7 @@ def plan(
     if as_json:
         print_json(summary)
     else:
-        _print_summary(summary)
+        print_witness(summary)
 
 
 @app.command()
@@ -214,7 +215,7 @@ def build(
         made = None if certificate is None else certificate_summary(certificate)
         print_json({"witness": str(out), **witness.describe(), "certificate": made, "not_certified": reason})
         return
-    _print_summary({"witness": str(out), **witness.describe()})
+    print_witness({"witness": str(out), **witness.describe()})
     if certificate is not None:
         print_certificate(certificate)
     elif certify:
@@ -289,7 +290,7 @@ def show(witness: Where, as_json: AsJson = False) -> None:
     if hasattr(loaded, "program"):
         program.show(witness, loaded, as_json)
         return
-    stages = [_stage_row(name, stage) for name, stage in loaded.network.stages.items()]
+    stages = [stage_row(name, stage) for name, stage in loaded.network.stages.items()]
     summary = {
         "witness": str(witness),
         **loaded.describe(),
@@ -304,13 +305,8 @@ def show(witness: Where, as_json: AsJson = False) -> None:
     if as_json:
         print_json(summary)
         return
-    _print_summary(summary)
-    from rich.table import Table
-
-    table = Table("stage", "layers", "parameters", "smallest non-zero |weight|", "largest |weight|", box=None)
-    for row in stages:
-        table.add_row(row["stage"], f"{row['layers']:,}", f"{row['parameters']:,}", *map(_short, row["range"]))
-    console().print(table)
+    print_witness(summary)
+    print_stages(stages)
 
 
 @app.command()
@@ -340,7 +336,7 @@ def trace(
     if as_json:
         print_json(traced.describe())
         return
-    _print_trace(traced)
+    print_trace(traced)
 
 
 def _only_for_targets(*given: Any) -> None:
@@ -407,99 +403,3 @@ def save_array(path: Path, array: Any) -> None:
         beside.replace(path)
     except OSError as error:
         raise InvalidInput(f"Cannot write {path}: {error.strerror}.") from error
-
-
-def _stage_row(name: str, stage: Any) -> dict[str, Any]:
-    sizes = [p.detach().abs() for p in stage.parameters()]
-    nonzero = [float(s[(s > 0) & s.isfinite()].min()) for s in sizes if bool(((s > 0) & s.isfinite()).any())]
-    largest = max(float(s[s.isfinite()].max()) for s in sizes if bool(s.isfinite().any()))
-    return {
-        "stage": name,
-        "layers": stage.depth,
-        "parameters": sum(p.numel() for p in stage.parameters()),
-        "range": [min(nonzero, default=0.0), largest],
-    }
-
-
-def _print_summary(summary: dict[str, Any]) -> None:
-    layers, error, distance = summary["layers"], summary["error"], summary.get("distance")
-    compact = summary["sizes"] if summary["construction"] == "compact" else None
-    prefix = {1: "T", 2: "T_P"}.get(summary["theorem"], "ST")
-    pattern = summary["pattern"]
-    lines = {
-        "witness": summary.get("witness"),
-        "target": f"{summary['target']}, n = {summary['n']}, d = {summary['d']}, "
-        f"delta = 1/{round(1 / summary['delta'])}",
-        "network": f"Theorem {summary['theorem']}, class {prefix}^{{2,1,4}}, {summary['parameters']:,} parameters",
-    }
-    lines |= (
-        _compact_lines(summary, compact)
-        if compact
-        else {
-            "layers": f"{layers['total']:,} = {layers['quantise']:,} quantise + {layers['context']:,} context "
-            f"+ {layers['total'] - layers['quantise'] - layers['context']:,} value"
-            f"{' (two sweeps)' if summary['sweeps'] == 2 else ''}",
-            "pattern": pattern
-            and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
-            f"receptive depth {pattern['depth']}",
-            "id bits": f"{summary['id_bits']:.1f} of 50",
-        }
-    )
-    lines |= {
-        "memory": f"{summary['memory_bytes'] / 2**20:.1f} MiB to build",
-    }
-    if error is not None:
-        lines["predicted"] = (
-            f"d_{error['p']:g} ≤ {error['total']:.4g}: grid {error['grid']:.4g}, "
-            f"equal columns {error['equal_columns']:.4g}, ramps {error['ramps']:.2g}"
-        )
-    if distance is not None:
-        lines["measured"] = (
-            f"d_{distance['p']:g} = {distance['estimate']:.4g}, between {distance['low']:.4g} and "
-            f"{distance['high']:.4g} at {distance['confidence']:.0%} ({distance['samples']:,} points)"
-        )
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
-    for key, value in lines.items():
-        if value is not None:
-            table.add_row(f"[bold]{key}[/bold]", value)
-    console().print(table)
-
-
-def _compact_lines(summary: dict[str, Any], sizes: dict[str, Any]) -> dict[str, Any]:
-    lines = {
-        "network": f"Theorem {summary['theorem']}, compact, {summary['layers']['total']} standard blocks, "
-        f"d_model {sizes['d_model']}, {summary['parameters']:,} parameters",
-        "widths": ", ".join(f"{name} {width:,}" for name, width in sizes["widths"].items()),
-        "memory units": f"{sizes['units']:,} for {sizes['contexts']:,} contexts",
-    }
-    for name, reason in sizes.get("dtypes", {}).items():
-        lines[name] = "safe" if name in sizes["safe"] else f"not safe: {reason}"
-    return lines
-
-
-def _print_trace(traced: Any) -> None:
-    from rich.table import Table
-
-    table = Table("", *(f"token {j}" for j in range(len(traced.input))), box=None)
-    table.add_row("[bold]input[/bold]", *map(_column, traced.input))
-    for name, state in traced.states.items():
-        for move in (m for m in traced.moves if m.stage == name):
-            cells = [""] * len(traced.input)
-            changed = f"{_short(move.before)} → {_short(move.after)}"
-            cells[move.token] = changed if name.startswith("recall") else f"id {changed}"
-            what = "unit" if name.startswith("recall") else "layer"
-            table.add_row(f"  {name} {what} {move.layer}", *cells, style="dim")
-        table.add_row(f"[bold]{name}[/bold]", *map(_column, state))
-        if name in ("quantise", "context"):
-            table.add_row("  ids", *map(_short, traced.ids[name]))
-    console().print(table)
-
-
-def _column(column: Any) -> str:
-    return " ".join(_short(value) for value in column)
-
-
-def _short(value: float) -> str:
-    return f"{value:.0f}" if abs(value) >= 1e5 and value == round(value) else f"{value:.6g}"
