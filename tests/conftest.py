@@ -8,6 +8,7 @@ from hypothesis import settings
 from jaxtyping import install_import_hook
 
 import tests.typechecker  # noqa: F401  (named below)
+from tests.browser import browser  # noqa: F401  (a fixture)
 
 install_import_hook("thereexists", "tests.typechecker.check")
 settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)

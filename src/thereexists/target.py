@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from thereexists.errors import InvalidInput, InvalidTarget, ThereExistsError
+from thereexists.user_file import load_user_file
 
 Array = np.ndarray
 LARGEST = 1e100  # squares and sums of values must not overflow
@@ -166,24 +165,10 @@ def _real(Y: Any) -> Array:
 
 def from_file(reference: str, n: int, d: int = 1, **properties: Any) -> Target:
     """``path/to/file.py:function`` as a target. The file's hash goes into the witness."""
-    path_text, _, function_name = reference.rpartition(":")
-    path = Path(path_text)
-    if not path_text or not function_name:
-        raise InvalidInput(f"A function is named as file.py:function; got {reference!r} instead.")
-    if not path.is_file():
-        raise InvalidInput(f"There is no file {path_text!r} to take the function {function_name!r} from.")
-    spec = importlib.util.spec_from_file_location(f"_thereexists_target_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise InvalidInput(f"{path_text!r} is not a Python file (its name must end in .py).")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        with redirect_stdout(sys.stderr):
-            spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise InvalidTarget(f"{path_text} cannot be imported: {type(error).__name__}: {error}") from error
+    path, module, function_name = load_user_file(reference, "function")
     f = getattr(module, function_name, None)
     if not callable(f):
-        raise InvalidInput(f"{path_text} has no function {function_name!r}.")
+        raise InvalidInput(f"{path} has no function {function_name!r}.")
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     origin = {"kind": "file", "reference": f"{path.resolve()}:{function_name}", "sha256": sha256}
     description = (f.__doc__ or "").strip().split("\n")[0]

@@ -15,9 +15,6 @@ import thereexists
 from tests.docs.blocks import ROOT
 
 PACKAGE = ROOT / "src" / "thereexists"
-CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-)
 
 
 @pytest.fixture(scope="session")
@@ -137,17 +134,6 @@ def test_the_pictures_of_the_proof_come_from_the_script():
     drawn = {f"img/proof-{ast.literal_eval(key)}.svg" for key in pictures.keys}
     shown = set(re.findall(r"\((img/[^)]+)\)", (ROOT / "docs" / "proof.md").read_text(encoding="utf-8")))
     assert shown == drawn
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as p:
-        running = p.chromium.launch(executable_path=CHROMIUM)
-        yield running
-        running.close()
 
 
 def visit(browser, site, name, width=1280, scheme="light"):

@@ -8,6 +8,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 import thereexists as te
+from tests.test_checkers import forge_certificate
 from thereexists import program as P
 from thereexists import storage
 from thereexists.certificates import certificate as certificates
@@ -45,14 +46,6 @@ def forge_record(folder, change):
     weights = load_file(folder / "model.safetensors")
     network = Transformer.from_structure(record["structure"], dict(weights))
     forge_certificate(folder, lambda c: c.update(program_sha256=sha, weights_sha256=weights_sha256(network)))
-
-
-def forge_certificate(folder, change):
-    file = folder / certificates.FILE
-    record = json.loads(file.read_text())
-    change(record)
-    record["digest"] = certificates.digest(record)
-    file.write_text(json.dumps(record))
 
 
 def forge_weights(folder, change):

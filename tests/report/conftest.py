@@ -1,7 +1,6 @@
 """Small witnesses of every kind, saved with their certificates."""
 
 import functools
-import shutil
 import threading
 from contextlib import contextmanager
 
@@ -10,9 +9,6 @@ import pytest
 import thereexists as te
 from thereexists import storage
 
-CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-)
 EVIL = "</title><script>window.pwned = 1</script><img src=x onerror=window.pwned=2>\" onload='window.pwned=3' &amp; "
 
 
@@ -90,14 +86,3 @@ def serving(folder):
         finally:
             server.shutdown()
             thread.join()
-
-
-@pytest.fixture(scope="session")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as p:
-        running = p.chromium.launch(executable_path=CHROMIUM)
-        yield running
-        running.close()

@@ -65,6 +65,15 @@ class Certificate:
 
 def load_certificate(folder: str | Path) -> Certificate:
     """Read certificate.json; refuses one that is missing, broken, changed or newer."""
+    file, record = read_certificate(folder)
+    try:
+        return Certificate(**record)
+    except TypeError as error:
+        raise BadWitnessFile(f"{file} is not a complete certificate: {error}") from error
+
+
+def read_certificate(folder: str | Path) -> tuple[Path, dict[str, Any]]:
+    """The fields of a certificate of any kind, after its version and its digest were looked at."""
     file = Path(folder) / FILE
     if not file.is_file():
         raise BadWitnessFile(f"{folder} has no {FILE}; make one with `thereexists certify {folder}`.")
@@ -77,10 +86,7 @@ def load_certificate(folder: str | Path) -> Certificate:
         raise BadWitnessFile(f"{file} has format version {version}; update thereexists.")
     if digest({"format_version": version, **record}) != stated:
         raise BadWitnessFile(f"{file} was changed after it was written: its digest does not match.")
-    try:
-        return Certificate(**record)
-    except TypeError as error:
-        raise BadWitnessFile(f"{file} is not a complete certificate: {error}") from error
+    return file, record
 
 
 def load_blocks(folder: str | Path, certificate: Certificate) -> list[list[float]]:

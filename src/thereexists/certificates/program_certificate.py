@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from thereexists._version import __version__
-from thereexists.certificates.certificate import FILE, FORMAT_VERSION, digest
+from thereexists.certificates.certificate import FILE, FORMAT_VERSION, digest, read_certificate
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, compare, rounding
 from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
@@ -138,20 +138,11 @@ def program_sha256(program: dict[str, Any]) -> str:
 
 def load_program_certificate(folder: str | Path) -> ProgramCertificate:
     """Read certificate.json; refuses one that is missing, broken, changed, newer, or about something else."""
-    file = Path(folder) / FILE
-    if not file.is_file():
-        raise BadWitnessFile(f"{folder} has no {FILE}; make one with `thereexists certify {folder}`.")
+    file, record = read_certificate(folder)
+    about = record.pop("about", None)
+    if about != "program":
+        raise BadWitnessFile(f"{file} is a certificate about {about!r}, not about a program; update thereexists.")
     try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-        version, stated, about = record["format_version"], record["digest"], record["about"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadWitnessFile(f"{file} was truncated or changed: it is not a certificate of a program.") from error
-    if not isinstance(version, int) or version > FORMAT_VERSION or about != "program":
-        raise BadWitnessFile(f"{file} has format version {version} and is about {about!r}; update thereexists.")
-    if digest(record) != stated:
-        raise BadWitnessFile(f"{file} was changed after it was written: its digest does not match.")
-    try:
-        fields = {key: value for key, value in record.items() if key not in ("format_version", "digest", "about")}
-        return ProgramCertificate(**fields)
+        return ProgramCertificate(**record)
     except TypeError as error:
         raise BadWitnessFile(f"{file} is not a complete certificate: {error}") from error
