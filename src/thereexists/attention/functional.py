@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from thereexists._shapes import Bool, Float, Int
 from thereexists.attention.operator import Attention, attention_op, handle_of, known, mask_for, plan_for
 from thereexists.errors import InvalidInput
+from thereexists.fused_attention import fused_attention
 from thereexists.patterns import Pattern, Step
 
 _CUDA_TYPES = (torch.float16, torch.bfloat16, torch.float32)
@@ -63,9 +63,7 @@ def attend(
     whole = None if own else _stock(handle, q.device.type)
     if whole is not None and not (drops and whole == "masked"):  # that kernel would need an n × n buffer
         mask = _stock_mask(handle, q.device.type) if whole == "masked" else None
-        return F.scaled_dot_product_attention(
-            q, k, v, attn_mask=mask, is_causal=whole == "causal", scale=scale, dropout_p=dropout_p
-        )
+        return fused_attention(q, k, v, mask, is_causal=whole == "causal", scale=scale, dropout_p=dropout_p)
     q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
     number = None
     if drops:  # on the CPU, where reading it costs no synchronisation

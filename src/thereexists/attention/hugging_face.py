@@ -18,12 +18,12 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from thereexists.attention.functional import sparse_attention
 from thereexists.attention.plan import head_steps
 from thereexists.errors import InvalidInput
+from thereexists.fused_attention import fused_attention
 from thereexists.patterns import Pattern, Step
 from thereexists.patterns import build as build_pattern
 
@@ -208,6 +208,4 @@ def _last_rows(pattern: Pattern | Step, first: int, query: Tensor) -> Tensor:
 
 
 def _dense(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, dropout: float) -> Tensor:
-    return F.scaled_dot_product_attention(
-        q, k, v, attn_mask=mask, scale=scale, dropout_p=dropout, enable_gqa=q.shape[1] != k.shape[1]
-    )
+    return fused_attention(q, k, v, mask, scale=scale, dropout_p=dropout, enable_gqa=q.shape[1] != k.shape[1])

@@ -11,12 +11,12 @@ import weakref
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from thereexists.attention.plan import HeadPlan, Plan, plan
 from thereexists.attention.settings import Settings
 from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.fused_attention import fused_attention
 from thereexists.patterns import Pattern, Step
 
 _KNOWN: weakref.WeakValueDictionary[int, Pattern | Step] = weakref.WeakValueDictionary()
@@ -83,7 +83,7 @@ def mask_for(head: HeadPlan, device: torch.device) -> Tensor | None:
 def stock_attention(q: Tensor, k: Tensor, v: Tensor, head: HeadPlan, scale: float, dropout: float = 0.0) -> Tensor:
     mask = mask_for(head, q.device)
     causal = mask is None and head.step.causal
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale, dropout_p=dropout)
+    return fused_attention(q, k, v, mask, is_causal=causal, scale=scale, dropout_p=dropout)
 
 
 def _spans(p: Plan, heads: int) -> list[tuple[HeadPlan, slice]]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
 
 from thereexists._shapes import Bool, Float
+from thereexists.fused_attention import fused_attention
 from thereexists.mixers.config import MixerConfig
 from thereexists.mixers.registry import Mixer, MixerKind, dense_parameters
 
@@ -28,7 +28,7 @@ class Attention(Mixer):
     def forward(self, x: Float[Tensor, "batch n d"], real: Bool[Tensor, "batch n"] | None = None) -> Tensor:
         q, k, v = split_heads(self.qkv(x), 3, self.heads)  # (batch, h, n, m) each
         mask = key_mask(real, x.shape[1], self.causal)
-        y = scaled_dot_product_attention(
+        y = fused_attention(
             q, k, v, mask, dropout_p=self.dropout if self.training else 0.0, is_causal=self.causal and mask is None
         )
         return self.output(join_heads(y))
@@ -54,7 +54,7 @@ class CrossAttention(nn.Module):
         (q,) = split_heads(self.query(x), 1, self.heads)
         k, v = split_heads(self.kv(source), 2, self.heads)
         mask = None if source_real is None else source_real[:, None, None, :]
-        y = scaled_dot_product_attention(q, k, v, mask, dropout_p=self.dropout if self.training else 0.0)
+        y = fused_attention(q, k, v, mask, dropout_p=self.dropout if self.training else 0.0)
         return self.output(join_heads(y))
 
 

@@ -21,6 +21,7 @@ import triton.language as tl
 from torch import Tensor
 
 TOKENS, CHANNELS = 32, 64  # the tile of one program
+WARPS = 4
 
 
 @triton.jit
@@ -103,7 +104,7 @@ class _GatedConvolution(torch.autograd.Function):
         d, k = width // 2, weight.shape[0]
         a, y = ug.new_empty(batch, n, d), ug.new_empty(batch, n, d)
         if y.numel():
-            tile: dict[str, Any] = {"T": TOKENS, "C": CHANNELS, "num_warps": 4}
+            tile: dict[str, Any] = {"T": TOKENS, "C": CHANNELS, "num_warps": WARPS}
             _gate[_grid(ug)](ug, _bytes(ug, real), a, n, d, MASKED=real is not None, **tile)
             _convolve[_grid(ug)](a, weight, y, n, d, left, K=k, **tile)
         ctx.save_for_backward(ug, weight, real)
@@ -119,7 +120,7 @@ class _GatedConvolution(torch.autograd.Function):
         grid = _grid(ug)
         dw = torch.empty(grid[0], *weight.shape, dtype=torch.float32, device=ug.device)  # every entry is written
         if dy.numel():
-            tile: dict[str, Any] = {"T": TOKENS, "C": CHANNELS, "num_warps": 4}
+            tile: dict[str, Any] = {"T": TOKENS, "C": CHANNELS, "num_warps": WARPS}
             k = weight.shape[0]
             mask = _bytes(ug, real)
             _backward[grid](ug, weight, mask, dy, dug, dw, n, d, ctx.left, K=k, MASKED=real is not None, **tile)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
 
 from thereexists._shapes import Bool, Float
 from thereexists.errors import InvalidInput
+from thereexists.fused_attention import fused_attention
 from thereexists.mixers.attention import Attention, attention_flops, attention_parameters, join_heads, split_heads
 from thereexists.mixers.config import MixerConfig
 from thereexists.mixers.registry import MixerKind
@@ -55,7 +55,7 @@ def masked_attention(
         n = q.shape[2]
         oneself = torch.eye(n, dtype=torch.bool, device=q.device)
         allowed = allowed & (real[:, None, None, :] | oneself)  # (batch, h or 1, n, n)
-    return scaled_dot_product_attention(q, k, v, allowed, dropout_p=dropout)
+    return fused_attention(q, k, v, allowed, dropout_p=dropout)
 
 
 def is_mirrored(name: str, options: Any) -> bool:
