@@ -35,7 +35,7 @@ unit: $(STAMP)
 test-slow: $(STAMP)
 	$(BIN)/pytest -q -m slow
 
-test-large: $(STAMP)  ## the largest dense witness, 2 GB, in little memory; takes 3 GB of disk
+test-large: $(STAMP)  ## the largest dense witness, 4.4 GB, in little memory; takes 10 GB of disk
 	$(BIN)/pytest -q -s -m large
 
 test-gpu: $(STAMP)

@@ -4,6 +4,7 @@
 #   export DATA=path/to/data OUT=path/for/results
 #   sh benchmarks/experiments_gpu.sh smoke     5 steps of a third of all runs, to see that everything works
 #   sh benchmarks/experiments_gpu.sh base      4 mixers at base size, one seed
+#   sh benchmarks/experiments_gpu.sh small     4 mixers at 6 blocks of width 512, 100M tokens, one seed
 #   sh benchmarks/experiments_gpu.sh mini      4 mixers and 3 hybrids at mini size, three seeds
 #   sh benchmarks/experiments_gpu.sh sparse    translation, language modelling, sparsity against MNLI, copying
 #
@@ -56,6 +57,10 @@ smoke) # its runs are kept apart, so that its records are not taken for results
     run smoke table-a mt lm sparsity-nli copying --size mini --steps 5 --only '[as]t*' --parallel "${PARALLEL:-5}"
     ;;
 base) run base table-a --size base --tokens "${TOKENS:-40M}" --parallel "${PARALLEL:-2}" ;;
+small)
+    share_the_gpu
+    run small table-a --size small --parallel "${PARALLEL:-2}"
+    ;;
 mini)
     share_the_gpu
     run mini table-a --size mini --seeds 3 --parallel "${PARALLEL:-5}" --budget-seconds "${SECONDS_LEFT:-480}"
@@ -66,7 +71,7 @@ sparse)
         --budget-seconds "${SECONDS_LEFT:-500}"
     ;;
 *)
-    echo "usage: DATA=... OUT=... sh benchmarks/experiments_gpu.sh smoke|base|mini|sparse" >&2
+    echo "usage: DATA=... OUT=... sh benchmarks/experiments_gpu.sh smoke|base|small|mini|sparse" >&2
     exit 2
     ;;
 esac

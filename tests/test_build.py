@@ -150,7 +150,7 @@ def test_ids_beyond_float64_are_refused_before_any_work():
     calls = []
     target = te.Target(lambda X: calls.append(1) or X, n=8)
     with pytest.raises(
-        te.ThereExistsError, match=r"need 6\d bits and float64 carries 50 safely. Choose a coarser grid"
+        te.ThereExistsError, match=r"need 6\d bits and float64 carries 52 safely. Choose a coarser grid"
     ):
         te.build(target, delta=1 / 8)
     assert not calls

@@ -164,7 +164,7 @@ class Contexts:
         order = np.argsort(-q, kind="stable")
         q, z, A = q[order], z[order], A[order]
         extremes = Extremes.of(q * grid.unit, z, A, grid)
-        table = np.column_stack([q.astype(np.float64), z, A])  # ids have at most 50 bits
+        table = np.column_stack([q.astype(np.float64), z, A])  # ids have at most 52 bits
         beside = self.run(number).with_suffix(".part.npy")
         np.save(beside, table)
         beside.replace(self.run(number))

@@ -115,8 +115,8 @@ class Grid:
 
     @property
     def window(self) -> float:
-        """w: half the flat part of a value window, a power of two of at most a quarter of the unit."""
-        return _power_of_two_below(self.unit) / 4
+        """w: how far below an id its value layer begins to act, a power of two of at most half the unit."""
+        return _power_of_two_below(self.unit) / 2
 
     def index(self, X: Array) -> Array:
         """The cell of every entry: integers in 0 … N−1, same shape as X (…, n, d)."""

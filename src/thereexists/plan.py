@@ -31,7 +31,7 @@ from thereexists.grid import Grid
 from thereexists.patterns import Pattern
 from thereexists.target import Target
 
-MAX_ID_BITS = 50
+MAX_ID_BITS = 52
 _CHUNK = 1 << 17
 _FIRST_USE = 10 << 20  # what NumPy and torch take when they are first used: measured
 

@@ -127,5 +127,5 @@ def test_patterns_that_fail_the_conditions_are_refused_with_the_verdict(pattern,
 
 
 def test_bits_are_predicted_for_sparse_networks_too():
-    with pytest.raises(te.ThereExistsError, match="bits and float64 carries 50"):
+    with pytest.raises(te.ThereExistsError, match="bits and float64 carries 52"):
         te.plan(builtin("sort", n=5), delta=1 / 8, pattern=te.patterns.window(5, window=1))

@@ -101,6 +101,25 @@ certify(w, opinions=1, folder=sys.argv[1])
 """
 
 
+def test_processes_that_turn_out_not_to_be_worth_it_are_ended(saved, again, monkeypatch):
+    """They start while the first block is timed; the job is then found to be short, and done here."""
+    monkeypatch.setattr(cubes, "CUBES", 1)
+    seen = []
+    finish = parallel_map._finish
+    monkeypatch.setattr(parallel_map, "_finish", lambda *given: (finish(*given), seen.append(os.getpid())))
+    starting = parallel_map.starting
+
+    def noted(workers, prepare):
+        seen.append("started")
+        return starting(workers, prepare)
+
+    monkeypatch.setattr(parallel_map, "starting", noted)
+    assert again(Workers(2)) == stored(saved)
+    assert seen[0] == "started"
+    assert set(seen[1:]) == {os.getpid()}
+    assert not loky_workers()
+
+
 def test_a_killed_driver_resumes_without_doing_a_finished_chunk_again(saved, again, many_chunks):
     job = again.folder / JOB
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(again.folder)])

@@ -29,7 +29,7 @@ from thereexists.target import Target
 
 CUBES = 4096  # enclosed at once
 MOST_BLOCKS = 1 << 18  # of a larger grid, a block is several times that many cubes
-_PAIRS_AT_ONCE = 1 << 19
+_PAIRS_AT_ONCE = 1 << 17
 _SUBCUBES_AT_ONCE = 1 << 17
 
 Sums = list[float]  # see block_sums

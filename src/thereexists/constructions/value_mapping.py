@@ -3,9 +3,12 @@
 Statement. One layer per contextual id q sends the column z that carries it to the value A of the target there:
 Z += (A − z) φ(u^T Z − q), φ(t) = 1 for t ≥ −w and 0 below. The layers come in decreasing order of q.
 
-Proof. Distinct ids are at least one step apart and w is at most a quarter of a step. When the layer of q is reached,
-every token with a larger id has become a value, and values lie below all ids that are still to come (checked). So the
-only tokens with u^T Z − q ≥ −w are those with id q; they hold exactly the column z, and z + (A − z) = A.  ∎
+Proof. Distinct ids are at least one step apart and w is at most half a step. When the layer of q is reached, every
+token with a larger id has become a value, and values lie below all ids that are still to come (checked). So the only
+tokens with u^T Z − q ≥ −w are those with id q; they hold exactly the column z, and z + (A − z) = A.  ∎
+
+Why half a step: softmax_limit.py lets φ rise on [−2w, −w], which ends where the next lower id begins. The knots are
+then ids and halves of them, so an id of b bits takes b + 1 of the 53 that float64 has: b ≤ 52 (``MAX_ID_BITS``).
 
 The paper's φ is the indicator of a window; the decreasing order makes its falling edge unnecessary, and with it the
 cancellation of large numbers. Number of layers: n δ^{-dn} with a positional encoding. Without it, ids depend on the

@@ -32,11 +32,14 @@ LONG_ON_GPU = (
 
 def evaluate(network: Transformer, X: Float[Tensor, "batch n d"], engine: str = "auto") -> Float[Tensor, "batch n d"]:
     """g(X) by the named engine, or by the one that :func:`explain` names for "auto"."""
-    return _evaluate(network, X, engine)  # pyright: ignore[reportCallIssue]
+    if torch.compiler.is_compiling():
+        from thereexists.evaluate._opaque import run_opaque  # marking a function as opaque loads torch's compiler
+
+        return run_opaque(network, X, engine)  # pyright: ignore[reportCallIssue]
+    return run(network, X, engine)
 
 
-@torch.compiler.disable
-def _evaluate(network: Transformer, X: Tensor, engine: str) -> Tensor:
+def run(network: Transformer, X: Tensor, engine: str) -> Tensor:
     if shards.is_mapped(network):
         return _stage_by_stage(network, X, engine)
     return ENGINES[_choose(network, X, engine)[0]](network, X)

@@ -26,7 +26,7 @@ stand beside each other to compare *orders* and *gaps*, never levels. What disag
     thereexists experiment table-a --size mini --seeds 3 --data data/ --out runs/   # or copying, sparsity-nli, lm, mt
     thereexists results runs/
 
-A GPU repeats this page in three calls: `benchmarks/experiments_gpu.sh`. The same seed gives the same data, masks and
+A GPU repeats this page in four calls: `benchmarks/experiments_gpu.sh`. The same seed gives the same data, masks and
 dropout everywhere; on a CPU the same numbers to the last bit, on a GPU up to the order in which its kernels add.
 """
 
@@ -36,18 +36,19 @@ _ABOUT = {
         "Masked language modelling, then fine-tuning on MNLI; every mixer sees the same tokens in the same order. "
         "`hybrid-c`: the first c blocks are SepConv, the rest attention (c = 0 is `attention`). Masked-LM accuracy is "
         "on held-out articles, 15 % of the tokens masked as in BERT, the same masks for every run; MNLI accuracy is on "
-        "dev-matched. The classifier reads what the settings of the record say: token 0 (`first`, the default) or the "
-        "mean of all tokens (`pooling = mean`). With `first`, SepConv of b blocks and kernel k brings only the "
-        "b(k − 1)/2 tokens after token 0 to the classifier, 16 at mini size: the second sentence is beyond that for "
-        "most pairs, and an accuracy near chance is no surprise there. Paper: " + paper.TABLE_A_BUDGET + ".",
+        "dev-matched. The classifier reads the mean of all tokens (`pooling = mean` in the settings of a record) and "
+        "not token 0 as BERT does: to token 0, SepConv of b blocks and kernel k brings only the b(k − 1)/2 tokens "
+        "after it, 16 at mini size, and the second sentence is beyond that for most pairs. Attention begins to be of "
+        "use only after some two thousand steps: where a run is short, convolution is ahead of it. Size small (6 "
+        "blocks of width 512) has the longest runs. Paper: " + paper.TABLE_A_BUDGET + ".",
     ),
     "copying": (
         "Copying (paper B)",
         "The model sees `0 s 0` and as many masks as `s` has symbols, and must write `s` again; all positions at once, "
         "with an encoder, because the patterns look both ways. In brackets: the most that any model with this "
         "pattern and depth reaches in expectation, from its receptive field (a mask that cannot see its source can "
-        "only guess; a sample of guesses may be a little luckier). A dash is a run that did not end: its loss was no "
-        "longer finite. RANDOM has the sparsity of STRIDED. Paper: " + paper.COPYING_BUDGET + ".",
+        "only guess; a sample of guesses may be a little luckier). A dash is a run without a record. RANDOM has the "
+        "sparsity of STRIDED. Paper: " + paper.COPYING_BUDGET + ".",
     ),
     "sparsity-nli": (
         "Sparsity against MNLI (paper B)",

@@ -1,9 +1,12 @@
-"""The gated depth-wise convolution of ``convolution.py`` on CUDA: two kernels forward, one backward.
+"""The gated depth-wise convolution of ``convolution.py`` on CUDA: one kernel forward, one backward.
 
-Forward, ``a`` is formed first and then convolved: forming it inside the convolution would save its trip through memory
-but compute every sigmoid k times. Backward is one pass (the shifted copies of dy come from the cache):
+A program owns some channels and walks along a stretch of the tokens. Every value is read from memory once and stays in
+registers as long as the kernel's window needs it (stretches overlap by k − 1 tokens, which are read twice).
 
-    da_s = Σ_j w_j dy_{s−j+left}        since a_s enters y_t with w_j when t = s − j + left
+Forward, a_s enters the k outputs y_t with t = s − j + left; the k − 1 that are not complete yet are carried along.
+Backward, the last k gradients dy are carried along, and with them every token has all it needs:
+
+    da_s = Σ_j w_j dy_{s−j+left}
     dw_j = Σ_{batch,s} a_s dy_{s−j+left}
     du = da σ(g),   dg = da u σ(g)(1 − σ(g))
 
@@ -12,6 +15,7 @@ with torch's CUDA builds.
 """
 
 # pyright: reportMissingImports=false, reportArgumentType=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# ruff: noqa: RUF005  (Triton's language has sums of tuples, and no unpacking)
 
 from typing import Any, no_type_check
 
@@ -20,80 +24,104 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-TOKENS, CHANNELS = 32, 64  # the tile of one program
-WARPS = 4
+TOKENS, CHANNELS = 32, 64  # the stretch of one program
+AHEAD = 4  # tokens that are read before the first of them is used: memory is slow, registers are few
 
 
 @triton.jit
 @no_type_check
-def _gate(ug, real, a, n, d, MASKED: tl.constexpr, T: tl.constexpr, C: tl.constexpr):
+def _rows(at, stride, first, n, channel, COUNT: tl.constexpr):
+    """``COUNT`` rows from ``first`` on; what lies outside the sequence counts as zero."""
+    rows = ()
+    for i in tl.static_range(COUNT):
+        t = first + i
+        rows = rows + (tl.load(at + t * stride, mask=channel & (t >= 0) & (t < n), other=0.0).to(tl.float32),)
+    return rows
+
+
+@triton.jit
+@no_type_check
+def _is_real(real, s, n, MASKED: tl.constexpr):
+    inside = (s >= 0) & (s < n)
+    if MASKED:
+        inside = inside & (tl.load(real + s, mask=inside, other=0) != 0)
+    return inside
+
+
+@triton.jit
+@no_type_check
+def _forward(
+    ug, weight, real, y, n, d, left, K: tl.constexpr, MASKED: tl.constexpr,
+    T: tl.constexpr, C: tl.constexpr, AT_ONCE: tl.constexpr,
+):  # fmt: skip
     blocks = tl.cdiv(n, T)
     base = (tl.program_id(0) // blocks).to(tl.int64) * n  # the sequence's first token; offsets from it fit 32 bits
-    t = (tl.program_id(0) % blocks) * T + tl.arange(0, T)
-    c = tl.program_id(1) * C + tl.arange(0, C)
-    here = (t < n)[:, None] & (c < d)[None, :]
-    at = ug + base * (2 * d) + (t[:, None] * (2 * d) + c[None, :])
-    u = tl.load(at, mask=here, other=0.0).to(tl.float32)
-    g = tl.load(at + d, mask=here, other=0.0).to(tl.float32)
-    out = u * tl.sigmoid(g)
-    if MASKED:
-        kept = tl.load(real + base + t, mask=t < n, other=0) != 0
-        out = tl.where(kept[:, None], out, 0.0)
-    tl.store(a + base * d + (t[:, None] * d + c[None, :]), out.to(a.dtype.element_ty), mask=here)
-
-
-@triton.jit
-@no_type_check
-def _convolve(a, weight, y, n, d, left, K: tl.constexpr, T: tl.constexpr, C: tl.constexpr):
-    blocks = tl.cdiv(n, T)
-    base = (tl.program_id(0) // blocks).to(tl.int64) * n
-    t = (tl.program_id(0) % blocks) * T + tl.arange(0, T)
+    first = (tl.program_id(0) % blocks) * T
     c = tl.program_id(1) * C + tl.arange(0, C)
     channel = c < d
-    total = tl.zeros((T, C), dtype=tl.float32)
-    for j in tl.static_range(K):
-        s = t + j - left
-        inside = ((s >= 0) & (s < n))[:, None] & channel[None, :]
-        seen = tl.load(a + base * d + (s[:, None] * d + c[None, :]), mask=inside, other=0.0).to(tl.float32)
-        w = tl.load(weight + j * d + c, mask=channel, other=0.0).to(tl.float32)
-        total += w[None, :] * seen
-    here = (t < n)[:, None] & channel[None, :]
-    tl.store(y + base * d + (t[:, None] * d + c[None, :]), total.to(y.dtype.element_ty), mask=here)
+    w = _rows(weight + c, d, 0, K, channel, K)
+    sums = ()  # of the outputs that are under way, the oldest first
+    for _ in tl.static_range(K - 1):
+        sums = sums + (tl.zeros((C,), dtype=tl.float32),)
+    at = ug + base * (2 * d) + c
+    for i in range(0, T + K - 1, AT_ONCE):
+        s = first - left + i
+        u, g = _rows(at, 2 * d, s, n, channel, AT_ONCE), _rows(at + d, 2 * d, s, n, channel, AT_ONCE)
+        for v in tl.static_range(AT_ONCE):
+            a = tl.where(_is_real(real + base, s + v, n, MASKED), u[v] * tl.sigmoid(g[v]), 0.0)
+            under_way = ()
+            for j in tl.static_range(1, K - 1):
+                under_way = under_way + (sums[j] + w[K - 1 - j] * a,)
+            out = w[K - 1] * a
+            if K > 1:
+                out += sums[0]
+                under_way = under_way + (w[0] * a,)
+            sums = under_way
+            t = first + i + v - (K - 1)
+            done = channel & (t >= first) & (t < first + T) & (t < n)
+            tl.store(y + base * d + (t * d + c), out.to(y.dtype.element_ty), mask=done)
 
 
 @triton.jit
 @no_type_check
 def _backward(
-    ug, weight, real, dy, dug, dw, n, d, left, K: tl.constexpr, MASKED: tl.constexpr, T: tl.constexpr, C: tl.constexpr
-):
+    ug, weight, real, dy, dug, dw, n, d, left, K: tl.constexpr, MASKED: tl.constexpr,
+    T: tl.constexpr, C: tl.constexpr, AT_ONCE: tl.constexpr,
+):  # fmt: skip
     blocks = tl.cdiv(n, T)
     base = (tl.program_id(0) // blocks).to(tl.int64) * n
-    s = (tl.program_id(0) % blocks) * T + tl.arange(0, T)
+    first = (tl.program_id(0) % blocks) * T
     c = tl.program_id(1) * C + tl.arange(0, C)
     channel = c < d
-    kept = s < n
-    here = kept[:, None] & channel[None, :]
-    if MASKED:
-        kept = kept & (tl.load(real + base + s, mask=kept, other=0) != 0)
-    both = kept[:, None] & channel[None, :]  # padding is read as u = 0, so it adds nothing to dw
-    offset = s[:, None] * (2 * d) + c[None, :]
-    at = ug + base * (2 * d) + offset
-    u = tl.load(at, mask=both, other=0.0).to(tl.float32)
-    g = tl.load(at + d, mask=both, other=0.0).to(tl.float32)
-    gate = tl.sigmoid(g)
-    a = u * gate
-    da = tl.zeros((T, C), dtype=tl.float32)
+    w = _rows(weight + c, d, 0, K, channel, K)
+    at, above, to = ug + base * (2 * d) + c, dy + base * d + c, dug + base * (2 * d) + c
+    seen = _rows(above, d, first + left - (K - 1), n, channel, K - 1)  # gradients, the oldest first
+    taps = ()
+    for _ in tl.static_range(K):
+        taps = taps + (tl.zeros((C,), dtype=tl.float32),)
+    for i in range(0, T, AT_ONCE):
+        s = first + i
+        coming = _rows(above, d, s + left, n, channel, AT_ONCE)
+        u, g = _rows(at, 2 * d, s, n, channel, AT_ONCE), _rows(at + d, 2 * d, s, n, channel, AT_ONCE)
+        for v in tl.static_range(AT_ONCE):
+            seen = seen + (coming[v],)  # dy_{s−j+left} at place K − 1 − j
+            gate = tl.sigmoid(g[v])
+            a = tl.where(_is_real(real + base, s + v, n, MASKED), u[v] * gate, 0.0)
+            da = w[0] * seen[K - 1]
+            for j in tl.static_range(1, K):
+                da += w[j] * seen[K - 1 - j]
+            added, younger = (), ()
+            for j in tl.static_range(K):
+                added = added + (taps[j] + a * seen[K - 1 - j],)
+            for j in tl.static_range(1, K):
+                younger = younger + (seen[j],)
+            taps, seen = added, younger
+            da = tl.where(_is_real(real + base, s + v, n, MASKED), da, 0.0)
+            here = channel & (s + v < n)
+            tl.store(to + (s + v) * (2 * d), (da * gate).to(dug.dtype.element_ty), mask=here)
+            tl.store(to + (s + v) * (2 * d) + d, (da * a * (1.0 - gate)).to(dug.dtype.element_ty), mask=here)
     for j in tl.static_range(K):
-        t = s - j + left
-        inside = ((t >= 0) & (t < n))[:, None] & channel[None, :]
-        seen = tl.load(dy + base * d + (t[:, None] * d + c[None, :]), mask=inside, other=0.0).to(tl.float32)
-        w = tl.load(weight + j * d + c, mask=channel, other=0.0).to(tl.float32)
-        da += w[None, :] * seen
-        tl.store(dw + (tl.program_id(0).to(tl.int64) * K + j) * d + c, tl.sum(a * seen, axis=0), mask=channel)
-    da = tl.where(both, da, 0.0)
-    to = dug + base * (2 * d) + offset
-    tl.store(to, (da * gate).to(dug.dtype.element_ty), mask=here)
-    tl.store(to + d, (da * a * (1.0 - gate)).to(dug.dtype.element_ty), mask=here)
+        tl.store(dw + (tl.program_id(0).to(tl.int64) * K + j) * d + c, taps[j], mask=channel)
 
 
 class _GatedConvolution(torch.autograd.Function):
@@ -101,12 +129,10 @@ class _GatedConvolution(torch.autograd.Function):
     def forward(ctx: Any, ug: Tensor, weight: Tensor, left: int, real: Tensor | None) -> Tensor:
         ug, weight = ug.contiguous(), weight.contiguous()
         batch, n, width = ug.shape
-        d, k = width // 2, weight.shape[0]
-        a, y = ug.new_empty(batch, n, d), ug.new_empty(batch, n, d)
+        d = width // 2
+        y = ug.new_empty(batch, n, d)
         if y.numel():
-            tile: dict[str, Any] = {"T": TOKENS, "C": CHANNELS, "num_warps": WARPS}
-            _gate[_grid(ug)](ug, _bytes(ug, real), a, n, d, MASKED=real is not None, **tile)
-            _convolve[_grid(ug)](a, weight, y, n, d, left, K=k, **tile)
+            _forward[_grid(ug)](ug, weight, _bytes(ug, real), y, n, d, left, **_tile(weight, real))
         ctx.save_for_backward(ug, weight, real)
         ctx.left = left
         return y
@@ -120,16 +146,18 @@ class _GatedConvolution(torch.autograd.Function):
         grid = _grid(ug)
         dw = torch.empty(grid[0], *weight.shape, dtype=torch.float32, device=ug.device)  # every entry is written
         if dy.numel():
-            tile: dict[str, Any] = {"T": TOKENS, "C": CHANNELS, "num_warps": WARPS}
-            k = weight.shape[0]
-            mask = _bytes(ug, real)
-            _backward[grid](ug, weight, mask, dy, dug, dw, n, d, ctx.left, K=k, MASKED=real is not None, **tile)
+            _backward[grid](ug, weight, _bytes(ug, real), dy, dug, dw, n, d, ctx.left, **_tile(weight, real))
         return dug, dw.sum(dim=0).to(weight.dtype), None, None
 
 
 def _grid(ug: Tensor) -> tuple[int, int]:
     batch, n, width = ug.shape
     return batch * triton.cdiv(n, TOKENS), triton.cdiv(width // 2, CHANNELS)
+
+
+def _tile(weight: Tensor, real: Tensor | None) -> dict[str, Any]:
+    sizes = {"T": TOKENS, "C": CHANNELS, "AT_ONCE": AHEAD, "num_warps": 1}
+    return {"K": weight.shape[0], "MASKED": real is not None, **sizes}
 
 
 def _bytes(ug: Tensor, real: Tensor | None) -> Tensor:

@@ -11,10 +11,11 @@ job; one that is named by an address is only connected to.
 from __future__ import annotations
 
 import os
+import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,15 +92,50 @@ HERE = Workers(1)  # this very process
 
 def run_chunks(work: Callable[[Range], None], parts: list[Range], workers: Workers) -> None:
     """``work(part)`` for every part, in any order; raises what a work raises, and WorkersLost for a dead worker."""
-    import joblib
-
     with _lost_workers(), warnings.catch_warnings(), _cluster(workers) as count:
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
-        threads = {"inner_max_num_threads": 1} if workers.engine == "loky" else {}
-        with joblib.parallel_config(backend=workers.engine, n_jobs=count, **threads):
-            joblib.Parallel(batch_size=1, pre_dispatch="2*n_jobs", max_nbytes=None)(  # pyright: ignore[reportArgumentType]
-                joblib.delayed(work)(part) for part in parts
-            )
+        _map(work, parts, workers.engine, count)
+
+
+@contextmanager
+def starting(workers: Workers, prepare: Callable[[int], object]) -> Iterator[None]:
+    """Local processes start and ``prepare`` while the caller does something; ``run_chunks`` then finds them ready.
+
+    Nothing depends on it: where it fails, they start when they are given work.
+    """
+    if workers.alone or workers.engine != "loky":
+        yield
+        return
+
+    def start() -> None:
+        with suppress(Exception):
+            _map(prepare, range(workers.processes), workers.engine, workers.processes)
+
+    thread = threading.Thread(target=start, daemon=True)
+    thread.start()
+    try:
+        yield
+        thread.join()
+    except BaseException:
+        end_processes()
+        raise
+
+
+def end_processes() -> None:
+    """End the local processes, if there are any."""
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+def _map(work: Callable[[Any], object], arguments: Iterable[Any], engine: str, count: int) -> None:
+    import joblib
+
+    threads = {"inner_max_num_threads": 1} if engine == "loky" else {}
+    with joblib.parallel_config(backend=engine, n_jobs=count, **threads):
+        joblib.Parallel(batch_size=1, pre_dispatch="2*n_jobs", max_nbytes=None)(  # pyright: ignore[reportArgumentType]
+            joblib.delayed(work)(one) for one in arguments
+        )
 
 
 @contextmanager
@@ -119,12 +155,10 @@ def _lost_workers() -> Iterator[None]:
 def _cluster(workers: Workers) -> Iterator[int]:
     """The number of processes, after starting or finding what the engine needs; ends what was started here."""
     if workers.engine == "loky":
-        from joblib.externals.loky import get_reusable_executor
-
         try:
             yield workers.processes
         finally:
-            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+            end_processes()
         return
     ray = import_ray()
     from ray.util.joblib import register_ray

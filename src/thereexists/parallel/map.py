@@ -13,18 +13,27 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from thereexists.errors import InvalidInput, ThereExistsError
-from thereexists.parallel.engines import HERE, Progress, Workers, WorkersLost, run_chunks
+from thereexists.parallel.engines import (
+    HERE,
+    Progress,
+    Workers,
+    WorkersLost,
+    end_processes,
+    run_chunks,
+    starting,
+)
 from thereexists.parallel.job import JobFolder, put
 from thereexists.parallel.ranges import Range, cut, missing
 
 CHUNK_SECONDS = 5.0
 LONGEST_CHUNK = 600.0
 MOST_CHUNKS = 10_000
+MANY_BLOCKS = 8  # from here on processes are started while the first block is timed
 WORTH_STARTING = 10.0  # seconds of work below which starting processes, which import everything, does not pay
 _ATTEMPTS = 4  # rounds in a row that may end in a dead worker without one more finished chunk
 _POLL = 1.0
@@ -74,11 +83,12 @@ def parallel_map(
         watch = _Watch(job, task, workers, progress)
         block: Block | None = None
         if job.chunk is None:  # nothing is known of this job yet: do one block and time it
-            block = block or (open_here or task.open)()
-            began = time.perf_counter()
-            _finish(path, task.key, Range(0, 1), block)
-            job.settle(chunk_size(total, time.perf_counter() - began, workers.processes))
-            watch.seconds_per_block = time.perf_counter() - began
+            with starting(workers, functools.partial(_get_ready, task)) if total >= MANY_BLOCKS else nullcontext():
+                block = (open_here or task.open)()
+                began = time.perf_counter()
+                _finish(path, task.key, Range(0, 1), block)
+                watch.seconds_per_block = time.perf_counter() - began
+            job.settle(chunk_size(total, watch.seconds_per_block, workers.processes))
             watch.tell(Range(0, 1))
         else:
             watch.tell()
@@ -87,6 +97,7 @@ def parallel_map(
         while todo := cut(missing(job.finished(), total), size, total):
             left = sum(map(len, todo)) * watch.seconds_per_block
             if workers.alone or (workers.engine == "loky" and left < WORTH_STARTING):
+                end_processes()
                 block = block or (open_here or task.open)()
                 for part in todo:
                     _finish(path, task.key, part, block)
@@ -116,6 +127,12 @@ def _chunk(task: Task, folder: Path, part: Range) -> None:
     """What a worker does; the task is opened once in a process."""
     with one_thread():
         _finish(folder, task.key, part, _opened(task))
+
+
+def _get_ready(task: Task, number: int) -> None:
+    """What a worker may do before there is work for it."""
+    with one_thread():
+        _opened(task)
 
 
 _OPEN: dict[str, Block] = {}
