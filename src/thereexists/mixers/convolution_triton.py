@@ -30,13 +30,29 @@ AHEAD = 4  # tokens that are read before the first of them is used: memory is sl
 
 @triton.jit
 @no_type_check
+def _where(inside, channel):
+    """The channels, or none of them (Triton's interpreter wants no ``&`` between a number and a row)."""
+    return tl.where(inside, channel, False)
+
+
+@triton.jit
+@no_type_check
 def _rows(at, stride, first, n, channel, COUNT: tl.constexpr):
     """``COUNT`` rows from ``first`` on; what lies outside the sequence counts as zero."""
     rows = ()
     for i in tl.static_range(COUNT):
         t = first + i
-        rows = rows + (tl.load(at + t * stride, mask=channel & (t >= 0) & (t < n), other=0.0).to(tl.float32),)
+        rows = rows + (tl.load(at + t * stride, mask=_where((t >= 0) & (t < n), channel), other=0.0).to(tl.float32),)
     return rows
+
+
+@triton.jit
+@no_type_check
+def _kernel(at, d, channel, K: tl.constexpr):
+    taps = ()
+    for j in tl.static_range(K):
+        taps = taps + (tl.load(at + j * d, mask=channel, other=0.0).to(tl.float32),)
+    return taps
 
 
 @triton.jit
@@ -59,7 +75,7 @@ def _forward(
     first = (tl.program_id(0) % blocks) * T
     c = tl.program_id(1) * C + tl.arange(0, C)
     channel = c < d
-    w = _rows(weight + c, d, 0, K, channel, K)
+    w = _kernel(weight + c, d, channel, K)
     sums = ()  # of the outputs that are under way, the oldest first
     for _ in tl.static_range(K - 1):
         sums = sums + (tl.zeros((C,), dtype=tl.float32),)
@@ -78,7 +94,7 @@ def _forward(
                 under_way = under_way + (w[0] * a,)
             sums = under_way
             t = first + i + v - (K - 1)
-            done = channel & (t >= first) & (t < first + T) & (t < n)
+            done = _where((t >= first) & (t < first + T) & (t < n), channel)
             tl.store(y + base * d + (t * d + c), out.to(y.dtype.element_ty), mask=done)
 
 
@@ -93,7 +109,7 @@ def _backward(
     first = (tl.program_id(0) % blocks) * T
     c = tl.program_id(1) * C + tl.arange(0, C)
     channel = c < d
-    w = _rows(weight + c, d, 0, K, channel, K)
+    w = _kernel(weight + c, d, channel, K)
     at, above, to = ug + base * (2 * d) + c, dy + base * d + c, dug + base * (2 * d) + c
     seen = _rows(above, d, first + left - (K - 1), n, channel, K - 1)  # gradients, the oldest first
     taps = ()
@@ -117,7 +133,7 @@ def _backward(
                 younger = younger + (seen[j],)
             taps, seen = added, younger
             da = tl.where(_is_real(real + base, s + v, n, MASKED), da, 0.0)
-            here = channel & (s + v < n)
+            here = _where(s + v < n, channel)
             tl.store(to + (s + v) * (2 * d), (da * gate).to(dug.dtype.element_ty), mask=here)
             tl.store(to + (s + v) * (2 * d) + d, (da * a * (1.0 - gate)).to(dug.dtype.element_ty), mask=here)
     for j in tl.static_range(K):
