@@ -39,7 +39,7 @@ _ABOUT = {
         "dev-matched. The classifier reads the mean of all tokens (`pooling = mean` in the settings of a record) and "
         "not token 0 as BERT does: to token 0, SepConv of b blocks and kernel k brings only the b(k − 1)/2 tokens "
         "after it, 16 at mini size, and the second sentence is beyond that for most pairs. Attention begins to be of "
-        "use only after some two thousand steps: where a run is short, convolution is ahead of it. Size small (6 "
+        "use only after a thousand steps or two: where a run is short, convolution is ahead of it. Size small (6 "
         "blocks of width 512) has the longest runs. Paper: " + paper.TABLE_A_BUDGET + ".",
     ),
     "copying": (
