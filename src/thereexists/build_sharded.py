@@ -15,6 +15,7 @@ import dataclasses
 import hashlib
 import json
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -52,6 +53,7 @@ from thereexists.errors import CannotBuild, InvalidInput
 from thereexists.grid import Grid
 from thereexists.model import Stage, Transformer
 from thereexists.parallel import HERE, Workers, parallel_map
+from thereexists.parallel.estimate import Estimate, estimate
 from thereexists.parallel.ship import ShippedTarget
 from thereexists.patterns import Pattern
 from thereexists.plan import MAX_ID_BITS, Mapping, Plan, check_request, describe, error_budget, id_bits, mapping_for
@@ -93,6 +95,26 @@ def build_sharded(
     storage.finish_shards(out, scratch, record)
     witness = load(out)
     return dataclasses.replace(witness, target=target)
+
+
+def predict_sharded(
+    target: Target, delta: float | str | Fraction, pattern: Pattern | None = None, workers: Workers = HERE
+) -> Estimate:
+    """What such a build will cost: one block of contexts is tabulated and its layers are written, elsewhere."""
+    check_request(target, delta, None, 1.0, pattern)
+    mapping = mapping_for(target, delta, pattern)
+    _refuse(mapping, "softmax", SHARD_BYTES)
+    with tempfile.TemporaryDirectory() as scratch:
+        contexts = Contexts.of(mapping, target, Path(scratch), stays=True)
+        return estimate(contexts, workers, lambda: lambda number: _rehearse(contexts, target, number))
+
+
+def _rehearse(contexts: Contexts, target: Target, number: int) -> None:
+    """Both steps for the contexts of one block alone."""
+    summary = contexts.opener(target)()(number)
+    contexts.run(number).replace(contexts.run(0))
+    extremes = Extremes.joined([Extremes.from_dict(summary["extremes"])], contexts.mapping.grid)
+    Layers.of(contexts, extremes, []).write(0, np.array([[0, summary["count"]]]))
 
 
 def _refuse(mapping: Mapping, rho: str, shard_bytes: int) -> None:
@@ -206,9 +228,9 @@ class Layers:
             q = np.load(self.contexts.run(number), mmap_mode="r")[:, 0]
             edges[number, 1:-1] = np.searchsorted(-q, -np.array(self.pivots), side="right")
             edges[number, -1] = len(q)
-        return lambda shard: self._write(shard, edges)
+        return lambda shard: self.write(shard, edges)
 
-    def _write(self, shard: int, edges: np.ndarray) -> list[dict[str, Any]]:
+    def write(self, shard: int, edges: np.ndarray) -> list[dict[str, Any]]:
         """One file for every sweep; its name says the sweep and the shard, until all of them are numbered."""
         grid = self.contexts.mapping.grid
         pieces = [

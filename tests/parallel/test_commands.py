@@ -44,6 +44,7 @@ def slow(*values):
         slow(("certify", "W", "--address", "auto"), "say --engine ray"),
         slow(("verify", "W", "--sample", "2"), "'sample' must be a share above 0 and at most 1; got 2.0"),
         slow(("build", "sort", "--n", "3", "--delta", "1/4", "--shard-size", "many"), "must look like 64MB"),
+        slow(("build", "sort", "--n", "3", "--delta", "1/4", "--dry-run"), "--dry-run is for --shard-size"),
         (("experiment", "copying", "--engine", "loky"), "must be local or ray"),
     ],
 )

@@ -1,6 +1,7 @@
 """Witnesses in shards: the same weights as in one piece, and every fault in the files is noticed."""
 
 import json
+import tempfile
 
 import numpy as np
 import pytest
@@ -161,6 +162,16 @@ def test_a_build_that_was_interrupted_goes_on(tmp_path, monkeypatch):
     assert calls == [0, 1, 2, 2, 3]
     X = np.random.default_rng(0).random((20, 3, 1))
     assert np.array_equal(witness(X), te.build(target, delta=1 / 4)(X))
+
+
+def test_a_build_is_predicted_without_a_trace(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    found = building.predict_sharded(builtin("sort", n=3), 1 / 4, workers=Workers(2))
+    assert (found.cells, found.workers) == (64, 2)
+    assert 0 < found.hours <= found.core_hours
+    assert found.worker_bytes > 1e7
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_shards_cannot_do_is_refused(tmp_path):

@@ -84,7 +84,7 @@ def print_estimate(estimate: Any, as_json: bool) -> None:
         "memory": f"{estimate.worker_bytes / 2**20:,.0f} MiB a worker",
         "cost": f"{estimate.seconds_per_cell * 1e3:.3g} ms a cell (one block measured), "
         f"{estimate.core_hours:.3g} core-hours",
-        "time": f"{estimate.hours:.3g} hours with {estimate.workers} workers",
+        "time": f"{_clock(3600 * estimate.hours)} with {estimate.workers} workers",
     }
     for name, value in rows.items():
         table.add_row(f"[bold]{name}[/bold]", value)

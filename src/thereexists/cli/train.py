@@ -247,7 +247,7 @@ def experiment(
             autocompletion=_complete.names(_complete.EXPERIMENTS),
         ),
     ],
-    size: Annotated[str, typer.Option(help="tiny, mini or base.")] = "tiny",
+    size: Annotated[str, typer.Option(help="tiny, mini or base; table-a also small.")] = "tiny",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of every cell, with seeds 0, 1, …")] = 1,
     data: Annotated[
         Path, typer.Option(help="Folder with wikipedia/, mnli/ and so on.", envvar="THEREEXISTS_DATA")

@@ -12,7 +12,7 @@ import typer
 from thereexists.cli import _complete, program
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.cli._witness_tables import print_stages, print_trace, print_witness, stage_row
-from thereexists.cli._workers import Address, EngineName, WorkerCount, the_workers
+from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, print_estimate, the_workers
 from thereexists.cli.certificate import print_certificate
 from thereexists.cli.certificate import summary as certificate_summary
 from thereexists.errors import InvalidInput, ThereExistsError
@@ -154,6 +154,7 @@ def build(
     workers: WorkerCount = None,
     engine: EngineName = "loky",
     address: Address = None,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Construct a Transformer for a function, without training, and save it.
@@ -172,6 +173,8 @@ def build(
 
     thereexists build my.py:f --n 20 --delta 1/2 --shard-size 64MB --workers 2
     """
+    if dry_run and shard_size is None:
+        raise InvalidInput("--dry-run is for --shard-size; `thereexists plan` says what a build in memory takes.")
     if program.is_program(target, n):
         _only_for_targets(delta, lipschitz, equivariant, pattern, sizes, max_width)
         program.build(target, epsilon, dtype, certify, out, as_json)
@@ -195,10 +198,14 @@ def build(
     with crew("", shown=False):
         pass  # a mistake in the options is told before any work
     if shard_size is not None:
-        from thereexists.build_sharded import build_sharded
+        from thereexists.build_sharded import build_sharded, predict_sharded
 
         if delta is None or modified or construction != "faithful" or max_width is not None:
             raise InvalidInput("--shard-size is for the faithful construction on a grid of your choice (--delta).")
+        if dry_run:
+            with crew("build", shown=False) as hands:
+                print_estimate(predict_sharded(resolved, delta, chosen, hands), as_json)
+            return
         with crew("build") as hands:
             witness = build_sharded(resolved, out, delta, p, chosen, rho, _bytes(shard_size), hands)
         witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
