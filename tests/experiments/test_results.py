@@ -103,6 +103,24 @@ def test_records_are_read_from_folders_lines_and_collections(tmp_path):
             read([nothing])
 
 
+def test_single_trainings_are_read_too_and_stages_of_experiments_only_once(tmp_path):
+    alone = stage("copy", {"accuracy": 0.5}, {"size": "tiny", "mixer": "attention"}, seed=3)
+    of_a_run = stage("mlm", {"accuracy": 0.9}, seed=0)
+    for folder, content in (("a", alone), ("deep/b", alone), ("x/attention-seed0/mlm", of_a_run)):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "result.json").write_text(json.dumps(content))
+    found = read([tmp_path])
+    assert [(r["experiment"], r["size"], r["run"], r["seed"]) for r in found] == [
+        ("train", "tiny", "a", 3),
+        ("train", "tiny", "deep/b", 3),
+    ]
+    assert tables(rows(found))[0].body == [["a", "5.1M", "0.5"], ["deep/b", "5.1M", "0.5"]]
+    assert read([tmp_path / "a"])[0]["run"] == "a"
+    (tmp_path / "a" / "result.json").write_text("{}")
+    with pytest.raises(InvalidInput, match="not the result of a training"):
+        read([tmp_path])
+
+
 def test_translations_are_scored_when_they_are_collected(tmp_path):
     (tmp_path / "wmt").mkdir()
     (tmp_path / "wmt/test.cs").write_text("jedna dva tři čtyři pět\nšest\n")

@@ -54,6 +54,12 @@ def interrupt_at(monkeypatch, step):
     monkeypatch.setattr(Copying, "batch", batch)
 
 
+def test_an_unknown_device_is_refused_before_anything_is_made(settings, cache, tmp_path):
+    with pytest.raises(InvalidInput, match="must be cpu or cuda, or left out for what there is; got 'tpu'"):
+        train(settings, tmp_path / "a", device="tpu", cache=cache)
+    assert not (tmp_path / "a").exists()
+
+
 def test_the_same_seed_gives_the_same_numbers_and_another_does_not(settings, go, tmp_path):
     first, second = (go(settings, tmp_path / name) for name in "ab")
     assert first["metrics"] == second["metrics"]

@@ -12,6 +12,8 @@ from typing import Any
 
 from thereexists.errors import InvalidInput
 
+RESULT = "result.json"  # of one training, beside its model
+
 
 def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
     """``write`` fills a file beside ``path``, which takes its place only when it is complete."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from thereexists.errors import InvalidInput
-from thereexists.experiments.files import read_json, write_json
+from thereexists.experiments.files import RESULT, read_json, write_json
 from thereexists.experiments.runner import RECORD
 from thereexists.experiments.scoring import score_result
 
@@ -68,9 +69,12 @@ def read(places: Iterable[Path]) -> list[Record]:
 def _records(place: Path) -> list[Record]:
     if place.is_dir():
         files = sorted([*place.rglob(RECORD), *place.glob("*.jsonl"), *place.glob("*.json")])
-        records = [record for file in files if file.name != "result.json" for record in _records(file)]
+        records = [record for file in files if file.name != RESULT for record in _records(file)]
+        records += [_of_one_training(file, place) for file in sorted(place.rglob(RESULT)) if not _is_a_stage(file)]
         if not records:
-            raise InvalidInput(f"There is no finished run in {place} (no {RECORD}, .jsonl or .json with records).")
+            raise InvalidInput(
+                f"There is no finished run in {place} (no {RECORD}, {RESULT}, .jsonl or .json with records)."
+            )
         return records
     if not place.is_file():
         raise InvalidInput(f"There is no {place}; give a folder of runs or a file of records.")
@@ -80,6 +84,22 @@ def _records(place: Path) -> list[Record]:
     if "records" in content:
         return [_checked(record, str(place)) for record in content["records"]]
     return [_checked(content, str(place))] if place.name == RECORD else []
+
+
+def _is_a_stage(result: Path) -> bool:
+    """Whether it belongs to a run of an experiment, NAME-seedN/TASK/result.json, which has a record of its own."""
+    return re.search(r"-seed\d+$", result.parent.parent.name) is not None
+
+
+def _of_one_training(file: Path, place: Path) -> Record:
+    """What ``thereexists train`` left, as a record: the folder's name is the run's."""
+    result = read_json(file)
+    if not {"task", "settings", "metrics", "seed", "seconds"} <= result.keys():
+        raise InvalidInput(f"{file} is not the result of a training: it was cut off or changed.")
+    name = str(file.parent.relative_to(place)) if file.parent != place else place.resolve().name
+    size = result["settings"]["model"].get("size", "of its start")
+    about = {"experiment": "train", "size": size, "run": name, "labels": {"run": name}}
+    return {**about, "seed": result["seed"], "seconds": result["seconds"], "stages": {result["task"]: result}}
 
 
 def _lines(place: Path) -> list[tuple[int, Any]]:

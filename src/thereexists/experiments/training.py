@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from thereexists.errors import InvalidInput, ThereExistsError
 from thereexists.experiments import checkpoint
 from thereexists.experiments.checkpoint import Progress
-from thereexists.experiments.files import read_json, write_json
+from thereexists.experiments.files import RESULT, read_json, write_json
 from thereexists.experiments.models import no_progress_bars
 from thereexists.experiments.monitor import Monitor
 from thereexists.experiments.provenance import device_name, versions
@@ -38,7 +38,6 @@ from thereexists.experiments.step import Step, autocast, optimizer_of
 from thereexists.experiments.task import Task, create
 from thereexists.experiments.tokens import default_cache
 
-RESULT = "result.json"
 _FETCHES = 100  # how often in a run the loss is read from the device
 
 
@@ -65,8 +64,8 @@ def train(
     is the time between checkpoints; 0 writes none but the one of an interrupt.
     """
     done = _finished(settings, out, resume)
-    _make(out)
     accelerator, place = _processes(device)
+    _make(out)
     task = create(settings, place, cache or default_cache())
     if done is not None:
         if done.get("data") != task.record():
@@ -208,6 +207,8 @@ def _evaluated(run: _Run) -> dict[str, Any]:
 def _processes(device: str | None) -> tuple[Any, Place]:
     from accelerate import Accelerator
 
+    if device not in (None, "cpu", "cuda"):
+        raise InvalidInput(f"'device' must be cpu or cuda, or left out for what there is; got {device!r} instead.")
     if device == "cuda" and not torch.cuda.is_available():
         raise InvalidInput("There is no CUDA device here; leave --device out or give cpu.")
     accelerator = Accelerator(cpu=device == "cpu", mixed_precision="no")  # autocast is ours, see autocast()
