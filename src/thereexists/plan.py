@@ -228,10 +228,14 @@ def refuse_if_too_large(mapping: SelectiveShift | SparseShift) -> None:
 
 def id_bits(mapping: SelectiveShift | SparseShift) -> float:
     """Bits of the largest id, counted in the finest unit its float64 has to resolve."""
-    odd = Fraction(mapping.grid.unit).numerator
+    grid = mapping.grid
+    odd = Fraction(grid.unit).numerator
     while odd % 2 == 0:
         odd //= 2
-    return round(math.log2(mapping.largest_id) + math.log2(odd), 2)
+    # Sides whose ratio is not dyadic make u^T z round in its last places: two bits are kept free for that.
+    digits = enumerate(zip(grid.u.tolist(), grid.step, strict=True))
+    rounds = any(Fraction(u) * Fraction(step) != grid.N**i * Fraction(grid.unit) for i, (u, step) in digits)
+    return round(math.log2(mapping.largest_id) + math.log2(odd) + (2 if rounds else 0), 2)
 
 
 def _remedy(mapping: SelectiveShift | SparseShift) -> str:

@@ -1,5 +1,6 @@
 """The value layers at the edge of float64: ids of up to 52 bits come out right, longer ones do not."""
 
+import dataclasses
 import importlib
 
 import numpy as np
@@ -45,3 +46,26 @@ def test_the_limit_is_not_idle(monkeypatch):
     error, bits = largest_error(3, 1, 40)
     assert bits > 53
     assert error > ROUNDING_SHARE
+
+
+@pytest.mark.parametrize("scale", [0.016, 1e-3, 1e-6])
+def test_small_values_without_positions(scale):
+    """Two sweeps, and an id 0 whose layer lies close to the ranks: it must not move them again."""
+    target = te.Target(lambda X: scale * np.tanh(X - X.mean(1, keepdims=True)), n=4, equivariant=True)
+    witness = te.build(target, delta=1 / 8)
+    grid = witness.grid
+    index = grid.cube(np.arange(grid.cells))
+    ids = np.sort(grid.column_ids(index), axis=1)
+    X = grid.centre(index[(ids[:, 1:] != ids[:, :-1]).all(axis=1)])
+    assert witness.plan.sweeps == 2
+    assert np.abs(witness(X) - target(X)).max() <= ROUNDING_SHARE * np.abs(target(X)).max()
+
+
+def test_sides_that_make_ids_round_are_held_to_the_old_limit():
+    sides = {"even": (0.0, (1.0, 2.0)), "odd": (0.0, (1.0, 3.0))}
+    target = te.Target(mixed, n=2, d=2, equivariant=True)
+    found = {
+        name: plan.id_bits(plan.mapping_for(dataclasses.replace(target, domain=domain), "1/8", None))
+        for name, domain in sides.items()
+    }
+    assert found["odd"] == pytest.approx(found["even"] + 2, abs=0.011)  # both are rounded to two places

@@ -17,6 +17,7 @@ from thereexists.certificates import certificate as certificates
 from thereexists.certificates import certify, cubes
 from thereexists.certificates.certify import JOB
 from thereexists.certificates.rigorous import rigorous_bound
+from thereexists.errors import InvalidInput
 from thereexists.parallel import Workers
 from thereexists.parallel import job as job_module
 from thereexists.parallel import map as parallel_map
@@ -117,6 +118,18 @@ def test_processes_that_turn_out_not_to_be_worth_it_are_ended(saved, again, monk
     assert again(Workers(2)) == stored(saved)
     assert seen[0] == "started"
     assert set(seen[1:]) == {os.getpid()}
+    assert not loky_workers()
+
+
+def test_a_mistake_in_the_first_block_is_told_and_ends_the_processes(again, many_chunks, monkeypatch):
+    """It may come while they are still starting."""
+
+    def wrong(*_):
+        raise InvalidInput("first block")
+
+    monkeypatch.setattr(parallel_map, "_finish", wrong)
+    with pytest.raises(InvalidInput, match="first block"):
+        again(Workers(2))
     assert not loky_workers()
 
 

@@ -16,7 +16,8 @@ set of columns: Σ_{j ≤ n} j·C(K, j) layers, of which those with j < n (equal
 
 Two sweeps. z + (A − z) rounds to half an ulp of z. Where ids are so large that this would spoil the value, or where
 values would not stay below the ids, each id is first sent to a rank (−offset − 4w'k, to the left of everything), then
-each rank to its value by the mirrored layers (direction −u, increasing order). Twice the layers, the same class. The
+each rank to its value by the mirrored layers (direction −u, increasing order). Twice the layers, the same class. (The
+id 0, which only networks without positions have, gets the window w' too, so that it leaves the ranks alone.) The
 ranks are as close together as the values are small, so that rank + (A − rank) rounds in the last places of A.
 """
 
@@ -134,11 +135,12 @@ def sweeps(part: ValueTable, first: int, grid: Grid) -> list[Sweep]:
     One sweep, or two: the second one goes through the same ids backwards.
     """
     if not part.two_sweeps:
-        return [Sweep(grid.u, part.q, part.A - part.z, grid.window)]
-    rank = ranks(part, first, grid)
-    down = Sweep(grid.u, part.q, rank - part.z, grid.window)
+        return [Sweep(grid.u, part.q, part.A - part.z, np.full(len(part.q), grid.window))]
+    rank, narrow = ranks(part, first, grid), _rank_window(part.extremes, grid)
+    # All ranks lie below −8w'; the layer of the id 0 must not reach them. Every other id is at least 2w.
+    down = Sweep(grid.u, part.q, rank - part.z, np.where(part.q == 0, narrow, grid.window))
     leftmost_first = rank[::-1]
-    up = Sweep(-grid.u, -leftmost_first[:, 0], part.A[::-1] - leftmost_first, _rank_window(part.extremes, grid))
+    up = Sweep(-grid.u, -leftmost_first[:, 0], part.A[::-1] - leftmost_first, np.full(len(rank), narrow))
     return [down, up]
 
 
@@ -153,7 +155,7 @@ class Sweep(NamedTuple):
     direction: Array
     threshold: Array
     move: Array
-    window: float
+    window: Array
 
 
 def steps(sweeps: list[Sweep]) -> Stage:
@@ -163,7 +165,7 @@ def steps(sweeps: list[Sweep]) -> Stage:
     W_2 = np.concatenate([s.move for s in sweeps])[:, :, None]
     depth = len(W_1)
     knots = np.full((depth, 1, 2), np.inf)
-    knots[:, 0, 0] = -np.concatenate([np.full(len(s.threshold), s.window) for s in sweeps])
+    knots[:, 0, 0] = -np.concatenate([s.window for s in sweeps])
     phi = ThreePiece(
         knots=torch.from_numpy(knots),
         slopes=torch.zeros(depth, 1, 3, dtype=torch.float64),

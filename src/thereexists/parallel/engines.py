@@ -107,6 +107,8 @@ def starting(workers: Workers, prepare: Callable[[int], object]) -> Iterator[Non
         yield
         return
 
+    import joblib.externals.loky  # here and now: two threads must not import it at once  # noqa: F401
+
     def start() -> None:
         with suppress(Exception):
             _map(prepare, range(workers.processes), workers.engine, workers.processes)
@@ -117,6 +119,8 @@ def starting(workers: Workers, prepare: Callable[[int], object]) -> Iterator[Non
         yield
         thread.join()
     except BaseException:
+        end_processes()
+        thread.join()  # it gives up without them
         end_processes()
         raise
 
