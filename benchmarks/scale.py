@@ -90,7 +90,7 @@ def processor_seconds() -> float:
 
 
 def cells() -> None:
-    """Seconds a cell for certificates of sort, and core-hours for 10^9 and 10^12 cells at that cost."""
+    """Seconds a cell for certificates of running means, and core-hours for 10^9 and 10^12 cells at that cost."""
     for n, N in ((3, 16), (3, 32), (4, 8), (6, 4), (10, 2), (14, 2)):
         witness = te.build(builtin("cumulative-mean", n=n), delta=1 / N)
         found = predict(witness)

@@ -202,12 +202,13 @@ def build(
 
         if delta is None or modified or construction != "faithful" or max_width is not None:
             raise InvalidInput("--shard-size is for the faithful construction on a grid of your choice (--delta).")
+        size = _bytes(shard_size)
         if dry_run:
             with crew("build", shown=False) as hands:
                 print_estimate(predict_sharded(resolved, delta, chosen, hands), as_json)
             return
         with crew("build") as hands:
-            witness = build_sharded(resolved, out, delta, p, chosen, rho, _bytes(shard_size), hands)
+            witness = build_sharded(resolved, out, delta, p, chosen, rho, size, hands)
         witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
     else:
         with progress_bar("tabulate", quiet=as_json) as progress:

@@ -122,7 +122,8 @@ def _backward(
         for v in tl.static_range(AT_ONCE):
             seen = seen + (coming[v],)  # dy_{s−j+left} at place K − 1 − j
             gate = tl.sigmoid(g[v])
-            a = tl.where(_is_real(real + base, s + v, n, MASKED), u[v] * gate, 0.0)
+            kept = _is_real(real + base, s + v, n, MASKED)
+            a = tl.where(kept, u[v] * gate, 0.0)
             da = w[0] * seen[K - 1]
             for j in tl.static_range(1, K):
                 da += w[j] * seen[K - 1 - j]
@@ -132,7 +133,7 @@ def _backward(
             for j in tl.static_range(1, K):
                 younger = younger + (seen[j],)
             taps, seen = added, younger
-            da = tl.where(_is_real(real + base, s + v, n, MASKED), da, 0.0)
+            da = tl.where(kept, da, 0.0)
             here = _where(s + v < n, channel)
             tl.store(to + (s + v) * (2 * d), (da * gate).to(dug.dtype.element_ty), mask=here)
             tl.store(to + (s + v) * (2 * d) + d, (da * a * (1.0 - gate)).to(dug.dtype.element_ty), mask=here)

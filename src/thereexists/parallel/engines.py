@@ -11,6 +11,7 @@ job; one that is named by an address is only connected to.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -127,9 +128,9 @@ def starting(workers: Workers, prepare: Callable[[int], object]) -> Iterator[Non
 
 def end_processes() -> None:
     """End the local processes, if there are any."""
-    from joblib.externals.loky import get_reusable_executor
-
-    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    loky = sys.modules.get("joblib.externals.loky")
+    if loky is not None:  # else none was ever started here
+        loky.get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 def _map(work: Callable[[Any], object], arguments: Iterable[Any], engine: str, count: int) -> None:
