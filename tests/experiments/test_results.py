@@ -8,7 +8,7 @@ import pytest
 from thereexists.errors import InvalidInput
 from thereexists.experiments import results
 from thereexists.experiments.plots import draw
-from thereexists.experiments.report import write_report
+from thereexists.experiments.report import budget, write_report
 from thereexists.experiments.results import Figure, collect, figures_of, find_references, read, rows
 from thereexists.experiments.tables import tables
 
@@ -106,15 +106,21 @@ def test_records_are_read_from_folders_lines_and_collections(tmp_path):
 def test_single_trainings_are_read_too_and_stages_of_experiments_only_once(tmp_path):
     alone = stage("copy", {"accuracy": 0.5}, {"size": "tiny", "mixer": "attention"}, seed=3)
     of_a_run = stage("mlm", {"accuracy": 0.9}, seed=0)
-    for folder, content in (("a", alone), ("deep/b", alone), ("x/attention-seed0/mlm", of_a_run)):
+    other = stage("mlm", {"accuracy": 0.4}, {"size": "tiny", "mixer": "sepconv"}, seed=0)
+    folders = {"a": alone, "deep/b": alone, "c": other, "x/attention-seed0/mlm": of_a_run}
+    for folder, content in folders.items():
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "result.json").write_text(json.dumps(content))
     found = read([tmp_path])
     assert [(r["experiment"], r["size"], r["run"], r["seed"]) for r in found] == [
-        ("train", "tiny", "a", 3),
-        ("train", "tiny", "deep/b", 3),
+        ("train-copy", "tiny", "a", 3),
+        ("train-mlm", "tiny", "c", 0),
+        ("train-copy", "tiny", "deep/b", 3),
     ]
-    assert tables(rows(found))[0].body == [["a", "5.1M", "0.5"], ["deep/b", "5.1M", "0.5"]]
+    bodies = [table.body for table in tables(rows(found))]  # one table for every task
+    assert bodies == [[["a", "5.1M", "0.5"], ["deep/b", "5.1M", "0.5"]], [["c", "5.1M", "0.4"]]]
+    for name in ("train-copy", "train-mlm"):
+        assert budget([r for r in found if r["experiment"] == name]).startswith("*Ours.*")
     assert read([tmp_path / "a"])[0]["run"] == "a"
     (tmp_path / "a" / "result.json").write_text("{}")
     with pytest.raises(InvalidInput, match="not the result of a training"):

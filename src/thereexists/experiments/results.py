@@ -97,8 +97,8 @@ def _of_one_training(file: Path, place: Path) -> Record:
     if not {"task", "settings", "metrics", "seed", "seconds"} <= result.keys():
         raise InvalidInput(f"{file} is not the result of a training: it was cut off or changed.")
     name = str(file.parent.relative_to(place)) if file.parent != place else place.resolve().name
-    size = result["settings"]["model"].get("size", "of its start")
-    about = {"experiment": "train", "size": size, "run": name, "labels": {"run": name}}
+    size = result["settings"]["model"].get("size", "given")
+    about = {"experiment": f"train-{result['task']}", "size": size, "run": name, "labels": {"run": name}}
     return {**about, "seed": result["seed"], "seconds": result["seconds"], "stages": {result["task"]: result}}
 
 
