@@ -253,7 +253,7 @@ def experiment(
         Path, typer.Option(help="Folder with wikipedia/, mnli/ and so on.", envvar="THEREEXISTS_DATA")
     ] = Path("data"),
     out: Annotated[Path, typer.Option(help="Folder for the runs.")] = Path("runs"),
-    only: Annotated[str | None, typer.Option(help="Glob on the names of the runs, such as 'strided*'.")] = None,
+    only: Annotated[str | None, typer.Option(help="Globs on the names of the runs, such as 'dense,star*'.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Done runs are kept, a stopped one goes on.")] = False,
     parallel: Annotated[int, typer.Option(min=1, help="Runs at once on one device.")] = 1,
     budget_seconds: Annotated[float | None, typer.Option(help="Begin no new run after that.")] = None,

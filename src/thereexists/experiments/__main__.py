@@ -3,6 +3,7 @@
     python -m thereexists.experiments run table-a --size mini --seeds 3 --data DATA --out runs --results r.jsonl
     python -m thereexists.experiments train settings.json --out runs/a
     python -m thereexists.experiments list table-a --size mini --data DATA
+    python -m thereexists.experiments prepare table-a --size mini --data DATA --out PREPARED
 
 The command ``thereexists`` does the same and more.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,9 +50,11 @@ def _run(options: argparse.Namespace) -> int:
         budget_seconds=options.budget_seconds,
         checkpoint_seconds=options.checkpoint_seconds,
         results=options.results,
+        stop_at=None if options.stop_seconds is None else time.time() + options.stop_seconds,
     )
     outcome = run_all(runs, how)
-    report = {"done": len(outcome.records), "failed": outcome.failed, "not_started": outcome.not_started}
+    report = {"done": len(outcome.records), "failed": outcome.failed, "stopped": outcome.stopped,
+              "not_started": outcome.not_started}  # fmt: skip
     print(json.dumps(report))
     return 1 if outcome.failed else 0
 
@@ -58,6 +62,16 @@ def _run(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     for run in _runs(options):
         print(json.dumps({"run": run.key, "stages": [stage.record() for stage in run.stages]}))
+    return 0
+
+
+def _prepare(options: argparse.Namespace) -> int:
+    from thereexists.experiments.runner import write_prepared
+    from thereexists.experiments.tokens import default_cache
+
+    runs = _runs(options, json.loads(options.set) if options.set else {})
+    for path in write_prepared(runs, options.data, options.out, options.cache or default_cache()):
+        print(json.dumps({"file": str(path), "bytes": path.stat().st_size}))
     return 0
 
 
@@ -89,26 +103,28 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m thereexists.experiments", description=(__doc__ or "").partition("\n")[0]
     )
     commands = parser.add_subparsers(required=True)
-    for name, do in (("run", _run), ("list", _list)):
+    for name, do in (("run", _run), ("list", _list), ("prepare", _prepare)):
         command = commands.add_parser(name)
         command.set_defaults(do=do)
         command.add_argument("experiment", nargs="+", help="table-a, copying, sparsity-nli, lm, mt, or .toml files")
         command.add_argument("--size", default="mini")
         command.add_argument("--seeds", type=int, default=1)
-        command.add_argument("--only", help="glob on the names of the runs")
+        command.add_argument("--only", help="globs on the names of the runs, such as 'attention,hyb*'")
         command.add_argument("--data", type=Path, default=Path("data"))
-        if name == "run":
+        if name != "list":
             command.add_argument("--out", type=Path, default=Path("runs"))
             command.add_argument("--cache", type=Path)
+            command.add_argument("--set", help='JSON of settings for every stage, such as {"compile": true}')
+        if name == "run":
             command.add_argument("--device")
             command.add_argument("--resume", action="store_true")
             command.add_argument("--parallel", type=int, default=1)
             command.add_argument("--budget-seconds", type=float)
+            command.add_argument("--stop-seconds", type=float, help="then checkpoints are written and everything stops")
             command.add_argument("--checkpoint-seconds", type=float, default=60.0)
             command.add_argument("--results", type=Path, help="a .jsonl file to append every record to")
             command.add_argument("--tokens", help="tokens of the first stage, such as 40M")
             command.add_argument("--steps", type=int, help="this many steps in every stage: to see that all works")
-            command.add_argument("--set", help='JSON of settings for every stage, such as {"compile": true}')
     command = commands.add_parser("train")
     command.set_defaults(do=_train)
     command.add_argument("settings", type=Path)
