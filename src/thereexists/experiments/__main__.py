@@ -4,6 +4,7 @@
     python -m thereexists.experiments train settings.json --out runs/a
     python -m thereexists.experiments list table-a --size mini --data DATA
     python -m thereexists.experiments prepare table-a --size mini --data DATA --out PREPARED
+    python -m thereexists.experiments speeds docs/data/experiments --out speeds.json
 
 The command ``thereexists`` does the same and more.
 """
@@ -41,6 +42,8 @@ def _run(options: argparse.Namespace) -> int:
     overrides |= {"budget": Budget(steps=options.steps)} if options.steps else {}
     first = {"budget": Budget(tokens=count(options.tokens))} if options.tokens else {}
     runs = _runs(options, overrides, first)
+    if options.dry_run:
+        return _dry_run(options, runs)
     how = How(
         options.out,
         options.cache or default_cache(),
@@ -79,12 +82,35 @@ def _runs(options: argparse.Namespace, *changes: dict[str, Any]) -> list[Run]:
     """The runs of all experiments named, those that match ``--only``."""
     from thereexists.experiments.grid import load, matching, unfold
 
+    data = None if getattr(options, "dry_run", False) else options.data
     runs = [
         run
         for name in options.experiment
-        for run in unfold(load(name), options.size, options.seeds, options.data, None, *changes)
+        for run in unfold(load(name), options.size, options.seeds, data, None, *changes)
     ]
     return sorted(matching(runs, options.only), key=lambda run: run.extra)
+
+
+def _dry_run(options: argparse.Namespace, runs: list[Run]) -> int:
+    from thereexists.experiments.forecast import device_of, forecast, known_speeds, sentence
+    from thereexists.experiments.runner import done_before
+
+    known = known_speeds(options.out)
+    device = device_of(known, options.on)
+    made = forecast(runs, known, device, done_before(runs, options.out))
+    for one in made:
+        print(json.dumps(vars(one)))
+    print(sentence(made, device, known), file=sys.stderr)
+    return 0
+
+
+def _speeds(options: argparse.Namespace) -> int:
+    from thereexists.experiments.forecast import write_speeds
+    from thereexists.experiments.results import read
+
+    command = f"python -m thereexists.experiments speeds {' '.join(map(str, options.places))} --out {options.out}"
+    write_speeds(read(options.places), options.out, command)
+    return 0
 
 
 def _train(options: argparse.Namespace) -> int:
@@ -123,8 +149,14 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--stop-seconds", type=float, help="then checkpoints are written and everything stops")
             command.add_argument("--checkpoint-seconds", type=float, default=60.0)
             command.add_argument("--results", type=Path, help="a .jsonl file to append every record to")
+            command.add_argument("--dry-run", action="store_true", help="say what it will take, and do nothing")
+            command.add_argument("--on", help="with --dry-run: another device than the one here, such as h200")
             command.add_argument("--tokens", help="tokens of the first stage, such as 40M")
             command.add_argument("--steps", type=int, help="this many steps in every stage: to see that all works")
+    command = commands.add_parser("speeds")
+    command.set_defaults(do=_speeds)
+    command.add_argument("places", nargs="+", type=Path, help="records: folders of runs, .jsonl or collected .json")
+    command.add_argument("--out", type=Path, required=True)
     command = commands.add_parser("train")
     command.set_defaults(do=_train)
     command.add_argument("settings", type=Path)

@@ -67,15 +67,15 @@ def unfold(
     config: Mapping[str, Any],
     size: str,
     seeds: int,
-    data: Path,
+    data: Path | None,
     only: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     first: Mapping[str, Any] | None = None,
 ) -> list[Run]:
     """All runs at a size, seed by seed, so that a table is complete with one seed before the next begins.
 
-    ``overrides`` replace settings of every stage (``precision``, ``budget``); ``first`` those of the
-    first stage; ``only`` holds globs on the runs' names, separated by commas.
+    ``overrides`` replace settings of every stage (``precision``, ``budget``); ``first`` those of the first stage;
+    without ``data`` the files are not looked for; ``only`` holds globs on the runs' names, separated by commas.
     """
     if size not in config["sizes"]:
         raise InvalidInput(f"'{config['name']}' has no size {size!r}; it has {', '.join(config['sizes'])}.")
@@ -127,7 +127,12 @@ def _cells(config: Mapping[str, Any], size: str) -> Iterator[tuple[str, dict[str
 
 
 def _stages(
-    config: Mapping[str, Any], size: str, model: dict[str, Any], seed: int, data: Path, changes: list[dict[str, Any]]
+    config: Mapping[str, Any],
+    size: str,
+    model: dict[str, Any],
+    seed: int,
+    data: Path | None,
+    changes: list[dict[str, Any]],
 ) -> Iterator[Settings]:
     for i, stage in enumerate(config["stages"]):
         values = dict(config["sizes"][size][stage])
@@ -145,8 +150,10 @@ def _model_size(size: str) -> str:
     return size if size in ("tiny", "mini", "base") else "mini"
 
 
-def _below(data: Path, value: Any) -> Any:
+def _below(data: Path | None, value: Any) -> Any:
     """A path of the file below the data folder; the file there may be compressed, or hold the text's tokens."""
+    if data is None:
+        return value
     if isinstance(value, list):
         return [_below(data, one) for one in value]
     path = data / value

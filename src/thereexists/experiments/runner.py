@@ -68,10 +68,7 @@ def run_all(runs: list[Run], how: How, say: Callable[[str], None] | None = None)
     """All runs; one that fails does not stop the others."""
     say = say or _to_stderr
     started = time.monotonic()
-    paths = {run.key: run.folder(how.out) / RECORD for run in runs}
-    done = {key: read_json(path) for key, path in paths.items() if path.is_file()}
-    for run in runs:
-        _refuse_another(run, done.get(run.key), paths[run.key])
+    done = done_before(runs, how.out)
     todo = [run for run in runs if run.key not in done]
     _refuse_leftovers(todo, how)
     if todo:
@@ -111,6 +108,15 @@ def run_all(runs: list[Run], how: How, say: Callable[[str], None] | None = None)
     else:
         not_started = _in_parallel(todo, how, finished, time_is_up)
     return Outcome([*done.values(), *records], list(done), failed, not_started, stopped)
+
+
+def done_before(runs: list[Run], out: Path) -> dict[str, dict[str, Any]]:
+    """The records that ``out`` holds of these runs, by name."""
+    paths = {run.key: run.folder(out) / RECORD for run in runs}
+    done = {key: read_json(path) for key, path in paths.items() if path.is_file()}
+    for run in runs:
+        _refuse_another(run, done.get(run.key), paths[run.key])
+    return done
 
 
 def _in_parallel(todo: list[Run], how: How, finished: Callable[..., None], time_is_up: Callable[[], bool]) -> list[str]:
