@@ -367,8 +367,8 @@ def results(
         print_json({"rows": [row.record() for row in made], "plots": [str(path) for path in drawn]})
         return
     _show_tables(made)
-    for key in dict.fromkeys((r["experiment"], r["size"]) for r in records):
-        print(budget([r for r in records if (r["experiment"], r["size"]) == key]) + "\n")
+    for key in found.by_table(made):
+        print(budget([r for r in records if found.table_of(r) == key]) + "\n")
     for path in drawn:
         print(f"plot: {path}")
 
@@ -482,5 +482,5 @@ def _show_tables(made: list[Any]) -> None:
             table.add_row(*cells)
         screen.print(table)
         for remark in one.remarks:
-            screen.print(remark)
+            screen.print(remark.replace("**", ""))
         screen.print()
