@@ -39,6 +39,7 @@ def data(tmp_path_factory) -> Path:
     for name in ("wikipedia", "mnli", "multi30k_en_cs", "wmt_en_cs", "sst2"):
         (root / name).mkdir()
     (root / "wikipedia/wiki_train_1.txt").write_text("\n\n".join(article(rng) for _ in range(250)))
+    (root / "wikipedia/wiki_train_2.txt").write_text("\n\n".join(article(random.Random(1)) for _ in range(50)))
     (root / "wikipedia/wiki_valid.txt").write_text("\n\n".join(article(rng) for _ in range(30)))
     (root / "mnli/train.jsonl").write_text(nli_lines(rng, 200))
     (root / "mnli/dev_matched.jsonl").write_text(nli_lines(rng, 64))

@@ -60,12 +60,15 @@ def test_the_grids_are_those_of_the_papers(data):
     mini = unfold(load("table-a"), "mini", 3, data)
     assert len(mini) == 3 * 7
     assert [run.seed for run in mini] == sorted(run.seed for run in mini)  # a whole table before the next seed
-    assert {run.name for run in unfold(load("table-a"), "base", 1, data)} == {
-        "attention",
-        "average",
-        "bproj",
-        "sepconv",
+    base = unfold(load("table-a"), "base", 3, data)
+    mixers, hybrids = {"attention", "average", "bproj", "sepconv"}, {"hybrid-1", "hybrid-3", "hybrid-6"}
+    assert [run.name for run in base if not run.extra] == 3 * ["attention", "sepconv", "bproj", "average"]
+    assert {run.name for run in base} == mixers | hybrids
+    assert {run.name for run in base if run.extra} == hybrids
+    assert {tuple(run.stages[0].data["corpus"]) for run in base} == {
+        tuple(str(data / f"wikipedia/wiki_train_{half}.txt") for half in (1, 2))
     }
+    assert min(run.stages[0].budget.tokens for run in base) >= 110_000_000
     tokens = {(run.size, run.stages[0].budget.tokens) for run in mini}
     assert len(tokens) == 1  # the same tokens for every mixer
     copying = unfold(load("copying"), "mini", 1, data)

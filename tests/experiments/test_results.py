@@ -1,6 +1,7 @@
 """Tables and the page: only what records say, the papers' figures beside, disagreement said."""
 
 import json
+import math
 import statistics
 
 import pytest
@@ -21,7 +22,8 @@ def stage(task, metrics, model=None, **more):
         "copy": {"symbols": 7},
         "mt": {"train": [{"name": "train.en"}], "pairs": 10, "pairs_left_out": 1},
     }  # fmt: skip
-    settings = {"batch": 8, "length": 16, "lr": 0.1, "precision": "bf16", "model": model or {}, "options": {}}
+    settings = {"batch": 8, "length": 16, "lr": 0.1, "precision": "bf16", "model": model or {}, "options": {},
+                "budget": {"tokens": 2_000_000}}  # fmt: skip
     return {"task": task, "metrics": metrics, "settings": settings, "data": data.get(task, data["mlm"]),
             "parameters": 5_100_000,
             "tokens_seen": 2_000_000, "tokens_per_second": 1000, "seconds": 60.0, "steps": 10, "device": "cpu",
@@ -51,12 +53,36 @@ def test_seeds_become_a_mean_and_a_standard_deviation():
     assert rows(table_a(seeds=1))[0].figures["mlm accuracy"].sd is None
 
 
-def test_the_papers_figures_stand_beside_ours_and_the_order_is_compared():
+def test_the_papers_figures_stand_beside_ours_and_the_order_is_judged():
     (table,) = tables(rows(table_a()))
-    assert table.body[0] == ["attention", "5.1M", "50.5 ± 0.7 %", "70.0 ± 0.0 %", "1k", "110.0M", "63 %", "78.2 %"]
-    assert all(remark.endswith("the paper's order.") for remark in table.remarks)
+    half = 100 * 12.706 * statistics.stdev([0.5, 0.51]) / math.sqrt(2)  # 12.706: Student, one degree, from a table
+    ours = ["attention", "5.1M", f"50.5 ± {half:.1f} %", "70.0 ± 0.0 %", "1k"]
+    assert table.body[0] == [*ours, "110.0M", "63 %", "78.2 %"]
+    assert table.remarks[0] == "Means by masked-LM accuracy: attention > sepconv > bproj > average."
+    assert "masked-LM accuracy: **yes** (closest: attention before sepconv by 10.00" in table.remarks[1]
+    assert "MNLI accuracy: **yes**" in table.remarks[3]
     (table,) = tables(rows(table_a(("sepconv", "attention", "bproj", "average"))))
-    assert table.remarks[0].endswith("the paper's order is attention > sepconv > bproj > average.")
+    assert "**no** (sepconv is before attention by 10.00" in table.remarks[3]
+    (table,) = tables(rows(table_a(seeds=1)))
+    assert "**unclear** (too few seeds; of 3 comparisons of means 3 agree)" in table.remarks[1]
+
+
+def test_runs_of_two_budgets_are_two_tables(tmp_path):
+    short = table_a(seeds=1)
+    for one in short:
+        one["stages"]["mlm"]["settings"] = one["stages"]["mlm"]["settings"] | {"budget": {"tokens": 1_000_000}}
+        one["stages"]["mlm"]["tokens_seen"] = 1_000_000
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(one) + "\n" for one in [*short, *table_a()]))
+    found = read([tmp_path])
+    assert len(found) == 4 + 8
+    titles = [table.title for table in tables(rows(found))]
+    assert titles == ["table-a, size mini, 2M tokens, 2 seeds", "table-a, size mini, 1M tokens, 1 seed"]
+    names = [path.name for path in draw(rows(found), found, tmp_path / "img")]
+    assert names == ["experiment-table-a-mini.png", "experiment-table-a-mini-1M-tokens.png"]
+    write_report(found, tmp_path / "page.md", "c", [tmp_path / "img" / name for name in names])
+    page = (tmp_path / "page.md").read_text()
+    assert page.index("2M tokens, 2 seeds") < page.index(names[0]) < page.index("1M tokens, 1 seed")
+    assert page.index("1M tokens, 1 seed") < page.index(names[1])
 
 
 def test_copying_names_who_copies_and_who_does_not():
@@ -145,7 +171,7 @@ def test_the_page_has_every_figure_and_the_budget(tmp_path):
     plots = draw(rows(records), records, tmp_path / "img")
     write_report(records, tmp_path / "experiments.md", "the command", plots)
     page = (tmp_path / "experiments.md").read_text()
-    assert "| attention | 5.1M | 50.5 ± 0.7 % | 70.0 ± 0.0 % |" in page
+    assert "| attention | 5.1M | 50.5 ± 6.4 % | 70.0 ± 0.0 % |" in page
     for said in ("the command", "9.0M tokens", "2M tokens in 10 steps", "Seeds 0, 1; 8 runs, 8.0 minutes", "392,702"):
         assert said in page.replace("\n", " ")
     assert "(img/experiment-table-a-mini.png)" in page

@@ -253,7 +253,7 @@ def experiment(
         Path, typer.Option(help="Folder with wikipedia/, mnli/ and so on.", envvar="THEREEXISTS_DATA")
     ] = Path("data"),
     out: Annotated[Path, typer.Option(help="Folder for the runs.")] = Path("runs"),
-    only: Annotated[str | None, typer.Option(help="Glob on the names of the runs, such as 'strided*'.")] = None,
+    only: Annotated[str | None, typer.Option(help="Globs on the names of the runs, such as 'dense,star*'.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Done runs are kept, a stopped one goes on.")] = False,
     parallel: Annotated[int, typer.Option(min=1, help="Runs at once on one device.")] = 1,
     budget_seconds: Annotated[float | None, typer.Option(help="Begin no new run after that.")] = None,
@@ -263,11 +263,15 @@ def experiment(
     checkpoint_seconds: Checkpoint = 60.0,
     engine: Annotated[str, typer.Option(help="local, or ray: runs spread over the GPUs of a cluster.")] = "local",
     address: Annotated[str | None, typer.Option(help="Of a running Ray cluster, or auto; else a local one.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say the device hours it will take; do nothing.")] = False,
+    on: Annotated[str | None, typer.Option(help="With --dry-run: another device than here, such as h200.")] = None,
     json: AsJson = False,
 ) -> None:
     """Run a whole experiment of the papers: every model of the table, every seed, one record each.
 
     thereexists experiment table-a --size mini --seeds 3 --data data/ --out runs/ --parallel 4
+
+    thereexists experiment table-a --size base --seeds 3 --dry-run --on h200
 
     thereexists experiment table-a --engine ray --address auto --out /shared/runs
     """
@@ -281,11 +285,18 @@ def experiment(
         raise InvalidInput("Give --steps or --tokens, not both; each is a budget of its own.")
     overrides = {"budget": Budget(steps=steps)} if steps is not None else {}
     first = {"budget": Budget(tokens=count(tokens))} if tokens is not None else {}
-    runs = unfold(load(name), size, seeds, data, only, overrides, first)
+    runs = unfold(load(name), size, seeds, None if dry_run else data, only, overrides, first)
+    if on is not None and not dry_run:
+        raise InvalidInput("--on is about a device that is not here: it belongs to --dry-run.")
     if engine not in ("local", "ray"):
         raise InvalidInput(f"--engine must be local or ray for an experiment; got {engine!r} instead.")
     if address is not None and engine != "ray":
         raise InvalidInput("An address belongs to a cluster: say --engine ray, or leave --address out.")
+    if dry_run:
+        from thereexists.cli._forecast import show_forecast
+
+        show_forecast(runs, out, on, json)
+        return
     how = How(
         out, default_cache(), device, resume, parallel, budget_seconds, checkpoint_seconds,
         engine=engine, address=address,
@@ -356,8 +367,8 @@ def results(
         print_json({"rows": [row.record() for row in made], "plots": [str(path) for path in drawn]})
         return
     _show_tables(made)
-    for key in dict.fromkeys((r["experiment"], r["size"]) for r in records):
-        print(budget([r for r in records if (r["experiment"], r["size"]) == key]) + "\n")
+    for key in found.by_table(made):
+        print(budget([r for r in records if found.table_of(r) == key]) + "\n")
     for path in drawn:
         print(f"plot: {path}")
 
@@ -471,5 +482,5 @@ def _show_tables(made: list[Any]) -> None:
             table.add_row(*cells)
         screen.print(table)
         for remark in one.remarks:
-            screen.print(remark)
+            screen.print(remark.replace("**", ""))
         screen.print()

@@ -27,6 +27,8 @@ class Progress:
     step: int = 0
     seconds: float = 0.0
     history: list[list[float]] = field(default_factory=list)  # [step, mean training loss since the last entry]
+    pending: float = 0.0  # the sum of the losses since the last entry
+    curve: list[dict[str, float]] = field(default_factory=list)  # held-out figures on the way, by step
 
 
 def save(folder: Path, model: nn.Module, optimizer: Any, progress: Progress, about: dict[str, Any]) -> None:

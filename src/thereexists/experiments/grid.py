@@ -1,8 +1,9 @@
 """Experiments as data: a TOML file says which runs, which stages, which settings at which size; here it is unfolded.
 
 A file has ``question``, ``paper``, ``stages`` (tasks in order, each from the weights of the last), ``[model]`` fields
-of all, ``[data.STAGE]`` paths below the data folder, ``[sizes.SIZE.STAGE]`` settings, ``[[runs]]`` with a name and
-model fields (``sizes`` if not all, ``extra`` if it may come last), and ``[[axes]]`` whose values multiply the runs.
+of all, ``[data.STAGE]`` paths below the data folder, ``[sizes.SIZE.STAGE]`` settings (with ``data`` where a size has
+files of its own), ``[[runs]]`` with a name and model fields (``sizes`` if not all, ``extra`` if it may come last), and
+``[[axes]]`` whose values multiply the runs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.errors import InvalidInput
+from thereexists.experiments.prepared import prepared_name
 from thereexists.experiments.settings import Budget, Settings
 
 EXPERIMENTS = ("table-a", "copying", "sparsity-nli", "lm", "mt")
@@ -65,15 +67,15 @@ def unfold(
     config: Mapping[str, Any],
     size: str,
     seeds: int,
-    data: Path,
+    data: Path | None,
     only: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     first: Mapping[str, Any] | None = None,
 ) -> list[Run]:
     """All runs at a size, seed by seed, so that a table is complete with one seed before the next begins.
 
-    ``overrides`` replace settings of every stage (``precision``, ``budget``); ``first`` those of the
-    first stage; ``only`` is a glob on the runs' names.
+    ``overrides`` replace settings of every stage (``precision``, ``budget``); ``first`` those of the first stage;
+    without ``data`` the files are not looked for; ``only`` holds globs on the runs' names, separated by commas.
     """
     if size not in config["sizes"]:
         raise InvalidInput(f"'{config['name']}' has no size {size!r}; it has {', '.join(config['sizes'])}.")
@@ -99,8 +101,9 @@ def unfold(
 
 
 def matching(runs: list[Run], only: str | None) -> list[Run]:
-    """The runs whose name matches a glob; at least one must."""
-    found = [run for run in runs if only is None or fnmatch(run.name, only)]
+    """The runs whose name matches one of the globs, which commas separate; at least one run must."""
+    globs = ["*"] if only is None else only.split(",")
+    found = [run for run in runs if any(fnmatch(run.name, glob.strip()) for glob in globs)]
     if not found:
         known = ", ".join(dict.fromkeys(run.name for run in runs))
         raise InvalidInput(f"No run matches {only!r}; there are {known}.")
@@ -124,7 +127,12 @@ def _cells(config: Mapping[str, Any], size: str) -> Iterator[tuple[str, dict[str
 
 
 def _stages(
-    config: Mapping[str, Any], size: str, model: dict[str, Any], seed: int, data: Path, changes: list[dict[str, Any]]
+    config: Mapping[str, Any],
+    size: str,
+    model: dict[str, Any],
+    seed: int,
+    data: Path | None,
+    changes: list[dict[str, Any]],
 ) -> Iterator[Settings]:
     for i, stage in enumerate(config["stages"]):
         values = dict(config["sizes"][size][stage])
@@ -133,7 +141,8 @@ def _stages(
         budget = values.pop("budget", budget)
         # A stage that starts from another takes its model as it is.
         fields = {"size": _model_size(size)} | config.get("model", {}) | values.pop("model", {}) | model
-        paths = {name: _below(data, value) for name, value in config.get("data", {}).get(stage, {}).items()}
+        named = config.get("data", {}).get(stage, {}) | values.pop("data", {})
+        paths = {name: _below(data, value) for name, value in named.items()}
         yield Settings(stage, budget, fields if i == 0 else {}, paths, seed=seed, **values)
 
 
@@ -141,12 +150,14 @@ def _model_size(size: str) -> str:
     return size if size in ("tiny", "mini", "base") else "mini"
 
 
-def _below(data: Path, value: Any) -> Any:
-    """A path of the file below the data folder; the file there may be compressed."""
+def _below(data: Path | None, value: Any) -> Any:
+    """A path of the file below the data folder; the file there may be compressed, or hold the text's tokens."""
+    if data is None:
+        return value
     if isinstance(value, list):
         return [_below(data, one) for one in value]
     path = data / value
-    found = next((p for p in (path, Path(f"{path}.xz"), Path(f"{path}.gz")) if p.exists()), None)
+    found = next((p for p in (path, Path(f"{path}.xz"), Path(f"{path}.gz"), prepared_name(path)) if p.exists()), None)
     if found is None:
         raise InvalidInput(f"There is no {path} (nor .xz, .gz); --data must name the folder that holds {value}.")
     return str(found)

@@ -7,11 +7,12 @@ from typing import Any
 
 from thereexists.errors import InvalidInput
 from thereexists.experiments import paper
-from thereexists.experiments.results import Record, Row
+from thereexists.experiments.results import Record, Row, by_table, slugs, table_of
+from thereexists.experiments.scaling import curve_of, laws
 
 
 def draw(rows: list[Row], records: list[Record], folder: Path) -> list[Path]:
-    """``FOLDER/experiment-NAME-SIZE.png`` for every experiment and size."""
+    """``FOLDER/experiment-NAME-SIZE.png`` for every experiment, size and budget; with 95 % intervals over seeds."""
     try:
         import matplotlib
     except ImportError:
@@ -22,14 +23,17 @@ def draw(rows: list[Row], records: list[Record], folder: Path) -> list[Path]:
     except OSError as error:
         raise InvalidInput(f"The folder {folder} cannot be made: {error.strerror or error}.") from error
     written = []
-    for key in dict.fromkeys((row.experiment, row.size) for row in rows):
+    files = slugs(rows)
+    for key, mine in by_table(rows).items():
         if key[0] not in _PLOTS:
             continue
-        mine = [row for row in rows if (row.experiment, row.size) == key]
-        of_mine = [r for r in records if (r["experiment"], r["size"]) == key]
-        path = folder / f"experiment-{key[0]}-{key[1]}.png"
-        _PLOTS[key[0]](mine, of_mine, path)
+        path = folder / f"experiment-{files[key]}.png"
+        own = [r for r in records if table_of(r) == key]
+        _PLOTS[key[0]](mine, own, path)
         written.append(path)
+        if laws(own):
+            written.append(path.with_name(f"{path.stem}-loss.png"))
+            _loss_against_tokens(own, written[-1])
     return written
 
 
@@ -43,7 +47,9 @@ def _table_a(rows: list[Row], records: list[Record], path: Path) -> None:
             if found is None:
                 continue
             label = ("masked LM, ours", "MNLI, ours")[j] if i == 0 else None
-            left.barh(i + 0.2 - 0.4 * j, 100 * found.mean, 0.36, xerr=100 * (found.sd or 0), color=f"C{j}", label=label)
+            left.barh(
+                i + 0.2 - 0.4 * j, 100 * found.mean, 0.36, xerr=100 * (found.half() or 0), color=f"C{j}", label=label
+            )
             if row.run in paper.TABLE_A:
                 theirs = 100 * paper.TABLE_A[row.run][1 + j]
                 text = "the paper's, BERT-base budget" if i == len(rows) - 1 and j == 0 else None
@@ -59,6 +65,25 @@ def _table_a(rows: list[Row], records: list[Record], path: Path) -> None:
     right.set_xlabel("million tokens seen")
     right.set_ylabel("training loss (masked LM)")
     right.legend(fontsize=8)
+    _save(figure, path)
+
+
+def _loss_against_tokens(records: list[Record], path: Path) -> None:
+    """Held-out loss of every seed as points, the fitted power law of each model as a line."""
+    figure, (axis,) = _axes(1)
+    for i, law in enumerate(laws(records)):
+        for record in (r for r in records if r["run"] == law.run):
+            x, y = zip(*curve_of(record), strict=True)
+            axis.plot([tokens / 1e6 for tokens in x], y, "o", color=f"C{i}", markersize=3)
+        ends = [law.low, law.high]
+        half = "" if law.half is None else f" ± {law.half:.3f}"
+        axis.plot([t / 1e6 for t in ends], [law.at(t) for t in ends], color=f"C{i}",
+                  label=f"{law.run}: tokens^−({law.exponent:.3f}{half})")  # fmt: skip
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xlabel("million tokens seen")
+    axis.set_ylabel("held-out loss")
+    axis.legend(fontsize=7)
     _save(figure, path)
 
 
@@ -91,7 +116,8 @@ def _against_sparsity(rows: list[Row], figure_name: str, label: str, path: Path)
         known = sorted((row for row in members if figure_name in row.figures), key=lambda row: row.sparsity or 0)
         scale = 100 if "accuracy" in figure_name else 1
         x, y = [row.sparsity for row in known], [scale * row.figures[figure_name].mean for row in known]
-        axis.plot(x, y, "o-" if len(known) > 1 else "o", color=f"C{i}", label=kind)
+        errors = [scale * (row.figures[figure_name].half() or 0.0) for row in known]
+        axis.errorbar(x, y, errors, fmt="o-" if len(known) > 1 else "o", color=f"C{i}", label=kind, capsize=2)
         if kind == "dense" and y:
             axis.axhline(y[0], color=f"C{i}", linewidth=0.7, linestyle=":")
     axis.set_xlabel("sparsity: share of the pairs left out")
@@ -117,7 +143,7 @@ def _bars(rows: list[Row], names: dict[str, str], path: Path) -> None:
     figure, axes = _axes(max(1, len(names)))
     for axis, (name, label) in zip(axes, names.items(), strict=False):
         known = sorted((row for row in rows if name in row.figures), key=lambda row: row.figures[name].mean)
-        means, errors = [row.figures[name].mean for row in known], [row.figures[name].sd or 0.0 for row in known]
+        means, errors = [row.figures[name].mean for row in known], [row.figures[name].half() or 0.0 for row in known]
         axis.barh(range(len(known)), means, xerr=errors, color="C0")
         axis.set_yticks(range(len(known)), [row.run for row in known])
         axis.set_xlabel(label)

@@ -7,7 +7,8 @@ from typing import Any
 
 from thereexists.experiments import paper
 from thereexists.experiments.files import write_atomically
-from thereexists.experiments.results import Record, rows
+from thereexists.experiments.results import Record, Row, rows, slugs, table_of
+from thereexists.experiments.scaling import law_table
 from thereexists.experiments.tables import tables
 
 _INTRO = """\
@@ -26,8 +27,14 @@ stand beside each other to compare *orders* and *gaps*, never levels. What disag
     thereexists experiment table-a --size mini --seeds 3 --data data/ --out runs/   # or copying, sparsity-nli, lm, mt
     thereexists results runs/
 
-A GPU repeats this page in four calls: `benchmarks/experiments_gpu.sh`. The same seed gives the same data, masks and
-dropout everywhere; on a CPU the same numbers to the last bit, on a GPU up to the order in which its kernels add.
+**What ± and yes mean.** A figure is the mean over seeds ± half its 95 % interval (Student's t). A finding of a paper is
+*yes* where every comparison it makes comes out so over our seeds, *no* where one comes out the other way, and *unclear*
+otherwise: by Welch's t-test, at a level that holds for the finding as a whole (5 %, shared out among its comparisons).
+With one seed everything is unclear. This is about orders at our budget, not about the paper's.
+
+A GPU repeats this page in calls of ten minutes: `benchmarks/experiments_gpu.sh`. The same seed gives the same data,
+masks and dropout everywhere; on a CPU the same numbers to the last bit, on a GPU up to the order in which its kernels
+add.
 """
 
 _ABOUT = {
@@ -75,21 +82,47 @@ _ABOUT = {
 
 def write_report(records: list[Record], path: Path, command: str, plots: list[Path]) -> None:
     text = _INTRO.format(command=command)
-    made = tables(rows(records))
+    made = rows(records)
+    shown, files = tables(made), slugs(made)
     for experiment, (title, about) in _ABOUT.items():
-        mine = [r for r in records if r["experiment"] == experiment]
+        mine = [table for table in shown if table.key[0] == experiment]
         if not mine:
             continue
         text += f"\n## {title}\n\n{_wrapped(about)}\n"
-        for size in sorted({r["size"] for r in mine}):
-            table = next(t for t in made if t.title.startswith(f"{experiment}, size {size},"))
+        for table in mine:
             text += f"\n### {table.title.partition(', ')[2]}\n\n{table.markdown()}\n\n"
             text += "".join(f"{_wrapped(remark)}\n\n" for remark in table.remarks)
-            text += budget([r for r in mine if r["size"] == size]) + "\n"
+            text += budget([r for r in records if table_of(r) == table.key]) + "\n"
+            own = [r for r in records if table_of(r) == table.key]
+            text += _curves(own, [row for row in made if row.table == table.key])
             for plot in plots:
-                if plot.name == f"experiment-{experiment}-{size}.png":
+                if plot.name in (f"experiment-{files[table.key]}.png", f"experiment-{files[table.key]}-loss.png"):
                     text += f"\n![{table.title}]({_relative(plot, path)})\n"
     write_atomically(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+
+
+_LAW = (
+    "Held-out loss against tokens: over the last decade of each run, loss ∝ tokens^(−b); b with its 95 % interval over "
+    "seeds or, with one seed, of the regression. All points of a run are of one decaying learning rate: b compares "
+    "mixers under one schedule and does not say what another budget would give. Cost: device seconds of pre-training "
+    "at this budget."
+)
+
+
+def _curves(records: list[Record], made: list[Row]) -> str:
+    """Nothing where no record holds a curve."""
+    beside = {row.run: [f"{row.parameters / 1e6:.1f}M", _cost(row)] for row in made}
+    body = law_table(records, beside)
+    if not body:
+        return ""
+    header = ["run", "loss at the end", "b", "parameters", "cost"]
+    lines = [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *body)]
+    return f"\n{_wrapped(_LAW)}\n\n" + "\n".join(lines) + "\n"
+
+
+def _cost(row: Row) -> str:
+    first = next(iter(row.tokens))
+    return f"{row.tokens[first] / row.tokens_per_second[first]:,.0f} s" + ("" if row.alone else " †")
 
 
 def budget(records: list[Record]) -> str:
@@ -98,7 +131,7 @@ def budget(records: list[Record]) -> str:
     lines = [_stage(task, [r["stages"][task] for r in records]) for task in first["stages"]]
     parallel = sorted({record.get("parallel", 1) for record in records})
     shared = (
-        "" if parallel == [1] else f"; up to {parallel[-1]} runs shared the device, so times and speeds are of company"
+        "" if parallel == [1] else f"; up to {parallel[-1]} runs shared the device (†): times and speeds are of company"
     )
     total = sum(record["seconds"] for record in records)
     lines.append(

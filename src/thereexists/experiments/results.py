@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from thereexists.experiments.runner import RECORD
 from thereexists.experiments.scoring import score_result
 
 Record = dict[str, Any]
+TableKey = tuple[str, str, str]  # experiment, size, budget: what one table is about
 _KEYS = {"experiment", "size", "run", "seed", "stages"}
 
 
@@ -30,6 +32,18 @@ class Figure:
     @classmethod
     def of(cls, values: list[float]) -> Figure:
         return cls(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
+
+    def half(self, comparisons: int = 1) -> float | None:
+        """Half the 95 % interval of the mean (Student); of several together each is wider. None: one seed."""
+        if self.sd is None:
+            return None
+        return t_quantile(1 - 0.05 / (2 * comparisons), self.seeds - 1) * self.sd / math.sqrt(self.seeds)
+
+
+def t_quantile(level: float, freedom: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, level))
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,12 @@ class Row:
     tokens: Mapping[str, int]  # by stage
     tokens_per_second: Mapping[str, float]
     seeds: int
+    alone: bool = True  # whether the runs had the device to themselves: their speeds are their own
+    budget: str = ""  # of the first stage; runs of two budgets are not one cell
+
+    @property
+    def table(self) -> TableKey:
+        return self.experiment, self.size, self.budget
 
     def record(self) -> dict[str, Any]:
         figures = {name: {"mean": f.mean, "sd": f.sd, "seeds": f.seeds} for name, f in self.figures.items()}
@@ -57,12 +77,13 @@ class Row:
 def read(places: Iterable[Path]) -> list[Record]:
     """All records in folders of runs, ``.jsonl`` files of the runner, and ``.json`` files of ``collect``.
 
-    The same cell found twice counts once: the later place wins.
+    The same cell found twice counts once: the later place wins. Another budget is another cell.
     """
-    found: dict[tuple[str, str, str, int], Record] = {}
+    found: dict[tuple[str, str, str, int, str], Record] = {}
     for place in places:
         for record in _records(place):
-            found[record["experiment"], record["size"], record["run"], record["seed"]] = record
+            cell = record["experiment"], record["size"], record["run"], record["seed"], budget_of(record)
+            found[cell] = record
     return list(found.values())
 
 
@@ -121,9 +142,9 @@ def _checked(record: Any, where: str) -> Record:
 
 def rows(records: Iterable[Record]) -> list[Row]:
     """Cells in the order in which they were first met, seeds brought together."""
-    cells: dict[tuple[str, str, str], list[Record]] = {}
+    cells: dict[tuple[str, str, str, str], list[Record]] = {}
     for record in records:
-        cells.setdefault((record["experiment"], record["size"], record["run"]), []).append(record)
+        cells.setdefault((record["experiment"], record["size"], record["run"], budget_of(record)), []).append(record)
     return [_row(group) for group in cells.values()]
 
 
@@ -144,7 +165,41 @@ def _row(group: list[Record]) -> Row:
         {task: stage["tokens_seen"] for task, stage in stages.items()},
         {task: fmean(r["stages"][task]["tokens_per_second"] for r in group) for task in stages},
         len({record["seed"] for record in group}),
+        all(record.get("parallel", 1) == 1 for record in group),
+        budget_of(first),
     )
+
+
+def budget_of(record: Record) -> str:
+    """The budget of the first stage in words: ``110M tokens``."""
+    given = next(iter(record["stages"].values()))["settings"].get("budget", {})
+    return ", ".join(f"{_short(value)} {name}" for name, value in given.items())
+
+
+def table_of(record: Record) -> TableKey:
+    return record["experiment"], record["size"], budget_of(record)
+
+
+def by_table(rows: Iterable[Row]) -> dict[TableKey, list[Row]]:
+    """Experiments and sizes in alphabetical order; of several budgets the largest first."""
+    groups: dict[TableKey, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.table, []).append(row)
+    largest = {key: max(next(iter(row.tokens.values()), 0) for row in group) for key, group in groups.items()}
+    return {key: groups[key] for key in sorted(groups, key=lambda key: (key[0], key[1], -largest[key]))}
+
+
+def slugs(rows: Iterable[Row]) -> dict[TableKey, str]:
+    """``table-a-base`` for the largest budget, ``table-a-base-40M-tokens`` for another: names of files."""
+    out: dict[TableKey, str] = {}
+    for experiment, size, budget in by_table(rows):
+        plain = f"{experiment}-{size}"
+        out[experiment, size, budget] = f"{plain}-{budget.replace(' ', '-')}" if plain in out.values() else plain
+    return out
+
+
+def _short(value: float) -> str:
+    return f"{value / 1e6:g}M" if value >= 1e6 else f"{value:,g}"
 
 
 def figures_of(record: Record) -> dict[str, float]:

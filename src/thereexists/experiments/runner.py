@@ -7,6 +7,7 @@ accelerator, so ``parallel`` processes take runs from one queue; the data are pr
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import multiprocessing
 import os
@@ -15,17 +16,20 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from thereexists.errors import ThereExistsError
+from thereexists.errors import InvalidInput, ThereExistsError
 from thereexists.experiments.files import read_json, write_json
 from thereexists.experiments.grid import Run
 from thereexists.experiments.settings import Settings
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 RECORD = "run.json"
 _HISTORY = 25  # points of a training curve that a record keeps
@@ -41,6 +45,7 @@ class How:
     resume: bool = False
     parallel: int = 1
     budget_seconds: float | None = None  # no new run begins after that
+    stop_at: float | None = None  # the time of day at which runs write their checkpoints and stop
     checkpoint_seconds: float = 60.0
     keep_models: bool = False
     results: Path | None = None  # a .jsonl file that every record is appended to
@@ -56,24 +61,26 @@ class Outcome:
     skipped: list[str]  # done before
     failed: dict[str, str]
     not_started: list[str]  # the seconds were over
+    stopped: list[str] = field(default_factory=list)  # the seconds were over; they go on from their checkpoints
 
 
 def run_all(runs: list[Run], how: How, say: Callable[[str], None] | None = None) -> Outcome:
     """All runs; one that fails does not stop the others."""
     say = say or _to_stderr
     started = time.monotonic()
-    paths = {run.key: run.folder(how.out) / RECORD for run in runs}
-    done = {key: read_json(path) for key, path in paths.items() if path.is_file()}
-    for run in runs:
-        _refuse_another(run, done.get(run.key), paths[run.key])
+    done = done_before(runs, how.out)
     todo = [run for run in runs if run.key not in done]
     _refuse_leftovers(todo, how)
     if todo:
         prepare(todo, how.cache)
         say(f"{len(todo)} runs to do, {len(done)} done before; data ready after {time.monotonic() - started:.0f} s.")
-    records, failed, not_started = [], {}, []
+    records, failed, stopped, not_started = [], {}, [], []
 
     def finished(run: Run, record: dict[str, Any] | None, error: str | None) -> None:
+        if record is None and error is None:
+            stopped.append(run.key)
+            say(f"{run.key}: the time is over; --resume continues from its checkpoint")
+            return
         if record is None:
             failed[run.key] = error or "unknown"
             say(f"{run.key}: failed: {error}")
@@ -84,7 +91,8 @@ def run_all(runs: list[Run], how: How, say: Callable[[str], None] | None = None)
         say(f"[{time.monotonic() - started:5.0f} s] {run.key}: {summary(record)} ({record['seconds']:.0f} s)")
 
     def time_is_up() -> bool:
-        return how.budget_seconds is not None and time.monotonic() - started > how.budget_seconds
+        over = how.budget_seconds is not None and time.monotonic() - started > how.budget_seconds
+        return over or (how.stop_at is not None and time.time() > how.stop_at)
 
     if how.engine == "ray":
         from thereexists.experiments.cluster import run_on_ray
@@ -99,7 +107,16 @@ def run_all(runs: list[Run], how: How, say: Callable[[str], None] | None = None)
             finished(run, *_attempt(run, how))
     else:
         not_started = _in_parallel(todo, how, finished, time_is_up)
-    return Outcome([*done.values(), *records], list(done), failed, not_started)
+    return Outcome([*done.values(), *records], list(done), failed, not_started, stopped)
+
+
+def done_before(runs: list[Run], out: Path) -> dict[str, dict[str, Any]]:
+    """The records that ``out`` holds of these runs, by name."""
+    paths = {run.key: run.folder(out) / RECORD for run in runs}
+    done = {key: read_json(path) for key, path in paths.items() if path.is_file()}
+    for run in runs:
+        _refuse_another(run, done.get(run.key), paths[run.key])
+    return done
 
 
 def _in_parallel(todo: list[Run], how: How, finished: Callable[..., None], time_is_up: Callable[[], bool]) -> list[str]:
@@ -141,11 +158,13 @@ def _end_with(parent: int) -> None:
 
 
 def _attempt(run: Run, how: How) -> tuple[dict[str, Any] | None, str | None]:
-    """The record of a run, or why there is none."""
-    from thereexists.experiments.training import Interrupted
+    """The record of a run, or why there is none; neither: its time was over."""
+    from thereexists.experiments.training import Interrupted, OutOfTime
 
     try:
         return run_one(run, how), None
+    except OutOfTime:
+        return None, None
     except Interrupted:  # whoever stops a run stops the table
         raise
     except ThereExistsError as error:
@@ -173,6 +192,7 @@ def run_one(run: Run, how: How) -> dict[str, Any]:
             checkpoint_seconds=how.checkpoint_seconds,
             tensorboard=False,
             quiet=how.parallel > 1,
+            stop_at=how.stop_at,
         )
         stages.append(_small(result))
         start = out
@@ -207,8 +227,32 @@ def _free_the_device() -> None:
 
 def prepare(runs: list[Run], cache: Path) -> None:
     """Tokenizers and token streams of all runs, made once; everything else a run reads is small."""
+    from thereexists.experiments.tokens import stream
+
+    for files, tokenizer, _ in _corpora(runs, cache):
+        stream(files, tokenizer, cache)
+
+
+def write_prepared(runs: list[Run], data: Path, out: Path, cache: Path) -> list[Path]:
+    """The corpora of all runs as files of tokens, under ``out`` as they lie under ``data``."""
+    from thereexists.experiments import prepared
+    from thereexists.experiments.tokens import source_of, stream
+
+    written: dict[Path, str] = {}
+    for files, tokenizer, size in _corpora(runs, cache):
+        sha = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
+        for file in files:
+            path = out / prepared.prepared_name(file.relative_to(data))
+            if written.setdefault(path, sha) != sha:
+                raise InvalidInput(f"{file} is wanted with two tokenizers; prepare one experiment and size at a time.")
+            prepared.write(path, stream(file, tokenizer, cache).tokens, source_of(file), size, tokenizer)
+    return list(written)
+
+
+def _corpora(runs: list[Run], cache: Path) -> Iterator[tuple[list[Path], Tokenizer, int]]:
+    """The files of every corpus met (held-out text with them), its tokenizer and the vocabulary asked for, once."""
     from thereexists.experiments.tokenizer import DEFAULT_SIZE
-    from thereexists.experiments.tokens import corpus_tokenizer, stream
+    from thereexists.experiments.tokens import corpus_tokenizer, files_of
 
     seen: set[str] = set()
     for settings in (stage for run in runs for stage in run.stages):
@@ -219,10 +263,8 @@ def prepare(runs: list[Run], cache: Path) -> None:
         seen.add(key)
         given = Path(data["tokenizer"]) if data.get("tokenizer") else None
         size = int(settings.options.get("vocabulary", DEFAULT_SIZE))
-        tokenizer, _ = corpus_tokenizer(Path(data["corpus"]), size, cache, given)
-        for name in ("corpus", "valid"):
-            if data.get(name):
-                stream(Path(data[name]), tokenizer, cache)
+        tokenizer, _ = corpus_tokenizer(files_of(data["corpus"]), size, cache, given)
+        yield [file for name in ("corpus", "valid") for file in files_of(data.get(name) or [])], tokenizer, size
 
 
 def summary(record: dict[str, Any]) -> str:
@@ -244,7 +286,13 @@ def _small(result: dict[str, Any]) -> dict[str, Any]:
     history = result["history"]
     kept = history[:: max(1, len(history) // _HISTORY)]
     kept = kept if not history or kept[-1] == history[-1] else [*kept, history[-1]]
-    return result | {"settings": settings, "history": [[step, round(loss, 4)] for step, loss in kept]}
+    small = result | {"settings": settings, "history": [[step, round(loss, 4)] for step, loss in kept]}
+    if "curve" in result:
+        points = [
+            {k: round(v, 5) if isinstance(v, float) else v for k, v in point.items()} for point in result["curve"]
+        ]
+        small["curve"] = points
+    return small
 
 
 def _refuse_another(run: Run, record: dict[str, Any] | None, path: Path) -> None:

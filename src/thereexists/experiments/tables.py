@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from thereexists.experiments import paper
-from thereexists.experiments.results import Figure, Row
+from thereexists.experiments.claims import COPIED, Claim, each_before, judge, judge_copying, order
+from thereexists.experiments.results import Figure, Row, TableKey, by_table
 
 
 @dataclass(frozen=True)
 class Table:
+    key: TableKey
     title: str
     header: list[str]
     body: list[list[str]]
@@ -23,14 +25,18 @@ class Table:
 
 
 def tables(rows: list[Row]) -> list[Table]:
-    """One table for every experiment and size met."""
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row.experiment, row.size), []).append(row)
-    return [_BUILDERS.get(key[0], _any)(group) for key, group in sorted(groups.items(), key=lambda item: item[0])]
+    """One table for every experiment, size and budget met."""
+    groups = by_table(rows)
+    plural = {key for key in groups if sum(other[:2] == key[:2] for other in groups) > 1}
+    return [
+        Table(key, _title(group, key in plural), *_BUILDERS.get(key[0], _any)(group)) for key, group in groups.items()
+    ]
 
 
-def _table_a(rows: list[Row]) -> Table:
+Parts = tuple[list[str], list[list[str]], list[str]]  # header, body, remarks
+
+
+def _table_a(rows: list[Row]) -> Parts:
     header = [
         "mixer",
         "parameters",
@@ -45,20 +51,19 @@ def _table_a(rows: list[Row]) -> Table:
     for row in _best_first(rows, "mlm accuracy"):
         known = paper.TABLE_A.get(row.run)
         beside = [f"{known[0] / 1e6:.1f}M", f"{100 * known[1]:g} %", f"{100 * known[2]:g} %"] if known else ["–"] * 3
-        speed = f"{row.tokens_per_second['mlm'] / 1e3:,.0f}k"
         body.append([row.run, _millions(row.parameters), _percent(row, "mlm accuracy"), _percent(row, "nli accuracy"),
-                     speed, *beside])  # fmt: skip
+                     _speed(row, "mlm"), *beside])  # fmt: skip
     remarks = []
     for name, place in (("mlm accuracy", 1), ("nli accuracy", 2)):
         mine = [row.run for row in _best_first(rows, name) if row.run in paper.TABLE_A]
-        theirs = sorted(mine, key=lambda run: -paper.TABLE_A[run][place])
-        verdict = "the paper's order" if mine == theirs else f"the paper's order is {' > '.join(theirs)}"
+        theirs = sorted(paper.TABLE_A, key=lambda run: -paper.TABLE_A[run][place])
         if len(mine) > 1:
-            remarks.append(f"By {_words(name)}: {_ranking(rows, name, mine)}; {verdict}.")
-    return Table(_title(rows), header, body, remarks)
+            claim = Claim(f"{' > '.join(theirs)} by {_words(name)}", name, order(theirs))
+            remarks += [f"Means by {_words(name)}: {_ranking(rows, name, mine)}.", str(judge(claim, rows))]
+    return header, body, remarks
 
 
-def _copying(rows: list[Row]) -> Table:
+def _copying(rows: list[Row]) -> Parts:
     layers = sorted({row.labels["layers"] for row in rows})
     names = list(dict.fromkeys(row.labels["run"] for row in rows))
     cells = {(row.labels["run"], row.labels["layers"]): row for row in rows}
@@ -72,56 +77,71 @@ def _copying(rows: list[Row]) -> Table:
 
     body = [[name, *(cell(name, depth) for depth in layers)] for name in names]
     remarks = []
-    if 4 in layers:
-        perfect = [n for n in names if (n, 4) in cells and cells[n, 4].figures["copy accuracy"].mean >= 0.995]
+    deep = [cells[name, 4] for name in names if (name, 4) in cells]
+    if deep:
+        perfect = [row.labels["run"] for row in deep if row.figures["copy accuracy"].mean >= COPIED]
         rest = [name for name in names if name not in perfect]
-        remarks.append(
-            f"With 4 layers, at least 99.5 %: {', '.join(perfect) or 'none'}; below: {', '.join(rest) or 'none'}. "
-            f"The paper: {paper.COPYING}."
-        )
-    return Table(
-        _title(rows), ["pattern", *(f"{depth} layer{'s' if depth > 1 else ''}" for depth in layers)], body, remarks
-    )
+        remarks = [
+            f"With 4 layers, at least 99.5 %: {', '.join(perfect) or 'none'}; below: {', '.join(rest) or 'none'}.",
+            str(judge_copying(paper.COPYING, deep, lambda name: name not in ("star", "random"))),
+        ]
+    return ["pattern", *(f"{depth} layer{'s' if depth > 1 else ''}" for depth in layers)], body, remarks
 
 
-def _sparsity(rows: list[Row]) -> Table:
+def _sparsity(rows: list[Row]) -> Parts:
     ordered = sorted(rows, key=lambda row: (row.sparsity or 0.0, row.run))
     body = [
         [row.run, f"{row.sparsity:.3f}", _percent(row, "mlm accuracy"), _percent(row, "nli accuracy")]
         for row in ordered
     ]
-    return Table(_title(rows), ["pattern", "sparsity", "masked LM", "MNLI"], body, [f"The paper: {paper.NLI}."])
+    random = [row.run for row in ordered if row.run.startswith("random")]
+    others = [row.run for row in ordered if row.run not in random and row.sparsity]
+    remarks = [f"The paper: {paper.NLI}."]
+    if random and others:
+        claim = Claim("RANDOM is the worst pattern by MNLI accuracy", "nli accuracy", each_before(others, random))
+        remarks = [str(judge(claim, rows))]
+    return ["pattern", "sparsity", "masked LM", "MNLI"], body, remarks
 
 
-def _lm(rows: list[Row]) -> Table:
+def _lm(rows: list[Row]) -> Parts:
     ordered = _best_first(rows, "lm perplexity", low=True)
     body = [[row.run, f"{row.sparsity:.3f}", _plain(row.figures.get("lm perplexity"), "{:.1f}")] for row in ordered]
-    order = ", ".join(row.run for row in ordered)
-    return Table(_title(rows), ["pattern", "sparsity of the pattern", "perplexity"], body,
-                 [f"Best first: {order}. The paper: {paper.LM}."])  # fmt: skip
+    best = [row.run for row in ordered if row.run in ("strided-union", "star")]
+    others = [row.run for row in ordered if row.sparsity and row.run not in best]
+    remarks = [f"Means, best first: {', '.join(row.run for row in ordered)}."]
+    if best and others:
+        remarks.append(str(judge(Claim(paper.LM, "lm perplexity", each_before(best, others), low=True), rows)))
+    return ["pattern", "sparsity of the pattern", "perplexity"], body, remarks
 
 
-def _mt(rows: list[Row]) -> Table:
+def _mt(rows: list[Row]) -> Parts:
     tests = sorted({name for row in rows for name in row.figures if name.startswith("bleu ")})
     ordered = _best_first(rows, tests[0]) if tests else rows
     body = [[row.run, f"{row.sparsity:.3f}", *(_plain(row.figures.get(t), "{:.1f}") for t in tests)] for row in ordered]
-    remarks = [
-        f"On {test.removeprefix('bleu ')}, best first: {', '.join(row.run for row in _best_first(rows, test))}."
-        for test in tests
-    ]
-    header = ["pattern", "sparsity", *(f"BLEU {test.removeprefix('bleu ')}" for test in tests)]
-    return Table(_title(rows), header, body, [*remarks, f"The paper: {paper.MT}."])
+    sparse = [row.run for row in ordered if row.sparsity]
+    best = [name for name in sparse if name in ("strided-union", "fixed-union")]
+    others = [name for name in sparse if name not in best]
+    remarks = []
+    for test in tests:
+        where = f"on {test.removeprefix('bleu ')}"
+        remarks.append(f"Means {where}, best first: {', '.join(row.run for row in _best_first(rows, test))}.")
+        if best and others:
+            remarks.append(str(judge(Claim(f"{paper.MT_BEST} {where}", test, each_before(best, others)), rows)))
+        worse = each_before([name for name in sparse if name != "random"], ["random"])
+        if "random" in sparse and worse:
+            remarks.append(str(judge(Claim(f"{paper.MT_WORST} {where}", test, worse), rows)))
+    return ["pattern", "sparsity", *(f"BLEU {test.removeprefix('bleu ')}" for test in tests)], body, remarks
 
 
-def _any(rows: list[Row]) -> Table:
+def _any(rows: list[Row]) -> Parts:
     names = list(dict.fromkeys(name for row in rows for name in row.figures))
     body = [
         [row.run, _millions(row.parameters), *(_plain(row.figures.get(n), "{:.4g}") for n in names)] for row in rows
     ]
-    return Table(_title(rows), ["run", "parameters", *names], body, [])
+    return ["run", "parameters", *names], body, []
 
 
-_BUILDERS: dict[str, Callable[[list[Row]], Table]] = {
+_BUILDERS: dict[str, Callable[[list[Row]], Parts]] = {
     "table-a": _table_a,
     "copying": _copying,
     "sparsity-nli": _sparsity,
@@ -130,10 +150,11 @@ _BUILDERS: dict[str, Callable[[list[Row]], Table]] = {
 }
 
 
-def _title(rows: list[Row]) -> str:
+def _title(rows: list[Row], with_budget: bool) -> str:
     seeds = sorted({row.seeds for row in rows})
     many = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    return f"{rows[0].experiment}, size {rows[0].size}, {many} seed{'s' if seeds[-1] > 1 else ''}"
+    budget = f", {rows[0].budget}" if with_budget else ""
+    return f"{rows[0].experiment}, size {rows[0].size}{budget}, {many} seed{'s' if seeds[-1] > 1 else ''}"
 
 
 def _best_first(rows: list[Row], figure: str, low: bool = False) -> list[Row]:
@@ -151,16 +172,24 @@ def _ranking(rows: list[Row], figure: str, names: list[str]) -> str:
 
 
 def _percent(row: Row, name: str) -> str:
+    """A mean with half its interval; the mean alone where there is one seed."""
     figure = row.figures.get(name)
     if figure is None:
         return "–"
-    return f"{100 * figure.mean:.1f}" + (f" ± {100 * figure.sd:.1f} %" if figure.sd is not None else " %")
+    half = figure.half()
+    return f"{100 * figure.mean:.1f}" + (f" ± {100 * half:.1f} %" if half is not None else " %")
 
 
 def _plain(figure: Figure | None, form: str) -> str:
     if figure is None:
         return "–"
-    return form.format(figure.mean) + (f" ± {form.format(figure.sd)}" if figure.sd is not None else "")
+    half = figure.half()
+    return form.format(figure.mean) + (f" ± {form.format(half)}" if half is not None else "")
+
+
+def _speed(row: Row, task: str) -> str:
+    """A dagger where runs shared the device: the speed is of company, and no measure of the model."""
+    return f"{row.tokens_per_second[task] / 1e3:,.0f}k" + ("" if row.alone else " †")
 
 
 def _millions(count: int) -> str:

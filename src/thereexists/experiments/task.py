@@ -42,6 +42,10 @@ class Task(ABC):
     def record(self) -> dict[str, Any]:
         """What the data were."""
 
+    def on_the_way(self, model: PreTrainedModel) -> dict[str, float] | None:
+        """Held-out figures cheap enough to be taken a dozen times during training; None: there are none."""
+        return None
+
     def objective(self, model: PreTrainedModel) -> nn.Module:
         """The module whose output is the loss: by default the model's own."""
         return ModelLoss(model)
@@ -88,6 +92,14 @@ def path_of(settings: Settings, name: str, what: str) -> Path:
     if not value:
         raise InvalidInput(f"The task '{settings.task}' needs {what}; give --{name}.")
     return Path(value)
+
+
+def paths_of(settings: Settings, name: str, what: str) -> list[Path]:
+    """One path or several that the settings must name."""
+    value = settings.data.get(name)
+    if not value:
+        raise InvalidInput(f"The task '{settings.task}' needs {what}; give --{name}.")
+    return [Path(one) for one in (value if isinstance(value, list) else [value])]
 
 
 def create(settings: Settings, place: Place, cache: Path) -> Task:

@@ -71,12 +71,17 @@ def save(tokenizer: Tokenizer, path: Path) -> None:
 
 
 def load(path: Path) -> Tokenizer:
-    from tokenizers import Tokenizer
-
     if not path.is_file():
         raise InvalidInput(f"There is no tokenizer at {path}.")
+    return from_text(path.read_text(encoding="utf-8"), path)
+
+
+def from_text(text: str, path: Path) -> Tokenizer:
+    """The tokenizer written as JSON; ``path`` says in errors where that stood."""
+    from tokenizers import Tokenizer
+
     try:
-        tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        tokenizer = Tokenizer.from_str(text)
     except Exception as error:  # the package raises plain Exception
         raise InvalidInput(f"{path} is not a tokenizer file: {error}.") from error
     if [tokenizer.id_to_token(i) for i in range(len(SPECIAL))] != SPECIAL:

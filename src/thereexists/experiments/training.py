@@ -39,10 +39,15 @@ from thereexists.experiments.task import Task, create
 from thereexists.experiments.tokens import default_cache
 
 _FETCHES = 100  # how often in a run the loss is read from the device
+_CURVE_POINTS, _CURVE_FROM = 12, 0.01  # held-out figures on the way: how many, and the share of the budget at the first
 
 
 class Interrupted(ThereExistsError):
     """The run was stopped and can be continued."""
+
+
+class OutOfTime(Interrupted):
+    """The run was stopped because its time was over, not by somebody."""
 
 
 def train(
@@ -55,13 +60,15 @@ def train(
     checkpoint_seconds: float = 60.0,
     tensorboard: bool = True,
     quiet: bool = False,
+    stop_at: float | None = None,
 ) -> dict[str, Any]:
     """Train, evaluate, save the model into ``out``, and return the result, which ``out/result.json`` also holds.
 
     Of several processes the first one evaluates and saves; the others return an empty result.
 
     ``resume`` continues a run that was stopped (and returns the result of one that is done). ``checkpoint_seconds``
-    is the time between checkpoints; 0 writes none but the one of an interrupt.
+    is the time between checkpoints; 0 writes none but the one of an interrupt. ``stop_at`` is the time of day
+    (``time.time()``) at which the run is to write its checkpoint and stop: for machines that are lent by the minute.
     """
     done = _finished(settings, out, resume)
     accelerator, place = _processes(device)
@@ -90,7 +97,7 @@ def train(
     run = _Run(settings, task, place, accelerator, model, objective, optimizer, update, steps, progress, out)
     main = accelerator.is_main_process
     with Monitor(out, settings, steps, progress, show=main and not quiet, tensorboard=main and tensorboard) as monitor:
-        _loop(run, monitor, checkpoint_seconds)
+        _loop(run, monitor, checkpoint_seconds, stop_at)
     if checkpoint_seconds > 0:
         run.save()  # whatever happens while it is evaluated and written, the training is not lost
     result: dict[str, Any] = {}
@@ -134,18 +141,24 @@ class _Run:
         return self.update(self.task.batch(step), rate)
 
 
-def _loop(run: _Run, monitor: Monitor, checkpoint_seconds: float) -> None:
-    """Until the budget is spent; ``run.progress`` is brought up to date whenever it is shown, saved or left."""
+def _loop(run: _Run, monitor: Monitor, checkpoint_seconds: float, stop_at: float | None = None) -> None:
+    """Until the budget is spent; ``run.progress`` is brought up to date whenever it is shown, saved or left.
+
+    What is fetched, and when, depends on the step alone and not on where a run was stopped, so that a run in pieces
+    leaves the record of a run in one.
+    """
     progress, place, steps = run.progress, run.place, run.steps
     run.objective.train()
     fetch_every = max(1, steps // _FETCHES) if steps else 20
-    total = torch.zeros((), device=place.device)  # of the losses since the last fetch
-    before, started = progress.seconds, time.monotonic()
-    step = fetched = progress.step
+    looks = curve_steps(steps) if steps else frozenset()
+    total = torch.full((), progress.pending, device=place.device)  # of the losses since the last fetch
+    before, started, looking = progress.seconds, time.monotonic(), 0.0
+    step = progress.step
+    fetched = int(progress.history[-1][0]) if progress.history else 0
     last_saved = started
 
     def seconds() -> float:
-        return before + time.monotonic() - started
+        return before + time.monotonic() - started - looking
 
     with _stop_requests() as stop:
         while (spent := run.spent(step, seconds())) < 1:
@@ -153,26 +166,65 @@ def _loop(run: _Run, monitor: Monitor, checkpoint_seconds: float) -> None:
             total += run.step(step, rate)
             step += 1
             fetch = step % fetch_every == 0 or step == steps
+            late = stop_at is not None and time.time() > stop_at and step != steps
+            if late:
+                stop.set()
             stopped = stop.is_set() if place.world == 1 else fetch and _any_stopped(run, stop)
             due = checkpoint_seconds > 0 and time.monotonic() - last_saved > checkpoint_seconds
             due = due and (place.world == 1 or fetch)  # what all processes do together must not depend on a clock
-            if fetch or stopped or due:
+            if fetch:
                 mean = total if place.world == 1 else run.accelerator.reduce(total.clone(), reduction="mean")
                 progress.history.append([step, mean.item() / (step - fetched)])
-                progress.step, progress.seconds = step, seconds()
                 total.zero_()
                 fetched = step
+            if fetch or stopped or due:
+                progress.step, progress.seconds, progress.pending = step, seconds(), total.item()
                 _must_be_finite(progress, run.settings)
+            if fetch:
                 monitor.show(progress, rate, run.task.tokens_until(step))
+            if step in looks:
+                _wait_for_the_device(place)  # the steps that are under way are training's time
+                began = time.monotonic()
+                _look(run, step)
+                looking += time.monotonic() - began
             if stopped:
                 run.save()
-                raise Interrupted(f"Stopped at step {step}; the same command with --resume continues there.")
+                kind = OutOfTime if late else Interrupted
+                raise kind(f"Stopped at step {step}; the same command with --resume continues there.")
             if due:
                 run.save()
                 last_saved = time.monotonic()
+    _wait_for_the_device(place)
+    progress.step, progress.seconds, progress.pending = step, seconds(), 0.0
+
+
+def _wait_for_the_device(place: Place) -> None:
     if place.device.type == "cuda":
         torch.cuda.synchronize()
-    progress.step, progress.seconds = step, seconds()
+
+
+def curve_steps(steps: int) -> frozenset[int]:
+    """Steps at which held-out figures are taken: evenly in the logarithm, from 1 % of the budget to its end.
+
+    The end itself is left to the evaluation that every run closes with.
+    """
+    points = [_CURVE_FROM ** (1 - i / (_CURVE_POINTS - 1)) for i in range(_CURVE_POINTS)]
+    return frozenset(max(1, round(share * steps)) for share in points) - {steps}
+
+
+def _look(run: _Run, step: int) -> None:
+    """Held-out figures of the model as it is now; nothing that training depends on is touched.
+
+    Without ``inference_mode``: what a module may keep from a first call must serve training too.
+    """
+    if not run.accelerator.is_main_process:
+        return
+    run.model.eval()
+    with torch.no_grad(), autocast(run.settings, run.place):
+        figures = run.task.on_the_way(run.model)
+    run.objective.train()
+    if figures is not None:
+        run.progress.curve.append({"step": step, "tokens": run.task.tokens_until(step), **figures})
 
 
 def _evaluated(run: _Run) -> dict[str, Any]:
@@ -196,6 +248,7 @@ def _evaluated(run: _Run) -> dict[str, Any]:
         "tokens_per_second": round(tokens / max(progress.seconds, 1e-9)),
         "peak_memory_bytes": torch.cuda.max_memory_allocated() if run.place.device.type == "cuda" else None,
         "history": progress.history,
+        **({"curve": [*progress.curve, _end_of_curve(run, metrics)]} if progress.curve else {}),
         "device": device_name(run.place),
         "precision": "fp32" if run.place.device.type == "cpu" else run.settings.precision,
         "seed": run.settings.seed,
@@ -204,18 +257,34 @@ def _evaluated(run: _Run) -> dict[str, Any]:
     return result | ({"hypotheses": hypotheses} if hypotheses else {})
 
 
-def _processes(device: str | None) -> tuple[Any, Place]:
-    from accelerate import Accelerator
+def _end_of_curve(run: _Run, metrics: dict[str, Any]) -> dict[str, float]:
+    figures = {name: metrics[name] for name in run.progress.curve[-1] if name in metrics}
+    return {"step": run.progress.step, "tokens": run.task.tokens_until(run.progress.step), **figures}
 
+
+def _processes(device: str | None) -> tuple[Any, Place]:
     if device not in (None, "cpu", "cuda"):
         raise InvalidInput(f"'device' must be cpu or cuda, or left out for what there is; got {device!r} instead.")
     if device == "cuda" and not torch.cuda.is_available():
         raise InvalidInput("There is no CUDA device here; leave --device out or give cpu.")
-    accelerator = Accelerator(cpu=device == "cpu", mixed_precision="no")  # autocast is ours, see autocast()
+    accelerator = _accelerator(cpu=device == "cpu")
     device_here = accelerator.device
     if device_here.type == "cuda" and device_here.index is None:
         device_here = torch.device("cuda", torch.cuda.current_device())
     return accelerator, Place(device_here, accelerator.process_index, accelerator.num_processes)
+
+
+def _accelerator(cpu: bool) -> Any:
+    """One process on one device needs nothing of ``accelerate`` but its verbs: without the package these do."""
+    try:
+        from accelerate import Accelerator
+    except ImportError:
+        from thereexists.experiments.alone import Alone
+
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise InvalidInput("Several processes need the package accelerate: pip install accelerate.") from None
+        return Alone(cpu)
+    return Accelerator(cpu=cpu, mixed_precision="no")  # autocast is ours, see autocast()
 
 
 def _finished(settings: Settings, out: Path, resume: bool) -> dict[str, Any] | None:
@@ -261,7 +330,8 @@ def _remove_checkpoint(out: Path) -> None:
 
 
 def _must_be_finite(progress: Progress, settings: Settings) -> None:
-    if progress.history and not math.isfinite(progress.history[-1][1]):
+    losses = [*(loss for _, loss in progress.history[-1:]), progress.pending]
+    if not all(map(math.isfinite, losses)):
         raise ThereExistsError(
             f"The loss is no longer finite at step {progress.step}; a smaller --lr than {settings.lr:g} usually helps."
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.experiments import paper
-from thereexists.experiments.results import Figure, Row, read, rows
+from thereexists.experiments.results import Figure, Row, by_table, read, rows, slugs, table_of
 from thereexists.experiments.tables import tables
 from thereexists.report import svg
 from thereexists.report.artefact import Found, Kind, check_size
@@ -27,18 +27,14 @@ def _page(found: Found) -> Page:
     made, records = _rows(found)
     if not made:
         raise ValueError("it holds no record of a run")
-    shown = tables(made)
     sections = []
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in made:
-        groups.setdefault((row.experiment, row.size), []).append(row)
-    for (experiment, size), group in sorted(groups.items()):
-        own = next(t for t in shown if t.title.startswith(f"{experiment}, size {size},"))
-        parts = [paragraph(remark) for remark in own.remarks]
-        parts += [_bars(group), table(own.header, [list(map(str, line)) for line in own.body])]
+    groups, files = by_table(made), slugs(made)
+    for own in tables(made):
+        parts = [paragraph(remark.replace("**", "")) for remark in own.remarks]
+        parts += [_bars(groups[own.key]), table(own.header, [list(map(str, line)) for line in own.body])]
         if records:
-            parts.append(paragraph(_budget(records, experiment, size), "soft"))
-        sections.append(Section(f"{experiment}-{size}", own.title, join(parts)))
+            parts.append(paragraph(_budget([r for r in records if table_of(r) == own.key]), "soft"))
+        sections.append(Section(files[own.key], own.title, join(parts)))
     lead = (
         f"{len(made)} models, {sum(row.seeds for row in made)} runs. Small budgets beside the papers' large ones: "
         "compare orders and gaps, not levels."
@@ -79,8 +75,8 @@ def _bars(group: list[Row]) -> Markup:
         for row in known[:24]:
             of_paper = paper.TABLE_A.get(row.run) if row.experiment == "table-a" and name in PAPER else None
             beside = None if of_paper is None else 100.0 * of_paper[PAPER[name]]
-            sd = row.figures[name].sd
-            bars.append((row.run, factor * row.figures[name].mean, None if sd is None else factor * sd, beside))
+            half = row.figures[name].half()
+            bars.append((row.run, factor * row.figures[name].mean, None if half is None else factor * half, beside))
         unit = " in %" if share else ", lower is better" if low else ""
         picture = svg.bars(bars, f"{name}{unit}", 100.0 if share else None)
         left = "" if len(known) <= 24 else f" The best 24 of {len(known)}."
@@ -89,11 +85,10 @@ def _bars(group: list[Row]) -> Markup:
     return join([paragraph(legend), panels(figures, pairs=True)])
 
 
-def _budget(records: list[dict[str, Any]], experiment: str, size: str) -> str:
+def _budget(records: list[dict[str, Any]]) -> str:
     from thereexists.experiments.report import budget
 
-    mine = [r for r in records if (r["experiment"], r["size"]) == (experiment, size)]
-    return budget(mine).replace("*Ours.* ", "Ours: ").replace("`", "").replace("\n", " ")
+    return budget(records).replace("*Ours.* ", "Ours: ").replace("`", "").replace("\n", " ")
 
 
 def _recognises(found: Found) -> bool:
