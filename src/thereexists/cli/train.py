@@ -298,9 +298,16 @@ def experiment(
         show_forecast(runs, out, on, json)
         return
     how = How(
-        out, default_cache(), device, resume, parallel, budget_seconds, checkpoint_seconds,
-        engine=engine, address=address,
-    )  # fmt: skip
+        out,
+        default_cache(),
+        device=device,
+        resume=resume,
+        parallel=parallel,
+        budget_seconds=budget_seconds,
+        checkpoint_seconds=checkpoint_seconds,
+        engine=engine,
+        address=address,
+    )
     outcome = run_all(runs, how)
     report = {
         "experiment": name,

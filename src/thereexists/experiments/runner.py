@@ -45,12 +45,12 @@ class How:
     resume: bool = False
     parallel: int = 1
     budget_seconds: float | None = None  # no new run begins after that
-    stop_at: float | None = None  # the time of day at which runs write their checkpoints and stop
     checkpoint_seconds: float = 60.0
     keep_models: bool = False
     results: Path | None = None  # a .jsonl file that every record is appended to
     engine: str = "local"  # or ray: the runs spread over a cluster
     address: str | None = None  # of a Ray cluster; without it a local one is started
+    stop_at: float | None = None  # the time of day at which runs write their checkpoints and stop
 
 
 @dataclass(frozen=True)
