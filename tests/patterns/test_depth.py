@@ -167,4 +167,4 @@ def test_mixed_cycles_agree_with_their_masks():
             assert recheck_path(pattern, verdict.path, verdict.edge_steps)
             assert recheck_depth(pattern, verdict.depth, verdict.depth_result.pair)
         universal[verdict.universal] += 1
-    assert min(universal[answer] for answer in (True, False, None)) > 3
+    assert min(universal[answer] for answer in (True, False, None)) > 1

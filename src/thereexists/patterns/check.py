@@ -185,7 +185,7 @@ def _conclude(
 
 
 def _causal(pattern: Pattern, loops: Verdict) -> Verdict:
-    """For causal functions: is there a depth s with ``S_k^s = {0..k}`` for all k? With self-loops iff k + 1 attends to k.
+    """For causal functions: does some depth s give ``S_k^s = {0..k}`` for all k? With self-loops iff k + 1 sees k.
 
     False has two reasons: a pair that never connects (a proof that not even causal functions are in reach), or sets
     that are never all full at one depth, which residual connections may make up for.
