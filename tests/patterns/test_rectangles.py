@@ -118,6 +118,24 @@ def test_packed_documents_are_judged_and_attended_to_like_their_mask():
     assert (verdict.universal, verdict.depth) == (True, 50)  # three tokens a step, 149 to go
 
 
+@pytest.mark.parametrize("cells", [1 << 26, 0])
+def test_tables_and_bisections_for_tensors_equal_the_mask(cells, monkeypatch):
+    import torch
+
+    from thereexists.patterns import bigbird, from_mask, random, tables
+
+    monkeypatch.setattr(tables, "MOST_CELLS", cells)
+    n, rng = 60, np.random.default_rng(2)
+    k, j = torch.arange(n)[:, None].expand(n, n), torch.arange(n)[None, :].expand(n, n)
+    sparse = rng.random((n, n)) < rng.random((n, 1)) ** 3
+    steps = [Step(n, tuple(make(n, 40, rng)), causal) for make in (documents, overlapping) for causal in (False, True)]
+    steps += [p.step(0) for p in (random(n, degree=7), bigbird(n, 6, 3), from_mask(sparse | np.eye(n, dtype=bool)))]
+    steps.append(Step(n, tuple(Rect(range(0), range(n)) for _ in range(9))))  # many rectangles, no connection
+    for step in steps:
+        assert np.array_equal(tables.step_on_device(step, "cpu")(k, j).numpy(), step.mask())
+        assert np.array_equal(step.contains(k, j).numpy(), step.mask())
+
+
 def test_a_thousand_documents_in_64k_tokens_take_well_under_a_second():
     n = 65_536
     rects = documents(n, 1000, np.random.default_rng(1))

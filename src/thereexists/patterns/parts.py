@@ -313,9 +313,9 @@ class Explicit(Part):
 
     def contains(self, k, j):
         if not isinstance(k, np.ndarray):
-            from thereexists.patterns.tables import on_device
+            from thereexists.patterns.tables import bisected_rows
 
-            return on_device(self, k.device)(k, j)
+            return bisected_rows(self, k.device)(k, j)
         k, j = np.broadcast_arrays(np.asarray(k), np.asarray(j))
         n = len(self.indptr) - 1
         # Row-major keys k·n + j ascend through the whole array, so one bisection answers for every pair.

@@ -32,9 +32,9 @@ class RectUnion(Part):
 
     def contains(self, k, j):
         if not isinstance(k, np.ndarray | np.integer | int):
-            from thereexists.patterns.tables import on_device
+            from thereexists.patterns.tables import bisected_intervals
 
-            return on_device(self, k.device)(k, j)
+            return bisected_intervals(self, k.device)(k, j)
         i = np.searchsorted(self._keys, self.group[k] * (self.n + 1) + j, "right") - 1
         inside = i >= self.pointer[self.group[k]]
         if not len(self.last):

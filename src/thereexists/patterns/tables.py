@@ -2,7 +2,9 @@
 
 FlexAttention compiles a ``mask_mod`` into its kernel. Inside, a tensor may be indexed, but not made: no
 ``torch.from_numpy``, no assignment, no move between devices. So ``on_device`` makes the tensors and returns a function
-that only computes with them: formulas, look-ups in Boolean tables, bisections with a fixed number of rounds.
+that only computes with them: formulas and a few look-ups. Few, because the compiler writes every use of a value out
+again: a bisection of r rounds, whose ends are used three times a round, becomes about 3^r loads and never compiles.
+Bisections serve tensors that nobody traces, and parts that have no table of a bearable size.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from thereexists.patterns.rectangles import RectUnion
 
 if TYPE_CHECKING:
     from thereexists.patterns.step import Step
+
+MOST_CELLS = 1 << 26  # of a table
 
 Contains = Callable[[Any, Any], Any]
 
@@ -84,6 +88,52 @@ def membership(tokens: Tokens, device: torch.device | str) -> Callable[[Any], An
 
 
 def _listed(part: Explicit, device: torch.device | str) -> Contains:
+    """Row ``k`` is a hash table without collisions: its columns differ modulo ``size[k]``, so one look-up answers."""
+    size = _moduli(part)
+    if int(size.sum()) > MOST_CELLS:
+        return bisected_rows(part, device)
+    begin = np.cumsum(size) - size
+    row = np.repeat(np.arange(len(size)), np.diff(part.indptr))
+    cells = np.full(int(size.sum()), -1)
+    cells[begin[row] + part.indices % size[row]] = part.indices
+    modulus, start, table = _tensor(size, device), _tensor(begin, device), _tensor(cells, device)
+    return lambda k, j: table[start[k] + j % modulus[k]] == j
+
+
+def _moduli(part: Explicit) -> np.ndarray:
+    """For each row a number modulo which its columns differ, tried upwards; the last column plus one always does."""
+    counts = np.diff(part.indptr)
+    row = np.repeat(np.arange(len(counts)), counts)
+    size, most = np.maximum(counts, 1), np.ones(len(counts), np.int64)
+    np.maximum.at(most, row, part.indices + 1)
+    while True:
+        place = (row << 32) + part.indices % size[row]  # tokens are fewer than 2^31, rows too
+        order = np.argsort(place, kind="stable")
+        clash = np.unique(row[order[1:]][place[order][1:] == place[order][:-1]])
+        if not len(clash):
+            return size
+        size[clash] = np.minimum(size[clash] + size[clash] // 4 + 1, most[clash])
+
+
+def _intervals(part: RectUnion, device: torch.device | str) -> Contains:
+    """Cut the columns at every end of an interval: a class then has all of a segment or nothing of it."""
+    if not len(part.first):
+        return lambda k, j: (j == k) & (j != k)  # nobody sees anybody
+    edges = np.unique(np.concatenate(([0], part.first, part.last + 1)))
+    classes, segments = len(part.pointer) - 1, len(edges)
+    if classes * segments > MOST_CELLS:
+        return bisected_intervals(part, device)
+    owner = np.repeat(np.arange(classes), np.diff(part.pointer))
+    grid = np.zeros((classes, segments + 1), np.int64)
+    grid[owner, np.searchsorted(edges, part.first)] += 1
+    grid[owner, np.searchsorted(edges, part.last + 1)] -= 1
+    inside = torch.from_numpy(np.cumsum(grid, axis=1)[:, :segments].ravel() > 0).to(device)
+    begin = _tensor(part.group * segments, device)
+    segment = _tensor(np.searchsorted(edges, np.arange(part.n), "right") - 1, device)
+    return lambda k, j: inside[begin[k] + segment[j]]
+
+
+def bisected_rows(part: Explicit, device: torch.device | str) -> Contains:
     """Bisection inside row ``k``."""
     indptr, indices = _tensor(part.indptr, device), _tensor(part.indices, device)
     rounds, top = int(np.diff(part.indptr).max()).bit_length(), len(part.indices) - 1
@@ -96,7 +146,7 @@ def _listed(part: Explicit, device: torch.device | str) -> Contains:
     return contains
 
 
-def _intervals(part: RectUnion, device: torch.device | str) -> Contains:
+def bisected_intervals(part: RectUnion, device: torch.device | str) -> Contains:
     """Bisection among the intervals of the row's class: the first that ends at ``j`` or later must begin by then."""
     if not len(part.first):
         return lambda k, j: (j == k) & (j != k)
