@@ -57,8 +57,7 @@ def assert_agrees_with_brute_force(pattern):
         assert not seen[v.depth_result.never]
     if pattern.causal:
         causal = brute.depth(masks, causal=True)
-        if loops:
-            assert v.causal.holds == (causal is not None)
+        assert v.causal.holds == (causal is not None)
         assert v.causal.witness.depth == causal
     else:
         assert v.causal is None
@@ -207,7 +206,8 @@ def test_recheck_catches_planted_faults_in_depths_and_certificates():
 def test_recheck_imports_no_finder():
     source = (Path(te.patterns.__file__).parent / "recheck.py").read_text()
     modules = {node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)}
-    finders = {f"thereexists.patterns.{m}" for m in ("paths", "depth", "depth_rules", "obstructions", "sat", "check")}
+    names = ("paths", "depth", "depth_rules", "depth_without_loops", "obstructions", "sat", "check", "isolated")
+    finders = {f"thereexists.patterns.{m}" for m in names}
     assert not modules & finders
 
 

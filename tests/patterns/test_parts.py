@@ -1,10 +1,14 @@
 """Every way of asking a pattern for its members must agree with the definition, ``contains``."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from thereexists.errors import InvalidInput, ThereExistsError
-from thereexists.patterns import REGISTRY, build, dilated, from_mask, random, strided
+from thereexists.patterns import REGISTRY, build, dilated, from_mask, longformer, random, strided
 from thereexists.patterns.parts import Band, BlockBand, Offsets, Rect, Residue, Xor
 from thereexists.patterns.step import Step
 
@@ -120,6 +124,24 @@ def test_flex_attention_accepts_the_mask_mod():
     for pattern in (strided(n=256, stride=16), random(256, degree=5), build("fixed", 256)):
         block = create_block_mask(pattern.mask_mod(0), None, None, 256, 256, device="cpu")
         assert block.shape == (1, 1, 256, 256)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_compiled_flex_attention_takes_the_mask_mod(backend):
+    """In a process of its own: the suite's run-time type checks cannot be traced."""
+    command = [sys.executable, Path(__file__).with_name("compiled_flex.py"), backend]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-2000:]
+    names = ["both-multihead", "longformer", "bigbird", "packed"]
+    assert done.stdout.split() == (names[:1] if backend == "aot_eager" else names)
+
+
+def test_a_mask_mod_made_for_one_device_names_the_other():
+    import torch
+
+    on_meta = torch.zeros(1, device="meta")
+    with pytest.raises(InvalidInput, match="made for cpu; got a tensor on meta"):
+        longformer(8, 2, globals=[0, 5]).mask_mod(0, device="cpu")(0, 0, on_meta, on_meta)
 
 
 def test_sizes_at_a_million_tokens_need_no_edges():

@@ -168,13 +168,17 @@ def measure(name: str, step: Pattern | Step, setting: Setting) -> Row:
 def flex_contender(q: Tensor, k: Tensor, v: Tensor, step: Step) -> Callable[[], Tensor]:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
+    from thereexists.patterns.tables import step_on_device
+
     if q.device.type == "cpu" and q.requires_grad:
         raise InvalidInput("FlexAttention has no backward on the CPU.")
     if q.device.type == "cpu" and step.n > 1 << 15:
         raise InvalidInput(f"FlexAttention's block mask would need {step.n**2 / 2**30:.0f} GiB on the CPU.")
 
+    contains = step_on_device(step, q.device)  # its tables are made before anything is traced
+
     def mask_mod(b, h, i, j):
-        return step.contains(i, j)
+        return contains(i, j)
 
     on_gpu = q.device.type == "cuda"
     blocks = create_block_mask(mask_mod, None, None, step.n, step.n, device=q.device.type, _compile=on_gpu)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thereexists.patterns.parts import Explicit, IntervalPart, Offsets, Part, Rect, Residue, as_mask
+from thereexists.patterns.rectangles import unite
 from thereexists.patterns.step import Step, _chunks
 
 _RUN = 16  # rows that share their keys are worth a dense piece from this average run on
@@ -164,6 +165,11 @@ def lower(step: Step, listed_below: int = 0) -> Lowered:
             runs.append(part)
         else:
             loose.append(part)
+
+    documents = [part for part in loose if isinstance(part, Rect)]
+    if len(documents) > 1 and (rows := unite(documents, n).interval_rows()) is not None and _joins(intervals, rows):
+        intervals = [_joined(intervals, rows)]  # packed documents: rectangles that follow one another
+        loose = [part for part in loose if not isinstance(part, Rect)]
 
     strips: list[Strip] = []
     if residue is not None:

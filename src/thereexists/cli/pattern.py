@@ -264,7 +264,7 @@ def _depth_words(v: PatternVerdict) -> str:
     if v.depth is not None:
         return str(v.depth)
     found = v.depth_result
-    if found.never:
+    if found.never or found.never_full:
         return "never"
     return f"{found.lower}..{found.upper or '?'}"
 

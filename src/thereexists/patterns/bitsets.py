@@ -26,11 +26,14 @@ class BitsetDepth:
     limit_reached: bool
 
 
-def depth_by_bitsets(steps: list[tuple[np.ndarray, np.ndarray]], causal: bool, limit: int) -> BitsetDepth:
+def depth_by_bitsets(
+    steps: list[tuple[np.ndarray, np.ndarray]], causal: bool, limit: int, loops: bool = True
+) -> BitsetDepth:
     """The smallest s with ``S_k^s = [n]`` for all k (``[0..k]`` when ``causal``), at most ``limit`` rounds.
 
-    ``steps`` holds CSR arrays, row k = A_k^l. Requires ``k ∈ A_k^l`` for all k and l: the sets then only grow, so a
-    full row stays full, and p rounds without growth are final.
+    ``steps`` holds CSR arrays, row k = A_k^l. With ``loops``, ``k ∈ A_k^l`` for all k and l: the sets only grow, so a
+    full row stays full, and p rounds without growth are final. Without, only "all full" lasts, and not when causal:
+    then ask with ``causal=False``, and nothing but the limit ends a search in vain.
     """
     n = len(steps[0][0]) - 1
     chunks = -(-n // (64 * WORDS))
@@ -39,7 +42,11 @@ def depth_by_bitsets(steps: list[tuple[np.ndarray, np.ndarray]], causal: bool, l
         np.uint32
     )  # unsigned: no wrap-around test at every access
     offsets = np.cumsum([0] + [len(indices) for _, indices in steps[:-1]]).astype(np.int64)
-    rounds, miss_k, miss_j = _all_chunks(starts, columns, offsets, n, chunks, causal, limit)
+    if chunks == 1:  # threads would cost more than the work
+        one = _one_chunk(starts, columns, offsets, n, 0, causal, limit, loops)
+        rounds, miss_k, miss_j = (np.array([x]) for x in one)
+    else:
+        rounds, miss_k, miss_j = _all_chunks(starts, columns, offsets, n, chunks, causal, limit, loops)
     worst = int(np.argmax(rounds))  # never-connecting chunks carry limit + 1, unfinished ones limit + 2
     found = int(rounds[worst])
     pair = int(miss_k[worst]), int(miss_j[worst])
@@ -51,12 +58,12 @@ def depth_by_bitsets(steps: list[tuple[np.ndarray, np.ndarray]], causal: bool, l
 
 @njit(cache=True, parallel=True)
 @no_type_check
-def _all_chunks(starts, columns, offsets, n, chunks, causal, limit):
+def _all_chunks(starts, columns, offsets, n, chunks, causal, limit, loops):
     rounds = np.zeros(chunks, np.int64)
     miss_k = np.zeros(chunks, np.int64)
     miss_j = np.zeros(chunks, np.int64)
     for chunk in prange(chunks):
-        found = _one_chunk(starts, columns, offsets, n, chunk * 64 * WORDS, causal, limit)
+        found = _one_chunk(starts, columns, offsets, n, chunk * 64 * WORDS, causal, limit, loops)
         rounds[chunk], miss_k[chunk], miss_j[chunk] = found
     return rounds, miss_k, miss_j
 
@@ -84,7 +91,7 @@ def _aligned_rows(n):
 
 @njit(cache=True)
 @no_type_check
-def _one_chunk(starts, columns, offsets, n, first, causal, limit):
+def _one_chunk(starts, columns, offsets, n, first, causal, limit, loops):
     p = starts.shape[0]
     old, new = _aligned_rows(n), _aligned_rows(n)
     some = np.zeros(n, np.bool_)  # whether the row of old has any bit
@@ -98,7 +105,7 @@ def _one_chunk(starts, columns, offsets, n, first, causal, limit):
         # here old = S^t; find a pair that is missing
         missing = False
         for k in range(n):
-            if full[k]:
+            if full[k] and loops:
                 continue
             done = True
             for w in range(WORDS):
@@ -115,7 +122,7 @@ def _one_chunk(starts, columns, offsets, n, first, causal, limit):
             full[k] = done
         if not missing:
             return max(t, 1), miss_k, miss_j
-        if still >= p:
+        if loops and still >= p:
             return limit + 1, miss_k, miss_j
         if t == limit:
             break
@@ -126,7 +133,7 @@ def _one_chunk(starts, columns, offsets, n, first, causal, limit):
             for w in range(WORDS):
                 some[k] |= old[k, w] != 0
         for k in range(n):
-            if full[k]:  # k ∈ A_k, so it stays full
+            if full[k] and loops:  # k ∈ A_k, so it stays full
                 for w in range(WORDS):
                     new[k, w] = old[k, w]
                 continue
@@ -169,7 +176,8 @@ def depth_by_searches(indptr: np.ndarray, indices: np.ndarray, causal: bool) -> 
     With self-loops and p = 1, ``S_k^t`` is the set of tokens within t moves of k.
     """
     n = len(indptr) - 1
-    far, last, count = _all_searches(indptr.astype(np.int64), indices.astype(np.uint32), n)
+    search = _all_searches if n > 64 * WORDS else _few_searches
+    far, last, count = search(indptr.astype(np.int64), indices.astype(np.uint32), n)
     goal = np.arange(1, n + 1) if causal else np.full(n, n)
     short = np.flatnonzero(count < goal)
     if len(short):
@@ -184,12 +192,27 @@ def depth_by_searches(indptr: np.ndarray, indices: np.ndarray, causal: bool) -> 
 def _all_searches(indptr, indices, n):
     far, last, count = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     for part in prange(16):
-        level, queue = np.empty(n, np.int32), np.empty(n, np.int64)
-        for k in range(part * n // 16, (part + 1) * n // 16):
-            size = _search(indptr, indices, k, level, queue)
-            last[k] = queue[size - 1]
-            far[k], count[k] = level[last[k]], size
+        _searches(indptr, indices, part * n // 16, (part + 1) * n // 16, far, last, count)
     return far, last, count
+
+
+@njit(cache=True)
+@no_type_check
+def _few_searches(indptr, indices, n):
+    far, last, count = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    _searches(indptr, indices, 0, n, far, last, count)
+    return far, last, count
+
+
+@njit(cache=True)
+@no_type_check
+def _searches(indptr, indices, first, stop, far, last, count):
+    n = len(far)
+    level, queue = np.empty(n, np.int32), np.empty(n, np.int64)
+    for k in range(first, stop):
+        size = _search(indptr, indices, k, level, queue)
+        last[k] = queue[size - 1]
+        far[k], count[k] = level[last[k]], size
 
 
 @njit(cache=True)

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from thereexists.errors import InvalidInput
-from thereexists.patterns.depth import DepthResult, receptive_depth
+from thereexists.patterns.depth import receptive_depth
+from thereexists.patterns.depth_result import DepthResult
 from thereexists.patterns.obstructions import Incomparable, Unmatched
 from thereexists.patterns.paths import PathResult, edge_steps, find_path
 from thereexists.patterns.pattern import Pattern
@@ -65,7 +66,7 @@ class PatternVerdict:
         depth = self.field_depth if self.causal is None else found.depth
         if depth is not None:
             return depth <= layers
-        return False if found.never or found.lower > layers else None
+        return False if found.never or found.never_full or found.lower > layers else None
 
     def to_json(self, path_limit: int = 64) -> dict[str, Any]:
         """The documented JSON object; a path longer than ``path_limit`` is given by its rule or its two ends."""
@@ -95,6 +96,7 @@ class PatternVerdict:
             "depth_method": depth.method,
             "farthest_pair": depth.pair,
             "never_connected": depth.never,
+            "never_full": depth.never_full,
             "layers": p.layers,
             "full_within_layers": self.full_within_layers,
             "universal": self.universal,
@@ -156,11 +158,12 @@ def _conclude(
         reasons.append(f"(3) receptive depth {depth.depth}{farthest}")
     elif depth.never:
         reasons.append(f"(3) token {depth.never[0]} never sees token {depth.never[1]}, at any depth")
-    elif loops.holds:
-        upper = "finite" if depth.upper is None else f"at most {depth.upper}"
-        reasons.append(f"(3) receptive depth at least {depth.lower} and {upper}")
+    elif depth.never_full:
+        reasons.append(f"(3) no depth fills every token's set: {depth.never_full}")
+    elif depth.upper is not None:
+        reasons.append(f"(3) receptive depth at least {depth.lower} and at most {depth.upper}")
     else:
-        reasons.append(f"(3) no finite receptive depth found ({depth.method})")
+        reasons.append(f"(3) receptive depth undecided, at least {depth.lower} ({depth.method})")
     apart = depth.never or (isinstance(route.obstruction, Incomparable) and (route.obstruction.u, route.obstruction.v))
     if apart:
         reasons.append(
@@ -182,15 +185,23 @@ def _conclude(
 
 
 def _causal(pattern: Pattern, loops: Verdict) -> Verdict:
-    """For causal functions: does token k end up seeing {0..k}? With self-loops that holds iff k + 1 attends to k."""
+    """For causal functions: does some depth s give ``S_k^s = {0..k}`` for all k? With self-loops iff k + 1 sees k.
+
+    False has two reasons: a pair that never connects (a proof that not even causal functions are in reach), or sets
+    that are never all full at one depth, which residual connections may make up for.
+    """
     label = "not covered by the theorem, whose functions look both ways"
     depth = receptive_depth(pattern, causal=True)
-    if depth.depth is not None and loops.holds:
-        return Verdict(True, (f"token k sees exactly {{0..k}} after {depth.depth} steps ({label})",), depth)
+    if depth.depth is not None:
+        only = "" if loops.holds else "; not at every later depth, because some step lacks self-loops"
+        return Verdict(True, (f"token k sees exactly {{0..k}} after {depth.depth} steps{only} ({label})",), depth)
     if depth.never:
         k, j = depth.never
         return Verdict(False, (f"token {k} never sees token {j}, so not even causal functions ({label})",), depth)
-    if loops.holds and depth.upper is not None:
+    if depth.never_full:
+        why = "the residual connection may carry what is missing, so this excludes no causal function"
+        return Verdict(False, (f"at no depth do all tokens see {{0..k}}: {depth.never_full}; {why} ({label})",), depth)
+    if depth.upper is not None:
         return Verdict(True, (f"token k sees {{0..k}} after {depth.lower} to {depth.upper} steps ({label})",), depth)
     return Verdict(None, (f"undecided: {depth.method} ({label})",), depth)
 
@@ -203,6 +214,7 @@ def _causal_json(verdict: Verdict) -> dict[str, Any]:
         "depth_bounds": [depth.lower, depth.upper],
         "farthest_pair": depth.pair,
         "never_connected": depth.never,
+        "never_full": depth.never_full,
         "covered_by_theorem": False,
         "reasons": list(verdict.reasons),
     }

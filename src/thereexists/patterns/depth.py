@@ -10,13 +10,19 @@ at any n; bitsets, or a search from every token; otherwise bounds only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.util import find_spec
 from time import perf_counter
 
 import numpy as np
 
+from thereexists.patterns.depth_result import DepthResult
 from thereexists.patterns.depth_rules import full_by_rules, interval_recursion
+from thereexists.patterns.depth_without_loops import (
+    MOST_TOKENS,
+    causal_depth_without_loops,
+    depth_by_powers,
+    depth_without_loops,
+)
 from thereexists.patterns.obstructions import causal_gap, connectivity
 from thereexists.patterns.parts import Xor
 from thereexists.patterns.pattern import Pattern
@@ -25,28 +31,12 @@ BITSET_WORK = 4e9  # row operations of 512 bits; about 1e8 a second and core
 LOWER_BOUND_SECONDS = 3.0  # of set images
 
 
-@dataclass(frozen=True)
-class DepthResult:
-    """``depth``; ``pair = (k, j)`` with ``j ∉ S_k^{depth−1}``. When ``never`` is set, k never sees j at any depth.
-
-    When only bounds are known, ``depth`` is None, and ``lower ≤ s ≤ upper`` (``upper`` None: not known).
-    """
-
-    depth: int | None
-    method: str
-    pair: tuple[int, int] | None = None
-    never: tuple[int, int] | None = None
-    lower: int = 1
-    upper: int | None = None
-
-
 def receptive_depth(pattern: Pattern, causal: bool = False, work: float = BITSET_WORK) -> DepthResult:
     """The depth s of ``pattern``; ``causal`` asks for ``S_k^s = {0..k}`` instead of ``[n]``."""
     if not all(step.self_loops.all() for step in pattern.steps):
-        from thereexists.patterns.depth_without_loops import depth_by_powers
-
-        pair = None if causal else connectivity(pattern)[0]
-        return DepthResult(None, "closure", never=pair) if pair else depth_by_powers(pattern, causal)
+        if causal:
+            return causal_depth_without_loops(pattern, lambda prefix: receptive_depth(prefix, True, work))
+        return depth_without_loops(pattern, work)
     return _by_intervals(pattern, causal) or _by_butterfly(pattern, causal) or _by_connectivity(pattern, causal, work)
 
 
@@ -138,7 +128,9 @@ def _by_listing(pattern: Pattern, causal: bool, work: float, lower: int) -> Dept
     """By definition, from lists of edges: bitsets, or one search a token when p = 1 and the depth is large."""
     n, p = pattern.n, pattern.cycle
     total = sum(pattern.connections)
-    if total > 200_000_000 or find_spec("numba") is None:
+    if find_spec("numba") is None:
+        return depth_by_powers(pattern, causal) if n <= MOST_TOKENS else None
+    if total > 200_000_000:
         return None
     a_round = total / p * max(n / 512, 1)  # row operations
     limit = min(int(work // a_round), n * p + 1)

@@ -59,6 +59,8 @@ def _common_columns(steps: list[Step]) -> bool:
     """Wherever a token has got to by step a, it sees there the columns C common to all rows; C then has to see all."""
     for a in range(len(steps)):
         reached = steps[a].common_columns()
+        if steps[a].causal:
+            reached[1:] = False  # a column j is cut off for the rows before it
         if not reached.any():
             continue
         for b in range(a - 1, -1, -1):

@@ -95,15 +95,15 @@ def common_divisor(step: Step) -> int:
     return g
 
 
-def separated_from_first(step: Step) -> Incomparable | None:
+def separated_from_first(step: Step, seconds: float = 3.0) -> Incomparable | None:
     """An incomparable pair that contains token 0, by a common divisor or two closures; needs no list of edges."""
     if step.n > 1 and common_divisor(step) != 1:
         return Incomparable(0, 1)
-    reached = closure(step, 0)
+    reached = closure(step, 0, seconds=seconds)
     if reached is None or reached.all():
         return None
     other = int(np.argmin(reached))
-    back = closure(step, other)
+    back = closure(step, other, seconds=seconds)
     return None if back is None or back[0] else Incomparable(0, other)
 
 

@@ -88,7 +88,9 @@ class Band(IntervalPart):
         return (j - k >= self.lo) & (j - k <= self.hi)
 
     def interval(self, n, k):
-        return np.maximum(k + self.lo, 0), np.minimum(k + self.hi, n - 1)
+        # ends beyond ±n change nothing, and k + sys.maxsize would wrap around
+        lo, hi = max(min(self.lo, n), -n), max(min(self.hi, n), -n)
+        return np.maximum(k + lo, 0), np.minimum(k + hi, n - 1)
 
 
 @dataclass(frozen=True)
@@ -105,10 +107,56 @@ class BlockBand(IntervalPart):
         return (gap >= self.lo) & (gap <= self.hi)
 
     def interval(self, n, k):
-        block = (k + self.shift) // self.size
-        first = (block + self.lo) * self.size - self.shift
-        last = (block + self.hi + 1) * self.size - self.shift - 1
+        size = min(self.size, n + self.shift) if self.shift >= 0 else self.size  # one block: the same for every size
+        lo, hi = max(min(self.lo, n), -n), max(min(self.hi, n), -n)
+        block = (k + self.shift) // size
+        first = (block + lo) * size - self.shift
+        last = (block + hi + 1) * size - self.shift - 1
         return np.maximum(first, 0), np.minimum(last, n - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class CausalPart(Part):
+    """The pairs of ``part`` with ``j ≤ k``: how a causal step joins a union with steps that are not."""
+
+    part: Part
+
+    def contains(self, k, j):
+        return self.part.contains(k, j) & (j <= k)
+
+    def entries(self, n, k):
+        counts, columns = self.part.entries(n, k)
+        row = np.repeat(np.arange(len(k)), counts)
+        keep = columns <= k[row]
+        return np.bincount(row[keep], minlength=len(k)), columns[keep]
+
+    def count(self, n, k, lo, hi):
+        hi = np.minimum(hi, k)
+        return np.where(lo <= hi, self.part.count(n, k, lo, np.maximum(hi, lo)), 0)
+
+    def image(self, x, causal):
+        return self.part.image(x, True)
+
+    def preimage(self, x, causal):
+        return self.part.preimage(x, True)
+
+
+@dataclass(frozen=True, eq=False)
+class CausalInterval(CausalPart, IntervalPart):
+    """The same for intervals: ``min(hi(k), k)`` never decreases either."""
+
+    part: IntervalPart
+
+    def interval(self, n, k):
+        lo, hi = self.part.interval(n, k)
+        return lo, np.minimum(hi, k)
+
+
+def as_causal_part(part: Part, n: int) -> Part:
+    """``part`` restricted to ``j ≤ k``, as a part of its own."""
+    if isinstance(part, Rect) and len(part.rows) == len(part.cols) == n:
+        return Band(-n, 0)
+    return CausalInterval(part) if isinstance(part, IntervalPart) else CausalPart(part)
 
 
 @dataclass(frozen=True)
@@ -143,8 +191,9 @@ class Residue(Part):
         return np.logical_or.accumulate(self._grid(x), axis=0).ravel()[: len(x)].copy()
 
     def _grid(self, x: np.ndarray) -> np.ndarray:
-        rows = -(-len(x) // self.modulus)
-        return np.pad(x, (0, rows * self.modulus - len(x))).reshape(rows, self.modulus)
+        modulus = min(self.modulus, len(x))  # beyond n every class is one token
+        rows = -(-len(x) // modulus)
+        return np.pad(x, (0, rows * modulus - len(x))).reshape(rows, modulus)
 
 
 @dataclass(frozen=True)
@@ -216,6 +265,11 @@ class Rect(Part):
     rows: Tokens
     cols: Tokens
 
+    def __post_init__(self) -> None:
+        """Sorted, without repetitions, steps forwards: what every answer below relies on."""
+        for name in ("rows", "cols"):
+            object.__setattr__(self, name, _ascending(getattr(self, name)))
+
     def contains(self, k, j):
         return member(self.rows, k) & member(self.cols, j)
 
@@ -259,7 +313,9 @@ class Explicit(Part):
 
     def contains(self, k, j):
         if not isinstance(k, np.ndarray):
-            return _contains_torch(self, k, j)
+            from thereexists.patterns.tables import bisected_rows
+
+            return bisected_rows(self, k.device)(k, j)
         k, j = np.broadcast_arrays(np.asarray(k), np.asarray(j))
         n = len(self.indptr) - 1
         # Row-major keys k·n + j ascend through the whole array, so one bisection answers for every pair.
@@ -314,17 +370,21 @@ def ranges(start: np.ndarray, counts: np.ndarray, step: int = 1) -> tuple[np.nda
 
 def member(tokens: Tokens, x: Any) -> Any:
     """Elementwise ``x ∈ tokens``, for numpy arrays and torch tensors."""
+    if not isinstance(x, np.ndarray | np.integer | int):
+        from thereexists.patterns.tables import membership
+
+        return membership(tokens, x.device)(x)
     if isinstance(tokens, range):
         inside = (x >= tokens.start) & (x < tokens.stop)
         return inside if tokens.step == 1 else inside & ((x - tokens.start) % tokens.step == 0)
-    if isinstance(x, np.ndarray | np.integer | int):
-        position = np.minimum(np.searchsorted(tokens, x), max(len(tokens) - 1, 0))
-        return tokens[position] == x if len(tokens) else np.zeros(np.shape(x), bool)
-    import torch
+    position = np.minimum(np.searchsorted(tokens, x), max(len(tokens) - 1, 0))
+    return tokens[position] == x if len(tokens) else np.zeros(np.shape(x), bool)
 
-    table = torch.zeros(int(tokens[-1]) + 2 if len(tokens) else 1, dtype=torch.bool)
-    table[torch.from_numpy(np.asarray(tokens))] = True
-    return table.to(x.device)[x.clamp(max=len(table) - 1)]
+
+def _ascending(tokens: Any) -> Tokens:
+    if isinstance(tokens, range):
+        return tokens if tokens.step > 0 else tokens[::-1]
+    return np.unique(np.asarray(tokens, np.int64))
 
 
 def as_array(tokens: Tokens) -> np.ndarray:
@@ -349,18 +409,3 @@ def _shifted(x: np.ndarray, offsets: list[int]) -> np.ndarray:
         elif -n < o < 0:
             out[:o] |= x[-o:]
     return out
-
-
-def _contains_torch(part: Explicit, k: Any, j: Any) -> Any:
-    """Bisection inside row ``k`` with a fixed number of rounds: no data-dependent control flow."""
-    import torch
-
-    indptr = torch.from_numpy(np.asarray(part.indptr, np.int64)).to(k.device)
-    indices = torch.from_numpy(np.asarray(part.indices, np.int64)).to(k.device)
-    low, end = indptr[k], indptr[k + 1]
-    high = end
-    for _ in range(int(np.diff(part.indptr).max()).bit_length()):
-        middle = (low + high) // 2
-        right = (low < high) & (indices[middle.clamp(max=len(indices) - 1)] < j)
-        low, high = torch.where(right, middle + 1, low), torch.where(right, high, torch.minimum(middle, high))
-    return (low < end) & (indices[low.clamp(max=len(indices) - 1)] == j)

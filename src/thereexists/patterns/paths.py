@@ -2,24 +2,29 @@
 
 Cheapest first: closed forms (an order of the tokens given by a rule, checked on all n − 1 edges), then components and
 matchings that prove impossibility, then circuits joined by exchanges, then the SAT solver, then *undecided* with the
-effort stated.
+effort stated. What can take long runs in a process that is ended when the time is over.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 import numpy as np
 
-from thereexists.patterns import obstructions, sat
+from thereexists.patterns import isolated, obstructions, sat
+from thereexists.patterns.isolated import Tell
 from thereexists.patterns.obstructions import Exhausted, Obstruction
 from thereexists.patterns.parts import BlockBand, Residue
 from thereexists.patterns.pattern import Pattern
+from thereexists.patterns.step import Step, _chunks
 
 MOST_EDGES = 60_000_000  # beyond this no list of edges is made
 MOST_SAT_EDGES = 1_500_000
+FEW_EDGES = 200_000  # components and matching take no time worth a process of its own
+FEW_TOKENS = 12  # nor does any search among so few: there are fewer than 2^12 circuits to cut off
 SPARSE_DEGREE = 12  # the solver first sees a random subgraph with this many arcs a token
 
 
@@ -65,7 +70,7 @@ def rules(pattern: Pattern) -> Iterator[tuple[str, np.ndarray]]:
 
 def find_path(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> PathResult:
     """A path, a certificate that there is none, or *undecided* after ``seconds`` of search."""
-    n = pattern.n
+    deadline = time.perf_counter() + seconds
     for rule, order in rules(pattern):
         if np.asarray(contained(pattern, order[1:], order[:-1])).all():
             return PathResult("found", order, rule, effort="closed form")
@@ -73,20 +78,65 @@ def find_path(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> P
     if pattern.causal:
         gap = obstructions.causal_gap(union)
         return PathResult("impossible", obstruction=gap, effort="a causal pattern's only possible path is 0, 1, …, n−1")
-    apart = obstructions.separated_from_first(union)
+    apart = obstructions.separated_from_first(union, min(3.0, seconds / 4))
     if apart is not None:
         return PathResult("impossible", obstruction=apart, effort="closures of two tokens")
     if union.connections > MOST_EDGES:
         return PathResult("undecided", effort=f"closed forms; {union.connections:,} edges are too many to list")
-    csr = union.to_csr()
-    indptr, indices = np.asarray(csr.indptr, np.int64), np.asarray(csr.indices, np.int64)
+    edges = _edges(union, deadline)
+    if edges is None:
+        return PathResult("undecided", effort=f"closed forms; no time to list {union.connections:,} edges")
+    if len(edges[1]) <= FEW_EDGES:
+        found = _obstruction(*edges)
+        if found is not None:
+            return found
+    if pattern.n <= FEW_TOKENS and sat.available():
+        return _by_sat(sat.hamiltonian_path(*edges))
+    return _search(*edges, deadline, seed)
+
+
+def _edges(step: Step, deadline: float) -> tuple[np.ndarray, np.ndarray] | None:
+    """Row pointers and columns of the step, or None when the time is over."""
+    columns = []
+    for rows in _chunks(step.degrees):
+        if time.perf_counter() > deadline:
+            return None
+        columns.append(step.entries(rows)[1])
+    return np.concatenate(([0], np.cumsum(step.degrees))), np.concatenate(columns)
+
+
+def _obstruction(indptr: np.ndarray, indices: np.ndarray) -> PathResult | None:
     found = obstructions.incomparable_pair(indptr, indices) or obstructions.unmatched_set(indptr, indices)
-    if found is not None:
-        return PathResult("impossible", obstruction=found, effort="components and matching")
-    return _search(indptr, indices, n, seconds, seed)
+    return None if found is None else PathResult("impossible", obstruction=found, effort="components and matching")
 
 
-def _search(indptr: np.ndarray, indices: np.ndarray, n: int, seconds: float | int, seed: int) -> PathResult:
+def _search(indptr: np.ndarray, indices: np.ndarray, deadline: float, seed: int) -> PathResult:
+    """First everything on the graph, or on a random subgraph of a dense one; then the solver on the dense one."""
+    here, n = "thereexists.patterns.paths", len(indptr) - 1
+    dense = len(indices) > n * (SPARSE_DEGREE + 1) * 1.5  # a path in a subgraph is a path
+    left = deadline - time.perf_counter()
+    first = isolated.call(here, "_decide", (indptr, indices, dense, seed), left / 2 if dense else left)
+    if first.finished and (first.value.status != "undecided" or not dense):
+        return first.value
+    tried, told = "closed forms, components, matching, patching", first.told
+    if dense and sat.available() and len(indices) <= MOST_SAT_EDGES:
+        second = isolated.call(here, "_decide_by_sat", (indptr, indices), deadline - time.perf_counter())
+        if second.finished:
+            return second.value
+        first, told = second, second.told or told
+    effort = f"; {told}" if told else ""
+    if first.finished:  # and undecided
+        return first.value
+    return PathResult("undecided", effort=f"{tried}{effort}; {first.why}")
+
+
+def _decide(indptr: np.ndarray, indices: np.ndarray, dense: bool, seed: int, tell: Tell) -> PathResult:
+    """Matching, patching and the solver, in a process that may be ended at any time."""
+    n = len(indptr) - 1
+    if len(indices) > FEW_EDGES:
+        found = _obstruction(indptr, indices)
+        if found is not None:
+            return found
     tried = "closed forms, components and matching"
     if find_spec("numba") is not None:
         from thereexists.patterns.patching import patched_path
@@ -97,22 +147,28 @@ def _search(indptr: np.ndarray, indices: np.ndarray, n: int, seconds: float | in
         tried += ", patching"
     if not sat.available():
         return PathResult("undecided", effort=f"{tried}; no SAT solver: pip install 'thereexists[patterns]'")
-    if len(indices) > n * (SPARSE_DEGREE + 1) * 1.5:  # a path in a subgraph is a path
-        few_ptr, few = _subgraph(indptr, indices, SPARSE_DEGREE, seed)
-        if len(few) <= MOST_SAT_EDGES:
-            outcome = sat.hamiltonian_path(few_ptr, few, seconds / 2)
-            if outcome.path is not None:
-                return PathResult(
-                    "found", outcome.path, effort=f"SAT on {SPARSE_DEGREE} arcs a token, {outcome.rounds} rounds"
-                )
+    if dense:
+        indptr, indices = _subgraph(indptr, indices, SPARSE_DEGREE, seed)
     if len(indices) > MOST_SAT_EDGES:
         return PathResult("undecided", effort=f"{tried}; {len(indices):,} edges are too many for the SAT solver")
-    outcome = sat.hamiltonian_path(indptr, indices, seconds)
+    found = _decide_by_sat(indptr, indices, tell)
+    if dense and found.status == "found":
+        return replace(found, effort=f"{found.effort} on {SPARSE_DEGREE} arcs a token")
+    if dense:  # no path in the subgraph says nothing about the graph
+        return PathResult("undecided", effort=f"{tried}; SAT on {SPARSE_DEGREE} of the arcs of each of {n} tokens")
+    return found
+
+
+def _decide_by_sat(indptr: np.ndarray, indices: np.ndarray, tell: Tell) -> PathResult:
+    return _by_sat(
+        sat.hamiltonian_path(indptr, indices, lambda now: tell(f"SAT, {now[0]} rounds, {now[1]} cuts so far"))
+    )
+
+
+def _by_sat(outcome: sat.SatOutcome) -> PathResult:
     if outcome.path is not None:
         return PathResult("found", outcome.path, effort=f"SAT, {outcome.rounds} rounds, {outcome.cuts} cuts")
-    if outcome.proved:
-        return PathResult("impossible", obstruction=Exhausted(outcome.cuts), effort=f"SAT, {outcome.rounds} rounds")
-    return PathResult("undecided", effort=f"{tried}; SAT for {outcome.seconds:.0f} s, {outcome.cuts} cuts")
+    return PathResult("impossible", obstruction=Exhausted(outcome.cuts), effort=f"SAT, {outcome.rounds} rounds")
 
 
 def _subgraph(indptr: np.ndarray, indices: np.ndarray, degree: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

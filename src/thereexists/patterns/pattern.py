@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.patterns.parts import Rect, as_causal_part
 from thereexists.patterns.step import Step
 
 if TYPE_CHECKING:
@@ -88,9 +89,11 @@ class Pattern:
         """``∪_l A^l`` as one step."""
         if self.cycle == 1:
             return self.steps[0]
-        if len({step.causal for step in self.steps}) > 1:
-            raise InvalidInput("A pattern that mixes causal and other steps has no symbolic union; make them alike.")
-        return Step(self.n, tuple(part for step in self.steps for part in step.parts), self.steps[0].causal)
+        if all(step.causal for step in self.steps) or not any(step.causal for step in self.steps):
+            return Step(self.n, tuple(part for step in self.steps for part in step.parts), self.steps[0].causal)
+        parts = [as_causal_part(part, self.n) if step.causal else part for step in self.steps for part in step.parts]
+        whole = [p for p in parts if isinstance(p, Rect) and len(p.rows) == len(p.cols) == self.n]
+        return Step(self.n, tuple(whole[:1] or parts))
 
     # ---- configurations ---------------------------------------------------------------------------------------
 
@@ -148,21 +151,25 @@ class Pattern:
         """One scipy CSR array per step; row ``k`` = what token ``k`` attends to."""
         return [step.to_csr() for step in self.steps]
 
-    def mask_mod(self, l: int = 0) -> Callable[..., Any]:
-        """``mask_mod(b, h, q, kv)`` for FlexAttention: step ``l``, or for multihead the step of head ``h``."""
+    def mask_mod(self, l: int = 0, device: Any = None) -> Callable[..., Any]:
+        """``mask_mod(b, h, q, kv)`` for FlexAttention: step ``l``, or for multihead the step of head ``h``.
+
+        Its tables (listed tokens, explicit rows) are tensors on ``device``; left out, on the CPU and on the GPU.
+        """
+        from thereexists.patterns.tables import steps_on_devices
+
         if self.heads is None:
-            step = self.step(l)
-            return lambda b, h, q, kv: step.contains(q, kv)
-        firsts = np.cumsum((0, *self.heads[:-1])).tolist()
-        steps = self.steps
+            one = steps_on_devices([self.step(l)], device)
+            return lambda b, h, q, kv: one(q)[0](q, kv)
+        spans = list(zip(np.cumsum((0, *self.heads[:-1])).tolist(), self.heads, strict=True))
+        every = steps_on_devices(list(self.steps), device)
 
         def mask_mod(b: Any, h: Any, q: Any, kv: Any) -> Any:
-            found = (h >= firsts[0]) & (h < firsts[0] + self_heads[0]) & steps[0].contains(q, kv)
-            for first, count, step in zip(firsts[1:], self_heads[1:], steps[1:], strict=True):
-                found = found | ((h >= first) & (h < first + count) & step.contains(q, kv))
+            found = h < 0  # nobody yet
+            for (first, count), contains in zip(spans, every(q), strict=True):
+                found = found | ((h >= first) & (h < first + count) & contains(q, kv))
             return found
 
-        self_heads = self.heads
         return mask_mod
 
     def __repr__(self) -> str:

@@ -4,11 +4,14 @@ One variable per arc, plus "k is an end" and "k is a start" (the arcs of a dummy
 circuit); every token has exactly one arc out and one arc in. A model is a set of circuits. Circuits that miss the dummy
 are cut off: at least one arc must leave each of them, and one must enter it. Every cut is implied by "one circuit", so
 an unsatisfiable formula proves that no Hamiltonian path exists.
+
+The solver looks at no clock: whoever has a deadline runs this in a process that can be ended (``isolated``).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,8 +34,13 @@ def available() -> bool:
     return find_spec("pysat") is not None
 
 
-def hamiltonian_path(indptr: np.ndarray, indices: np.ndarray, seconds: float | int) -> SatOutcome:
-    """A path ``γ`` with ``γ(i) ∈ A_{γ(i+1)}``, row ``k`` of the CSR arrays holding ``A_k``, within ``seconds``."""
+def hamiltonian_path(
+    indptr: np.ndarray, indices: np.ndarray, tell: Callable[[tuple[int, int]], None] = lambda _: None
+) -> SatOutcome:
+    """A path ``γ`` with ``γ(i) ∈ A_{γ(i+1)}``, row ``k`` of the CSR arrays holding ``A_k``, or a proof of none.
+
+    ``tell`` hears of the rounds and cuts so far.
+    """
     from pysat.solvers import Solver
 
     began = time.perf_counter()
@@ -53,8 +61,7 @@ def hamiltonian_path(indptr: np.ndarray, indices: np.ndarray, seconds: float | i
             solver.append_formula(clauses)
         solver.append_formula(_no_two_circuits(tail, head, n))
         while True:
-            if time.perf_counter() - began > seconds:
-                return SatOutcome(None, False, rounds, cuts, time.perf_counter() - began)
+            tell((rounds, cuts))
             if not solver.solve():
                 return SatOutcome(None, True, rounds, cuts, time.perf_counter() - began)
             rounds += 1

@@ -10,12 +10,14 @@ import numpy as np
 
 from thereexists.errors import CannotBuild, InvalidInput
 from thereexists.patterns.parts import IntervalPart, Part, Rect, as_mask
+from thereexists.patterns.rectangles import RectUnion, unite
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _CHUNK = 1 << 22  # entries enumerated at a time
 _MASK_BYTES = 1 << 31
+_FEW = 4  # rectangles asked one by one; more are united first
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,14 +28,23 @@ class Step:
     parts: tuple[Part, ...]
     causal: bool = False
 
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise InvalidInput("A step needs at least one part; got none.")
+        for part in self.parts:
+            for tokens in (part.rows, part.cols) if isinstance(part, Rect) else ():
+                if len(tokens) and not 0 <= tokens[0] <= tokens[-1] < self.n:
+                    far = int(tokens[0] if tokens[0] < 0 else tokens[-1])
+                    raise InvalidInput(f"A rectangle names token {far}; the step has tokens 0..{self.n - 1}.")
+
     def __getstate__(self) -> dict[str, Any]:
         """A copy, in this process or another, plans its attention anew (``attention/operator.py``)."""
         return {name: value for name, value in self.__dict__.items() if not name.startswith("_attention_")}
 
     def contains(self, k: Any, j: Any) -> Any:
         """Elementwise ``j ∈ A_k``, for numpy arrays and torch tensors."""
-        found = self.parts[0].contains(k, j)
-        for part in self.parts[1:]:
+        found = self.united[0].contains(k, j)
+        for part in self.united[1:]:
             found = found | part.contains(k, j)
         return found & (j <= k) if self.causal else found
 
@@ -46,8 +57,8 @@ class Step:
     def entries(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``(counts, columns)`` of the rows ``k``, columns ascending within a row and without repetitions."""
         k = np.asarray(k, np.int64)
-        counts, columns = zip(*(part.entries(self.n, k) for part in self.parts), strict=True)
-        if len(self.parts) == 1 and not self.causal:
+        counts, columns = zip(*(part.entries(self.n, k) for part in self.united), strict=True)
+        if len(self.united) == 1 and not self.causal:
             return counts[0], columns[0]
         local = np.concatenate([np.repeat(np.arange(len(k)), c) for c in counts])
         column = np.concatenate(columns)
@@ -55,25 +66,39 @@ class Step:
             keep = column <= k[local]
             local, column = local[keep], column[keep]
         key = local * self.n + column
-        key = np.unique(key) if len(self.parts) > 1 else key
+        key = np.unique(key) if len(self.united) > 1 else key
         return np.bincount(key // self.n, minlength=len(k)), key % self.n
 
     def image(self, x: np.ndarray) -> np.ndarray:
         """The tokens that somebody in the set ``x`` attends to."""
         out = np.zeros(self.n, bool)
-        for part in self.parts:
+        for part in self.united:
             out |= part.image(x, self.causal)
         return out
 
     def preimage(self, x: np.ndarray) -> np.ndarray:
         """The tokens that attend to somebody in the set ``x``."""
         out = np.zeros(self.n, bool)
-        for part in self.parts:
+        for part in self.united:
             out |= part.preimage(x, self.causal)
         return out
 
     def as_causal(self) -> Step:
         return replace(self, causal=True)
+
+    @cached_property
+    def rectangles(self) -> RectUnion | None:
+        """The union of the rectangles among the parts."""
+        rects = [part for part in self.parts if isinstance(part, Rect)]
+        return unite(rects, self.n) if rects else None
+
+    @cached_property
+    def united(self) -> tuple[Part, ...]:
+        """The parts, with more than a few rectangles as one: the same relation, answered faster."""
+        others = tuple(part for part in self.parts if not isinstance(part, Rect))
+        if len(self.parts) - len(others) <= _FEW or self.rectangles is None:
+            return self.parts
+        return (*others, self.rectangles)
 
     # ---- sizes ------------------------------------------------------------------------------------------------
 
@@ -82,7 +107,7 @@ class Step:
         """``|A_k|`` for every ``k``, by counting formulas where the parts allow it."""
         k = np.arange(self.n)
         last = k if self.causal else np.full(self.n, self.n - 1)
-        rects = [p for p in self.parts if isinstance(p, Rect)]
+        rects = self.rectangles
         others = [p for p in self.parts if not isinstance(p, Rect | IntervalPart)]
         core = self.interval_core()
         n_intervals = sum(isinstance(p, IntervalPart) for p in self.parts)
@@ -90,48 +115,34 @@ class Step:
             return self._degrees_by_enumeration(k)
         lo, hi = core if core is not None else (np.zeros(self.n, np.int64), np.full(self.n, -1))
         total = np.maximum(hi - lo + 1, 0)
-        if others and rects:
-            return total + self._rect_degrees(rects, k, lo, hi, last) + self._outside(others[0], rects, lo, hi, last)
-        zero = np.zeros(self.n, np.int64)
+        if rects is not None:
+            total = total + self._count_outside(rects, k, lo, hi, last)
+        if others and rects is not None:
+            return total + self._outside(others[0], rects, lo, hi, last)
         for part in others:
-            total = total + part.count(self.n, k, zero, last)
-            total = total - np.where(lo <= hi, part.count(self.n, k, lo, np.maximum(hi, lo)), 0)
-        return total + (self._rect_degrees(rects, k, lo, hi, last) if rects else 0)
-
-    def _rect_degrees(self, rects, k, lo, hi, last) -> np.ndarray:
-        """Members of rectangles outside ``[lo, hi]``: rows in the same rectangles share one set of columns."""
-        signature = np.zeros(self.n, np.int64)
-        for bit, rect in enumerate(rects):
-            signature |= as_mask(rect.rows, self.n).astype(np.int64) << bit
-        total = np.zeros(self.n, np.int64)
-        for value in np.unique(signature):
-            cols = np.zeros(self.n, bool)
-            for bit, rect in enumerate(rects):
-                if value >> bit & 1:
-                    cols |= as_mask(rect.cols, self.n)
-            before = np.concatenate(([0], np.cumsum(cols)))
-            row = k[signature == value]
-            covered = np.where(lo[row] <= hi[row], before[hi[row] + 1] - before[np.minimum(lo[row], self.n)], 0)
-            total[row] = before[last[row] + 1] - covered
+            total = total + self._count_outside(part, k, lo, hi, last)
         return total
 
-    def _outside(self, part: Part, rects: list[Rect], lo, hi, last) -> np.ndarray:
+    def _count_outside(self, part: Part, k, lo, hi, last) -> np.ndarray:
+        """Members of ``part`` up to ``last`` that lie outside ``[lo, hi]``."""
+        every = part.count(self.n, k, np.zeros(self.n, np.int64), last)
+        return every - np.where(lo <= hi, part.count(self.n, k, lo, np.maximum(hi, lo)), 0)
+
+    def _outside(self, part: Part, rects: RectUnion, lo, hi, last) -> np.ndarray:
         """Members of ``part`` outside ``[lo, hi]`` and outside the rectangles: only this part is enumerated."""
         n, k = self.n, np.arange(self.n)
         bound = part.count(n, k, np.zeros(n, np.int64), np.full(n, n - 1))
         out = np.zeros(n, np.int64)
-        seen = [(as_mask(rect.rows, n), as_mask(rect.cols, n)) for rect in rects]
         for rows in _chunks(np.maximum(bound, 1)):
             counts, column = part.entries(n, rows)
             row = np.repeat(rows, counts)
             keep = ((column < lo[row]) | (column > hi[row])) & (column <= last[row])
-            for of_rows, of_cols in seen:
-                keep &= ~(of_rows[row] & of_cols[column])
+            keep &= ~rects.contains(row, column)
             out[rows] = np.bincount(row[keep] - rows[0], minlength=len(rows))
         return out
 
     def _degrees_by_enumeration(self, k: np.ndarray) -> np.ndarray:
-        bound = sum(part.count(self.n, k, np.zeros_like(k), np.full(self.n, self.n - 1)) for part in self.parts)
+        bound = sum(part.count(self.n, k, np.zeros_like(k), np.full(self.n, self.n - 1)) for part in self.united)
         out = np.zeros(self.n, np.int64)
         for rows in _chunks(np.asarray(bound)):
             out[rows] = self.entries(rows)[0]
@@ -172,6 +183,9 @@ class Step:
         if any(isinstance(p, Rect) and len(p.rows) == len(p.cols) == self.n for p in self.parts):
             k = np.arange(self.n)
             return np.zeros(self.n, np.int64), (k if self.causal else np.full(self.n, self.n - 1))
+        if self.rectangles is not None and all(isinstance(p, Rect) for p in self.parts):
+            ends = self.rectangles.interval_rows()
+            return ends if ends is None or not self.causal else (ends[0], np.minimum(ends[1], np.arange(self.n)))
         return self.interval_core() if all(isinstance(p, IntervalPart) for p in self.parts) else None
 
     def common_columns(self) -> np.ndarray:

@@ -1,0 +1,123 @@
+"""``seconds`` is kept, on instances that the solver does not finish; Ctrl-C ends everything; nothing stays behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from thereexists.patterns import check, from_mask, recheck_path
+from thereexists.patterns.obstructions import Exhausted
+from thereexists.patterns.paths import find_path
+
+pytest.importorskip("pysat")
+
+
+def hard(side=15, seed=0):
+    """A mutilated chessboard, relabelled: no path exists, no matching shows it, and resolution proofs are very long.
+
+    A path alternates between the two colours of the board, except across the one diagonal edge. The board has an odd
+    number of cells and two of the rarer colour are taken away: the colours differ by three, a path bears two. Hall's
+    condition holds all the same, since the ends of the diagonal are neighbours of the frequent colour too.
+    """
+    y, x = (axis.ravel() for axis in np.mgrid[0:side, 0:side])
+    keep = ~(((y == 0) & (x == 1)) | ((y == side - 1) & (x == side - 2)))
+    y, x = y[keep], x[keep]
+    mask = abs(y[:, None] - y) + abs(x[:, None] - x) <= 1
+    a, b = (int(np.flatnonzero((y == c) & (x == c))[0]) for c in (side // 2, side // 2 + 1))
+    mask[a, b] = mask[b, a] = True
+    name = np.random.default_rng(seed).permutation(len(y))
+    return mask[np.ix_(name, name)]
+
+
+def processes(marker):
+    """Command lines of all processes that carry ``marker`` in their environment, zombies without one aside."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if marker.encode() in (folder / "environ").read_bytes():
+                found.append((folder / "cmdline").read_bytes().decode())
+        except OSError:
+            continue
+    return found
+
+
+def zombies():
+    """Children of this process that have ended and were not waited for."""
+    done = subprocess.run(["ps", "--ppid", str(os.getpid()), "-o", "stat="], capture_output=True, text=True)
+    return done.stdout.count("Z")
+
+
+@pytest.mark.parametrize("seconds", [0, 2.5])
+def test_the_search_for_a_path_keeps_its_time(seconds):
+    import scipy.sparse.csgraph  # noqa: F401  (its first import is not part of the search)
+
+    pattern = from_mask(hard())
+    began = time.perf_counter()
+    found = find_path(pattern, seconds)
+    spent = time.perf_counter() - began
+    assert (found.status, found.path, found.obstruction) == ("undecided", None, None)
+    assert ("the time was over" if seconds else "no time") in found.effort
+    assert spent < seconds + 1
+    assert zombies() == 0
+
+
+def test_what_the_search_finds_comes_back_through_the_pipe():
+    rng = np.random.default_rng(1)
+    name = rng.permutation(60)
+    k = np.arange(60)
+    mask = (abs(k[:, None] - k) <= 2)[np.ix_(name, name)]
+    pattern = from_mask(mask)
+    verdict = check(pattern, seconds=60)
+    assert verdict.path_result.status == "found"
+    assert recheck_path(pattern, verdict.path, verdict.edge_steps)
+    found = find_path(from_mask(hard(5)), 60)  # the same board, small enough to be refuted
+    assert found.status == "impossible"
+    assert isinstance(found.obstruction, Exhausted)
+
+
+def test_a_search_process_that_breaks_is_undecided_and_not_an_answer():
+    from thereexists.patterns.isolated import call
+
+    assert call("thereexists.patterns.no_such_module", "f", (), 30).why == "the search process ended with code 1"
+    assert call("os", "_exit", (), 30).finished is False
+    assert call("operator", "not_", (), 0).why == "no time was left"
+
+
+posix = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks at /proc")
+
+
+@posix
+@pytest.mark.parametrize("ending", ["time", "interrupt", "kill"])
+def test_the_command_keeps_its_time_and_leaves_nothing_behind(ending, tmp_path):
+    """At the deadline, on Ctrl-C, and when the command itself is killed: the search process is gone soon after."""
+    np.savez(tmp_path / "board.npz", mask=hard())
+    marker = f"THEREEXISTS_TEST={ending}{os.getpid()}"
+    command = [sys.executable, "-m", "thereexists", "pattern", "check", str(tmp_path / "board.npz"), "--json"]
+    limit = "3" if ending != "interrupt" else "300"
+    environment = dict(os.environ) | {marker.split("=")[0]: marker.split("=")[1]}
+    with subprocess.Popen(
+        [*command, "--seconds", limit], env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        if ending == "time":
+            out, _ = process.communicate(timeout=60)
+            verdict = json.loads(out)
+            assert verdict["hamiltonian_path"]["status"] == "undecided"
+            assert verdict["seconds"] < 3 + 1.5  # the depth is not part of the search
+        else:
+            waited = time.perf_counter()
+            while not any("_child" in line for line in processes(marker)):
+                assert time.perf_counter() - waited < 60
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT if ending == "interrupt" else signal.SIGKILL)
+            process.communicate(timeout=10)
+            assert process.returncode != 0
+    waited = time.perf_counter()
+    while processes(marker):  # after a kill, the child's own alarm ends it
+        assert time.perf_counter() - waited < (6 if ending == "kill" else 1)
+        time.sleep(0.05)
