@@ -54,7 +54,6 @@ class CodeForm:
     base: int
     keys: np.ndarray  # (units, D) of bits
     digits: torch.Tensor  # (units, n, g)
-    network: EmbeddedTransformer
 
     @classmethod
     def of(cls, network: EmbeddedTransformer) -> CodeForm | None:
@@ -74,24 +73,23 @@ class CodeForm:
             return None
         weights = {key: w.detach() for key, w in network.state_dict().items()}
         memory = [weights.pop(f"stages.recall.feed_forward.{k}")[0] for k in ("W_1", "b_1", "W_2", "b_2")]
-        wanted = _wanted(D, n, g, int(base), weights["embedding"], weights["E"])
-        if wanted is None or weights.keys() != wanted.keys():
+        if {key: tuple(w.shape) for key, w in weights.items()} != _shapes(D, n, g, d, V + 1):
             return None
-        if not all(w.shape == wanted[key].shape and torch.equal(w.double(), wanted[key]) for key, w in weights.items()):
+        wanted = _wanted(D, n, g, int(base), weights["embedding"], weights["E"])
+        if wanted is None or not all(torch.equal(w.double(), wanted[key]) for key, w in weights.items()):
             return None
         stored = _memory(D, n, g, int(base), *memory)
-        return None if stored is None else cls(D, n, g, int(base), *stored, network)
+        return None if stored is None else cls(D, n, g, int(base), *stored)
 
     def verdict(self, name: str) -> Verdict:
         """Whether every input gets the same answer in a dtype as in exact arithmetic."""
         from thereexists.precision import SIGNIFICAND, as_dtype, represents
 
         dtype, u = as_dtype(name), 2.0 ** -SIGNIFICAND[name]
-        for key, tensor in self.network.state_dict().items():
-            if not represents(tensor.detach().double().numpy(), dtype).all():
-                return Verdict(False, (f"the weight {key} holds numbers that it does not have",))
-        if 2 * self.base > 1 / u:
+        if 2 * self.base > 1 / u:  # digits and base; all other weights are 0, 1/2, 1, 2 and 4n
             return Verdict(False, (f"it has not all integers up to {2 * self.base}",))
+        if not represents(np.array([4.0 * self.n]), dtype).all():
+            return Verdict(False, (f"it has no {4 * self.n}, a weight of the sums",))
         limits = torch.finfo(dtype)
         if 8 * (self.n + 1) > limits.max / 4 or 4 * self.n * limits.tiny > 1:
             return Verdict(False, (f"a mean over {self.n} tokens, or its literal, is beyond its numbers",))
@@ -115,8 +113,8 @@ def _wanted(
     tokens, places = embedding[1:, :D].double(), E[:, :D].double()
     if not bool((tokens.abs() == 1).all()) or not bool((places.abs() == 1).all()):
         return None
-    double = {"dtype": torch.float64}
-    wanted = {key: torch.zeros(shape, **double) for key, shape in _shapes(D, n, g, d, len(embedding)).items()}
+    shapes = _shapes(D, n, g, d, len(embedding))
+    wanted = {key: torch.zeros(shape, dtype=torch.float64) for key, shape in shapes.items()}
     wanted["embedding"][1:, code] = tokens
     wanted["E"][:, code], wanted["E"][torch.arange(n), position] = places, 1.0
     wanted["W_out"][torch.arange(g), out] = 1.0
@@ -168,7 +166,13 @@ def _memory(
     if not bool(((digits >= 0) & (digits <= base) & (digits == digits.round())).all()):
         return None
     keys = asked[:, D:].numpy()  # the key's bit i is 1 where it contradicts r_i⁻
-    packed = np.packbits(keys, axis=1)
-    if len(keys) == 0 or len(np.unique(packed.view([("", packed.dtype)] * packed.shape[1]))) != len(keys):
+    if len(keys) == 0 or not _distinct(keys):
         return None
     return keys, digits.T.reshape(-1, n, g).contiguous()
+
+
+def _distinct(keys: np.ndarray) -> bool:
+    """Whether no two rows of bits are the same."""
+    words = np.packbits(np.pad(keys, ((0, 0), (0, -keys.shape[1] % 64))), axis=1).view(np.uint64)
+    ordered = words[np.lexsort(words.T)]
+    return not bool((ordered[1:] == ordered[:-1]).all(axis=1).any())

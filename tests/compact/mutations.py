@@ -59,6 +59,16 @@ def split_unit(network, stage, unit, amount):
     )  # fmt: skip
 
 
+def dead_unit(network, stage, amount):
+    """One more unit, which never fires, and what it would write."""
+    W_1, b_1, W_2, b_2 = layer(network, stage)
+    extra = torch.zeros_like(W_2[..., :1])
+    extra[0, out_rows(network)] = amount
+    zeros = torch.zeros_like(W_1[:, :1]), torch.zeros_like(b_1[:, :1])
+    return with_layer(network, stage, (torch.cat([W_1, zeros[0]], 1), torch.cat([b_1, zeros[1]], 1),
+                                       torch.cat([W_2, extra], 2), b_2))  # fmt: skip
+
+
 def deep_stage(network, amount):
     """A last stage of three layers: nothing, + amount, − amount."""
     d = network.W_out.shape[1]
@@ -119,6 +129,7 @@ def mutate(network, rng):
     ways = {
         "added and taken away": lambda: added_and_taken_away(network, amount, first, last),
         "a split unit": lambda: split_unit(network, recall, unit, amount),
+        "a dead unit": lambda: dead_unit(network, recall, amount * 1e39),
         "a stage of three layers": lambda: deep_stage(network, amount),
         "permuted rows": lambda: permuted_rows(network, rng),
         "a scaled row": lambda: scaled_literal(network, first, any_unit, 2.0 ** int(rng.integers(-4, 5))),
