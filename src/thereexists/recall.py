@@ -1,8 +1,9 @@
 """Two ways to run a network on tokens: as it is, or with the memory's unit found by its key. The answers are the same.
 
-Why the second may skip so much. It is taken only for a network that is, weight by weight, one of ``code_network``
-(``token_forms.py`` rebuilds and compares it) with a memory of full and distinct keys, unit gates, and digits that are
-whole numbers from 0 to the base, written to the value rows only; everything else runs as it is.
+Why the second may skip so much. It is taken only for a network that has, weight by weight, the form of codes that
+``token_forms.py`` writes down, with a memory of full and distinct keys, unit gates, and digits that are whole numbers
+from 0 to the base, written to the value rows only, in a dtype in which that form is right; everything else runs as it
+is.
 
 - Attention has zero logits, so every token of a sequence receives the same mean of codes ±1, plus one half at the first
   position: 1/(2n) or more from 0, and rounded sums are off by less than half of that. A literal is S·mean or exactly 0;
@@ -31,7 +32,6 @@ from torch import Tensor
 
 from thereexists.errors import InvalidInput
 from thereexists.model import EmbeddedTransformer, FeedForward
-from thereexists.precision import SIGNIFICAND
 
 ENGINES = ("dense", "indexed")
 _NUMBERS = 1 << 24
@@ -108,38 +108,22 @@ class KeyIndex:
     @classmethod
     def of(cls, network: EmbeddedTransformer) -> KeyIndex | None:
         """An index, or None if the weights do not prove that recall by key gives what the network gives."""
-        from thereexists.token_forms import sums_of
+        from thereexists.token_forms import CodeForm
 
-        if sums_of(network) != "codes":
+        form = CodeForm.of(network)
+        if form is None or not form.verdict(str(network.dtype).removeprefix("torch.")).holds:
             return None
-        codes, sums, recall, select = (stage.feed_forward for stage in network.stages.values())
-        attention = network.stages["sums"].attention
-        if attention is None or codes is None or sums is None or recall is None or select is None:
+        codes, sums = (network.stages[name].feed_forward for name in ("codes", "sums"))
+        if codes is None or sums is None:
             return None
-        D, n, g = attention.W_V.shape[2], len(network.E), len(network.W_out)  # pyright: ignore[reportArgumentType]
-        base, bits = -float(select.b_1.detach()[0, 0]), SIGNIFICAND[str(network.dtype).removeprefix("torch.")]
-        if 2 * base > 2.0**bits or 6 * n * (n + 2) > 2**24:  # integers; the sign of a mean, as in token_verdict
-            return None
-        W_1, b_1, W_2, b_2 = (w.detach()[0] for w in recall.parameters_list())
-        value = slice(2 * D, 2 * D + n * g)
-        asked, digits = W_1[:, : 2 * D] == -1, W_2[value]
-        keyed = bool(((W_1[:, : 2 * D] == 0) | asked).all()) and bool((asked[:, :D] ^ asked[:, D:]).all())
-        if not keyed or bool(W_1[:, 2 * D :].any()) or bool(b_2.any()) or not bool((b_1 == 1).all()):
-            return None
-        if bool(W_2[: value.start].any()) or bool(W_2[value.stop :].any()):
-            return None
-        if not bool(((digits >= 0) & (digits <= base) & (digits == digits.round())).all()):
-            return None
-        keys = _packed(asked[:, D:].numpy())  # the key's bit i is 1 where it contradicts r_i⁻
+        keys = _packed(form.keys)
         order = np.argsort(keys)
-        if len(keys) == 0 or bool((keys[order][1:] == keys[order][:-1]).any()):
-            return None
-        row = torch.arange(D)
-        factor = torch.ones(D, dtype=network.dtype)
+        row = torch.arange(form.D)
+        factor = torch.ones(form.D, dtype=network.dtype)
         live = _Live.of(codes), _Live.of(sums)
-        values = digits.T.reshape(-1, n, g).contiguous()
         table = _codes_of_all(network, live[0], row)
-        return cls(*live, row, D + row, factor, row, D + row, keys[order], order, values, table)
+        D = form.D
+        return cls(*live, row, D + row, factor, row, D + row, keys[order], order, form.digits, table)
 
     def run(self, network: EmbeddedTransformer, X: Tensor) -> Tensor | None:
         """The digits, or None if some literal is neither 0 nor at least 3/2 and finite."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,9 @@ from thereexists._version import __version__
 from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.model.embedded import DTYPES
-from thereexists.precision import SIGNIFICAND, as_dtype, represents
+from thereexists.precision import as_dtype
 from thereexists.recall import run_tokens
-from thereexists.token_forms import SUMS, sums_of
+from thereexists.token_forms import SUMS, CodeForm, sums_of
 from thereexists.verdict import Verdict
 from thereexists.vocabulary import END, FIRST, NOTHING, Digits, Vocabulary, check_sequences, check_vocabulary
 
@@ -85,17 +86,17 @@ class TokenWitness:
 
     def verdicts(self) -> dict[str, Verdict]:
         """Safe or not, with the reason, for every dtype."""
-        return {name: token_verdict(self.network, self.n, self.digits, name) for name in DTYPES}
+        return token_verdicts(self.network, self.fixed)
 
     def to(self, dtype: torch.dtype | str) -> TokenWitness:
         """The witness in another dtype. One that is not safe for it is refused, with the reason."""
         wanted = as_dtype(dtype)
         name = str(wanted).removeprefix("torch.")
-        found = token_verdict(self.network, self.n, self.digits, name)
-        if not found.holds:
-            raise CannotBuild(f"This witness is not safe in {name}: {found.reasons[0]}.")
+        proved = self.verdicts()
+        if not proved[name].holds:
+            raise CannotBuild(f"This witness is not safe in {name}: {proved[name].reasons[0]}.")
         network = copy.deepcopy(self.network).to(wanted)
-        network.safe = tuple(dict.fromkeys((*self.network.safe, name)))
+        network.safe = tuple(other for other, found in proved.items() if found.holds)
         return dataclasses.replace(self, network=network)
 
     def describe(self) -> dict[str, Any]:
@@ -145,7 +146,12 @@ class TokenWitness:
 def from_record(
     path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor], dtype: torch.dtype | str | None
 ) -> TokenWitness:
-    """A saved token witness; refuses one whose dtype is not safe for it."""
+    """A saved token witness; refuses one whose dtype is not proved safe for it, whatever the record says."""
+    return as_stored(path, record, weights).to(dtype or record["dtype"])
+
+
+def as_stored(path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> TokenWitness:
+    """The witness as the file has it, its dtypes claimed and not yet proved: for those who check it."""
     try:
         stored = _checked(record)
         inputs, outputs = (weights.pop(f"pairs.{side}").numpy().astype(np.int64) for side in ("inputs", "outputs"))
@@ -168,7 +174,7 @@ def from_record(
             raise InvalidInput("dtype, vocabulary or digits do not fit the weights")
     except (AttributeError, KeyError, TypeError, ThereExistsError) as error:
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
-    return witness.to(dtype or record["dtype"])
+    return witness
 
 
 def _checked(record: dict[str, Any]) -> dict[str, Any]:
@@ -187,34 +193,17 @@ def _checked(record: dict[str, Any]) -> dict[str, Any]:
     return stored
 
 
-def token_verdict(network: EmbeddedTransformer, n: int, digits: Digits, name: str) -> Verdict:
-    """Whether a network on tokens is right in a dtype with p bits, u = 2^-p, products accumulated in float32 or better.
+def token_verdicts(network: EmbeddedTransformer, fixed: bool, names: Iterable[str] = DTYPES) -> dict[str, Verdict]:
+    """In which dtypes every input gets the exact network's answer: proved from the weights, or undecided.
 
-    Weights must be numbers of the dtype, attention a plain average. n times the mean of one 1 (*slots*) is then within
-    5u + (n+2) 2^-24 of it and must stay within 1/8; of up to n of them (*counts*, slope 2) within n times that, and
-    must stay within 1/4. A mean of signs plus one half (*codes*) is at least 1/(2n) from 0, a common factor does not
-    change its sign, and the accumulation moves it by at most 3/2 (n+2) 2^-24. Integers up to twice the base must exist.
-    Which of the three it is, the weights say; where they are of no known form, all three bounds must hold.
+    Slots and counts are added up over all n positions: where an input may be shorter, nothing is proved of them.
     """
-    u = 2.0 ** -SIGNIFICAND[name]
-    for key, tensor in network.state_dict().items():
-        wrong = ~represents(tensor.detach().to(torch.float64).numpy(), as_dtype(name))
-        if wrong.any():
-            return Verdict(False, (f"the weight {key} holds numbers that it does not have",))
-    for stage in network.stages.values():
-        part = stage.attention
-        if part is not None and (part.W_Q.any() or part.b_Q.any() or part.W_K.any()):
-            return Verdict(False, ("the attention is not a plain average",))
-    if 2 * digits.base > 1 / u:
-        return Verdict(False, (f"it has not all integers up to {2 * digits.base}",))
-    rounding = (n + 2) * min(u, 2.0**-24)
-    bounds = {
-        "slots": (5 * u + rounding, 1 / 8),
-        "counts": (n * (5 * u + rounding), 1 / 4),
-        "codes": (1.5 * rounding, 1 / (4 * n)),
-    }
-    kind = sums_of(network)
-    error, most = max(bounds.values(), key=lambda bound: bound[0] / bound[1]) if kind is None else bounds[kind]
-    if error > most:
-        return Verdict(False, (f"an average over {n} tokens may be off by {error:.2g}, and {most:.2g} is allowed",))
-    return Verdict(True, (f"all numbers are exact in it, averages within {error:.2g} of {most:.2g} allowed",))
+    from thereexists.certificates.float_run import dtype_verdicts  # the proof reads this package's dtypes
+
+    form = CodeForm.of(network)
+    if form is not None:
+        return {name: form.verdict(name) for name in names}
+    if not fixed:
+        reason = "undecided: the weights are not those of a memory of codes, and inputs may be padded"
+        return {name: Verdict(None, (reason,)) for name in names}
+    return dtype_verdicts(network, names)

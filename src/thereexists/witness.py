@@ -19,7 +19,7 @@ from thereexists.evaluate import Choice, check_engine, evaluate, explain
 from thereexists.grid import RAMP_SHARE, Grid
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.plan import ErrorBudget, Plan, describe
-from thereexists.precision import in_dtype, run_embedded
+from thereexists.precision import in_dtype, run_embedded, verdicts
 from thereexists.target import Target
 from thereexists.targets import restore
 
@@ -186,6 +186,9 @@ def load(path: str | Path, dtype: torch.dtype | str | None = None) -> Any:
         )
         distance = None if record["distance"] is None else Distance(**record["distance"])
         network = Transformer.from_structure(record["structure"], weights)
+        if isinstance(network, EmbeddedTransformer):  # of what the record calls safe, only what the weights prove
+            proved = verdicts(network, grid)
+            network.safe = ("float64", *(n for n in network.safe if n != "float64" and proved[n].holds))
         target = restore(record["target"])
     except (KeyError, TypeError, ThereExistsError) as error:
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error

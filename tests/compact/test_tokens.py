@@ -12,7 +12,6 @@ import thereexists as te
 from thereexists.memorise import distinct_keys
 from thereexists.model.embedded import DTYPES
 from thereexists.recall import KeyIndex
-from thereexists.tokens import token_verdict
 from thereexists.vocabulary import Digits
 
 
@@ -221,7 +220,7 @@ def test_digits_are_small_and_give_the_number_back(amount):
 
 def test_too_long_for_a_dtype_is_said():
     witness = build(te.Table.of(sorted, range(2), 16, symmetric=True))
-    verdict = token_verdict(witness.network, witness.n, witness.digits, "bfloat16")
+    verdict = witness.verdicts()["bfloat16"]
     assert verdict.holds is False
     assert "average over 16 tokens" in verdict.reasons[0]
     with pytest.raises(te.ThereExistsError, match="not safe in bfloat16"):

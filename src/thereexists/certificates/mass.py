@@ -25,8 +25,9 @@ import numpy as np
 from thereexists.certificates.balls import Array
 from thereexists.model import EmbeddedTransformer
 
-_MOST_UNITS = 40_000  # units open at one position that are compared pair by pair
+_MOST_COMPARISONS = 40_000**2  # of units open at one position, pair by pair
 _BLOCK = 2048
+_SMALLEST = 512  # so few units are compared at once
 
 
 def mass_bound(network: EmbeddedTransformer) -> list[float]:
@@ -176,10 +177,29 @@ class _Memory:
 
 
 def pairwise_disjoint(signs: Array) -> bool:
-    """Whether any two rows have opposite signs somewhere. False also where that is too much work."""
-    if len(signs) > _MOST_UNITS:
-        return False
-    S = signs.astype(np.float32)
+    """Whether any two rows have opposite signs somewhere. False also where that is too much work.
+
+    Rows with opposite signs in one column contradict each other: what is left to compare are the rows with + or 0 there
+    among themselves, and those with − or 0. The column that splits best is taken, again and again.
+    """
+    left, waiting = _MOST_COMPARISONS, [signs.astype(np.float32)]
+    while waiting:
+        S = waiting.pop()
+        plus, minus = (S > 0).sum(axis=0), (S < 0).sum(axis=0)
+        smaller = np.minimum(plus, minus)
+        if len(S) > _SMALLEST and smaller.max(initial=0) * 8 >= len(S):
+            column = S[:, int(smaller.argmax())]
+            left -= len(S) * _SMALLEST
+            waiting += [S[column >= 0], S[column <= 0]]
+            continue
+        left -= len(S) ** 2
+        if left < 0 or not _compared(S):
+            return False
+    return True
+
+
+def _compared(S: Array) -> bool:
+    """Every pair of rows."""
     for start in range(0, len(S), _BLOCK):
         block = S[start : start + _BLOCK]
         conflicts = np.abs(block) @ np.abs(S).T - block @ S.T  # twice the number of contradictions: small integers

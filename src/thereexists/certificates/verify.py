@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from thereexists import storage
 from thereexists.certificates.certificate import Certificate, load_blocks, load_certificate
@@ -27,13 +28,13 @@ from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, t
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import mean_error, statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import splits_within
-from thereexists.certificates.verify_tokens import token_checks
+from thereexists.certificates.verify_tokens import check_dtypes, token_checks
 from thereexists.claims import refute
 from thereexists.errors import InvalidInput, ThereExistsError
 from thereexists.grid import Grid
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.parallel import HERE, Workers
-from thereexists.precision import verdict
+from thereexists.precision import verdicts
 from thereexists.target import Target
 from thereexists.targets import BUILTINS, builtin, restore
 from thereexists.verdict import Verdict
@@ -135,6 +136,7 @@ def _read(folder: Path, record: dict[str, Any], weights: dict[str, Any], target:
 def _checks(case: _Case, opinions: int | None, how: _How) -> Iterator[Check]:
     yield _check_weights(case)
     yield _check_class(case)
+    yield _check_dtypes(case)
     yield _check_layers(case)
     yield _check_pattern(case)
     yield _check_grid(case)
@@ -164,15 +166,40 @@ def _check_class(case: _Case) -> Check:
 
 
 def _check_compact_class(case: _Case, claimed: Any, actual: dict[str, Any]) -> Check:
-    """Four standard blocks, or as many as a maximal width asks for; and every dtype called safe is safe."""
+    """Four standard blocks, or no more than a maximal width asks for."""
     plan, network = case.record.get("plan", {}), case.network
-    most = (plan.get("sizes") or {}).get("max_width")
-    small = network.depth <= 4 if most is None else actual["r"] <= most
-    right = claimed == actual and small and plan.get("construction") == "compact"
+    right = claimed == actual and plan.get("construction") == "compact"
+    right = right and network.depth <= _most_blocks(network, (plan.get("sizes") or {}).get("max_width"))
     right = right and plan.get("parameters") == network.parameter_count and case.record.get("dtype") == "float64"
-    unsafe = [name for name in network.safe if not verdict(network, case.grid, name).holds]  # pyright: ignore
     detail = f"claimed {claimed}, found {actual}, {network.depth} blocks of softmax attention and ReLU"
-    return Check("class", right and not unsafe, detail + (f"; not safe in {', '.join(unsafe)}" if unsafe else ""))
+    return Check("class", right, detail)
+
+
+def _most_blocks(network: Transformer, most: Any) -> int:
+    """Four parts of one block each; with a maximal width, as many blocks as the units of each part need."""
+    if most is None:
+        return 4
+    if type(most) is not int or most < 1:
+        return 0
+    units: dict[str, int] = {}
+    for name, stage in network.stages.items():
+        width = 0 if stage.feed_forward is None else stage.feed_forward.W_1.shape[1]
+        if width > most:
+            return 0
+        part = name.split("_")[0]
+        units[part] = units.get(part, 0) + stage.depth * width
+    return 0 if len(units) > 4 else sum(max(1, -(-width // most)) for width in units.values())
+
+
+def _check_dtypes(case: _Case) -> Check:
+    """Every dtype called safe, in the structure and in the plan, is proved from the weights."""
+    network = case.network
+    if not isinstance(network, EmbeddedTransformer):
+        return Check("dtypes", network.needs == torch.float64, "float64 only")
+    stated = (case.record.get("plan", {}).get("sizes") or {}).get("safe")
+    if stated != list(network.safe):
+        return Check("dtypes", False, f"the plan says safe in {stated}, the structure in {list(network.safe)}")
+    return check_dtypes("float64", network.safe, verdicts(network, case.grid))
 
 
 def _check_layers(case: _Case) -> Check:

@@ -1,12 +1,15 @@
 """Re-check a saved table or data set: every stored pair again, from the weights in the file.
 
-All pairs are answered by key where the weights prove that this is what the network gives (``recall.py``), else by the
-plain network, and a random sample, drawn anew each time, by the plain network, every
-weight of it. Padding is tried too: what stands in a padded position must not change an answer.
+Every claimed dtype is proved from the weights (``float_run.py``, ``token_forms.py``): the run in it gives every input
+the answer of exact arithmetic, so what is recalled in one of them is recalled in all. All pairs are answered by key
+where the weights prove that this is what the network gives (``recall.py``), else by the plain network, and a random
+sample, drawn anew each time, by the plain network, every weight of it. That a table is symmetric is proved by its
+counts, or tried in all orders. Padding is tried too: what stands in a padded position must not change an answer.
 """
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Iterator
 from typing import Any
@@ -16,20 +19,25 @@ import torch
 
 from thereexists.certificates.check import Check
 from thereexists.recall import index_of
-from thereexists.tokens import TokenWitness, from_record
+from thereexists.token_forms import sums_of
+from thereexists.tokens import TokenWitness, as_stored
+from thereexists.verdict import Verdict
 
 _SAMPLE = 64
+_MOST_ORDERS = 1 << 16  # inputs, all orders counted, that are tried one by one
 
 
 def token_checks(path: Any, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> Iterator[Check]:
     """The checks, one after the other."""
-    witness = from_record(path, record, weights, None)
+    witness = as_stored(path, record, weights)
     claimed, actual = record.get("class"), witness.network.shape() | {"positional": witness.network.E is not None}
     small = claimed == actual and witness.network.depth <= 4
     yield Check("class", small, f"claimed {claimed}, found {actual}, {witness.network.depth} blocks")
-    unsafe = [n for n in witness.network.safe if not witness.verdicts()[n].holds]
-    yield Check("dtypes", not unsafe, f"not safe in {', '.join(unsafe)}" if unsafe else ", ".join(witness.network.safe))
-    yield _check_pairs(witness)
+    yield check_dtypes(record["dtype"], witness.network.safe, witness.verdicts())
+    pairs = _check_pairs(witness)
+    yield pairs
+    if not pairs.passed:
+        return  # numbers that no vocabulary has cannot be asked for
     exact = witness.exact()
     how = "by key" if index_of(witness.network) is not None else "by the plain network"
     yield Check("recall", bool(exact.all()), f"{int(exact.sum()):,} of {len(exact):,} stored pairs {how}")
@@ -40,11 +48,53 @@ def token_checks(path: Any, record: dict[str, Any], weights: dict[str, torch.Ten
     right = bool((dense == witness.outputs[rows]).all())
     yield Check("plain network", right, f"{len(rows)} random pairs (seed {seed}) by every weight")
     if witness.symmetric:
-        shuffled = rng.permuted(witness.inputs[rows], axis=1)
-        same = bool((witness.run(shuffled, "dense") == witness.outputs[rows]).all())
-        yield Check("symmetry", same, f"{len(rows)} random orders of stored inputs")
+        yield _check_symmetry(witness)
     if not witness.fixed:
         yield Check("padding", _padding_is_inert(witness, rows, rng), f"other embeddings behind {len(rows)} inputs")
+
+
+def check_dtypes(stored: str, claimed: tuple[str, ...], proved: dict[str, Verdict]) -> Check:
+    """Every dtype called safe, and the one of the file, must be proved."""
+    names = dict.fromkeys((stored, *claimed))
+    wrong = [f"{name}: {proved[name].reasons[0]}" for name in names if not proved[name].holds]
+    unsaid = [] if stored in claimed else [f"the weights are in {stored}, which is not among the dtypes called safe"]
+    detail = "; ".join(f"not proved safe in {what}" for what in wrong) or "; ".join(unsaid)
+    return Check("dtypes", not wrong and not unsaid, detail or f"proved safe in {', '.join(claimed)}")
+
+
+def _check_symmetry(witness: TokenWitness) -> Check:
+    """Proved where the attention counts tokens and nothing else sees them; else all orders are tried, or undecided."""
+    name = str(witness.network.dtype).removeprefix("torch.")
+    if witness.fixed and sums_of(witness.network) == "counts" and witness.verdicts()[name].holds:
+        return Check("symmetry", True, "the weights see the number of each token and the position, nothing else")
+    amount = sum(_orders(row) for row in witness.inputs.tolist())
+    if amount > _MOST_ORDERS:
+        return Check("symmetry", False, f"undecided: the weights do not prove it, and {amount:,} orders are too many")
+    orders = [_all_orders(row) for row in witness.inputs]
+    every = np.concatenate(orders)
+    wanted = np.repeat(witness.outputs, [len(some) for some in orders], axis=0)
+    wrong = (witness.run(every, "dense") != wanted).any(axis=1)
+    if wrong.any():
+        return Check(
+            "symmetry", False, f"{int(wrong.sum())} of {amount:,} orders have another answer: {every[wrong][0]}"
+        )
+    return Check("symmetry", True, f"all {amount:,} orders of the stored inputs, by every weight")
+
+
+def _orders(x: list[int]) -> int:
+    return math.factorial(len(x)) // math.prod(math.factorial(x.count(token)) for token in set(x))
+
+
+def _all_orders(x: np.ndarray) -> np.ndarray:
+    """All distinct orders of a row, one token after the other."""
+    numbers, counts = np.unique(x, return_counts=True)
+    rows, left = np.zeros((1, 0), dtype=x.dtype), counts[None]
+    for _ in x:
+        way, kind = np.nonzero(left)
+        rows = np.concatenate([rows[way], numbers[kind][:, None]], axis=1)
+        left = left[way]
+        left[np.arange(len(kind)), kind] -= 1
+    return rows
 
 
 def _check_pairs(witness: TokenWitness) -> Check:
@@ -52,6 +102,7 @@ def _check_pairs(witness: TokenWitness) -> Check:
     x, y = witness.inputs, witness.outputs
     shaped = x.shape == y.shape and x.ndim == 2 and x.shape[1] == witness.n and len(x) > 0
     ranged = shaped and bool((x >= 0).all() and (x <= len(witness.vocabulary)).all() and (x[:, 0] > 0).all())
+    ranged = ranged and (not witness.fixed or bool((x > 0).all()))  # nobody can ask for a padded row
     ranged = ranged and bool((y >= 1).all() and (y < 2 + len(witness.output_vocabulary)).all())
     distinct = ranged and len(np.unique(x, axis=0)) == len(x)
     return Check("pairs", distinct, f"{len(x):,} pairs of {witness.n} positions" + ("" if distinct else ", not sound"))

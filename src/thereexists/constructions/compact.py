@@ -17,8 +17,8 @@ that matter are 0, 1 or a stored value, so it holds in any floating-point arithm
     recall   FF         the keyed memory (``keyed_memory.py``). Theorem 2: the key is the sequence's bits, gated by the
                         position; Theorem 1: the counts and the token's own edges
 
-Hypotheses: none on f; on the arithmetic, see ``precision.py``. Off the cores the mass lemma bounds the output by the
-stored values. ``max_width`` spreads the units of a layer over several blocks.
+Hypotheses: none on f; on the arithmetic, see ``certificates/float_run.py``. Off the cores the mass lemma bounds the
+output by the stored values. ``max_width`` spreads the units of a layer over several blocks.
 """
 
 from __future__ import annotations

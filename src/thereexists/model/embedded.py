@@ -6,7 +6,8 @@ vocabulary) enter a residual stream of d_model ≥ d rows, and some of those row
     features   embed(X) = W_in X        tokens   embed(v) = row v of the embedding table; row 0 is padding
 
 A padded position is masked out of every attention, so nothing that stands there reaches another position.
-``safe`` names the dtypes in which the network is right (``precision.py`` proves which); it refuses to run in others.
+``safe`` names the dtypes in which the network is right (``certificates/float_run.py`` proves which); it refuses to run
+in others.
 """
 
 from __future__ import annotations
