@@ -139,9 +139,9 @@ def attention_forward(
                 "attn_implementation='eager'."
             )
     causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
-    pad = attention_mask
+    pad = attention_mask.padding if isinstance(attention_mask, PatternMask) else attention_mask
     if isinstance(attention_mask, PatternMask):  # it knows better than the module, as a mask does in eager attention
-        causal, pad = attention_mask.causal, attention_mask.padding
+        causal = attention_mask.causal
         if causal and attention_mask.rows == query.shape[2] and attention_mask.keys < key.shape[2]:
             key, value = (x[:, :, : attention_mask.keys] for x in (key, value))  # the rest of the cache is empty
     if pad is not None and pad.ndim != 2:

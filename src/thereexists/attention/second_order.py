@@ -1,4 +1,4 @@
-"""Attention over a step in plain torch operations, one number for each connection: differentiable as often as one likes.
+"""Attention over a step in plain torch operations, one number for each connection: differentiable at will.
 
 The kernels give the output and the gradients. The gradient of the gradients (double backward) has no kernel; it is
 taken by autograd through the formula below, which is the definition itself:
@@ -44,10 +44,10 @@ def second_order(
     again = torch.is_grad_enabled()  # somebody wants the third order too
     with torch.enable_grad():
         # Fresh names for the four, so that each derivative is a partial one even where q and k are the same tensor.
-        names = [x.view_as(x) if again and x.requires_grad else x.detach().requires_grad_() for x in (do, q, k, v)]
-        out = attention_by_entries(*names[1:], step, settings)
-        first = torch.autograd.grad(out, names[1:], names[0].to(out.dtype), create_graph=True)
-        return torch.autograd.grad(first, names, given, create_graph=again)
+        e, a, b, c = (x.view_as(x) if again and x.requires_grad else x.detach().requires_grad_() for x in (do, q, k, v))
+        out = attention_by_entries(a, b, c, step, settings)
+        first = torch.autograd.grad(out, (a, b, c), e.to(out.dtype), create_graph=True)
+        return torch.autograd.grad(first, (e, a, b, c), given, create_graph=again)
 
 
 def _connections(step: Step, device: torch.device) -> tuple[Tensor, Tensor]:

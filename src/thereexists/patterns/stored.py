@@ -89,7 +89,8 @@ def _part(stored: Any, n: int) -> Part:
         return Offsets(tuple(offsets))
     low = 1 if kind in (BlockBand, Residue) else -(1 << 40)
     first, *others = values
-    return kind(_integers([first], low, 1 << 40)[0], *_integers(others, -(1 << 40), 1 << 40))
+    numbers: Any = (_integers([first], low, 1 << 40)[0], *_integers(others, -(1 << 40), 1 << 40))
+    return kind(*numbers)
 
 
 def _tokens(value: Any, n: int) -> range | np.ndarray:
