@@ -21,6 +21,12 @@ TINY = {
     "vocab_size": 32,
 }
 N = 20
+EXPERTS = {
+    "num_experts": 2,
+    "num_experts_per_tok": 1,
+    "moe_intermediate_size": 8,
+    "shared_expert_intermediate_size": 8,
+}
 
 
 def attention_masks(config, n):
@@ -54,6 +60,45 @@ CASES = {
     "gpt_oss": lambda: transformers.GptOssConfig(
         **TINY, num_hidden_layers=3, sliding_window=3, num_local_experts=2, num_experts_per_tok=1
     ),
+    "ministral": lambda: transformers.MinistralConfig(
+        **TINY, num_hidden_layers=2, sliding_window=3, layer_types=["sliding_attention", "full_attention"]
+    ),
+    "phimoe": lambda: transformers.PhimoeConfig(
+        **TINY, num_hidden_layers=2, sliding_window=3, num_local_experts=2, num_experts_per_tok=1
+    ),
+    "vaultgemma": lambda: transformers.VaultGemmaConfig(**TINY, num_hidden_layers=3, sliding_window=3),
+    "qwen2_moe": lambda: transformers.Qwen2MoeConfig(
+        **TINY, **EXPERTS, num_hidden_layers=4, use_sliding_window=True, sliding_window=4, max_window_layers=3
+    ),
+    "qwen2_moe without its window": lambda: transformers.Qwen2MoeConfig(**TINY, **EXPERTS, num_hidden_layers=2),
+    "qwen3_moe": lambda: transformers.Qwen3MoeConfig(
+        **TINY, **EXPERTS, num_hidden_layers=2, use_sliding_window=True, sliding_window=4
+    ),
+    "qwen3_moe without its window": lambda: transformers.Qwen3MoeConfig(**TINY, **EXPERTS, num_hidden_layers=2),
+    "qwen3 without its window": lambda: transformers.Qwen3Config(
+        **TINY, num_hidden_layers=2, use_sliding_window=False, sliding_window=4, max_window_layers=0
+    ),
+    "gemma3_text both ways": lambda: transformers.Gemma3TextConfig(
+        **TINY, num_hidden_layers=7, sliding_window=6, use_bidirectional_attention=True
+    ),
+    "gemma3_text both ways, not causal": lambda: transformers.Gemma3TextConfig(
+        **TINY, num_hidden_layers=7, sliding_window=6, use_bidirectional_attention=True, is_causal=False
+    ),
+    "gemma3_text, not causal": lambda: transformers.Gemma3TextConfig(
+        **TINY, num_hidden_layers=7, sliding_window=3, is_causal=False
+    ),
+    "mistral, not causal": lambda: transformers.MistralConfig(
+        **TINY, num_hidden_layers=1, sliding_window=3, is_causal=False
+    ),
+    "mistral without a window": lambda: transformers.MistralConfig(**TINY, num_hidden_layers=1, sliding_window=None),
+    "mixtral with layer_types": lambda: transformers.MixtralConfig(
+        **TINY,
+        num_hidden_layers=2,
+        sliding_window=4,
+        num_local_experts=2,
+        num_experts_per_tok=1,
+        layer_types=["full_attention", "sliding_attention"],
+    ),
     "gpt_neo": lambda: transformers.GPTNeoConfig(
         hidden_size=16,
         num_layers=4,
@@ -86,7 +131,51 @@ def test_steps_equal_the_masks_that_transformers_builds(family, tmp_path):
         assert np.array_equal(pattern.step(t % pattern.cycle).mask(), mask), (family, t)
 
 
-@pytest.mark.parametrize("family", ["gemma2", "gemma3_text", "cohere2", "gpt_oss", "qwen2", "modernbert", "olmo3"])
+def test_two_sided_attention_is_not_called_causal():
+    """Its proof of "not universal" was one about another model."""
+    assert check(from_config(CASES["gemma3_text both ways"]().to_dict(), n=N)).universal is True
+    assert check(from_config(CASES["gemma3_text"]().to_dict(), n=N)).universal is False
+
+
+@pytest.mark.parametrize("decoder", [False, True])
+def test_bigbird_with_full_attention_is_causal_as_a_decoder(decoder):
+    config = transformers.BigBirdConfig(
+        hidden_size=8,
+        intermediate_size=8,
+        num_attention_heads=1,
+        num_hidden_layers=1,
+        vocab_size=32,
+        attention_type="original_full",
+        is_decoder=decoder,
+    )
+    model = transformers.BigBirdModel(config, add_pooling_layer=False).eval()
+    assert np.array_equal(dependence(model, 6, 8), from_config(config.to_dict(), n=6).step(0).mask())
+
+
+def test_files_that_transformers_reads_in_two_ways_are_refused():
+    mixed = {**CASES["mistral"]().to_dict(), "layer_types": ["full_attention", "sliding_attention", "full_attention"]}
+    with pytest.raises(InvalidInput, match="in two ways"):
+        from_config(mixed, n=N)
+    assert from_config({**mixed, "layer_types": ["sliding_attention"] * 3}, n=N).cycle == 1
+    assert from_config({**mixed, "model_type": "ministral"}, n=N).cycle == 2
+    two_sided = {**CASES["gemma2"]().to_dict(), "use_bidirectional_attention": True}
+    with pytest.raises(InvalidInput, match="causal in some"):
+        from_config(two_sided, n=N)
+    text = CASES["gemma3_text both ways"]().to_dict()
+    with pytest.raises(InvalidInput, match="causal in some"):
+        from_config({"model_type": "gemma3", "text_config": text}, n=N)
+
+
+def test_a_mistral_file_without_a_word_about_its_window():
+    config = CASES["mistral"]().to_dict()
+    del config["sliding_window"]
+    assert from_config(config, n=5000).step(0).connections == 4096 * 5000 - 4096 * 4095 // 2
+
+
+@pytest.mark.parametrize(
+    "family",
+    ["gemma2", "gemma3_text", "cohere2", "gpt_oss", "qwen2", "qwen2_moe", "modernbert", "olmo3", "vaultgemma"],
+)
 def test_files_from_before_layer_types_give_the_same_pattern(family):
     config = CASES[family]().to_dict()
     explicit = from_config(config, n=N)

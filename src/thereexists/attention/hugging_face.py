@@ -1,10 +1,12 @@
 """Any ``transformers`` model over a pattern: ``attn_implementation="thereexists"``.
 
     import thereexists.attention                        # registers the name, whether transformers comes before or after
-    config.thereexists_pattern = {"name": "strided", "stride": 32, "config": "union"}     # saved with the model
+    config.thereexists_pattern = {"name": "strided", "stride": 32, "config": "union"}
     model = AutoModel.from_config(config, attn_implementation="thereexists")
     te.attention.use_pattern(model, pattern)            # or a pattern object, or a function n -> pattern
 
+The pattern is saved with the model, as a record in its config.json; of a function only its name is, and a loaded model
+asks for it. A model whose attention does not go through transformers' registry is refused by name (``driven``).
 Without a pattern the model attends to everything. ``config`` is *sequential* (layer t uses step t, the default),
 *union* or *multihead*. In a decoder the pattern's causal version is used. With a cache the new tokens use the last rows
 of the pattern of the whole length. Cross-attention stays dense: a pattern relates the tokens of one sequence.
@@ -13,21 +15,24 @@ of the pattern of the whole length. Cross-attention stays dense: a pattern relat
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from thereexists.attention.driven import NAME, is_cross, owner_of, owner_of_config, ran, refuse_by_source, watch
 from thereexists.attention.functional import sparse_attention
+from thereexists.attention.pattern_mask import PatternMask
 from thereexists.attention.plan import head_steps
 from thereexists.errors import InvalidInput
 from thereexists.fused_attention import fused_attention
 from thereexists.patterns import Pattern, Step
 from thereexists.patterns import build as build_pattern
+from thereexists.patterns.stored import record, restore
 
-NAME = "thereexists"
 Source = Pattern | Callable[[int], Pattern]
 _REFUSED = ("softcap", "s_aux", "position_bias")  # terms inside the softmax that the kernels do not have
 
@@ -35,34 +40,82 @@ _REFUSED = ("softcap", "s_aux", "position_bias")  # terms inside the softmax tha
 def register() -> None:
     """Enter the attention function and its mask function into transformers' registries; harmless when repeated."""
     from transformers.masking_utils import AttentionMaskInterface
-    from transformers.modeling_utils import AttentionInterface
+    from transformers.modeling_utils import AttentionInterface, PreTrainedModel
 
     AttentionInterface.register(NAME, attention_forward)
-    AttentionMaskInterface.register(NAME, padding_only)
+    AttentionMaskInterface.register(NAME, mask_of_the_pattern)
+    _look_at_every_model(PreTrainedModel)
+
+
+def _look_at_every_model(base: Any) -> None:
+    """Let transformers' base class show us each model that is built for, or switched to, our implementation.
+
+    No registry tells which model uses an entry, so two methods are wrapped: the one that settles the implementation,
+    which runs before a model's parts exist and again when it is switched, and the one that ends its construction.
+    """
+    if hasattr(base, "_thereexists_looked_at"):
+        return
+    settle, finish = base.get_correct_attn_implementation, base.post_init
+
+    @wraps(settle)
+    def get_correct_attn_implementation(self, requested_attention=None, is_init_check=False):
+        patterned = getattr(self.config, "thereexists_pattern", None) is not None
+        used = settle(self, NAME if requested_attention is None and patterned else requested_attention, is_init_check)
+        if used == NAME:
+            refuse_by_source(self)
+            if not is_init_check:
+                watch(self)
+        elif patterned:
+            warnings.warn(
+                f"The config of {type(self).__name__} holds a pattern, which attn_implementation={used!r} does not "
+                f"use; load it with attn_implementation='{NAME}'.",
+                stacklevel=2,
+            )
+        _note_implementation(self.config, used)
+        return used
+
+    @wraps(finish)
+    def post_init(self, *args, **kwargs):
+        finish(self, *args, **kwargs)
+        if self.config._attn_implementation == NAME:
+            watch(self)
+
+    base.get_correct_attn_implementation, base.post_init = get_correct_attn_implementation, post_init
+    base._thereexists_looked_at = True
 
 
 def use_pattern(model: nn.Module, pattern: Source | str | dict[str, Any]) -> nn.Module:
-    """Let every self-attention of ``model`` use ``pattern``: an object, a function n → pattern, or a name and sizes."""
+    """Let every self-attention of ``model`` use ``pattern``: an object, a function n → pattern, or a name and sizes.
+
+    The pattern is also written into the model's config, and so comes back with ``from_pretrained``. A function cannot
+    be written down: the config then says that there was one, and a loaded model asks for it.
+    """
     if isinstance(pattern, str | dict):
         _spec(pattern)
     if isinstance(pattern, Step):
         raise InvalidInput("'use_pattern' takes a pattern, not one of its steps; give pattern.union() or the like.")
-    found = False
-    for module in model.modules():
-        if hasattr(module, "is_causal"):
-            module._thereexists_pattern = pattern  # type: ignore[assignment]
-            found = True
-    if not found:
+    modules = [module for module in model.modules() if hasattr(module, "is_causal")]
+    if not modules:
         raise InvalidInput(
             f"{type(model).__name__} has no attention module that transformers' AttentionInterface would call; "
             "use te.attention.SparseAttention in a model of your own."
         )
-    used = getattr(getattr(model, "config", None), "_attn_implementation", None)
+    config = getattr(model, "config", None)
+    used = getattr(config, "_attn_implementation", None)
     if used != NAME:
         raise InvalidInput(
             f"The model runs with attn_implementation={used!r} and would not use the pattern; load it with "
             f"attn_implementation='{NAME}', or call model.set_attn_implementation('{NAME}')."
         )
+    refuse_by_source(model)
+    watch(model)
+    stored = _to_store(pattern)
+    for module in modules:
+        module._thereexists_pattern = pattern  # type: ignore[assignment]
+    configs = {id(c): c for c in (config, *(getattr(module, "config", None) for module in modules)) if c is not None}
+    for each in configs.values():
+        each.thereexists_pattern = stored
+    _note_implementation(config, NAME)
     return model
 
 
@@ -71,27 +124,41 @@ def attention_forward(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    attention_mask: Tensor | None,
+    attention_mask: PatternMask | Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
     is_causal: bool | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """The function that transformers calls: (batch, heads, n, d) in, (batch, n, heads, d) out."""
+    ran(module)
     for name in _REFUSED:
         if kwargs.get(name) is not None:
-            raise InvalidInput(f"'{NAME}' attention has no '{name}'; load this model with attn_implementation='eager'.")
-    if attention_mask is not None and attention_mask.ndim != 2:
-        raise InvalidInput(
-            f"'{NAME}' attention takes padding as a mask (batch, n); got one of shape {tuple(attention_mask.shape)}. "
-            "Give the pattern with config.thereexists_pattern or use_pattern instead of a custom mask."
-        )
+            raise InvalidInput(
+                f"'{NAME}' attention has no '{name}', which {owner_of(module)} uses; load it with "
+                "attn_implementation='eager'."
+            )
     causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
+    pad = attention_mask.padding if isinstance(attention_mask, PatternMask) else attention_mask
+    if isinstance(attention_mask, PatternMask):  # it knows better than the module, as a mask does in eager attention
+        causal = attention_mask.causal
+        if causal and attention_mask.rows == query.shape[2] and attention_mask.keys < key.shape[2]:
+            key, value = (x[:, :, : attention_mask.keys] for x in (key, value))  # the rest of the cache is empty
+    if pad is not None and pad.ndim != 2:
+        raise InvalidInput(
+            f"'{NAME}' attention takes padding as a mask (batch, n); {owner_of(module)} gave one of shape "
+            f"{tuple(pad.shape)}. Give the pattern with config.thereexists_pattern or use_pattern instead of a "
+            "custom mask."
+        )
+    if value.shape[-1] != key.shape[-1]:
+        raise InvalidInput(
+            f"'{NAME}' attention needs values of the size of the keys; {owner_of(module)} has {value.shape[-1]} and "
+            f"{key.shape[-1]}. Load it with attn_implementation='eager'."
+        )
     q_len, n = query.shape[2], key.shape[2]
     scale = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
-    cross = "Cross" in type(module).__name__ or (not causal and q_len != n)
-    pad = None if attention_mask is None else attention_mask.bool()
-    if cross:
+    pad = None if pad is None else pad.to(query.device, torch.bool)
+    if is_cross(module) or (not causal and q_len != n):
         mask = None if pad is None else pad[:, None, None, :]
         out = _dense(query, key, value, mask, scale, dropout)
     elif q_len == n:
@@ -104,30 +171,48 @@ def attention_forward(
     return out.transpose(1, 2).contiguous(), None
 
 
-def padding_only(
+def mask_of_the_pattern(
     batch_size: int,
     q_length: int,
     kv_length: int,
     q_offset: Any = 0,
+    kv_offset: int = 0,
     mask_function: Any = None,
-    attention_mask: Tensor | None = None,
+    attention_mask: PatternMask | Tensor | None = None,
+    config: Any = None,
     **kwargs: Any,
-) -> Tensor | None:
-    """The mask function: causality and sparsity come from the pattern, so that only padding is left to pass on."""
+) -> PatternMask:
+    """The mask function: sparsity comes from the pattern, so that causality and padding are left to pass on.
+
+    Queries stand at ``q_offset …``. A causal query sees nothing behind the last of them, where a cache of fixed size
+    (StaticCache) has empty places: those keys do not belong to the sequence, and the pattern has q_offset + q_length
+    tokens whatever the size of the cache.
+    """
     from transformers import masking_utils
 
-    plain = [getattr(masking_utils, f"{kind}_mask_function", None) for kind in ("causal", "bidirectional")]
-    if mask_function is not None and mask_function not in plain:
+    if isinstance(attention_mask, PatternMask):  # made already, in ``generate``
+        return attention_mask
+    plain = {masking_utils.causal_mask_function: True, masking_utils.bidirectional_mask_function: False}
+    if mask_function not in plain or kv_offset:
         raise InvalidInput(
-            "This model asks for a mask of its own (a sliding window, packed sequences or blocks), which is not "
-            f"combined with a pattern. Give the whole pattern to a model with full attention, or do not use '{NAME}'."
+            f"{owner_of_config(config)} asks for a mask of its own (a sliding window, packed sequences or blocks), "
+            f"which is not combined with a pattern. Give the whole pattern to a model with full attention, or do not "
+            f"use '{NAME}'."
         )
-    if q_length != kv_length and int(q_offset) + q_length != kv_length and int(q_offset) > 0:
-        raise InvalidInput("A cache with empty places (StaticCache) hides the length; use the default DynamicCache.")
-    if attention_mask is None:
-        return None
-    attention_mask = attention_mask[:, -kv_length:].bool()
-    return None if bool(attention_mask.all()) else attention_mask
+    causal, first = plain[mask_function], int(q_offset)
+    keys = first + q_length if causal else kv_length
+    if keys > kv_length:
+        raise InvalidInput(
+            f"{owner_of_config(config)} got {q_length} tokens at place {first} and a cache of {kv_length}; use a "
+            "cache that holds the whole sequence, such as the default DynamicCache."
+        )
+    padding = None
+    if attention_mask is not None and not bool(attention_mask.all()):
+        padding = attention_mask[:, :keys].bool()
+        padding = torch.nn.functional.pad(
+            padding, (0, keys - padding.shape[1])
+        )  # as transformers: unmentioned is hidden
+    return PatternMask(owner_of_config(config), causal, batch_size, q_length, keys, first, padding)
 
 
 def pattern_of(module: nn.Module, n: int, heads: int, causal: bool) -> Pattern | Step:
@@ -137,9 +222,45 @@ def pattern_of(module: nn.Module, n: int, heads: int, causal: bool) -> Pattern |
     layer = getattr(module, "layer_idx", None) or 0
     if source is None:
         source = "dense"
+    if isinstance(source, dict) and "function" in source:
+        raise InvalidInput(
+            f"This model was saved with a pattern made by a function ({source['function']}), which a config cannot "
+            "hold; call te.attention.use_pattern(model, function) after loading it."
+        )
+    if isinstance(source, dict) and "stored" in source:
+        source = _decoded(module, source, n)
     if isinstance(source, str | dict):
         return _from_spec(_spec(source), n, heads, causal, layer)
     return _from_source(source, n, causal, layer)
+
+
+def _to_store(pattern: Source | str | dict[str, Any]) -> str | dict[str, Any]:
+    """What stands in config.json for the pattern."""
+    if isinstance(pattern, str | dict):
+        return pattern
+    if isinstance(pattern, Pattern):
+        return {"stored": record(pattern)}
+    return {"function": getattr(pattern, "__qualname__", type(pattern).__name__)}
+
+
+def _decoded(module: nn.Module, source: dict[str, Any], n: int) -> Pattern:
+    """The pattern of a record, kept with the module for as long as its config holds this very record."""
+    kept = getattr(module, "_thereexists_decoded", None)
+    if kept is None or kept[0] is not source or kept[1].n != n:
+        kept = (source, restore(source["stored"], n))
+        module._thereexists_decoded = kept  # type: ignore[assignment]
+    return kept[1]
+
+
+def _note_implementation(config: Any, used: str) -> None:
+    """Write the implementation beside the pattern: transformers drops it from config.json otherwise.
+
+    A process without thereexists then refuses to load the model, instead of running it without its pattern.
+    """
+    if used == NAME and getattr(config, "thereexists_pattern", None) is not None:
+        config.attn_implementation = NAME
+    elif getattr(config, "attn_implementation", None) == NAME:
+        del config.attn_implementation
 
 
 def _spec(source: str | dict[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from thereexists.attention.plan import HeadPlan, Plan, plan
+from thereexists.attention.plan import HeadPlan, Plan, head_steps, plan
 from thereexists.attention.settings import Settings
 from thereexists.errors import CannotBuild, InvalidInput
 from thereexists.fused_attention import fused_attention
@@ -150,6 +150,22 @@ def run_backward(
     return dq, dk, dv
 
 
+def run_second_order(
+    given: tuple[Tensor, ...], do: Tensor, q: Tensor, k: Tensor, v: Tensor,
+    handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """The gradients of ``run_backward``, with respect to do, q, k and v, for gradients ``given`` of dq, dk and dv."""
+    from thereexists.attention.second_order import second_order
+
+    parts = []
+    for span, step in head_steps(_KNOWN[handle]):
+        own = slice(0, q.shape[1]) if span is None else slice(*span)
+        settings = _settings(scale, pad, dropout, seed, own.start)
+        mine = tuple(g[:, own] for g in given)
+        parts.append(second_order(mine, do[:, own], q[:, own], k[:, own], v[:, own], step, settings))
+    return tuple(torch.cat(grads, dim=1) for grads in zip(*parts, strict=True))
+
+
 class Attention(torch.autograd.Function):
     """The eager path: the same two functions without the dispatcher's overhead."""
 
@@ -165,8 +181,26 @@ class Attention(torch.autograd.Function):
     def backward(ctx, do):
         q, k, v, out, lse, pad, seed = ctx.saved_tensors
         handle, scale, dropout = ctx.rest
-        grads = run_backward(do, q, k, v, out, lse, handle, scale, pad, dropout, seed)
+        grads = AttentionBackward.apply(do, q, k, v, out, lse, handle, scale, pad, dropout, seed)
         return *grads, None, None, None, None, None
+
+
+class AttentionBackward(torch.autograd.Function):
+    """The gradients as a function with gradients of its own; out and lse are functions of q, k and v, counted there."""
+
+    @staticmethod
+    def forward(ctx, do, q, k, v, out, lse, handle, scale, pad, dropout, seed):
+        ctx.save_for_backward(do, q, k, v, pad, seed)
+        ctx.rest = handle, scale, dropout
+        ctx.pattern = _KNOWN[handle]
+        return run_backward(do, q, k, v, out, lse, handle, scale, pad, dropout, seed)
+
+    @staticmethod
+    def backward(ctx, *given):
+        do, q, k, v, pad, seed = ctx.saved_tensors
+        handle, scale, dropout = ctx.rest
+        grads = run_second_order(given, do, q, k, v, handle, scale, pad, dropout, seed)
+        return *grads, None, None, None, None, None, None, None
 
 
 _CALL = "int handle, float scale, Tensor? pad, float dropout, Tensor? seed"  # what both ops end with
@@ -221,3 +255,19 @@ def _op_backward(ctx, do, _):
 
 
 attention_op.register_autograd(_op_backward, setup_context=_setup)
+
+
+def _setup_second(ctx, inputs, output):
+    do, q, k, v, _, _, handle, scale, pad, dropout, seed = inputs
+    ctx.save_for_backward(do, q, k, v, pad, seed)
+    ctx.rest = handle, scale, dropout
+
+
+def _op_second_order(ctx, *given):
+    do, q, k, v, pad, seed = ctx.saved_tensors
+    handle, scale, dropout = ctx.rest
+    grads = run_second_order(given, do, q, k, v, handle, scale, pad, dropout, seed)
+    return *grads, None, None, None, None, None, None, None
+
+
+attention_backward_op.register_autograd(_op_second_order, setup_context=_setup_second)

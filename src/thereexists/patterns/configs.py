@@ -42,8 +42,13 @@ def from_config(config: Config, n: int | None = None, globals: int = 1, seed: in
     ``n`` defaults to ``max_position_embeddings``. ``globals`` is the number of leading global tokens of Longformer and
     LED, which their configs leave to the caller. BigBird's random blocks exist in training only: ``seed`` adds them.
     """
-    config = _text_part(config)
+    outer, config = config, _text_part(config)
     family = config.get("model_type")
+    if config is not outer and config.get("use_bidirectional_attention"):
+        raise InvalidInput(
+            "'use_bidirectional_attention' in the text_config of a larger model is causal in some attention "
+            "implementations of transformers and not in others; check the text_config as a model of its own."
+        )
     if family not in FAMILIES:
         raise InvalidInput(
             f"The config's model_type {family!r} is not one whose attention pattern is known here. "
@@ -88,8 +93,7 @@ def _build(config: Config, n: int, kinds: list[str], window: int | None, causal:
             part = Rect(range(n), range(n))
         elif kind == "sliding_attention":
             # transformers counts the token itself in a causal window, and each side apart in a two-sided one
-            reach = _window(window)
-            part = Band(1 - reach, 0) if causal else Band(-reach, reach)
+            part = Band(1 - _window(window), 0) if causal else Band(-_window(window, 0), _window(window, 0))
         elif kind == "chunked_attention":
             part = BlockBand(_positive(config, "attention_chunk_size"))
         else:
@@ -101,46 +105,127 @@ def _build(config: Config, n: int, kinds: list[str], window: int | None, causal:
     return [made[kind] for kind in kinds]
 
 
-def _window(window: int | None) -> int:
-    if isinstance(window, bool) or not isinstance(window, int) or window < 1:
+def _window(window: int | None, least: int = 1) -> int:
+    if isinstance(window, bool) or not isinstance(window, int) or window < least:
         raise InvalidInput(f"A sliding layer needs a window that is a positive integer; the config has {window!r}.")
     return window
 
 
-def _by_layer_types(
-    default: Callable[[Config, int], list[str]],
-) -> Callable[[Config, int, int, int | None], list[Step]]:
-    """Causal models: ``layer_types`` when the file has it, the family's own rule when it was written before that."""
+def _steps(kinds_of: Callable[[Config, int], list[str]]) -> Callable[[Config, int, int, int | None], list[Step]]:
+    """A decoder whose layers have the kinds that ``kinds_of`` names; causal unless ``is_causal`` is false.
+
+    ``is_causal`` is transformers' own switch for all of them (masking_utils): it makes full layers see everything and
+    a window of w reach w tokens to either side.
+    """
 
     def steps(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
-        count = _layers(config)
-        kinds = config.get("layer_types") or default(config, count)
-        if len(kinds) != count:
-            raise InvalidInput(f"'layer_types' must name each of the {count} layers; it has {len(kinds)} entries.")
-        return _build(config, n, kinds, config.get("sliding_window"), causal=True)
+        kinds = kinds_of(config, _layers(config))
+        causal = config.get("is_causal", True) is not False
+        if not causal and "chunked_attention" in kinds:
+            raise InvalidInput("Chunked layers with 'is_causal': false have no pattern that is known here.")
+        return _build(config, n, kinds, config.get("sliding_window"), causal)
 
     return steps
 
 
-def _all_sliding(config: Config, count: int) -> list[str]:
-    return ["sliding_attention" if config.get("sliding_window") else "full_attention"] * count
-
-
-def _full_every(period: int) -> Callable[[Config, int], list[str]]:
-    """Layers ``period``, 2·``period``, … (from 1) are full, the others slide."""
+def _listed(default: Callable[[Config, int], list[str]]) -> Callable[[Config, int], list[str]]:
+    """``layer_types`` when the file has it, the family's own rule when it was written before that."""
 
     def kinds(config: Config, count: int) -> list[str]:
-        every = config.get("sliding_window_pattern", period)
+        found = config.get("layer_types") or default(config, count)
+        if not isinstance(found, list) or len(found) != count:
+            raise InvalidInput(f"'layer_types' must name each of the {count} layers; it has {_count(found)} entries.")
+        return found
+
+    return kinds
+
+
+def _count(found: Any) -> int:
+    return len(found) if isinstance(found, list | str) else 0
+
+
+def _all_sliding(config: Config, count: int) -> list[str]:
+    """Every layer slides when there is a window; these families have no ``layer_types``, and ignore it in a file."""
+    return ["full_attention" if config.get("sliding_window") is None else "sliding_attention"] * count
+
+
+def _mistral(config: Config, count: int) -> list[str]:
+    """transformers' MistralModel ignores ``layer_types``; AutoModel takes such a file for Ministral, and follows."""
+    kinds = _all_sliding(config, count)
+    if config.get("layer_types") not in (None, kinds):
+        raise InvalidInput(
+            "transformers reads a mistral config with 'layer_types' in two ways: MistralModel ignores them, AutoModel "
+            "takes the file for a ministral model and follows them. Set 'model_type' to 'ministral', or remove "
+            "'layer_types', to say which is meant."
+        )
+    return kinds
+
+
+def _with_default_window(steps: Callable[..., list[Step]]) -> Callable[[Config, int, int, int | None], list[Step]]:
+    """Mistral: a file without ``sliding_window`` means 4096; null means none."""
+
+    def filled(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
+        return steps({"sliding_window": 4096, **config}, n, globals, seed)
+
+    return filled
+
+
+def _full_every(period: int, named: bool = False) -> Callable[[Config, int], list[str]]:
+    """Layers ``period``, 2·``period``, … (from 1) are full, the others slide; ``named``: a file may say the period."""
+
+    def kinds(config: Config, count: int) -> list[str]:
+        every = period
+        if named and "sliding_window_pattern" in config:
+            every = _positive(config, "sliding_window_pattern")
         return ["sliding_attention" if (i + 1) % every else "full_attention" for i in range(count)]
 
     return kinds
 
 
-def _qwen2(config: Config, count: int) -> list[str]:
-    """Sliding only where ``use_sliding_window`` is set, from layer ``max_window_layers`` on."""
-    first = config.get("max_window_layers", 28) if config.get("use_sliding_window") else count
-    first = first if config.get("sliding_window") is not None else count
+def _window_switched(steps: Callable[..., list[Step]]) -> Callable[[Config, int, int, int | None], list[Step]]:
+    """Qwen: the window, 4096 unless the file has one, counts only where ``use_sliding_window`` is set."""
+
+    def switched(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
+        window = config.get("sliding_window", 4096) if config.get("use_sliding_window") else None
+        return steps({**config, "sliding_window": window}, n, globals, seed)
+
+    return switched
+
+
+def _late_sliding(config: Config, count: int) -> list[str]:
+    """Qwen 2 and 3: layers slide from ``max_window_layers`` on."""
+    first = count if config.get("sliding_window") is None else config.get("max_window_layers", 28)
     return ["sliding_attention" if i >= first else "full_attention" for i in range(count)]
+
+
+def _every_other_early(config: Config, count: int) -> list[str]:
+    """Qwen 2 MoE: every other layer slides, before ``max_window_layers``."""
+    last = 0 if config.get("sliding_window") is None else config.get("max_window_layers", 28)
+    return ["sliding_attention" if i % 2 == 0 and i < last else "full_attention" for i in range(count)]
+
+
+def _gemma2(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
+    """With ``use_bidirectional_attention`` eager attention stays causal and flash attention does not."""
+    if config.get("use_bidirectional_attention"):
+        raise InvalidInput(
+            "Gemma 2 with 'use_bidirectional_attention' is causal in some attention implementations of transformers "
+            "and not in others; set it to false and give 'is_causal' instead."
+        )
+    return _steps(_listed(_full_every(2)))(config, n, globals, seed)
+
+
+def _gemma3(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
+    """With ``use_bidirectional_attention`` full layers see everything, and a window of w reaches ⌊w/2⌋ to either side.
+
+    transformers turns w into ⌊w/2⌋ + 1 when it reads the file, and a token sees those at a distance below that; with
+    ``is_causal`` false as well, those at a distance up to that.
+    """
+    every = _listed(_full_every(6, named=True))
+    if not config.get("use_bidirectional_attention"):
+        return _steps(every)(config, n, globals, seed)
+    kinds = every(config, _layers(config))
+    reach = _window(config.get("sliding_window", 4096)) // 2 + (config.get("is_causal", True) is False)
+    return _build(config, n, kinds, reach, causal=False)
 
 
 def _llama4(config: Config, count: int) -> list[str]:
@@ -155,19 +240,24 @@ def _gpt_neo(config: Config, n: int, globals: int, seed: int | None) -> list[Ste
         kinds = [names[kind] for group, times in config["attention_types"] for _ in range(times) for kind in group]
     except (KeyError, TypeError, ValueError):
         raise InvalidInput("A gpt_neo config needs 'attention_types', such as [[['global', 'local'], 12]].") from None
+    if "num_layers" in config and config["num_layers"] != len(kinds):
+        raise InvalidInput(f"'attention_types' must name each of the {config['num_layers']} layers; got {len(kinds)}.")
     return _build(config, n, kinds, config.get("window_size", 256), causal=True)
 
 
 def _modernbert(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
     count, every = _layers(config), config.get("global_attn_every_n_layers", 3)
     kinds = config.get("layer_types") or ["sliding_attention" if i % every else "full_attention" for i in range(count)]
-    return _build(config, n, kinds, config.get("local_attention", 128) // 2, causal=False)
+    reach = config["sliding_window"] if "sliding_window" in config else config.get("local_attention", 128) // 2
+    return _build(config, n, kinds, reach, causal=False)
 
 
 def _longformer(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
     """``attention_window`` counts both sides, one number or one per layer."""
     windows = config.get("attention_window", 512)
     windows = [windows] * _layers(config) if isinstance(windows, int) else windows
+    if not isinstance(windows, list) or len(windows) != _layers(config):
+        raise InvalidInput(f"'attention_window' must be one number or one for each layer; got {windows!r}.")
     for w in windows:
         if not isinstance(w, int) or w < 2 or w % 2:
             raise InvalidInput(f"'attention_window' must hold positive even integers; got {w!r}.")
@@ -177,8 +267,9 @@ def _longformer(config: Config, n: int, globals: int, seed: int | None) -> list[
 
 def _bigbird(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
     count, block = _layers(config), config.get("block_size", 64)
-    if config.get("attention_type", "block_sparse") == "original_full":
-        return [Step(n, (Rect(range(n), range(n)),))] * count
+    if config.get("attention_type", "block_sparse") == "original_full" or config.get("add_cross_attention"):
+        # only here does transformers look at is_decoder: a decoder with blocks is not causal
+        return [Step(n, (Rect(range(n), range(n)),), causal=bool(config.get("is_decoder")))] * count
     if n % block:
         raise InvalidInput(f"BigBird pads to a multiple of its block_size {block}; got n = {n}. Choose a multiple.")
     most = (5 + 2 * config.get("num_random_blocks", 3)) * block
@@ -192,15 +283,18 @@ def _bigbird(config: Config, n: int, globals: int, seed: int | None) -> list[Ste
 
 
 FAMILIES: dict[str, Callable[[Config, int, int, int | None], list[Step]]] = {
-    **{
-        name: _by_layer_types(_all_sliding)
-        for name in ("mistral", "mixtral", "ministral", "phi3", "phimoe", "starcoder2")
-    },
-    **{name: _by_layer_types(_qwen2) for name in ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe")},
-    **{name: _by_layer_types(_full_every(2)) for name in ("gemma2", "vaultgemma", "gpt_oss")},
-    **{name: _by_layer_types(_full_every(6)) for name in ("gemma3", "gemma3_text")},
-    **{name: _by_layer_types(_full_every(4)) for name in ("cohere2", "olmo3")},
-    "llama4_text": _by_layer_types(_llama4),
+    **{name: _steps(_all_sliding) for name in ("mixtral", "phi3", "phimoe", "starcoder2")},
+    "mistral": _with_default_window(_steps(_mistral)),
+    "ministral": _with_default_window(_steps(_listed(_all_sliding))),
+    **{name: _window_switched(_steps(_listed(_late_sliding))) for name in ("qwen2", "qwen3")},
+    "qwen2_moe": _window_switched(_steps(_listed(_every_other_early))),
+    "qwen3_moe": _window_switched(_steps(_all_sliding)),
+    "gemma2": _gemma2,
+    **dict.fromkeys(("gemma3", "gemma3_text"), _gemma3),
+    **{name: _steps(_listed(_full_every(2))) for name in ("vaultgemma", "gpt_oss")},
+    "cohere2": _steps(_listed(_full_every(4, named=True))),
+    "olmo3": _steps(_listed(_full_every(4))),
+    "llama4_text": _steps(_listed(_llama4)),
     "gpt_neo": _gpt_neo,
     "modernbert": _modernbert,
     "longformer": _longformer,

@@ -1,0 +1,123 @@
+"""A pattern as plain JSON and back, exactly: the formulas of its parts, nothing evaluated.
+
+    record(pattern)         # {"format": 1, "name": …, "n": …, "steps": [{"causal": …, "parts": [["Band", −2, 2]]}], …}
+    restore(record, n)      # the same relation; what the record says is checked before it is used
+
+A record may come from a stranger's file. Its numbers are only ever compared and added, each list is checked against n,
+and n is bounded by the caller, who knows how many tokens there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from thereexists.errors import InvalidInput
+from thereexists.patterns.parts import Band, BlockBand, Explicit, Offsets, Part, Rect, Residue, Xor
+from thereexists.patterns.pattern import Pattern
+from thereexists.patterns.step import Step
+
+FORMAT = 1
+_KINDS = {kind.__name__: kind for kind in (Band, BlockBand, Residue, Offsets, Xor, Rect, Explicit)}
+
+
+def record(pattern: Pattern) -> dict[str, Any]:
+    """The pattern as JSON types; a step that several layers share is written once."""
+    return {
+        "format": FORMAT,
+        "name": pattern.name,
+        "n": pattern.n,
+        "heads": None if pattern.heads is None else list(pattern.heads),
+        "layers": pattern.layers,
+        "steps": [{"causal": step.causal, "parts": [_part_record(p) for p in step.parts]} for step in pattern.steps],
+    }
+
+
+def restore(stored: Any, n: int) -> Pattern:
+    """The pattern of a record for ``n`` tokens; a record for another number is refused before anything is built."""
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
+        raise InvalidInput(f"A stored pattern must be a record of format {FORMAT}; save it with this version.")
+    name, heads, layers, steps = (stored.get(key) for key in ("name", "heads", "layers", "steps"))
+    if stored.get("n") != n:
+        raise InvalidInput(
+            f"The stored pattern {name!r} has {stored.get('n')} tokens and the model got {n}; give use_pattern a "
+            "pattern of that length."
+        )
+    if not isinstance(name, str) or not isinstance(steps, list) or not steps:
+        raise InvalidInput("A stored pattern needs a name and a list of steps; this record is damaged.")
+    if layers is not None:
+        _integers([layers], 1, 1 << 31)
+    share = None if heads is None else tuple(_integers(heads, 1, 1 << 31))
+    return Pattern(name, tuple(_step(step, n) for step in steps), heads=share, layers=layers)
+
+
+def _part_record(part: Part) -> list[Any]:
+    return [type(part).__name__, *(_plain(getattr(part, field.name)) for field in fields(part))]  # type: ignore
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, range):
+        return {"range": [value.start, value.stop, value.step]}
+    return [int(x) for x in value] if isinstance(value, np.ndarray | tuple) else int(value)
+
+
+def _step(stored: Any, n: int) -> Step:
+    parts = stored.get("parts") if isinstance(stored, dict) else None
+    if not isinstance(parts, list) or not parts or not isinstance(stored.get("causal"), bool):
+        raise InvalidInput("A step of a stored pattern needs 'causal' and a list of parts; this record is damaged.")
+    return Step(n, tuple(_part(part, n) for part in parts), stored["causal"])
+
+
+def _part(stored: Any, n: int) -> Part:
+    kind = _KINDS.get(stored[0]) if isinstance(stored, list) and stored and isinstance(stored[0], str) else None
+    if kind is None or len(stored) - 1 != len(fields(kind)):
+        raise InvalidInput(
+            f"A stored part must be one of {', '.join(_KINDS)} with its numbers; got {str(stored)[:80]}."
+        )
+    values = stored[1:]
+    if kind is Rect:
+        return Rect(*(_tokens(value, n) for value in values))
+    if kind is Explicit:
+        return _explicit(values, n)
+    if kind is Offsets:
+        offsets = _integers(values[0], -n, n)
+        if not offsets or any(a >= b for a, b in pairwise(offsets)):
+            raise InvalidInput("The offsets of a stored pattern must ascend.")
+        return Offsets(tuple(offsets))
+    low = 1 if kind in (BlockBand, Residue) else -(1 << 40)
+    first, *others = values
+    numbers: Any = (_integers([first], low, 1 << 40)[0], *_integers(others, -(1 << 40), 1 << 40))
+    return kind(*numbers)
+
+
+def _tokens(value: Any, n: int) -> range | np.ndarray:
+    if isinstance(value, dict):
+        ends = _integers(value.get("range"), 0, n)
+        if len(ends) != 3 or ends[2] < 1:
+            raise InvalidInput(f"A range of tokens must have a start, a stop and a step ≥ 1; got {str(value)[:80]}.")
+        return range(*ends)
+    tokens = np.array(_integers(value, 0, n - 1), np.int64)
+    if (np.diff(tokens) <= 0).any():
+        raise InvalidInput("The tokens of a stored pattern must ascend.")
+    return tokens
+
+
+def _explicit(values: list[Any], n: int) -> Explicit:
+    indptr = np.array(_integers(values[0], 0, 1 << 40), np.int64)
+    indices = np.array(_integers(values[1], 0, n - 1), np.int64)
+    if len(indptr) != n + 1 or indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+        raise InvalidInput("The row starts of a stored pattern do not fit its entries; this record is damaged.")
+    row = np.repeat(np.arange(n), np.diff(indptr))
+    if (np.diff(row * n + indices) <= 0).any():
+        raise InvalidInput("The entries of a stored pattern must ascend in every row.")
+    return Explicit(indptr, indices)
+
+
+def _integers(values: Any, least: int, most: int) -> list[int]:
+    good = isinstance(values, list) and all(type(x) is int and least <= x <= most for x in values)
+    if not good:
+        raise InvalidInput(f"A stored pattern needs integers from {least} to {most} here; got {str(values)[:80]}.")
+    return values

@@ -1,0 +1,119 @@
+"""Models whose attention we do not drive are refused by name; those we drive see neither the future nor too much."""
+
+from collections import Counter
+
+import pytest
+import torch
+
+transformers = pytest.importorskip("transformers")
+
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: E402
+
+import thereexists as te  # noqa: E402
+import thereexists.attention  # noqa: E402  (registers the name)
+from tests.attention.tiny_models import causal_types, fate  # noqa: E402
+from thereexists import patterns as tp  # noqa: E402
+from thereexists.attention import driven, hugging_face  # noqa: E402
+from thereexists.errors import InvalidInput  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # in DeBERTa's file
+
+# decoders that lost their mask, models that ignored the pattern, models that ended in a KeyError or AttributeError
+DECODERS = ["bloom", "xglm", "trocr", "gpt_neox_japanese", "big_bird", "megatron-bert", "rembert", "roformer"]
+IGNORING = ["codegen", "openai-gpt", "cpmant", "xlm"]
+BREAKING = ["falcon", "gptj", "gpt_neo", "git", "mpt"]
+
+
+@pytest.mark.parametrize("kind", [*DECODERS, *IGNORING, *BREAKING])
+def test_a_causal_model_with_attention_of_its_own_is_refused_by_name(kind):
+    config = CONFIG_MAPPING[kind]()
+    refused = pytest.raises(InvalidInput, match=f"model_type '{kind}'.*attn_implementation='eager'")
+    with torch.device("meta"), refused:  # of full size, should one ever be built
+        transformers.AutoModelForCausalLM.from_config(config, attn_implementation="thereexists")
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "llama"])
+def test_models_that_we_drive(kind):
+    """Equal to eager attention, no dependence on the future, and none beyond a pattern."""
+    assert fate(kind) == "causal"
+
+
+SMALL = {
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "vocab_size": 50,
+    "max_position_embeddings": 32,
+}
+
+
+def bypassing(kind, monkeypatch):
+    """A model that the first look would have refused."""
+    config = {
+        "bloom": lambda: transformers.BloomConfig(hidden_size=16, n_layer=1, n_head=2, vocab_size=50),
+        "deberta-v2": lambda: transformers.DebertaV2Config(**SMALL),
+        "megatron-bert": lambda: transformers.MegatronBertConfig(**SMALL, is_decoder=True),
+    }[kind]()
+    monkeypatch.setattr(hugging_face, "refuse_by_source", lambda model: None)
+    return transformers.AutoModel.from_config(config, attn_implementation="thereexists").eval()
+
+
+@pytest.mark.parametrize("kind", ["bloom", "deberta-v2", "megatron-bert"])
+def test_the_second_look_refuses_after_a_run(kind, monkeypatch):
+    model = bypassing(kind, monkeypatch)
+    with pytest.raises(InvalidInput, match=f"model_type '{kind}'"):
+        model(torch.randint(50, (1, 8)))
+    model.set_attn_implementation("eager")
+    if model.config._attn_implementation != "eager":  # transformers leaves such models as they are
+        model.config._attn_implementation = "eager"
+    model(torch.randint(50, (1, 8)))  # and nothing is left behind
+    assert driven._STACK.running == []
+
+
+@pytest.mark.parametrize("kind", ["bloom", "megatron-bert"])
+def test_the_mask_alone_refuses(kind, monkeypatch):
+    monkeypatch.setattr(hugging_face, "watch", lambda model: None)
+    model = bypassing(kind, monkeypatch)
+    with pytest.raises(InvalidInput, match=f"model_type '{kind}'.*its mask"):
+        model(torch.randint(50, (1, 8)))
+
+
+def test_a_switched_model_is_looked_at():
+    model = transformers.AutoModel.from_config(transformers.DebertaV2Config(**SMALL))
+    model.set_attn_implementation("thereexists")  # transformers itself warns and leaves it alone
+    assert model.config._attn_implementation != "thereexists"
+    model.config._attn_implementation = "thereexists"
+    with pytest.raises(InvalidInput, match=r"no attention module|model_type 'deberta-v2'"):
+        te.attention.use_pattern(model, tp.window(8, 1))
+    bert = transformers.AutoModel.from_config(transformers.BertConfig(**SMALL))
+    bert.set_attn_implementation("thereexists")
+    assert any(driven._MARK in module.__dict__ for module in bert.encoder.modules())
+
+
+def test_an_error_inside_a_model_leaves_no_trace():
+    model = transformers.AutoModel.from_config(transformers.BertConfig(**SMALL), attn_implementation="thereexists")
+    te.attention.use_pattern(model, tp.window(8, 1))
+    with pytest.raises(InvalidInput, match="8 tokens"):
+        model(torch.randint(50, (1, 9)))
+    assert driven._STACK.running == []
+    model(torch.randint(50, (1, 8)))
+
+
+def test_a_layer_that_is_not_ours_among_layers_that_are():
+    """The planted fault: one layer of a good model computes its attention itself."""
+    model = transformers.AutoModel.from_config(transformers.BertConfig(**SMALL), attn_implementation="thereexists")
+    own = model.encoder.layer[0].attention.self
+    own.forward = lambda hidden_states, *args, **kwargs: (hidden_states, None)
+    with pytest.raises(InvalidInput, match="BertSelfAttention ran without"):
+        model.eval()(torch.randint(50, (1, 8)))
+
+
+@pytest.mark.slow
+def test_no_causal_type_of_transformers_sees_the_future():
+    """The whole list: every type that builds from tiny sizes is driven and causal, or refused by a sentence of ours."""
+    found = {kind: fate(kind) for kind in causal_types()}
+    counts = Counter(what.split(":")[0] for what in found.values())
+    bad = {kind: what for kind, what in found.items() if what.split(":")[0] not in ("causal", "refused", "not tiny")}
+    assert not bad, bad
+    assert counts["causal"] >= 60, counts

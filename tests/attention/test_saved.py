@@ -1,0 +1,166 @@
+"""Patterns that survive save_pretrained and from_pretrained, and caches of fixed size."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+transformers = pytest.importorskip("transformers")
+
+import thereexists as te  # noqa: E402
+import thereexists.attention  # noqa: E402  (registers the name)
+from thereexists import patterns as tp  # noqa: E402
+from thereexists.errors import InvalidInput  # noqa: E402
+from thereexists.patterns.stored import record, restore  # noqa: E402
+
+N = 12
+SIZES = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "vocab_size": 50,
+    "max_position_embeddings": 32,
+}
+TOKENS = torch.arange(N)[None]
+FEW_ROUNDINGS = 2.0**-18  # Llama's norms and rotations are in float32
+
+
+def bert():
+    torch.manual_seed(0)
+    config = transformers.BertConfig(**SIZES)
+    return transformers.AutoModel.from_config(config, attn_implementation="thereexists").eval()
+
+
+def output(model):
+    with torch.no_grad():
+        return model(TOKENS)[0]
+
+
+def given(how):
+    return {
+        "name": "star",
+        "spec": {"name": "strided", "stride": 4, "config": "union"},
+        "object": tp.strided(N, 3),
+        "multihead": tp.strided(N, 3).multihead(2),
+        "listed": tp.random(N, 3),
+    }[how]
+
+
+@pytest.mark.parametrize("how", ["name", "spec", "object", "multihead", "listed"])
+def test_a_pattern_comes_back_with_the_model(how, tmp_path):
+    model = bert()
+    plain = output(model)
+    te.attention.use_pattern(model, given(how))
+    want = output(model)
+    assert not torch.equal(want, plain)
+    model.save_pretrained(tmp_path)
+    loaded = transformers.AutoModel.from_pretrained(tmp_path).eval()  # without a word about the implementation
+    assert loaded.config._attn_implementation == "thereexists"
+    assert torch.equal(output(loaded), want)
+    loaded.save_pretrained(tmp_path / "again")
+    assert torch.equal(output(transformers.AutoModel.from_pretrained(tmp_path / "again").eval()), want)
+
+
+def test_in_a_fresh_process(tmp_path):
+    model = te.attention.use_pattern(bert(), tp.random(N, 3))
+    torch.save(output(model), tmp_path / "want.pt")
+    model.save_pretrained(tmp_path)
+    code = """
+import sys, torch, transformers
+load = transformers.AutoModel.from_pretrained
+try:
+    load(sys.argv[1])
+    sys.exit("without thereexists the model must not run without its pattern")
+except ValueError as error:
+    assert "thereexists" in str(error)
+import thereexists.attention
+assert torch.equal(load(sys.argv[1]).eval()(torch.arange(12)[None])[0], torch.load(sys.argv[1] + "/want.pt"))
+"""
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=300).returncode == 0
+
+
+def test_a_function_cannot_be_saved_and_the_loaded_model_says_so(tmp_path):
+    model = te.attention.use_pattern(bert(), lambda n: tp.window(n, 1))
+    want = output(model)
+    model.save_pretrained(tmp_path)
+    loaded = transformers.AutoModel.from_pretrained(tmp_path).eval()
+    with pytest.raises(InvalidInput, match="made by a function"):
+        output(loaded)
+    te.attention.use_pattern(loaded, lambda n: tp.window(n, 1))
+    assert torch.equal(output(loaded), want)
+
+
+def test_another_implementation_is_told_about_the_pattern(tmp_path):
+    te.attention.use_pattern(bert(), tp.window(N, 1)).save_pretrained(tmp_path)
+    with pytest.warns(UserWarning, match="holds a pattern"):
+        transformers.AutoModel.from_pretrained(tmp_path, attn_implementation="eager")
+
+
+@pytest.mark.parametrize("name", tp.REGISTRY)
+def test_records_hold_the_whole_pattern(name):
+    pattern = tp.build(name, 16).as_causal()
+    again = restore(json.loads(json.dumps(record(pattern))), 16)
+    assert [s.causal for s in again.steps] == [True] * again.cycle
+    assert (again.mask() == pattern.mask()).all()
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
+        (("format",), 2, "format 1"),
+        (("n",), 10**9, "tokens and the model got"),
+        (("steps",), [], "list of steps"),
+        (("steps", 0), {"causal": False}, "list of parts"),
+        (("steps", 0, "parts", 0), ["system", "x"], "one of Band"),
+        (("steps", 0, "parts", 0), ["Band", "x", 1], "integers"),
+        (("steps", 0, "parts", 0), ["Residue", 0], "integers"),
+        (("steps", 0, "parts", 0), ["Offsets", [3, 1]], "ascend"),
+        (("steps", 0, "parts", 0), ["Rect", {"range": [0, 10**12, 1]}, [0]], "integers"),
+        (("steps", 0, "parts", 0), ["Rect", [1, 1], [0]], "ascend"),
+        (("steps", 0, "parts", 0), ["Explicit", [0, 1], [0]], "row starts"),
+        (("steps", 0, "parts", 0), ["Explicit", [0, *range(2, 7), 6, 6, 6], [1, 0, 2, 3, 4, 5]], "ascend"),
+        (("heads",), [0], "integers"),
+    ],
+)
+def test_damaged_records_are_refused(where, value, message):
+    stored = record(tp.window(8, 1))
+    *path, last = where
+    at = stored
+    for key in path:
+        at = at[key]
+    at[last] = value
+    with pytest.raises(InvalidInput, match=message):
+        restore(stored, 8)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_cache_of_fixed_size_gives_the_same_logits(padded):
+    """Prefill and two more tokens, with room for 20, against one pass over everything."""
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(**SIZES, num_key_value_heads=1)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="thereexists").double().eval()
+    te.attention.use_pattern(model, lambda n: tp.strided(n, 4).union())
+    mask = torch.ones(1, N, dtype=torch.long)
+    mask[0, : 3 if padded else 0] = 0
+    cache = transformers.StaticCache(config, max_cache_len=20)
+    got = []
+    with torch.no_grad():
+        want = model(TOKENS, attention_mask=mask, use_cache=False).logits
+        for start, stop in ((0, N - 2), (N - 2, N - 1), (N - 1, N)):
+            out = model(TOKENS[:, start:stop], attention_mask=mask[:, :stop], past_key_values=cache)
+            got.append(out.logits)
+    real = mask[0].bool()
+    assert (torch.cat(got, 1) - want)[:, real].abs().max() <= FEW_ROUNDINGS
+
+
+def test_generation_with_a_cache_of_fixed_size():
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(**SIZES, num_key_value_heads=1)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="thereexists").double().eval()
+    te.attention.use_pattern(model, lambda n: tp.strided(n, 4).union())
+    options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
+    fixed = model.generate(TOKENS, cache_implementation="static", **options)
+    assert torch.equal(fixed, model.generate(TOKENS, use_cache=False, **options))
