@@ -8,6 +8,7 @@ import typer
 
 from thereexists._version import __version__
 from thereexists.cli import attention, certificate, compact, explore, heads, mixers, pattern, report, train, witness
+from thereexists.cli._output import say
 from thereexists.errors import ThereExistsError
 
 app = typer.Typer(
@@ -44,5 +45,5 @@ def main() -> None:
     try:
         app()
     except ThereExistsError as error:
-        print(f"Error: {error}", file=sys.stderr)
+        say(f"Error: {error}", error=True)
         sys.exit(2)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thereexists.cli._output import AsJson, console, print_json
+from thereexists.cli._output import AsJson, bold, console, print_json, styled
 from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, print_estimate, the_workers
 from thereexists.errors import InvalidInput
 
@@ -143,7 +143,7 @@ def _print_program(certificate: Any, as_json: bool) -> None:
         print_json(dataclasses.asdict(certificate))
         return
     for name, bound in certificate.bounds.items():
-        console().print(f"[bold]rigorous[/bold]  sup norm ≤ {bound['bound']:.6g} in {name}")
+        console().print(styled(("rigorous", "bold"), f"  sup norm ≤ {bound['bound']:.6g} in {name}"))
     for assumption in certificate.assumptions:
         console().print(f"assuming that {assumption}", markup=False)
 
@@ -170,7 +170,7 @@ def print_certificate(certificate: Any) -> None:
     parts = ", ".join(
         f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.parts.items() if value is not None
     )
-    out.print(f"[bold]{certificate.kind}[/bold]  d_{certificate.p:g} ≤ {certificate.bound:.6g}, {label}: {parts}")
+    out.print(styled((certificate.kind, "bold"), f"  d_{certificate.p:g} ≤ {certificate.bound:.6g}, {label}: {parts}"))
     out.print(
         f"{certificate.cells:,} cubes, {certificate.undecided} undecided; float64 run within "
         f"{certificate.float_error['max']:.2g} of the real one (measured); {certificate.seconds:.1f} s"
@@ -184,7 +184,7 @@ def _print_checks(verdict: Any) -> None:
 
     table = Table("check", "", "what was found", box=None)
     for check in verdict.witness:
-        table.add_row(check.name, "[green]ok[/green]" if check.passed else "[red]FAILED[/red]", check.detail)
+        table.add_row(check.name, styled(("ok", "green") if check.passed else ("FAILED", "red")), check.detail)
     console().print(table)
-    words = {True: "[bold]holds[/bold]", False: "[bold red]does not hold[/bold red]"}
-    console().print(words.get(verdict.holds, "[bold]undecided[/bold]: no fault found in the sample"))
+    words = {True: bold("holds"), False: styled(("does not hold", "bold red"))}
+    console().print(words.get(verdict.holds, styled(("undecided", "bold"), ": no fault found in the sample")))

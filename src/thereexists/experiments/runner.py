@@ -26,6 +26,7 @@ from thereexists.errors import ThereExistsError
 from thereexists.experiments.files import read_json, write_json
 from thereexists.experiments.grid import Run
 from thereexists.experiments.settings import Settings
+from thereexists.plain_text import visible
 
 RECORD = "run.json"
 _HISTORY = 25  # points of a training curve that a record keeps
@@ -273,4 +274,4 @@ def _append(path: Path, record: dict[str, Any]) -> None:
 
 
 def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    print(visible(line), file=sys.stderr, flush=True)
