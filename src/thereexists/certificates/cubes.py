@@ -113,7 +113,7 @@ def opened(problem: Problem, network: Transformer, target: Target) -> Callable[[
     def block(number: int) -> Sums:
         first = number * problem.block
         stop = min(first + problem.block, problem.grid.cells)
-        tiles = [np.arange(i, min(i + problem.tile, stop)) for i in range(first, stop, problem.tile)]
+        tiles = (np.arange(i, min(i + problem.tile, stop)) for i in range(first, stop, problem.tile))
         return combined([block_sums(encloser, target, problem, numbers) for numbers in tiles])
 
     return block

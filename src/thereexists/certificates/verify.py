@@ -31,9 +31,11 @@ from thereexists.certificates.verify_tokens import token_checks
 from thereexists.claims import refute
 from thereexists.errors import InvalidInput, ThereExistsError
 from thereexists.grid import Grid
+from thereexists.json_files import malformed
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.parallel import HERE, Workers
 from thereexists.precision import verdict
+from thereexists.sizes import check_sizes
 from thereexists.target import Target
 from thereexists.targets import BUILTINS, builtin, restore
 from thereexists.verdict import Verdict
@@ -43,6 +45,8 @@ AGREEMENT = 1e-9
 SAMPLE = "sample"  # the check that makes a verdict undecided
 _PAIRS = 20_000
 _MOST_SUBCUBES = 1 << 24
+_MOST_CUBES = 1 << 40
+_UNSTORED_CUBES = 1 << 24  # certificates of the first versions came without their sums
 
 
 @dataclass(frozen=True)
@@ -123,12 +127,13 @@ def _verdict(checks: list[Check]) -> Verdict:
 def _read(folder: Path, record: dict[str, Any], weights: dict[str, Any], target: Target | None) -> _Case:
     storage.check_dtype(record, weights)
     certificate = load_certificate(folder)
-    try:
+    with malformed(folder, "is not a complete witness"):
         network = Transformer.from_structure(record["structure"], weights)
         grid = Grid.from_dict(record["grid"])
         stored = restore(record["target"])
-    except (KeyError, TypeError, AttributeError) as error:
-        raise storage.BadWitnessFile(f"{folder} is not a complete witness: {type(error).__name__}: {error}") from error
+        check_sizes(folder, network, grid, stored)
+    if certificate.kind == "rigorous" and grid.cells > _MOST_CUBES:
+        raise storage.BadWitnessFile(f"{folder} claims a sum over {grid.cells:,} cubes: more than anybody can compute.")
     return _Case(record, network, grid, target or stored, certificate, folder)
 
 
@@ -193,9 +198,11 @@ def _check_pattern(case: _Case) -> Check:
         return Check("pattern", False, "a pattern is claimed, and the attention layers have none")
     masks, path, s = stacks[0].pattern.numpy(), claimed.get("path"), claimed.get("depth")
     n, p = case.grid.n, len(masks)
+    if type(s) is not int or stacks[0].W_Q.shape[0] != p * (n - 1) * case.grid.K + s:
+        return Check("pattern", False, "the layers are not p(n−1)K + s")
     union = np.asarray(masks.any(axis=0))
     seen = np.eye(n, dtype=bool)
-    for t in range(s if isinstance(s, int) and 0 < s <= n * p else 0):
+    for t in range(s if 0 < s <= n * p else 0):
         seen = masks[t % p] @ seen
     conditions = {
         "the cycle or the connections differ": claimed.get("cycle") == p
@@ -206,7 +213,6 @@ def _check_pattern(case: _Case) -> Check:
         and sorted(path) == list(range(n))
         and all(union[k, before] for before, k in itertools.pairwise(path)),
         f"after {s} steps a token has not seen all others": bool(seen.all()),
-        "the layers are not p(n−1)K + s": stacks[0].W_Q.shape[0] == p * (n - 1) * case.grid.K + (s or 0),
     }
     failed = [what for what, holds in conditions.items() if not holds]
     return Check("pattern", not failed, "; ".join(failed) or f"{claimed['name']} satisfies Assumption 1, s = {s}")
@@ -340,11 +346,16 @@ def _recomputed(
     total = -(-case.grid.cells // problem.block)
     drawn = total if how.sample is None else min(total, math.ceil(how.sample * total))
     stored = case.certificate.blocks_sha256 is not None
+    if not stored and case.grid.cells > _UNSTORED_CUBES:
+        return None, Check("blocks", False, f"a bound over {case.grid.cells:,} cubes must come with its sums by blocks")
+    before = load_blocks(case.folder, case.certificate) if stored else None
+    if before is not None and len(before) != total:  # found here, before the work
+        return None, Check("blocks", False, f"{len(before)} blocks are stored where the grid has {total}")
     if drawn == total:
         sums = again(None)
-        if not stored:
+        if before is None:
             return sums, None
-        wrong = _wrong_blocks(dict(enumerate(sums)), load_blocks(case.folder, case.certificate), total)
+        wrong = _wrong_blocks(dict(enumerate(sums)), before, total)
         return sums, Check("blocks", wrong is None, wrong or f"the stored sums of {total} blocks are right")
     claimed = load_blocks(case.folder, case.certificate)
     generator = secrets.SystemRandom()  # nobody can know beforehand which blocks will be looked at

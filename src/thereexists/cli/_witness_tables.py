@@ -10,7 +10,7 @@ from thereexists.cli._output import bold, console, print_facts
 def stage_row(name: str, stage: Any) -> dict[str, Any]:
     sizes = [p.detach().abs() for p in stage.parameters()]
     nonzero = [float(s[(s > 0) & s.isfinite()].min()) for s in sizes if bool(((s > 0) & s.isfinite()).any())]
-    largest = max(float(s[s.isfinite()].max()) for s in sizes if bool(s.isfinite().any()))
+    largest = max((float(s[s.isfinite()].max()) for s in sizes if bool(s.isfinite().any())), default=0.0)
     return {
         "stage": name,
         "layers": stage.depth,

@@ -101,12 +101,11 @@ def verify(
     from thereexists.certificates import load_certificate, predict
     from thereexists.certificates import verify as check
     from thereexists.storage import read_record
-    from thereexists.targets import restore
 
     record = read_record(witness)  # no folder to check is a mistake of the caller, not a failed check
     if function is not None and "target" not in record:
         raise InvalidInput("--function gives the function of a target again; this witness is of something else.")
-    target = None if function is None else given_target(restore(record["target"]), function)
+    target = None if function is None else given_target(stored_target(witness, record), function)
     with the_workers("verify", workers, engine, address, quiet=as_json, shown=not dry_run) as crew:
         if dry_run:
             from thereexists.witness import load
@@ -120,6 +119,15 @@ def verify(
         _print_checks(verdict)
     if verdict.holds is False:
         raise typer.Exit(1)
+
+
+def stored_target(witness: Path, record: dict[str, Any]) -> Target:
+    """What a record claims of a function."""
+    from thereexists.json_files import malformed
+    from thereexists.targets import restore
+
+    with malformed(witness, "is not a witness of a function"):
+        return restore(record["target"])
 
 
 def given_target(stored: Target, function: str | None) -> Target:
