@@ -45,7 +45,7 @@ class MappedFile:
         header.pop("__metadata__", None)
         self.tensors = {name: self._tensor(file, about, 8 + length) for name, about in header.items()}
 
-    def _tensor(self, file: Path, about: dict[str, Any], start: int) -> Tensor:
+    def _tensor(self, file: Path, about: Any, start: int) -> Tensor:
         try:
             dtype, shape, (first, stop) = _DTYPES[about["dtype"]], about["shape"], about["data_offsets"]
             if not all(type(x) is int and x >= 0 for x in (*shape, first, stop)):

@@ -15,13 +15,32 @@ keeps, with room to spare, and hold for n tokens, d features, N cells a feature,
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from thereexists.errors import BadWitnessFile
+from thereexists.errors import BadWitnessFile, InvalidInput
 from thereexists.grid import Grid
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.target import Target
 
 MOST_CELL_BITS = 52
+
+
+def check_plan(plan: dict[str, Any]) -> None:
+    """A stored plan is of the types that everybody who shows it relies on."""
+    pattern, error, sizes = plan["pattern"], plan["error"], plan.get("sizes")
+    counts = [plan["sweeps"], plan["parameters"], plan["memory_bytes"], plan["layers"]["total"]]
+    right = all(type(x) is int for x in (*counts, *plan["layers"].values()))
+    right = right and type(plan["theorem"]) in (int, str) and plan["theorem"] in (1, 2, "B")
+    right = right and type(plan["id_bits"]) in (int, float)
+    construction = plan.get("construction", "faithful")
+    right = right and (construction == "faithful" or (construction == "compact" and isinstance(sizes, dict)))
+    parts = ("p", "grid", "equal_columns", "ramps")
+    right = right and (error is None or all(type(error[part]) in (int, float) for part in parts))
+    if pattern is not None:
+        right = right and all(type(pattern[key]) is int for key in ("cycle", "depth"))
+        right = right and isinstance(pattern["name"], str) and isinstance(pattern["path"], list)
+    if not right:
+        raise InvalidInput("its plan does not hold the numbers and words that a plan holds")
 
 
 def check_sizes(place: object, network: Transformer, grid: Grid, target: Target) -> None:

@@ -21,7 +21,7 @@ from thereexists.json_files import malformed
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.plan import ErrorBudget, Plan, describe
 from thereexists.precision import in_dtype, run_embedded
-from thereexists.sizes import check_sizes
+from thereexists.sizes import check_plan, check_sizes
 from thereexists.target import Target
 from thereexists.targets import restore
 
@@ -171,6 +171,7 @@ def load(path: str | Path, dtype: torch.dtype | str | None = None) -> Any:
     dtype = dtype or "float64"
     with malformed(path, "is not a complete witness"):
         storage.check_dtype(record, weights)
+        check_plan(record["plan"])
         grid = Grid.from_dict(record["grid"])
         error = record["plan"]["error"]
         plan = Plan(
@@ -186,28 +187,11 @@ def load(path: str | Path, dtype: torch.dtype | str | None = None) -> Any:
             construction=record["plan"].get("construction", "faithful"),
             sizes=record["plan"].get("sizes"),
         )
-        _check_plan(plan)
         distance = None if record["distance"] is None else Distance(**record["distance"])
         network = Transformer.from_structure(record["structure"], weights)
         target = restore(record["target"])
         check_sizes(path, network, grid, target)
     return Witness(network=network, plan=plan, target=target, distance=distance).to(dtype)
-
-
-def _check_plan(plan: Plan) -> None:
-    """A stored plan is of the types that everybody who shows it relies on."""
-    pattern, error = plan.pattern, plan.error
-    counts = (plan.sweeps, plan.parameters, plan.memory_bytes, plan.layers["total"], *plan.layers.values())
-    right = plan.theorem in (1, 2, "B") and type(plan.theorem) in (int, str) and all(type(x) is int for x in counts)
-    right = right and type(plan.id_bits) in (int, float) and plan.construction in ("faithful", "compact")
-    right = right and (plan.sizes is None or isinstance(plan.sizes, dict))
-    right = right and (plan.construction == "faithful" or plan.sizes is not None)
-    right = right and (error is None or all(type(x) in (int, float) for x in dataclasses.astuple(error)))
-    if pattern is not None:
-        right = right and all(type(pattern[key]) is int for key in ("cycle", "depth"))
-        right = right and isinstance(pattern["name"], str) and isinstance(pattern["path"], list)
-    if not right:
-        raise InvalidInput("its plan does not hold the numbers and words that a plan holds")
 
 
 @contextmanager

@@ -35,7 +35,7 @@ from thereexists.json_files import malformed
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.parallel import HERE, Workers
 from thereexists.precision import verdict
-from thereexists.sizes import check_sizes
+from thereexists.sizes import check_plan, check_sizes
 from thereexists.target import Target
 from thereexists.targets import BUILTINS, builtin, restore
 from thereexists.verdict import Verdict
@@ -129,6 +129,7 @@ def _read(folder: Path, record: dict[str, Any], weights: dict[str, Any], target:
     certificate = load_certificate(folder)
     with malformed(folder, "is not a complete witness"):
         network = Transformer.from_structure(record["structure"], weights)
+        check_plan(record["plan"])
         grid = Grid.from_dict(record["grid"])
         stored = restore(record["target"])
         check_sizes(folder, network, grid, stored)
