@@ -218,9 +218,25 @@ def import_ray() -> Any:
     return ray
 
 
+def _our_path(ray: Any) -> Any:
+    """Workers of Ray import what this process imports, from where it does, and nothing from where it stands.
+
+    Ray puts the driver's current folder first on every worker's path, unless the job has a working folder of its own.
+    What belongs to the installation every machine has for itself; the rest of this process's path is handed on.
+    """
+
+    class OurPath(ray.job_config.JobConfig):
+        def _runtime_env_has_working_dir(self) -> bool:
+            return True
+
+    installed = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
+    ours = [os.path.abspath(place) for place in sys.path if not place.startswith(installed)]
+    return OurPath(_py_driver_sys_path=ours[::-1])  # a worker puts each of them before the last
+
+
 def start_ray(ray: Any, workers: Workers, **more: Any) -> None:
     """Connect to the cluster at the address, or start one that only this machine can reach."""
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "job_config": _our_path(ray)}
     if workers.address is not None:
         try:
             ray.init(address=workers.address, **quiet)
@@ -237,7 +253,7 @@ def start_ray(ray: Any, workers: Workers, **more: Any) -> None:
     with _nothing_from_here():
         ray.init(
             address="local",
-            num_cpus=workers.processes,
+            num_cpus=max(2, workers.processes),  # joblib runs a single one in this process
             include_dashboard=False,
             object_store_memory=_OBJECT_STORE,
             _node_ip_address="127.0.0.1",
