@@ -1,8 +1,14 @@
 """Shape annotations are checked at run time in the whole suite; Hypothesis runs the same examples everywhere."""
 
+import atexit
 import os
+import shutil
+import tempfile
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+if "THEREEXISTS_STATE" not in os.environ:  # the tests' own key, for all of their processes
+    os.environ["THEREEXISTS_STATE"] = tempfile.mkdtemp(prefix="thereexists-state-")
+    atexit.register(shutil.rmtree, os.environ["THEREEXISTS_STATE"], ignore_errors=True)
 
 from hypothesis import settings
 from jaxtyping import install_import_hook

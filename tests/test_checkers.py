@@ -143,7 +143,8 @@ FAULTS = {
     "an unknown kind": (certified(kind="oracular"), "kind"),
     "endless work asked for": (certified(splits=10**6), "splits"),
     "p below one": (certified(p=0.5), "target"),
-    "p infinite": (certified(p=float("inf")), "target"),
+    "p infinite": (certified(p=float("inf")), "files"),
+    "p too large": (certified(p=1e6), "target"),
     "a target bound too small": (certified(target_bound=1e-9), "target bound"),
     "weights beyond the arithmetic": (
         lambda f: forge_weights(f, lambda w: w["stages.value.feed_forward.W_1"][-1, 2:].mul_(1e301)),
@@ -151,8 +152,8 @@ FAULTS = {
     ),
     "cells outside the domain": (
         lambda f: (
-            forge_record(f, lambda r: r["grid"].update(N=5)),
-            forge_certificate(f, lambda r: (r["grid"].update(N=5), r.update(cells=25))),
+            forge_record(f, lambda r: r["grid"].update(step=[0.5])),
+            forge_certificate(f, lambda r: r["grid"].update(step=[0.5])),
         ),
         "grid",
     ),

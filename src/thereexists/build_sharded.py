@@ -85,6 +85,7 @@ def build_sharded(
     contexts = Contexts.of(mapping, target, scratch, stays=workers.alone)
     summaries = parallel_map(contexts, workers, scratch / "contexts.job", contexts.opener(target))
     extremes = Extremes.joined([Extremes.from_dict(summary["extremes"]) for summary in summaries], mapping.grid)
+    _same_files({contexts.run(i): summary["sha256"] for i, summary in enumerate(summaries)})
     pivots = _pivots(summaries, layer_count(mapping.grid), shard_bytes // _bytes_per_layer(mapping.grid))
     layers = Layers.of(contexts, extremes, pivots)
     made = parallel_map(layers, workers, scratch / "shards.job")
@@ -95,6 +96,13 @@ def build_sharded(
     storage.finish_shards(out, scratch, record)
     witness = load(out)
     return dataclasses.replace(witness, target=target)
+
+
+def _same_files(recorded: dict[Path, str]) -> None:
+    """What a job that resumes finds must be what it wrote: the jobs' records carry a code, these files their hash."""
+    for file, sha256 in recorded.items():
+        if not file.is_file() or storage.file_sha256(file) != sha256:
+            raise CannotBuild(f"{file} is not the file that this build wrote; remove {file.parent} and build again.")
 
 
 def predict_sharded(
@@ -189,9 +197,10 @@ class Contexts:
         table = np.column_stack([q.astype(np.float64), z, A])  # ids have at most 52 bits
         beside = self.run(number).with_suffix(".part.npy")
         np.save(beside, table)
+        sha256 = storage.file_sha256(beside)
         beside.replace(self.run(number))
         sample = q[:: max(1, len(q) // _SAMPLES)]
-        return {"extremes": dataclasses.asdict(extremes), "count": len(q), "sample": sample.tolist()}
+        return {"extremes": dataclasses.asdict(extremes), "count": len(q), "sample": sample.tolist(), "sha256": sha256}
 
 
 def _pivots(summaries: list[dict[str, Any]], ids: int, per_shard: int) -> list[float]:
@@ -258,8 +267,9 @@ class Layers:
             save_file(
                 {f"stages.{stage_name(number, shard, self)}.feed_forward.{k}": v for k, v in stored.items()}, beside
             )
+            stage, sha256 = stage_name(number, shard, self), storage.file_sha256(beside)
             beside.replace(file)
-            made.append({"file": file.name, "depth": len(q), "stage": stage_name(number, shard, self)})
+            made.append({"file": file.name, "depth": len(q), "stage": stage, "sha256": sha256})
         return made
 
 
@@ -295,6 +305,7 @@ def _assemble(
         name, source = shard_name(i, count), scratch / part["file"]
         if source.exists():  # else a build that was stopped here has renamed it already
             source.replace(scratch / name)
+        _same_files({scratch / name: part["sha256"]})
         (scratch / name).chmod(0o644)
         weight_map |= {f"stages.{part['stage']}.feed_forward.{k}": name for k in ("W_1", "b_1", "W_2", "b_2")}
         structure["stages"][part["stage"]] = {

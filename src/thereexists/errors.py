@@ -20,5 +20,9 @@ class CannotBuild(ThereExistsError):
     """The construction exists on paper but not on this arithmetic or this machine; the message names the figure."""
 
 
+class Recovered(UserWarning):
+    """Something that was interrupted has been put in order; the message says what."""
+
+
 class BadWitnessFile(ThereExistsError):
     """A saved artefact is missing, truncated, tampered with, or from a newer version."""

@@ -43,7 +43,7 @@ class Grid:
         whole = all(type(x) is int and x >= 1 for x in (self.n, self.d)) and type(self.N) is int and self.N >= 2
         sides = (self.origin, self.step, self.high)
         boxed = all(len(side) == self.d and all(math.isfinite(x) for x in side) for side in sides)
-        placed = not self.slots or sorted(self.slots) == list(range(self.n))
+        placed = not self.slots or (len(self.slots) == self.n and sorted(self.slots) == list(range(self.n)))
         if not (whole and boxed and placed and all(x > 0 for x in self.step)):
             raise InvalidInput(f"{self} is not a grid: sizes, sides or slots do not fit together.")
 
@@ -59,7 +59,11 @@ class Grid:
     def from_dict(cls, stored: dict[str, Any]) -> Grid:
         """The inverse of ``dataclasses.asdict``, through JSON."""
         sides = {key: tuple(stored[key]) for key in ("origin", "step", "high", "slots")}
-        return cls(**{**stored, **sides})
+        grid = cls(**{**stored, **sides})
+        numbers = all(type(x) in (int, float) for x in (*grid.origin, *grid.step, *grid.high))
+        if not (numbers and all(type(x) is int for x in grid.slots) and type(grid.positional) is bool):
+            raise InvalidInput("A grid holds numbers, whole slots, and says true or false about positions.")
+        return grid
 
     @property
     def delta(self) -> Fraction:

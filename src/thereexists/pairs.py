@@ -8,11 +8,11 @@ numbers give their order, wherever the columns stand. A data set is JSON lines,
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from thereexists.errors import InvalidInput
+from thereexists.json_files import parse_json
 from thereexists.vocabulary import Token, check_sequences
 
 ON_CONFLICT = ("error", "drop", "first", "last")
@@ -75,10 +75,10 @@ def read_jsonl(path: Path) -> tuple[list, list, list[int]]:
         if not text.strip():
             continue
         try:
-            pair = json.loads(text)
+            pair = parse_json(text, "the line", InvalidInput)
             inputs.append(pair["input"])
             outputs.append(pair["output"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (InvalidInput, KeyError, TypeError) as error:
             raise InvalidInput(
                 f'{path}, line {number}: wanted {{"input": [...], "output": [...]}}; {type(error).__name__}: {error}.'
             ) from None

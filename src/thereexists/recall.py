@@ -45,7 +45,7 @@ def run_tokens(network: EmbeddedTransformer, ids: np.ndarray, engine: str) -> np
     known = index_of(network) if engine == "indexed" else None
     shape = network.shape()
     width = 8 * shape["d"] if known else 2 * max(shape["r"], shape["d"])
-    tile = max(1, _NUMBERS // (ids.shape[1] * width))
+    tile = max(1, _NUMBERS // (ids.shape[1] * max(width, ids.shape[1] * max(shape["h"], 1))))
     parts = []
     with torch.no_grad(), _threads(1 if known else torch.get_num_threads()):
         for start in range(0, len(ids), tile):

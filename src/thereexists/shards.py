@@ -8,6 +8,7 @@ their pages costs a later reader a page fault and nothing else.
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import warnings
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from thereexists.errors import BadWitnessFile
+from thereexists.json_files import MOST_BYTES, parse_json, read_json
 
 INDEX = "model.safetensors.index.json"
 _DTYPES = {"F64": torch.float64, "BOOL": torch.bool}
@@ -32,22 +34,32 @@ class MappedFile:
         try:
             with file.open("rb") as stream:
                 self.map = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-            length = int.from_bytes(self.map[:8], "little")
-            header = json.loads(self.map[8 : 8 + length])
         except (OSError, ValueError) as error:
             raise BadWitnessFile(f"{file} cannot be read: {error}") from error
+        length = int.from_bytes(self.map[:8], "little")
+        if not 2 <= length <= min(MOST_BYTES, len(self.map) - 8):
+            raise BadWitnessFile(f"{file} is not a safetensors file: it states a header of {length:,} bytes.")
+        header = parse_json(self.map[8 : 8 + length], str(file))
+        if not isinstance(header, dict):
+            raise BadWitnessFile(f"{file} is not a safetensors file: its header is no object.")
         header.pop("__metadata__", None)
         self.tensors = {name: self._tensor(file, about, 8 + length) for name, about in header.items()}
 
-    def _tensor(self, file: Path, about: dict[str, Any], start: int) -> Tensor:
+    def _tensor(self, file: Path, about: Any, start: int) -> Tensor:
         try:
             dtype, shape, (first, stop) = _DTYPES[about["dtype"]], about["shape"], about["data_offsets"]
-            count = (stop - first) // dtype.itemsize
+            if not all(type(x) is int and x >= 0 for x in (*shape, first, stop)):
+                raise ValueError(f"shapes and offsets are whole numbers; got {about}")
+            count = math.prod(shape)
+            if count * dtype.itemsize != stop - first or start + stop > len(self.map):
+                raise ValueError(f"{about} is not what the file has room for")
+            if count == 0:
+                return torch.empty(shape, dtype=dtype)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="The given buffer is not writable")
                 flat = torch.frombuffer(self.map, dtype=dtype, count=count, offset=start + first)
             return flat.reshape(shape)
-        except (KeyError, ValueError, RuntimeError) as error:
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise BadWitnessFile(f"{file} is not a safetensors file of float64 arrays: {error}") from error
 
     def release(self) -> None:
@@ -65,9 +77,9 @@ class Mapped(dict[str, Tensor]):
 def read_index(folder: Path) -> dict[str, str]:
     """Tensor -> file, both as the index states them; a name that leaves the folder is refused."""
     try:
-        weight_map = json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"]
+        weight_map = read_json(folder / INDEX)["weight_map"]
         files = set(weight_map.values())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise BadWitnessFile(f"{folder / INDEX} was truncated or changed: {error}") from error
     strange = sorted(name for name in files if not isinstance(name, str) or Path(name).name != name)
     if strange:

@@ -7,11 +7,13 @@ recomputes it: what a witness *does* is re-checked by its certificate.) Nothing 
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
 import shutil
 import tempfile
+import warnings
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -23,7 +25,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from thereexists import shards
-from thereexists.errors import BadWitnessFile, InvalidInput
+from thereexists.errors import BadWitnessFile, InvalidInput, Recovered
+from thereexists.json_files import MOST_BYTES, malformed, read_json
 
 FORMAT_VERSION = 1
 
@@ -43,7 +46,10 @@ _BESIDE = (
     "certificate.json",
     "certificate.blocks.safetensors",
     ".certify.job",
+    ".certificate.json.part",  # of a save that was killed
+    ".certificate.blocks.safetensors.part",
 )  # what else we may have written into the folder
+_ATTEMPTS = 8
 
 
 def finish_shards(path: Path, beside: Path, record: dict[str, Any]) -> None:
@@ -52,7 +58,7 @@ def finish_shards(path: Path, beside: Path, record: dict[str, Any]) -> None:
     hashes = {name: file_sha256(beside / name) for name in names}
     record = {"format_version": FORMAT_VERSION, "kind": WITNESS.kind, **record, "shards_sha256": hashes}
     record["digest"] = _digest(record)
-    (beside / WITNESS.record).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (beside / WITNESS.record).write_text(_written(record), encoding="utf-8")
     os.chmod(beside, 0o755)
     _replace(beside, path)
 
@@ -67,7 +73,7 @@ def write(path: Path, record: dict[str, Any], weights: dict[str, Tensor], layout
         sha256 = file_sha256(beside / layout.weights)
         record = {"format_version": FORMAT_VERSION, "kind": layout.kind, **record, "weights_sha256": sha256}
         record["digest"] = _digest(record)
-        (beside / layout.record).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        (beside / layout.record).write_text(_written(record), encoding="utf-8")
         os.chmod(beside, 0o755)
         _replace(beside, path)
     finally:
@@ -86,10 +92,11 @@ def read(path: Path, layout: Layout = WITNESS) -> tuple[dict[str, Any], dict[str
         raise BadWitnessFile(
             f"{file} was truncated or changed: its SHA-256 is not the one that {layout.record} states."
         )
-    try:
-        return record, load_file(file)
-    except SafetensorError as error:
-        raise BadWitnessFile(f"{file} cannot be read: {error}") from error
+    with malformed(file, "cannot be read"):
+        try:
+            return record, load_file(file)
+        except SafetensorError as error:
+            raise BadWitnessFile(f"{file} cannot be read: {error}") from error
 
 
 def _read_shards(path: Path, record: dict[str, Any]) -> dict[str, Tensor]:
@@ -108,14 +115,17 @@ def _read_shards(path: Path, record: dict[str, Any]) -> dict[str, Tensor]:
 
 
 def read_record(path: Path, layout: Layout = WITNESS) -> dict[str, Any]:
+    recover(path, layout)
     file = path / layout.record
     if not file.is_file():
         raise BadWitnessFile(f"There is no saved {layout.kind} at {path} (no {layout.record} there).")
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-        version = record["format_version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadWitnessFile(f"{file} was truncated or changed: it is not a {layout.kind} record.") from error
+    weights = path / layout.weights  # a vocabulary is as long as its table of weights, at most
+    record = read_json(
+        file, MOST_BYTES + (weights.stat().st_size if weights.is_file() else 0), f"a {layout.kind} record"
+    )
+    if not isinstance(record, dict) or "format_version" not in record:
+        raise BadWitnessFile(f"{file} was truncated or changed: it is not a {layout.kind} record.")
+    version = record["format_version"]
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise BadWitnessFile(
             f"{file} has format version {version}, and this package reads up to {FORMAT_VERSION}: update thereexists."
@@ -138,6 +148,7 @@ def check_dtype(record: dict[str, Any], weights: dict[str, Tensor]) -> None:
 
 def check_writable(path: Path, layout: Layout = WITNESS) -> None:
     """Refuse, before any work, a place that must not be overwritten or cannot be written."""
+    recover(path, layout)
     if path.exists() and not (path.is_dir() and _only_ours(path, layout)):
         raise InvalidInput(f"{path} exists and is not a saved {layout.kind}; it is left alone. Choose another folder.")
     try:
@@ -156,6 +167,13 @@ def _only_ours(path: Path, layout: Layout) -> bool:
     return not names or {layout.record, layout.weights} <= names <= {layout.record, layout.weights, *_BESIDE}
 
 
+def _written(record: dict[str, Any]) -> str:
+    try:
+        return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    except ValueError as error:
+        raise InvalidInput(f"Nothing was saved: a number of the record is not finite ({error}).") from error
+
+
 def file_sha256(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -168,16 +186,45 @@ def _digest(record: dict[str, Any]) -> str:
 
 
 def _replace(beside: Path, path: Path) -> None:
-    """Move ``beside`` to ``path``; an artefact already there steps aside first and comes back if the move fails."""
-    if not path.exists():
-        beside.rename(path)
+    """Move ``beside`` to ``path``; an artefact already there steps aside first and comes back if the move fails.
+
+    Whoever is killed between the two renames leaves the old one in ``.name.old.*``, where ``recover`` finds it. (Should
+    somebody recover it while we are between them, the place is taken again, and we begin again.)
+    """
+    for _ in range(_ATTEMPTS):
+        old = None
+        if path.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+            path.rename(old / "previous")
+        try:
+            beside.rename(path)
+        except OSError:
+            if path.exists():
+                continue
+            if old is not None:
+                (old / "previous").rename(path)
+                old.rmdir()
+            raise
+        for left in path.parent.glob(f"{glob.escape(f'.{path.name}.old.')}*"):
+            shutil.rmtree(left, ignore_errors=True)
         return
-    old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-    path.rename(old / "previous")
-    try:
-        beside.rename(path)
-    except OSError:
-        (old / "previous").rename(path)
-        raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
+    raise InvalidInput(f"{path} is written by somebody else at the same time; save again, or choose another folder.")
+
+
+def recover(path: Path, layout: Layout = WITNESS) -> None:
+    """Put back what a save that was killed between its two renames has left aside, and say so."""
+    if path.exists() or not path.name:
+        return
+    hidden = path.parent.glob(f"{glob.escape(f'.{path.name}.old.')}*/previous")
+    for old in sorted(hidden, key=lambda folder: folder.lstat().st_mtime, reverse=True):
+        if old.is_symlink() or not (old / layout.record).is_file():
+            continue
+        try:
+            old.rename(path)
+            old.parent.rmdir()
+        except OSError:
+            if not path.exists():
+                continue
+        told = f"A save to {path} was interrupted; the {layout.kind} that was there before has been put back."
+        warnings.warn(told, Recovered, stacklevel=3)
+        return

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from thereexists.errors import InvalidInput, InvalidTarget, ThereExistsError
-from thereexists.user_file import load_user_file
+from thereexists.user_file import function_of, read_user_file
 
 Array = np.ndarray
 LARGEST = 1e100  # squares and sums of values must not overflow
@@ -164,12 +164,9 @@ def _real(Y: Any) -> Array:
 
 
 def from_file(reference: str, n: int, d: int = 1, **properties: Any) -> Target:
-    """``path/to/file.py:function`` as a target. The file's hash goes into the witness."""
-    path, module, function_name = load_user_file(reference, "function")
-    f = getattr(module, function_name, None)
-    if not callable(f):
-        raise InvalidInput(f"{path} has no function {function_name!r}.")
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    origin = {"kind": "file", "reference": f"{path.resolve()}:{function_name}", "sha256": sha256}
-    description = (f.__doc__ or "").strip().split("\n")[0]
-    return Target(f, n=n, d=d, name=function_name, description=description, origin=origin, **properties)
+    """``path/to/file.py:function`` as a target. The hash of the bytes that were run goes into the witness."""
+    file, name = read_user_file(reference, "function")
+    f = function_of(file, name)
+    origin = {"kind": "file", "reference": f"{Path(file.path).resolve()}:{name}", "sha256": file.sha256}
+    description = (f.function.__doc__ or "").strip().split("\n")[0]
+    return Target(f, n=n, d=d, name=name, description=description, origin=origin, **properties)

@@ -198,8 +198,21 @@ def resolve(reference: str, n: int, d: int = 1, domain: Any = (0.0, 1.0)) -> Tar
     return builtin(reference, n=n, d=d, domain=domain)
 
 
+def _check_stored(stored: dict[str, Any]) -> None:
+    """Refuse a description with fields of other types, or that states more features than it lists sides for."""
+    sides = (stored["low"], stored["high"])
+    right = type(stored["n"]) is int and type(stored["d"]) is int
+    right = right and all(isinstance(side, list) and len(side) == stored["d"] for side in sides)
+    right = right and all(type(x) in (int, float) for side in sides for x in side)
+    right = right and (stored["lipschitz"] is None or type(stored["lipschitz"]) in (int, float))
+    right = right and type(stored["equivariant"]) is bool and isinstance(stored["origin"], dict)
+    if not (right and all(isinstance(stored[key], str) for key in ("name", "description"))):
+        raise InvalidInput("a function is described by n, d, a low and a high end for each feature, and words")
+
+
 def restore(stored: dict[str, Any]) -> Target:
     """The target of a saved artefact. A built-in function comes back; anybody's own code is never run by loading."""
+    _check_stored(stored)
     properties = {key: stored[key] for key in ("n", "d", "lipschitz", "equivariant", "name", "description", "origin")}
     properties["domain"] = (stored["low"], stored["high"])
     name, origin = stored["name"], stored["origin"]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ import torch
 
 from thereexists import storage
 from thereexists._version import __version__
-from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
+from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.json_files import malformed
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.model.embedded import DTYPES
 from thereexists.precision import as_dtype
@@ -152,9 +154,11 @@ def from_record(
 
 def as_stored(path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> TokenWitness:
     """The witness as the file has it, its dtypes claimed and not yet proved: for those who check it."""
-    try:
+    with malformed(path, "is not a complete witness"):
         stored = _checked(record)
-        inputs, outputs = (weights.pop(f"pairs.{side}").numpy().astype(np.int64) for side in ("inputs", "outputs"))
+        inputs, outputs = (_numbers(weights.pop(f"pairs.{side}"), stored["n"]) for side in ("inputs", "outputs"))
+        if inputs.shape != outputs.shape:
+            raise InvalidInput(f"there are {len(inputs)} inputs and {len(outputs)} outputs")
         found = {tensor.dtype for tensor in weights.values()}
         network = Transformer.from_structure(record["structure"], weights)
         if not isinstance(network, EmbeddedTransformer) or network.embedding is None:
@@ -172,9 +176,16 @@ def as_stored(path: str | Path, record: dict[str, Any], weights: dict[str, torch
         vocabulary = (len(network.embedding), network.W_out.shape[0])
         if found != {as_dtype(record["dtype"])} or vocabulary != (len(witness.vocabulary) + 1, witness.digits.count):
             raise InvalidInput("dtype, vocabulary or digits do not fit the weights")
-    except (AttributeError, KeyError, TypeError, ThereExistsError) as error:
-        raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
+        if (inputs < 0).any() or (inputs > len(witness.vocabulary)).any():
+            raise InvalidInput("a stored input holds a number that no token has")
     return witness
+
+
+def _numbers(stored: torch.Tensor, n: int) -> np.ndarray:
+    """Stored pairs as whole numbers (pairs, n), one pair at least."""
+    if stored.dtype != torch.int32 or stored.ndim != 2 or stored.shape[1] != n or len(stored) == 0:
+        raise InvalidInput(f"pairs are whole numbers (pairs, {n}); got {stored.dtype} {tuple(stored.shape)}")
+    return stored.numpy().astype(np.int64)
 
 
 def _checked(record: dict[str, Any]) -> dict[str, Any]:
@@ -185,6 +196,8 @@ def _checked(record: dict[str, Any]) -> dict[str, Any]:
     for name in ("n", "base", "digits"):
         if type(stored[name]) is not int or stored[name] < 1:
             raise InvalidInput(f"'{name}' must be a positive whole number; got {stored[name]!r} instead")
+    if stored["digits"] * math.log2(stored["base"]) > 62:
+        raise InvalidInput(f"{stored['digits']} digits to the base {stored['base']} are no number of 64 bits")
     for name in ("fixed", "symmetric"):
         if not isinstance(stored[name], bool):
             raise InvalidInput(f"'{name}' must be true or false; got {stored[name]!r} instead")

@@ -14,12 +14,14 @@ import torch
 from thereexists import storage
 from thereexists._version import __version__
 from thereexists.distance import Distance, Exactness, cell_values, estimate_distance, exactness
-from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
+from thereexists.errors import CannotBuild, InvalidInput
 from thereexists.evaluate import Choice, check_engine, evaluate, explain
 from thereexists.grid import RAMP_SHARE, Grid
+from thereexists.json_files import malformed
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.plan import ErrorBudget, Plan, describe
 from thereexists.precision import in_dtype, run_embedded, verdicts
+from thereexists.sizes import check_plan, check_sizes
 from thereexists.target import Target
 from thereexists.targets import restore
 
@@ -167,8 +169,9 @@ def load(path: str | Path, dtype: torch.dtype | str | None = None) -> Any:
 
         return program_from_record(path, record, weights, dtype)
     dtype = dtype or "float64"
-    try:
+    with malformed(path, "is not a complete witness"):
         storage.check_dtype(record, weights)
+        check_plan(record["plan"])
         grid = Grid.from_dict(record["grid"])
         error = record["plan"]["error"]
         plan = Plan(
@@ -186,12 +189,11 @@ def load(path: str | Path, dtype: torch.dtype | str | None = None) -> Any:
         )
         distance = None if record["distance"] is None else Distance(**record["distance"])
         network = Transformer.from_structure(record["structure"], weights)
+        target = restore(record["target"])
+        check_sizes(path, network, grid, target)
         if isinstance(network, EmbeddedTransformer):  # of what the record calls safe, only what the weights prove
             proved = verdicts(network, grid)
             network.safe = ("float64", *(n for n in network.safe if n != "float64" and proved[n].holds))
-        target = restore(record["target"])
-    except (KeyError, TypeError, ThereExistsError) as error:
-        raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
     return Witness(network=network, plan=plan, target=target, distance=distance).to(dtype)
 
 

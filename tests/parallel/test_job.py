@@ -5,8 +5,9 @@ import json
 import pytest
 
 from thereexists.errors import BadWitnessFile, InvalidInput
-from thereexists.parallel.job import ABOUT, JobFolder, _digest, name_of, put
+from thereexists.parallel.job import ABOUT, CODE, JobFolder, _code, name_of, put
 from thereexists.parallel.ranges import Range, missing
+from thereexists.parallel.secret import _user_key, job_key
 
 PARTS = [Range(0, 1), Range(1, 4), Range(4, 6)]
 
@@ -16,15 +17,15 @@ def folder(tmp_path):
     job = JobFolder(tmp_path / "job", "key", 6)
     job.settle(3)
     for part in PARTS:
-        put(job.path, "key", part, [10.0 * number for number in range(part.first, part.stop)])
+        put(job.path, "key", part, [10.0 * number for number in range(part.first, part.stop)], job.secret)
     return job.path
 
 
 def change(file, redo=True, **fields):
+    """``redo``: with the right code, which only this user could make; else with that of a stranger's key."""
     chunk = {**json.loads(file.read_text()), **fields}
-    del chunk["sha256"]
-    digest = _digest(chunk) if redo else "0" * 64
-    file.write_text(json.dumps({**chunk, "sha256": digest}))
+    secret = job_key("key") if redo else b"guess"
+    file.write_text(json.dumps({**chunk, CODE: _code(chunk, secret)}))
 
 
 def test_results_come_in_the_order_of_the_blocks(folder):
@@ -53,7 +54,7 @@ def test_a_broken_chunk_is_a_gap(folder, fault):
 
 
 def test_overlapping_chunks_are_refused_even_if_they_agree(folder):
-    put(folder, "key", Range(3, 6), [30.0, 40.0, 50.0])
+    put(folder, "key", Range(3, 6), [30.0, 40.0, 50.0], job_key("key"))
     with pytest.raises(BadWitnessFile, match="counted once"):
         JobFolder(folder, "key", 6).results()
 
@@ -69,3 +70,33 @@ def test_somebody_elses_folder_is_left_alone(tmp_path):
     with pytest.raises(InvalidInput, match="not a job's"):
         JobFolder(tmp_path, "key", 6)
     assert (tmp_path / "thesis.tex").read_text() == "precious"
+
+
+def test_a_job_of_somebody_else_is_started_afresh(folder, tmp_path, monkeypatch):
+    """The same files with another user's key: not one chunk is believed, and neither is the size of the chunks."""
+    monkeypatch.setenv("THEREEXISTS_STATE", str(tmp_path / "another user"))
+    job = JobFolder(folder, "key", 6)
+    assert job.chunk is None
+    assert job.finished() == {}
+
+
+def test_a_key_that_others_could_have_read_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.setenv("THEREEXISTS_STATE", str(tmp_path))
+    first = job_key("key")
+    file = tmp_path / "job.key"
+    assert file.stat().st_mode & 0o777 == 0o600
+    _user_key.cache_clear()
+    assert job_key("key") == first
+    file.chmod(0o644)
+    _user_key.cache_clear()
+    assert job_key("key") != first
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_without_a_place_for_the_key_nothing_is_resumed_and_nothing_fails(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("THEREEXISTS_STATE", str(tmp_path / "file"))
+    assert job_key("key") == job_key("key")  # within this process
+    first = job_key("key")
+    _user_key.cache_clear()
+    assert job_key("key") != first

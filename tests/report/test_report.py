@@ -231,7 +231,7 @@ def test_hostile_text_stays_text(folders, tmp_path):
     origin = {"kind": EVIL, "reference": EVIL, "sha256": EVIL}
     pattern = te.load(folders["sparse"]).plan.pattern | {"name": EVIL}
     changes = {"name": EVIL, "description": EVIL * 1000, "origin": origin}
-    folder = rewritten(folders, tmp_path, target=changes, pattern=pattern, construction=EVIL, theorem=EVIL)
+    folder = rewritten(folders, tmp_path, target=changes, pattern=pattern)
     document = str(report(folder))
     assert balanced(document)
     assert html.escape(EVIL, quote=True)[:40] in document
@@ -257,6 +257,12 @@ def test_a_malformed_record_is_refused_in_one_sentence(folders, tmp_path, patter
     assert done.stderr.startswith("Error: ")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "r.html").exists()
+
+
+@pytest.mark.parametrize("field", ["construction", "theorem"])
+def test_words_that_no_plan_holds_are_refused(folders, tmp_path, field):
+    with pytest.raises(BadWitnessFile, match="its plan does not hold"):
+        report(rewritten(folders, tmp_path, **{field: EVIL}))
 
 
 def test_an_enormous_record_is_refused(folders, tmp_path):

@@ -6,16 +6,20 @@ import dataclasses
 import hashlib
 import json
 import os
+import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from thereexists.errors import BadWitnessFile
+from thereexists.errors import BadWitnessFile, InvalidInput, Recovered
+from thereexists.json_files import malformed, read_json
 
 FILE = "certificate.json"
 BLOCKS = "certificate.blocks.safetensors"
 FORMAT_VERSION = 1
+_MOST_ROWS = 1 << 19  # twice the most blocks there are
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,24 +56,49 @@ class Certificate:
     seconds: float = dataclasses.field(default=0.0, compare=False)  # not stored: the same claim is the same bytes
 
     def save(self, folder: str | Path) -> None:
-        """Write certificate.json into the witness's folder, whole or not at all."""
+        """Write certificate.json into the witness's folder, whole or not at all, and the sums over cubes beside it.
+
+        Both are written out before the first of two renames. A kill between them leaves the new certificate with the
+        new sums under the name they were written to, where ``load_blocks`` knows them by their hash.
+        """
         content = {k: v for k, v in dataclasses.asdict(self).items() if k not in ("blocks", "seconds")}
         record = {"format_version": FORMAT_VERSION, **content}
         record["digest"] = digest(record)
-        _save_blocks(Path(folder) / BLOCKS, self.blocks)
-        file = Path(folder) / FILE
-        beside = file.with_name(f".{FILE}.part")
-        beside.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        os.replace(beside, file)
+        try:
+            text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        except ValueError as error:
+            raise InvalidInput(f"The certificate was not saved: one of its numbers is not finite ({error}).") from error
+        file, sums = Path(folder) / FILE, Path(folder) / BLOCKS
+        if self.blocks is not None:
+            _write_blocks(_part(sums), self.blocks)
+        _part(file).write_text(text, encoding="utf-8")
+        os.replace(_part(file), file)
+        if self.blocks is None:
+            sums.unlink(missing_ok=True)
+        else:
+            os.replace(_part(sums), sums)
 
 
 def load_certificate(folder: str | Path) -> Certificate:
     """Read certificate.json; refuses one that is missing, broken, changed or newer."""
     file, record = read_certificate(folder)
-    try:
-        return Certificate(**record)
-    except TypeError as error:
-        raise BadWitnessFile(f"{file} is not a complete certificate: {error}") from error
+    with malformed(file, "is not a complete certificate"):
+        certificate = Certificate(**record)
+        _check_types(certificate)
+        return certificate
+
+
+def _check_types(c: Certificate) -> None:
+    """Fields of a stranger's certificate are what the checks take them for."""
+    numbers = (c.p, c.bound, c.target_bound, *c.output_bound, *(x for x in c.parts.values() if x is not None))
+    right = all(type(x) in (int, float) for x in numbers)
+    right = right and (c.confidence is None or type(c.confidence) in (int, float))
+    right = right and all(type(x) is int and x >= 0 for x in (c.cells, c.undecided, c.splits, c.samples, c.seed))
+    right = right and all(isinstance(x, dict) for x in (c.target, c.grid, c.float_error, c.second_opinion))
+    right = right and isinstance(c.assumptions, list) and all(isinstance(x, str) for x in c.assumptions)
+    right = right and all(isinstance(x, str) for x in (c.kind, c.weights_sha256, c.package_version))
+    if not right or not isinstance(c.blocks_sha256, str | None) or c.blocks is not None:
+        raise InvalidInput("its fields are not numbers, whole numbers, words and objects where they should be")
 
 
 def read_certificate(folder: str | Path) -> tuple[Path, dict[str, Any]]:
@@ -77,11 +106,10 @@ def read_certificate(folder: str | Path) -> tuple[Path, dict[str, Any]]:
     file = Path(folder) / FILE
     if not file.is_file():
         raise BadWitnessFile(f"{folder} has no {FILE}; make one with `thereexists certify {folder}`.")
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-        version, stated = record.pop("format_version"), record.pop("digest")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadWitnessFile(f"{file} was truncated or changed: it is not a certificate.") from error
+    record = read_json(file)
+    if not isinstance(record, dict) or not {"format_version", "digest"} <= record.keys():
+        raise BadWitnessFile(f"{file} was truncated or changed: it is not a certificate.")
+    version, stated = record.pop("format_version"), record.pop("digest")
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise BadWitnessFile(f"{file} has format version {version}; update thereexists.")
     if digest({"format_version": version, **record}) != stated:
@@ -91,37 +119,55 @@ def read_certificate(folder: str | Path) -> tuple[Path, dict[str, Any]]:
 
 def load_blocks(folder: str | Path, certificate: Certificate) -> list[list[float]]:
     """The sums over cubes that the certificate was made of, block by block; refused if they are not those."""
+    file = Path(folder) / BLOCKS
+    if certificate.blocks_sha256 is None or not (file.is_file() or _part(file).is_file()):
+        raise BadWitnessFile(f"{folder} has no {BLOCKS} to check a sample against; verify all cubes instead.")
+    problem = f"{file} holds other sums than the certificate was made of: its SHA-256 differs."
+    for place in (file, _part(file)):
+        try:
+            blocks = _read_blocks(place)
+        except BadWitnessFile as error:
+            problem = str(error) if place == file and file.is_file() else problem
+            continue
+        if blocks_sha256(blocks) == certificate.blocks_sha256:
+            if place != file:
+                with suppress(OSError):
+                    os.replace(place, file)
+                told = f"A save of the certificate in {folder} was interrupted; its sums have been put in place."
+                warnings.warn(told, Recovered, stacklevel=2)
+            return blocks
+    raise BadWitnessFile(problem)
+
+
+def _read_blocks(file: Path) -> list[list[float]]:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    file = Path(folder) / BLOCKS
-    if certificate.blocks_sha256 is None or not file.is_file():
-        raise BadWitnessFile(f"{folder} has no {BLOCKS} to check a sample against; verify all cubes instead.")
     try:
-        blocks = load_file(file)["sums"].tolist()
+        stored = load_file(file)["sums"]
     except (SafetensorError, KeyError, OSError) as error:
         raise BadWitnessFile(f"{file} was truncated or changed: {error}") from error
-    if blocks_sha256(blocks) != certificate.blocks_sha256:
-        raise BadWitnessFile(f"{file} holds other sums than the certificate was made of: its SHA-256 differs.")
-    return blocks
+    if stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[1] != 6 or len(stored) > _MOST_ROWS:
+        raise BadWitnessFile(f"{file} was changed: it holds {stored.dtype} {stored.shape}, not six sums a block.")
+    return stored.tolist()
+
+
+def _write_blocks(file: Path, blocks: list[list[float]]) -> None:
+    from safetensors.numpy import save_file
+
+    save_file({"sums": np.array(blocks, dtype=np.float64)}, file)
+    os.chmod(file, 0o644)
+
+
+def _part(file: Path) -> Path:
+    return file.with_name(f".{file.name}.part")
 
 
 def blocks_sha256(blocks: list[list[float]]) -> str:
     return hashlib.sha256(np.array(blocks, dtype="<f8").tobytes()).hexdigest()
 
 
-def _save_blocks(file: Path, blocks: list[list[float]] | None) -> None:
-    from safetensors.numpy import save_file
-
-    if blocks is None:
-        file.unlink(missing_ok=True)
-        return
-    beside = file.with_name(f".{file.name}.part")
-    save_file({"sums": np.array(blocks, dtype=np.float64)}, beside)
-    os.chmod(beside, 0o644)
-    os.replace(beside, file)
-
-
 def digest(record: dict[str, Any]) -> str:
     content = {key: value for key, value in record.items() if key != "digest"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

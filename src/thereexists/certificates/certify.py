@@ -94,6 +94,8 @@ def certify(
     else:
         splits = splits_within(grid, SUBCUBES)
         job = None if folder is None else Path(folder) / JOB
+        if job is not None and job.is_symlink():
+            job.unlink()  # never ours: it would lead our files to a place of somebody else's choice
         problem = the_problem(network, f, grid, p, splits)
         blocks = sums_over_cubes(problem, network, f, workers, None if folder is None else Path(folder), job, progress)
         found = rigorous_bound(problem, f, blocks)

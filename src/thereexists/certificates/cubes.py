@@ -113,7 +113,7 @@ def opened(problem: Problem, network: Transformer, target: Target) -> Callable[[
     def block(number: int) -> Sums:
         first = number * problem.block
         stop = min(first + problem.block, problem.grid.cells)
-        tiles = [np.arange(i, min(i + problem.tile, stop)) for i in range(first, stop, problem.tile)]
+        tiles = (np.arange(i, min(i + problem.tile, stop)) for i in range(first, stop, problem.tile))
         return combined([block_sums(encloser, target, problem, numbers) for numbers in tiles])
 
     return block
@@ -162,14 +162,14 @@ def weights_sha256(network: Transformer) -> str:
 
 
 def fingerprint(target: Target) -> str:
-    """The function's values, modulus and extension at fixed points: another function must not be mistaken for it."""
+    """The function's values, modulus and extension at fixed points, and its file: no other must be mistaken for it."""
     X = target.low + (target.high - target.low) * np.random.default_rng(0).random((64, target.n, target.d))
     box: list[Any] = (
         []
         if target.interval is None
         else [side.tolist() for side in target.interval(X, np.minimum(X + 0.1, target.high))]
     )
-    content = [target(X).tolist(), box, [target.variation(r) for r in (1e-3, 0.1, 1.0)]]
+    content = [target(X).tolist(), box, [target.variation(r) for r in (1e-3, 0.1, 1.0)], target.origin.get("sha256")]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 

@@ -23,6 +23,8 @@ from thereexists.grid import Grid
 from thereexists.model import Transformer
 from thereexists.target import Array, Target
 
+MOST_NUMBERS = 1 << 24  # of all samples together: they are held in memory
+
 
 def statistical_bound(
     network: Transformer, target: Target, grid: Grid, run, p: float, confidence: float, samples: int, seed: int
@@ -38,6 +40,11 @@ def statistical_bound(
     refuse_extremes(p, target)
     if samples < 2 or not 0 < confidence < 1:
         raise InvalidInput("A statistical certificate needs at least 2 samples and a confidence between 0 and 1.")
+    if samples * grid.n * grid.d > MOST_NUMBERS:
+        raise InvalidInput(
+            f"A statistical certificate takes at most {MOST_NUMBERS // (grid.n * grid.d):,} samples here; got "
+            f"{samples:,} instead."
+        )
     B = output_bound(network)
     rng = np.random.default_rng(seed)
     X = target.low + (target.high - target.low) * rng.random((samples, grid.n, grid.d))

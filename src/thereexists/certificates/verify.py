@@ -32,9 +32,11 @@ from thereexists.certificates.verify_tokens import check_dtypes, token_checks
 from thereexists.claims import refute
 from thereexists.errors import InvalidInput, ThereExistsError
 from thereexists.grid import Grid
+from thereexists.json_files import malformed
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.parallel import HERE, Workers
 from thereexists.precision import verdicts
+from thereexists.sizes import check_plan, check_sizes
 from thereexists.target import Target
 from thereexists.targets import BUILTINS, builtin, restore
 from thereexists.verdict import Verdict
@@ -44,6 +46,8 @@ AGREEMENT = 1e-9
 SAMPLE = "sample"  # the check that makes a verdict undecided
 _PAIRS = 20_000
 _MOST_SUBCUBES = 1 << 24
+_MOST_CUBES = 1 << 40
+_UNSTORED_CUBES = 1 << 24  # certificates of the first versions came without their sums
 
 
 @dataclass(frozen=True)
@@ -124,12 +128,14 @@ def _verdict(checks: list[Check]) -> Verdict:
 def _read(folder: Path, record: dict[str, Any], weights: dict[str, Any], target: Target | None) -> _Case:
     storage.check_dtype(record, weights)
     certificate = load_certificate(folder)
-    try:
+    with malformed(folder, "is not a complete witness"):
         network = Transformer.from_structure(record["structure"], weights)
+        check_plan(record["plan"])
         grid = Grid.from_dict(record["grid"])
         stored = restore(record["target"])
-    except (KeyError, TypeError, AttributeError) as error:
-        raise storage.BadWitnessFile(f"{folder} is not a complete witness: {type(error).__name__}: {error}") from error
+        check_sizes(folder, network, grid, stored)
+    if certificate.kind == "rigorous" and grid.cells > _MOST_CUBES:
+        raise storage.BadWitnessFile(f"{folder} claims a sum over {grid.cells:,} cubes: more than anybody can compute.")
     return _Case(record, network, grid, target or stored, certificate, folder)
 
 
@@ -220,9 +226,11 @@ def _check_pattern(case: _Case) -> Check:
         return Check("pattern", False, "a pattern is claimed, and the attention layers have none")
     masks, path, s = stacks[0].pattern.numpy(), claimed.get("path"), claimed.get("depth")
     n, p = case.grid.n, len(masks)
+    if type(s) is not int or stacks[0].W_Q.shape[0] != p * (n - 1) * case.grid.K + s:
+        return Check("pattern", False, "the layers are not p(n−1)K + s")
     union = np.asarray(masks.any(axis=0))
     seen = np.eye(n, dtype=bool)
-    for t in range(s if isinstance(s, int) and 0 < s <= n * p else 0):
+    for t in range(s if 0 < s <= n * p else 0):
         seen = masks[t % p] @ seen
     conditions = {
         "the cycle or the connections differ": claimed.get("cycle") == p
@@ -233,7 +241,6 @@ def _check_pattern(case: _Case) -> Check:
         and sorted(path) == list(range(n))
         and all(union[k, before] for before, k in itertools.pairwise(path)),
         f"after {s} steps a token has not seen all others": bool(seen.all()),
-        "the layers are not p(n−1)K + s": stacks[0].W_Q.shape[0] == p * (n - 1) * case.grid.K + (s or 0),
     }
     failed = [what for what, holds in conditions.items() if not holds]
     return Check("pattern", not failed, "; ".join(failed) or f"{claimed['name']} satisfies Assumption 1, s = {s}")
@@ -262,9 +269,8 @@ def _check_grid(case: _Case) -> Check:
 
 
 def _check_target(case: _Case) -> Check:
-    claimed, actual = case.certificate.target, case.target.describe()
-    of_record = {key: case.record["target"].get(key) for key in actual}
-    differing = sorted(key for key in actual if claimed.get(key) != actual[key] or of_record[key] != actual[key])
+    claimed, of_record, actual = map(_told, (case.certificate.target, case.record["target"], case.target.describe()))
+    differing = sorted(key for key, value in actual.items() if not claimed.get(key) == of_record.get(key) == value)
     if case.target.origin.get("kind") == "builtin":
         domain = (case.target.low.tolist(), case.target.high.tolist())
         known = builtin(case.target.name, case.target.n, case.target.d, domain)
@@ -274,6 +280,14 @@ def _check_target(case: _Case) -> Check:
         differing.append("origin")
     detail = "the function, its shape and its domain are the certified ones"
     return Check("target", not differing, f"differs in {', '.join(differing)}" if differing else detail)
+
+
+def _told(target: dict[str, Any]) -> dict[str, Any]:
+    """What is said of a function, less where its file lay: a file is known by its hash, wherever it has moved."""
+    origin = target.get("origin")
+    if not isinstance(origin, dict) or origin.get("kind") != "file":
+        return target
+    return {**target, "origin": {key: value for key, value in origin.items() if key != "reference"}}
 
 
 def _check_symmetry(case: _Case) -> Check:
@@ -360,11 +374,16 @@ def _recomputed(
     total = -(-case.grid.cells // problem.block)
     drawn = total if how.sample is None else min(total, math.ceil(how.sample * total))
     stored = case.certificate.blocks_sha256 is not None
+    if not stored and case.grid.cells > _UNSTORED_CUBES:
+        return None, Check("blocks", False, f"a bound over {case.grid.cells:,} cubes must come with its sums by blocks")
+    before = load_blocks(case.folder, case.certificate) if stored else None
+    if before is not None and len(before) != total:  # found here, before the work
+        return None, Check("blocks", False, f"{len(before)} blocks are stored where the grid has {total}")
     if drawn == total:
         sums = again(None)
-        if not stored:
+        if before is None:
             return sums, None
-        wrong = _wrong_blocks(dict(enumerate(sums)), load_blocks(case.folder, case.certificate), total)
+        wrong = _wrong_blocks(dict(enumerate(sums)), before, total)
         return sums, Check("blocks", wrong is None, wrong or f"the stored sums of {total} blocks are right")
     claimed = load_blocks(case.folder, case.certificate)
     generator = secrets.SystemRandom()  # nobody can know beforehand which blocks will be looked at

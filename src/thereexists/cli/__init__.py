@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from typing import Any
 
 import typer
 
 from thereexists._version import __version__
 from thereexists.cli import attention, certificate, compact, explore, heads, mixers, pattern, report, train, witness
-from thereexists.errors import ThereExistsError
+from thereexists.cli._output import say
+from thereexists.errors import Recovered, ThereExistsError
 
 app = typer.Typer(
     name="thereexists",
@@ -39,10 +42,19 @@ def _root(
         raise typer.Exit
 
 
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
+    """What was put in order is told in one sentence; other warnings are for programmers, as ever."""
+    if issubclass(category, Recovered):
+        say(f"Note: {message}", error=True)
+    else:
+        print(warnings.formatwarning(message, category, *place[:2]), end="", file=sys.stderr)
+
+
 def main() -> None:
     """Run the command; a user's mistake becomes one sentence on stderr and exit code 2."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except ThereExistsError as error:
-        print(f"Error: {error}", file=sys.stderr)
+        say(f"Error: {error}", error=True)
         sys.exit(2)

@@ -1,21 +1,28 @@
-"""What every command shares: the ``--json`` option, one JSON object on stdout, a console that knows pipes, a bar."""
+"""What every command shares: the ``--json`` option, one JSON object on stdout, a console that knows pipes, a bar.
+
+All text becomes output here. No console of ours reads markup: bold and colours are said by ``styled``, never inside a
+string, and every string goes through ``visible``. So it does not matter which part of a line came from a file.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
+from thereexists.plain_text import visible, visible_json
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object on stdout.")]
 
 
 def print_json(payload: dict[str, Any]) -> None:
     """One JSON object on stdout. Infinities and NaN are not JSON: they become null."""
-    print(json.dumps(_plain(payload), ensure_ascii=False, allow_nan=False))
+    print(visible_json(json.dumps(_plain(payload), ensure_ascii=False, allow_nan=False)))
 
 
 def _plain(value: Any) -> Any:
@@ -30,11 +37,44 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def console():
+def say(text: Any, error: bool = False) -> None:
+    """One plain line on stdout or stderr."""
+    print(visible(text), file=sys.stderr if error else sys.stdout, flush=error)
+
+
+def console(stderr: bool = False):
     """A rich console for people; plain text when piped."""
     from rich.console import Console
 
-    return Console(highlight=False)
+    class Plain(Console):
+        """Shows every string as it is: cells of tables, titles and lines all come through here."""
+
+        def render_str(self, text: str, **how: Any):
+            return super().render_str(visible(text), **{**how, "markup": False, "emoji": False})
+
+    return Plain(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def styled(*parts: str | tuple[str, str]) -> Any:
+    """A line of plain parts and of parts with a style: ``styled(("holds", "bold"), ": all checks")``."""
+    from rich.text import Text
+
+    return Text.assemble(*(visible(p) if isinstance(p, str) else (visible(p[0]), p[1]) for p in parts))
+
+
+def bold(text: Any) -> Any:
+    return styled((str(text), "bold"))
+
+
+def print_facts(lines: dict[str, Any]) -> None:
+    """Names and what is said of them, in two columns; nothing for None."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for name, value in lines.items():
+        if value is not None:
+            table.add_row(bold(name), str(value))
+    console().print(table)
 
 
 @contextmanager
@@ -43,7 +83,6 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Callable[[int, int], None]
 
     ``progress(done, total)`` moves it; a job that never calls it shows that it is alive, and for how long.
     """
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -53,21 +92,21 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Callable[[int, int], None]
         TimeRemainingColumn,
     )
 
-    errors = Console(stderr=True)
+    errors = console(stderr=True)
     if quiet or not errors.is_terminal:
         yield lambda done, total: None
         return
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
+        TextColumn("{task.fields[rate]}", markup=False),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=errors, transient=True) as bar:
-        task = bar.add_task(label, total=None, rate="")
+        task = bar.add_task(visible(label), total=None, rate="")
 
         def progress(done: int, total: int) -> None:
             speed = bar.tasks[0].speed

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from thereexists.cli._output import console
+from thereexists.cli._output import bold, console, print_facts
 
 
 def stage_row(name: str, stage: Any) -> dict[str, Any]:
     sizes = [p.detach().abs() for p in stage.parameters()]
     nonzero = [float(s[(s > 0) & s.isfinite()].min()) for s in sizes if bool(((s > 0) & s.isfinite()).any())]
-    largest = max(float(s[s.isfinite()].max()) for s in sizes if bool(s.isfinite().any()))
+    largest = max((float(s[s.isfinite()].max()) for s in sizes if bool(s.isfinite().any())), default=0.0)
     return {
         "stage": name,
         "layers": stage.depth,
@@ -65,13 +65,7 @@ def print_witness(summary: dict[str, Any]) -> None:
             f"d_{distance['p']:g} = {distance['estimate']:.4g}, between {distance['low']:.4g} and "
             f"{distance['high']:.4g} at {distance['confidence']:.0%} ({distance['samples']:,} points)"
         )
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
-    for key, value in lines.items():
-        if value is not None:
-            table.add_row(f"[bold]{key}[/bold]", value)
-    console().print(table)
+    print_facts(lines)
 
 
 def _compact_lines(summary: dict[str, Any], sizes: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +84,7 @@ def print_trace(traced: Any) -> None:
     from rich.table import Table
 
     table = Table("", *(f"token {j}" for j in range(len(traced.input))), box=None)
-    table.add_row("[bold]input[/bold]", *map(_column, traced.input))
+    table.add_row(bold("input"), *map(_column, traced.input))
     for name, state in traced.states.items():
         for move in (m for m in traced.moves if m.stage == name):
             cells = [""] * len(traced.input)
@@ -98,7 +92,7 @@ def print_trace(traced: Any) -> None:
             cells[move.token] = changed if name.startswith("recall") else f"id {changed}"
             what = "unit" if name.startswith("recall") else "layer"
             table.add_row(f"  {name} {what} {move.layer}", *cells, style="dim")
-        table.add_row(f"[bold]{name}[/bold]", *map(_column, state))
+        table.add_row(bold(name), *map(_column, state))
         if name in ("quantise", "context"):
             table.add_row("  ids", *map(_short, traced.ids[name]))
     console().print(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from thereexists.cli._output import console, print_json
+from thereexists.cli._output import console, print_facts, print_json, say
+from thereexists.plain_text import visible
 
 WorkerCount = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores unless said.")]
 EngineName = Annotated[str, typer.Option("--engine", help="loky (processes of this machine) or ray (a cluster).")]
@@ -33,18 +33,17 @@ def the_workers(
     if quiet or not shown:
         yield bare
         return
-    from rich.console import Console
-
-    errors = Console(stderr=True)
+    errors = console(stderr=True)
     if not errors.is_terminal:
         yield Workers(count, engine, address, _Lines(label))
         return
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn
     from rich.progress import Progress as Bar
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[state]}"))
+    plain = [TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[state]}")]
+    columns = (plain[0], BarColumn(), TaskProgressColumn(), plain[1])
     with Bar(*columns, console=errors, transient=True) as bar:
-        task = bar.add_task(label, total=None, state="")
+        task = bar.add_task(visible(label), total=None, state="")
 
         def report(state: Any) -> None:
             bar.update(task, completed=state.cells_done, total=state.cells, state=describe(state))
@@ -68,16 +67,13 @@ class _Lines:
         if time.monotonic() - self.last >= _EVERY:
             self.last = time.monotonic()
             share = state.cells_done / max(state.cells, 1)
-            print(f"{self.label}: {share:.1%}, {describe(state)}", file=sys.stderr, flush=True)
+            say(f"{self.label}: {share:.1%}, {describe(state)}", error=True)
 
 
 def print_estimate(estimate: Any, as_json: bool) -> None:
     if as_json:
         print_json(estimate.record())
         return
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
     rows = {
         "cells": f"{estimate.cells:,} in {estimate.blocks:,} blocks",
         "chunks": f"{estimate.chunks:,} of up to {estimate.chunk_cells:,} cells",
@@ -86,9 +82,7 @@ def print_estimate(estimate: Any, as_json: bool) -> None:
         f"{estimate.core_hours:.3g} core-hours",
         "time": f"{_clock(3600 * estimate.hours)} with {estimate.workers} workers",
     }
-    for name, value in rows.items():
-        table.add_row(f"[bold]{name}[/bold]", value)
-    console().print(table)
+    print_facts(rows)
 
 
 def _clock(seconds: float) -> str:

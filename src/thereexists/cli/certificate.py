@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thereexists.cli._output import AsJson, console, print_json
+from thereexists.cli._output import AsJson, bold, console, print_json, styled
 from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, print_estimate, the_workers
 from thereexists.errors import InvalidInput
 
@@ -101,12 +101,11 @@ def verify(
     from thereexists.certificates import load_certificate, predict
     from thereexists.certificates import verify as check
     from thereexists.storage import read_record
-    from thereexists.targets import restore
 
     record = read_record(witness)  # no folder to check is a mistake of the caller, not a failed check
     if function is not None and "target" not in record:
         raise InvalidInput("--function gives the function of a target again; this witness is of something else.")
-    target = None if function is None else given_target(restore(record["target"]), function)
+    target = None if function is None else given_target(stored_target(witness, record), function)
     with the_workers("verify", workers, engine, address, quiet=as_json, shown=not dry_run) as crew:
         if dry_run:
             from thereexists.witness import load
@@ -120,6 +119,15 @@ def verify(
         _print_checks(verdict)
     if verdict.holds is False:
         raise typer.Exit(1)
+
+
+def stored_target(witness: Path, record: dict[str, Any]) -> Target:
+    """What a record claims of a function."""
+    from thereexists.json_files import malformed
+    from thereexists.targets import restore
+
+    with malformed(witness, "is not a witness of a function"):
+        return restore(record["target"])
 
 
 def given_target(stored: Target, function: str | None) -> Target:
@@ -143,7 +151,7 @@ def _print_program(certificate: Any, as_json: bool) -> None:
         print_json(dataclasses.asdict(certificate))
         return
     for name, bound in certificate.bounds.items():
-        console().print(f"[bold]rigorous[/bold]  sup norm ≤ {bound['bound']:.6g} in {name}")
+        console().print(styled(("rigorous", "bold"), f"  sup norm ≤ {bound['bound']:.6g} in {name}"))
     for assumption in certificate.assumptions:
         console().print(f"assuming that {assumption}", markup=False)
 
@@ -170,7 +178,7 @@ def print_certificate(certificate: Any) -> None:
     parts = ", ".join(
         f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.parts.items() if value is not None
     )
-    out.print(f"[bold]{certificate.kind}[/bold]  d_{certificate.p:g} ≤ {certificate.bound:.6g}, {label}: {parts}")
+    out.print(styled((certificate.kind, "bold"), f"  d_{certificate.p:g} ≤ {certificate.bound:.6g}, {label}: {parts}"))
     out.print(
         f"{certificate.cells:,} cubes, {certificate.undecided} undecided; float64 run within "
         f"{certificate.float_error['max']:.2g} of the real one (measured); {certificate.seconds:.1f} s"
@@ -184,7 +192,7 @@ def _print_checks(verdict: Any) -> None:
 
     table = Table("check", "", "what was found", box=None)
     for check in verdict.witness:
-        table.add_row(check.name, "[green]ok[/green]" if check.passed else "[red]FAILED[/red]", check.detail)
+        table.add_row(check.name, styled(("ok", "green") if check.passed else ("FAILED", "red")), check.detail)
     console().print(table)
-    words = {True: "[bold]holds[/bold]", False: "[bold red]does not hold[/bold red]"}
-    console().print(words.get(verdict.holds, "[bold]undecided[/bold]: no fault found in the sample"))
+    words = {True: bold("holds"), False: styled(("does not hold", "bold red"))}
+    console().print(words.get(verdict.holds, styled(("undecided", "bold"), ": no fault found in the sample")))

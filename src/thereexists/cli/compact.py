@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from thereexists.cli import _complete
-from thereexists.cli._output import AsJson, console, print_json, progress_bar
+from thereexists.cli._output import AsJson, console, print_facts, print_json, progress_bar, say
 from thereexists.errors import InvalidInput
 
 app = typer.Typer()
@@ -103,8 +103,6 @@ def _finish(witness: Any, out: Path, as_json: bool) -> None:
 
 
 def print_summary(summary: dict[str, Any]) -> None:
-    from rich.table import Table
-
     per_token = summary.get("parameters_per_token")
     conflicts = summary.get("conflicts") or []
     units = summary.get("units")
@@ -123,11 +121,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         "contradictions": f"{len(conflicts)} inputs, resolved by: {summary.get('on_conflict')}" if conflicts else None,
         "safe in": ", ".join(summary["safe"]),
     }
-    table = Table.grid(padding=(0, 2))
-    for key, value in lines.items():
-        if value:
-            table.add_row(f"[bold]{key}[/bold]", value)
-    console().print(table)
+    print_facts({key: value for key, value in lines.items() if value})
 
 
 def run_tokens(witness: Any, text: str, out: Path | None, as_json: bool) -> None:
@@ -150,7 +144,7 @@ def run_tokens(witness: Any, text: str, out: Path | None, as_json: bool) -> None
         print_json({"output": answers})
         return
     for answer in answers:
-        print("(nothing stored)" if answer is None else " ".join(map(str, answer)))
+        say("(nothing stored)" if answer is None else " ".join(map(str, answer)))
 
 
 def all_integers(witness: Any) -> bool:

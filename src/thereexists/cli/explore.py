@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from thereexists.cli._output import AsJson, print_json
-from thereexists.cli.certificate import Function, given_target
+from thereexists.cli.certificate import Function, given_target, stored_target
 
 app = typer.Typer()
 
@@ -32,9 +32,8 @@ def explore(
     target = None
     if function is not None:
         from thereexists.storage import read_record
-        from thereexists.targets import restore
 
-        target = given_target(restore(read_record(witness)["target"]), function)
+        target = given_target(stored_target(witness, read_record(witness)), function)
     viewer = open_viewer(witness, target)
     with Server(viewer, port) as server:
         if as_json:

@@ -47,8 +47,9 @@ def mixers(n: Length = 128, as_json: AsJson = False) -> None:
     for row in rows:
         out.print(f" {row.name:<10} {row.formula}", markup=False)
     rest = (rows[0].model_flops_per_token - rows[0].flops_per_token) / 1e6
+    out.print()
     out.print(
-        f"\nAt BERT-base size, pooler included. MFLOPs: of the twelve mixers, forward, per token at length {n}; "
+        f"At BERT-base size, pooler included. MFLOPs: of the twelve mixers, forward, per token at length {n}; "
         f"the rest of the model adds {rest:.1f} to each. Hybrid: c = 3."
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thereexists.cli import _complete
-from thereexists.cli._output import AsJson, console, print_json, progress_bar
+from thereexists.cli._output import AsJson, console, print_json, progress_bar, styled
 from thereexists.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -273,7 +273,8 @@ def _explain(v: PatternVerdict) -> None:
     p, out = v.pattern, console()
     answer = {True: "universal", False: "not universal", None: "undecided"}[v.universal]
     colour = {True: "green", False: "red", None: "yellow"}[v.universal]
-    out.print(f"[bold]{p.name}[/bold], n = {p.n:,}, cycle {p.cycle}, {p.config}: [bold {colour}]{answer}[/]")
+    about = f", n = {p.n:,}, cycle {p.cycle}, {p.config}: "
+    out.print(styled((p.name, "bold"), about, (answer, f"bold {colour}")))
     if v.causal is not None and p.n > 1:
         out.print("a causal pattern: no function that looks ahead; for causal functions see the last lines")
     connections = ", ".join(f"{c:,}" for c in p.connections[:8]) + (", …" if p.cycle > 8 else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from thereexists.cli._output import console, print_json
+from thereexists.cli._output import console, print_facts, print_json
 from thereexists.errors import InvalidInput
 
 
@@ -119,8 +119,6 @@ def trace(witness: Any, text: str, as_json: bool) -> None:
 
 
 def print_summary(summary: dict[str, Any]) -> None:
-    from rich.table import Table
-
     bounds = summary["bounds"]
     parts = ", ".join(f"{name} {value:.3g}" for name, value in summary["parts"].items())
     lines = {
@@ -135,10 +133,6 @@ def print_summary(summary: dict[str, Any]) -> None:
         **{name: f"≤ {bound:.6g}" for name, bound in bounds.items()},
         **{name: f"not certified: {reason}" for name, reason in summary["reasons"].items()},
     }
-    table = Table.grid(padding=(0, 2))
-    for key, value in lines.items():
-        if value:
-            table.add_row(f"[bold]{key}[/bold]", value)
-    console().print(table)
+    print_facts({key: value for key, value in lines.items() if value})
     for assumption in summary["assumptions"]:
         console().print(f"assuming that {assumption}", markup=False)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from thereexists.cli._output import AsJson, console, print_json
-from thereexists.cli.certificate import Function, given_target
+from thereexists.cli.certificate import Function, given_target, stored_target
 
 app = typer.Typer()
 
@@ -46,9 +46,8 @@ def report(
     target = None
     if function is not None:
         from thereexists.storage import read_record
-        from thereexists.targets import restore
 
-        target = given_target(restore(read_record(artefact)["target"]), function)
+        target = given_target(stored_target(artefact, read_record(artefact)), function)
     page = make(artefact, target, n, dict(assignment(text) for text in sizes or []))
     page.save(out)
     summary = {

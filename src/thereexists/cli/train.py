@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json as json_module
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from thereexists.cli import _complete
-from thereexists.cli._output import AsJson, console, print_json
+from thereexists.cli._output import AsJson, console, print_json, say
 from thereexists.errors import InvalidInput
 
 app = typer.Typer(help="Train one model for one task.", no_args_is_help=True)
@@ -324,7 +323,7 @@ def experiment(
     else:
         _show_tables(rows(outcome.records))
         for key, reason in outcome.failed.items():
-            print(f"failed: {key}: {reason}", file=sys.stderr)
+            say(f"failed: {key}: {reason}", error=True)
     if outcome.failed:
         raise typer.Exit(1)
 
@@ -375,9 +374,10 @@ def results(
         return
     _show_tables(made)
     for key in found.by_table(made):
-        print(budget([r for r in records if found.table_of(r) == key]) + "\n")
+        for line in [*budget([r for r in records if found.table_of(r) == key]).split("\n"), ""]:
+            say(line)
     for path in drawn:
-        print(f"plot: {path}")
+        say(f"plot: {path}")
 
 
 _DEFAULT_BUDGET: dict[str, dict[str, Any]] = {

@@ -16,6 +16,7 @@ from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, p
 from thereexists.cli.certificate import print_certificate
 from thereexists.cli.certificate import summary as certificate_summary
 from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.json_files import malformed
 
 if TYPE_CHECKING:
     from thereexists.target import Target
@@ -292,12 +293,18 @@ def show(witness: Where, as_json: AsJson = False) -> None:
     if hasattr(loaded, "vocabulary"):
         from thereexists.cli.compact import print_summary
 
-        described = {"witness": str(witness), **loaded.describe()}
-        print_json(described) if as_json else print_summary(described)
+        with malformed(witness):
+            described = {"witness": str(witness), **loaded.describe()}
+            print_json(described) if as_json else print_summary(described)
         return
     if hasattr(loaded, "program"):
         program.show(witness, loaded, as_json)
         return
+    with malformed(witness):
+        _show_function(witness, loaded, record, as_json)
+
+
+def _show_function(witness: Path, loaded: Any, record: dict[str, Any], as_json: bool) -> None:
     stages = [stage_row(name, stage) for name, stage in loaded.network.stages.items()]
     summary = {
         "witness": str(witness),

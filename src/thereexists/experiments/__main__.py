@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thereexists.errors import ThereExistsError
+from thereexists.plain_text import visible
 
 if TYPE_CHECKING:
     from thereexists.experiments.grid import Run
@@ -29,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return options.do(options)
     except ThereExistsError as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(visible(f"Error: {error}"), file=sys.stderr)
         return 2
 
 

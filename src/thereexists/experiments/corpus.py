@@ -91,7 +91,7 @@ def read_nli(path: Path) -> tuple[list[tuple[str, str]], list[int]]:
             pair, label = (row["premise"], row["hypothesis"]), row["label"]
             if not all(isinstance(sentence, str) for sentence in pair):
                 raise TypeError
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise InvalidInput(
                 f"{path}, line {number}, must be a JSON object with premise, hypothesis and label; got {_short(line)}."
             ) from None

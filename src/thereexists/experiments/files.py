@@ -40,7 +40,7 @@ def write_json(path: Path, record: dict[str, Any]) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is not a readable JSON file: {error}.") from error
     if not isinstance(record, dict):
         raise InvalidInput(f"{path} must hold one JSON object; it holds a {type(record).__name__}.")

@@ -128,7 +128,7 @@ def _lines(place: Path) -> list[tuple[int, Any]]:
     for number, line in enumerate(place.read_text(encoding="utf-8").splitlines(), 1):
         try:
             out.append((number, json.loads(line)))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InvalidInput(f"{place}, line {number}, is not JSON; it was cut off or changed.") from None
     return out
 

@@ -27,6 +27,7 @@ from thereexists.errors import InvalidInput, ThereExistsError
 from thereexists.experiments.files import read_json, write_json
 from thereexists.experiments.grid import Run
 from thereexists.experiments.settings import Settings
+from thereexists.plain_text import visible
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -321,4 +322,4 @@ def _append(path: Path, record: dict[str, Any]) -> None:
 
 
 def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    print(visible(line), file=sys.stderr, flush=True)

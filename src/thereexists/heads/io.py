@@ -17,6 +17,7 @@ from thereexists.errors import BadWitnessFile, InvalidInput
 from thereexists.heads.head import Head
 from thereexists.heads.target import SparseTarget, as_target, from_csr
 from thereexists.heads.verify import Verification
+from thereexists.json_files import malformed
 from thereexists.verdict import Verdict
 
 
@@ -58,7 +59,7 @@ def load(path: str | Path) -> Head:
     """Read a saved head. What it says about itself was found when it was made; call ``verify`` to check again."""
     path = Path(path)
     record, tensors = storage.read(path, storage.HEAD)
-    try:
+    with malformed(path, "is not a complete head, it was altered"):
         v = record["verification"]
         verdict = Verdict(v["verdict"]["holds"], tuple(v["verdict"]["reasons"]), v["verdict"]["witness"])
         verification = Verification(**{**{n: _number(x) for n, x in v.items()}, "verdict": verdict})
@@ -67,6 +68,11 @@ def load(path: str | Path) -> Head:
         )
         from_csr(target.indptr, target.indices, np.exp(target.log_values - target.log_values.max()).clip(1e-300))
         X, W_Q, W_K = tensors["X"], tensors["W_Q"], tensors["W_K"]
+        numbers = (record["eps1"], record["eps2"], record["seconds"], record["theorem_hidden_size"])
+        if not all(type(x) in (int, float) for x in numbers) or not isinstance(record["settings"], dict):
+            raise InvalidInput("eps1, eps2, seconds and theorem_hidden_size are numbers, settings an object")
+        if any(not t.is_floating_point() or t.ndim != 2 or 0 in t.shape for t in (X, W_Q, W_K)):
+            raise InvalidInput("X, W_Q and W_K are matrices of real numbers")
         if X.shape != (target.length, W_Q.shape[0]) or W_Q.shape != W_K.shape:
             raise BadWitnessFile(
                 f"The arrays in {path} do not fit: X {tuple(X.shape)}, W_Q {tuple(W_Q.shape)}, W_K {tuple(W_K.shape)}, "
@@ -88,8 +94,6 @@ def load(path: str | Path) -> Head:
             record["settings"],
             tensors.get("words"),
         )
-    except (KeyError, TypeError, InvalidInput) as broken:
-        raise BadWitnessFile(f"The saved head in {path} is incomplete or altered ({broken}); make it again.") from None
 
 
 def save_target(target: SparseTarget, path: str | Path) -> None:

@@ -56,7 +56,7 @@ def saved_config(path: str | Path) -> dict[str, Any]:
         raise InvalidInput(f"There is no checkpoint in {path}: it must be a folder with a config.json.")
     try:
         saved = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{file} is not valid JSON ({error}).") from None
     kind = saved.get("model_type") if isinstance(saved, dict) else None
     if kind != MixerConfig.model_type:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from thereexists._shapes import Bool, Float, Int
 from thereexists.errors import CannotBuild, InvalidInput
-from thereexists.model.transformer import Stage, Transformer
+from thereexists.model.transformer import Stage, Transformer, stages_from_structure
 
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 
@@ -97,12 +97,7 @@ class EmbeddedTransformer(Transformer):
 
     @classmethod
     def from_structure(cls, structure: dict[str, Any], weights: dict[str, Tensor]) -> EmbeddedTransformer:
-        stages = {
-            name: Stage.from_structure(
-                part, {k: weights.pop(k) for k in list(weights) if k.startswith(f"stages.{name}.")}
-            )
-            for name, part in structure["stages"].items()
-        }
+        stages = stages_from_structure(structure["stages"], weights)
         try:
             first = {"embedding": weights.pop("embedding")} if structure["input"] == "tokens" else {}
             first = first or {"W_in": weights.pop("W_in")}

@@ -125,12 +125,7 @@ class Transformer(nn.Module):
 
             return EmbeddedTransformer.from_structure(structure, weights)
         files = getattr(weights, "files", None)  # of weights that are mapped and not read, see ``shards.py``
-        stages = {
-            name: Stage.from_structure(
-                part, {k: weights.pop(k) for k in list(weights) if k.startswith(f"stages.{name}.")}
-            )
-            for name, part in structure["stages"].items()
-        }
+        stages = stages_from_structure(structure["stages"], weights)
         E = weights.pop("E") if structure["E"] is not None else None
         if weights:
             raise InvalidInput(f"The weights hold arrays that the structure does not name: {sorted(weights)}.")
@@ -141,6 +136,18 @@ class Transformer(nn.Module):
         if files is not None:
             shards.remember(network, files)
         return network
+
+
+def stages_from_structure(structure: dict[str, Any], weights: dict[str, Tensor]) -> dict[str, Stage]:
+    """The stages that a record names, made of the weights of theirs, which leave ``weights``."""
+    if not isinstance(structure, dict) or not structure:
+        raise InvalidInput("A network has stages, one at least; the record names none.")
+    parts: dict[str, dict[str, Tensor]] = {name: {} for name in structure}
+    for key in [key for key in weights if key.startswith("stages.")]:
+        name = key.split(".", 2)[1]
+        if name in parts:
+            parts[name][key] = weights.pop(key)
+    return {name: Stage.from_structure(part, parts[name]) for name, part in structure.items()}
 
 
 class Stage(nn.Module):
@@ -172,6 +179,10 @@ class Stage(nn.Module):
     @classmethod
     def from_structure(cls, structure: dict[str, Any], weights: dict[str, Tensor]) -> Stage:
         by_name = {key.split(".", 2)[2]: value for key, value in weights.items()}
+        for name, array in by_name.items():
+            wanted = _DIMENSIONS.get(name.rpartition(".")[2], 3 if ".phi." in name else 4)
+            if array.ndim != wanted or 0 in array.shape:
+                raise InvalidInput(f"The array {name} must have {wanted} sizes, none 0; got {tuple(array.shape)}.")
         try:
             pattern = by_name["attention.pattern"] if structure["pattern"] else None
             arrays = [by_name[f"attention.{k}"] for k in _ATTENTION] if structure["attention"] else None
@@ -183,8 +194,11 @@ class Stage(nn.Module):
                 else None
             )
         except KeyError as missing:
-            raise InvalidInput(f"The weights lack the array {missing}.") from None
-        return cls(attention, feed_forward)
+            raise InvalidInput(f"The weights or their description lack {missing}.") from None
+        stage = cls(attention, feed_forward)
+        if stage.structure() != structure:
+            raise InvalidInput(f"A stage is described as {structure}, and its weights are {stage.structure()}.")
+        return stage
 
 
 def _require_shapes(**arrays: tuple[Tensor, tuple[int, ...]]) -> None:
@@ -287,6 +301,7 @@ _ATTENTION = ("W_Q", "b_Q", "W_K", "W_V", "W_O")
 _FEED_FORWARD = ("W_1", "b_1", "W_2", "b_2")
 _BLOCK_WEIGHTS = _ATTENTION + _FEED_FORWARD
 _PHI = ("knots", "slopes", "intercepts")
+_DIMENSIONS = {"b_Q": 3, "W_1": 3, "b_1": 2, "W_2": 3, "b_2": 2, "pattern": 3}  # those of the others: 4, of φ: 3
 
 
 @dataclass(frozen=True)

@@ -137,10 +137,36 @@ def _map(work: Callable[[Any], object], arguments: Iterable[Any], engine: str, c
     import joblib
 
     threads = {"inner_max_num_threads": 1} if engine == "loky" else {}
-    with joblib.parallel_config(backend=engine, n_jobs=count, **threads):
+    with _nothing_from_here(), joblib.parallel_config(backend=engine, n_jobs=count, **threads):
         joblib.Parallel(batch_size=1, pre_dispatch="2*n_jobs", max_nbytes=None)(  # pyright: ignore[reportArgumentType]
             joblib.delayed(work)(one) for one in arguments
         )
+
+
+_SAFE_PATH = "PYTHONSAFEPATH"
+_holders: list[str | None] = []
+_holding = threading.Lock()
+
+
+@contextmanager
+def _nothing_from_here() -> Iterator[None]:
+    """Python processes that start meanwhile do not import from the folder they start in: it may be a stranger's.
+
+    (``python -m`` and ``python -c``, by which workers start, put that folder first. The caller's own path follows
+    later, as the caller has it.) Two threads may be in here at once; the last one to leave puts things back.
+    """
+    with _holding:
+        _holders.append(os.environ.get(_SAFE_PATH))
+        os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        with _holding:
+            before = _holders.pop()
+            if before is None:
+                os.environ.pop(_SAFE_PATH, None)
+            else:
+                os.environ[_SAFE_PATH] = before
 
 
 @contextmanager
@@ -192,9 +218,25 @@ def import_ray() -> Any:
     return ray
 
 
+def _our_path(ray: Any) -> Any:
+    """Workers of Ray import what this process imports, from where it does, and nothing from where it stands.
+
+    Ray puts the driver's current folder first on every worker's path, unless the job has a working folder of its own.
+    What belongs to the installation every machine has for itself; the rest of this process's path is handed on.
+    """
+
+    class OurPath(ray.job_config.JobConfig):
+        def _runtime_env_has_working_dir(self) -> bool:
+            return True
+
+    installed = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
+    ours = [os.path.abspath(place) for place in sys.path if not place.startswith(installed)]
+    return OurPath(_py_driver_sys_path=ours[::-1])  # a worker puts each of them before the last
+
+
 def start_ray(ray: Any, workers: Workers, **more: Any) -> None:
     """Connect to the cluster at the address, or start one that only this machine can reach."""
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "job_config": _our_path(ray)}
     if workers.address is not None:
         try:
             ray.init(address=workers.address, **quiet)
@@ -208,12 +250,13 @@ def start_ray(ray: Any, workers: Workers, **more: Any) -> None:
     # Ray replaces a loopback address by the machine's own, except where it forms no clusters: macOS, Windows, and here.
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     ray._private.ray_constants.ENABLE_RAY_CLUSTER = False
-    ray.init(
-        address="local",
-        num_cpus=workers.processes,
-        include_dashboard=False,
-        object_store_memory=_OBJECT_STORE,
-        _node_ip_address="127.0.0.1",
-        **quiet,
-        **more,
-    )
+    with _nothing_from_here():
+        ray.init(
+            address="local",
+            num_cpus=max(2, workers.processes),  # joblib runs a single one in this process
+            include_dashboard=False,
+            object_store_memory=_OBJECT_STORE,
+            _node_ip_address="127.0.0.1",
+            **quiet,
+            **more,
+        )

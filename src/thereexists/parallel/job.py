@@ -1,13 +1,13 @@
-"""The folder of a job: one file for every finished chunk, with its range, its job and a hash. A gap is refused.
+"""The folder of a job: one file for every finished chunk, with its range, its job and a code. A gap is refused.
 
 Whoever finishes a chunk writes its file beside and renames it, so a file is whole or not there. A job that was stopped
-goes on from what is there; nothing finished is done again. The hash guards against accidents, not against somebody who
-recomputes it: a job's folder belongs to whoever runs the job, and a verifier never reads one that came with a witness.
+goes on from what is there; nothing finished is done again. Every file carries a code that only this user's own jobs can
+make (``secret.py``): what somebody else has put into the folder, however well it fits, is no chunk and is thrown away.
 """
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import json
 import os
 import shutil
@@ -16,8 +16,10 @@ from typing import Any
 
 from thereexists.errors import BadWitnessFile, InvalidInput
 from thereexists.parallel.ranges import Range, missing
+from thereexists.parallel.secret import code_of, job_key
 
 ABOUT = "job.json"
+CODE = "code"
 
 
 class JobFolder:
@@ -25,24 +27,28 @@ class JobFolder:
 
     def __init__(self, path: Path, key: str, total: int):
         self.path, self.key, self.total = path, key, total
+        self.secret = job_key(key)
         self.chunk: int | None = None  # blocks of a chunk, once that is settled
         about = _read(path / ABOUT)
-        if about is None or (about.get("job"), about.get("blocks")) != (key, total):
+        if about is None or not _signed(about, self.secret) or (about["job"], about["blocks"]) != (key, total):
             self._start_afresh()
         else:
-            self.chunk = about.get("chunk")
+            self.chunk = about["chunk"]
 
     def settle(self, chunk: int) -> None:
         """Fix the raster of this job."""
         self.chunk = chunk
-        _write(self.path / ABOUT, {"job": self.key, "blocks": self.total, "chunk": chunk})
+        self._settle()
+
+    def _settle(self) -> None:
+        _write(self.path / ABOUT, {"job": self.key, "blocks": self.total, "chunk": self.chunk}, self.secret)
 
     def finished(self) -> dict[Range, Path]:
         """Every chunk file that is whole and of this job; a broken one is no chunk, and its work is done again."""
         found = {}
         for file in self.path.glob("*-*.json"):
             chunk = _read(file)
-            if chunk is None or not _whole(chunk, self.key) or file.name != name_of(_range(chunk)):
+            if chunk is None or not _whole(chunk, self.key, self.secret) or file.name != name_of(_range(chunk)):
                 file.unlink(missing_ok=True)
                 continue
             found[_range(chunk)] = file
@@ -79,14 +85,13 @@ class JobFolder:
         if names and ABOUT not in names:
             raise InvalidInput(f"{self.path} holds files that are not a job's; give an empty or a new folder.")
         for file in self.path.iterdir():
-            shutil.rmtree(file) if file.is_dir() else file.unlink()
-        _write(self.path / ABOUT, {"job": self.key, "blocks": self.total, "chunk": None})
+            shutil.rmtree(file) if file.is_dir() and not file.is_symlink() else file.unlink()
+        self._settle()
 
 
-def put(folder: Path, key: str, part: Range, results: list[Any]) -> None:
-    """Write one finished chunk, whole or not at all. Any process may; two that finish the same one write the same."""
-    chunk = {"job": key, "first": part.first, "stop": part.stop, "results": results}
-    _write(folder / name_of(part), {**chunk, "sha256": _digest(chunk)})
+def put(folder: Path, key: str, part: Range, results: list[Any], secret: bytes) -> None:
+    """Write one finished chunk, whole or not at all. Whoever has the job's key may; the same chunk is the same file."""
+    _write(folder / name_of(part), {"job": key, "first": part.first, "stop": part.stop, "results": results}, secret)
 
 
 def name_of(part: Range) -> str:
@@ -97,26 +102,30 @@ def _range(chunk: dict[str, Any]) -> Range:
     return Range(chunk["first"], chunk["stop"])
 
 
-def _whole(chunk: dict[str, Any], key: str) -> bool:
-    if chunk.keys() != {"job", "first", "stop", "results", "sha256"} or chunk["job"] != key:
+def _whole(chunk: dict[str, Any], key: str, secret: bytes) -> bool:
+    if chunk.keys() != {"job", "first", "stop", "results", CODE} or not _signed(chunk, secret):
         return False
-    content = {name: value for name, value in chunk.items() if name != "sha256"}
-    return chunk["sha256"] == _digest(content) and len(chunk["results"]) == chunk["stop"] - chunk["first"]
+    return chunk["job"] == key and len(chunk["results"]) == chunk["stop"] - chunk["first"]
 
 
-def _digest(content: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+def _signed(content: dict[str, Any], secret: bytes) -> bool:
+    stated = content.get(CODE)
+    return isinstance(stated, str) and hmac.compare_digest(stated.encode(), _code(content, secret).encode())
+
+
+def _code(content: dict[str, Any], secret: bytes) -> str:
+    return code_of(secret, json.dumps({k: v for k, v in content.items() if k != CODE}, sort_keys=True))
 
 
 def _read(file: Path) -> dict[str, Any] | None:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 
 
-def _write(file: Path, content: dict[str, Any]) -> None:
+def _write(file: Path, content: dict[str, Any], secret: bytes) -> None:
     beside = file.with_name(f".{file.name}.{os.getpid()}.part")
-    beside.write_text(json.dumps(content), encoding="utf-8")
+    beside.write_text(json.dumps({**content, CODE: _code(content, secret)}), encoding="utf-8")
     os.replace(beside, file)

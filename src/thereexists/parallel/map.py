@@ -86,7 +86,7 @@ def parallel_map(
             with starting(workers, functools.partial(_get_ready, task)) if total >= MANY_BLOCKS else nullcontext():
                 block = (open_here or task.open)()
                 began = time.perf_counter()
-                _finish(path, task.key, Range(0, 1), block)
+                _finish(path, task.key, Range(0, 1), block, job.secret)
                 watch.seconds_per_block = time.perf_counter() - began
             job.settle(chunk_size(total, watch.seconds_per_block, workers.processes))
             watch.tell(Range(0, 1))
@@ -100,13 +100,13 @@ def parallel_map(
                 end_processes()
                 block = block or (open_here or task.open)()
                 for part in todo:
-                    _finish(path, task.key, part, block)
+                    _finish(path, task.key, part, block, job.secret)
                     watch.tell(part)
                 continue
             done = len(job.finished())
             try:
                 with watch:
-                    run_chunks(functools.partial(_chunk, task, path), todo, workers)
+                    run_chunks(functools.partial(_chunk, task, path, job.secret), todo, workers)
             except WorkersLost as lost:
                 failures = failures + 1 if len(job.finished()) == done else 0
                 if failures >= _ATTEMPTS:
@@ -123,10 +123,10 @@ def chunk_size(total: int, seconds_per_block: float, workers: int) -> int:
     return max(1, min(int(seconds / max(seconds_per_block, 1e-9)), -(-total // (4 * workers))))
 
 
-def _chunk(task: Task, folder: Path, part: Range) -> None:
+def _chunk(task: Task, folder: Path, secret: bytes, part: Range) -> None:
     """What a worker does; the task is opened once in a process."""
     with one_thread():
-        _finish(folder, task.key, part, _opened(task))
+        _finish(folder, task.key, part, _opened(task), secret)
 
 
 def _get_ready(task: Task, number: int) -> None:
@@ -145,8 +145,8 @@ def _opened(task: Task) -> Block:
     return _OPEN[task.key]
 
 
-def _finish(folder: Path, key: str, part: Range, block: Block) -> None:
-    put(folder, key, part, [block(number) for number in range(part.first, part.stop)])
+def _finish(folder: Path, key: str, part: Range, block: Block, secret: bytes) -> None:
+    put(folder, key, part, [block(number) for number in range(part.first, part.stop)], secret)
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def load_config(path: str | Path, n: int | None = None, globals: int = 1, seed: 
         raise InvalidInput(f"There is no file {path}.")
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is not valid JSON ({error}).") from None
     if not isinstance(config, dict):
         raise InvalidInput(f"{path} must hold one JSON object, a model config; it holds a {type(config).__name__}.")

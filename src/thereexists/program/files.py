@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from thereexists.errors import InvalidInput
 from thereexists.program.graph import Value
-from thereexists.user_file import load_user_file
+from thereexists.user_file import read_user_file
 
 
 def from_file(reference: str) -> Value:
-    path, module, name = load_user_file(reference, "program")
+    file, name = read_user_file(reference, "program")
+    module, path = file.run(), reference.rpartition(":")[0]
     if not hasattr(module, name):
         raise InvalidInput(f"{path} has no program {name!r}.")
     found = getattr(module, name)

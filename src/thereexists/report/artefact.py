@@ -6,7 +6,6 @@ Recognising reads names and the top of a JSON record, nothing else, and no two k
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,10 +16,11 @@ from pkgutil import iter_modules
 from typing import Any
 
 from thereexists.errors import BadWitnessFile, InvalidInput, ThereExistsError
+from thereexists.json_files import MOST_BYTES, read_json
 from thereexists.report.html import Page
 from thereexists.target import Target
 
-MOST_RECORD_BYTES = 16 << 20
+MOST_RECORD_BYTES = MOST_BYTES
 RECORDS = ("witness.json", "head.json")  # what a saved artefact's folder is told by
 
 
@@ -41,10 +41,7 @@ class Found:
         if file is None:
             return {}
         check_size(file)
-        try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError, OSError) as error:
-            raise BadWitnessFile(f"{file} was truncated or changed: it is not JSON.") from error
+        content = read_json(file, MOST_RECORD_BYTES, "JSON")
         return content if isinstance(content, dict) else {}
 
     def has(self, *keys: str) -> bool:

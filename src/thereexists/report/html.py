@@ -18,6 +18,7 @@ from typing import Any
 
 from thereexists._version import __version__
 from thereexists.errors import InvalidInput
+from thereexists.plain_text import visible
 
 LONGEST_TEXT = 2000
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -89,7 +90,7 @@ def text(value: Any) -> Markup:
     """Anything as escaped text, cut after ``LONGEST_TEXT`` characters."""
     if isinstance(value, Markup):
         return value
-    plain = str(value)
+    plain = "\n".join(map(visible, str(value).split("\n")))
     if len(plain) > LONGEST_TEXT:
         plain = plain[:LONGEST_TEXT] + " … (cut)"
     return Markup(html.escape(plain, quote=True))

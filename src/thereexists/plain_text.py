@@ -1,0 +1,36 @@
+"""Text that is not ours, made harmless to look at.
+
+A name in a record, a token of a vocabulary or the words of an error may hold characters that a terminal or a page obeys
+instead of showing: escape sequences that clear the screen or rewrite a line, a carriage return, marks that reverse the
+direction of reading, halves of surrogate pairs that no stream accepts. ``visible`` writes them out, as Python does in
+a literal; all other text stays as it is. (The joiners U+200C and U+200D stay: languages and emoji need them.)
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_OBEYED = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
+    "\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, bidirectional, breaks
+    "\ud800-\udfff"  # halves of pairs
+    "\U000e0000-\U000e0fff]"  # tags and variations that show nothing
+)
+
+
+def visible(text: Any) -> str:
+    """The text with every character that would be obeyed written out, line breaks among them: ``\\x1b``, ``\\n``."""
+    return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], str(text))
+
+
+def visible_json(text: str) -> str:
+    """JSON with the same characters as ``\\uXXXX``: the same value to whoever parses it."""
+    return _OBEYED.sub(lambda found: _escaped(ord(found[0])), text)
+
+
+def _escaped(code: int) -> str:
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"

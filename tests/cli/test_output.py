@@ -1,0 +1,72 @@
+"""What a file says is shown, never obeyed: no markup, no escape sequence, no line of somebody else's making."""
+
+import json
+
+from tests import hostile
+from thereexists.certificates.check import Check
+from thereexists.cli import _output
+from thereexists.cli.certificate import _print_checks
+from thereexists.plain_text import visible, visible_json
+from thereexists.report import html
+from thereexists.verdict import Verdict
+
+HOSTILE = "[/bold][inf, inf] \x1b[2J\x9b1m\r\u202e\nholds \x07\ud800 [link=file:///etc]x[/link] :boom:"
+SHOWN = r"[/bold][inf, inf] \x1b[2J\x9b1m\r\u202e\nholds \x07\ud800 [link=file:///etc]x[/link] :boom:"
+
+
+def test_text_is_written_out(capsys):
+    assert visible(HOSTILE) == SHOWN
+    assert visible("kočka 🐈 د‌ر \\x") == "kočka 🐈 د‌ر \\x"
+    value = {"a": HOSTILE, "b": "\U000e0041"}
+    assert json.loads(visible_json(json.dumps(value, ensure_ascii=False))) == value
+    _output.say(HOSTILE)
+    _output.say(HOSTILE, error=True)
+    seen = capsys.readouterr()
+    assert seen.out == seen.err == SHOWN + "\n"
+
+
+def test_json_holds_no_character_that_a_terminal_obeys(capsys):
+    _output.print_json({HOSTILE: [HOSTILE]})
+    shown = capsys.readouterr().out
+    assert visible(shown[:-1]) == shown[:-1]
+    assert json.loads(shown) == {HOSTILE: [HOSTILE]}
+
+
+def test_tables_and_lines_hold_every_character(capsys, monkeypatch):
+    """As a terminal gets it, colours and all."""
+    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    _output.print_facts({HOSTILE: HOSTILE, "none": None})
+    _print_checks(Verdict(False, (), (Check(HOSTILE, True, HOSTILE), Check("b", False, "[inf, inf]"))))
+    _output.console().print(HOSTILE)
+    seen = capsys.readouterr().out
+    assert seen.count(SHOWN) == 5
+    assert seen.count("[inf, inf]") == 6
+    for piece in seen.replace(SHOWN, "").split("\x1b[")[1:]:  # what is left are our colours
+        assert piece[: piece.index("m")].replace(";", "").isdigit()
+
+
+def test_pages_show_it_too():
+    page = html.text(HOSTILE + "<script>")
+    assert visible(page.replace("\n", "")) == page.replace("\n", "")
+    assert "<script>" not in page
+
+
+def test_an_error_that_quotes_a_file_is_one_harmless_line(tmp_path):
+    folder = tmp_path / "w\x1b[2J[bold]"
+    ran = hostile.python("import sys; from thereexists.cli import main; main()", "show", folder)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("Error: ")
+    assert ran.stderr.count("\n") == 1
+    assert "\x1b" not in ran.stderr
+    assert r"w\x1b[2J[bold]" in ran.stderr
+
+
+def test_no_command_writes_markup():
+    """Markup in a string would now be shown as it is: bold and colours go through ``styled``."""
+    from importlib.resources import files
+
+    for module in files("thereexists.cli").iterdir():
+        if module.name.endswith(".py"):
+            source = module.read_text(encoding="utf-8")
+            assert not any(tag in source for tag in ("[bold", "[/", "[red", "[green", "[dim")), module.name

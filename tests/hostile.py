@@ -1,0 +1,86 @@
+"""Folders as a stranger would send them: every digest and hash redone, so that only looking closely can notice."""
+
+import json
+import subprocess
+import sys
+
+from safetensors.torch import load_file, save_file
+
+import thereexists as te
+from thereexists import storage
+from thereexists.certificates import certificate as certificates
+from thereexists.certificates import certify
+from thereexists.certificates.cubes import weights_sha256
+from thereexists.model import Transformer
+
+FUNCTION = 'import numpy as np\n\ndef f(X):\n    """In increasing order."""\n    return np.sort(X, axis=1)\n'
+
+
+def forge_record(folder, change, name="witness.json"):
+    """Change the record and redo its digest."""
+    record = json.loads((folder / name).read_text())
+    change(record)
+    record["digest"] = storage._digest(record)
+    (folder / name).write_text(json.dumps(record))
+
+
+def forge_certificate(folder, change):
+    file = folder / certificates.FILE
+    record = json.loads(file.read_text())
+    change(record)
+    record["digest"] = certificates.digest(record)
+    file.write_text(json.dumps(record))
+
+
+def forge_weights(folder, change, record=lambda r: None):
+    """Change weights (and the record with them) and redo every hash."""
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors")
+    sha = storage.file_sha256(folder / "model.safetensors")
+
+    def both(r):
+        record(r)
+        r["weights_sha256"] = sha
+
+    forge_record(folder, both)
+    if (folder / certificates.FILE).is_file():
+        structure = json.loads((folder / "witness.json").read_text())["structure"]
+        try:
+            made = weights_sha256(Transformer.from_structure(structure, dict(weights)))
+        except Exception:  # no network at all: there is nothing to hash
+            return
+        forge_certificate(folder, lambda r: r.update(weights_sha256=made))
+
+
+def honest(folder, file):
+    """A certified witness of 16 cubes of the function in ``file``."""
+    file.write_text(FUNCTION)
+    target = te.target.from_file(f"{file}:f", n=2, lipschitz=1.0)
+    witness = te.build(target, delta=1 / 4)
+    witness.save(folder)
+    certify(witness, opinions=1).save(folder)
+
+
+def lay_traps(folder, mark):
+    """Code in the folder, under every name by which something might be tempted to run it; all of it leaves ``mark``."""
+    trap = f"open({str(mark)!r}, 'a').write(__name__ + '\\n')\n"
+    again = f"open(__file__, 'w').write({FUNCTION!r})\n"  # whoever hashes it afterwards finds the right bytes
+    (folder / "evil.py").write_text(trap + again + FUNCTION)
+    for name in ("numpy", "torch", "joblib", "cloudpickle", "thereexists", "ray", "sitecustomize", "my"):
+        (folder / f"{name}.py").write_text(trap)
+    reference = f"{folder / 'evil.py'}:f"
+
+    def point(r):
+        r["target"]["origin"]["reference"] = reference
+
+    forge_record(folder, point)
+    forge_certificate(folder, point)
+
+
+def python(code, *arguments, cwd=None, timeout=120):
+    """A program of its own, not in the folder it works in (as an installed command is not)."""
+    return subprocess.run(
+        [sys.executable, "-P", "-c", code, *map(str, arguments)],
+        capture_output=True, text=True, timeout=timeout, cwd=cwd,
+    )  # fmt: skip

@@ -1,0 +1,140 @@
+"""A save that is killed between any two of its calls to the file system leaves the old artefact or the new one.
+
+Python tells an audit hook of every such call before it happens; from the chosen one on, all of them fail, as those of a
+process that is no more.
+"""
+
+import os
+import shutil
+import sys
+import warnings
+
+import pytest
+
+import thereexists as te
+from thereexists import storage
+from thereexists.certificates import certificate as certificates
+from thereexists.certificates import certify
+from thereexists.errors import Recovered
+from thereexists.targets import builtin
+
+WRITING = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.link", "shutil.rmtree", "tempfile.mkdtemp"}
+left = [None]  # calls that still succeed; None: no kill is planned
+
+
+class Killed(BaseException):
+    pass
+
+
+def _hook(event, arguments):
+    if left[0] is None or not (event in WRITING or (event == "open" and _writes(arguments))):
+        return
+    if left[0] == 0:
+        raise Killed
+    left[0] -= 1
+
+
+def _writes(arguments):
+    return len(arguments) > 2 and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+
+
+sys.addaudithook(_hook)
+
+
+def killed_after(calls, work):
+    """Whether the work was killed at this call; False once it makes no more calls than that."""
+    left[0] = calls
+    try:
+        work()
+        return False
+    except Killed:
+        return True
+    finally:
+        left[0] = None
+
+
+@pytest.fixture(scope="module")
+def witnesses():
+    return [te.build(builtin(name, n=2), delta=1 / 2) for name in ("sort", "reverse")]
+
+
+def test_a_killed_save_leaves_the_old_or_the_new_witness(witnesses, tmp_path):
+    old, new = witnesses
+    calls, seen = 0, set()
+    while True:
+        folder = tmp_path / f"{calls}" / "w"
+        old.save(folder)
+        if not killed_after(calls, lambda folder=folder: new.save(folder)):
+            break
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            seen.add((te.load(folder).target.name, any(w.category is Recovered for w in told)))
+        assert te.load(folder).target.name in ("sort", "reverse")
+        new.save(folder)  # nothing that was left behind is in the way
+        assert te.load(folder).target.name == "reverse"
+        assert not list(folder.parent.glob(".w.old.*"))
+        calls += 1
+    assert calls >= 5
+    assert seen == {("sort", False), ("sort", True), ("reverse", False)}  # one kill hid the old one: it came back
+
+
+def test_a_killed_save_leaves_a_certificate_that_verifies(witnesses, tmp_path):
+    witness = witnesses[0]
+    first, second = (certify(witness, p=p, opinions=1) for p in (1.0, 2.0))
+    statistical = certify(witness, opinions=1, samples=16, target=_bounded())
+    assert statistical.blocks is None
+    for number, after in enumerate((second, statistical)):
+        calls, seen = 0, set()
+        while True:
+            folder = tmp_path / f"{number}-{calls}" / "w"
+            witness.save(folder)
+            first.save(folder)
+            if not killed_after(calls, lambda folder=folder, after=after: after.save(folder)):
+                break
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", Recovered)
+                made = certificates.load_certificate(folder)
+                seen.add(made.p if made.kind == "rigorous" else made.kind)
+                if made.kind == "rigorous":
+                    assert certificates.load_blocks(folder, made) == (first if made.p == 1 else second).blocks
+            storage.check_writable(folder)  # leftovers are ours: a rebuild goes ahead
+            witness.save(folder)
+            assert {file.name for file in folder.iterdir()} == {"witness.json", "model.safetensors"}
+            calls += 1
+        assert calls >= 3
+        assert 1.0 in seen
+        assert len(seen) == 2
+
+
+def _bounded():
+    import numpy as np
+
+    return te.Target(lambda X: np.sort(X, axis=1), n=2, bound=1.0, name="sort")
+
+
+def test_what_was_put_in_order_is_said_in_one_sentence(witnesses, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "w"
+    witnesses[0].save(folder)
+    (tmp_path / ".w.old.1").mkdir()
+    shutil.move(folder, tmp_path / ".w.old.1" / "previous")
+    from thereexists import cli
+
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    monkeypatch.setattr(sys, "argv", ["thereexists", "run", str(folder), "--input", "0.3 0.1"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", Recovered)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    assert ended.value.code == 0
+    assert capsys.readouterr().err == (
+        f"Note: A save to {folder} was interrupted; the witness that was there before has been put back.\n"
+    )
+
+
+def test_a_link_is_not_put_back(witnesses, tmp_path):
+    """Only what a save has left aside is: a folder, not a way to another one."""
+    witnesses[0].save(tmp_path / "elsewhere")
+    (tmp_path / ".w.old.1").mkdir()
+    (tmp_path / ".w.old.1" / "previous").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(te.ThereExistsError, match="no saved witness"):
+        te.load(tmp_path / "w")

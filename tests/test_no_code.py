@@ -1,0 +1,99 @@
+"""A folder from a stranger decides about numbers and about nothing that runs."""
+
+import pickle
+import shutil
+
+import pytest
+
+import thereexists as te
+from tests import hostile
+from thereexists.cli.certificate import given_target
+
+COMMANDS = """
+import sys
+from pathlib import Path
+from thereexists.certificates import cubes
+from thereexists.parallel import map as parallel_map
+import thereexists as te
+from thereexists import cli
+
+cubes.CUBES, parallel_map.CHUNK_SECONDS, parallel_map.WORTH_STARTING = 1, 0.0, 0.0  # workers even for so little
+function, engine, scratch = sys.argv[1:]
+one, two = (["--function", function, "--workers", count, "--engine", engine] for count in "12")
+codes = []
+for words in (
+    ["verify", ".", *one], ["verify", ".", *two], ["certify", ".", *one], ["certify", ".", *two], ["show", "."],
+    ["run", ".", "--input", "0.3 0.1"], ["trace", ".", "--input", "0.3 0.1"],
+    ["report", ".", "--out", f"{scratch}/page.html", "--function", function],
+):
+    sys.argv = ["thereexists", *words]
+    try:
+        cli.main()
+        codes.append(0)
+    except SystemExit as ended:
+        codes.append(ended.code)
+te.load(".")
+from thereexists.report.explore import open_viewer
+open_viewer(Path("."), None)
+print(codes)
+"""
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("code")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("thereexists.certificates.cubes.CUBES", 1)
+        hostile.honest(folder / "w", folder / "mine.py")
+    return folder
+
+
+@pytest.fixture
+def trapped(original, tmp_path):
+    shutil.copytree(original / "w", tmp_path / "w")
+    hostile.lay_traps(tmp_path / "w", tmp_path / "mark")
+    return tmp_path
+
+
+@pytest.mark.parametrize("engine", ["loky", pytest.param("ray", marks=pytest.mark.slow)])
+def test_no_command_runs_code_that_a_folder_brings_or_names(original, trapped, engine):
+    ran = hostile.python(COMMANDS, f"{original / 'mine.py'}:f", engine, trapped, cwd=trapped / "w", timeout=280)
+    assert not (trapped / "mark").exists(), (trapped / "mark").read_text()
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines()[-1] == str([0] * 8), ran.stdout + ran.stderr
+
+
+def test_a_moved_function_file_is_the_same_function(original, tmp_path, monkeypatch):
+    """However many cubes and workers: the bytes count, not the place."""
+    shutil.copytree(original / "w", tmp_path / "w")
+    moved = tmp_path / "elsewhere.py"
+    moved.write_text(hostile.FUNCTION)
+    hostile.forge_record(tmp_path / "w", lambda r: r["target"]["origin"].update(reference="/nowhere/mine.py:f"))
+    hostile.forge_certificate(tmp_path / "w", lambda r: r["target"]["origin"].update(reference="/nowhere/mine.py:f"))
+    from thereexists.parallel import map as parallel_map
+
+    monkeypatch.setattr("thereexists.certificates.cubes.CUBES", 1)
+    monkeypatch.setattr(parallel_map, "CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(parallel_map, "WORTH_STARTING", 0.0)
+    target = given_target(te.load(tmp_path / "w").target, f"{moved}:f")
+    for workers in (te.parallel.Workers(1), te.parallel.Workers(2)):
+        assert te.verify(tmp_path / "w", target, opinions=1, workers=workers).holds is True
+    by_hand = te.target.from_file(f"{moved}:f", n=2, lipschitz=1.0)
+    assert te.verify(tmp_path / "w", by_hand, opinions=1).holds is True
+
+
+def test_a_file_is_read_once_and_travels_as_those_bytes(tmp_path):
+    """A file that rewrites itself while it is run, or afterwards, changes neither the hash nor what a worker gets."""
+    import hashlib
+
+    other = hostile.FUNCTION.replace("np.sort(X, axis=1)", "-X")
+    first = f"import pathlib; pathlib.Path(__file__).write_text({other!r})\n" + hostile.FUNCTION
+    file = tmp_path / "mine.py"
+    file.write_text(first)
+    target = te.target.from_file(f"{file}:f", n=2)
+    assert file.read_text() == other
+    assert target.origin["sha256"] == hashlib.sha256(first.encode()).hexdigest()
+    file.unlink()
+    again = pickle.loads(pickle.dumps(target.f))
+    X = [[[0.7], [0.2]]]
+    assert again(X).tolist() == target.f(X).tolist() == [[[0.2], [0.7]]]
