@@ -122,11 +122,12 @@ def check_request(
         raise InvalidInput(f"'p' must be a finite number of at least 1; got {p} instead.")
     if (delta is None) == (epsilon is None):
         raise InvalidInput("Give either 'delta' (the grid) or 'epsilon' (the error), and not both.")
+    target.check_one_by_one()
     if target.equivariant:
         target.check_equivariance()
     counterexample = refute(target)
     if counterexample is not None:
-        raise InvalidTarget(f"{target.name} is not what it claims to be: {counterexample}. State a larger constant.")
+        raise InvalidTarget(f"{target.name} is not what it claims to be: {counterexample}. State what is true of it.")
 
 
 def _route(target: Target, pattern: Pattern) -> Route:

@@ -18,7 +18,7 @@ import numpy as np
 
 from thereexists import storage
 from thereexists.certificates.certificate import Certificate, load_blocks, load_certificate
-from thereexists.certificates.certify import assumptions, float_error, run
+from thereexists.certificates.certify import TRIED_BOXES, assumptions, float_error, run
 from thereexists.certificates.check import Check
 from thereexists.certificates.cubes import Problem, Sums, weights_sha256
 from thereexists.certificates.enclose import WEIGHTS
@@ -26,10 +26,10 @@ from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, the_problem
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import mean_error, statistical_assumptions, statistical_bound
-from thereexists.certificates.variation import splits_within
+from thereexists.certificates.variation import MOST_SPLITS, some_boxes, splits_within
 from thereexists.certificates.verify_tokens import token_checks
 from thereexists.claims import refute
-from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.errors import InvalidInput, InvalidTarget, ThereExistsError
 from thereexists.grid import Grid
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.parallel import HERE, Workers
@@ -140,6 +140,7 @@ def _checks(case: _Case, opinions: int | None, how: _How) -> Iterator[Check]:
     yield _check_grid(case)
     yield _check_target(case)
     yield _check_symmetry(case)
+    yield _check_one_by_one(case)
     yield _check_claims_about_f(case)
     yield _check_cells(case)
     yield _check_output_bound(case)
@@ -261,8 +262,20 @@ def _check_symmetry(case: _Case) -> Check:
 
 def _check_claims_about_f(case: _Case) -> Check:
     """The modulus and the interval extension are assumptions; a counterexample ends them."""
-    found = refute(case.target, _PAIRS, seed=secrets.randbits(32))
-    return Check("modulus", found is None, found or f"not refuted by {_PAIRS:,} random pairs")
+    f, boxes = case.target, None
+    if f.interval is not None and 1 <= case.certificate.splits <= MOST_SPLITS:
+        boxes = some_boxes(f, case.grid, case.certificate.splits, TRIED_BOXES, secrets.randbits(32))
+    found = refute(f, _PAIRS, seed=secrets.randbits(32), boxes=boxes)
+    return Check("modulus", found is None, found or f"not refuted by {_PAIRS:,} random pairs, nor by a search in boxes")
+
+
+def _check_one_by_one(case: _Case) -> Check:
+    """Whoever runs f on one sequence must get the value that was used for it in a batch."""
+    try:
+        case.target.check_one_by_one(seed=secrets.randbits(32))
+    except InvalidTarget as error:
+        return Check("one by one", False, str(error))
+    return Check("one by one", True, "f answers a sequence alone as in a batch, and the same when asked again")
 
 
 def _check_cells(case: _Case) -> Check:
