@@ -40,6 +40,7 @@ from thereexists.verdict import Verdict
 
 # Recomputing a bound takes the same float operations; another NumPy may sum in another order.
 AGREEMENT = 1e-9
+FLOAT_SHARE = 2.0**-20  # of the largest output: rounding that one cube may have more than another
 SAMPLE = "sample"  # the check that makes a verdict undecided
 _PAIRS = 20_000
 _MOST_SUBCUBES = 1 << 24
@@ -254,7 +255,7 @@ def _check_symmetry(case: _Case) -> Check:
     if not case.target.equivariant:
         return Check("symmetry", True, "no symmetry is claimed")
     try:
-        case.target.check_equivariance(seed=1)
+        case.target.check_equivariance(seed=secrets.randbits(32))
     except ThereExistsError as error:
         return Check("symmetry", False, str(error))
     return Check("symmetry", True, "permutation equivariant on 64 random permutations")
@@ -411,11 +412,21 @@ def _check_second_opinion(case: _Case, opinions: int | None) -> Check:
 
 
 def _check_float_run(case: _Case) -> Check:
-    claimed, actual = case.certificate.float_error, float_error(case.network, case.grid, case.certificate.seed)
+    """The float64 run against the enclosures, on cubes that nobody could know when the weights were written.
+
+    The certificate states what was measured on its own cubes. On others the rounding differs: constructions keep it
+    below 2^-20 of their values, and so much is allowed beside what is stated. The figure to believe is the fresh one.
+    """
+    claimed, network = case.certificate.float_error, case.network
+    own, fresh = (float_error(network, case.grid, s) for s in (case.certificate.seed, secrets.randbits(64)))
     stated = claimed.get("max", -1.0)
-    right = claimed.get("dtype") == "float64" and 0 <= stated < math.inf
-    right = right and actual["max"] <= min(stated * (1 + AGREEMENT) + 1e-300, case.certificate.bound)
-    return Check("float run", right, f"measured {actual['max']:.3g} on {actual['cubes']} cubes, claimed {stated}")
+    right = claimed.get("dtype") == "float64" and claimed.get("kind") == "measured" and 0 <= stated < math.inf
+    right = right and claimed.get("cubes") == own["cubes"]
+    right = right and own["max"] <= stated * (1 + AGREEMENT) + 1e-300
+    right = right and fresh["max"] <= max(stated, FLOAT_SHARE * max(case.certificate.output_bound))
+    right = right and max(own["max"], fresh["max"]) <= case.certificate.bound
+    detail = f"measured {fresh['max']:.3g} on {fresh['cubes']} cubes drawn now; claimed {stated} on its own"
+    return Check("float run", right, detail)
 
 
 def _agrees(claimed: Any, found: float) -> bool:
