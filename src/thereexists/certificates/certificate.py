@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from thereexists.errors import BadWitnessFile
+from thereexists.errors import BadWitnessFile, NotProved
 
 FILE = "certificate.json"
 BLOCKS = "certificate.blocks.safetensors"
@@ -51,6 +52,16 @@ class Certificate:
     blocks: list[list[float]] | None = dataclasses.field(default=None, repr=False, compare=False)
     seconds: float = dataclasses.field(default=0.0, compare=False)  # not stored: the same claim is the same bytes
 
+    def __post_init__(self) -> None:
+        """No certificate without a finite bound: "proved" and infinity never stand together."""
+        if not _finite(self.bound):
+            parts = self.parts if isinstance(self.parts, dict) else {}
+            loose = [
+                str(name).replace("_", " ") for name, size in parts.items() if size is not None and not _finite(size)
+            ]
+            where = f" (the part {', '.join(loose)} has no finite bound)" if loose else ""
+            raise NotProved(f"Not proved: no finite bound on d_p follows from these weights and this target{where}.")
+
     def save(self, folder: str | Path) -> None:
         """Write certificate.json into the witness's folder, whole or not at all."""
         content = {k: v for k, v in dataclasses.asdict(self).items() if k not in ("blocks", "seconds")}
@@ -68,6 +79,8 @@ def load_certificate(folder: str | Path) -> Certificate:
     file, record = read_certificate(folder)
     try:
         return Certificate(**record)
+    except NotProved as error:
+        raise BadWitnessFile(f"{file} states no finite bound: {error}") from error
     except TypeError as error:
         raise BadWitnessFile(f"{file} is not a complete certificate: {error}") from error
 
@@ -120,6 +133,10 @@ def _save_blocks(file: Path, blocks: list[list[float]] | None) -> None:
     save_file({"sums": np.array(blocks, dtype=np.float64)}, beside)
     os.chmod(beside, 0o644)
     os.replace(beside, file)
+
+
+def _finite(x: Any) -> bool:
+    return isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x)
 
 
 def digest(record: dict[str, Any]) -> str:

@@ -123,9 +123,9 @@ def widths(grid: Grid, memory: Memory) -> dict[str, int]:
     edges = 2 * grid.d * (grid.N - 1)
     if grid.positional:
         slots = grid.n * grid.d * bits_per_feature(grid)
-        return {"edges": edges, "cells": grid.n * edges // 2, "gather": 2 * slots, "recall": memory.units}
+        return {"edges": edges, "cells": grid.n * edges // 2, "gather": 2 * slots, "recall": max(1, memory.units)}
     cells = grid.K - 1
-    return {"edges": edges, "cells": cells, "gather": 2 * cells * grid.n, "recall": memory.units}
+    return {"edges": edges, "cells": cells, "gather": 2 * cells * grid.n, "recall": max(1, memory.units)}
 
 
 def layer_counts(grid: Grid, memory: Memory, max_width: int | None) -> dict[str, int]:
@@ -245,7 +245,7 @@ def _gather_counts(grid: Grid, rows: Rows):
 
 
 def _recall(grid: Grid, rows: Rows, memory: Memory) -> Layer:
-    layer = Layer(memory.units, rows.d_model)
+    layer = Layer(max(1, memory.units), rows.d_model)  # a constant function needs none: one unit that writes nothing
     literals = rows["literals"]
     if not grid.positional:  # the token's own edges are bits of the key too
         half = len(literals) // 2
