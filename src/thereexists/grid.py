@@ -24,6 +24,7 @@ from thereexists.target import Array, Target
 
 STEP_BITS = 11
 RAMP_SHARE = 2.0**-20
+SMALLEST = 2.0**-400
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,15 @@ class Grid:
         """The middle of a cell's part inside the domain."""
         lower = np.array(self.origin) + index * np.array(self.step)
         return (lower + np.minimum(lower + np.array(self.step), np.array(self.high))) / 2
+
+    def values(self, target: Target, index: Array) -> Array:
+        """f̄ on these cells: the target at their middles; what is below 2^-400 becomes 0.
+
+        Numbers that small would make weights whose products underflow, which no enclosure can follow; the certificate
+        compares f with the 0 that is then stored.
+        """
+        values = target(self.centre(index))
+        return np.where(np.abs(values) < SMALLEST, 0.0, values)
 
     def on_ramp(self, X: Array) -> Array:
         """Whether an entry of a sequence lies on a falling ramp, where the quantiser is not exact: (batch,)."""

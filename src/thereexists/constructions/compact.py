@@ -66,7 +66,7 @@ def tabulate_contexts(target: Target, grid: Grid) -> Memory:
         codes, values = _counted(target, grid)
         return _memory([codes], [values])
     index = grid.cube(np.arange(grid.cells))  # (cells, n, d)
-    values = target(grid.centre(index))
+    values = grid.values(target, index)
     bits = bits_per_feature(grid)
     codes = (index[..., None] >> np.arange(bits) & 1).reshape(len(index), -1).astype(np.int8)
     return _memory([codes] * grid.n, [values[:, j] for j in range(grid.n)])
@@ -77,7 +77,7 @@ def _counted(target: Target, grid: Grid) -> tuple[Array, Array]:
     K, n = grid.K, grid.n
     multisets = np.array(list(combinations_with_replacement(range(K), n)))  # (M, n), cells in increasing order
     digits = multisets[..., None] // grid.N ** np.arange(grid.d) % grid.N  # (M, n, d)
-    values = target(grid.centre(digits))  # (M, n, d)
+    values = grid.values(target, digits)  # (M, n, d)
     at_least = (multisets[:, :, None] >= np.arange(1, K)).sum(axis=1)  # tokens in the cells ≥ m: (M, K−1)
     counts = (at_least[..., None] >= np.arange(1, n + 1)).reshape(len(multisets), -1)
     first = np.ones(multisets.shape, dtype=bool)
