@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from thereexists.authors_word import as_its_author_says
 from thereexists.cli._output import console
+
+# Lines of the summary, by the entry that they are made of.
+_LINES = {"target": "target", "pattern": "pattern", "id bits": "id_bits", "memory": "memory_bytes"}
+_LINES |= {"predicted": "error", "measured": "distance"}
 
 
 def stage_row(name: str, stage: Any) -> dict[str, Any]:
@@ -29,6 +34,7 @@ def print_stages(stages: list[dict[str, Any]]) -> None:
 
 
 def print_witness(summary: dict[str, Any]) -> None:
+    stated = set(summary.get("as_its_author_says", ()))  # of a file: what nobody counted again
     layers, error, distance = summary["layers"], summary["error"], summary.get("distance")
     compact = summary["sizes"] if summary["construction"] == "compact" else None
     prefix = {1: "T", 2: "T_P"}.get(summary["theorem"], "ST")
@@ -43,8 +49,9 @@ def print_witness(summary: dict[str, Any]) -> None:
         _compact_lines(summary, compact)
         if compact
         else {
-            "layers": f"{layers['total']:,} = {layers['quantise']:,} quantise + {layers['context']:,} context "
-            f"+ {layers['total'] - layers['quantise'] - layers['context']:,} value"
+            "layers": f"{layers['total']:,} = {layers.get('quantise', 0):,} quantise + "
+            f"{layers.get('context', 0):,} context "
+            f"+ {layers['total'] - layers.get('quantise', 0) - layers.get('context', 0):,} value"
             f"{' (two sweeps)' if summary['sweeps'] == 2 else ''}",
             "pattern": pattern
             and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
@@ -70,6 +77,7 @@ def print_witness(summary: dict[str, Any]) -> None:
     table = Table.grid(padding=(0, 2))
     for key, value in lines.items():
         if value is not None:
+            value = as_its_author_says(value) if _LINES.get(key) in stated else value
             table.add_row(f"[bold]{key}[/bold]", value)
     console().print(table)
 
@@ -79,7 +87,7 @@ def _compact_lines(summary: dict[str, Any], sizes: dict[str, Any]) -> dict[str, 
         "network": f"Theorem {summary['theorem']}, compact, {summary['layers']['total']} standard blocks, "
         f"d_model {sizes['d_model']}, {summary['parameters']:,} parameters",
         "widths": ", ".join(f"{name} {width:,}" for name, width in sizes["widths"].items()),
-        "memory units": f"{sizes['units']:,} for {sizes['contexts']:,} contexts",
+        "memory units": f"{sizes['units']:,}" + (f" for {sizes['contexts']:,} contexts" if "contexts" in sizes else ""),
     }
     for name, reason in sizes.get("dtypes", {}).items():
         lines[name] = "safe" if name in sizes["safe"] else f"not safe: {reason}"

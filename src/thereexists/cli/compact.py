@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from thereexists.authors_word import as_its_author_says
 from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.errors import InvalidInput
@@ -123,9 +124,12 @@ def print_summary(summary: dict[str, Any]) -> None:
         "contradictions": f"{len(conflicts)} inputs, resolved by: {summary.get('on_conflict')}" if conflicts else None,
         "safe in": ", ".join(summary["safe"]),
     }
+    stated = set(summary.get("as_its_author_says", ()))
+    made_of = {"memory units": "units", "per token": "parameters_per_token", "contradictions": "conflicts"}
     table = Table.grid(padding=(0, 2))
     for key, value in lines.items():
         if value:
+            value = as_its_author_says(value) if made_of.get(key) in stated else value
             table.add_row(f"[bold]{key}[/bold]", value)
     console().print(table)
 

@@ -287,6 +287,7 @@ def show(witness: Where, as_json: AsJson = False) -> None:
 
     Example: thereexists show w/
     """
+    from thereexists.recounted import described_again
     from thereexists.storage import read_record
     from thereexists.witness import load
 
@@ -294,8 +295,10 @@ def show(witness: Where, as_json: AsJson = False) -> None:
     record = read_record(witness)
     if hasattr(loaded, "vocabulary"):
         from thereexists.cli.compact import print_summary
+        from thereexists.tokens import COUNTED
 
-        described = {"witness": str(witness), **loaded.describe()}
+        stated = sorted(set(loaded.info) - COUNTED)
+        described = {"witness": str(witness), **loaded.describe(), "as_its_author_says": stated}
         print_json(described) if as_json else print_summary(described)
         return
     if hasattr(loaded, "program"):
@@ -304,10 +307,7 @@ def show(witness: Where, as_json: AsJson = False) -> None:
     stages = [stage_row(name, stage) for name, stage in loaded.network.stages.items()]
     summary = {
         "witness": str(witness),
-        **loaded.describe(),
-        "class": record["class"],
-        "rho": loaded.network.rho,
-        "dtype": record["dtype"],
+        **described_again(loaded),
         "package_version": record["package_version"],
         "domain": [record["target"]["low"], record["target"]["high"]],
         "origin": record["target"]["origin"],
