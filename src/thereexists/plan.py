@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thereexists.claims import refute
+from thereexists.constructions.quantise import layer_count as quantiser_layers
 from thereexists.constructions.selective_shift import SelectiveShift
 from thereexists.constructions.softmax_limit import WIDTH, clamp_levels
 from thereexists.constructions.sparse_shift import Route, SparseShift
@@ -158,9 +159,8 @@ def _plan_for(
     refuse_if_too_large(mapping)
     table = tabulate(target, grid, mapping.ids, progress)
     sweeps = 2 if table.two_sweeps else 1
-    positions = grid.n if grid.positional else 1
     layers = {
-        "quantise": positions * grid.d * grid.N,
+        "quantise": quantiser_layers(grid),
         "context": mapping.layers,
         "value": sweeps * layer_count(grid),
     }
@@ -233,10 +233,7 @@ def id_bits(mapping: SelectiveShift | SparseShift) -> float:
     odd = Fraction(grid.unit).numerator
     while odd % 2 == 0:
         odd //= 2
-    # Sides whose ratio is not dyadic make u^T z round in its last places: two bits are kept free for that.
-    digits = enumerate(zip(grid.u.tolist(), grid.step, strict=True))
-    rounds = any(Fraction(u) * Fraction(step) != grid.N**i * Fraction(grid.unit) for i, (u, step) in digits)
-    return round(math.log2(mapping.largest_id) + math.log2(odd) + (2 if rounds else 0), 2)
+    return round(math.log2(mapping.largest_id) + math.log2(odd), 2)
 
 
 def _remedy(mapping: SelectiveShift | SparseShift) -> str:

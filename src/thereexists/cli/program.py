@@ -125,17 +125,16 @@ def print_summary(summary: dict[str, Any]) -> None:
 
     bounds, stated = summary["bounds"], "as_its_author_says" in summary  # of a file: `verify` checks it
     parts = ", ".join(f"{name} {value:.3g}" for name, value in summary["parts"].items())
+    proved = "nothing: there is no certificate"
+    if summary["bound"] is not None:
+        proved = f"sup norm ≤ {summary['bound']:.6g} in {summary['bound_dtype']}, rounding included ({parts})"
     lines = {
         "witness": summary.get("witness"),
         "program": f"{summary.get('program') or summary['operation']}, n = {summary['n']}, d = {summary['d']}, "
         f"inputs from {summary['box'][0]:g} to {summary['box'][1]:g}",
         "network": f"{summary['blocks']} blocks, d_model {summary['d_model']}, at most {summary['heads']} heads "
         f"of size {summary['head_size']}, width {summary['width']}, {summary['parameters']:,} parameters",
-        "certified"
-        if stated
-        else "proved": f"sup norm ≤ {summary['bound']:.6g} in {summary['bound_dtype']}, rounding included ({parts})"
-        if summary["bound"] is not None
-        else "nothing: there is no certificate",
+        "certified" if stated else "proved": proved,
         **{name: f"≤ {bound:.6g}" for name, bound in bounds.items()},
         **{name: f"not certified: {reason}" for name, reason in summary["reasons"].items()},
     }

@@ -228,7 +228,8 @@ def entries(target: Target, grid: Grid, l: Array, q: Array) -> tuple[Array, Arra
     slot = grid.slot[: l.shape[1]]
     cell = l - grid.id_pitch * slot
     index = cell[:, :, None] // grid.N ** np.arange(grid.d) % grid.N  # (count, j, d)
-    z = index * np.array(grid.step) + slot[:, None] * grid.pitch
+    moved = slot[:, None] * (grid.N + 1) if grid.positional else 0
+    z = (index + moved) * grid.level
     z[:, :, 0] += (q - l) * grid.unit
     A = np.zeros_like(z)
     if l.shape[1] == grid.n:
