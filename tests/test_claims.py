@@ -175,3 +175,9 @@ def test_functions_that_round_are_not_accused():
         lambda X: 1e-200 * np.cumsum(X, axis=1),
     ):
         te.Target(f, n=3, d=2).check_one_by_one()
+
+
+def test_a_function_that_claims_nothing_is_asked_too():
+    for construction in ("faithful", "compact"):
+        with pytest.raises(te.ThereExistsError, match="by itself"):
+            te.build(te.Target(lambda X: X - X.mean(axis=0), n=1), delta=1 / 4, construction=construction)

@@ -123,12 +123,23 @@ def check_request(
         raise InvalidInput(f"'p' must be a finite number of at least 1; got {p} instead.")
     if (delta is None) == (epsilon is None):
         raise InvalidInput("Give either 'delta' (the grid) or 'epsilon' (the error), and not both.")
-    target.check_one_by_one()
+    if claims_something(target):  # f is asked now; else only when a size that cannot be built has been refused
+        target.check_one_by_one()
     if target.equivariant:
         target.check_equivariance()
     counterexample = refute(target)
     if counterexample is not None:
         raise InvalidTarget(f"{target.name} is not what it claims to be: {counterexample}. State what is true of it.")
+
+
+def claims_something(target: Target) -> bool:
+    return target.equivariant or target.variation(1.0) is not None or target.interval is not None
+
+
+def ask_one_by_one(target: Target) -> None:
+    """The check of ``check_request`` for a target that claims nothing; the others have been through it."""
+    if not claims_something(target):
+        target.check_one_by_one()
 
 
 def _route(target: Target, pattern: Pattern) -> Route:
@@ -157,6 +168,7 @@ def _plan_for(
     mapping = _mapping(target, delta, route)
     grid = mapping.grid
     refuse_if_too_large(mapping)
+    ask_one_by_one(target)
     table = tabulate(target, grid, mapping.ids, progress)
     sweeps = 2 if table.two_sweeps else 1
     layers = {
