@@ -56,7 +56,17 @@ from thereexists.parallel import HERE, Workers, parallel_map
 from thereexists.parallel.estimate import Estimate, estimate
 from thereexists.parallel.ship import ShippedTarget
 from thereexists.patterns import Pattern
-from thereexists.plan import MAX_ID_BITS, Mapping, Plan, check_request, describe, error_budget, id_bits, mapping_for
+from thereexists.plan import (
+    MAX_ID_BITS,
+    Mapping,
+    Plan,
+    ask_one_by_one,
+    check_request,
+    describe,
+    error_budget,
+    id_bits,
+    mapping_for,
+)
 from thereexists.target import Target
 from thereexists.witness import Witness, load
 
@@ -81,6 +91,7 @@ def build_sharded(
     storage.check_writable(out)
     mapping = mapping_for(target, delta, pattern)
     _refuse(mapping, rho, shard_bytes)
+    ask_one_by_one(target)
     scratch = out.parent / f".{out.name}.build"
     contexts = Contexts.of(mapping, target, scratch, stays=workers.alone)
     summaries = parallel_map(contexts, workers, scratch / "contexts.job", contexts.opener(target))

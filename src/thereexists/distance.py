@@ -72,7 +72,7 @@ def cell_values(target: Target, grid: Grid, X: Array, all_columns: bool = False)
     """f̄(X): the target at the centre of X's cube. Without positions, Theorem 1's network has 0 where two tokens share
     a cell; a compact one has the target's value there too (``all_columns``)."""
     index = grid.index(X)
-    values = target(grid.centre(index))
+    values = grid.values(target, index)
     if not grid.positional and not all_columns:
         ids = np.sort(grid.column_ids(index), axis=1)
         values[(ids[:, 1:] == ids[:, :-1]).any(axis=1)] = 0.0

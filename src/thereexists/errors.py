@@ -26,3 +26,7 @@ class Recovered(UserWarning):
 
 class BadWitnessFile(ThereExistsError):
     """A saved artefact is missing, truncated, tampered with, or from a newer version."""
+
+
+class NotProved(ThereExistsError):
+    """Nothing finite can be proved of a network: no certificate is made, and none that says otherwise is read."""

@@ -24,6 +24,7 @@ from thereexists.target import Array, Target
 
 STEP_BITS = 11
 RAMP_SHARE = 2.0**-20
+SMALLEST = 2.0**-400
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,19 @@ class Grid:
         return self.step[0]
 
     @cached_property
+    def level(self) -> Array:
+        """How far apart a feature's values are once they are quantised: λ_i, the unit times a power of two, ≥ step_i.
+
+        Where step_i is such a number itself, λ_i = step_i. Else the quantiser moves the k-th edge to k·λ_i, so that the
+        digits of an id are measured in one unit and u^T z is exact, whatever the ratios of the sides are.
+        """
+        unit = Fraction(self.step[0])
+        return np.array([float(unit * _power_of_two_from(Fraction(s) / unit)) for s in self.step])
+
+    @cached_property
     def u(self) -> Array:
-        """``u^T z`` is the id of a column: base-N digits, each feature measured in its own step."""
-        return np.array([self.N**i * (self.step[0] / s) for i, s in enumerate(self.step)])
+        """``u^T z`` is the id of a column: base-N digits, each feature measured in its own level: exact."""
+        return np.array([self.N**i * (self.step[0] / s) for i, s in enumerate(self.level.tolist())])
 
     @property
     def pitch(self) -> Array:
@@ -137,6 +148,15 @@ class Grid:
         lower = np.array(self.origin) + index * np.array(self.step)
         return (lower + np.minimum(lower + np.array(self.step), np.array(self.high))) / 2
 
+    def values(self, target: Target, index: Array) -> Array:
+        """f̄ on these cells: the target at their middles; what is below 2^-400 becomes 0.
+
+        Numbers that small would make weights whose products underflow, which no enclosure can follow; the certificate
+        compares f with the 0 that is then stored.
+        """
+        values = target(self.centre(index))
+        return np.where(np.abs(values) < SMALLEST, 0.0, values)
+
     def on_ramp(self, X: Array) -> Array:
         """Whether an entry of a sequence lies on a falling ramp, where the quantiser is not exact: (batch,)."""
         index = self.index(X)
@@ -177,6 +197,16 @@ def _dyadic_step(low: float, high: float, N: int) -> tuple[float, float]:
     origin = math.floor(Fraction(low) / Fraction(quantum)) * Fraction(quantum)
     steps = math.ceil((Fraction(high) - origin) / N / Fraction(quantum))
     return float(origin), float(steps * Fraction(quantum))
+
+
+def _power_of_two_from(x: Fraction) -> Fraction:
+    """The smallest power of two that is at least x."""
+    power = Fraction(2) ** (x.numerator.bit_length() - x.denominator.bit_length())  # within a factor of 2 of x
+    while power < x:
+        power *= 2
+    while power / 2 >= x:
+        power /= 2
+    return power
 
 
 def _power_of_two_below(x: float) -> float:

@@ -77,8 +77,9 @@ def _softmax_attention(low: Array, high: Array) -> Box:
     logit_low, logit_high = _widen(pair_low.sum(-1), pair_high.sum(-1), size, 2 * low.shape[2])  # (batch, i, j)
     shift = logit_high.max(-1, keepdims=True)
     e_low, e_high = np.exp(logit_low - shift), np.exp(logit_high - shift)
-    p_low = e_low / (e_low + _others(e_high, +1))
-    p_high = e_high / (e_high + _others(e_low, -1))
+    # Logits that are far apart: every exponential of one side may be 0, and then nothing is known but 0 ≤ p ≤ 1.
+    p_low = np.divide(e_low, below := e_low + _others(e_high, +1), out=np.zeros_like(e_low), where=below > 0)
+    p_high = np.divide(e_high, below := e_high + _others(e_low, -1), out=np.ones_like(e_high), where=below > 0)
     # exp rounds its argument (relative size of the logits) and itself; the sums and the quotient round n + 2 times.
     p_low, p_high = _widen(p_low, np.minimum(p_high, 1.0), 1.0, 64 * (low.shape[1] + 2) * (1 + int(size)))
     parts = _product((p_low[..., None].clip(0), p_high[..., None]), (low[:, None], high[:, None]))

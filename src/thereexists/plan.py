@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thereexists.claims import refute
+from thereexists.constructions.quantise import layer_count as quantiser_layers
 from thereexists.constructions.selective_shift import SelectiveShift
 from thereexists.constructions.softmax_limit import WIDTH, clamp_levels
 from thereexists.constructions.sparse_shift import Route, SparseShift
@@ -122,11 +123,23 @@ def check_request(
         raise InvalidInput(f"'p' must be a finite number of at least 1; got {p} instead.")
     if (delta is None) == (epsilon is None):
         raise InvalidInput("Give either 'delta' (the grid) or 'epsilon' (the error), and not both.")
+    if claims_something(target):  # f is asked now; else only when a size that cannot be built has been refused
+        target.check_one_by_one()
     if target.equivariant:
         target.check_equivariance()
     counterexample = refute(target)
     if counterexample is not None:
-        raise InvalidTarget(f"{target.name} is not what it claims to be: {counterexample}. State a larger constant.")
+        raise InvalidTarget(f"{target.name} is not what it claims to be: {counterexample}. State what is true of it.")
+
+
+def claims_something(target: Target) -> bool:
+    return target.equivariant or target.variation(1.0) is not None or target.interval is not None
+
+
+def ask_one_by_one(target: Target) -> None:
+    """The check of ``check_request`` for a target that claims nothing; the others have been through it."""
+    if not claims_something(target):
+        target.check_one_by_one()
 
 
 def _route(target: Target, pattern: Pattern) -> Route:
@@ -155,11 +168,11 @@ def _plan_for(
     mapping = _mapping(target, delta, route)
     grid = mapping.grid
     refuse_if_too_large(mapping)
+    ask_one_by_one(target)
     table = tabulate(target, grid, mapping.ids, progress)
     sweeps = 2 if table.two_sweeps else 1
-    positions = grid.n if grid.positional else 1
     layers = {
-        "quantise": positions * grid.d * grid.N,
+        "quantise": quantiser_layers(grid),
         "context": mapping.layers,
         "value": sweeps * layer_count(grid),
     }
@@ -232,10 +245,7 @@ def id_bits(mapping: SelectiveShift | SparseShift) -> float:
     odd = Fraction(grid.unit).numerator
     while odd % 2 == 0:
         odd //= 2
-    # Sides whose ratio is not dyadic make u^T z round in its last places: two bits are kept free for that.
-    digits = enumerate(zip(grid.u.tolist(), grid.step, strict=True))
-    rounds = any(Fraction(u) * Fraction(step) != grid.N**i * Fraction(grid.unit) for i, (u, step) in digits)
-    return round(math.log2(mapping.largest_id) + math.log2(odd) + (2 if rounds else 0), 2)
+    return round(math.log2(mapping.largest_id) + math.log2(odd), 2)
 
 
 def _remedy(mapping: SelectiveShift | SparseShift) -> str:

@@ -19,7 +19,7 @@ from thereexists.constructions.compact import (
 from thereexists.errors import CannotBuild, InvalidInput
 from thereexists.grid import Grid
 from thereexists.patterns import Pattern
-from thereexists.plan import ErrorBudget, Plan, _physical_memory, check_request
+from thereexists.plan import ErrorBudget, Plan, _physical_memory, ask_one_by_one, check_request
 from thereexists.precision import verdicts
 from thereexists.target import Target
 from thereexists.witness import Witness
@@ -74,6 +74,7 @@ def prepare_compact(
 
 def _plan_for(target: Target, grid: Grid, p: float, max_width: int | None) -> tuple[Plan, Memory]:
     refuse_if_too_large(grid)
+    ask_one_by_one(target)
     memory = tabulate_contexts(target, grid)
     layers = layer_counts(grid, memory, max_width)
     parameters = parameter_count(grid, memory, max_width)

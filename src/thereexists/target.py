@@ -16,6 +16,8 @@ from thereexists.user_file import function_of, read_user_file
 
 Array = np.ndarray
 LARGEST = 1e100  # squares and sums of values must not overflow
+BATCH = 4096  # sequences that f is given at once, at most: ``check_one_by_one`` tries batches of that size
+EVALUATION_ERROR = 2.0**-40  # f in float64 is taken to be within this times max(1, |f|): certificates state it
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ class Target:
     def __call__(self, X: Array) -> Array:
         """``f`` on a NumPy batch, checked: the shape it must have, every entry finite."""
         X = np.ascontiguousarray(X, dtype=np.float64)
+        if len(X) > BATCH:
+            return np.concatenate([self(X[start : start + BATCH]) for start in range(0, len(X), BATCH)])
         Y = self._call(X)
         if Y.shape != X.shape:
             raise InvalidTarget(
@@ -122,6 +126,29 @@ class Target:
             reason = f"{type(first).__name__}: {first}".splitlines()[0]
             raise InvalidTarget(f"{self.name} failed on an input of shape {X.shape}: {reason}") from first
 
+    def enclosure(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """The interval extension on boxes (batch, n, d), checked: two arrays of that shape (or numbers), low ≤ high."""
+        if self.interval is None:
+            raise InvalidTarget(f"{self.name} has no interval extension.")
+        wanted = f"The interval extension of {self.name} must return (low, high), arrays of shape {low.shape}"
+        try:
+            with redirect_stdout(sys.stderr):
+                f_low, f_high = self.interval(low.copy(), high.copy())
+            f_low, f_high = _real(f_low), _real(f_high)
+        except (Exception, SystemExit) as error:
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise InvalidTarget(f"{wanted}; it failed: {reason}") from error
+        if any(side.shape not in ((), low.shape) for side in (f_low, f_high)):
+            raise InvalidTarget(f"{wanted}, or two numbers; it returned {f_low.shape} and {f_high.shape} instead.")
+        ordered = f_low <= f_high  # False for NaN
+        if not ordered.all():
+            box = int(np.argmin(np.broadcast_to(ordered, low.shape).all(axis=(1, 2))))
+            raise InvalidTarget(
+                f"{wanted} with low ≤ high; it returned NaN or low > high for the box from {low[box].tolist()} to "
+                f"{high[box].tolist()}."
+            )
+        return np.broadcast_to(f_low, low.shape), np.broadcast_to(f_high, low.shape)
+
     def describe(self) -> dict[str, Any]:
         """All that is claimed of the function, as plain data: what a witness and a certificate store of it."""
         return {
@@ -154,6 +181,42 @@ class Target:
                 f"{permutation[worst, :, 0].tolist()}, f(XP) and f(X)P differ by {gap[worst]:.3g}. "
                 "Build it without the claim (Theorem 2, positional encoding)."
             )
+
+    def check_one_by_one(self, seed: int = 0, alone: int = 16) -> None:
+        """Refuse a function whose answer to a sequence depends on the batch it comes in, or on when it is asked.
+
+        A batch of ``BATCH`` sequences, the most that f is ever given, is asked for twice, in another order, in parts,
+        beside other sequences, and ``alone`` of them one by one. f is computed to within EVALUATION_ERROR, or so it is
+        assumed everywhere: two answers to one sequence may differ by twice that.
+        """
+        rng = np.random.default_rng(seed)
+        X, other = self.low + (self.high - self.low) * rng.random((2, BATCH, self.n, self.d))
+        Y = self(X)
+        order, single, cut = rng.permutation(BATCH), rng.choice(BATCH, alone, replace=False), int(rng.integers(2, 256))
+        beside = np.where(rng.random((BATCH, 1, 1)) < 0.5, X, other)
+        kept = (beside == X).all(axis=(1, 2))
+        again = self(X)
+        asked = {
+            "when it is asked again": (again, Y),
+            "in another order": (self(X[order]), Y[order]),
+            "beside other sequences": (self(beside)[kept], Y[kept]),
+            f"in a batch of {cut}": (self(X[:cut]), Y[:cut]),
+            "alone": (np.concatenate([self(X[i : i + 1]) for i in single]), Y[single]),
+        }
+        for how, (found, before) in asked.items():
+            gap = np.abs(found - before) - 2 * EVALUATION_ERROR * np.maximum(1.0, np.abs(before))
+            if (gap > 0).any():
+                off = float(np.abs(found - before).max())
+                if how == "when it is asked again":
+                    raise InvalidTarget(
+                        f"{self.name} is not deterministic: asked twice about the same sequences, its answers differ "
+                        f"by up to {off:.3g}. A target must be a function; take the randomness out of it."
+                    )
+                raise InvalidTarget(
+                    f"{self.name} must answer every sequence by itself, but {how} its answers differ by up to "
+                    f"{off:.3g} from those in a batch of {BATCH}: it mixes the sequences of a batch (a sum, mean or "
+                    "maximum over axis 0), or it computes in less than float64."
+                )
 
 
 def _real(Y: Any) -> Array:

@@ -34,6 +34,23 @@ from thereexists.token_forms import SUMS, CodeForm, sums_of
 from thereexists.verdict import Verdict
 from thereexists.vocabulary import END, FIRST, NOTHING, Digits, Vocabulary, check_sequences, check_vocabulary
 
+# What ``describe`` counts on the network and the pairs: nothing that a file says beside them takes its place.
+COUNTED = frozenset(
+    (
+        "kind",
+        "n",
+        "pairs",
+        "vocabulary",
+        "output_vocabulary",
+        "blocks",
+        "d_model",
+        "widths",
+        "parameters",
+        "dtype",
+        "safe",
+    )
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class TokenWitness:
@@ -105,6 +122,7 @@ class TokenWitness:
         shape = self.network.shape()
         safe = {name: verdict.holds for name, verdict in self.verdicts().items()}
         return {
+            **{key: value for key, value in self.info.items() if key not in COUNTED},
             "kind": self.kind,
             "n": self.n,
             "pairs": len(self.inputs),
@@ -116,7 +134,6 @@ class TokenWitness:
             "parameters": self.network.parameter_count,
             "dtype": str(self.network.dtype).removeprefix("torch."),
             "safe": [name for name, holds in safe.items() if holds],
-            **self.info,
         }
 
     def save(self, path: str | Path) -> None:

@@ -1,6 +1,7 @@
 """Certificates: never below the truth, close to it, resumable; statistical ones cover as often as they say."""
 
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import thereexists as te
 from tests.cases import CASES, IDS
 from thereexists.certificates import cubes
 from thereexists.certificates.statistical import bernstein
+from thereexists.errors import NotProved
 from thereexists.targets import BUILTINS, builtin
 
 
@@ -71,7 +73,8 @@ def test_interval_extension_alone_is_enough():
 def test_a_network_without_clamp_gets_no_finite_bound():
     witness = te.build(builtin("sort", n=2), delta=1 / 4)
     witness.network.stages["value"].feed_forward.W_2.data[-1, 0, 2:] = 0.0
-    assert te.certify(witness, opinions=1).bound == np.inf
+    with pytest.raises(NotProved, match=r"Not proved: no finite bound .* \(the part ramps has no finite bound\)"):
+        te.certify(witness, opinions=1)
 
 
 def test_black_boxes_get_a_labelled_statistical_certificate():
@@ -139,3 +142,23 @@ def test_a_ledger_of_another_job_is_not_believed(tmp_path, monkeypatch):
 def test_modified_networks_are_refused():
     with pytest.raises(te.ThereExistsError, match="standard class"):
         te.certify(te.build(builtin("sort", n=2), delta=1 / 4, modified=True))
+
+
+def test_the_float_run_is_measured_on_cubes_that_nobody_knew(tmp_path, monkeypatch):
+    """Weights may be tuned so that their float run is right on the certificate's own cubes, and on those alone."""
+    module = sys.modules["thereexists.certificates.certify"]  # its name is also the function's
+    witness = te.build(builtin("sort", n=2), delta=1 / 32, construction="compact")
+    witness.save(tmp_path / "w")
+    te.certify(witness, opinions=1, seed=7).save(tmp_path / "w")
+    assert te.verify(tmp_path / "w", opinions=1).holds
+    grid, right = witness.grid, module.run
+    numbers = np.random.default_rng(7).choice(grid.cells, 256, replace=False)
+    known = {row.tobytes() for row in grid.centre(grid.cube(numbers))}
+
+    def tuned(network, X):
+        wrong = np.array([row.tobytes() not in known for row in X])
+        return right(network, X) + 1e-3 * wrong[:, None, None]
+
+    monkeypatch.setattr(module, "run", tuned)
+    verdict = te.verify(tmp_path / "w", opinions=1)
+    assert [reason.split(":")[0] for reason in verdict.reasons] == ["float run"]

@@ -8,8 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import thereexists as te
 from thereexists.constructions import quantise
-from thereexists.constructions.quantise import ramp_widths
+from thereexists.constructions.quantise import layer_count, ramp_widths
 from thereexists.constructions.softmax_limit import relu_limit
 from thereexists.grid import Grid
 from thereexists.model import Stage, Transformer
@@ -76,3 +77,57 @@ def test_a_shifted_threshold_is_noticed():
         got = network(torch.from_numpy(X)).numpy()
     want = grid.index(X) * np.array(grid.step) + np.arange(2)[:, None] * grid.pitch
     assert not np.array_equal(got, want)
+
+
+ODD_SIDES = [((0.0, 0.0), (1.0, 3.0)), ((0.0, 0.0), (0.7, 0.3)), ((-1.0, 2.0, 0.0), (0.3, 2.7, 1e-3))]
+
+
+@pytest.mark.parametrize("sides", ODD_SIDES)
+@pytest.mark.parametrize("positional", [False, True])
+@pytest.mark.parametrize("N", [2, 3, 8])
+def test_sides_of_any_ratio_go_to_levels_of_one_unit(sides, positional, N):
+    """The ids u^T z are whole numbers of units, exactly; with sides of one length nothing is added."""
+    d = len(sides[0])
+    target = Target(lambda X: X, n=2, d=d, domain=sides, equivariant=not positional)
+    grid = Grid.for_target(target, f"1/{N}")
+    ratio = grid.level / grid.unit
+    assert (np.frexp(ratio)[0] == 0.5).all()
+    assert ((grid.level >= np.array(grid.step)) & (grid.level < 2 * np.array(grid.step))).all()
+    X = target.low + (target.high - target.low) * np.random.default_rng(0).random((500, 2, d))
+    X = X[~grid.on_ramp(X)]
+    index = grid.index(X)
+    moved = np.arange(2)[:, None] * (N + 1) if positional else 0
+    for network in quantisers(grid):
+        with torch.no_grad():
+            got = network(torch.from_numpy(X)).numpy()
+        if positional or not any(grid.origin):
+            assert np.array_equal(got, (index + moved) * grid.level)
+            assert np.array_equal(got @ grid.u / grid.unit, grid.column_ids(index))
+        else:
+            assert np.abs(got - (index + moved) * grid.level).max() <= 2 * np.spacing(3.0)
+    assert layer_count(grid) == quantise(grid).depth
+
+
+def test_sides_of_one_length_or_dyadic_ratio_get_no_further_layers():
+    for high in ((1.0, 1.0), (1.0, 4.0), (0.3, 0.15)):
+        target = Target(lambda X: X, n=2, d=2, domain=((0.0, 0.0), high))
+        grid = Grid.for_target(target, "1/4")
+        assert layer_count(grid) == 2 * 2 * 4
+
+
+@pytest.mark.parametrize(("high", "n", "N", "equivariant"), [((1.0, 3.0), 2, 4, False), ((0.7, 0.3), 2, 4, True)])
+def test_the_network_part_is_as_small_as_with_equal_sides(high, n, N, equivariant, tmp_path):
+    target = Target(
+        lambda X: 0.5 * X[..., ::-1], n=n, d=2, lipschitz=0.5, domain=((0.0, 0.0), high), equivariant=equivariant
+    )
+    witness = te.build(target, delta=f"1/{N}")
+    witness.save(tmp_path / "w")
+    certificate = te.certify(witness, opinions=1)
+    certificate.save(tmp_path / "w")
+    assert certificate.parts["network"] <= 1e-20
+    assert te.verify(tmp_path / "w", target, opinions=1).holds
+    X = np.random.default_rng(0).random((64, n, 2)) * np.array(high)
+    runs = [witness(X, engine) for engine in ("reference", "fused", "skip")]
+    assert np.abs(runs[0] - runs[1]).max() <= 1e-9
+    assert np.abs(runs[0] - runs[2]).max() <= 1e-9
+    assert witness.exactness(2000).max_error <= 1e-9

@@ -135,7 +135,7 @@ def test_columns_say_what_moved(folders):
 
 def test_a_certificate_is_told_if_it_is_about_these_weights(folders, tmp_path):
     bound = load_certificate(folders["faithful"]).bound
-    assert open_viewer(folders["faithful"]).about()["facts"]["certified"] == f"d_1 ≤ {bound:.4g}"
+    assert open_viewer(folders["faithful"]).about()["facts"]["certified"] == f"d_1 ≤ {bound:.4g} (as its author says)"
     shutil.copytree(folders["sparse"], tmp_path / "w")
     assert "certified" not in open_viewer(tmp_path / "w").about()["facts"]
     shutil.copy(folders["faithful"] / "certificate.json", tmp_path / "w")

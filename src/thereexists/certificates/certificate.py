@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import warnings
 from contextlib import suppress
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.errors import BadWitnessFile, InvalidInput, Recovered
+from thereexists.errors import BadWitnessFile, InvalidInput, NotProved, Recovered
 from thereexists.json_files import malformed, read_json
 
 FILE = "certificate.json"
@@ -54,6 +55,16 @@ class Certificate:
     blocks_sha256: str | None = None  # of the sums over cubes, block by block, which are stored beside
     blocks: list[list[float]] | None = dataclasses.field(default=None, repr=False, compare=False)
     seconds: float = dataclasses.field(default=0.0, compare=False)  # not stored: the same claim is the same bytes
+
+    def __post_init__(self) -> None:
+        """No certificate without a finite bound: "proved" and infinity never stand together."""
+        if not _finite(self.bound):
+            parts = self.parts if isinstance(self.parts, dict) else {}
+            loose = [
+                str(name).replace("_", " ") for name, size in parts.items() if size is not None and not _finite(size)
+            ]
+            where = f" (the part {', '.join(loose)} has no finite bound)" if loose else ""
+            raise NotProved(f"Not proved: no finite bound on d_p follows from these weights and this target{where}.")
 
     def save(self, folder: str | Path) -> None:
         """Write certificate.json into the witness's folder, whole or not at all, and the sums over cubes beside it.
@@ -165,6 +176,10 @@ def _part(file: Path) -> Path:
 
 def blocks_sha256(blocks: list[list[float]]) -> str:
     return hashlib.sha256(np.array(blocks, dtype="<f8").tobytes()).hexdigest()
+
+
+def _finite(x: Any) -> bool:
+    return isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x)
 
 
 def digest(record: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
 from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, the_problem
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import statistical_assumptions, statistical_bound
-from thereexists.certificates.variation import EVALUATION_ERROR, splits_within
+from thereexists.certificates.variation import some_boxes, splits_within
 from thereexists.claims import refute
 from thereexists.errors import InvalidInput, InvalidTarget
 from thereexists.evaluate import evaluate
@@ -34,12 +34,13 @@ from thereexists.parallel import HERE, Workers, one_thread
 from thereexists.parallel.estimate import Estimate, estimate
 from thereexists.parallel.ship import ShippedNetwork, ShippedTarget
 from thereexists.precision import run_embedded
-from thereexists.target import Target
+from thereexists.target import EVALUATION_ERROR, Target
 
 SUBCUBES = 1 << 21
 SAMPLES = 20_000
 CONFIDENCE = 0.99
 _FLOAT_CUBES = 256
+TRIED_BOXES = 256  # of those that the interval extension is used on
 JOB = ".certify.job"  # inside the witness's folder, while a certification is under way
 
 
@@ -157,7 +158,9 @@ def _checked(witness: Any, target: Target | None) -> tuple[Transformer, Grid, Ta
     f: Target = witness.target if target is None else target
     if network.rho not in WEIGHTS:
         raise InvalidInput("Certificates are for the standard class; this witness was built with --modified.")
-    counterexample = refute(f)
+    f.check_one_by_one()
+    boxes = None if f.interval is None else some_boxes(f, grid, splits_within(grid, SUBCUBES), TRIED_BOXES, seed=0)
+    counterexample = refute(f, boxes=boxes)
     if counterexample is not None:
         raise InvalidTarget(f"{f.name} is not what it claims to be: {counterexample}.")
     return network, grid, f

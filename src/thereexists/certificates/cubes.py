@@ -167,7 +167,7 @@ def fingerprint(target: Target) -> str:
     box: list[Any] = (
         []
         if target.interval is None
-        else [side.tolist() for side in target.interval(X, np.minimum(X + 0.1, target.high))]
+        else [side.tolist() for side in target.enclosure(X, np.minimum(X + 0.1, target.high))]
     )
     content = [target(X).tolist(), box, [target.variation(r) for r in (1e-3, 0.1, 1.0)], target.origin.get("sha256")]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()

@@ -165,10 +165,12 @@ class _Memory:
         early = (W_1 == 0) | (written_at[None] < flow.stage[units][:, None])
         one_gate = np.count_nonzero(W_1[:, constant], axis=1) + (flow.b_1[units] != 0) <= 1  # so the gate is exact
         # A gate is then one product of small integers, or the bias: no rounding can hide that it exceeds 1.
-        whole = all(bool((w == np.rint(w)).all()) for w in (W_1[:, constant], flow.constants[:, constant]))
+        # Only the rows that some unit reads: a constant output is a constant row too, of any value.
+        read = constant & W_1.any(axis=0)
+        whole = all(bool((w == np.rint(w)).all()) for w in (W_1[:, read], flow.constants[:, read]))
         if not (understood.all() and early.all() and one_gate.all() and whole):
             return None
-        gate = flow.constants[:, constant] @ W_1[:, constant].T + flow.b_1[units]
+        gate = flow.constants[:, read] @ W_1[:, read].T + flow.b_1[units]
         pairs = flow.pairs(literals)
         signs = np.zeros((len(units), len(pairs) // 2), dtype=np.float32)
         for row, (number, sign) in pairs.items():

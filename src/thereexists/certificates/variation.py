@@ -20,9 +20,8 @@ import numpy as np
 
 from thereexists.certificates.balls import Array, Ball
 from thereexists.grid import Grid
-from thereexists.target import Target
+from thereexists.target import EVALUATION_ERROR, Target
 
-EVALUATION_ERROR = 2.0**-40
 EPS = 2.0**-52
 MOST_SPLITS = 8
 TINY = 1e-290
@@ -48,13 +47,9 @@ def splits_within(grid: Grid, budget: int) -> int:
 
 def variation(target: Target, grid: Grid, numbers: Array, G: Ball, p: float, S: int) -> Variation:
     """Bounds for the cubes with these numbers; ``G`` (cubes, n, d) with finite radii."""
-    index = grid.cube(numbers)  # (cubes, n, d)
-    lower = np.maximum(np.array(grid.origin) + index * np.array(grid.step), target.low)
-    upper = np.minimum(np.array(grid.origin) + (index + 1) * np.array(grid.step), target.high)
-    upper = np.maximum(upper, lower)
     entries = grid.n * grid.d
     offsets = (np.arange(S**entries)[:, None] // S ** np.arange(entries) % S).reshape(-1, grid.n, grid.d)
-    side = (upper - lower) / S  # (cubes, n, d)
+    lower, side = _parts(target, grid, numbers, S)  # (cubes, n, d)
     low = (lower[:, None] + offsets * side[:, None]).reshape(-1, grid.n, grid.d)
     side = np.repeat(side, S**entries, axis=0)
     G = Ball(np.repeat(G.mid, S**entries, axis=0), np.repeat(G.rad, S**entries, axis=0))
@@ -67,14 +62,36 @@ def variation(target: Target, grid: Grid, numbers: Array, G: Ball, p: float, S: 
     )
 
 
+def some_boxes(target: Target, grid: Grid, S: int, count: int, seed: int) -> tuple[Array, Array]:
+    """Some of the boxes on which a certificate uses the interval extension: random sub-cubes of random cubes."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.integers(grid.cells, size=count) if grid.cells < 1 << 62 else rng.integers(1 << 62, size=count)
+    lower, side = _parts(target, grid, numbers, S)
+    low = lower + rng.integers(S, size=lower.shape) * side
+    return _corners(target, low, side)[:2]
+
+
+def _parts(target: Target, grid: Grid, numbers: Array, S: int) -> tuple[Array, Array]:
+    """The lower corner of every cube's part inside the domain, and the sides of its sub-cubes: (cubes, n, d)."""
+    index = grid.cube(numbers)
+    lower = np.maximum(np.array(grid.origin) + index * np.array(grid.step), target.low)
+    upper = np.minimum(np.array(grid.origin) + (index + 1) * np.array(grid.step), target.high)
+    return lower, (np.maximum(upper, lower) - lower) / S
+
+
+def _corners(target: Target, low: Array, side: Array) -> tuple[Array, Array, float]:
+    """Boxes that contain the sub-cubes, whose corners are themselves rounded, and by how much they are wider."""
+    slack = 4 * EPS * np.maximum(np.abs(low), np.abs(low + side)).max()
+    return np.maximum(low - slack, target.low), np.minimum(low + side + slack, target.high), float(slack)
+
+
 def _bounds(target: Target, low: Array, side: Array, G: Ball, p: float) -> tuple[Array, Array]:
     """For every sub-cube: (the p-mean of |f − G|) per entry, and the largest |f|. At least one way must be open."""
-    slack = 4 * EPS * np.maximum(np.abs(low), np.abs(low + side)).max()  # the corners themselves are rounded
-    high, centre = np.minimum(low + side + slack, target.high), low + side / 2
-    low = np.maximum(low - slack, target.low)
+    centre = low + side / 2
+    low, high, slack = _corners(target, low, side)
     deviation, largest = np.full(low.shape, np.inf), np.full(len(low), np.inf)
     if target.interval is not None:
-        f_low, f_high = target.interval(low, high)
+        f_low, f_high = target.enclosure(low, high)
         deviation = _far(f_low, f_high, G)
         largest = np.maximum(np.abs(f_low), np.abs(f_high)).max(axis=(1, 2))
     half = side.max(axis=(1, 2)) / 2 + 2 * slack  # (sub-cubes,)
@@ -89,7 +106,7 @@ def _bounds(target: Target, low: Array, side: Array, G: Ball, p: float) -> tuple
 
 def _at_point(target: Target, X: Array) -> tuple[Array, Array]:
     if target.interval is not None:
-        return target.interval(X, X)
+        return target.enclosure(X, X)
     Y = target(X)
     slack = EVALUATION_ERROR * np.maximum(1.0, np.abs(Y))
     return Y - slack, Y + slack

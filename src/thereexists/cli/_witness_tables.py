@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from thereexists.authors_word import as_its_author_says
 from thereexists.cli._output import bold, console, print_facts
+
+# Lines of the summary, by the entry that they are made of.
+_LINES = {"target": "target", "pattern": "pattern", "id bits": "id_bits", "memory": "memory_bytes"}
+_LINES |= {"predicted": "error", "measured": "distance"}
 
 
 def stage_row(name: str, stage: Any) -> dict[str, Any]:
@@ -29,6 +34,7 @@ def print_stages(stages: list[dict[str, Any]]) -> None:
 
 
 def print_witness(summary: dict[str, Any]) -> None:
+    stated = set(summary.get("as_its_author_says", ()))  # of a file: what nobody counted again
     layers, error, distance = summary["layers"], summary["error"], summary.get("distance")
     compact = summary["sizes"] if summary["construction"] == "compact" else None
     prefix = {1: "T", 2: "T_P"}.get(summary["theorem"], "ST")
@@ -43,8 +49,9 @@ def print_witness(summary: dict[str, Any]) -> None:
         _compact_lines(summary, compact)
         if compact
         else {
-            "layers": f"{layers['total']:,} = {layers['quantise']:,} quantise + {layers['context']:,} context "
-            f"+ {layers['total'] - layers['quantise'] - layers['context']:,} value"
+            "layers": f"{layers['total']:,} = {layers.get('quantise', 0):,} quantise + "
+            f"{layers.get('context', 0):,} context "
+            f"+ {layers['total'] - layers.get('quantise', 0) - layers.get('context', 0):,} value"
             f"{' (two sweeps)' if summary['sweeps'] == 2 else ''}",
             "pattern": pattern
             and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
@@ -65,7 +72,12 @@ def print_witness(summary: dict[str, Any]) -> None:
             f"d_{distance['p']:g} = {distance['estimate']:.4g}, between {distance['low']:.4g} and "
             f"{distance['high']:.4g} at {distance['confidence']:.0%} ({distance['samples']:,} points)"
         )
-    print_facts(lines)
+    print_facts(
+        {
+            key: as_its_author_says(value) if value is not None and _LINES.get(key) in stated else value
+            for key, value in lines.items()
+        }
+    )
 
 
 def _compact_lines(summary: dict[str, Any], sizes: dict[str, Any]) -> dict[str, Any]:
@@ -73,7 +85,7 @@ def _compact_lines(summary: dict[str, Any], sizes: dict[str, Any]) -> dict[str, 
         "network": f"Theorem {summary['theorem']}, compact, {summary['layers']['total']} standard blocks, "
         f"d_model {sizes['d_model']}, {summary['parameters']:,} parameters",
         "widths": ", ".join(f"{name} {width:,}" for name, width in sizes["widths"].items()),
-        "memory units": f"{sizes['units']:,} for {sizes['contexts']:,} contexts",
+        "memory units": f"{sizes['units']:,}" + (f" for {sizes['contexts']:,} contexts" if "contexts" in sizes else ""),
     }
     for name, reason in sizes.get("dtypes", {}).items():
         lines[name] = "safe" if name in sizes["safe"] else f"not safe: {reason}"

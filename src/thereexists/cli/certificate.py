@@ -10,7 +10,7 @@ import typer
 
 from thereexists.cli._output import AsJson, bold, console, print_json, styled
 from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, print_estimate, the_workers
-from thereexists.errors import InvalidInput
+from thereexists.errors import InvalidInput, NotProved
 
 if TYPE_CHECKING:
     from thereexists.target import Target
@@ -60,9 +60,13 @@ def certify(
         if dry_run:
             print_estimate(predict(loaded, p, target, crew), as_json)
             return
-        certificate = make(
-            loaded, p, target, seed=seed, confidence=confidence, samples=samples, folder=witness, workers=crew
-        )
+        try:
+            certificate = make(
+                loaded, p, target, seed=seed, confidence=confidence, samples=samples, folder=witness, workers=crew
+            )
+        except NotProved as error:
+            print_not_proved(error, as_json)
+            raise typer.Exit(1) from None
     certificate.save(witness)
     if hasattr(loaded, "program"):
         _print_program(certificate, as_json)
@@ -144,6 +148,13 @@ def given_target(stored: Target, function: str | None) -> Target:
             f"This witness was built from the function {stored.name!r} of that file, not {given.name!r}."
         )
     return dataclasses.replace(stored, f=given.f)
+
+
+def print_not_proved(error: NotProved, as_json: bool) -> None:
+    if as_json:
+        print_json({"kind": "not proved", "bound": None, "reason": str(error)})
+    else:
+        console().print(str(error), markup=False)
 
 
 def _print_program(certificate: Any, as_json: bool) -> None:

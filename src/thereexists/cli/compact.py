@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from thereexists.authors_word import as_its_author_says
 from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_facts, print_json, progress_bar, say
 from thereexists.errors import InvalidInput
@@ -121,7 +122,15 @@ def print_summary(summary: dict[str, Any]) -> None:
         "contradictions": f"{len(conflicts)} inputs, resolved by: {summary.get('on_conflict')}" if conflicts else None,
         "safe in": ", ".join(summary["safe"]),
     }
-    print_facts({key: value for key, value in lines.items() if value})
+    stated = set(summary.get("as_its_author_says", ()))
+    made_of = {"memory units": "units", "per token": "parameters_per_token", "contradictions": "conflicts"}
+    print_facts(
+        {
+            key: as_its_author_says(value) if made_of.get(key) in stated else value
+            for key, value in lines.items()
+            if value
+        }
+    )
 
 
 def run_tokens(witness: Any, text: str, out: Path | None, as_json: bool) -> None:

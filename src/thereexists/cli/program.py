@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from thereexists.authors_word import as_its_author_says
 from thereexists.cli._output import console, print_facts, print_json
 from thereexists.errors import InvalidInput
 
@@ -61,9 +62,8 @@ def run(witness: Any, text: str, out: Path | None, as_json: bool) -> None:
         save_array(out, Y)
     if as_json:
         dtype = str(witness.network.dtype).removeprefix("torch.")
-        print_json(
-            {"output": Y, "dtype": dtype, "bound": witness.certificate and witness.certificate.bounds[dtype]["bound"]}
-        )
+        bound = witness.certificate and witness.certificate.bounds[dtype]["bound"]
+        print_json({"output": Y, "dtype": dtype, "bound": bound, "as_its_author_says": ["bound"]})
         return
     for sequence in Y:
         print("; ".join(" ".join(f"{value:.6g}" for value in np.atleast_1d(token)) for token in sequence))
@@ -78,14 +78,16 @@ def _length(witness: Any, text: str) -> int:
 
 def show(folder: Path, witness: Any, as_json: bool) -> None:
     """Sizes, bounds, and which operation lives in which block, head and row."""
+    stated = ["bound", "bounds", "parts", "reasons", "assumptions", "places"]
     summary = {"witness": str(folder), **witness.describe(), "places": list(witness.places)}
+    summary["as_its_author_says"] = stated
     if as_json:
         print_json(summary)
         return
     print_summary(summary)
     from rich.table import Table
 
-    table = Table("block", "half", "operation → row", box=None)
+    table = Table("block", "half", as_its_author_says("operation → row"), box=None)
     for place in witness.places:
         heads: dict[str, list[str]] = {}
         for name, row in place["made"]:
@@ -119,20 +121,29 @@ def trace(witness: Any, text: str, as_json: bool) -> None:
 
 
 def print_summary(summary: dict[str, Any]) -> None:
-    bounds = summary["bounds"]
+    bounds, stated = summary["bounds"], "as_its_author_says" in summary  # of a file: `verify` checks it
     parts = ", ".join(f"{name} {value:.3g}" for name, value in summary["parts"].items())
+    proved = "nothing: there is no certificate"
+    if summary["bound"] is not None:
+        proved = f"sup norm ≤ {summary['bound']:.6g} in {summary['bound_dtype']}, rounding included ({parts})"
     lines = {
         "witness": summary.get("witness"),
         "program": f"{summary.get('program') or summary['operation']}, n = {summary['n']}, d = {summary['d']}, "
         f"inputs from {summary['box'][0]:g} to {summary['box'][1]:g}",
         "network": f"{summary['blocks']} blocks, d_model {summary['d_model']}, at most {summary['heads']} heads "
         f"of size {summary['head_size']}, width {summary['width']}, {summary['parameters']:,} parameters",
-        "proved": f"sup norm ≤ {summary['bound']:.6g} in {summary['bound_dtype']}, rounding included ({parts})"
-        if summary["bound"] is not None
-        else "nothing: there is no certificate",
+        "certified" if stated else "proved": proved,
         **{name: f"≤ {bound:.6g}" for name, bound in bounds.items()},
         **{name: f"not certified: {reason}" for name, reason in summary["reasons"].items()},
     }
-    print_facts({key: value for key, value in lines.items() if value})
+    certified = {"certified", *bounds, *summary["reasons"]}
+    print_facts(
+        {
+            key: as_its_author_says(value) if stated and key in certified else value
+            for key, value in lines.items()
+            if value
+        }
+    )
     for assumption in summary["assumptions"]:
-        console().print(f"assuming that {assumption}", markup=False)
+        words = as_its_author_says(assumption) if stated else assumption
+        console().print(f"assuming that {words}", markup=False)

@@ -15,7 +15,7 @@ from thereexists.cli._witness_tables import print_stages, print_trace, print_wit
 from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, print_estimate, the_workers
 from thereexists.cli.certificate import print_certificate
 from thereexists.cli.certificate import summary as certificate_summary
-from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.errors import InvalidInput, NotProved, ThereExistsError
 from thereexists.json_files import malformed
 
 if TYPE_CHECKING:
@@ -219,16 +219,19 @@ def build(
             )  # fmt: skip
         witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
         witness.save(out)
-    certificate, reason = _certify(witness, p, seed, out, crew) if certify else (None, "not asked for")
+    certificate, reason = _certify(witness, p, seed, out, crew) if certify else (None, InvalidInput("not asked for"))
     if as_json:
         made = None if certificate is None else certificate_summary(certificate)
-        print_json({"witness": str(out), **witness.describe(), "certificate": made, "not_certified": reason})
-        return
-    print_witness({"witness": str(out), **witness.describe()})
-    if certificate is not None:
-        print_certificate(certificate)
-    elif certify:
-        console().print(f"Not certified: {reason}", markup=False)
+        why = None if reason is None else str(reason)
+        print_json({"witness": str(out), **witness.describe(), "certificate": made, "not_certified": why})
+    else:
+        print_witness({"witness": str(out), **witness.describe()})
+        if certificate is not None:
+            print_certificate(certificate)
+        elif certify:
+            console().print(f"Not certified: {reason}", markup=False)
+    if isinstance(reason, NotProved):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -292,9 +295,11 @@ def show(witness: Where, as_json: AsJson = False) -> None:
     record = read_record(witness)
     if hasattr(loaded, "vocabulary"):
         from thereexists.cli.compact import print_summary
+        from thereexists.tokens import COUNTED
 
         with malformed(witness):
-            described = {"witness": str(witness), **loaded.describe()}
+            stated = sorted(set(loaded.info) - COUNTED)
+            described = {"witness": str(witness), **loaded.describe(), "as_its_author_says": stated}
             print_json(described) if as_json else print_summary(described)
         return
     if hasattr(loaded, "program"):
@@ -308,10 +313,7 @@ def _show_function(witness: Path, loaded: Any, record: dict[str, Any], as_json: 
     stages = [stage_row(name, stage) for name, stage in loaded.network.stages.items()]
     summary = {
         "witness": str(witness),
-        **loaded.describe(),
-        "class": record["class"],
-        "rho": loaded.network.rho,
-        "dtype": record["dtype"],
+        **described_again(loaded),
         "package_version": record["package_version"],
         "domain": [record["target"]["low"], record["target"]["high"]],
         "origin": record["target"]["origin"],
@@ -381,17 +383,17 @@ def _bytes(text: str) -> int:
     return int(number) * units[unit]
 
 
-def _certify(witness: Any, p: float, seed: int, out: Path, crew: Any) -> tuple[Any, str | None]:
+def _certify(witness: Any, p: float, seed: int, out: Path, crew: Any) -> tuple[Any, ThereExistsError | None]:
     """The certificate, saved beside the weights, or why there is none: the witness itself is whole either way."""
     if witness.target.variation(1.0) is None and witness.target.interval is None:
-        return None, "that takes a Lipschitz constant (--lipschitz)."
+        return None, InvalidInput("that takes a Lipschitz constant (--lipschitz).")
     from thereexists.certificates import certify
 
     try:
         with crew("certify") as workers:
             certificate = certify(witness, p, seed=seed, folder=out, workers=workers)
     except ThereExistsError as error:
-        return None, str(error)
+        return None, error
     certificate.save(out)
     return certificate, None
 

@@ -66,7 +66,7 @@ def tabulate_contexts(target: Target, grid: Grid) -> Memory:
         codes, values = _counted(target, grid)
         return _memory([codes], [values])
     index = grid.cube(np.arange(grid.cells))  # (cells, n, d)
-    values = target(grid.centre(index))
+    values = grid.values(target, index)
     bits = bits_per_feature(grid)
     codes = (index[..., None] >> np.arange(bits) & 1).reshape(len(index), -1).astype(np.int8)
     return _memory([codes] * grid.n, [values[:, j] for j in range(grid.n)])
@@ -77,7 +77,7 @@ def _counted(target: Target, grid: Grid) -> tuple[Array, Array]:
     K, n = grid.K, grid.n
     multisets = np.array(list(combinations_with_replacement(range(K), n)))  # (M, n), cells in increasing order
     digits = multisets[..., None] // grid.N ** np.arange(grid.d) % grid.N  # (M, n, d)
-    values = target(grid.centre(digits))  # (M, n, d)
+    values = grid.values(target, digits)  # (M, n, d)
     at_least = (multisets[:, :, None] >= np.arange(1, K)).sum(axis=1)  # tokens in the cells ≥ m: (M, K−1)
     counts = (at_least[..., None] >= np.arange(1, n + 1)).reshape(len(multisets), -1)
     first = np.ones(multisets.shape, dtype=bool)
@@ -123,9 +123,9 @@ def widths(grid: Grid, memory: Memory) -> dict[str, int]:
     edges = 2 * grid.d * (grid.N - 1)
     if grid.positional:
         slots = grid.n * grid.d * bits_per_feature(grid)
-        return {"edges": edges, "cells": grid.n * edges // 2, "gather": 2 * slots, "recall": memory.units}
+        return {"edges": edges, "cells": grid.n * edges // 2, "gather": 2 * slots, "recall": max(1, memory.units)}
     cells = grid.K - 1
-    return {"edges": edges, "cells": cells, "gather": 2 * cells * grid.n, "recall": memory.units}
+    return {"edges": edges, "cells": cells, "gather": 2 * cells * grid.n, "recall": max(1, memory.units)}
 
 
 def layer_counts(grid: Grid, memory: Memory, max_width: int | None) -> dict[str, int]:
@@ -245,7 +245,7 @@ def _gather_counts(grid: Grid, rows: Rows):
 
 
 def _recall(grid: Grid, rows: Rows, memory: Memory) -> Layer:
-    layer = Layer(memory.units, rows.d_model)
+    layer = Layer(max(1, memory.units), rows.d_model)  # a constant function needs none: one unit that writes nothing
     literals = rows["literals"]
     if not grid.positional:  # the token's own edges are bits of the key too
         half = len(literals) // 2

@@ -10,6 +10,16 @@ The cells are visited from the top down, so that in the ReLU version an entry ab
 already: every number the ramp multiplies is then a dyadic rational of few bits, and the float64 result is exactly 0.
 The last cell of a feature is closed: its window is one ramp longer.
 
+Levels. Ids count digits in one unit. A feature whose step is the unit times a power of two is left as it is. For any
+other one, λ is the next such number above its step, and layers Z += (λ − step) e_i [e_i^T Z ≥ e_m − q], q about a
+quarter of a step, one for each edge m ≥ 1 and again from the top down, send e_m = m·step to m·λ.
+
+Proof. All entries are grid points when these layers begin. The jump of layer m lies strictly between e_{m−1} and e_m.
+An entry at e_k passes the layers m > k unmoved, is moved by λ − step ≥ 0 in layer k, so it stays at or above e_k, and
+is moved again in each of the layers k−1, …, 1: k times in all, to k·step + k(λ − step) = k·λ. All numbers are dyadic
+with few bits (steps have 11, and λ < 2·step), so every product and sum of the ReLU version is exact. Only inputs on a
+ramp of the quantiser can come near the jumps.  ∎  Then u^T z is exact, and ids are whole numbers of units.
+
 Deviation: a domain whose origin is not 0 is moved to 0 by E, or without a positional encoding by b_2 of the very last
 layer, when every entry is a grid point (so that this addition too is exact).
 """
@@ -26,17 +36,19 @@ from thereexists.model import FeedForward, Stage, ThreePiece
 def quantise(grid: Grid) -> Stage:
     """The quantiser as one stage of the modified class (r = 1)."""
     feature, edge, length = _windows(grid)
+    cells = len(edge)  # layers that quantise; those behind them move edges to levels
+    which, above, quarter, move = _jumps(grid)
+    feature, edge = np.concatenate([feature, which]), np.concatenate([edge, above])
     depth = len(edge)
     row = np.zeros((depth, 1, grid.d))
     row[np.arange(depth), 0, feature] = 1.0
     b_2 = np.zeros((depth, grid.d))
     if not grid.positional:
-        b_2[-1] = -np.array(grid.origin)
-    phi = ThreePiece(
-        knots=torch.from_numpy(np.stack([np.zeros(depth), length], axis=-1)[:, None, :]),
-        slopes=torch.tensor([0.0, -1.0, 0.0], dtype=torch.float64).repeat(depth, 1, 1),
-        intercepts=torch.zeros(depth, 1, 3, dtype=torch.float64),
-    )
+        b_2[cells - 1] = -np.array(grid.origin)
+    knots, slopes, intercepts = np.zeros((depth, 1, 2)), np.zeros((depth, 1, 3)), np.zeros((depth, 1, 3))
+    knots[:cells, 0, 1], slopes[:cells, 0, 1] = length, -1.0
+    knots[cells:, 0, 0], intercepts[cells:, 0, 1:] = -quarter, move[:, None]  # the second knot, 0, changes nothing
+    phi = ThreePiece(*(torch.from_numpy(a) for a in (knots, slopes, intercepts)))
     W = torch.from_numpy(row)
     return Stage(
         feed_forward=FeedForward(
@@ -48,7 +60,22 @@ def quantise(grid: Grid) -> Stage:
 def ramp_widths(grid: Grid) -> torch.Tensor:
     """η of every layer, in the order of :func:`quantise`: (depth,)."""
     feature, _, _ = _windows(grid)
-    return torch.from_numpy(grid.ramp[feature])
+    return torch.from_numpy(np.concatenate([grid.ramp[feature], _jumps(grid)[2]]))
+
+
+def layer_count(grid: Grid) -> int:
+    """The layers of :func:`quantise`."""
+    return len(_windows(grid)[0]) + len(_jumps(grid)[0])
+
+
+def _jumps(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """For every layer that moves edges to levels: feature, edge, a quarter of its step (a power of two), the move."""
+    step = np.array(grid.step)
+    odd = np.flatnonzero(grid.level != step)
+    last = (grid.n - 1) * (grid.N + 1) + grid.N - 1 if grid.positional else grid.N - 1  # number of the highest edge
+    feature, m = np.repeat(odd, last), np.tile(np.arange(last, 0, -1), len(odd))
+    quarter = 2.0 ** (np.floor(np.log2(step)) - 2)
+    return feature, m * step[feature], quarter[feature], (grid.level - step)[feature]
 
 
 def _windows(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -138,7 +138,7 @@ def sweeps(part: ValueTable, first: int, grid: Grid) -> list[Sweep]:
         return [Sweep(grid.u, part.q, part.A - part.z, np.full(len(part.q), grid.window))]
     rank, narrow = ranks(part, first, grid), _rank_window(part.extremes, grid)
     # All ranks lie below −8w'; the layer of the id 0 must not reach them. Every other id is at least 2w.
-    down = Sweep(grid.u, part.q, rank - part.z, np.where(part.q == 0, narrow, grid.window))
+    down = Sweep(grid.u, part.q, rank - part.z, np.where(part.q == 0, min(narrow, grid.window), grid.window))
     leftmost_first = rank[::-1]
     up = Sweep(-grid.u, -leftmost_first[:, 0], part.A[::-1] - leftmost_first, np.full(len(rank), narrow))
     return [down, up]
@@ -185,9 +185,14 @@ def ranks(part: ValueTable, first: int, grid: Grid) -> Array:
 
 
 def _rank_window(extremes: Extremes, grid: Grid) -> float:
-    """w': a power of two near the size of the values, but well above the rounding of the ids it replaces."""
+    """w': a power of two near the size of the values, but well above the rounding of the ids it replaces.
+
+    Values far larger than the ids: the ranks lie beyond them, at R ≤ reach + 4w'·(number of ids + 2), and their windows
+    must be seen there. With w' ≥ 2^-44·reach and up to 2^40 ids, R ≤ 2^45·w', so a rank rounds by at most 2^-8·w'.
+    """
     wanted = max(max(extremes.A), 16 * float(np.spacing(extremes.largest_id)))
-    return min(grid.window, 2.0 ** np.floor(np.log2(wanted)))
+    small = min(grid.window, 2.0 ** np.floor(np.log2(wanted)))
+    return max(small, 2.0 ** (np.ceil(np.log2(extremes.reach)) - 44)) if extremes.reach > 0 else small
 
 
 def contexts_with_positions(grid: Grid, start: int, stop: int) -> Array:
@@ -223,11 +228,12 @@ def entries(target: Target, grid: Grid, l: Array, q: Array) -> tuple[Array, Arra
     slot = grid.slot[: l.shape[1]]
     cell = l - grid.id_pitch * slot
     index = cell[:, :, None] // grid.N ** np.arange(grid.d) % grid.N  # (count, j, d)
-    z = index * np.array(grid.step) + slot[:, None] * grid.pitch
+    moved = slot[:, None] * (grid.N + 1) if grid.positional else 0
+    z = (index + moved) * grid.level
     z[:, :, 0] += (q - l) * grid.unit
     A = np.zeros_like(z)
     if l.shape[1] == grid.n:
         for start in range(0, len(l), _CHUNK):
             rows = slice(start, start + _CHUNK)
-            A[rows] = target(grid.centre(index[rows]))
+            A[rows] = grid.values(target, index[rows])
     return q.ravel(), z.reshape(-1, grid.d), A.reshape(-1, grid.d)

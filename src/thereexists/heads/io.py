@@ -14,10 +14,11 @@ import torch
 from thereexists import storage
 from thereexists._version import __version__
 from thereexists.errors import BadWitnessFile, InvalidInput
+from thereexists.heads.bound import theorem_hidden_size
 from thereexists.heads.head import Head
+from thereexists.heads.stated import StatedHead
 from thereexists.heads.target import SparseTarget, as_target, from_csr
 from thereexists.heads.verify import Verification
-from thereexists.json_files import malformed
 from thereexists.verdict import Verdict
 
 
@@ -55,45 +56,100 @@ def check_destination(path: Path) -> None:
     storage.check_writable(path, storage.HEAD)
 
 
-def load(path: str | Path) -> Head:
-    """Read a saved head. What it says about itself was found when it was made; call ``verify`` to check again."""
+def load(path: str | Path) -> StatedHead:
+    """Read a saved head. What it says about itself is its author's word; ``verify`` checks again."""
+    return load_with_record(path)[0]
+
+
+def load_with_record(path: str | Path) -> tuple[StatedHead, dict[str, Any]]:
+    """The same, with the record as it stands in the file."""
     path = Path(path)
     record, tensors = storage.read(path, storage.HEAD)
-    with malformed(path, "is not a complete head, it was altered"):
-        v = record["verification"]
-        verdict = Verdict(v["verdict"]["holds"], tuple(v["verdict"]["reasons"]), v["verdict"]["witness"])
-        verification = Verification(**{**{n: _number(x) for n, x in v.items()}, "verdict": verdict})
-        target = SparseTarget(
-            len(tensors["indptr"]) - 1, *(tensors[n].numpy() for n in ("indptr", "indices", "log_values"))
-        )
-        from_csr(target.indptr, target.indices, np.exp(target.log_values - target.log_values.max()).clip(1e-300))
+    try:
+        target = _target(tensors)
         X, W_Q, W_K = tensors["X"], tensors["W_Q"], tensors["W_K"]
-        numbers = (record["eps1"], record["eps2"], record["seconds"], record["theorem_hidden_size"])
-        if not all(type(x) in (int, float) for x in numbers) or not isinstance(record["settings"], dict):
-            raise InvalidInput("eps1, eps2, seconds and theorem_hidden_size are numbers, settings an object")
-        if any(not t.is_floating_point() or t.ndim != 2 or 0 in t.shape for t in (X, W_Q, W_K)):
-            raise InvalidInput("X, W_Q and W_K are matrices of real numbers")
-        if X.shape != (target.length, W_Q.shape[0]) or W_Q.shape != W_K.shape:
-            raise BadWitnessFile(
-                f"The arrays in {path} do not fit: X {tuple(X.shape)}, W_Q {tuple(W_Q.shape)}, W_K {tuple(W_K.shape)}, "
-                f"target length {target.length}. The file was altered; make it again."
-            )
-        return Head(
+        _check_arrays(path, X, W_Q, W_K, tensors.get("words"), target)
+        eps1, eps2 = _float(record["eps1"], "eps1"), _float(record["eps2"], "eps2")
+        return StatedHead(
             X,
             W_Q,
             W_K,
             target,
-            record["method"],
-            record["eps1"],
-            record["eps2"],
-            record["seed"],
-            verification,
-            record["theorem_hidden_size"],
-            record["dtype_needed"],
-            record["seconds"],
-            record["settings"],
+            _word(record["method"], "method"),
+            eps1,
+            eps2,
+            int(_float(record["seed"], "seed")),
+            _verification(record["verification"]),
+            theorem_hidden_size(target.length, target.k, target.gamma, eps1, eps2),  # never the stored one
+            _word(record["dtype_needed"], "dtype_needed"),
+            _float(record["seconds"], "seconds"),
+            dict(record["settings"]),
             tensors.get("words"),
+        ), record
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, InvalidInput) as broken:
+        said = f"no {broken}" if isinstance(broken, KeyError) else str(broken)
+        raise BadWitnessFile(f"The saved head in {path} is incomplete or altered ({said}); make it again.") from None
+
+
+def _target(tensors: dict[str, torch.Tensor]) -> SparseTarget:
+    indptr, indices, log_values = (tensors[n].numpy() for n in ("indptr", "indices", "log_values"))
+    kinds = (indptr.dtype, indices.dtype, log_values.dtype) == (np.int64, np.int64, np.float64)
+    if not (kinds and indptr.ndim == indices.ndim == log_values.ndim == 1 and np.isfinite(log_values).all()):
+        raise InvalidInput("the target must be three lists of numbers, the logarithms finite")
+    made = from_csr(indptr, indices, np.exp(log_values - log_values.max(initial=-np.inf)).clip(1e-300))
+    if not np.array_equal(made.indices, indices):
+        raise InvalidInput("the columns of every row of the target must be in increasing order")
+    return SparseTarget(len(indptr) - 1, indptr, indices, log_values)
+
+
+def _check_arrays(
+    path: Path, X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor, words: torch.Tensor | None, target: SparseTarget
+) -> None:
+    """Shapes and kinds; and ``X`` is the leading word of the sum, the number that float64 would keep of it."""
+    fits = X.ndim == W_Q.ndim == 2 and X.shape == (target.length, W_Q.shape[0]) and W_Q.shape == W_K.shape
+    fits = fits and all(side >= 1 for side in W_Q.shape)
+    fits = fits and (words is None or (words.ndim == 3 and len(words) >= 1 and words.shape[1:] == X.shape))
+    if not fits:
+        raise BadWitnessFile(
+            f"The arrays in {path} do not fit: X {tuple(X.shape)}, W_Q {tuple(W_Q.shape)}, W_K {tuple(W_K.shape)}, "
+            f"words {None if words is None else tuple(words.shape)}, target length {target.length}. The file was "
+            "altered; make it again."
         )
+    given = [X, W_Q, W_K] if words is None else [X, W_Q, W_K, words]
+    if any(array.dtype != torch.float64 for array in given):
+        raise InvalidInput("every array of a head must be in float64")
+    if words is None:
+        return
+    w = words.numpy()
+    if not np.isfinite(w).all() or not torch.equal(X, words[0]):
+        raise InvalidInput("X must be the first of the words, and every word finite")
+    if (np.abs(w[1:]) > np.spacing(np.abs(w[:-1])) / 2).any():
+        raise InvalidInput("a word must be at most half a unit in the last place of the word before it")
+
+
+def _verification(stated: dict[str, Any]) -> Verification:
+    """What was stated of the verification, every entry of its kind; see ``stated.py`` for what it is worth."""
+    verdict, reasons = stated["verdict"], stated["verdict"]["reasons"]
+    if verdict["holds"] not in (True, False, None) or not isinstance(reasons, list):
+        raise InvalidInput("a verdict is true, false or null, with a list of reasons")
+    numbers = {n: _float(stated[n], n) for n in ("leakage", "ratio_error", "max_logit", "rounding", "seconds")}
+    counts = {n: int(_float(stated[n], n)) for n in ("worst_row", "rows")}
+    words = {n: _word(stated[n], n) for n in ("dtype", "device")}
+    kept = Verdict(verdict["holds"], tuple(map(str, reasons)), verdict["witness"])
+    return Verification(verdict=kept, **numbers, **counts, **words)  # pyright: ignore[reportArgumentType]
+
+
+def _float(value: Any, name: str) -> float:
+    value = float(value) if value in ("inf", "-inf", "nan") else value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(f"{name} must be a number, and is {str(value)[:40]!r}")
+    return float(value)
+
+
+def _word(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be a word, and is {str(value)[:40]!r}")
+    return value
 
 
 def save_target(target: SparseTarget, path: str | Path) -> None:
@@ -153,7 +209,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
     return value
-
-
-def _number(value: Any) -> Any:
-    return float(value) if value in ("inf", "-inf", "nan") else value

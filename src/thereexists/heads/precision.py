@@ -28,11 +28,11 @@ def dtype_needed(
     """The smallest of bfloat16, float16, float32, float64 predicted and confirmed; else the bits that would do."""
     if found.dtype != "float64" and not found.verdict.holds:  # measured in too few bits: start from what float64 says
         found = verify(X, W_Q, W_K, target, eps1=eps1, eps2=eps2)
-    room = _room(found, eps1, eps2)
-    size = _size(X, W_Q, W_K)
+    room = room_left(found, eps1, eps2)
+    size = size_of(X, W_Q, W_K)
     for name, kind in DTYPES.items():
         info = torch.finfo(kind)
-        if float(X.abs().max()) > info.max or 2 * _gamma(_steps(W_Q), info.eps / 2) * size >= room:
+        if float(X.abs().max()) > info.max or 2 * _gamma(steps_of(W_Q), info.eps / 2) * size >= room:
             continue
         if name == found.dtype and found.verdict.holds:
             return name
@@ -40,7 +40,7 @@ def dtype_needed(
             return name
     if found.dtype == "float64" and found.verdict.holds:
         return "float64"
-    return f"{bits_needed(size, _steps(W_Q), room if room > 0 else math.log1p(eps2) / 4)} bits"
+    return f"{bits_needed(size, steps_of(W_Q), room if room > 0 else math.log1p(eps2) / 4)} bits"
 
 
 def bits_needed(size: float, steps: int, room: float) -> int:
@@ -48,17 +48,17 @@ def bits_needed(size: float, steps: int, room: float) -> int:
     return max(2, math.ceil(math.log2(2 * steps * max(size, 1e-300) / room)) + 1)
 
 
-def _room(found: Verification, eps1: float, eps2: float) -> float:
+def room_left(found: Verification, eps1: float, eps2: float) -> float:
     leak = math.log(eps1) - (math.log(found.leakage) if found.leakage > 0 else -math.inf)
     return min(leak, math.log1p(eps2) - math.log1p(found.ratio_error))
 
 
-def _size(X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor) -> float:
+def size_of(X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor) -> float:
     queries, keys = _apply(X.abs(), W_Q.abs()), _apply(X.abs(), W_K.abs())
     return float((queries @ keys.amax(0)).max())
 
 
-def _steps(W: torch.Tensor) -> int:
+def steps_of(W: torch.Tensor) -> int:
     """Roundings on the longest path: m products, storing X and the weights, 2d if the weights mix coordinates."""
     d, m = W.shape
     return m + 6 + (0 if _selects(W) else 2 * d)

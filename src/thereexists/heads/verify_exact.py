@@ -12,6 +12,7 @@ import time
 import numpy as np
 import torch
 
+from thereexists.errors import InvalidInput
 from thereexists.heads.target import SparseTarget
 from thereexists.heads.verify import Verification, check_tolerances
 from thereexists.verdict import Verdict
@@ -35,6 +36,11 @@ def verify_exact(
 
     started = time.perf_counter()
     check_tolerances(eps1, eps2)
+    if words.ndim != 3 or words.shape[1:] != (target.length, W_Q.shape[0]) or W_Q.shape != W_K.shape:
+        raise InvalidInput(
+            f"The head does not fit the target: words {tuple(words.shape)}, W_Q {tuple(W_Q.shape)}, "
+            f"W_K {tuple(W_K.shape)}, target length {target.length}. Wanted words (w, L, d), W_Q and W_K (d, m)."
+        )
     before = flint.ctx.prec
     flint.ctx.prec = bits
     try:
@@ -57,8 +63,10 @@ def verify_exact(
                 middle = np.array([float(x.mid()) for x in relative])
                 # Converting a midpoint to float64 costs half an ulp; nextafter-size slack of 2^-52 covers it.
                 slack = np.array([float(x.rad()) for x in relative]) + np.abs(middle) * 2.0**-52
+                slack[support] += np.abs(target.log_values[span]) * 2.0**-52  # the difference below rounds too
                 on, error = middle[support], middle[support] - target.log_values[span]
-                off = middle + slack
+                with np.errstate(invalid="ignore"):
+                    off = middle + slack
                 off[support] = -np.inf
                 on_slack = float(slack[support].max())
                 # off already sits at its upper end; what remains uncertain is the support.
@@ -68,8 +76,9 @@ def verify_exact(
     finally:
         flint.ctx.prec = before
     log1, log2 = math.log(eps1), math.log1p(eps2)
-    fine = (gap + radius < log1) & (spread + 2 * radius <= log2)
-    broken = (gap - 2 * radius >= log1) | (spread - 2 * radius > log2)
+    with np.errstate(invalid="ignore"):  # words so large that nothing is known stay undecided
+        fine = (gap + radius < log1) & (spread + 2 * radius <= log2)
+        broken = (gap - 2 * radius >= log1) | (spread - 2 * radius > log2)
     holds = True if fine.all() else (False if broken.any() else None)
     worst = int(np.argmax(np.maximum(gap - log1, spread - log2)))
     why = {

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from thereexists.authors_word import WORDS, as_its_author_says
 from thereexists.errors import BadWitnessFile
 from thereexists.report import svg
 from thereexists.report.html import Markup, facts, figure, join, key, number, paragraph, table
@@ -61,27 +62,28 @@ def bound_section(stated: Stated, measured: str | None = None) -> Markup:
     rows = [[key(i, name.replace("_", " ")), size, PARTS[name]] for i, name, size in parts]
     power = "" if stated.p == 1 else f" The first three add up as p-th powers, p = {stated.p:g}."
     ways = {
-        "rigorous": "proved for every input of the domain",
+        "rigorous": "for every input of the domain",
         "statistical": f"with confidence {stated.confidence}, over the certificate's own random points",
     }
     opinion, drift = stated.second_opinion, stated.float_error
     said = {
         "measured": measured,
-        "assuming": "; ".join(stated.assumptions) or "nothing",
-        "cubes": f"{number(stated.cells)}, undecided {number(stated.undecided)}",
+        "assuming": as_its_author_says("; ".join(stated.assumptions) or "nothing"),
+        "cubes": as_its_author_says(f"{number(stated.cells)}, undecided {number(stated.undecided)}"),
         "second opinion": f"{number(opinion.get('cubes'))} cubes by ball and rational arithmetic, "
-        f"{len(opinion.get('disagreeing', []))} disagree"
+        f"{len(opinion.get('disagreeing', []))} disagree ({WORDS})"
         if opinion
         else None,
         "float run": f"within {number(drift.get('max'))} of exact arithmetic ({drift.get('kind')}, "
-        f"{number(drift.get('cubes'))} cubes)"
+        f"{number(drift.get('cubes'))} cubes; {WORDS})"
         if drift
         else None,
     }
     return join(
         [
             paragraph(
-                f"d_{stated.p:g}(f, network) ≤ {stated.bound:.6g}, {ways.get(stated.kind, stated.kind)}.", "good"
+                f"d_{stated.p:g}(f, network) ≤ {stated.bound:.6g}, {ways.get(stated.kind, stated.kind)}, {WORDS}: "
+                "this is read from the certificate, and its proof was not checked for this report."
             ),
             figure(bar, f"The bound and its parts; a part that is not zero is drawn at least a hair wide.{power}"),
             table(["part", "size", "what it pays for"], rows),

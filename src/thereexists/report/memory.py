@@ -111,7 +111,7 @@ def recall_picture(found: Recall, title: str) -> Markup:
     """One row for each token, one column for each unit: what fires is filled, the rest by how near it came."""
     rows, units = found.before.shape
     side, left, top = min(300.0 / max(rows, units, 1), 18.0), 26.0, 22.0
-    depth = max(1.0, -float(found.before.min()))
+    depth = max(1.0, -float(found.before.min(initial=0.0)))
     pieces = [
         Markup(f'<rect class="axis" x="{left}" y="{top}" width="{units * side:.1f}" height="{rows * side:.1f}"/>')
     ]

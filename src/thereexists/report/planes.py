@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from thereexists.recounted import construction_of
 from thereexists.report.html import Section, figure, join, panels, paragraph
 from thereexists.report.measure import plane_through
 from thereexists.report.surface import field, surface
@@ -30,7 +31,7 @@ def surfaces_section(witness: Witness, target: Target) -> Section | None:
             "All heights and colours of one output share a scale; the steps of the network are the cells of the grid."
         )
     ]
-    if not witness.grid.positional and witness.plan.construction != "compact":
+    if not witness.grid.positional and construction_of(witness.network) != "compact":
         words = (
             "Where the network drops to 0 two tokens share a cell: Theorem 1 says nothing there, and the bound pays."
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.authors_word import as_its_author_says
 from thereexists.errors import BadWitnessFile
 from thereexists.report import svg
 from thereexists.report.html import Markup, Section, facts, figure, join, panels, paragraph
@@ -28,10 +29,10 @@ def pattern_section(witness: Witness) -> Section | None:
         raise BadWitnessFile("The stored pattern does not fit the record of this witness.")
     if stored["depth"] != len(receptive_fields(masks, most=2 * masks.shape[1] * len(masks))):
         raise BadWitnessFile(f"The stored pattern does not have the receptive depth {stored['depth']} of its record.")
-    return Section("pattern", "The pattern", pattern_pictures(masks, str(stored["name"]), stored["path"]))
+    return Section("pattern", "The pattern", pattern_pictures(masks, str(stored["name"]), stored["path"], stated=True))
 
 
-def pattern_pictures(masks: np.ndarray, name: str, path: Any) -> Markup:
+def pattern_pictures(masks: np.ndarray, name: str, path: Any, stated: bool = False) -> Markup:
     """Masks (p, n, n) with the path γ on them, and the fields S^1, S^2, …; the path is checked before it is drawn."""
     p, n, _ = masks.shape
     if n > MOST_TOKENS:
@@ -43,7 +44,7 @@ def pattern_pictures(masks: np.ndarray, name: str, path: Any) -> Markup:
         [
             facts(
                 {
-                    "pattern": name,
+                    "pattern": as_its_author_says(name) if stated else name,
                     "steps": f"{p}, repeated from layer to layer",
                     "connections": ", ".join(f"{int(mask.sum()):,} of {n * n:,}" for mask in masks[:MOST_STEPS]),
                     "path γ": "none"

@@ -12,6 +12,7 @@ from torch import Tensor
 from thereexists.errors import InvalidInput
 from thereexists.model import EmbeddedTransformer
 from thereexists.model.transformer import Block
+from thereexists.recounted import told_description
 from thereexists.report.explore.columns import starting_point
 from thereexists.report.explore.viewer import Viewer, layer_number, sequence, short, stage_rows, wanted
 from thereexists.target import Target
@@ -111,7 +112,7 @@ class Features(_Blocks):
     def about(self) -> dict[str, Any]:
         grid, target = self.witness.grid, self.target
         facts = {"tokens": grid.n, "features": grid.d, "grid": f"δ = 1/{grid.N}"}
-        return self._about(target.name, target.description, facts) | {
+        return self._about(target.name, told_description(self.witness), facts) | {
             "n": grid.n,
             "d": grid.d,
             "low": target.low,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.recounted import told_description
 from thereexists.report.explore.frames import Changes, Frame, attention_at, changes
 from thereexists.report.explore.viewer import (
     Viewer,
@@ -36,7 +37,7 @@ class Columns(Viewer):
         return {
             "kind": self.kind,
             "title": short(self.target.name),
-            "about": short(self.target.description),
+            "about": short(told_description(self.witness)),
             "facts": {
                 "tokens": grid.n,
                 "features": grid.d,

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.authors_word import as_its_author_says
 from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
 from thereexists.target import Target
 
@@ -78,7 +79,9 @@ def _viewer(folder: Path, witness: Any, target: Target | None) -> Viewer:
             f"This witness takes sequences of {witness.grid.n} × {witness.grid.d} numbers; explore shows up to "
             f"{MOST_ENTRIES} in all. thereexists report and thereexists trace take more."
         )
-    if witness.plan.construction == "compact":
+    from thereexists.recounted import construction_of
+
+    if construction_of(witness.network) == "compact":
         from thereexists.report.explore.blocks import Features
 
         return Features(witness, target or witness.target)
@@ -104,7 +107,7 @@ def _proved(folder: Path, witness: Any) -> str | None:
     if found.weights_sha256 != weights_sha256(witness.network):
         return None
     how = "" if found.kind == "rigorous" else f" at confidence {found.confidence}"
-    return f"d_{float(found.p):g} ≤ {float(found.bound):.4g}{how}"
+    return as_its_author_says(f"d_{float(found.p):g} ≤ {float(found.bound):.4g}{how}")
 
 
 def sequence(asked: dict[str, Any], witness: Any) -> np.ndarray:

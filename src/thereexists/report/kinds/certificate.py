@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from thereexists.authors_word import as_its_author_says
 from thereexists.certificates.certificate import FILE, load_certificate
 from thereexists.report.artefact import Found, Kind
 from thereexists.report.certificate import Stated, bound_section
@@ -24,15 +25,19 @@ def _page(found: Found) -> Page:
     )
     about = facts(
         {
-            "function": target.get("name"),
-            "sequences": f"n = {target['n']} tokens, d = {target['d']}" if "n" in target and "d" in target else None,
+            "function": as_its_author_says(target.get("name")),
+            "sequences": as_its_author_says(f"n = {target['n']} tokens, d = {target['d']}")
+            if "n" in target and "d" in target
+            else None,
             "weights": f"SHA-256 {record['weights_sha256']}" if "weights_sha256" in record else None,
-            "made by": f"thereexists {record['package_version']}" if "package_version" in record else None,
-            "seconds": record.get("seconds"),
+            "made by": as_its_author_says(f"thereexists {record['package_version']}")
+            if "package_version" in record
+            else None,
+            "seconds": as_its_author_says(record["seconds"]) if "seconds" in record else None,
         }
     )
     sections = (
-        Section("certificate", "What is proved", join(body)),
+        Section("certificate", "What is certified", join(body)),
         Section("about", "What it is about", join([about, paragraph(remark, "soft")])),
     )
     return Page("certificate", f"A certificate: {name}", "A bound on the error of one network file.", sections)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from thereexists.authors_word import WORDS, as_its_author_says
 from thereexists.report.artefact import Found, Kind
 from thereexists.report.html import Markup, Page, Section, facts, join, number, paragraph, table
 
-_WORDS = {True: ("Everything holds.", "good"), False: ("It does not hold.", "bad"), None: ("Undecided.", "")}
+_WORDS = {True: "Everything holds", False: "It does not hold", None: "Undecided"}
 
 
 def _page(found: Found) -> Page:
@@ -15,7 +16,9 @@ def _page(found: Found) -> Page:
     holds = record["holds"]
     if holds not in (True, False, None):
         raise ValueError(f"'holds' is {holds!r}")
-    sections = [Section("verdict", "The verdict", join([paragraph(*_WORDS[holds]), *_reasons(record)]))]
+    sections = [
+        Section("verdict", "The verdict", join([paragraph(f"{as_its_author_says(_WORDS[holds])}."), *_reasons(record)]))
+    ]
     if "checks" in record:
         rows = [
             [str(c["name"]), "passed" if c["passed"] is True else "FAILED", str(c["detail"])] for c in record["checks"]
@@ -26,7 +29,10 @@ def _page(found: Found) -> Page:
         sections.append(Section("figures", "Figures", facts(_flat(record))))
         title = "An attention head, " + ("fitted" if "method" in record else "checked again")
     return Page(
-        "verdict", title, f"What {found.path.name} says; the files themselves were not looked at.", tuple(sections)
+        "verdict",
+        title,
+        f"What {found.path.name} says, {WORDS}; the files themselves were not looked at.",
+        tuple(sections),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.authors_word import WORDS
 from thereexists.errors import ThereExistsError
 from thereexists.patterns import Pattern
 from thereexists.report.artefact import Found, Kind
@@ -46,7 +47,9 @@ def _checked(record: dict[str, Any]) -> Page:
         Section("verdict", "Is it universal?", verdict),
         Section("pattern", "The pattern", _pictures(record, route.get("path"))),
     )
-    return Page("pattern check", title, "A verdict that was printed, drawn again.", sections)
+    return Page(
+        "pattern check", title, f"A verdict that was printed, {WORDS}; drawn again, not decided again.", sections
+    )
 
 
 def _pictures(record: dict[str, Any], path: Any) -> Markup:
@@ -98,7 +101,10 @@ def _compared(record: dict[str, Any]) -> Page:
     body = join([table(head, rows), remark, *left])
     section = Section("compared", "Every pattern of the library", body)
     return Page(
-        "pattern comparison", f"Patterns on {record['n']:,} tokens", "Connections, path, depth, verdict.", (section,)
+        "pattern comparison",
+        f"Patterns on {record['n']:,} tokens",
+        f"Connections, path, depth, verdict, {WORDS}.",
+        (section,),
     )
 
 

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from thereexists.authors_word import WORDS
 from thereexists.report.artefact import Found, Kind
 from thereexists.report.html import Markup, Page, Section, code, facts, join, number, paragraph, table
 
@@ -14,7 +15,7 @@ def program_page(folder: Path, witness: Any) -> Page:
     described = witness.describe()
     sections = (
         Section("built", "What was built", _built(described)),
-        Section("certificate", "What is proved", _proved(witness, described)),
+        Section("certificate", "What is certified", _proved(witness, described)),
         Section("places", "Where every operation lives", _places(witness)),
         Section("reproduce", "How to check it", code(f"thereexists verify {shlex.quote(str(folder))}")),
     )
@@ -42,7 +43,10 @@ def _proved(witness: Any, described: dict[str, Any]) -> Markup:
     parts = {name: number(value) for name, value in described["parts"].items()}
     return join(
         [
-            paragraph("For every input of the box: |network − program| at every token and feature is at most"),
+            paragraph(
+                "For every input of the box, |network − program| at every token and feature is at most the following, "
+                f"{WORDS}: this is read from certificate.json, and the proof was not checked for this report."
+            ),
             table(["dtype", "sup norm ≤"], rows),
             facts(parts | {f"assumption {k}": text for k, text in enumerate(described["assumptions"], 1)}),
         ]
@@ -54,7 +58,9 @@ def _places(witness: Any) -> Markup:
         [place["block"] or "—", place["half"], ", ".join(f"{name} → row {row}" for name, row in place["made"])]
         for place in witness.places
     ]
-    return table(["block", "half", "operation → row"], rows)
+    return join(
+        [paragraph(f"Where the operations are, {WORDS}.", "soft"), table(["block", "half", "operation → row"], rows)]
+    )
 
 
 def _page(found: Found) -> Page:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from thereexists.authors_word import as_its_author_says
 from thereexists.report.artefact import Found, Kind
 from thereexists.report.html import Markup, Page, Section, code, facts, figure, join, number, panels, paragraph, table
 from thereexists.report.kinds.witness import stages_section
@@ -41,11 +42,11 @@ def token_page(folder: Path, witness: TokenWitness, record: dict[str, Any]) -> P
 
 
 def _built(witness: TokenWitness, record: dict[str, Any]) -> Markup:
-    shape, info = record["class"], witness.info
+    shape, info = witness.network.shape(), witness.info
     return facts(
         {
             "pairs": f"{len(witness.inputs):,}, distinct inputs"
-            + (f", {number(info['repeated'])} repeated ones left out" if info.get("repeated") else ""),
+            + (f", {as_its_author_says(info['repeated'])} repeated ones left out" if info.get("repeated") else ""),
             "sequences": f"{'exactly' if witness.fixed else 'at most'} {witness.n} tokens"
             + (", in any order" if witness.symmetric else ""),
             "vocabularies": f"{len(witness.vocabulary):,} tokens in, {len(witness.output_vocabulary):,} out",
@@ -54,8 +55,9 @@ def _built(witness: TokenWitness, record: dict[str, Any]) -> Markup:
             f"{str(witness.network.dtype).removeprefix('torch.')}",
             "class": f"h = {number(shape['h'])} heads of size m = {number(shape['m'])}, r = {number(shape['r'])} "
             f"hidden units, width {number(shape['d'])}",
-            "contradictions": f"{len(info['conflicts'])} inputs had several outputs; decided by "
-            f"{info.get('on_conflict')!r}"
+            "contradictions": as_its_author_says(
+                f"{len(info['conflicts'])} inputs had several outputs; decided by {info.get('on_conflict')!r}"
+            )
             if info.get("conflicts")
             else None,
         }
@@ -120,9 +122,9 @@ def _reproduce(folder: Path, witness: TokenWitness, record: dict[str, Any]) -> M
             code(f"thereexists verify {shlex.quote(str(folder))}"),
             facts(
                 {
-                    "built by": f"thereexists {record['package_version']}",
+                    "built by": as_its_author_says(f"thereexists {record['package_version']}"),
                     "report by": f"Python {platform.python_version()}, torch {torch.__version__}",
-                    "seed": seed,
+                    "seed": None if seed is None else as_its_author_says(seed),
                     "weights": f"SHA-256 {record['weights_sha256']}",
                 }
             ),

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from thereexists.authors_word import as_its_author_says
 from thereexists.certificates.certificate import FILE, Certificate, load_certificate
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.model import EmbeddedTransformer, Transformer
+from thereexists.recounted import class_of, construction_of, description_of, is_builtin, theorem_of
 from thereexists.report import svg
 from thereexists.report.artefact import Found, Kind
 from thereexists.report.certificate import Stated, bound_section
@@ -51,7 +53,7 @@ def witness_page(folder: Path, witness: Witness, record: dict[str, Any], target:
     sections = [
         Section("built", "What was built", _built(witness, record)),
         Section("stages", "Stages and weights", stages_section(witness.network)),
-        Section("certificate", "What is proved", _certificate(folder, witness, record, certificate)),
+        Section("certificate", "What is certified", _certificate(folder, witness, record, certificate)),
         Section("curves", "Target against network", _curves(cut, target)),
         surfaces_section(witness, target),
         contexts_section(witness),
@@ -71,25 +73,28 @@ def witness_page(folder: Path, witness: Witness, record: dict[str, Any], target:
 
 
 def _built(witness: Witness, record: dict[str, Any]) -> Markup:
-    plan, target, grid = witness.plan, witness.target, witness.grid
-    shape = record["class"]
-    origin = target.origin
+    target, grid = witness.target, witness.grid
+    shape, theorem_number = class_of(witness.network), theorem_of(witness.network)
+    origin, (words, ours) = target.origin, description_of(witness)
+    function = f"{target.name}: {words}" if words else target.name
+    source = f"{origin.get('kind', 'Python code')} {origin.get('reference', '')}".strip()
+    sha256 = origin.get("sha256")
     theorem: dict[int | str, str] = {
         1: "Theorem 1 (equivariant, no positions)",
         2: "Theorem 2 (with positional encoding)",
     }
     return facts(
         {
-            "function": f"{target.name}: {target.description}" if target.description else target.name,
-            "from": f"{origin.get('kind', 'Python code')} {origin.get('reference', '')}".strip(),
-            "file's SHA-256": origin.get("sha256"),
+            "function": function if ours else as_its_author_says(function),
+            "from": f"builtin {target.name}" if ours else as_its_author_says(source),
+            "file's SHA-256": None if sha256 is None else as_its_author_says(sha256),
             "sequences": f"n = {grid.n} tokens, d = {grid.d}, every entry in {_box(target)}",
-            "claimed": _claims(target),
+            "claimed": as_its_author_says(_claims(target)),
             "grid": f"δ = 1/{grid.N}, {grid.cells:,} cubes",
             "theorem": theorem.get(
-                plan.theorem, f"Theorem {plan.theorem} (sparse attention, with positional encoding)"
+                theorem_number, f"Theorem {theorem_number} (sparse attention, with positional encoding)"
             ),
-            "construction": plan.construction,
+            "construction": construction_of(witness.network),
             "network": f"{sum(s.depth for s in witness.network.stages.values()):,} layers, "
             f"{sum(p.numel() for p in witness.network.parameters()):,} parameters, attention by {witness.network.rho}",
             "class": f"h = {number(shape['h'])} heads of size m = {number(shape['m'])}, r = {number(shape['r'])} "
@@ -126,6 +131,7 @@ def _certificate(folder: Path, witness: Witness, record: dict[str, Any], found: 
             f"d_{measured.p:g} = {measured.estimate:.4g}, between {measured.low:.4g} and {measured.high:.4g} at "
             f"{measured.confidence:.0%} ({measured.samples:,} random points, seed {measured.seed})"
         )
+        sampled = as_its_author_says(sampled)
     if found is None:
         advice = f"This witness has no certificate. Make one: thereexists certify {shlex.quote(str(folder))}"
         return join([paragraph(advice), facts({"measured": sampled})])
@@ -190,9 +196,9 @@ def _dtypes(witness: Witness) -> Markup:
         intro = paragraph("Decided from the weights by a bound, not by trying: off the ramps, a safe format gives the "
                           "float64 output rounded once.")  # fmt: skip
         return join([intro, table(["format", "verdict", "why"], rows)])
-    bits = witness.plan.id_bits
+    bits = as_its_author_says(f"{number(witness.plan.id_bits)} bits")
     return paragraph(
-        f"The ids of this construction need {number(bits)} bits, and its ramps more: float64 only. Lower formats are "
+        f"The ids of this construction need {bits}, and its ramps more: float64 only. Lower formats are "
         "refused when the witness is loaded. The compact construction of the same function runs in lower ones."
     )
 
@@ -207,10 +213,12 @@ def _reproduce(folder: Path, witness: Witness, record: dict[str, Any]) -> Markup
             code(f"thereexists verify {shlex.quote(str(folder))}"),
             facts(
                 {
-                    "built by": f"thereexists {record['package_version']}",
+                    "built by": as_its_author_says(f"thereexists {record['package_version']}"),
                     "report by": f"Python {platform.python_version()}, torch {torch.__version__}, "
                     f"NumPy {np.__version__}",
-                    "seed": None if measured is None else f"{measured.seed} (only the measured distance is random)",
+                    "seed": None
+                    if measured is None
+                    else as_its_author_says(f"{measured.seed}, and only the measured distance is random"),
                     "weights": f"SHA-256 {record['weights_sha256']}",
                 }
             ),
@@ -222,7 +230,8 @@ def build_command(witness: Witness) -> tuple[str, str]:
     """The command line that builds these weights again, and what it cannot say."""
     plan, target, grid = witness.plan, witness.target, witness.grid
     origin, remarks = target.origin, []
-    words = ["thereexists", "build", str(origin.get("reference") or target.name), "--n", str(grid.n)]
+    reference = target.name if is_builtin(witness) else str(origin.get("reference") or target.name)
+    words = ["thereexists", "build", reference, "--n", str(grid.n)]
     words += ["--d", str(grid.d), "--delta", f"1/{grid.N}"]
     if origin.get("kind") not in ("builtin", "file"):
         remarks.append("The function was given in Python: put it into a file and name it as file.py:function.")
@@ -235,8 +244,8 @@ def build_command(witness: Witness) -> tuple[str, str]:
         words += ["--domain", repr(low), repr(high)]
         if len(boxes) > 1:
             remarks.append("The features have different ranges, which only Python can say: te.Target(domain=…).")
-    if plan.construction != "faithful":
-        words += ["--construction", str(plan.construction)]
+    if construction_of(witness.network) == "compact":
+        words += ["--construction", "compact"]
         width = (plan.sizes or {}).get("max_width")
         words += [] if width is None else ["--max-width", str(width)]
     elif witness.network.rho == "hardmax":

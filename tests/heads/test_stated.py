@@ -1,0 +1,150 @@
+"""What a saved head says about itself, forged with every hash redone: refused, told, or marked as its author's word."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import thereexists.heads as heads
+from tests.heads.forging import forge
+from thereexists.cli import app
+from thereexists.errors import BadWitnessFile
+from thereexists.report import report
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A head in float64 and one of words."""
+    at = tmp_path_factory.mktemp("made")
+    heads.fit(heads.random_target(16, 2, 2.0, 0), method="moments").save(at / "plain")
+    heads.fit(heads.random_target(16, 2, 2.0, 0), method="moments", eps2=1e-14).save(at / "words")
+    return at
+
+
+@pytest.fixture
+def copies(made, tmp_path):
+    shutil.copytree(made, tmp_path / "h")
+    return tmp_path / "h"
+
+
+def verified(folder):
+    done = CliRunner().invoke(app, ["heads", "verify", str(folder), "--json"])
+    return done.exit_code, json.loads(done.stdout) if done.stdout else None, done
+
+
+@pytest.mark.parametrize("kind", ["plain", "words"])
+def test_an_honest_head_holds(copies, kind):
+    code, said, _ = verified(copies / kind)
+    assert (code, said["holds"]) == (0, True)
+
+
+@pytest.mark.parametrize("change", ["zero", "ulp", "moved into the second word"])
+def test_X_is_the_leading_word_or_the_file_is_refused(copies, change):
+    saved = heads.load(copies / "words")
+    X, words = saved.X.clone(), saved.words.clone()
+    if change == "zero":
+        X = torch.zeros_like(X)
+    elif change == "ulp":
+        X[3, 1] = torch.nextafter(X[3, 1], torch.tensor(9.0, dtype=X.dtype))
+    else:  # the sum stays what it is, X becomes nonsense
+        words[1], words[0], X = words[0].clone(), words[1].clone(), words[1].clone()
+    forge(copies / "words", {"X": X.contiguous(), "words": words.contiguous()})
+    with pytest.raises(BadWitnessFile, match="word"):
+        heads.load(copies / "words")
+    code, _, done = verified(copies / "words")
+    assert code == 2 or isinstance(done.exception, BadWitnessFile)
+
+
+FALSE = {
+    "leakage": {"verification__leakage": 1e-30, "report__leakage": 1e-30},
+    "ratio error": {"verification__ratio_error": 0.007, "report__ratio_error": 0.007},
+    "largest logit": {"verification__max_logit": 1.0, "report__max_logit": 1.0},
+    "rows": {"verification__rows": 9, "report__rows_verified": 9},
+    "theorem": {"theorem_hidden_size": 7, "report__theorem_hidden_size": 7},
+    "dtype": {"dtype_needed": "bfloat16", "report__dtype_needed": "bfloat16"},
+    "bits": {"dtype_needed": "3 bits", "report__dtype_needed": "3 bits"},
+    "arithmetic": {"verification__dtype": "999 bits", "report__verified_in": "999 bits"},
+    "report alone": {"report__leakage": 1e-30},
+    "gamma": {"report__gamma": 1.0},
+}
+
+
+@pytest.mark.parametrize("kind", ["plain", "words"])
+@pytest.mark.parametrize("what", FALSE)
+def test_a_false_figure_does_not_hold(copies, kind, what):
+    forge(copies / kind, **FALSE[what])
+    code, said, _ = verified(copies / kind)
+    assert (code, said["holds"]) == (1, False)
+
+
+@pytest.mark.parametrize("kind", ["plain", "words"])
+def test_nothing_stated_is_shown_as_if_it_had_been_checked(copies, kind):
+    forge(
+        copies / kind,
+        theorem_hidden_size=123457,
+        dtype_needed="bfloat16",
+        verification__leakage=1.25e-31,
+        package_version="77.1",
+    )
+    loaded = heads.load(copies / kind)
+    assert loaded.theorem_hidden_size != 123457
+    assert "as its author says" in repr(loaded)
+    page = str(report(copies / kind))
+    assert "123,457" not in page
+    for stated in ("1.25e", "77.1", *(["bfloat16"] if kind == "words" else [])):
+        at = page.index(stated)
+        assert "as its author says" in page[max(0, at - 120) : at + 120], stated
+
+
+def test_a_false_sum_of_words_is_not_called_good(copies):
+    saved = heads.load(copies / "words")
+    words = saved.words.clone()
+    words[:, 3] = 0.0
+    forge(copies / "words", {"X": words[0].clone(), "words": words})
+    assert verified(copies / "words")[0] == 1
+    page = str(report(copies / "words"))
+    assert "Every checked row keeps" not in page
+
+
+WRONG = {
+    "eps1 is text": ({}, {"eps1": "small"}),
+    "eps1 is a list": ({}, {"eps1": [0.1]}),
+    "eps2 is true": ({}, {"eps2": True}),
+    "eps1 is too large": ({}, {"eps1": 3.0}),
+    "verification is a list": ({}, {"verification": []}),
+    "leakage is text": ({}, {"verification__leakage": "tiny"}),
+    "seed is an object": ({}, {"seed": {}}),
+    "settings is text": ({}, {"settings": "none"}),
+    "words are flat": ({"words": torch.zeros(3, dtype=torch.float64)}, {}),
+    "words of other shape": ({"words": torch.zeros(2, 3, 4, dtype=torch.float64)}, {}),
+    "no words": ({"words": torch.zeros(0, 16, 8, dtype=torch.float64)}, {}),
+    "words are integers": ({"words": torch.zeros(2, 16, 8, dtype=torch.int64)}, {}),
+    "W_Q is flat": ({"W_Q": torch.zeros(8, dtype=torch.float64)}, {}),
+    "log values infinite": ({"log_values": torch.full((32,), -torch.inf, dtype=torch.float64)}, {}),
+    "indptr is one number": ({"indptr": torch.tensor(3)}, {}),
+    "indptr of floats": ({"indptr": torch.zeros(17)}, {}),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_entries_of_a_wrong_kind_are_refused_in_one_sentence(copies, what):
+    tensors, fields = WRONG[what]
+    forge(copies / "words", tensors, **fields)
+    with pytest.raises(BadWitnessFile) as refusal:
+        heads.load(copies / "words")
+    assert "make it again" in str(refusal.value)
+
+
+def test_the_command_says_so_without_a_traceback(copies):
+    """In a process of its own: the tests' type checker would catch the text before the command does."""
+    forge(copies / "words", eps1="small")
+    done = subprocess.run(
+        [sys.executable, "-m", "thereexists", "heads", "verify", str(copies / "words")], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "eps1 must be a number" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
