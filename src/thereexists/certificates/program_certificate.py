@@ -17,7 +17,8 @@ import torch
 from thereexists._version import __version__
 from thereexists.certificates.certificate import FILE, FORMAT_VERSION, digest, read_certificate
 from thereexists.certificates.cubes import weights_sha256
-from thereexists.certificates.program_bound import Comparison, compare, rounding
+from thereexists.certificates.program_bound import Comparison, Refuted, compare, refutation, rounding
+from thereexists.certificates.program_forms import NotProved
 from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
 from thereexists.model import EmbeddedTransformer
 from thereexists.model.embedded import DTYPES
@@ -71,7 +72,15 @@ def certify_program(
 ) -> ProgramCertificate:  # fmt: skip
     """Compare weights and program, bound the rounding in every dtype; sets ``network.safe`` to those with a bound."""
     start = time.perf_counter()
-    found = compare(program, network)
+    try:
+        found = compare(program, network)
+    except NotProved as error:
+        shown = refutation(error, network)
+        if shown is not None:
+            raise Refuted(f"Refuted: the network does not compute the program. {error} {shown}.") from error
+        raise NotProved(
+            f"Not proved: {error} No input was found on which network and program differ; it may well be right."
+        ) from error
     bounds, reasons = dtype_bounds(network, found, dtypes, epsilon)
     network.safe = tuple(bounds)
     return ProgramCertificate(
