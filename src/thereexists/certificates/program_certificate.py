@@ -27,6 +27,7 @@ ARITHMETIC = (
     "sums are accumulated in the dtype, or in float32 if that is more, and each operation rounds to nearest "
     "(products in TF32 are not covered)",
     "an input is a number of the dtype",
+    "numbers below the smallest normal one are kept or taken for 0, in any operation; in float16 they are kept",
     "exp(t) is computed as 0 for t ≤ −800, as it is below the smallest number of every dtype",
 )
 
