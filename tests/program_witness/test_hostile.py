@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 import thereexists as te
 from tests.program_witness.test_faults import forge_record
+from tests.test_checkers import forge_certificate
 from thereexists import program as P
 from thereexists import storage
 from thereexists.errors import BadWitnessFile
@@ -178,3 +179,36 @@ def test_a_stage_of_another_depth(copy, depth):
     verdict = te.verify(copy)
     assert not verdict.holds
     assert not any("cannot be checked" in check.detail for check in verdict.witness)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bounds": 5},
+        {"bounds": {"float64": 5}},
+        {"bounds": {"float64": {"bound": "small"}}},
+        {"box": [[0.0]]},
+        {"parts": None},
+        {"reasons": [1]},
+        {"splines": "none"},
+        {"assumptions": [3]},
+        {"dtype": 7},
+        {"bound": "0"},
+        {"epsilon": {}},
+    ],
+    ids=str,
+)
+def test_a_certificate_of_wrong_types(copy, change):
+    forge_certificate(copy, lambda c: c.update(change))
+    with pytest.raises(BadWitnessFile, match="wrong type"):
+        te.load(copy)
+    verdict = te.verify(copy)
+    assert not verdict.holds
+    assert not any("cannot be checked" in check.detail for check in verdict.witness)
+
+
+@pytest.mark.parametrize("places", [7, [7], [{}], [{"block": "x", "half": 1, "made": [1]}], [{"block": 1, "made": []}]])
+def test_places_of_wrong_types(copy, places):
+    forge_record(copy, lambda record: record.update(places=places))
+    with pytest.raises(BadWitnessFile):
+        te.load(copy)

@@ -152,7 +152,39 @@ def load_program_certificate(folder: str | Path) -> ProgramCertificate:
     about = record.pop("about", None)
     if about != "program":
         raise BadWitnessFile(f"{file} is a certificate about {about!r}, not about a program; update thereexists.")
+    wrong = [name for name, right in _TYPES.items() if name in record and not right(record[name])]
+    if wrong:
+        raise BadWitnessFile(f"{file} is not a complete certificate: its '{wrong[0]}' has a wrong type.")
     try:
         return ProgramCertificate(**record)
     except TypeError as error:
         raise BadWitnessFile(f"{file} is not a complete certificate: {error}") from error
+
+
+def _is_number(part: Any) -> bool:
+    return isinstance(part, int | float) and not isinstance(part, bool)
+
+
+def _is_table(part: Any, right: Any) -> bool:
+    return isinstance(part, dict) and all(right(value) for value in part.values())
+
+
+def _is_list(part: Any, right: Any) -> bool:
+    return isinstance(part, list) and all(right(value) for value in part)
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, str)
+
+
+_TYPES = {
+    **dict.fromkeys(("kind", "norm", "dtype", "program_sha256", "weights_sha256", "package_version"), _is_text),
+    **dict.fromkeys(("bound", "seconds"), _is_number),
+    "epsilon": lambda part: part is None or _is_number(part),
+    "bounds": lambda part: _is_table(part, lambda row: _is_table(row, _is_number)),
+    "reasons": lambda part: _is_table(part, _is_text),
+    "parts": lambda part: _is_table(part, _is_number),
+    "splines": lambda part: _is_list(part, lambda row: isinstance(row, dict)),
+    "assumptions": lambda part: _is_list(part, _is_text),
+    "box": lambda part: _is_list(part, lambda row: _is_list(row, _is_number) and len(row) == 2),
+}

@@ -150,7 +150,7 @@ class Terms:
         """Count the words of long numbers; none may be longer than any honest program needs."""
         for form in forms:
             numbers = (form.constant, *form.linear.values())
-            longest = max(n.bit_length() if type(n) is int else n.height_bits() for n in numbers)
+            longest = max(n.bit_length() if isinstance(n, int) else n.height_bits() for n in numbers)
             if longest > LONGEST:
                 raise NotProved(f"A number of {longest:,} bits came up; at most {LONGEST:,} are followed.")
             if longest > 256:

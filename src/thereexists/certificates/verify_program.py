@@ -121,9 +121,12 @@ def _check_dtypes(certificate: ProgramCertificate, network: EmbeddedTransformer,
 
 def claims(certificate: ProgramCertificate) -> dict[str, float]:
     """The bound of every dtype that has one."""
-    bounds = certificate.bounds if isinstance(certificate.bounds, dict) else {}
-    stated = {name: part.get("bound") for name, part in bounds.items() if name in DTYPES and isinstance(part, dict)}
-    return {name: float(bound) for name, bound in stated.items() if _covers(bound, 0.0)}
+    found: dict[str, float] = {}
+    for name, part in certificate.bounds.items():
+        bound = part.get("bound")
+        if name in DTYPES and bound is not None and _covers(bound, 0.0):
+            found[name] = float(bound)
+    return found
 
 
 def _check_sample(certificate: ProgramCertificate, network: EmbeddedTransformer, found: Comparison) -> Check:
