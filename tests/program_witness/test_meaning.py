@@ -15,8 +15,8 @@ from tests.program.test_random_programs import random_program
 from thereexists import program as P
 from thereexists.certificates.program_bound import compare
 from thereexists.certificates.program_certificate import certify_program
-from thereexists.certificates.program_execute import Execution, Refused
-from thereexists.certificates.program_forms import Form, Terms, exact
+from thereexists.certificates.program_execute import Execution
+from thereexists.certificates.program_forms import Form, NotProved, Terms, exact
 from thereexists.certificates.program_meaning import MEANINGS, meaning_of, sorting_rounds
 from thereexists.certificates.program_splines import KNOWN, Spline, spline_error
 from thereexists.certificates.program_values import values_of
@@ -158,7 +158,7 @@ def test_a_flag_that_is_not_asked_is_noticed():
     compare(to_record(P.sort(shorter)), network)
     with torch.no_grad():
         network.W_in[:, 1] = 0.0  # pyright: ignore[reportOptionalSubscript]
-    with pytest.raises(Refused, match="sequences of"):
+    with pytest.raises(NotProved, match="sequences of"):
         compare(to_record(P.sort(shorter)), network)
     assert whole.settings["shorter"] is False
 

@@ -6,23 +6,42 @@
 network in real arithmetic, with its one-hot heads, against the program with its splines, by running the weights
 symbolically (``program_execute.py``); ``rounding``: the network in the dtype against itself in real arithmetic
 (``program/rounding.py``, which reads weights and the box, and nothing of the compiler).
+
+There are three outcomes: *proved*; *not proved*, when the weights could not be followed, with the operation at which
+that happened; and *refuted*, when they could not and an input shows why.
 """
 
 from __future__ import annotations
 
 import gc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from thereexists.certificates.program_execute import CLOSE, Refused, execute
-from thereexists.certificates.program_forms import Form, Terms, exact
+from thereexists.certificates.program_execute import CLOSE, execute
+from thereexists.certificates.program_forms import Form, NotProved, Terms, exact
+from thereexists.certificates.program_limits import allowance
 from thereexists.certificates.program_meaning import Meaning, Meant, is_shorter, meaning_of
+from thereexists.certificates.program_nearest import distance
+from thereexists.certificates.program_trial import try_out
+from thereexists.errors import ThereExistsError
 from thereexists.model import EmbeddedTransformer
 from thereexists.parallel import one_thread
 from thereexists.program.rounding import rounding_bound
+
+
+class Refuted(ThereExistsError):
+    """The weights do not compute the program: there is an input on which they differ by more than they may."""
+
+
+class NotFollowed(NotProved):
+    """Which length of the program it was that could not be followed."""
+
+    def __init__(self, message: str, meaning: Meaning, meant: Meant) -> None:
+        super().__init__(message)
+        self.meaning, self.meant = meaning, meant
 
 
 @dataclass(frozen=True)
@@ -44,11 +63,13 @@ class Comparison:
 
 @one_thread()  # thousands of small matrix products: threads would only wait for each other
 def compare(program: dict[str, Any], network: EmbeddedTransformer) -> Comparison:
-    """Bounds on the two parts that are not rounding; refuses weights that do not compute the program."""
+    """Bounds on the two parts that are not rounding; ``NotProved`` if the weights cannot be followed."""
     collecting = gc.isenabled()
     gc.disable()  # hundreds of thousands of small objects, none of them in a cycle
     try:
         return _compare(program, network)
+    except (OverflowError, ZeroDivisionError, RecursionError) as error:
+        raise NotProved(f"A number came up that is too large to be followed ({type(error).__name__}).") from error
     finally:
         if collecting:
             gc.enable()
@@ -59,22 +80,18 @@ def _compare(program: dict[str, Any], network: EmbeddedTransformer) -> Compariso
     weights = approximation = 0.0
     splines: list[dict[str, Any]] = []
     assumptions: dict[str, None] = {}
+    allowed = allowance(program, network)
     shorter = is_shorter(program)
-    if type(program["n"]) is not int or program["n"] < 1:
-        raise Refused(f"A program has at least one token; got n = {program['n']!r}.")
-    if network.E is None or network.W_in is None or len(network.E) != program["n"]:  # before any work of that size
-        raise Refused(f"The network is not one for {program['n']} tokens.")
-    features = [node["settings"].get("d") for node in program["nodes"] if node["operation"] == "tokens"]
-    if any(d not in (network.W_in.shape[1], network.W_in.shape[1] - 1) for d in features):
-        raise Refused(f"The network reads {network.W_in.shape[1]} features; the program has {features[0]}.")
     if not all(bool(torch.isfinite(w).all()) for w in network.parameters()):
-        raise Refused("A weight of the network is not a finite number.")
+        raise NotProved("A weight of the network is not a finite number.")
     for length in range(1 if shorter else program["n"], program["n"] + 1):
-        meaning, meant = meaning_of(program, length)
+        meaning, meant = meaning_of(program, length, allowed)
         try:
             weights = max(weights, _distance(meaning, meant, network, shorter))
-        except Refused as refused:
-            raise Refused(f"{refused} (sequences of {length} tokens)" if shorter else str(refused)) from None
+        except NotProved as error:
+            text = f"{error} (sequences of {length} tokens)" if shorter else str(error)
+            raise NotFollowed(text, meaning, meant) from None
+        allowed = replace(allowed, numbers=allowed.numbers - meaning.terms.written)
         approximation = max(approximation, float(meant.gap.max()))
         splines, assumptions = meaning.splines, assumptions | dict.fromkeys(meaning.assumptions)
     return Comparison(
@@ -82,40 +99,66 @@ def _compare(program: dict[str, Any], network: EmbeddedTransformer) -> Compariso
         approximation,
         tuple(splines),
         tuple(assumptions),
-        tuple(meaning.box),
-        meaning,
+        tuple(meaning.box),  # pyright: ignore[reportPossiblyUnbound]
+        meaning,  # pyright: ignore[reportPossiblyUnbound]
         meant,  # pyright: ignore[reportPossiblyUnbound]
     )
+
+
+def refutation(error: NotProved, network: EmbeddedTransformer, bounds: dict[str, float] | None = None) -> str | None:
+    """An input, in words, on which network and program differ by more than claimed; None if none was found.
+
+    The program's forms have splines in place of functions, so a claim about the functions allows the gap besides.
+    Without a claim, a network may be as far off as its rounding, the gap, and what is still called near.
+    """
+    if not isinstance(error, NotFollowed):
+        return None
+    meaning, meant = error.meaning, error.meant
+    gap, scale = float(meant.gap.max()), _scale(meaning, meant)
+    try:
+        if bounds is None:
+            bounds = {"float64": rounding(network, tuple(meaning.box), "float64") + CLOSE * scale}
+        trial = try_out(meaning, meant, network, {name: bound + gap for name, bound in bounds.items()}, sample=256)
+    except (ThereExistsError, ArithmeticError):
+        return None
+    return None if trial.fault is None else str(trial)
 
 
 def _distance(meaning: Meaning, meant: Meant, network: EmbeddedTransformer, shorter: bool) -> float:
     """|network − program| in real arithmetic, for one length."""
     terms = meaning.terms
     if network.E is None or len(network.E) != meaning.full or len(network.W_out) != len(meant.forms):
-        raise Refused(f"The network is not one for {meaning.full} tokens and {len(meant.forms)} outputs.")
+        raise NotProved(f"The network is not one for {meaning.full} tokens and {len(meant.forms)} outputs.")
     named = len(terms.labels)
     padding = exact(meaning.box[0][0]) if shorter else None
     outputs, error, strange = execute(terms, network, len(meaning.box), meaning.n, padding)
-    worst = 0.0
+    worst, scale = 0.0, _scale(meaning, meant)
     for f, (found, wanted) in enumerate(zip(outputs, meant.forms, strict=True)):
         for i, b in enumerate(wanted):
             a, off = found[i], float(error[f, i])
             if a is not b and terms.key(a) != terms.key(b):
-                difference = terms.combine([(1, a), (-1, b)])
-                away = float(terms.size(difference)) * (1 + 2.0**-50)
-                if away > CLOSE * max(float(terms.size(b)), CLOSE):
-                    raise Refused(_mismatch(terms, f, i, difference, named, strange))
+                away = distance(terms, a, b)
+                if away > CLOSE * scale:
+                    raise NotProved(_mismatch(terms, f, i, terms.combine([(1, a), (-1, b)]), b, named, strange))
                 off += away
             worst = max(worst, off)
     return worst
 
 
-def _mismatch(terms: Terms, f: int, i: int, difference: Form, named: int, strange: list[str]) -> str:
-    """Which operation of the program is missing, or where the weights do something else."""
+def _scale(meaning: Meaning, meant: Meant) -> float:
+    """The largest number of the program: rounded weights leave traces of that order, and all of them are paid for."""
+    terms = meaning.terms
+    sizes = [max(-low, high) for low, high in zip(terms.low, terms.high, strict=True)]
+    return float(max(*sizes, *(terms.size(form) for row in meant.forms for form in row)))
+
+
+def _mismatch(terms: Terms, f: int, i: int, difference: Form, wanted: Form, named: int, strange: list[str]) -> str:
+    """Which operation of the program was not found again, or where the weights do something that no operation does."""
     lacking = [terms.labels[t] for t, c in difference.linear.items() if c < 0 and t < named]
-    what = f"token {i}, feature {f} of the output is not what the program says"
-    what += f": '{lacking[0]}' is missing or wrong" if lacking else ""
-    return what + (f"; the first place that no operation accounts for is {strange[0]}" if strange else "")
+    lacking += [terms.labels[t] for t in wanted.linear]
+    what = f"The weights could not be followed to token {i}, feature {f} of the output"
+    what += f", at '{lacking[0]}'" if lacking else ", which is a constant in the program"
+    return what + (f"; the first place that no operation accounts for is {strange[0]}" if strange else "") + "."
 
 
 @one_thread()

@@ -17,7 +17,8 @@ import torch
 from thereexists._version import __version__
 from thereexists.certificates.certificate import FILE, FORMAT_VERSION, digest, read_certificate
 from thereexists.certificates.cubes import weights_sha256
-from thereexists.certificates.program_bound import Comparison, compare, rounding
+from thereexists.certificates.program_bound import Comparison, Refuted, compare, refutation, rounding
+from thereexists.certificates.program_forms import NotProved
 from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
 from thereexists.model import EmbeddedTransformer
 from thereexists.model.embedded import DTYPES
@@ -26,6 +27,7 @@ ARITHMETIC = (
     "sums are accumulated in the dtype, or in float32 if that is more, and each operation rounds to nearest "
     "(products in TF32 are not covered)",
     "an input is a number of the dtype",
+    "numbers below the smallest normal one are kept or taken for 0, in any operation; in float16 they are kept",
     "exp(t) is computed as 0 for t ≤ −800, as it is below the smallest number of every dtype",
 )
 
@@ -71,7 +73,15 @@ def certify_program(
 ) -> ProgramCertificate:  # fmt: skip
     """Compare weights and program, bound the rounding in every dtype; sets ``network.safe`` to those with a bound."""
     start = time.perf_counter()
-    found = compare(program, network)
+    try:
+        found = compare(program, network)
+    except NotProved as error:
+        shown = refutation(error, network)
+        if shown is not None:
+            raise Refuted(f"Refuted: the network does not compute the program. {error} {shown}.") from error
+        raise NotProved(
+            f"Not proved: {error} No input was found on which network and program differ; it may well be right."
+        ) from error
     bounds, reasons = dtype_bounds(network, found, dtypes, epsilon)
     network.safe = tuple(bounds)
     return ProgramCertificate(
@@ -142,7 +152,39 @@ def load_program_certificate(folder: str | Path) -> ProgramCertificate:
     about = record.pop("about", None)
     if about != "program":
         raise BadWitnessFile(f"{file} is a certificate about {about!r}, not about a program; update thereexists.")
+    wrong = [name for name, right in _TYPES.items() if name in record and not right(record[name])]
+    if wrong:
+        raise BadWitnessFile(f"{file} is not a complete certificate: its '{wrong[0]}' has a wrong type.")
     try:
         return ProgramCertificate(**record)
     except TypeError as error:
         raise BadWitnessFile(f"{file} is not a complete certificate: {error}") from error
+
+
+def _is_number(part: Any) -> bool:
+    return isinstance(part, int | float) and not isinstance(part, bool)
+
+
+def _is_table(part: Any, right: Any) -> bool:
+    return isinstance(part, dict) and all(right(value) for value in part.values())
+
+
+def _is_list(part: Any, right: Any) -> bool:
+    return isinstance(part, list) and all(right(value) for value in part)
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, str)
+
+
+_TYPES = {
+    **dict.fromkeys(("kind", "norm", "dtype", "program_sha256", "weights_sha256", "package_version"), _is_text),
+    **dict.fromkeys(("bound", "seconds"), _is_number),
+    "epsilon": lambda part: part is None or _is_number(part),
+    "bounds": lambda part: _is_table(part, lambda row: _is_table(row, _is_number)),
+    "reasons": lambda part: _is_table(part, _is_text),
+    "parts": lambda part: _is_table(part, _is_number),
+    "splines": lambda part: _is_list(part, lambda row: isinstance(row, dict)),
+    "assumptions": lambda part: _is_list(part, _is_text),
+    "box": lambda part: _is_list(part, lambda row: _is_list(row, _is_number) and len(row) == 2),
+}

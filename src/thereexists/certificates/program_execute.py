@@ -5,9 +5,10 @@ proved to be one-hot (its best logit leads by 800 or more, so the computed softm
 dtype) or a mean over the tokens that share the best logit; two units with opposite arguments become linear; and the
 rest bends (``program_forms.py``). A row that equals a quantity named by the program gets that name.
 
-Weights are floats, the program's coefficients rationals. So a form of the network may be only *close* to one of the
-program: then it is replaced, the difference is bounded over the whole box by the ranges of its terms, and the bound is
-carried on. What may be carried, |row − form| ≤ error, follows at a feed-forward half z + Σ h_g(w_g·z) from
+Weights are floats, the program's coefficients rationals. So a form of the network may be only *near* one of the
+program: then it is replaced, the difference is bounded over the whole box (``program_nearest.py``), and the bound is
+carried on: nothing is replaced that is not paid for. What may be carried, |row − form| ≤ error, follows at a
+feed-forward half z + Σ h_g(w_g·z) from
 
     |change|  ≤  max over slopes m of h_g of Σ_r |lin_r + m·w_r|·error_r   (one group g; the others by their slopes),
 
@@ -29,21 +30,20 @@ from thereexists.certificates.program_forms import (
     ZERO,
     Bent,
     Form,
+    NotProved,
     Number,
     Soft,
     Terms,
     differing,
     exact,
+    ratio,
 )
-from thereexists.errors import InvalidInput
+from thereexists.certificates.program_nearest import UP, Nearest, distance, flattened
 from thereexists.model import EmbeddedTransformer
 
 ONE_HOT = 800.0
 CLOSE = 2.0**-30  # forms that differ by more, relatively to their size, are different things
-
-
-class Refused(InvalidInput):
-    """The weights do not compute the program, or not in a way that can be followed."""
+NOISE = exact(2.0**-40)  # what rounded weights may leave of a sum that ought to vanish, relatively to its parts
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Execution:
     error: np.ndarray
     constants: dict[int, np.ndarray]  # rows that do not depend on the input
     strange: list[str] = field(default_factory=list)  # what no operation of the program accounts for
-    _near: dict[str, Any] = field(default_factory=dict)
+    _near: Nearest | None = None
 
     @classmethod
     def begin(
@@ -86,12 +86,12 @@ class Execution:
         a further feature, if there is one, is 1 at the tokens before them and 0 at them.
         """
         if network.W_in is None or network.E is None:
-            raise Refused("A program's network has features as input and a positional encoding.")
+            raise NotProved("A program's network has features as input and a positional encoding.")
         W_in, E = (w.detach().to(torch.float64).numpy() for w in (network.W_in, network.E))
         n, d_model = E.shape
         flagged = padding is not None and W_in.shape[1] == features + 1
         if W_in.shape != (d_model, features + flagged):
-            raise Refused(f"The network reads {W_in.shape[1]} features; the program has {features}.")
+            raise NotProved(f"The network reads {W_in.shape[1]} features; the program has {features}.")
         flags = [Form({}, {}, int(i < length)) for i in range(n)]
         missing = Form({}, {}, padding or 0)
         rows, constants = [], {}
@@ -107,7 +107,7 @@ class Execution:
             if r in constants and any(exact(c) != form.constant for c, form in zip(constants[r], row, strict=True)):
                 del constants[r]
             rows.append(row)
-        return cls(terms, n, rows, np.zeros((n, d_model)), constants)
+        return cls(terms, n, rows, np.zeros((n, d_model)), constants, _near=Nearest(terms))
 
     # --- attention -------------------------------------------------------------------------------------------------
 
@@ -239,9 +239,8 @@ class Execution:
         term = terms.known.get(terms.soft_key(soft))
         if term is not None:
             return Form({term: 1}), 0.0
-        index = self._index("softs", lambda: ((self._soft_shape(s), t) for t, s in terms.softs.items()))
         best: tuple[float, int] = (np.inf, -1)
-        for term in index.get(self._soft_shape(soft), []):
+        for term in self.near.softs(soft):
             best = min(best, (self._soft_distance(soft, terms.softs[term]), term))
         if best[1] >= 0 and best[0] <= CLOSE * max(self._size(Form({best[1]: 1})), CLOSE):
             return Form({best[1]: 1}), best[0]
@@ -249,10 +248,9 @@ class Execution:
             self.strange.append(where)
         return terms.soft(soft, "a softmax that the program does not have"), 0.0
 
-    def _soft_shape(self, soft: Soft) -> tuple:
-        return self._shape(soft.query), tuple(self._shape(key) for key in soft.keys), self._shape(soft.values)
-
     def _soft_distance(self, a: Soft, b: Soft) -> float:
+        if len(a.query) != len(b.query) or len(a.keys) != len(b.keys):
+            return np.inf
         away_q = [self._distance(p, q) for p, q in zip(a.query, b.query, strict=True)]
         delta = 0.0
         for key_a, key_b in zip(a.keys, b.keys, strict=True):
@@ -290,18 +288,19 @@ class Execution:
         return forms, error
 
     def _mean(self, forms: list[Form]) -> tuple[Form, float]:
-        """A mean that the program has too, exactly or nearly."""
+        """A mean that the program has too, exactly or nearly; else the sum of its parts."""
         terms = self.terms
         numbers = tuple(terms.number_of(form) for form in forms)
-        if len(forms) > SHORT and len(set(numbers)) > 1 and ("mean", numbers) not in terms.known:
-            index = self._index("means", lambda: ((self._shape(forms), term) for term, forms in terms.means.items()))
-            best: tuple[float, int] | None = None
-            for term in index.get(self._shape(forms), []):
-                off = sum(self._distance(a, b) for a, b in zip(forms, terms.means[term], strict=True)) / len(forms)
-                best = min(best or (np.inf, term), (off, term))
-            if best is not None and best[1] >= 0 and best[0] <= CLOSE * self._size(Form({best[1]: 1})):
-                return Form({best[1]: 1}), best[0] * (1 + 2.0**-30)
-        return terms.mean(forms), 0.0
+        if len(forms) <= SHORT or len(set(numbers)) == 1 or ("mean", numbers) in terms.known:
+            return terms.mean(forms), 0.0
+        best: tuple[float, int] = (np.inf, -1)
+        for term in self.near.means(forms):
+            if len(terms.means[term]) == len(forms):
+                parts = zip(forms, terms.means[term], strict=True)
+                best = min(best, (sum(self._distance(a, b) for a, b in parts) / len(forms), term))
+        if best[1] >= 0 and best[0] <= CLOSE * max(self._size(Form({best[1]: 1})), CLOSE):
+            return Form({best[1]: 1}), best[0] * UP
+        return terms.combine([(ratio(1, len(forms)), form) for form in forms]), 0.0
 
     # --- feed-forward ----------------------------------------------------------------------------------------------
 
@@ -356,14 +355,19 @@ class Execution:
         for group in target.groups:
             kinds, shifts = self._shifts(group, W_1, b_1)
             bents: dict[tuple, Bent] = {}
-            slopes = sum(abs(float(c)) for _, _, c in group.units)
+            steepest: float | None = None
             places = cache.setdefault(tuple(group.weights), {})
             for i in range(self.n):
                 if i not in places:
                     places[i] = self._direction(group, i)
                 s, factor, kappa, snapped = places[i]
                 units = shifts[kinds[i]]
+                if snapped:  # the units together are Lipschitz with their steepest slope
+                    if steepest is None:
+                        steepest = max(abs(slope) for slope in self._slopes(group, W_1, b_1)) * UP
+                    off[i] += steepest * snapped
                 if s is None:
+                    self.terms.count(len(units))
                     value = sum((c * max(sign * kappa + b, 0) for c, sign, b in units), start=0)
                     parts[i].append((1, Form({}, {}, exact(value))))
                     continue
@@ -377,7 +381,6 @@ class Execution:
                     parts[i].append((1, Form({}, bends, bent.constant)))
                 else:
                     parts[i].append((1, self.terms.apply(s, bent)))
-                off[i] += slopes * snapped
         forms = [self.terms.combine(part, target.constant) for part in parts]
         return forms, off * (1 + 2.0**-30) + self._carried(target, W_1, b_1)
 
@@ -389,19 +392,31 @@ class Execution:
             return None, 0, form.constant, 0.0
         key, factor = terms.split(form)
         s = terms.find_direction(key)
-        if s is not None:
+        if s is not None and s < self.near.directions:
             return s, factor, form.constant, 0.0
-        wanted = Form(dict(key[0]), dict(key[1]))
-        index = self._index(
-            "directions", lambda: ((self._shape([terms.as_form(k)]), k) for k in range(len(terms.directions)))
-        )
-        best = min(
-            ((self._distance(wanted, terms.as_form(k)), k) for k in index.get(self._shape([wanted]), [])),
-            default=(np.inf, -1),
-        )
-        if best[0] <= CLOSE * self._size(wanted):
-            return best[1], factor, form.constant, best[0] * abs(float(factor)) * (1 + 2.0**-40)
+        scale = sum((abs(w) * terms.size(self.rows[r][i]) for r, w in group.weights), start=0)
+        for k in self.near.directions_like(form):
+            found = self._multiple(form, k, scale)
+            if found is not None:
+                return k, *found
+        plain, error = flattened(terms, form)
+        moving = Form(plain.linear, plain.bends)
+        if terms.size(moving) + error <= NOISE * scale:  # what rounding has left of a sum that vanishes
+            return None, 0, plain.constant, float(terms.size(moving) + error) * UP
         return terms.direction(key), factor, form.constant, 0.0
+
+    def _multiple(self, form: Form, k: int, scale: Number) -> tuple[Number, Number, float] | None:
+        """form = factor·direction + constant ± error, or None if the error is not small."""
+        terms, direction = self.terms, self.terms.as_form(k)
+        factor = _leading_ratio(terms, form, direction)
+        if factor is None:
+            return None
+        rest, error = flattened(terms, terms.combine([(1, form), (-factor, direction)]))
+        away = terms.size(Form(rest.linear, rest.bends)) + error
+        ends = terms.directions[k]
+        if away > max(exact(CLOSE) * abs(factor) * (ends.high - ends.low), NOISE * scale):
+            return None
+        return factor, rest.constant, float(away) * UP
 
     def _shifts(self, group: Group, W_1: Any, b_1: Any) -> tuple[np.ndarray, list[list[tuple[Number, int, Number]]]]:
         """What the units add to w·z: b_1 and rows of constants, which may differ from token to token."""
@@ -410,6 +425,7 @@ class Execution:
             return np.zeros(self.n, dtype=int), [[(c, sign, exact(b_1[u])) for u, sign, c in group.units]]
         columns = np.stack([self.constants[r] for r in group.constants], axis=1)
         distinct, kinds = np.unique(columns, axis=0, return_inverse=True)
+        self.terms.count(len(distinct) * len(which) * (1 + len(group.constants)))
         weights = [[exact(W_1[u, r]) for r in group.constants] for u in which]
         shifts = []
         for values in distinct:
@@ -442,6 +458,7 @@ class Execution:
         total = sum(alone, start=np.zeros(self.n))
         best = plain + total
         for (w, slopes), own in zip(ways, alone, strict=True):
+            self.terms.count(len(slopes) * self.n >> 4)
             along = np.max([self.error @ np.abs(lin + m * w) for m in slopes], axis=0)
             rounded = 2.0**-48 * (plain + total)  # lin + m·w was
             best = np.minimum(best, along + (total - own) + rounded)
@@ -467,15 +484,15 @@ class Execution:
         term = terms.names.get(terms.key(form))
         if term is not None:
             return Form({term: 1}), 0.0
-        index = self._index(
-            "names", lambda: ((self._shape_of_key(key), (key, term)) for key, term in terms.names.items())
-        )
+        close = CLOSE * self._size(form)
         best: tuple[float, int] = (np.inf, -1)
-        for (linear, bends, constant), term in index.get(self._shape([form]), []):
-            off = self._distance(form, Form(dict(linear), dict(bends), constant))
-            best = min(best, (off, term))
-        if best[0] <= CLOSE * self._size(form):
-            return Form({best[1]: 1}), best[0] * (1 + 2.0**-30)
+        for term in self.near.names(form):
+            best = min(best, (self._distance(form, terms.made[term]), term))
+        if best[0] <= close:
+            return Form({best[1]: 1}), best[0]
+        plain, error = flattened(terms, form)
+        if not plain.bends and float(error) <= close:
+            return plain, float(error) * UP
         if len(self.strange) < 8:
             self.strange.append(f"{where}, row {row}")
         return form, 0.0
@@ -489,33 +506,37 @@ class Execution:
         return forms, np.abs(W_out) @ self.error.T * (1 + 2.0**-30)
 
     def _write(self, row: int, forms: list[Form]) -> None:
+        self.terms.weigh(forms)
         self.rows[row] = [ZERO if form.is_constant and form.constant == 0 else form for form in forms]
         self.constants.pop(row, None)
 
-    def _index(self, kind: str, items: Any) -> dict[Any, list[Any]]:
-        """Quantities of the program by which terms and directions they are made of; made once, before new ones come."""
-        if kind not in self._near:
-            table: dict[Any, list[Any]] = {}
-            for shape, item in items():
-                table.setdefault(shape, []).append(item)
-            self._near[kind] = table
-        return self._near[kind]
-
-    @staticmethod
-    def _shape(forms: list[Form]) -> tuple:
-        return tuple((tuple(sorted(form.linear)), tuple(sorted(form.bends))) for form in forms)
-
-    @staticmethod
-    def _shape_of_key(key: tuple) -> tuple:
-        return ((tuple(t for t, _ in key[0]), tuple(s for s, _ in key[1])),)
+    @property
+    def near(self) -> Nearest:
+        """The program's quantities; the first to ask is ``begin``, before the network adds its own."""
+        if self._near is None:
+            self._near = Nearest(self.terms)
+        return self._near
 
     def _distance(self, a: Form, b: Form) -> float:
-        """A bound on |a − b| over the box."""
-        off = self.terms.size(self.terms.combine([(1, a), (-1, b)]))
-        return float(off) * (1 + 2.0**-50)
+        return distance(self.terms, a, b)
 
     def _size(self, form: Form) -> float:
         return float(self.terms.size(form))
+
+
+def _leading_ratio(terms: Terms, form: Form, direction: Form) -> Number | None:
+    """The ratio of two forms at the part of the direction that counts most."""
+    sizes = {t: abs(c) * (terms.high[t] - terms.low[t]) for t, c in direction.linear.items()}
+    lead = max(sizes, key=lambda t: sizes[t], default=None)
+    if lead is not None and lead in form.linear:
+        return ratio(form.linear[lead], direction.linear[lead])
+    if lead is not None:
+        return None
+    shared = [s for s in direction.bends if s in form.bends]
+    if not shared:
+        return None
+    (_, a), (_, b) = (max(terms.jumps(f.bends[shared[0]]), key=lambda jump: abs(jump[1])) for f in (form, direction))
+    return ratio(a, b)
 
 
 def _bytes(weights: Any, bias: float) -> bytes:
@@ -532,13 +553,11 @@ def execute(
     """Outputs as forms [feature][token], their errors, and the places that the program does not account for."""
     state = Execution.begin(terms, network, features, length, padding)
     for name, stage in network.stages.items():
-        if stage.depth != 1:
-            raise Refused(f"{name}: a stage of a program is one block; this one has {stage.depth}.")
         if stage.attention is not None:
             pattern = stage.attention.pattern
             mask = None if pattern is None else pattern[0].numpy()
             if mask is not None and mask.shape != (state.n, state.n):
-                raise Refused(f"{name}: the mask has the shape {mask.shape}.")
+                raise NotProved(f"{name}: the mask has the shape {mask.shape}.")
             weights = [w[0].detach().to(torch.float64).numpy() for w in stage.attention.parameters_list()]
             state.attend(*weights, where=f"{name}, attention", mask=mask)
         if stage.feed_forward is not None:

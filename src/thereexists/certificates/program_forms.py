@@ -13,15 +13,23 @@ Both are identities for all inputs of the box, so whatever follows from equal fo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from flint import fmpq
 
+from thereexists.errors import ThereExistsError
+
 Number = int | fmpq
 NO_BEND = 0
 SHORT = 64  # means of more forms are terms of their own
+LONGEST = 1 << 13  # bits of a number
+
+
+class NotProved(ThereExistsError):
+    """The weights could not be followed. They may be right all the same; nothing is said about that."""
 
 
 def exact(value: Any) -> Number:
@@ -95,10 +103,21 @@ def differing(query: list[Form], keys: list[list[Form]]) -> list[int]:
     return kept
 
 
+@dataclass(frozen=True)
+class Allowance:
+    """How many numbers may be written down, quantities named and units bent, see ``program_limits.py``."""
+
+    numbers: float = math.inf
+    names: float = math.inf
+    units: float = math.inf
+
+
 class Terms:
     """The table of all terms, directions, bends and names; each exists once."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowed: Allowance | None = None) -> None:
+        self.allowed = allowed or Allowance()
+        self.written = self.bent_units = 0
         self.low: list[Number] = []
         self.high: list[Number] = []
         self.labels: list[str] = []
@@ -107,6 +126,8 @@ class Terms:
         self.known: dict[tuple, int] = {}  # other terms by what they are: tokens, means
         self.means: dict[int, list[Form]] = {}
         self.softs: dict[int, Soft] = {}
+        self.made: dict[int, Form] = {}  # what a name stands for
+        self.plain: dict[int, tuple[Form, Number] | None] = {}  # a name as a linear form and an error, if it is one
         self._form_number: dict[tuple, int] = {}
         self._direction_number: dict[tuple, int] = {}
         self._bends: list[tuple[tuple[Number, Number], ...]] = [()]
@@ -120,7 +141,23 @@ class Terms:
             self.known[key] = self.fresh(low, high, label)
         return self.known[key]
 
+    def count(self, numbers: int) -> None:
+        self.written += numbers
+        if self.written > self.allowed.numbers:
+            raise NotProved(f"More than {self.allowed.numbers:,} numbers would have to be written down.")
+
+    def weigh(self, forms: Sequence[Form]) -> None:
+        """Count the words of long numbers; none may be longer than any honest program needs."""
+        for form in forms:
+            numbers = (form.constant, *form.linear.values())
+            longest = max(n.bit_length() if isinstance(n, int) else n.height_bits() for n in numbers)
+            if longest > LONGEST:
+                raise NotProved(f"A number of {longest:,} bits came up; at most {LONGEST:,} are followed.")
+            if longest > 256:
+                self.count(len(numbers) * longest >> 6)
+
     def fresh(self, low: Number, high: Number, label: str) -> int:
+        self.count(2)
         self.low.append(low)
         self.high.append(high)
         self.labels.append(label)
@@ -132,7 +169,10 @@ class Terms:
             return form
         key = self.key(form)
         if key not in self.names:
+            if len(self.names) >= self.allowed.names:
+                raise NotProved(f"'{label}' has more steps than the network has rows for ({self.allowed.names:,}).")
             self.names[key] = self.fresh(low, high, label)
+            self.made[self.names[key]] = form
         return Form({self.names[key]: 1})
 
     def key(self, form: Form) -> tuple:
@@ -181,6 +221,7 @@ class Terms:
             return parts[0][1]
         linear: dict[int, Number] = {}
         bends: dict[int, int] = {}
+        self.count(1 + sum(len(form.linear) + len(form.bends) for _, form in parts))
         for c, form in parts:
             for term, a in form.linear.items():
                 if c != 1:
@@ -204,6 +245,7 @@ class Terms:
             return second
         key = (first, second, factor)
         if key not in self._sums:
+            self.count(len(self._bends[first]) + len(self._bends[second]))
             jumps = dict(self._bends[first])
             for t, jump in self._bends[second]:
                 jumps[t] = jumps.get(t, 0) + factor * jump
@@ -256,11 +298,12 @@ class Terms:
     def range(self, form: Form) -> tuple[Number, Number]:
         """An interval that holds the form, term by term."""
         low = high = form.constant
+        self.written += len(form.linear) + len(form.bends)
         for term, a in form.linear.items():
             ends = (a * self.low[term], a * self.high[term])
             low, high = low + min(ends), high + max(ends)
         for s, bend in form.bends.items():
-            values = self._values(bend, s)
+            values = self.values_of_bend(bend, s)
             low, high = low + min(values), high + max(values)
         return exact(low), exact(high)
 
@@ -269,9 +312,10 @@ class Terms:
         low, high = self.range(form)
         return max(-low, high)
 
-    def _values(self, bend: int, s: int) -> list[Number]:
+    def values_of_bend(self, bend: int, s: int) -> list[Number]:
         """A bend at the ends of its direction's range and at its breakpoints: its extremes are among them."""
         low, high = self.directions[s].low, self.directions[s].high
+        self.count(len(self._bends[bend]))
         values: list[Number] = []
         slope = offset = 0  # at this point: slope·s + offset
         jumps = self._bends[bend]
@@ -286,6 +330,10 @@ class Terms:
     def bent(self, s: int, units: list[tuple[Number, Number, Number]]) -> Bent:
         """Σ c·ReLU(g·s + b) over units (c, g, b), g ≠ 0, on the range of s."""
         low, high = self.directions[s].low, self.directions[s].high
+        self.count(2 * len(units))
+        self.bent_units += len(units)
+        if self.bent_units > self.allowed.units:
+            raise NotProved(f"The program bends more often than the network has units for ({self.allowed.units:,}).")
         jumps: dict[Number, Number] = {}
         slope = constant = 0
         for c, g, b in units:

@@ -16,19 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.certificates.program_forms import Form, Number, Soft, Terms, differing, exact, ratio
+from thereexists.certificates.program_forms import Allowance, Form, Number, Soft, Terms, differing, exact, ratio
 from thereexists.certificates.program_splines import Spline, spline_error
-from thereexists.errors import InvalidInput
+from thereexists.errors import BadWitnessFile, InvalidInput, ThereExistsError
 
 _ROUNDED_UP = 1.0 + 2.0**-40  # of a few float64 operations on numbers that are not negative
 
 
 @dataclass(frozen=True)
 class Meant:
-    """``forms[feature][token]``, and the gaps (d, n)."""
+    """``forms[feature][token]``, the gaps (d, n), and, where known, ends that the *ideal* value never leaves."""
 
     forms: list[list[Form]]
     gap: np.ndarray
+    ends: tuple[Number, Number] | None = None
 
 
 @dataclass
@@ -49,21 +50,33 @@ def is_shorter(program: dict[str, Any]) -> bool:
     return first is not None and bool(first["settings"].get("shorter"))
 
 
-def meaning_of(program: dict[str, Any], length: int | None = None) -> tuple[Meaning, Meant]:
-    """Run a saved program through the table, for sequences of ``length`` tokens (all n unless said)."""
+def meaning_of(
+    program: dict[str, Any], length: int | None = None, allowed: Allowance | None = None
+) -> tuple[Meaning, Meant]:
+    """Run a saved program through the table, for sequences of ``length`` tokens (all n unless said).
+
+    ``allowed``: how much may be written down for it (``program_limits.py``).
+    """
     n, nodes = program["n"], program["nodes"]
-    if type(n) is not int or not 1 <= n <= 1 << 15 or not nodes:
-        raise InvalidInput(f"A program has between 1 and {1 << 15:,} tokens and at least one operation.")
-    meaning, values = Meaning(length or n, n), []
+    meaning, values = Meaning(length or n, n, Terms(allowed)), []
     for number, node in enumerate(nodes):
         operation, arguments = node["operation"], node["arguments"]
         if operation not in MEANINGS:
             raise InvalidInput(f"'{operation}' is not an operation that the verifier knows.")
         if any(type(a) is not int or not 0 <= a < number for a in arguments):
             raise InvalidInput(f"'{operation}' reads a value that does not stand before it.")
-        values.append(MEANINGS[operation](meaning, node["settings"], *(values[a] for a in arguments)))
+        try:
+            value = MEANINGS[operation](meaning, node["settings"], *(values[a] for a in arguments))
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            if isinstance(error, ThereExistsError):
+                raise
+            raise BadWitnessFile(f"'{operation}' is not complete: {type(error).__name__}: {error}") from error
+        for row in value.forms:
+            meaning.terms.weigh(row)
+        values.append(value)
         if len(values[-1].forms) != node["d"]:
             raise InvalidInput(f"'{operation}' has {len(values[-1].forms)} features; the program says {node['d']}.")
+    meaning.terms.allowed = Allowance(meaning.terms.allowed.numbers)  # the rest limits the program only
     if not meaning.box:
         raise InvalidInput("A program reads 'tokens'; this one does not.")
     return meaning, values[-1]
@@ -119,7 +132,7 @@ def _gather(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     source = settings["source"][: meaning.n]
     if len(settings["source"]) != meaning.full or any(type(j) is not int or not 0 <= j < meaning.n for j in source):
         raise InvalidInput(f"'gather' takes {meaning.full} positions that a sequence of {meaning.n} tokens has.")
-    return Meant([[row[j] for j in source] for row in x.forms], x.gap[:, source])
+    return Meant([[row[j] for j in source] for row in x.forms], x.gap[:, source], x.ends)
 
 
 def _mean(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
@@ -184,7 +197,7 @@ def _clip(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
         above = [terms.relu(terms.combine([(1, form)], -end)) for end in (least, most)]
         return terms.name(terms.combine([(1, above[0]), (-1, above[1])], least), low, high, "clip")
 
-    return Meant(_map(meaning, one, x), x.gap)
+    return Meant(_map(meaning, one, x), x.gap, (least, most))
 
 
 def sorting_rounds(n: int) -> list[list[tuple[int, int]]]:
@@ -247,7 +260,7 @@ def _apply(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
             out.append(terms.name(spline_form(terms, spline, form), least, most, "apply"))
         forms.append(out)
     low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
-    error = spline_error(spline, float(x.gap.max()), low, high)
+    error = spline_error(spline, float(x.gap.max()), low, high, x.ends)
     meaning.assumptions += [text for text in error.assumptions if text not in meaning.assumptions]
     meaning.splines.append({"function": spline.name, "own": error.own, "knots": len(spline.knots)})
     return Meant(forms, (error.own + error.slope * x.gap + error.slope * error.outside) * _ROUNDED_UP)
@@ -274,7 +287,9 @@ def _scale(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
 
 
 def _prefix_mean(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
-    forms = [[meaning.terms.mean(row[: i + 1]) for i in range(meaning.n)] for row in x.forms]
+    """Sums by their number, however long: a network may get them by adding up, or by the mean of a causal head."""
+    combine = meaning.terms.combine
+    forms = [[combine([(ratio(1, i + 1), form) for form in row[: i + 1]]) for i in range(meaning.n)] for row in x.forms]
     return Meant(forms, np.maximum.accumulate(x.gap, axis=1))
 
 

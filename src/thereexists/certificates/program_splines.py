@@ -6,8 +6,9 @@ With x' the nearest number between the knots, spline(x) = spline(x') and
 
     |f(y) − spline(x)|  ≤  |f(y) − f(x')| + |f(x') − spline(x')|  ≤  sup|f'|·(g + o) + own,
 
-sup|f'| over the knots' interval made larger by g + o. Where only sup|f''| ≤ curvature is stated, f' equals the slope of
-the piece somewhere on each piece, so |f'| ≤ max|slope| + curvature·(h + g + o).
+sup|f'| over the knots' interval made larger by g + o (or less far, where y is known to stay within some ends). Where
+only sup|f''| ≤ curvature is stated, f' equals the slope of the piece somewhere on each piece, so
+|f'| ≤ max|slope| + curvature·(h + g + o).
 """
 
 from __future__ import annotations
@@ -97,7 +98,9 @@ class SplineError:
     assumptions: tuple[str, ...]
 
 
-def spline_error(spline: Spline, gap: float, low: Number, high: Number) -> SplineError:
+def spline_error(
+    spline: Spline, gap: float, low: Number, high: Number, ends: tuple[Number, Number] | None = None
+) -> SplineError:
     """``own``, a bound on |f'|, and how far the argument's range [low, high] leaves the knots."""
     outside = _up(float(max(spline.knots[0] - low, high - spline.knots[-1], 0)))
     reach = _up(gap + outside)
@@ -106,7 +109,9 @@ def spline_error(spline: Spline, gap: float, low: Number, high: Number) -> Splin
     if spline.name == "sqrt" and spline.knots[0] == 0:
         return _square_root(spline, reach, outside)
     if spline.name:
-        own, slope = _proved(spline, reach)
+        least, most = ends or (spline.knots[0] - exact(reach), spline.knots[-1] + exact(reach))
+        below, above = (_up(float(max(way, 0))) for way in (spline.knots[0] - least, most - spline.knots[-1]))
+        own, slope = _proved(spline, (min(reach, below), min(reach, above)))
         return SplineError(own, slope, outside, ())
     curvature = float(spline.curvature or 0.0)
     values = np.array([float(v) for v in spline.values])
@@ -126,13 +131,13 @@ def _square_root(spline: Spline, reach: float, outside: float) -> SplineError:
 
     (Of an argument below 0, where the ideal program has no value, the square root counts as 0.)
     """
-    own, _ = _proved(spline, 0.0, first=1)
+    own, _ = _proved(spline, (0.0, 0.0), first=1)
     edge = _most(_ball(spline.knots[1]).sqrt() / 4)
     off = [_most(_ball(t).sqrt() - _ball(v)) for t, v in zip(spline.knots[:2], spline.values[:2], strict=True)]
     return SplineError(_up(max(own, edge + max(off)) + math.sqrt(reach)), 0.0, outside, ())
 
 
-def _proved(spline: Spline, reach: float, first: int = 0) -> tuple[float, float]:
+def _proved(spline: Spline, reach: tuple[float, float], first: int = 0) -> tuple[float, float]:
     """The largest distance on a piece, and the largest |f'| on the knots' interval made larger by ``reach``."""
     known = KNOWN[spline.name]
     own = steepest = 0.0
@@ -146,8 +151,8 @@ def _proved(spline: Spline, reach: float, first: int = 0) -> tuple[float, float]
             bend = min(bend, _most(known.f(balls[k + 1]) - known.f(balls[k])))
         own = max(own, bend + max(off[k], off[k + 1]))
         steepest = max(steepest, _most(slope))
-    for end, sign in ((balls[first], -1), (balls[-1], 1)):
-        steepest = max(steepest, _most(known.first(end.union(end + sign * arb(reach)))))
+    for end, way in ((balls[first], -arb(reach[0])), (balls[-1], arb(reach[1]))):
+        steepest = max(steepest, _most(known.first(end.union(end + way))))
     if not (math.isfinite(own) and math.isfinite(steepest)):
         raise InvalidInput(f"'apply' of {spline.name} is not differentiable on the range of its argument.")
     return _up(own), _up(steepest)

@@ -7,20 +7,17 @@ through the program's own forms: a bound that is wrong may be caught there by so
 
 from __future__ import annotations
 
-import copy
 import math
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from thereexists import storage
 from thereexists.certificates.check import Check
 from thereexists.certificates.cubes import weights_sha256
-from thereexists.certificates.program_bound import Comparison, compare
+from thereexists.certificates.program_bound import Comparison, compare, refutation
 from thereexists.certificates.program_certificate import (
     ARITHMETIC,
     ProgramCertificate,
@@ -29,22 +26,20 @@ from thereexists.certificates.program_certificate import (
     program_sha256,
     total_bound,
 )
-from thereexists.certificates.program_values import values_of
+from thereexists.certificates.program_forms import NotProved
+from thereexists.certificates.program_limits import check_program
+from thereexists.certificates.program_trial import try_out
 from thereexists.errors import ThereExistsError
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.model.embedded import DTYPES
-from thereexists.precision import as_dtype, run_embedded
 
 AGREEMENT = 1e-9  # another NumPy may add in another order
-_SAMPLE = 16
-_MOST_WORK = 1 << 26  # logits of all heads of all blocks
-_SLOW = ("bfloat16", "float16")  # on a CPU: only tried on small networks
-_MOST_SLOW_WORK = 1 << 22
 
 
 def program_checks(folder: Any, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> Iterator[Check]:
     """The checks, one after the other; the first that makes the others meaningless ends them."""
     storage.check_dtype(record, weights)
+    check_program(record["program"])
     certificate = load_program_certificate(Path(folder))
     network = Transformer.from_structure(record["structure"], weights)
     if not isinstance(network, EmbeddedTransformer):
@@ -61,6 +56,13 @@ def program_checks(folder: Any, record: dict[str, Any], weights: dict[str, torch
     yield Check("program", same, f"{len(program['nodes'])} operations, SHA-256 {sha[:16]}… {'is' if same else 'is not'} the certified one")  # noqa: E501  # fmt: skip
     try:
         found = compare(program, network)
+    except NotProved as error:
+        shown = refutation(error, network, claims(certificate))
+        if shown is not None:
+            yield Check("meaning", False, f"refuted: {shown}")
+        else:
+            yield Check("meaning", False, f"not proved: {error} No input was found on which the claim fails.")
+        return
     except ThereExistsError as error:
         yield Check("meaning", False, str(error))
         return
@@ -117,37 +119,19 @@ def _check_dtypes(certificate: ProgramCertificate, network: EmbeddedTransformer,
     yield Check("bound", right, f"claimed {certificate.bound} in {certificate.dtype}")
 
 
+def claims(certificate: ProgramCertificate) -> dict[str, float]:
+    """The bound of every dtype that has one."""
+    found: dict[str, float] = {}
+    for name, part in certificate.bounds.items():
+        bound = part.get("bound")
+        if name in DTYPES and bound is not None and _covers(bound, 0.0):
+            found[name] = float(bound)
+    return found
+
+
 def _check_sample(certificate: ProgramCertificate, network: EmbeddedTransformer, found: Comparison) -> Check:
-    seed = secrets.randbits(32)
-    rng = np.random.default_rng(seed)
-    low, high = (np.array([ends[k] for ends in found.box]) for k in (0, 1))
-    n, heads = found.meaning.n, max(network.shape()["h"], 1)
-    work = n * n * heads * max(network.depth, 1)
-    count = min(_SAMPLE, max(1, _MOST_WORK // work))
-    names = [name for name in certificate.bounds if work <= _MOST_SLOW_WORK or name not in _SLOW]
-    unit = rng.random((count, n, len(low)))
-    unit[::4] = rng.integers(0, 5, unit[::4].shape) / 4  # ends, ties
-    inputs = [_of_dtype(low + (high - low) * unit, low, high, name) for name in names]
-    if not names:
-        return Check("trial", True, "too large to try in half precision here")
-    wanted, noise = values_of(found.meaning, found.meant, np.concatenate(inputs))
-    detail = f"{count} random inputs (seed {seed}) in {', '.join(names)}"
-    for name, X, Y in zip(names, inputs, np.split(wanted, len(inputs)), strict=True):
-        there = network if name == "float64" else copy.deepcopy(network).to(as_dtype(name))
-        flagged = network.W_in is not None and network.W_in.shape[1] == X.shape[2] + 1  # all tokens are there
-        given = np.concatenate([X, np.ones((*X.shape[:2], 1))], axis=2) if flagged else X
-        off = float(np.abs(run_embedded(there, given) - Y).max())
-        allowed = certificate.bounds[name]["bound"] + noise
-        if not off <= allowed:
-            return Check("trial", False, f"{detail}: off by {off:.3g} in {name}, more than {allowed:.3g}")
-    return Check("trial", True, f"{detail} keep their bounds")
-
-
-def _of_dtype(X: np.ndarray, low: np.ndarray, high: np.ndarray, name: str) -> np.ndarray:
-    """The inputs as numbers of the dtype; one that left the box on the way becomes one that did not."""
-    X = torch.from_numpy(X).to(as_dtype(name)).to(torch.float64).numpy()
-    inside = (low <= X) & (high >= X)
-    return np.where(inside, X, X[inside].flat[0] if inside.any() else low)
+    trial = try_out(found.meaning, found.meant, network, claims(certificate))
+    return Check("trial", trial.fault is None, str(trial))
 
 
 def _covers(claimed: Any, found: float) -> bool:

@@ -276,7 +276,9 @@ def product(a: Any, b: Any, *, epsilon: float = 1e-3) -> Value:
     a, b = as_value("product", a, like), as_value("product", b, like)
     same_shape("product", a, b)
     (low_a, high_a), (low_b, high_b) = value_range(a), value_range(b)
-    t = 2.0 ** round(math.log2(max(high_b - low_b, 2.0**-30) / max(high_a - low_a, 2.0**-30)))
+    # a range that is (nearly) a point counts as a 64th of its size: the difference of squares is divided by 4t
+    wide_a, wide_b = (max(h - l, 2.0**-6 * max(-l, h), 2.0**-30) for l, h in ((low_a, high_a), (low_b, high_b)))
+    t = 2.0 ** round(math.log2(wide_b / wide_a))
     widest = 4 * math.sqrt(epsilon) * math.sqrt(t)  # their product may underflow
     h = 2.0 ** math.floor(math.log2(widest))
     h = h * max(k for k in (1.0, 1.25, 1.5, 1.75) if k * h <= widest)

@@ -20,6 +20,12 @@ computed number, a bound on their difference, and a quantum: a power of two of w
    most 4u + (n + 72)·u_acc relatively (softmax is computed in the dtype or in float32 if that is more, the exponential
    to within 32 ulps: fast ones on processors claim 20), and what underflows by the smallest normal number each.
 
+7. **Flushed to zero.** A processor or a library may take numbers below the smallest normal one for 0, as operands and
+   as results (torch.set_flush_denormal; bfloat16 products of large batches). Every operand, product and sum that is not
+   known to be a multiple of a normal number is charged for that; an interval that holds such numbers holds 0. float16
+   is not flushed by the machines we know (its subnormal numbers are normal ones of float32, in which it is computed);
+   that is an assumption.
+
 Inputs are numbers of the dtype, anywhere in the box. Weights of more than 26 bits count as off by 2^-52, relatively
 (``weights.py``). The intervals are computed in float64, with a margin of 2^-48 where that rounds; products in TF32 are
 not covered.
@@ -65,6 +71,7 @@ class Arithmetic:
         self.u = 2.0**-self.p
         self.accumulate = min(self.u, 2.0**-24)
         self.tiny = float(torch.finfo(self.dtype).tiny)
+        self.flush = 0.0 if name == "float16" else self.tiny
         self.max = float(torch.finfo(self.dtype).max)
 
     def rounded(self, weights: Array) -> tuple[Array, Array]:
@@ -73,7 +80,8 @@ class Arithmetic:
         if not np.isfinite(stored).all():  # times an exact 0 it would be NaN
             raise CannotBuild(f"A weight of this network overflows in {self.name}: {np.abs(weights).max():.6g}.")
         long = np.abs(weights) * 2.0**-52 * (quantum(weights) < np.abs(weights) * 2.0**-26)
-        return stored, np.abs(stored - weights) + long
+        flushed = np.abs(stored) * (np.abs(stored) < self.flush)  # rule 7
+        return stored, np.abs(stored - weights) + long + flushed
 
     def matmul(self, state: State, W: Array, b: Array) -> tuple[State, Array]:
         """``W`` (k, rows), ``b`` (k,): the sums, and for each what rounding (of weights too) adds to its error."""
@@ -94,10 +102,12 @@ class Arithmetic:
         margin = np.where((most <= 2.0**53 * ends) | one_product, 0.0, _MARGIN * total)  # of our own float64 sums
         rounding = (3 * self.u + (terms + 2) * self.accumulate + _MARGIN) * total + (terms + 1) * self.tiny
         rounding = np.where(exact, 0.0, rounding) + state.largest @ slack_W.T + slack_b
+        flushed = self.flush * ((state.quantum < self.tiny) @ np.abs(W).T)  # operands, rule 7
         if not float(total.max(initial=0.0)) <= self.max / 4:
             raise CannotBuild(f"A sum of this network may overflow in {self.name}.")
         low, high = low - margin, high + margin
-        return self._widened(low, high, state.error @ np.abs(W).T, rounding, np.where(exact, q, 0.0)), rounding
+        inherited = state.error @ np.abs(W).T + flushed
+        return self._widened(low, high, inherited, rounding, np.where(exact, q, 0.0)), rounding + flushed
 
     def _sum_quantum(self, quanta: Array, W: Array, b: Array) -> Array:
         """(n, k): what every product of a sum is a multiple of."""
@@ -120,18 +130,22 @@ class Arithmetic:
         exact = ((largest <= 2.0**self.p * q) & (q >= self.tiny)) | zero
         mantissa, exponent = np.frexp(np.maximum(largest, self.tiny))
         half_ulp = np.ldexp(self.u, exponent - 1 - (mantissa == 0.5))  # of the binade below the largest magnitude
-        rounding = np.where(exact, 0.0, half_ulp)
-        state = self._widened(low, high, a.error + b.error, rounding, np.where(exact, q, 0.0))
+        below = (a.quantum < self.tiny).astype(np.float64) + (b.quantum < self.tiny)  # rule 7: operands, or the sum
+        rounding, flushed = np.where(exact, 0.0, half_ulp), self.flush * below
+        state = self._widened(low, high, a.error + b.error + flushed, rounding, np.where(exact, q, 0.0))
         low = np.where(self._represents(low) & _exact_sum(a.low, b.low), low, state.low)
         high = np.where(self._represents(high) & _exact_sum(a.high, b.high), high, state.high)
-        return self._with_quantum(State(low, high, state.error, state.quantum)), rounding
+        return self._with_quantum(State(low, high, state.error, state.quantum)), rounding + flushed
 
     def _widened(self, low: Array, high: Array, error: Array, rounding: Array, q: Array) -> State:
         low, high = low - rounding, high + rounding
         return self._with_quantum(State(low, high, np.minimum(error + rounding, high - low), q))
 
     def _with_quantum(self, state: State) -> State:
-        """Rule 3, where it says more."""
+        """Rule 3, where it says more; and 0 for intervals that hold what may be flushed, rule 7."""
+        low = np.where((state.low > 0) & (state.low < self.flush), 0.0, state.low)
+        high = np.where((state.high < 0) & (state.high > -self.flush), 0.0, state.high)
+        state = State(low, high, state.error, state.quantum)
         least = np.maximum(np.maximum(state.low, -state.high), 0.0)
         ulp = np.where(least > 0, 2.0 ** (np.frexp(np.maximum(least, self.tiny))[1] - self.p), _NO_QUANTUM)
         zero = (state.low == 0) & (state.high == 0)
@@ -172,7 +186,7 @@ def rounding_bound(network: EmbeddedTransformer, low: Array, high: Array, name: 
     if not float(np.abs(box).max(initial=0.0)) <= arithmetic.max / 4:  # though nobody reads it: 0 times it is NaN
         raise CannotBuild(f"An input of this network may overflow in {name}.")
     nothing = np.zeros((n, len(low)))
-    given = State(box[0], box[1], nothing, np.full(nothing.shape, _NO_QUANTUM))
+    given = arithmetic._with_quantum(State(box[0], box[1], nothing, np.full(nothing.shape, _NO_QUANTUM)))
     state, _ = arithmetic.matmul(given, weights["W_in"], np.zeros(d_model))
     E, slack = arithmetic.rounded(weights["E"])
     state, _ = arithmetic.add(state, State(E - slack, E + slack, slack, quantum(E)))
@@ -229,7 +243,9 @@ def _logits(arithmetic: Arithmetic, Q: State, K: State) -> tuple[Array, Array, A
         return logits, logits, np.zeros(logits.shape)
     exact = (most <= 2.0**arithmetic.p * q) & (q >= arithmetic.tiny)
     rounding = (3 * arithmetic.u + (m + 2) * arithmetic.accumulate + _MARGIN) * most + (m + 1) * arithmetic.tiny
-    rounding = np.where(exact, 0.0, rounding)
+    below_Q, below_K = ((part.quantum < arithmetic.tiny).astype(np.float64) for part in (Q, K))
+    flushed = arithmetic.flush * (below_Q @ K.largest.T + Q.largest @ below_K.T)  # operands, rule 7
+    rounding = np.where(exact, 0.0, rounding) + flushed
     inherited = Q.largest @ K.error.T + Q.error @ K.largest.T + Q.error @ K.error.T
     low, high = np.zeros(most.shape), np.zeros(most.shape)
     for d in range(m):
@@ -255,7 +271,8 @@ def _weighted(
 ) -> State:
     """Rules 5 and 6: what a head with these logits makes of the values (n, m), for every row of ``counts``."""
     best = counts.argmax(axis=1)
-    picked = State(V.low[best], V.high[best], V.error[best], V.quantum[best])
+    flushed = arithmetic.flush * (V.quantum[best] < arithmetic.tiny)  # rule 7: one product with 1
+    picked = State(V.low[best], V.high[best], V.error[best] + flushed, V.quantum[best])
     several = np.flatnonzero(counts.sum(axis=1) > 1)
     if not len(several):
         return picked
@@ -284,7 +301,7 @@ def _mean(arithmetic: Arithmetic, V: State) -> State:
     """Every weight is 1/n, rounded; n products, their sum, and its rounding. One row (1, m)."""
     n = len(V.low)
     low, high, error, largest = (a.mean(axis=0, keepdims=True) for a in (V.low, V.high, V.error, V.largest))
-    rounding = (4 * arithmetic.u + (n + 4) * arithmetic.accumulate + _MARGIN) * largest + n * arithmetic.tiny
+    rounding = (4 * arithmetic.u + (n + 4) * arithmetic.accumulate + _MARGIN) * largest + (n + 2) * arithmetic.tiny
     rounding = np.where(largest == 0, 0.0, rounding)
     return arithmetic._widened(low, high, error, rounding, np.zeros(low.shape))
 

@@ -19,7 +19,8 @@ from thereexists import storage
 from thereexists._version import __version__
 from thereexists.certificates.certificate import FILE
 from thereexists.certificates.program_certificate import ProgramCertificate, load_program_certificate
-from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
+from thereexists.certificates.program_limits import check_program
+from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.precision import as_dtype, run_embedded
 from thereexists.program.compiler import check_inputs, interpret
@@ -176,15 +177,21 @@ def from_record(
         network = Transformer.from_structure(record["structure"], weights)
         if not isinstance(network, EmbeddedTransformer) or network.W_in is None or network.E is None:
             raise InvalidInput("the network does not take features")
+        check_program(record["program"])
         program = value_of(record["program"])
         source = next(value for value in _all(program) if value.operation == "tokens")
         if len(network.E) != program.n or len(network.W_out) != program.d:
             raise InvalidInput("the network and the program have different sizes")
-        places = tuple({"block": p["block"], "half": p["half"], "made": p["made"]} for p in record["places"])
-    except (AttributeError, KeyError, TypeError, StopIteration, ThereExistsError) as error:
+        places = tuple(_place(place) for place in record["places"])
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, StopIteration) as error:
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
     certificate = load_program_certificate(path) if (Path(path) / FILE).is_file() else None
     return ProgramWitness(network, program, source, places, certificate).to(dtype or "float64")
+
+
+def _place(place: dict[str, Any]) -> dict[str, Any]:
+    made = [[str(name), int(row)] for name, row in place["made"]]
+    return {"block": int(place["block"]), "half": str(place["half"]), "made": made}
 
 
 def _all(program: Value) -> list[Value]:

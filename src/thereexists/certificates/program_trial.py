@@ -1,0 +1,82 @@
+"""A saved program tried out: inputs through the network in its dtypes, and through the program's own forms.
+
+An input on which the two differ by more than a claim allows *refutes* the claim, whatever a proof may say; that nothing
+of the kind turned up proves nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import secrets
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from thereexists.certificates.program_meaning import Meaning, Meant
+from thereexists.certificates.program_values import values_of
+from thereexists.model import EmbeddedTransformer
+from thereexists.precision import as_dtype, run_embedded
+
+SAMPLE = 16
+MOST_WORK = 1 << 26  # logits of all heads of all blocks
+SLOW = ("bfloat16", "float16")  # on a CPU: only tried on small networks
+MOST_SLOW_WORK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What was tried, in words; and what was found beyond its bound: dtype, how far off, how far allowed, the input."""
+
+    detail: str
+    fault: tuple[str, float, float, np.ndarray] | None
+
+    def __str__(self) -> str:
+        if self.fault is None:
+            return f"{self.detail} keep their bounds"
+        name, off, allowed, X = self.fault
+        numbers = ", ".join(f"{x:.17g}" for x in X.ravel()[:8]) + (", …" if X.size > 8 else "")
+        return f"{self.detail}: off by {off:.3g} in {name}, more than {allowed:.3g}, at the input ({numbers})"
+
+
+def try_out(
+    meaning: Meaning, meant: Meant, network: EmbeddedTransformer, bounds: dict[str, float], sample: int = SAMPLE
+) -> Trial:
+    """Random inputs, drawn anew each time, with ends and ties among them, in every dtype that has a bound."""
+    seed = secrets.randbits(32)
+    rng = np.random.default_rng(seed)
+    low, high = (np.array([ends[k] for ends in meaning.box]) for k in (0, 1))
+    n, heads = meaning.full, max(network.shape()["h"], 1)
+    work = n * n * heads * max(network.depth, 1)
+    count = min(sample, max(1, MOST_WORK // work))
+    names = [name for name in bounds if work <= MOST_SLOW_WORK or name not in SLOW]
+    if not names:
+        return Trial("too large to try in half precision here: all inputs", None)
+    unit = rng.random((count, meaning.n, len(low)))
+    unit[::4] = rng.integers(0, 5, unit[::4].shape) / 4  # ends, ties
+    inputs = [_of_dtype(low + (high - low) * unit, low, high, name) for name in names]
+    wanted, noise = values_of(meaning, meant, np.concatenate(inputs))
+    detail = f"{count} random inputs (seed {seed}) in {', '.join(names)}"
+    for name, X, Y in zip(names, inputs, np.split(wanted, len(inputs)), strict=True):
+        there = copy.deepcopy(network).to(as_dtype(name))
+        there.safe = (name,)
+        off = np.abs(run_embedded(there, _given(X, meaning, network))[:, : meaning.n] - Y).astype(np.float64)
+        worst, allowed = np.unravel_index(off.argmax(), off.shape), bounds[name] + noise
+        if not off[worst] <= allowed:
+            return Trial(detail, (name, float(off[worst]), allowed, X[worst[0]]))
+    return Trial(detail, None)
+
+
+def _given(X: np.ndarray, meaning: Meaning, network: EmbeddedTransformer) -> np.ndarray:
+    """Padded to the network's length, at the lower end; with a flag at the tokens that are there, if it reads one."""
+    missing = ((0, 0), (0, meaning.full - meaning.n), (0, 0))
+    full = np.pad(X, missing, constant_values=meaning.box[0][0])
+    flagged = network.W_in is not None and network.W_in.shape[1] == X.shape[2] + 1
+    return np.concatenate([full, np.pad(np.ones((*X.shape[:2], 1)), missing)], axis=2) if flagged else full
+
+
+def _of_dtype(X: np.ndarray, low: np.ndarray, high: np.ndarray, name: str) -> np.ndarray:
+    """The inputs as numbers of the dtype; one that left the box on the way becomes one that did not."""
+    X = torch.from_numpy(X).to(as_dtype(name)).to(torch.float64).numpy()
+    inside = (low <= X) & (high >= X)
+    return np.where(inside, X, X[inside].flat[0] if inside.any() else low)
