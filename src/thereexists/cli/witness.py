@@ -310,6 +310,8 @@ def show(witness: Where, as_json: AsJson = False) -> None:
 
 
 def _show_function(witness: Path, loaded: Any, record: dict[str, Any], as_json: bool) -> None:
+    from thereexists.recounted import described_again
+
     stages = [stage_row(name, stage) for name, stage in loaded.network.stages.items()]
     summary = {
         "witness": str(witness),
