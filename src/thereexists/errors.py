@@ -29,4 +29,4 @@ class BadWitnessFile(ThereExistsError):
 
 
 class NotProved(ThereExistsError):
-    """Nothing finite can be proved of a network: no certificate is made, and none that says otherwise is read."""
+    """No bound could be proved of a network. It may be right all the same; no certificate is made that says so."""

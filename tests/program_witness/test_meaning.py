@@ -16,11 +16,11 @@ from thereexists import program as P
 from thereexists.certificates.program_bound import compare
 from thereexists.certificates.program_certificate import certify_program
 from thereexists.certificates.program_execute import Execution
-from thereexists.certificates.program_forms import Form, NotProved, Terms, exact
+from thereexists.certificates.program_forms import Form, Terms, exact
 from thereexists.certificates.program_meaning import MEANINGS, meaning_of, sorting_rounds
 from thereexists.certificates.program_splines import KNOWN, Spline, spline_error
 from thereexists.certificates.program_values import values_of
-from thereexists.errors import InvalidInput
+from thereexists.errors import InvalidInput, NotProved
 from thereexists.program.graph import nodes
 from thereexists.program.primitives import PRIMITIVES
 from thereexists.program.saving import from_record, to_record

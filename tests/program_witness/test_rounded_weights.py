@@ -11,8 +11,9 @@ from tests.program_witness.test_faults import forge_weights
 from thereexists import program as P
 from thereexists.certificates.program_bound import Refuted, compare
 from thereexists.certificates.program_certificate import certify_program
-from thereexists.certificates.program_forms import Form, NotProved, Terms
+from thereexists.certificates.program_forms import Form, Terms
 from thereexists.certificates.program_nearest import EDGE, Nearest, distance, flattened
+from thereexists.errors import NotProved
 from thereexists.program.saving import to_record
 
 

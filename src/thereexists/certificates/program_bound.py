@@ -21,12 +21,12 @@ import numpy as np
 import torch
 
 from thereexists.certificates.program_execute import CLOSE, execute
-from thereexists.certificates.program_forms import Form, NotProved, Terms, exact
+from thereexists.certificates.program_forms import Form, Terms, exact
 from thereexists.certificates.program_limits import allowance
 from thereexists.certificates.program_meaning import Meaning, Meant, is_shorter, meaning_of
 from thereexists.certificates.program_nearest import distance
 from thereexists.certificates.program_trial import try_out
-from thereexists.errors import ThereExistsError
+from thereexists.errors import NotProved, ThereExistsError
 from thereexists.model import EmbeddedTransformer
 from thereexists.parallel import one_thread
 from thereexists.program.rounding import rounding_bound

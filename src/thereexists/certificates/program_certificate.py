@@ -18,8 +18,7 @@ from thereexists._version import __version__
 from thereexists.certificates.certificate import FILE, FORMAT_VERSION, digest, read_certificate
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, Refuted, compare, refutation, rounding
-from thereexists.certificates.program_forms import NotProved
-from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
+from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, NotProved, ThereExistsError
 from thereexists.model import EmbeddedTransformer
 from thereexists.model.embedded import DTYPES
 

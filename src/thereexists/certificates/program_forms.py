@@ -20,16 +20,12 @@ from typing import Any
 
 from flint import fmpq
 
-from thereexists.errors import ThereExistsError
+from thereexists.errors import NotProved
 
 Number = int | fmpq
 NO_BEND = 0
 SHORT = 64  # means of more forms are terms of their own
 LONGEST = 1 << 13  # bits of a number
-
-
-class NotProved(ThereExistsError):
-    """The weights could not be followed. They may be right all the same; nothing is said about that."""
 
 
 def exact(value: Any) -> Number:

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from thereexists.certificates.program_forms import Allowance, NotProved
-from thereexists.errors import BadWitnessFile
+from thereexists.certificates.program_forms import Allowance
+from thereexists.errors import BadWitnessFile, NotProved
 from thereexists.model import EmbeddedTransformer
 
 MOST_TOKENS = 4096  # the logits of one head are n² numbers, and a handful of such tables is needed at a time

@@ -26,10 +26,9 @@ from thereexists.certificates.program_certificate import (
     program_sha256,
     total_bound,
 )
-from thereexists.certificates.program_forms import NotProved
 from thereexists.certificates.program_limits import check_program
 from thereexists.certificates.program_trial import try_out
-from thereexists.errors import ThereExistsError
+from thereexists.errors import NotProved, ThereExistsError
 from thereexists.model import EmbeddedTransformer, Transformer
 from thereexists.model.embedded import DTYPES
 
