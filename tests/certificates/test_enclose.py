@@ -6,8 +6,8 @@ import torch
 
 import thereexists as te
 from tests.cases import CASES, IDS
+from thereexists.arithmetic.balls import Ball
 from thereexists.certificates import enclose
-from thereexists.certificates.balls import Ball
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.second_opinion import _layers, arb_run, consistent, exact_run, second_opinion
 from thereexists.targets import builtin

@@ -8,9 +8,9 @@ import torch
 
 from tests.program.cases import PROGRAMS, inputs
 from thereexists import program as P
+from thereexists.arithmetic.rounding import quantum
 from thereexists.errors import CannotBuild, InvalidInput
 from thereexists.model import Transformer
-from thereexists.program.rounding import quantum
 
 
 def test_sort_of_1024_reals():

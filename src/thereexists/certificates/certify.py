@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from thereexists._version import __version__
-from thereexists.certificates.balls import Array
+from thereexists.arithmetic.balls import Array
 from thereexists.certificates.certificate import Certificate, blocks_sha256
 from thereexists.certificates.cubes import CubeSums, weights_sha256
 from thereexists.certificates.enclose import WEIGHTS, enclose_cubes

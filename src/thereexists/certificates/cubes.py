@@ -18,7 +18,7 @@ import numpy as np
 
 from thereexists import shards
 from thereexists._version import __version__
-from thereexists.certificates.balls import Array, Ball
+from thereexists.arithmetic.balls import Array, Ball
 from thereexists.certificates.enclose import Encloser
 from thereexists.certificates.variation import variation
 from thereexists.errors import BadWitnessFile

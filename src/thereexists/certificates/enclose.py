@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from thereexists import shards
-from thereexists.certificates import balls, wide
-from thereexists.certificates.balls import Array, Ball
+from thereexists.arithmetic import balls, wide
+from thereexists.arithmetic.balls import Array, Ball
 from thereexists.errors import InvalidInput
 from thereexists.grid import Grid
 from thereexists.model import Attention, EmbeddedTransformer, FeedForward, Stage, Transformer

@@ -22,7 +22,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from thereexists.certificates.balls import Array
+from thereexists.arithmetic.balls import Array
 from thereexists.model import EmbeddedTransformer
 
 _MOST_COMPARISONS = 40_000**2  # of units open at one position, pair by pair

@@ -5,7 +5,7 @@
 ``approximation``: the program with its splines against the ideal program (``program_meaning.py``); ``weights``: the
 network in real arithmetic, with its one-hot heads, against the program with its splines, by running the weights
 symbolically (``program_execute.py``); ``rounding``: the network in the dtype against itself in real arithmetic
-(``program/rounding.py``, which reads weights and the box, and nothing of the compiler).
+(``arithmetic/rounding.py``, which reads weights and the box, and nothing of the compiler).
 
 There are three outcomes: *proved*; *not proved*, when the weights could not be followed, with the operation at which
 that happened; and *refuted*, when they could not and an input shows why.
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from thereexists.arithmetic.rounding import rounding_bound
 from thereexists.certificates.program_execute import CLOSE, execute
 from thereexists.certificates.program_forms import Form, Terms, exact
 from thereexists.certificates.program_limits import allowance
@@ -29,7 +30,6 @@ from thereexists.certificates.program_trial import try_out
 from thereexists.errors import NotProved, ThereExistsError
 from thereexists.model import EmbeddedTransformer
 from thereexists.parallel import one_thread
-from thereexists.program.rounding import rounding_bound
 
 
 class Refuted(ThereExistsError):

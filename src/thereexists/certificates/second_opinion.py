@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from thereexists import shards
-from thereexists.certificates.balls import Ball
+from thereexists.arithmetic.balls import Ball
 from thereexists.certificates.enclose import Run, enclose_cubes, find_runs
 from thereexists.grid import Grid
 from thereexists.model import EmbeddedTransformer, Stage, Transformer

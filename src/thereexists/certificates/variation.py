@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thereexists.certificates.balls import Array, Ball
+from thereexists.arithmetic.balls import Array, Ball
 from thereexists.grid import Grid
 from thereexists.target import EVALUATION_ERROR, Target
 

@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
+from thereexists.arithmetic.rounding import rounding_bound
 from thereexists.errors import InvalidInput
 from thereexists.model import EmbeddedTransformer
 from thereexists.model.embedded import DTYPES
@@ -27,7 +28,6 @@ from thereexists.program.graph import Value, nodes, only_value
 from thereexists.program.lowering import Atoms, Form, lower
 from thereexists.program.primitives import PRIMITIVES
 from thereexists.program.ranges import approximation, value_range
-from thereexists.program.rounding import rounding_bound
 from thereexists.program.schedule import Layout, Limits, Schedule, allocate, schedule
 from thereexists.program.weights import network_of
 from thereexists.target import Array

@@ -6,8 +6,8 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thereexists.certificates import balls
-from thereexists.certificates.balls import Ball
+from thereexists.arithmetic import balls
+from thereexists.arithmetic.balls import Ball
 
 MIDS = st.floats(-1e12, 1e12).map(lambda x: 0.0 if abs(x) < 1e-100 else x)
 RADS = st.sampled_from([0.0, 1e-300, 1e-20, 1e-3, 1.0])

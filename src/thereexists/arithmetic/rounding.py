@@ -27,8 +27,8 @@ computed number, a bound on their difference, and a quantum: a power of two of w
    that is an assumption.
 
 Inputs are numbers of the dtype, anywhere in the box. Weights of more than 26 bits count as off by 2^-52, relatively
-(``weights.py``). The intervals are computed in float64, with a margin of 2^-48 where that rounds; products in TF32 are
-not covered.
+(``program/weights.py``). The intervals are computed in float64, with a margin of 2^-48 where that rounds; products in
+TF32 are not covered.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from thereexists.certificates import balls
-from thereexists.certificates.balls import Array, Ball
+from thereexists.arithmetic import balls
+from thereexists.arithmetic.balls import Array, Ball
 from thereexists.model import Attention
 
 _NUMBERS = 1 << 22  # entries of one tile of hidden units

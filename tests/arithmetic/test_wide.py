@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thereexists.certificates.balls import Ball
-from thereexists.certificates.wide import linear
+from thereexists.arithmetic.balls import Ball
+from thereexists.arithmetic.wide import linear
 
 numbers = st.floats(min_value=-1e3, max_value=1e3, allow_nan=False, width=64)
 

@@ -1,0 +1,77 @@
+"""The promise of an independent verifier, at run time: every kind is verified where nothing that builds can be had."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import thereexists as te
+import thereexists.program as P
+
+SCRIPT = Path(__file__).with_name("without_builders.py")
+
+
+def certified(witness, folder):
+    witness.save(folder)
+    te.certify(witness).save(folder)
+
+
+def faithful(folder):
+    certified(te.build(te.targets.builtin("sort", n=2), delta=1 / 2), folder)
+
+
+def sparse(folder):
+    pattern = te.patterns.build("window", n=3, window=1)
+    certified(te.build(te.targets.builtin("sort", n=3), delta=1 / 2, pattern=pattern), folder)
+
+
+def compact(folder):
+    certified(te.build(te.targets.builtin("sort", n=2), delta=1 / 2, construction="compact"), folder)
+
+
+def table(folder):
+    te.build(te.Table([[0, 0], [0, 1], [1, 0]], [[0, 0], [0, 1], [0, 1]]), construction="compact").save(folder)
+
+
+def symmetric_table(folder):
+    te.build(te.Table([[0, 0], [0, 1]], [[0, 0], [1, 1]], symmetric=True), construction="compact").save(folder)
+
+
+def memory(folder):
+    te.memorise([["a", "dog"], ["a", "cat"]], [["pes"], ["kočka"]]).save(folder)
+
+
+def program(folder):
+    te.build(P.sort(P.tokens(3))).save(folder)
+
+
+KINDS = {kind.__name__: kind for kind in (faithful, sparse, compact, table, symmetric_table, memory, program)}
+
+
+def verified_alone(folder, *planted):
+    source = str(Path(te.__file__).parent.parent)
+    found = subprocess.run(
+        [sys.executable, str(SCRIPT), str(folder), *planted],
+        env={**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return found.returncode, found.stdout + found.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_verified_without_what_built_it(kind, tmp_path):
+    KINDS[kind](tmp_path / "w")
+    code, said = verified_alone(tmp_path / "w")
+    assert code == 0, said
+
+
+@pytest.mark.parametrize("builder", ["thereexists.constructions.quantise", "thereexists.program.lowering"])
+def test_a_verifier_that_needs_a_builder_is_noticed(builder, tmp_path):
+    faithful(tmp_path / "w")
+    code, said = verified_alone(tmp_path / "w", builder)
+    assert code == 1
+    assert "a verifier must not need it" in said
