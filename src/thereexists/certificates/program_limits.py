@@ -33,7 +33,8 @@ def allowance(program: dict[str, Any], network: EmbeddedTransformer) -> Allowanc
     network limits both (an operation that a program states several times is computed once, hence ``REPEATED``).
     """
     check_program(program)
-    n, lengths = program["n"], program["n"] if _shorter(program) else 1
+    n = program["n"]
+    lengths = n // 3 + 1 if _shorter(program) else 1  # 1² + 2² + … + n² ≥ n³/3: what all lengths cost at least
     if network.E is None or network.W_in is None or len(network.E) != n:  # before any work of that size
         raise NotProved(f"The network is not one for {n} tokens.")
     features = [node["d"] for node in program["nodes"] if node["operation"] == "tokens"]
@@ -51,7 +52,7 @@ def allowance(program: dict[str, Any], network: EmbeddedTransformer) -> Allowanc
     products, most = sum(h * m for _, h, m, _ in blocks) * n * n, min(MOST_PRODUCTS, PRODUCTS_PER_NUMBER * there)
     if products > most:
         raise NotProved(f"The heads have {products:,} products; the {there:,} numbers of these files allow {most:,}.")
-    allowed = min(MOST_WORK, max(LEAST, PER_NUMBER * there))
+    allowed = min(MOST_WORK, max(LEAST, PER_NUMBER * there * lengths))
     halves = [stage.feed_forward for stage in network.stages.values() if stage.feed_forward is not None]
     rows = sum(int((half.W_2 != 0).any(dim=-1).sum()) for half in halves)
     units = sum(int((half.W_2 != 0).sum()) for half in halves)

@@ -38,7 +38,11 @@ AGREEMENT = 1e-9  # another NumPy may add in another order
 def program_checks(folder: Any, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> Iterator[Check]:
     """The checks, one after the other; the first that makes the others meaningless ends them."""
     storage.check_dtype(record, weights)
-    check_program(record["program"])
+    try:
+        check_program(record["program"])
+    except ThereExistsError as error:
+        yield Check("meaning", False, str(error))
+        return
     certificate = load_program_certificate(Path(folder))
     network = Transformer.from_structure(record["structure"], weights)
     if not isinstance(network, EmbeddedTransformer):
