@@ -34,6 +34,25 @@ from thereexists.token_forms import SUMS, CodeForm, sums_of
 from thereexists.verdict import Verdict
 from thereexists.vocabulary import END, FIRST, NOTHING, Digits, Vocabulary, check_sequences, check_vocabulary
 
+KINDS = ("table", "memorise")  # a table answers its rows and nothing else; a memorised set promises only its pairs
+# What a record may say beside the weights and pairs: shown as its author's word.
+INFO = frozenset(
+    (
+        "rows",
+        "complete",
+        "contexts",
+        "units",
+        "seed",
+        "signs",
+        "draws",
+        "repeated",
+        "conflicts",
+        "on_conflict",
+        "memorised_tokens",
+        "parameters_per_token",
+        "lower_bound_up_to_logs",
+    )
+)
 # What ``describe`` counts on the network and the pairs: nothing that a file says beside them takes its place.
 COUNTED = frozenset(
     (
@@ -195,6 +214,8 @@ def as_stored(path: str | Path, record: dict[str, Any], weights: dict[str, torch
             raise InvalidInput("dtype, vocabulary or digits do not fit the weights")
         if (inputs < 0).any() or (inputs > len(witness.vocabulary)).any():
             raise InvalidInput("a stored input holds a number that no token has")
+        if ((inputs[:, 1:] > 0) & (inputs[:, :-1] == 0)).any():
+            raise InvalidInput("a stored input has padding before a token: nobody can ask for it")
     return witness
 
 
@@ -210,6 +231,9 @@ def _checked(record: dict[str, Any]) -> dict[str, Any]:
     stored = record["tokens"]
     if not isinstance(stored, dict) or not isinstance(record["info"], dict):
         raise InvalidInput("'tokens' and 'info' must be objects")
+    unknown = sorted(set(record["info"]) - INFO)
+    if unknown:
+        raise InvalidInput(f"'info' holds {unknown[0]!r}, which no saved witness does")
     for name in ("n", "base", "digits"):
         if type(stored[name]) is not int or stored[name] < 1:
             raise InvalidInput(f"'{name}' must be a positive whole number; got {stored[name]!r} instead")
@@ -218,8 +242,8 @@ def _checked(record: dict[str, Any]) -> dict[str, Any]:
     for name in ("fixed", "symmetric"):
         if not isinstance(stored[name], bool):
             raise InvalidInput(f"'{name}' must be true or false; got {stored[name]!r} instead")
-    if stored["sums"] not in SUMS or not isinstance(stored["kind"], str):
-        raise InvalidInput(f"'sums' must be one of {', '.join(SUMS)}, and 'kind' a word; got {stored['sums']!r}")
+    if stored["sums"] not in SUMS or stored["kind"] not in KINDS:
+        raise InvalidInput(f"'sums' must be one of {', '.join(SUMS)}, 'kind' one of {', '.join(KINDS)}")
     return stored
 
 

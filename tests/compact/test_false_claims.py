@@ -273,3 +273,83 @@ def test_tokens_are_verified_without_the_builder(memory, tmp_path):
         "sys.exit(any(m.startswith('thereexists.constructions') for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+
+
+# --- pairs, rows and words of token witnesses ------------------------------------------------------------------------
+
+
+def test_a_stored_input_with_padding_before_a_token_is_refused(memory, tmp_path):
+    """Shown as "no dog", asked for as "no dog", it would be another input: nobody can ask for what is stored."""
+    holes = memory.inputs.copy()
+    row = int(np.flatnonzero(holes[:, 1] == 0)[0])
+    holes[row] = [0, holes[row, 0]]
+    dataclasses.replace(memory, inputs=holes).save(tmp_path / "w")
+    assert te.verify(tmp_path / "w").holds is False
+    longer = te.memorise([["a", "b", "c"], ["b", "a"]], [["x"], ["y"]])
+    inputs = longer.inputs.copy()
+    row = int(np.flatnonzero(inputs[:, 2] == 0)[0])
+    inputs[row] = [inputs[row, 0], 0, inputs[row, 1]]
+    dataclasses.replace(longer, inputs=inputs).save(tmp_path / "hole")
+    verdict = te.verify(tmp_path / "hole")
+    assert verdict.holds is False
+    assert "padding before a token" in verdict.reasons[0]
+    with pytest.raises(te.ThereExistsError, match="padding before a token"):
+        te.load(tmp_path / "hole")
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_a_table_that_answers_missing_rows_does_not_hold(symmetric, tmp_path):
+    whole = te.build(te.Table.of(sorted, range(3), 2, symmetric=symmetric), construction="compact")
+    whole.save(tmp_path / "whole")
+    assert te.verify(tmp_path / "whole").holds
+    dataclasses.replace(whole, inputs=whole.inputs[:2], outputs=whole.outputs[:2]).save(tmp_path / "cut")
+    verdict = te.verify(tmp_path / "cut")
+    assert failed(verdict) == ["missing rows"]
+    rows = [tuple(x) for x in itertools.product(range(3), repeat=2) if x != (1, 2) and x != (2, 1)]
+    partial = te.Table(rows, [sorted(x) for x in rows])
+    te.build(partial, construction="compact").save(tmp_path / "partial")
+    assert te.verify(tmp_path / "partial").holds
+
+
+def test_a_symmetric_table_does_not_count_orders_as_rows(tmp_path):
+    whole = te.build(te.Table.of(sorted, range(3), 2, symmetric=True), construction="compact")
+    inputs = np.concatenate([whole.inputs, whole.inputs[:, ::-1]])
+    inputs, first = np.unique(inputs, axis=0, return_index=True)
+    outputs = np.concatenate([whole.outputs, whole.outputs])[first]
+    dataclasses.replace(whole, inputs=inputs, outputs=outputs).save(tmp_path / "w")
+    assert "pairs" in failed(te.verify(tmp_path / "w"))
+
+
+@pytest.mark.parametrize("word", ["recalled", "witness", "verified"])
+def test_a_record_says_nothing_in_our_words(word, memory, tmp_path):
+    dataclasses.replace(memory, info={**memory.info, word: 3}).save(tmp_path / "w")
+    with pytest.raises(te.ThereExistsError, match="which no saved witness does"):
+        te.load(tmp_path / "w")
+
+
+def test_a_seed_is_no_shell_command(memory, tmp_path):
+    dataclasses.replace(memory, info={**memory.info, "seed": "0; touch x #"}).save(tmp_path / "w")
+    page = te.report.report(tmp_path / "w")
+    page.save(tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    assert "--seed 0; touch" not in text
+    assert "&#x27;0; touch x #&#x27;" in text or "&#39;0; touch x #&#39;" in text or "'0; touch x #'" in text
+
+
+def test_exports_keep_every_layer_of_a_stage(sort, tmp_path):
+    """A stage of two layers is two blocks; the comparison draws cells that nobody can foresee."""
+    from thereexists.export.check import _chosen
+    from thereexists.export.stock import stock_network
+
+    network = deep_stage(sort.network, 1.0)
+    deep = next(stage for stage in network.stages.values() if stage.depth == 3)
+    with torch.no_grad():
+        deep.feed_forward.b_2[2] = 0.0  # so that the second layer is seen in the output
+    X = torch.from_numpy(sort.grid.centre(sort.grid.cube(np.arange(sort.grid.cells))))
+    stock = stock_network(network, sort.grid.n)
+    assert len(stock.blocks) == network.depth
+    with torch.no_grad():
+        assert torch.equal(stock(X), network(X))
+    first, second = (_chosen(1 << 20) for _ in range(2))
+    assert len(np.unique(first)) == len(first) == 1 << 16
+    assert not np.array_equal(first, second)

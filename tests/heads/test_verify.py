@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thereexists.errors import InvalidInput
-from thereexists.heads.target import random_target
+from thereexists.heads.target import SparseTarget, random_target
 from thereexists.heads.verify import _rounding, verify
 
 
@@ -194,3 +194,22 @@ def test_the_gpu_agrees_with_the_cpu():
     gpu = verify(X, W_Q, W_K, target, eps1=0.5, eps2=0.5, device="cuda")
     assert abs(math.log(cpu.leakage) - math.log(gpu.leakage)) <= 4 * max(cpu.rounding, gpu.rounding)
     assert cpu.verdict.holds == gpu.verdict.holds
+
+
+@pytest.mark.parametrize("size", [2.0**70, -700.0, 0.0])
+def test_large_logarithms_of_the_target_swallow_no_logit(size):
+    """Every row asks for two equal entries; the head gives them a ratio of e^100. Only ratios within a row count."""
+    indptr, indices = np.array([0, 2, 4, 6]), np.array([0, 1, 1, 2, 0, 2])
+    target = SparseTarget(3, indptr, indices, np.full(6, size))
+    B = torch.full((3, 3), -20.0, dtype=torch.float64)
+    for row, (a, b) in enumerate([(0, 1), (1, 2), (0, 2)]):
+        B[row, a], B[row, b] = 0.0, 100.0
+    eye, none = torch.eye(3, dtype=torch.float64), torch.zeros(3, 3, dtype=torch.float64)
+    head = torch.cat([B, eye], 1), torch.cat([eye, none]), torch.cat([none, eye])
+    found = verify(*head, target, eps1=1e-3, eps2=1e-2)
+    assert found.verdict.holds is False
+    assert found.ratio_error == pytest.approx(np.expm1(100.0))
+    apart = np.where(np.arange(6) % 2, size, -size)  # a target that float64 cannot compare with any logit
+    if abs(size) > 2.0**60:
+        far = SparseTarget(3, indptr, indices, apart)
+        assert verify(*head, far, eps1=1e-3, eps2=1e-2).verdict.holds is not True

@@ -4,7 +4,8 @@ Every claimed dtype is proved from the weights (``float_run.py``, ``token_forms.
 the answer of exact arithmetic, so what is recalled in one of them is recalled in all. All pairs are answered by key
 where the weights prove that this is what the network gives (``recall.py``), else by the plain network, and a random
 sample, drawn anew each time, by the plain network, every weight of it. That a table is symmetric is proved by its
-counts, or tried in all orders. Padding is tried too: what stands in a padded position must not change an answer.
+counts, or tried in all orders; that an input which is no row of a table gets nothing, by trying all of them where
+they are few. Padding is tried too: what stands in a padded position must not change an answer.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from thereexists.recall import index_of
 from thereexists.token_forms import sums_of
 from thereexists.tokens import TokenWitness, as_stored
 from thereexists.verdict import Verdict
+from thereexists.vocabulary import FIRST, NOTHING
 
 _SAMPLE = 64
 _MOST_ORDERS = 1 << 16  # inputs, all orders counted, that are tried one by one
@@ -49,6 +51,8 @@ def token_checks(path: Any, record: dict[str, Any], weights: dict[str, torch.Ten
     yield Check("plain network", right, f"{len(rows)} random pairs (seed {seed}) by every weight")
     if witness.symmetric:
         yield _check_symmetry(witness)
+    if witness.kind == "table":
+        yield _check_missing(witness)
     if not witness.fixed:
         yield Check("padding", _padding_is_inert(witness, rows, rng), f"other embeddings behind {len(rows)} inputs")
 
@@ -81,6 +85,25 @@ def _check_symmetry(witness: TokenWitness) -> Check:
     return Check("symmetry", True, f"all {amount:,} orders of the stored inputs, by every weight")
 
 
+def _check_missing(witness: TokenWitness) -> Check:
+    """An input that is no row must get nothing. All are tried where they are few; else it is said to be unproved."""
+    n, V, rows = witness.n, len(witness.vocabulary), len(witness.inputs)
+    if rows == (math.comb(V + n - 1, n) if witness.symmetric else V**n):
+        return Check("missing rows", True, "every input is a row")
+    if V**n > _MOST_ORDERS:
+        return Check("missing rows", True, f"nothing is said of them: {V**n:,} inputs are too many to try")
+    every = 1 + np.stack(np.unravel_index(np.arange(V**n), (V,) * n), axis=1)  # (inputs, n)
+    place = np.sort(every, axis=1) if witness.symmetric else every
+    known = np.sort(witness.inputs, axis=1) if witness.symmetric else witness.inputs
+    numbers = (V + 1) ** np.arange(n)
+    strangers = every[~np.isin(place @ numbers, known @ numbers)]
+    answers = witness.run(strangers, "dense")
+    answered = (answers != NOTHING).all(axis=1) & (answers < FIRST + len(witness.output_vocabulary)).all(axis=1)
+    if answered.any():
+        return Check("missing rows", False, f"{int(answered.sum()):,} inputs are no rows and get an answer, such as {strangers[answered][0]}")  # noqa: E501  # fmt: skip
+    return Check("missing rows", True, f"all {len(strangers):,} inputs that are no rows get nothing")
+
+
 def _orders(x: list[int]) -> int:
     return math.factorial(len(x)) // math.prod(math.factorial(x.count(token)) for token in set(x))
 
@@ -104,7 +127,8 @@ def _check_pairs(witness: TokenWitness) -> Check:
     ranged = shaped and bool((x >= 0).all() and (x <= len(witness.vocabulary)).all() and (x[:, 0] > 0).all())
     ranged = ranged and (not witness.fixed or bool((x > 0).all()))  # nobody can ask for a padded row
     ranged = ranged and bool((y >= 1).all() and (y < 2 + len(witness.output_vocabulary)).all())
-    distinct = ranged and len(np.unique(x, axis=0)) == len(x)
+    ranged = ranged and not bool(((x[:, 1:] > 0) & (x[:, :-1] == 0)).any())  # padding stands at the end
+    distinct = ranged and len(np.unique(np.sort(x, axis=1) if witness.symmetric else x, axis=0)) == len(x)
     return Check("pairs", distinct, f"{len(x):,} pairs of {witness.n} positions" + ("" if distinct else ", not sound"))
 
 

@@ -38,12 +38,14 @@ def print_witness(summary: dict[str, Any]) -> None:
     layers, error, distance = summary["layers"], summary["error"], summary.get("distance")
     compact = summary["sizes"] if summary["construction"] == "compact" else None
     prefix = {1: "T", 2: "T_P"}.get(summary["theorem"], "ST")
+    h, m, r = (summary.get("class", {"h": 2, "m": 1, "r": 4})[size] for size in "hmr")  # of a plan: what it will be
     pattern = summary["pattern"]
     lines = {
         "witness": summary.get("witness"),
         "target": f"{summary['target']}, n = {summary['n']}, d = {summary['d']}, "
         f"delta = 1/{round(1 / summary['delta'])}",
-        "network": f"Theorem {summary['theorem']}, class {prefix}^{{2,1,4}}, {summary['parameters']:,} parameters",
+        "network": f"Theorem {summary['theorem']}, class {prefix}^{{{h},{m},{r}}}, "
+        f"{summary['parameters']:,} parameters",
     }
     lines |= (
         _compact_lines(summary, compact)

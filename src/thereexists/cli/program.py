@@ -113,7 +113,7 @@ def trace(witness: Any, text: str, as_json: bool) -> None:
         return
     from rich.table import Table
 
-    table = Table("where", "row", "operation", "values", box=None)
+    table = Table("where", "row", as_its_author_says("operation"), "values", box=None)
     for step in steps:
         shown = " ".join(f"{value:.4g}" for value in step.values[:16]) + (" …" if len(step.values) > 16 else "")
         table.add_row(step.where, str(step.row), step.operation, shown)

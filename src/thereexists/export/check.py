@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -43,7 +44,7 @@ def _compare_program(witness: Any, run: Callable[[np.ndarray], np.ndarray]) -> t
         raise CannotBuild("A program is exported with its certificate: make it with `thereexists certify`.")
     name = str(witness.network.dtype).removeprefix("torch.")
     allowed = 2.0 * witness.certificate.bounds[name]["rounding"]
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(secrets.randbits(64))
     n, ends = witness.n, np.array(witness.certificate.box)
     count = int(min(_PROGRAM_INPUTS, max(4, _TILE * 64 // (n * n * max(witness.network.depth, 1)))))
     unit = rng.random((count, n, len(ends)))
@@ -60,6 +61,8 @@ def _compare_program(witness: Any, run: Callable[[np.ndarray], np.ndarray]) -> t
 
 
 def _chosen(count: int) -> np.ndarray:
+    """All, or a random sample that nobody can foresee: else a forger would know which cells are never looked at."""
     if count <= _MOST:
         return np.arange(count)
-    return np.unique(np.concatenate([[0, count - 1], np.random.default_rng(0).integers(0, count, _MOST)]))
+    drawn = secrets.SystemRandom().sample(range(1, count - 1), _MOST - 2)  # distinct
+    return np.sort(np.array([0, count - 1, *drawn]))

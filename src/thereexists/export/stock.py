@@ -78,7 +78,7 @@ class StockNetwork(nn.Module):
 
 def stock_config(network: EmbeddedTransformer, n: int) -> dict:
     """The sizes, named as the ecosystem names them where it has a name."""
-    stages = list(network.stages.values())
+    stages = [stage for stage in network.stages.values() for _ in range(stage.depth)]  # one block a layer
     heads = [0 if s.attention is None else s.attention.W_V.shape[1] * s.attention.W_V.shape[2] for s in stages]
     widths = [0 if s.feed_forward is None else s.feed_forward.W_1.shape[1] for s in stages]
     logit_heads = [_logit_heads(s) for s in stages]
@@ -107,7 +107,7 @@ def _logit_heads(stage: Stage) -> int:
     part = stage.attention
     if part is None or not (part.W_Q.any() or part.b_Q.any() or part.pattern is not None):
         return 0
-    if part.pattern is not None and not torch.equal(part.pattern[0], torch.ones_like(part.pattern[0]).tril()):
+    if part.pattern is not None and not bool((part.pattern == torch.ones_like(part.pattern[0]).tril()).all()):
         raise CannotBuild("Exports know full and causal attention; this network has another mask.")
     return part.W_Q.shape[1]
 
@@ -118,19 +118,20 @@ def stock_state(network: EmbeddedTransformer) -> dict[str, Tensor]:
     state["embed.weight"] = network.W_in if network.W_in is not None else network.embedding  # pyright: ignore
     if network.E is not None:
         state["position"] = network.E
-    for i, stage in enumerate(network.stages.values()):
+    layers = [(stage, layer) for stage in network.stages.values() for layer in range(stage.depth)]
+    for i, (stage, layer) in enumerate(layers):
         part = stage.attention
         if part is not None:
-            state[f"blocks.{i}.value.weight"] = part.W_V[0].flatten(0, 1)
-            state[f"blocks.{i}.output.weight"] = part.W_O[0].transpose(0, 1).flatten(1, 2)
+            state[f"blocks.{i}.value.weight"] = part.W_V[layer].flatten(0, 1)
+            state[f"blocks.{i}.output.weight"] = part.W_O[layer].transpose(0, 1).flatten(1, 2)
             if _logit_heads(stage):
-                state[f"blocks.{i}.query.weight"] = part.W_Q[0].flatten(0, 1)
-                state[f"blocks.{i}.query.bias"] = part.b_Q[0].flatten()
-                state[f"blocks.{i}.key.weight"] = part.W_K[0].flatten(0, 1)
+                state[f"blocks.{i}.query.weight"] = part.W_Q[layer].flatten(0, 1)
+                state[f"blocks.{i}.query.bias"] = part.b_Q[layer].flatten()
+                state[f"blocks.{i}.key.weight"] = part.W_K[layer].flatten(0, 1)
         if stage.feed_forward is not None:
-            W_1, b_1, W_2, b_2 = stage.feed_forward.parameters_list()
-            state[f"blocks.{i}.up.weight"], state[f"blocks.{i}.up.bias"] = W_1[0], b_1[0]
-            state[f"blocks.{i}.down.weight"], state[f"blocks.{i}.down.bias"] = W_2[0], b_2[0]
+            W_1, b_1, W_2, b_2 = (weight[layer] for weight in stage.feed_forward.parameters_list())
+            state[f"blocks.{i}.up.weight"], state[f"blocks.{i}.up.bias"] = W_1, b_1
+            state[f"blocks.{i}.down.weight"], state[f"blocks.{i}.down.bias"] = W_2, b_2
     return {name: tensor.detach().clone().contiguous() for name, tensor in state.items()}
 
 

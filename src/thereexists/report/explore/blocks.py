@@ -151,7 +151,7 @@ class Tokens(_Blocks):
         facts = {"pairs": f"{len(witness.inputs):,}", "tokens": witness.n, "vocabulary": f"{len(witness.vocabulary):,}"}
         words = [short(token) for token in witness.vocabulary.tokens[:MOST_WORDS]]
         examples = [[short(word) for word in self._words_of(row)] for row in witness.inputs[:MOST_EXAMPLES]]
-        text = "A finite function, stored exactly." if witness.kind == "table" else "A data set, recalled exactly."
+        text = "A finite function, stored as a table." if witness.kind == "table" else "A memorised data set."
         return self._about(witness.kind, text, facts) | {
             "n": witness.n,
             "fixed": witness.fixed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -84,7 +85,7 @@ def _verified(head: Head, again: Verification | None, folder: Path) -> Markup:
             verdict,
             table(["checked", "rows", "worst leakage", "worst ratio error", "arithmetic"], rows),
             paragraph(remark, "soft"),
-            paragraph(f"All rows again: thereexists heads verify {folder}", "soft"),
+            paragraph(f"All rows again: thereexists heads verify {shlex.quote(str(folder))}", "soft"),
         ]
     )
 

@@ -29,7 +29,8 @@ SUMS = {
 def token_page(folder: Path, witness: TokenWitness, record: dict[str, Any]) -> Page:
     kind = "data set" if witness.kind == "memorise" else "table"
     title = f"There exists a Transformer: a {kind} of {len(witness.inputs):,} pairs"
-    lead = f"Sequences of up to {witness.n} tokens, answered by four standard blocks that were never trained."
+    blocks = f"{witness.network.depth} standard blocks"
+    lead = f"Sequences of up to {witness.n} tokens, answered by {blocks} that were never trained."
     sections = (
         Section("built", "What was built", _built(witness, record)),
         Section("stages", "Stages and weights", stages_section(witness.network)),
@@ -111,7 +112,7 @@ def _dtypes(witness: TokenWitness) -> Markup:
 def _reproduce(folder: Path, witness: TokenWitness, record: dict[str, Any]) -> Markup:
     seed = witness.info.get("seed")
     command = (
-        f"thereexists memorise pairs.jsonl --seed {seed} --out {shlex.quote(str(folder))}"
+        f"thereexists memorise pairs.jsonl --seed {shlex.quote(str(seed))} --out {shlex.quote(str(folder))}"
         if witness.kind == "memorise"
         else f"thereexists build table.csv --construction compact --out {shlex.quote(str(folder))}"
     )
