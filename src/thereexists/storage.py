@@ -41,6 +41,7 @@ class Layout:
 
 
 WITNESS = Layout("witness", "witness.json", "model.safetensors")
+_KINDS = {"target", "program", "vocabulary"}  # what a witness can be of: each has an entry of its own in the record
 HEAD = Layout("head", "head.json", "head.safetensors")
 _BESIDE = (
     "certificate.json",
@@ -134,6 +135,8 @@ def read_record(path: Path, layout: Layout = WITNESS) -> dict[str, Any]:
         raise BadWitnessFile(f"{file} was changed after it was written: its digest does not match.")
     if record.get("kind") != layout.kind:
         raise BadWitnessFile(f"{path} holds a {record.get('kind')!r}, where a {layout.kind!r} is wanted.")
+    if layout is WITNESS and len(_KINDS & record.keys()) != 1:
+        raise BadWitnessFile(f"{file} must be about a target, a program or tokens, and about nothing else.")
     return record
 
 

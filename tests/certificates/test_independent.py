@@ -9,6 +9,7 @@ import pytest
 
 import thereexists as te
 import thereexists.program as P
+from tests.hostile import forge_record
 
 SCRIPT = Path(__file__).with_name("without_builders.py")
 
@@ -75,3 +76,19 @@ def test_a_verifier_that_needs_a_builder_is_noticed(builder, tmp_path):
     code, said = verified_alone(tmp_path / "w", builder)
     assert code == 1
     assert "a verifier must not need it" in said
+
+
+@pytest.mark.parametrize("kind", ["program", "memory"])
+def test_a_function_that_nobody_would_look_at_is_refused(kind, tmp_path):
+    """``verify w --function my.py:f`` of a program must not say that f is what the network computes."""
+    KINDS[kind](tmp_path / "w")
+    target = te.targets.builtin("sort", n=3)
+    with pytest.raises(te.ThereExistsError, match="without a function"):
+        te.verify(tmp_path / "w", target)
+    forge_record(tmp_path / "w", lambda record: record.update(target=target.describe()))
+    for given in (target, None):
+        verdict = te.verify(tmp_path / "w", given)
+        assert verdict.holds is False
+        assert "about nothing else" in verdict.reasons[0]
+    with pytest.raises(te.ThereExistsError, match="about nothing else"):
+        te.load(tmp_path / "w")

@@ -66,6 +66,8 @@ def certify(
     if hasattr(witness, "program"):
         from thereexists.certificates.program_certificate import certify_again
 
+        if target is not None:
+            raise InvalidInput("A program is certified against itself: leave the target out.")
         return certify_again(witness)
     network, grid, f = _checked(witness, target)
     start = time.perf_counter()

@@ -73,6 +73,10 @@ class _How:
     progress: Callable[[int, int], None] = lambda done, total: None
 
 
+class _NoFunctionWanted(InvalidInput):
+    """The caller's mistake, and no fault of the files."""
+
+
 def verify(
     folder: str | Path,
     target: Target | None = None,
@@ -95,6 +99,11 @@ def verify(
     checks: list[Check] = []
     try:
         record, weights = storage.read(Path(folder))
+        if target is not None and "target" not in record:
+            raise _NoFunctionWanted(
+                f"{folder} is a witness of a program, a table or a data set, which it holds itself: nothing would be "
+                "compared with the function that was given. Verify it without a function."
+            )
         if "vocabulary" in record:
             found = list(token_checks(folder, record, weights))
             checks = [Check("files", True, "record and weights are whole and match their digests"), *found]
@@ -111,6 +120,8 @@ def verify(
         checks.append(Check("files", True, "record, weights and certificate are whole and match their digests"))
         for check in _checks(case, opinions, how):
             checks.append(check)
+    except _NoFunctionWanted:
+        raise
     except ThereExistsError as error:
         checks.append(Check("files" if not checks else "target", False, str(error)))
     except Exception as error:  # a forged file must never end in a stack trace, and never in a pass

@@ -81,6 +81,8 @@ def report(
         raise InvalidInput(f"There is no {place}; give a folder or a file, or a pattern's name with --n.")
     if found.path.is_dir():
         check_records(found.path)
+    if target is not None and "target" not in found.record:
+        raise InvalidInput(f"{place} holds what it computes itself: leave the function out.")
     for kind in every:
         if kind.recognises(found):
             with malformed(found.path):
