@@ -75,10 +75,12 @@ def read_jsonl(path: Path) -> tuple[list, list, list[int]]:
         if not text.strip():
             continue
         try:
-            pair = parse_json(text, "the line", InvalidInput)
+            pair = parse_json(text, "the line", InvalidInput, '{"input": [...], "output": [...]} in JSON')
             inputs.append(pair["input"])
             outputs.append(pair["output"])
-        except (InvalidInput, KeyError, TypeError) as error:
+        except InvalidInput as error:
+            raise InvalidInput(f"{path}, line {number}: {error}") from None
+        except (KeyError, TypeError) as error:
             raise InvalidInput(
                 f'{path}, line {number}: wanted {{"input": [...], "output": [...]}}; {type(error).__name__}: {error}.'
             ) from None

@@ -90,7 +90,7 @@ def test_export_says_what_it_compared(folder):
         (("memorise", "clash.jsonl"), "'a' (lines 1, 3)"),
         (("memorise", "clash.jsonl", "--on-conflict", "guess"), "'on_conflict' must be one of"),
         (("memorise", "empty.jsonl"), "is empty"),
-        (("memorise", "nan.jsonl"), "got nan"),
+        (("memorise", "nan.jsonl"), "NaN is no number of JSON"),
         (("memorise", "odd.jsonl"), "odd.jsonl, line 2"),
         (("memorise", "absent.jsonl"), "Cannot read"),
         (("memorise", "pairs.jsonl", "--n", 1), "'n' must be an integer of at least 3"),

@@ -111,7 +111,7 @@ class Terminal(io.StringIO):
 
 def on(stream, quiet=False):
     """What a job of three steps shows on ``stream`` as stderr."""
-    replaced = patch("rich.console.Console", lambda **_: Console(file=stream, width=100))
+    replaced = patch.object(_output, "console", lambda stderr: Console(file=stream, width=100))
     with replaced, _output.progress_bar("work", quiet) as progress:
         for done in range(4):
             progress(done, 3)

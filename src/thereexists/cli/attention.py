@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from thereexists.cli._output import AsJson, console, print_json
+from thereexists.cli._output import AsJson, console, print_json, say
 from thereexists.cli.pattern import Config, What, assignment, load_pattern
 from thereexists.errors import InvalidInput
 
@@ -50,7 +50,8 @@ def explain(
         print_json({"plans": [p.to_json() | {"pattern": pattern.name} for p in plans]})
         return
     for p in plans:
-        console().print(repr(p), markup=False)
+        for line in repr(p).splitlines():
+            say(line)
 
 
 @app.command()
