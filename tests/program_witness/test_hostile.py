@@ -57,6 +57,9 @@ TOKENS = node("tokens", d=1, low=0.0, high=1.0, shorter=False) | {
 }
 
 
+SIZES = {"sum_q": 1.0, "sum_k": 1.0, "spread": 1.0, "range": [0.0, 1.0]}
+
+
 def powers(count):
     """Coefficients of more and more bits."""
     return [TOKENS, *(node("linear", k, coefficients=[0.1]) for k in range(count))]
@@ -80,12 +83,15 @@ HOSTILE = {
     "rank of 1,500": (1500, [TOKENS, node("rank", 0, margin=0.1, n=1500)]),
     "argsort of 1,500": (1500, [TOKENS, node("argsort", 0, margin=0.1, n=1500)]),
     "prefix means of 4,096": (1 << 12, [TOKENS, node("prefix_mean", 0)]),
-    "attention of 4,096": (1 << 12, [TOKENS, node("attend", 0, 0, 0, causal=False, called="x")]),
+    "attention of 4,096": (1 << 12, [TOKENS, node("attend", 0, 0, 0, causal=False, called="x", m=1, **SIZES)]),
     "powers": (64, powers(2_000)),
     "doubled powers": (64, doubled(2_000)),
     "powers of names": (64, bent_powers(600)),
-    "many operations": (4096, [TOKENS, *(node("relu", 0) for _ in range(5_000))]),
-    "all lengths": (512, [TOKENS | {"settings": {**TOKENS["settings"], "shorter": True}}, node("rank", 0, margin=0.1)]),
+    "many operations": (4096, [TOKENS, *(node("relu", k) for k in range(5_000))]),
+    "all lengths": (
+        512,
+        [TOKENS | {"settings": {**TOKENS["settings"], "shorter": True}}, node("rank", 0, margin=0.1, n=512)],
+    ),
 }
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thereexists.certificates.program_forms import Allowance
+from thereexists.certificates.program_settings import check_settings
 from thereexists.errors import BadWitnessFile, NotProved
 from thereexists.model import EmbeddedTransformer
 
@@ -95,7 +96,7 @@ AT_LEAST: dict[str, Callable[[int], int]] = {
 
 
 def check_program(program: Any) -> None:
-    """Whether plain data has the form of a program: the parts, their types, and who reads whom."""
+    """Whether plain data has the form of a program: the parts, their types, who reads whom, and the settings."""
     if not isinstance(program, dict) or type(program.get("n")) is not int or program["n"] < 1:
         raise BadWitnessFile("The saved program does not state its number of tokens, a whole number of at least 1.")
     nodes = program.get("nodes")
@@ -112,6 +113,7 @@ def check_program(program: Any) -> None:
         _check_settings(name, node["settings"])
         if name == "tokens" and (type(node["settings"].get("d")) is not int or node["settings"]["d"] != node["d"]):
             raise BadWitnessFile("'tokens' states two numbers of features.")
+    check_settings(program)
 
 
 def _check_settings(name: str, settings: dict[str, Any]) -> None:

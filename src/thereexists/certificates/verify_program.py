@@ -138,7 +138,7 @@ def _check_sample(certificate: ProgramCertificate, network: EmbeddedTransformer,
 
 
 def _covers(claimed: Any, found: float) -> bool:
-    """A claim may be larger than what is found, never smaller."""
+    """A claim may be larger than what is found, never smaller; and no bound is negative or infinite."""
     if isinstance(claimed, bool) or not isinstance(claimed, int | float) or not math.isfinite(claimed):
         return False
-    return claimed >= 0 and found <= claimed * (1 + AGREEMENT)
+    return 0 <= found < math.inf and claimed >= 0 and found <= claimed * (1 + AGREEMENT)

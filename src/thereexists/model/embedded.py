@@ -97,7 +97,7 @@ class EmbeddedTransformer(Transformer):
 
     @classmethod
     def from_structure(cls, structure: dict[str, Any], weights: dict[str, Tensor]) -> EmbeddedTransformer:
-        stages = stages_from_structure(structure["stages"], weights)
+        stages = stages_from_structure(structure["stages"], weights, 0)  # embedding and read-out may be all of it
         try:
             first = {"embedding": weights.pop("embedding")} if structure["input"] == "tokens" else {}
             first = first or {"W_in": weights.pop("W_in")}

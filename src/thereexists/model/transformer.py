@@ -138,10 +138,10 @@ class Transformer(nn.Module):
         return network
 
 
-def stages_from_structure(structure: dict[str, Any], weights: dict[str, Tensor]) -> dict[str, Stage]:
+def stages_from_structure(structure: dict[str, Any], weights: dict[str, Tensor], least: int = 1) -> dict[str, Stage]:
     """The stages that a record names, made of the weights of theirs, which leave ``weights``."""
-    if not isinstance(structure, dict) or not structure:
-        raise InvalidInput("A network has stages, one at least; the record names none.")
+    if not isinstance(structure, dict) or len(structure) < least:
+        raise InvalidInput(f"A network has stages, at least {least}; the record names none.")
     parts: dict[str, dict[str, Tensor]] = {name: {} for name in structure}
     for key in [key for key in weights if key.startswith("stages.")]:
         name = key.split(".", 2)[1]

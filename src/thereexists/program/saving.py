@@ -19,6 +19,8 @@ from thereexists.program import splines
 from thereexists.program.graph import Value, nodes
 from thereexists.target import Array
 
+ARRAYS = ("array", "matrix", "factors", "knots", "values", "plus", "minus")  # settings that are arrays in a graph
+
 
 def to_record(program: Value) -> dict[str, Any]:
     """``n``, and the operations in an order in which every one follows its arguments; the last one is the output."""
@@ -41,7 +43,7 @@ def from_record(record: dict[str, Any]) -> Value:
     try:
         values: list[Value] = []
         for node in record["nodes"]:
-            settings = {key: _restored(setting) for key, setting in node["settings"].items() if key != "d"}
+            settings = {key: _restored(key, setting) for key, setting in node["settings"].items() if key != "d"}
             if node["operation"] == "apply":
                 settings["function"] = _function(node["settings"])
             arguments = tuple(values[k] for k in node["arguments"])
@@ -71,11 +73,10 @@ def _plain(setting: Any) -> Any:
     return setting
 
 
-def _restored(setting: Any) -> Any:
-    if isinstance(setting, list):
-        array = np.array(setting)
-        return array if array.dtype == np.float64 else tuple(setting)
-    return setting
+def _restored(name: str, setting: Any) -> Any:
+    if name in ARRAYS:
+        return np.array(setting, dtype=np.float64)
+    return tuple(setting) if isinstance(setting, list) else setting
 
 
 def _describe(function: Callable[[Array], Array]) -> dict[str, Any]:

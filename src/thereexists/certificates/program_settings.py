@@ -1,0 +1,130 @@
+"""The settings that every operation has: their names, their types, and what they must agree with; no others.
+
+The verifier proves what its table of meanings says (``program_meaning.py``). A loaded program is also *interpreted*,
+with the settings of the file. So nothing may stand there that the meaning does not read or this table does not fix:
+else a verified program could mean one thing and compute another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from thereexists.certificates.program_splines import KNOWN
+from thereexists.errors import BadWitnessFile
+
+MOST_WHOLE = 1 << 53  # larger whole numbers are not all float64
+
+
+def _number(part: Any) -> bool:
+    return type(part) is float or (type(part) is int and abs(part) <= MOST_WHOLE)
+
+
+def _size(part: Any) -> bool:
+    return _number(part) and part >= 0
+
+
+def _whole(part: Any) -> bool:
+    return type(part) is int
+
+
+def _flag(part: Any) -> bool:
+    return type(part) is bool
+
+
+def _word(part: Any) -> bool:
+    return isinstance(part, str)
+
+
+def _known(part: Any) -> bool:
+    return isinstance(part, str) and (not part or part in KNOWN)
+
+
+def _numbers(part: Any) -> bool:
+    return isinstance(part, list) and all(map(_number, part))
+
+
+def _places(part: Any) -> bool:
+    return isinstance(part, list) and all(map(_whole, part))
+
+
+def _table(part: Any) -> bool:
+    return isinstance(part, list) and bool(part) and all(map(_numbers, part))
+
+
+def _ends(part: Any) -> bool:
+    return _numbers(part) and len(part) == 2 and part[0] <= part[1]
+
+
+Right = Callable[[Any], bool]
+
+# operation: how many arguments (None: one for each coefficient), and its settings
+SETTINGS: dict[str, tuple[int | None, dict[str, Right]]] = {
+    "tokens": (0, {"d": _whole, "low": _number, "high": _number, "shorter": _flag}),
+    "constant": (0, {"array": _table}),
+    "linear": (None, {"coefficients": _numbers}),
+    "mix": (1, {"matrix": _table}),
+    "scale": (1, {"factors": _table}),
+    "gather": (1, {"source": _places, "called": _word}),
+    "mean": (1, {"scale": _number}),
+    "total": (1, {"n": _whole}),
+    "prefix_mean": (1, {}),
+    "relu": (1, {}),
+    "abs": (1, {}),
+    "maximum": (2, {}),
+    "minimum": (2, {}),
+    "clip": (1, {"low": _number, "high": _number}),
+    "where": (3, {"bottom": _number, "height": _number}),
+    "sort": (1, {}),
+    "largest": (1, {}),
+    "smallest": (1, {}),
+    "rank": (1, {"margin": _number, "n": _whole}),
+    "argsort": (1, {"margin": _number, "n": _whole}),
+    "piecewise": (1, {"knots": _numbers, "values": _numbers, "slope": _size, "range": _ends}),
+    "apply": (
+        1,
+        {"function": _known, "knots": _numbers, "values": _numbers, "own": _size, "slope": _size, "curvature": _size,
+         "source_sha256": _word},
+    ),
+    "product": (
+        2,
+        {"plus": _numbers, "minus": _numbers, "balance": _number, "own": _size, "size_a": _size, "size_b": _size,
+         "range": _ends},
+    ),
+    "attend": (
+        3,
+        {"causal": _flag, "called": _word, "m": _whole, "sum_q": _size, "sum_k": _size, "spread": _size,
+         "range": _ends},
+    ),
+    "soft_largest": (1, {"sharpness": _number, "own": _size}),
+}  # fmt: skip
+OPTIONAL = {"source_sha256"}  # of a function of the user's own
+
+
+def check_settings(program: dict[str, Any]) -> None:
+    """Of a program whose parts have the right types (``check_program``)."""
+    nodes = program["nodes"]
+    for node in nodes:
+        name, settings = node["operation"], node["settings"]
+        if name not in SETTINGS:
+            raise BadWitnessFile(f"'{name[:40]}' is not an operation that the verifier knows.")
+        count, rights = SETTINGS[name]
+        odd = sorted(settings.keys() - rights.keys()) + sorted(rights.keys() - settings.keys() - OPTIONAL)
+        if odd:
+            raise BadWitnessFile(f"'{name}' has the settings {', '.join(rights) or 'none'}; '{odd[0][:40]}' is amiss.")
+        wrong = [key for key, setting in settings.items() if not rights[key](setting)]
+        if wrong:
+            raise BadWitnessFile(f"The setting '{wrong[0]}' of '{name}' has a value of a wrong type.")
+        count = len(settings["coefficients"]) if count is None else count
+        if len(node["arguments"]) != count:
+            raise BadWitnessFile(f"'{name}' takes {count} values; got {len(node['arguments'])} instead.")
+        stated = {"n": program["n"]}
+        if name == "attend":
+            stated["m"] = nodes[node["arguments"][0]]["d"]
+        for key, value in stated.items():
+            if key in settings and settings[key] != value:
+                raise BadWitnessFile(f"'{name}' says {key} = {settings[key]}; in this program it is {value}.")
+    read = {k for node in nodes for k in node["arguments"]}
+    idle = [node["operation"] for k, node in enumerate(nodes[:-1]) if k not in read]
+    if idle:
+        raise BadWitnessFile(f"Nobody reads '{idle[0]}'; a saved program holds what its last operation needs.")
