@@ -89,13 +89,35 @@ def as_target(A: Any) -> SparseTarget:
         raise InvalidInput(
             f"The target must be a square matrix. Got shape {tuple(A.shape)}; an attention matrix is L×L."
         )
-    csr = A.tocsr().copy()
+    csr = _checked_csr(A)
     if csr.shape[0] == 0:
         raise InvalidInput("The target has no rows. Give an L×L matrix with L >= 1.")
     if csr.dtype.kind not in "fiub":
         raise InvalidInput(f"The target must hold real numbers. Got dtype {csr.dtype}; convert it to float64.")
     csr.sum_duplicates()
     return from_csr(csr.indptr, csr.indices, csr.data.astype(np.float64))
+
+
+def _checked_csr(A: Any) -> Any:
+    """A copy as CSR. scipy's own code does not look at the index arrays of a CSR array: it writes where they say."""
+    if getattr(A, "format", None) in ("csr", "csc", "bsr"):
+        check_compressed(A)
+    return A.tocsr().copy()
+
+
+def check_compressed(A: Any) -> None:
+    """Refuse a CSR, CSC or BSR array whose index arrays do not describe a matrix of its shape."""
+    indptr, indices = np.asarray(A.indptr), np.asarray(A.indices)
+    blocks = (1, 1) if A.format != "bsr" else A.data.shape[1:]
+    sides = [side // block if block else -1 for side, block in zip(A.shape, blocks, strict=True)]
+    rows, columns = reversed(sides) if A.format == "csc" else sides
+    right = indptr.dtype.kind == indices.dtype.kind == "i" and indptr.ndim == indices.ndim == 1
+    right = right and len(indptr) == rows + 1 and len(A.data) == len(indices)
+    right = right and all(side * block == whole for side, block, whole in zip(sides, blocks, A.shape, strict=True))
+    if not right or indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
+        raise InvalidInput("The CSR arrays do not fit together: indptr must rise from 0 to len(indices) == len(data).")
+    if len(indices) and not 0 <= indices.min() <= indices.max() < columns:
+        raise InvalidInput(f"A column index lies outside 0..{columns - 1}. Got {indices.min()}..{indices.max()}.")
 
 
 def from_csr(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> SparseTarget:
