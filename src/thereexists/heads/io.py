@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch
 
 from thereexists import storage
 from thereexists._version import __version__
+from thereexists.atomic_files import write_beside
 from thereexists.errors import BadWitnessFile, InvalidInput
 from thereexists.heads.bound import theorem_hidden_size
 from thereexists.heads.head import Head
@@ -158,12 +158,7 @@ def save_target(target: SparseTarget, path: str | Path) -> None:
 
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}-{os.getpid()}.npz")
-    try:
-        save_npz(beside, target.to_scipy())
-        beside.rename(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_beside(path, lambda stream: save_npz(stream, target.to_scipy()))
 
 
 def load_target(path: str | Path) -> SparseTarget:
