@@ -4,7 +4,6 @@ import json
 import os
 import threading
 
-import numpy as np
 import pytest
 
 import thereexists as te
@@ -12,7 +11,7 @@ from thereexists import program as P
 from thereexists.atomic_files import is_part_of, parts_of, write_beside
 from thereexists.certificates import certify
 from thereexists.certificates.certificate import digest
-from thereexists.errors import BadWitnessFile, InvalidInput
+from thereexists.errors import InvalidInput
 from thereexists.parallel.job import JobFolder, name_of, put
 from thereexists.parallel.ranges import Range
 from thereexists.targets import builtin
@@ -172,3 +171,76 @@ def within_seconds(work, seconds=20):
     if found[0][1] is not None:
         raise found[0][1]
     return found[0][0]
+
+
+def _memory(file):
+    file.symlink_to("/proc/self/mem")
+
+
+@pytest.mark.parametrize("plant", [*STRANGE, _memory, os.mkdir])
+@pytest.mark.parametrize("name", ["witness.json", "model.safetensors", NAMES[0]])
+def test_a_witness_with_a_strange_file_is_one_sentence(plant, name, witnesses, tmp_path):
+    from thereexists.report import report
+
+    folder = tmp_path / "w"
+    witnesses["cells"].save(folder)
+    (folder / name).unlink(missing_ok=True)
+    plant(folder / name)
+    readers = [report] if name == NAMES[0] else [report, te.load]
+    for read in [*readers, te.certificates.certificate.load_certificate]:
+        if name != NAMES[0] and read not in readers:
+            continue
+        with pytest.raises(te.ThereExistsError):
+            within_seconds(lambda read=read: read(folder))
+
+
+@pytest.mark.parametrize("plant", [*STRANGE, _memory])
+def test_pairs_inputs_and_records_are_ordinary_files(plant, tmp_path):
+    from thereexists.cli._input import read_sequences
+    from thereexists.experiments.results import read
+    from thereexists.pairs import read_jsonl
+    from thereexists.patterns.configs import load_config
+    from thereexists.report import report
+
+    (tmp_path / "runs").mkdir()
+    plant(tmp_path / "runs" / "a.jsonl")
+    file = tmp_path / "runs" / "a.jsonl"
+    for work in (
+        lambda: read_jsonl(file),
+        lambda: read([file]),
+        lambda: read([tmp_path / "runs"]),
+        lambda: report(tmp_path / "runs"),
+        lambda: load_config(file),
+        lambda: read_sequences(str(file.rename(tmp_path / "a.csv")), 2, 1),
+    ):
+        with pytest.raises(te.ThereExistsError):
+            within_seconds(work)
+
+
+def test_a_walk_ends(tmp_path):
+    from thereexists.regular_files import files_below
+
+    for i in range(4):
+        (tmp_path / f"{i}" / "a").mkdir(parents=True)
+        (tmp_path / f"{i}" / "a" / "run.json").write_text("{}")
+    (tmp_path / "0" / "again").symlink_to(tmp_path)
+    assert len(list(files_below(tmp_path))) == 4
+    with pytest.raises(InvalidInput, match="more than 5 files"):
+        list(files_below(tmp_path, 5))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_type": ["a"]},
+        {"model_type": {}},
+        {"model_type": "gpt_neo", "attention_types": [[["global", "local"], 99999999999]], "window_size": 1},
+        {"model_type": "gpt_neo", "attention_types": [[["global"], [1]]]},
+        {"model_type": "mistral", "sliding_window": 4, "num_hidden_layers": 10**9},
+        {"model_type": "big_bird", "block_size": 0, "num_hidden_layers": 2},
+        {"model_type": "modernbert", "global_attn_every_n_layers": 0, "num_hidden_layers": 2},
+    ],
+)
+def test_a_hostile_config_is_one_sentence(config):
+    with pytest.raises(InvalidInput):
+        te.patterns.from_config(config, 16)

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from thereexists.errors import BadWitnessFile, ThereExistsError
+from thereexists.errors import BadWitnessFile, InvalidInput, ThereExistsError
+
+MOST_ENTRIES = 100_000  # that are looked at below a folder
 
 
 def open_regular(file: str | Path, most: int | None = None, error: type[ThereExistsError] = BadWitnessFile) -> BinaryIO:
@@ -37,6 +41,23 @@ def read_regular(file: str | Path, most: int, error: type[ThereExistsError] = Ba
             return stream.read(os.fstat(stream.fileno()).st_size)
         except OSError as failed:
             raise error(f"{file} cannot be read: {failed.strerror}.") from failed
+
+
+def files_below(folder: Path, most: int = MOST_ENTRIES) -> Iterator[Path]:
+    """The files of a folder and of those in it, no link followed; one sentence after ``most`` entries."""
+    left, todo = most, [folder]
+    while todo:
+        inner = []
+        with suppress(OSError), os.scandir(todo.pop()) as entries:
+            for entry in entries:
+                left -= 1
+                if left < 0:
+                    raise InvalidInput(f"{folder} holds more than {most:,} files; give the folder of the runs itself.")
+                if entry.is_dir(follow_symlinks=False):
+                    inner.append(Path(entry.path))
+                elif entry.is_file():
+                    yield Path(entry.path)
+        todo += inner
 
 
 def is_regular(file: str | Path) -> bool:

@@ -28,6 +28,7 @@ from thereexists import shards
 from thereexists.atomic_files import is_part_of
 from thereexists.errors import BadWitnessFile, InvalidInput, Recovered
 from thereexists.json_files import MOST_BYTES, malformed, read_json
+from thereexists.regular_files import open_regular
 
 FORMAT_VERSION = 1
 
@@ -175,8 +176,11 @@ def _written(record: dict[str, Any]) -> str:
 
 
 def file_sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    with open_regular(file) as stream:
+        try:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise BadWitnessFile(f"{file} cannot be read: {error.strerror}.") from error
 
 
 def _digest(record: dict[str, Any]) -> str:

@@ -12,7 +12,9 @@ from typing import Any
 
 from thereexists.atomic_files import filled_beside
 from thereexists.errors import InvalidInput
+from thereexists.regular_files import read_regular
 
+MOST_BYTES = 256 << 20  # of a file of records
 RESULT = "result.json"  # of one training, beside its model
 
 
@@ -34,7 +36,7 @@ def write_json(path: Path, record: dict[str, Any]) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(read_regular(path, MOST_BYTES, InvalidInput).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is not a readable JSON file: {error}.") from error
     if not isinstance(record, dict):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.errors import InvalidInput
+from thereexists.sparse_arrays import check_compressed
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,21 +104,6 @@ def _checked_csr(A: Any) -> Any:
     if getattr(A, "format", None) in ("csr", "csc", "bsr"):
         check_compressed(A)
     return A.tocsr().copy()
-
-
-def check_compressed(A: Any) -> None:
-    """Refuse a CSR, CSC or BSR array whose index arrays do not describe a matrix of its shape."""
-    indptr, indices = np.asarray(A.indptr), np.asarray(A.indices)
-    blocks = (1, 1) if A.format != "bsr" else A.data.shape[1:]
-    sides = [side // block if block else -1 for side, block in zip(A.shape, blocks, strict=True)]
-    rows, columns = reversed(sides) if A.format == "csc" else sides
-    right = indptr.dtype.kind == indices.dtype.kind == "i" and indptr.ndim == indices.ndim == 1
-    right = right and len(indptr) == rows + 1 and len(A.data) == len(indices)
-    right = right and all(side * block == whole for side, block, whole in zip(sides, blocks, A.shape, strict=True))
-    if not right or indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
-        raise InvalidInput("The CSR arrays do not fit together: indptr must rise from 0 to len(indices) == len(data).")
-    if len(indices) and not 0 <= indices.min() <= indices.max() < columns:
-        raise InvalidInput(f"A column index lies outside 0..{columns - 1}. Got {indices.min()}..{indices.max()}.")
 
 
 def from_csr(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> SparseTarget:
