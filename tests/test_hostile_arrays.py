@@ -1,4 +1,4 @@
-"""Files of arrays that a stranger made: each is one sentence, for every command that reads it, before memory is asked."""
+"""Files of arrays that a stranger made: one sentence from every reader, before memory is asked for."""
 
 import zipfile
 
