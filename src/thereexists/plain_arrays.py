@@ -103,7 +103,7 @@ def _array(stream: Any, size: int, words: bool = False) -> np.ndarray:
         raise ValueError(f"an array of shape {str(shape)[:80]} does not fit the {there:,} bytes that are there")
     if there > MOST_BYTES:
         raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
-    flat = np.empty(count, dtype)
+    flat: Any = np.empty(count, dtype)
     _fill(stream, memoryview(flat.view(np.uint8)) if count else memoryview(bytearray()))
     return flat.reshape(shape, order="F" if fortran else "C")
 

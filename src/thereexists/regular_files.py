@@ -10,15 +10,17 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from thereexists.errors import BadWitnessFile, InvalidInput, ThereExistsError
 
 MOST_ENTRIES = 100_000  # that are looked at below a folder
 
 
-def open_regular(file: str | Path, most: int | None = None, error: type[ThereExistsError] = BadWitnessFile) -> BinaryIO:
+def open_regular(
+    file: str | Path, most: int | None = None, error: type[ThereExistsError] = BadWitnessFile
+) -> BufferedReader:
     """The opened file. One sentence if it is not there, no ordinary file, or longer than ``most`` bytes."""
     try:
         handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
