@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.errors import BadWitnessFile, ThereExistsError
+from thereexists.regular_files import read_regular
 
 MOST_BYTES = 16 << 20
 DEEPEST = 64
@@ -22,13 +23,7 @@ _MOST_DIGITS = 100  # of a whole number: float() of it never overflows
 
 def read_json(file: Path, most: int = MOST_BYTES, what: str = "JSON as we write it") -> Any:
     """The content of a file of at most so many bytes; ``what`` it should be, for messages."""
-    try:
-        size = file.stat().st_size
-        if size > most:
-            raise BadWitnessFile(f"{file} has {size:,} bytes; a record of this kind has at most {most:,}.")
-        return parse_json(file.read_bytes(), str(file), what=what)
-    except OSError as failed:
-        raise BadWitnessFile(f"{file} cannot be read: {failed.strerror}.") from failed
+    return parse_json(read_regular(file, most), str(file), what=what)
 
 
 def parse_json(

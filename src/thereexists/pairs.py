@@ -13,9 +13,11 @@ from pathlib import Path
 
 from thereexists.errors import InvalidInput
 from thereexists.json_files import parse_json
+from thereexists.regular_files import read_regular
 from thereexists.vocabulary import Token, check_sequences
 
 ON_CONFLICT = ("error", "drop", "first", "last")
+MOST_BYTES = 1 << 30  # of a file of pairs
 _NAMED = 8  # conflicts that a message names
 
 
@@ -126,6 +128,6 @@ def _is_integer(cell: str) -> bool:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
+        return read_regular(path, MOST_BYTES, InvalidInput).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"Cannot read {path}: {error}.") from error

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from thereexists.errors import BadWitnessFile
 from thereexists.json_files import MOST_BYTES, parse_json, read_json
+from thereexists.regular_files import open_regular
 
 INDEX = "model.safetensors.index.json"
 _DTYPES = {"F64": torch.float64, "BOOL": torch.bool}
@@ -32,7 +33,7 @@ class MappedFile:
 
     def __init__(self, file: Path):
         try:
-            with file.open("rb") as stream:
+            with open_regular(file) as stream:
                 self.map = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             raise BadWitnessFile(f"{file} cannot be read: {error}") from error

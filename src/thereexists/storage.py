@@ -25,8 +25,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from thereexists import shards
+from thereexists.atomic_files import is_part_of
 from thereexists.errors import BadWitnessFile, InvalidInput, Recovered
 from thereexists.json_files import MOST_BYTES, malformed, read_json
+from thereexists.regular_files import open_regular
 
 FORMAT_VERSION = 1
 
@@ -47,8 +49,6 @@ _BESIDE = (
     "certificate.json",
     "certificate.blocks.safetensors",
     ".certify.job",
-    ".certificate.json.part",  # of a save that was killed
-    ".certificate.blocks.safetensors.part",
 )  # what else we may have written into the folder
 _ATTEMPTS = 8
 
@@ -164,6 +164,7 @@ def check_writable(path: Path, layout: Layout = WITNESS) -> None:
 def _only_ours(path: Path, layout: Layout) -> bool:
     """Whether a folder is empty, or holds an artefact of this kind and not one file more."""
     names = {file.name for file in path.iterdir()}
+    names -= {name for name in names if any(is_part_of(name, of) for of in _BESIDE)}  # of saves that were killed
     if layout is WITNESS and shards.INDEX in names:
         of_shards = {name for name in names if fnmatch(name, "model-*-of-*.safetensors")}
         return layout.record in names and names <= {layout.record, shards.INDEX, *of_shards, *_BESIDE}
@@ -178,8 +179,11 @@ def _written(record: dict[str, Any]) -> str:
 
 
 def file_sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    with open_regular(file) as stream:
+        try:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise BadWitnessFile(f"{file} cannot be read: {error.strerror}.") from error
 
 
 def _digest(record: dict[str, Any]) -> str:

@@ -14,13 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.atomic_files import parts_of, put_in_place, the_error_in_words, write_beside, written_beside
 from thereexists.errors import BadWitnessFile, InvalidInput, NotProved, Recovered
 from thereexists.json_files import malformed, read_json
+from thereexists.regular_files import is_regular, read_regular
 
 FILE = "certificate.json"
 BLOCKS = "certificate.blocks.safetensors"
 FORMAT_VERSION = 1
 _MOST_ROWS = 1 << 19  # twice the most blocks there are
+_MOST_BYTES = 6 * 8 * _MOST_ROWS + 4096  # and a header
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,14 +83,18 @@ class Certificate:
         except ValueError as error:
             raise InvalidInput(f"The certificate was not saved: one of its numbers is not finite ({error}).") from error
         file, sums = Path(folder) / FILE, Path(folder) / BLOCKS
-        if self.blocks is not None:
-            _write_blocks(_part(sums), self.blocks)
-        _part(file).write_text(text, encoding="utf-8")
-        os.replace(_part(file), file)
-        if self.blocks is None:
-            sums.unlink(missing_ok=True)
-        else:
-            os.replace(_part(sums), sums)
+        with the_error_in_words(file):
+            if self.blocks is None:
+                write_beside(file, text)
+                sums.unlink(missing_ok=True)
+            else:
+                beside = written_beside(sums, _packed(self.blocks))
+                try:
+                    write_beside(file, text)
+                except BaseException:
+                    beside.unlink(missing_ok=True)
+                    raise
+                put_in_place(beside, sums)
 
 
 def load_certificate(folder: str | Path) -> Certificate:
@@ -115,7 +122,7 @@ def _check_types(c: Certificate) -> None:
 def read_certificate(folder: str | Path) -> tuple[Path, dict[str, Any]]:
     """The fields of a certificate of any kind, after its version and its digest were looked at."""
     file = Path(folder) / FILE
-    if not file.is_file():
+    if not is_regular(file):
         raise BadWitnessFile(f"{folder} has no {FILE}; make one with `thereexists certify {folder}`.")
     record = read_json(file)
     if not isinstance(record, dict) or not {"format_version", "digest"} <= record.keys():
@@ -131,14 +138,14 @@ def read_certificate(folder: str | Path) -> tuple[Path, dict[str, Any]]:
 def load_blocks(folder: str | Path, certificate: Certificate) -> list[list[float]]:
     """The sums over cubes that the certificate was made of, block by block; refused if they are not those."""
     file = Path(folder) / BLOCKS
-    if certificate.blocks_sha256 is None or not (file.is_file() or _part(file).is_file()):
+    if certificate.blocks_sha256 is None or not (is_regular(file) or parts_of(file)):
         raise BadWitnessFile(f"{folder} has no {BLOCKS} to check a sample against; verify all cubes instead.")
     problem = f"{file} holds other sums than the certificate was made of: its SHA-256 differs."
-    for place in (file, _part(file)):
+    for place in (file, *parts_of(file)):
         try:
             blocks = _read_blocks(place)
         except BadWitnessFile as error:
-            problem = str(error) if place == file and file.is_file() else problem
+            problem = str(error) if place == file and is_regular(file) else problem
             continue
         if blocks_sha256(blocks) == certificate.blocks_sha256:
             if place != file:
@@ -152,10 +159,10 @@ def load_blocks(folder: str | Path, certificate: Certificate) -> list[list[float
 
 def _read_blocks(file: Path) -> list[list[float]]:
     from safetensors import SafetensorError
-    from safetensors.numpy import load_file
+    from safetensors.numpy import load
 
     try:
-        stored = load_file(file)["sums"]
+        stored = load(read_regular(file, _MOST_BYTES))["sums"]
     except (SafetensorError, KeyError, OSError) as error:
         raise BadWitnessFile(f"{file} was truncated or changed: {error}") from error
     if stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[1] != 6 or len(stored) > _MOST_ROWS:
@@ -163,15 +170,10 @@ def _read_blocks(file: Path) -> list[list[float]]:
     return stored.tolist()
 
 
-def _write_blocks(file: Path, blocks: list[list[float]]) -> None:
-    from safetensors.numpy import save_file
+def _packed(blocks: list[list[float]]) -> bytes:
+    from safetensors.numpy import save
 
-    save_file({"sums": np.array(blocks, dtype=np.float64)}, file)
-    os.chmod(file, 0o644)
-
-
-def _part(file: Path) -> Path:
-    return file.with_name(f".{file.name}.part")
+    return save({"sums": np.array(blocks, dtype=np.float64)})
 
 
 def blocks_sha256(blocks: list[list[float]]) -> str:

@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import json
 import math
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import torch
 
 from thereexists._version import __version__
+from thereexists.atomic_files import write_beside
 from thereexists.certificates.certificate import FILE, FORMAT_VERSION, digest, read_certificate
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, Refuted, compare, refutation, rounding
@@ -60,10 +60,7 @@ class ProgramCertificate:
         """Write certificate.json into the witness's folder, whole or not at all."""
         record = {"format_version": FORMAT_VERSION, "about": "program", **dataclasses.asdict(self)}
         record["digest"] = digest(record)
-        file = Path(folder) / FILE
-        beside = file.with_name(f".{FILE}.part")
-        beside.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        os.replace(beside, file)
+        write_beside(Path(folder) / FILE, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
 
 def certify_program(
@@ -103,16 +100,23 @@ def certify_program(
 
 
 def certify_again(witness: Any) -> ProgramCertificate:
-    """The certificate of a loaded witness, for the dtypes that it was saved with."""
+    """The certificate of a loaded witness, for the dtypes that it was saved with.
+
+    Of the old certificate only two choices are kept, the dtype asked for and epsilon; not one word: it may be forged.
+    """
     network, before = witness.network, witness.certificate
     if network.dtype != torch.float64:
         raise InvalidInput(f"Certificates are made from the float64 weights; this witness is in {network.dtype}.")
     safe = network.safe
-    dtype, epsilon = (safe[0], None) if before is None else (before.dtype, before.epsilon)
+    epsilon = None if before is None else before.epsilon
+    dtype = safe[0] if before is None or before.dtype not in safe else before.dtype
     found = certify_program(witness.record(), network, dtype, epsilon, safe)
     if network.safe != safe:
         raise CannotBuild(f"The witness says that it runs in {', '.join(safe)}; proved is {', '.join(network.safe)}.")
-    return found if before is None else dataclasses.replace(found, reasons=before.reasons)
+    others = [name for name in DTYPES if name not in safe]
+    return dataclasses.replace(
+        found, reasons={name: f"the witness was not saved for it; build with dtype='{name}'." for name in others}
+    )
 
 
 def dtype_bounds(

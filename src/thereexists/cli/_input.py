@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from thereexists.errors import InvalidInput
+from thereexists.plain_arrays import MOST_BYTES, read_npy
+from thereexists.regular_files import read_regular
 
 
 def read_sequences(text: str, n: int, d: int) -> np.ndarray:
@@ -43,9 +45,9 @@ def _is_number(word: str) -> bool:
 
 def _lines(path: Path) -> list[tuple[int, str]]:
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
+        text = read_regular(path, MOST_BYTES, InvalidInput).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"Cannot read {path}: {error}.") from error
     lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:
         raise InvalidInput(f"{path} is empty; it must hold one sequence a line.")
@@ -63,13 +65,7 @@ def _as_batch(rows: list[list[float]], n: int, d: int) -> np.ndarray:
 
 
 def _from_npy(path: Path, n: int, d: int) -> np.ndarray:
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or "it holds no plain array"
-        raise InvalidInput(f"Cannot read {path} as a NumPy file: {reason}.") from error
-    if not (np.issubdtype(array.dtype, np.number) or array.dtype == bool) or np.iscomplexobj(array):
-        raise InvalidInput(f"{path} must hold real numbers; got the type {array.dtype} instead.")
+    array = read_npy(path)
     shapes = {(n,): (1, n, 1), (n, d): (1, n, d)} if d == 1 else {(n, d): (1, n, d)}
     if array.shape in shapes:
         return array.reshape(shapes[array.shape]).astype(np.float64)

@@ -279,15 +279,11 @@ def _integers(text: str, option: str) -> list[int]:
 
 def _write_json(payload: dict[str, Any], path: Path) -> None:
     import json
-    import os
+
+    from thereexists.atomic_files import write_beside
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        beside.write_text(json.dumps(payload, indent=1) + "\n")
-        beside.rename(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_beside(path, json.dumps(payload, indent=1) + "\n")
 
 
 def _show(report: dict[str, Any], as_json: bool, title: str) -> None:

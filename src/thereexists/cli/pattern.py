@@ -247,17 +247,16 @@ def assignment(text: str) -> tuple[str, int]:
 
 
 def _save_path(verdict: PatternVerdict, out: Path) -> None:
-    import os
-
     import numpy as np
+
+    from thereexists.atomic_files import write_beside
 
     if verdict.path is None:
         raise InvalidInput(f"There is no path to write to {out}: {verdict.reasons[1]}.")
     if out.suffix != ".npy" or not out.resolve().parent.is_dir():
         raise InvalidInput(f"--path-out needs a name that ends in .npy in a folder that exists; got '{out}'.")
-    beside = out.with_name(f".{out.stem}.{os.getpid()}.npy")
-    np.save(beside, verdict.path)
-    os.replace(beside, out)
+    path = verdict.path
+    write_beside(out, lambda stream: np.save(stream, path))
 
 
 def _depth_words(v: PatternVerdict) -> str:

@@ -415,10 +415,6 @@ def _resolve(
 def save_array(path: Path, array: Any) -> None:
     import numpy as np
 
-    beside = path.with_name(f".{path.name}.part")
-    try:
-        with beside.open("wb") as stream:
-            np.save(stream, array)
-        beside.replace(path)
-    except OSError as error:
-        raise InvalidInput(f"Cannot write {path}: {error.strerror}.") from error
+    from thereexists.atomic_files import write_beside
+
+    write_beside(path, lambda stream: np.save(stream, array))

@@ -10,8 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from thereexists.atomic_files import filled_beside
 from thereexists.errors import InvalidInput
+from thereexists.regular_files import read_regular
 
+MOST_BYTES = 256 << 20  # of a file of records
 RESULT = "result.json"  # of one training, beside its model
 
 
@@ -19,17 +22,11 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
     """``write`` fills a file beside ``path``, which takes its place only when it is complete."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
         raise InvalidInput(f"Nothing can be written to the folder {path.parent}: {error.strerror}.") from error
-    os.close(handle)
-    beside = Path(name)
-    try:
+    with filled_beside(path) as beside:
         write(beside)
-        os.chmod(beside, 0o644)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:
@@ -39,7 +36,7 @@ def write_json(path: Path, record: dict[str, Any]) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(read_regular(path, MOST_BYTES, InvalidInput).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is not a readable JSON file: {error}.") from error
     if not isinstance(record, dict):

@@ -12,9 +12,10 @@ from statistics import fmean, stdev
 from typing import Any
 
 from thereexists.errors import InvalidInput
-from thereexists.experiments.files import RESULT, read_json, write_json
+from thereexists.experiments.files import MOST_BYTES, RESULT, read_json, write_json
 from thereexists.experiments.runner import RECORD
 from thereexists.experiments.scoring import score_result
+from thereexists.regular_files import files_below, read_regular
 
 Record = dict[str, Any]
 TableKey = tuple[str, str, str]  # experiment, size, budget: what one table is about
@@ -89,9 +90,13 @@ def read(places: Iterable[Path]) -> list[Record]:
 
 def _records(place: Path) -> list[Record]:
     if place.is_dir():
-        files = sorted([*place.rglob(RECORD), *place.glob("*.jsonl"), *place.glob("*.json")])
+        below = list(files_below(place))
+        listed = [*place.glob("*.jsonl"), *(file for file in place.glob("*.json") if file.name != RECORD)]
+        files = sorted([*(file for file in below if file.name == RECORD), *listed])
         records = [record for file in files if file.name != RESULT for record in _records(file)]
-        records += [_of_one_training(file, place) for file in sorted(place.rglob(RESULT)) if not _is_a_stage(file)]
+        records += [
+            _of_one_training(file, place) for file in sorted(below) if file.name == RESULT and not _is_a_stage(file)
+        ]
         if not records:
             raise InvalidInput(
                 f"There is no finished run in {place} (no {RECORD}, {RESULT}, .jsonl or .json with records)."
@@ -125,12 +130,19 @@ def _of_one_training(file: Path, place: Path) -> Record:
 
 def _lines(place: Path) -> list[tuple[int, Any]]:
     out = []
-    for number, line in enumerate(place.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(_text(place).splitlines(), 1):
         try:
             out.append((number, json.loads(line)))
         except (ValueError, RecursionError):
             raise InvalidInput(f"{place}, line {number}, is not JSON; it was cut off or changed.") from None
     return out
+
+
+def _text(place: Path) -> str:
+    try:
+        return read_regular(place, MOST_BYTES, InvalidInput).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{place} is not text in UTF-8: {error}.") from error
 
 
 def _checked(record: Any, where: str) -> Record:

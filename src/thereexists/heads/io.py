@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import zipfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,12 +11,15 @@ import torch
 
 from thereexists import storage
 from thereexists._version import __version__
+from thereexists.atomic_files import write_beside
 from thereexists.errors import BadWitnessFile, InvalidInput
 from thereexists.heads.bound import theorem_hidden_size
 from thereexists.heads.head import Head
 from thereexists.heads.stated import StatedHead
 from thereexists.heads.target import SparseTarget, as_target, from_csr
 from thereexists.heads.verify import Verification
+from thereexists.plain_arrays import read_npy, read_npz
+from thereexists.sparse_arrays import from_arrays
 from thereexists.verdict import Verdict
 
 
@@ -158,44 +159,41 @@ def save_target(target: SparseTarget, path: str | Path) -> None:
 
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}-{os.getpid()}.npz")
-    try:
-        save_npz(beside, target.to_scipy())
-        beside.rename(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_beside(path, lambda stream: save_npz(stream, target.to_scipy()))
 
 
 def load_target(path: str | Path) -> SparseTarget:
     """A sparse matrix saved by ``scipy.sparse.save_npz``."""
-    from scipy.sparse import load_npz
-
     path = Path(path)
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}. Give a sparse matrix saved by scipy.sparse.save_npz.")
     try:
-        return as_target(load_npz(path))
-    except InvalidInput:
-        raise
-    except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile, AttributeError, TypeError):
-        raise InvalidInput(_not_sparse_file(path)) from None
+        arrays = read_npz(path)
+    except InvalidInput as error:
+        raise InvalidInput(_not_sparse_file(path, _alone(path)) + f" ({error})") from None
+    if "format" not in arrays:
+        raise InvalidInput(_not_sparse_file(path, list(arrays.values())))
+    return as_target(from_arrays(arrays, path))
 
 
-def _not_sparse_file(path: Path) -> str:
+def _alone(path: Path) -> list[np.ndarray]:
+    """The array of an .npy file that came in the place of a sparse matrix."""
     try:
-        loaded = np.load(path, allow_pickle=False)
-        arrays = [loaded] if isinstance(loaded, np.ndarray) else [loaded[n] for n in loaded.files]
-        square = [a for a in arrays if a.ndim == 2]
-        if square:
-            cells = square[0].shape[0] * square[0].shape[1]
-            return (
-                f"{path} holds a dense {square[0].shape[0]}×{square[0].shape[1]} array "
-                f"({cells * 8 / 1e6:,.1f} MB in float64; "
-                "8·L² bytes at any L). The target has to be sparse: save it with "
-                "scipy.sparse.save_npz(path, scipy.sparse.csr_array(A)) if most entries are zero."
-            )
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile):
-        pass
+        return [read_npy(path)]
+    except InvalidInput:
+        return []
+
+
+def _not_sparse_file(path: Path, arrays: list[np.ndarray]) -> str:
+    square = [a for a in arrays if a.ndim == 2]
+    if square:
+        cells = square[0].shape[0] * square[0].shape[1]
+        return (
+            f"{path} holds a dense {square[0].shape[0]}×{square[0].shape[1]} array "
+            f"({cells * 8 / 1e6:,.1f} MB in float64; "
+            "8·L² bytes at any L). The target has to be sparse: save it with "
+            "scipy.sparse.save_npz(path, scipy.sparse.csr_array(A)) if most entries are zero."
+        )
     return f"{path} is not a sparse matrix. Save it with scipy.sparse.save_npz(path, scipy.sparse.csr_array(A))."
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from thereexists.atomic_files import write_beside
 from thereexists.errors import CannotBuild
 from thereexists.heads.head import Head
 
@@ -84,10 +84,7 @@ def _pyplot() -> Any:
 def _save(plt: Any, figure: Any, path: str | Path) -> None:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.stem}-{os.getpid()}.png")
     try:
-        figure.savefig(beside, dpi=130, bbox_inches="tight")
-        beside.rename(path)
+        write_beside(path, lambda stream: figure.savefig(stream, format="png", dpi=130, bbox_inches="tight"))
     finally:
-        beside.unlink(missing_ok=True)
         plt.close(figure)

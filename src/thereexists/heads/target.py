@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.errors import InvalidInput
+from thereexists.sparse_arrays import check_compressed
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +90,20 @@ def as_target(A: Any) -> SparseTarget:
         raise InvalidInput(
             f"The target must be a square matrix. Got shape {tuple(A.shape)}; an attention matrix is L×L."
         )
-    csr = A.tocsr().copy()
+    csr = _checked_csr(A)
     if csr.shape[0] == 0:
         raise InvalidInput("The target has no rows. Give an L×L matrix with L >= 1.")
     if csr.dtype.kind not in "fiub":
         raise InvalidInput(f"The target must hold real numbers. Got dtype {csr.dtype}; convert it to float64.")
     csr.sum_duplicates()
     return from_csr(csr.indptr, csr.indices, csr.data.astype(np.float64))
+
+
+def _checked_csr(A: Any) -> Any:
+    """A copy as CSR. scipy's own code does not look at the index arrays of a CSR array: it writes where they say."""
+    if getattr(A, "format", None) in ("csr", "csc", "bsr"):
+        check_compressed(A)
+    return A.tocsr().copy()
 
 
 def from_csr(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> SparseTarget:

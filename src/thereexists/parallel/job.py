@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import hmac
 import json
-import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+from thereexists.atomic_files import write_beside
 from thereexists.errors import BadWitnessFile, InvalidInput
 from thereexists.parallel.ranges import Range, missing
 from thereexists.parallel.secret import code_of, job_key
+from thereexists.regular_files import read_regular
 
 ABOUT = "job.json"
 CODE = "code"
+MOST_BYTES = 64 << 20  # of one file
+_NAME = re.compile(r"(\d{12})-(\d{12})\.json", re.ASCII)
 
 
 class JobFolder:
@@ -49,16 +53,15 @@ class JobFolder:
         for file in self.path.glob("*-*.json"):
             chunk = _read(file)
             if chunk is None or not _whole(chunk, self.key, self.secret) or file.name != name_of(_range(chunk)):
-                file.unlink(missing_ok=True)
+                _throw_away(file)
                 continue
             found[_range(chunk)] = file
         return found
 
     def count(self) -> tuple[int, int]:
         """(chunks, blocks) that have a file, by name alone: for progress, not for proof."""
-        sizes = [
-            int(stop) - int(first) for first, _, stop in (p.stem.partition("-") for p in self.path.glob("*-*.json"))
-        ]
+        ends = (_NAME.fullmatch(file.name) for file in self.path.glob("*-*.json"))
+        sizes = [int(found[2]) - int(found[1]) for found in ends if found]
         return len(sizes), sum(sizes)
 
     def results(self) -> list[Any]:
@@ -77,6 +80,8 @@ class JobFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _start_afresh(self) -> None:
+        if self.path.is_symlink():  # what it leads to is not ours to empty
+            raise InvalidInput(f"The job's folder {self.path} is a link; remove it, or give the folder itself.")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             names = {file.name for file in self.path.iterdir()}
@@ -85,7 +90,7 @@ class JobFolder:
         if names and ABOUT not in names:
             raise InvalidInput(f"{self.path} holds files that are not a job's; give an empty or a new folder.")
         for file in self.path.iterdir():
-            shutil.rmtree(file) if file.is_dir() and not file.is_symlink() else file.unlink()
+            _throw_away(file)
         self._settle()
 
 
@@ -110,7 +115,7 @@ def _whole(chunk: dict[str, Any], key: str, secret: bytes) -> bool:
 
 def _signed(content: dict[str, Any], secret: bytes) -> bool:
     stated = content.get(CODE)
-    return isinstance(stated, str) and hmac.compare_digest(stated.encode(), _code(content, secret).encode())
+    return isinstance(stated, str) and stated.isascii() and hmac.compare_digest(stated, _code(content, secret))
 
 
 def _code(content: dict[str, Any], secret: bytes) -> str:
@@ -119,13 +124,24 @@ def _code(content: dict[str, Any], secret: bytes) -> str:
 
 def _read(file: Path) -> dict[str, Any] | None:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        content = json.loads(read_regular(file, MOST_BYTES).decode("utf-8"))
+    except (ValueError, RecursionError):  # what is no ordinary file is a ValueError too
         return None
     return content if isinstance(content, dict) else None
 
 
 def _write(file: Path, content: dict[str, Any], secret: bytes) -> None:
-    beside = file.with_name(f".{file.name}.{os.getpid()}.part")
-    beside.write_text(json.dumps({**content, CODE: _code(content, secret)}), encoding="utf-8")
-    os.replace(beside, file)
+    text = json.dumps({**content, CODE: _code(content, secret)})
+    if len(text) > MOST_BYTES:  # or it would be thrown away again when it is read
+        raise InvalidInput(
+            f"A chunk of this job has {len(text):,} bytes, more than {MOST_BYTES:,}; make chunks smaller."
+        )
+    write_beside(file, text)
+
+
+def _throw_away(file: Path) -> None:
+    """Whatever it is: a link goes, not what it leads to."""
+    if file.is_dir() and not file.is_symlink():
+        shutil.rmtree(file, ignore_errors=True)
+    else:
+        file.unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ from thereexists.errors import InvalidInput
 from thereexists.patterns.parts import Explicit
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
+from thereexists.plain_arrays import read_npz
+from thereexists.sparse_arrays import check_compressed, from_arrays
 
 
 def from_csr(steps: Any, name: str = "csr") -> Pattern:
@@ -54,18 +55,12 @@ def load_npz(path: str | Path) -> Pattern:
     path = Path(path)
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile):
-        raise InvalidInput(f"{path} is not an .npz file of plain arrays; write one with numpy.savez.") from None
+    arrays = read_npz(path)
     if not arrays:
         raise InvalidInput(f"{path} holds no arrays; it needs one mask or one CSR pair per step.")
     name = path.stem
     if "format" in arrays:  # scipy.sparse.save_npz
-        from scipy.sparse import csr_array, load_npz
-
-        return from_csr([csr_array(load_npz(path))], name)
+        return from_csr([from_arrays(arrays, path)], name)
     if any(key.startswith("indptr") for key in arrays):
         return _from_pairs(arrays, name, path)
     masks = [m for key in sorted(arrays) for m in (arrays[key] if arrays[key].ndim == 3 else [arrays[key]])]
@@ -81,9 +76,11 @@ def _from_pairs(arrays: dict[str, np.ndarray], name: str, path: Path) -> Pattern
         if "indices" + tail not in arrays:
             raise InvalidInput(f"{path} has 'indptr{tail}' but no 'indices{tail}'; a CSR step needs both.")
         indptr, indices = arrays["indptr" + tail], arrays["indices" + tail]
-        if indptr.ndim != 1 or indices.ndim != 1 or len(indptr) < 2:
+        whole = indptr.dtype.kind in "iu" and (indices.dtype.kind in "iu" or not indices.size)
+        if not whole or indptr.ndim != 1 or indices.ndim != 1 or len(indptr) < 2:
             raise InvalidInput(
-                f"'indptr{tail}' and 'indices{tail}' must be vectors; got {indptr.shape}, {indices.shape}."
+                f"'indptr{tail}' and 'indices{tail}' must be vectors of whole numbers; "
+                f"got {indptr.dtype} {indptr.shape}, {indices.dtype} {indices.shape}."
             )
         steps.append(_checked(len(indptr) - 1, indptr.astype(np.int64), indices.astype(np.int64), l))
     return Pattern(name, tuple(steps))
@@ -98,6 +95,8 @@ def _from_sparse(array: Any, l: int) -> Step:
         )
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.shape[0] == 0:
         raise InvalidInput(f"Step {l} must be a square array with n ≥ 1 rows; got shape {array.shape}.")
+    if array.format in ("csc", "bsr"):
+        check_compressed(array)
     if array.format == "csr":
         step = _checked(array.shape[0], array.indptr.astype(np.int64), array.indices.astype(np.int64), l)
         if bool(np.all(array.data)):

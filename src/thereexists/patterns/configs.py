@@ -17,8 +17,11 @@ from thereexists.patterns.library import bigbird, longformer
 from thereexists.patterns.parts import Band, BlockBand, Rect
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
+from thereexists.regular_files import read_regular
 
 Config = dict[str, Any]
+MOST_LAYERS = 10_000
+MOST_BYTES = 16 << 20
 
 
 def load_config(path: str | Path, n: int | None = None, globals: int = 1, seed: int | None = None) -> Pattern:
@@ -28,7 +31,9 @@ def load_config(path: str | Path, n: int | None = None, globals: int = 1, seed: 
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.")
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(read_regular(path, MOST_BYTES, InvalidInput).decode("utf-8"))
+    except InvalidInput:
+        raise
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is not valid JSON ({error}).") from None
     if not isinstance(config, dict):
@@ -49,7 +54,7 @@ def from_config(config: Config, n: int | None = None, globals: int = 1, seed: in
             "'use_bidirectional_attention' in the text_config of a larger model is causal in some attention "
             "implementations of transformers and not in others; check the text_config as a model of its own."
         )
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         raise InvalidInput(
             f"The config's model_type {family!r} is not one whose attention pattern is known here. "
             f"Known: {', '.join(sorted(FAMILIES))}. Build the pattern with te.patterns.from_mask or from_csr instead."
@@ -57,7 +62,14 @@ def from_config(config: Config, n: int | None = None, globals: int = 1, seed: in
     n = _positive(config, "max_position_embeddings", "max_encoder_position_embeddings") if n is None else n
     if n < 1:
         raise InvalidInput(f"'n' must be a positive integer; got {n}.")
-    steps = FAMILIES[family](config, n, globals, seed)
+    try:
+        steps = FAMILIES[family](config, n, globals, seed)
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        raise InvalidInput(f"The config of this {family!r} model is malformed: {error}.") from error
+    if len(steps) > MOST_LAYERS:
+        raise InvalidInput(f"The config names {len(steps):,} layers; a model has at most {MOST_LAYERS:,}.")
     cycle = next(p for p in range(1, len(steps) + 1) if all(a is b for a, b in zip(steps[p:], steps, strict=False)))
     parameters = {"model_type": family, "layers": len(steps)}
     return Pattern(family, tuple(steps[:cycle]), parameters, layers=len(steps))
@@ -70,7 +82,10 @@ def _text_part(config: Config) -> Config:
 
 
 def _layers(config: Config) -> int:
-    return _positive(config, "num_hidden_layers", "num_layers", "encoder_layers")
+    count = _positive(config, "num_hidden_layers", "num_layers", "encoder_layers")
+    if count > MOST_LAYERS:
+        raise InvalidInput(f"The config states {count:,} layers; a model has at most {MOST_LAYERS:,}.")
+    return count
 
 
 def _positive(config: Config, *names: str) -> int:
@@ -237,7 +252,11 @@ def _llama4(config: Config, count: int) -> list[str]:
 def _gpt_neo(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
     names = {"global": "full_attention", "local": "sliding_attention"}
     try:
+        if sum(len(group) * times for group, times in config["attention_types"]) > MOST_LAYERS:
+            raise InvalidInput(f"'attention_types' names more than {MOST_LAYERS:,} layers; a model has fewer.")
         kinds = [names[kind] for group, times in config["attention_types"] for _ in range(times) for kind in group]
+    except InvalidInput:
+        raise
     except (KeyError, TypeError, ValueError):
         raise InvalidInput("A gpt_neo config needs 'attention_types', such as [[['global', 'local'], 12]].") from None
     if "num_layers" in config and config["num_layers"] != len(kinds):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from thereexists.atomic_files import write_beside
 from thereexists.errors import InvalidInput
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
@@ -56,12 +56,9 @@ def save(pattern: Pattern, path: str | Path, cells: int = 256, title: str | None
     if not path.resolve().parent.is_dir():
         raise InvalidInput(f"The folder {path.parent} does not exist; create it first.")
     figure = draw(pattern, cells, title)
-    beside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    try:
-        figure.savefig(beside, dpi=72, metadata={"Date": None} if path.suffix == ".svg" else {"Software": None})
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    ending = path.suffix.lower().removeprefix(".")
+    about = {"Date": None} if ending == "svg" else {"Software": None}
+    write_beside(path, lambda stream: figure.savefig(stream, format=ending, dpi=72, metadata=about))
     return path
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from thereexists.errors import BadWitnessFile, InvalidInput, ThereExistsError
 from thereexists.json_files import MOST_BYTES, read_json
+from thereexists.regular_files import open_regular
 from thereexists.report.html import Page
 from thereexists.target import Target
 
@@ -100,8 +101,7 @@ def check_records(folder: Path) -> None:
 
 
 def check_size(file: Path) -> None:
-    if file.stat().st_size > MOST_RECORD_BYTES:
-        raise BadWitnessFile(f"{file} has {file.stat().st_size:,} bytes; a record has at most {MOST_RECORD_BYTES:,}.")
+    open_regular(file, MOST_RECORD_BYTES).close()
 
 
 @contextmanager

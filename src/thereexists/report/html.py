@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists._version import __version__
+from thereexists.atomic_files import write_beside
 from thereexists.errors import InvalidInput
 from thereexists.plain_text import visible
 
@@ -66,13 +67,7 @@ class Page:
     def save(self, path: str | Path) -> Path:
         """Write the page, whole or not at all."""
         path = Path(path)
-        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            beside.write_text(str(self), encoding="utf-8")
-            os.replace(beside, path)
-        except OSError as error:
-            beside.unlink(missing_ok=True)
-            raise InvalidInput(f"Cannot write {path}: {error.strerror}.") from error
+        write_beside(path, str(self))
         return path
 
 

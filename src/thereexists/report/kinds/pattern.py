@@ -94,13 +94,9 @@ def _is_pattern(found: Found) -> bool:
 
 def is_sparse_matrix(file: Path) -> bool:
     """Whether an .npz file is a sparse matrix of SciPy: a target of heads, not a mask."""
-    import zipfile
+    from thereexists.plain_arrays import names_in
 
-    try:
-        with zipfile.ZipFile(file) as archive:
-            return {"indices.npy", "format.npy"} <= set(archive.namelist())
-    except (OSError, zipfile.BadZipFile):
-        return False
+    return {"indices.npy", "format.npy"} <= names_in(file)
 
 
 def _page(found: Found) -> Page:

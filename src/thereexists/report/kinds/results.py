@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from thereexists.errors import InvalidInput
 from thereexists.experiments import paper
 from thereexists.experiments.results import Figure, Row, by_table, read, rows, slugs, table_of
 from thereexists.experiments.tables import tables
+from thereexists.regular_files import files_below, open_regular
 from thereexists.report import svg
 from thereexists.report.artefact import Found, Kind, check_size
 from thereexists.report.html import Markup, Page, Section, figure, join, key, panels, paragraph, table
 
 RUN = "run.json"  # what the runner writes into the folder of a run
 MOST_FILES = 2000
-MOST_FOLDERS = 10_000  # that are looked into for runs
 PAPER = {"mlm accuracy": 1, "nli accuracy": 2}  # which entry of the paper's table A stands beside which figure
 LOW_IS_GOOD = ("perplexity",)
 
@@ -104,10 +104,9 @@ def _recognises(found: Found) -> bool:
 
 
 def _runs(folder: Path) -> Iterator[Path]:
-    """The records of runs below a folder; gives up after ``MOST_FOLDERS`` folders, whatever they hold."""
-    for at, _, names in itertools.islice(os.walk(folder), MOST_FOLDERS):
-        if RUN in names:
-            yield Path(at) / RUN
+    """The records of runs below a folder; gives up after so many entries, whatever they are."""
+    with suppress(InvalidInput):
+        yield from (file for file in files_below(folder) if file.name == RUN)
 
 
 def _printed(found: Found) -> bool:
@@ -119,11 +118,11 @@ def _printed(found: Found) -> bool:
 def _has_records(file: Any) -> bool:
     """Whether a file begins like records of runs; a folder of other files is not one of results."""
     try:
-        with file.open(encoding="utf-8") as stream:
+        with open_regular(file) as stream:
             if file.suffix == ".jsonl":
-                first = json.loads(stream.readline(1 << 24) or "{}")
+                first = json.loads(stream.readline(1 << 24).decode("utf-8") or "{}")
                 return isinstance(first, dict) and {"experiment", "stages"} <= set(first)
-            return '"records"' in stream.read(4096)
+            return b'"records"' in stream.read(4096)
     except (OSError, ValueError, RecursionError):
         return False
 
