@@ -136,7 +136,7 @@ def test_show_trace_targets_and_plan_speak_to_people_and_to_programs(folder):
         (("run", "w", "--input", "0.1 7 0.2"), "domain"),
         (("run", "w", "--input", "ragged.csv"), "got 2 in sequence 1"),
         (("run", "w", "--input", "empty.csv"), "is empty"),
-        (("run", "w", "--input", "absent.npy"), "Cannot read"),
+        (("run", "w", "--input", "absent.npy"), "cannot be read"),
         (("run", "absent", "--input", "0.1"), "no saved witness"),
         (("trace", "w", "--input", "batch.csv"), "one sequence"),
     ],

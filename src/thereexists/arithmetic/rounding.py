@@ -341,7 +341,8 @@ def _soft(arithmetic: Arithmetic, V: State, n: int, shift: Array) -> State:
     sums = 3 * arithmetic.u + (n + 2) * arithmetic.accumulate
     relative = (weights + sums) * (1.0 + weights)
     spread = sum_up(top, -bottom)
-    moved = np.minimum(enlarged(shift[:, None] * spread / 2, touched=shift[:, None] * np.sign(spread) > 0), spread)
+    moves = np.asarray(shift[:, None] * np.sign(spread) > 0)
+    moved = np.minimum(enlarged(shift[:, None] * spread / 2, touched=moves), spread)
     outside = enlarged(relative * largest + 2 * n * arithmetic.tiny * np.maximum(largest, 1.0))
     outside = np.broadcast_to(np.where(largest == 0, 0.0, outside), moved.shape)
     low, high, error = (np.broadcast_to(a, moved.shape) for a in (bottom, top, error))
