@@ -329,7 +329,7 @@ def _mean(arithmetic: Arithmetic, V: State) -> State:
     low, high, largest = sum_down(low, -own), sum_up(high, own), sum_up(largest, own)
     rounding = (4 * arithmetic.u + (n + 4) * arithmetic.accumulate) * largest + (n + 2) * arithmetic.tiny
     rounding = np.where(largest == 0, 0.0, enlarged(rounding))
-    error = enlarged(error, n, V.error.any(axis=0, keepdims=True))
+    error = enlarged(error, n, np.asarray(V.error.any(axis=0, keepdims=True)))
     return arithmetic._widened(low, high, error, rounding, np.zeros(low.shape))
 
 
@@ -341,8 +341,7 @@ def _soft(arithmetic: Arithmetic, V: State, n: int, shift: Array) -> State:
     sums = 3 * arithmetic.u + (n + 2) * arithmetic.accumulate
     relative = (weights + sums) * (1.0 + weights)
     spread = sum_up(top, -bottom)
-    moves = np.asarray(shift[:, None] * np.sign(spread) > 0)
-    moved = np.minimum(enlarged(shift[:, None] * spread / 2, touched=moves), spread)
+    moved = np.minimum(enlarged(shift[:, None] * spread / 2, touched=shift[:, None] * np.sign(spread) > 0), spread)
     outside = enlarged(relative * largest + 2 * n * arithmetic.tiny * np.maximum(largest, 1.0))
     outside = np.broadcast_to(np.where(largest == 0, 0.0, outside), moved.shape)
     low, high, error = (np.broadcast_to(a, moved.shape) for a in (bottom, top, error))
