@@ -7,8 +7,8 @@ from itertools import zip_longest
 import numpy as np
 import pytest
 import torch
-
 from tests.patterns.hostile_parts import part, record
+
 from thereexists.attention import sparse_attention
 from thereexists.attention.lower import Entries, Lowered, Strip, lower
 from thereexists.errors import InvalidInput, ThereExistsError
@@ -40,7 +40,7 @@ def assert_sound(step):
 
 
 def test_hostile_records_are_refused_or_right():
-    draw, made = random.Random(0), {kind: 0 for kind in ("Band", "BlockBand", "Residue", "Xor", "Offsets", "Rect")}
+    draw, made = random.Random(0), dict.fromkeys(("Band", "BlockBand", "Residue", "Xor", "Offsets", "Rect"), 0)
     made["Explicit"] = 0
     for _ in range(3000):
         n = draw.choice((1, 2, 5, 8, 13))

@@ -46,7 +46,7 @@ def vector(values: Any, what: str, least: int = -(1 << 63), most: int = (1 << 63
 
 
 def inside(tokens: np.ndarray, n: int, what: str) -> None:
-    """The last look before numbers are used as addresses; a part that is wrong in itself fails here, not in a kernel."""
+    """The last look before numbers become addresses: a part that is wrong in itself fails here, not in a kernel."""
     if len(tokens) and not (tokens.min() >= 0 and tokens.max() < n):
         far = int(tokens.min() if tokens.min() < 0 else tokens.max())
         raise InvalidInput(f"{what} leads to token {far}; the step has tokens 0..{n - 1}.")

@@ -34,6 +34,7 @@ class Part(ABC):
 
     def check(self, n: int) -> None:
         """Refuse a part that names tokens which a sequence of ``n`` does not have; most formulas suit every n."""
+        return
 
     @abstractmethod
     def contains(self, k: Any, j: Any) -> Any: ...
@@ -368,7 +369,7 @@ class Explicit(Part):
         indices = vector(self.indices, f"The entries of {max(n, 0)} rows", 0, n - 1)
         if n < 1 or indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
             raise InvalidInput(
-                f"Row starts must rise from 0 to the number of entries, {len(indices)}; got {shown(indptr.tolist()[:9])}."
+                f"Row starts must rise from 0 to the number of entries, {len(indices)}; got {shown(indptr[:9])}."
             )
         falls = np.flatnonzero(np.diff(indices) <= 0) + 1  # allowed only where a new row starts
         if not np.isin(falls, indptr).all():

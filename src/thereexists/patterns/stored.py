@@ -44,8 +44,8 @@ def restore(stored: Any, n: int) -> Pattern:
     name, heads, layers, steps = (stored.get(key) for key in ("name", "heads", "layers", "steps"))
     if type(stored.get("n")) is not int or stored["n"] != n:
         raise InvalidInput(
-            f"The stored pattern {shown(name)} has {shown(stored.get('n'))} tokens and the model got {n}; give use_pattern a "
-            "pattern of that length."
+            f"The stored pattern {shown(name)} has {shown(stored.get('n'))} tokens and the model got {n}; give "
+            "use_pattern a pattern of that length."
         )
     if not isinstance(name, str) or not isinstance(steps, list) or not steps:
         raise InvalidInput("A stored pattern needs a name and a list of steps; this record is damaged.")
