@@ -257,8 +257,10 @@ def pattern_of(module: nn.Module, n: int, heads: int, causal: bool) -> Pattern |
         )
     if isinstance(source, dict) and "stored" in source:
         source = _decoded(module, source, n)
-    pattern = _from_spec(_spec(source), n, heads, causal) if isinstance(source, str | dict) else None
-    pattern = _called(source, n, causal) if pattern is None else pattern
+    if isinstance(source, str | dict):
+        pattern = _from_spec(_spec(source), n, heads, causal)
+    else:
+        pattern = _called(source, n, causal)
     if isinstance(pattern, Step) or pattern.heads is not None:
         return pattern
     return pattern.step(layer_of(module, pattern.name) % pattern.cycle if pattern.cycle > 1 else 0)
