@@ -151,9 +151,9 @@ def test_a_thousand_documents_in_64k_tokens_take_well_under_a_second():
 def test_rectangles_are_put_in_order_and_checked():
     assert painted(6, [Rect(range(4, 1, -1), np.array([3, 1, 1]))]).sum() == 6
     assert Step(6, (Rect(range(4, 1, -1), np.array([3, 1, 1])), Band(0, 0))).rows(2).tolist() == [1, 2, 3]
-    for rect in (Rect(range(7), range(2)), Rect(np.array([0]), np.array([-1]))):
+    for rows, cols in ((range(7), range(2)), (np.array([0]), np.array([-1])), (range(-1, 3), range(2))):
         with pytest.raises(InvalidInput, match="names token"):
-            Step(6, (rect,))
+            Step(6, (Rect(rows, cols),))
 
 
 def test_sizes_beyond_the_sequence_do_not_wrap_around():

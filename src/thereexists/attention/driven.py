@@ -9,7 +9,8 @@ registry. Three looks close that gap:
 - after every run of the model, at whether our function ran at all.
 
 What is left over is caught by the mask itself (``pattern_mask``). The hooks also note which modules are
-cross-attention, which stays dense. The state is one stack for each thread: the modules that are running.
+cross-attention, which stays dense, and in which layer each module stands (``layer_of``). The state is one stack for
+each thread: the modules that are running.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import inspect
 import re
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
 
 from thereexists.attention.pattern_mask import not_driven
+from thereexists.errors import InvalidInput
 
 NAME = "thereexists"
 _CROSS = re.compile(r"cross|encoder_?attn|enc_?dec|encoder_decoder", re.IGNORECASE)
@@ -41,6 +43,7 @@ class Running:
     ours: bool  # the model around it runs with our implementation
     cross: bool
     calls: int = 0  # of our attention function, so far
+    inside: list[nn.Module] = field(default_factory=list)  # of a whole model: the modules that called it, in order
 
 
 class _Stack(threading.local):
@@ -71,10 +74,11 @@ def watch(model: nn.Module) -> None:
     """Install the hooks in ``model`` and in its attention modules; harmless when repeated."""
     _hook(model, attends=False)
     for path, module in _ours(model):
-        if _is_attention(module):
+        if is_attention(module):
             named = _CROSS.search(path.rpartition(".")[2]) or _CROSS.search(type(module).__name__)
             module._thereexists_cross = bool(named or getattr(module, "is_cross_attention", False))  # type: ignore
             _hook(module, attends=True)
+    _number(model)
 
 
 def ran(module: nn.Module) -> None:
@@ -82,6 +86,28 @@ def ran(module: nn.Module) -> None:
     if not torch.compiler.is_compiling():
         for running in _STACK.running:
             running.calls += 1
+        if (around := _model_around()) is not None:
+            around.inside.append(module)
+
+
+def layer_of(module: nn.Module, pattern: str) -> int:
+    """The layer in which ``module`` stands; asked only for a ``pattern`` that differs from layer to layer."""
+    layer = getattr(module, "_thereexists_layer", None)
+    around = None if torch.compiler.is_compiling() else _model_around()
+    if around is not None:
+        shared = sum(other is module for other in around.inside) > 1
+    else:  # compiled, or computed again in a backward: nobody counts the calls, so compare the numbers of layers
+        depth = getattr(getattr(module, "config", None), "num_hidden_layers", None)
+        shared = isinstance(depth, int) and getattr(module, "_thereexists_layers", depth) < depth
+    if layer is None:
+        layer = getattr(module, "layer_idx", None)
+    if shared or not isinstance(layer, int):
+        why = "uses one attention module in several layers" if shared else "does not number its attention modules"
+        raise InvalidInput(
+            f"{owner_of(module)} {why}, and '{pattern}' differs from layer to layer; give a pattern with one step, "
+            "its union() or its multihead(heads), or in a config 'config': 'union' or 'multihead'."
+        )
+    return layer
 
 
 def is_cross(module: nn.Module) -> bool:
@@ -116,7 +142,35 @@ def _ours(model: nn.Module, path: str = "") -> Any:
             yield from _ours(child, f"{path}.{name}" if path else name)
 
 
-def _is_attention(module: nn.Module) -> bool:
+def _model_around() -> Running | None:
+    """The innermost whole model that is running."""
+    return next((running for running in reversed(_STACK.running) if not running.attends), None)
+
+
+def _number(model: nn.Module) -> None:
+    """Note in every self-attention module which layer of its stack it stands in, and how many layers that has.
+
+    ``layer_idx`` is there for caches, so that encoders do not have it, or all have None. The place in the model tells
+    as well: modules with the same path up to its first number are one stack, their numbers say the order. Where the
+    model's own numbers tell the layers of a stack apart, they are kept: they also count layers without attention.
+    """
+    stacks: dict[str, dict[tuple[int, ...], list[nn.Module]]] = {}
+    for path, module in _ours(model):
+        if is_attention(module) and not getattr(module, "_thereexists_cross", False):
+            place = tuple(int(name) for name in path.split(".") if name.isdigit())
+            stack = re.split(r"\.\d+(?:\.|$)", f".{path}", maxsplit=1)[0] if place else ""
+            stacks.setdefault(stack, {}).setdefault(place, []).append(module)
+    for places in stacks.values():
+        given = [{i for m in places[p] if isinstance(i := getattr(m, "layer_idx", None), int)} for p in sorted(places)]
+        own = all(len(i) == 1 for i in given) and len(set.union(*given)) == len(places)
+        for number, (place, numbers) in enumerate(zip(sorted(places), given, strict=True)):
+            for module in places[place]:
+                module._thereexists_layer = next(iter(numbers)) if own else number  # type: ignore[assignment]
+                module._thereexists_layers = sys.maxsize if own else len(places)  # type: ignore[assignment]
+
+
+def is_attention(module: nn.Module) -> bool:
+    """Whether ``module`` may be one that calls the interface: by its name, or by what the interface asks of it."""
     if hasattr(module, "set_attn_implementation"):  # a whole model
         return False
     return "Attention" in type(module).__name__ or hasattr(module, "is_causal")

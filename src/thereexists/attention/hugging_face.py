@@ -23,7 +23,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from thereexists.attention.driven import NAME, is_cross, owner_of, owner_of_config, ran, refuse_by_source, watch
+from thereexists.attention.driven import (
+    NAME,
+    is_attention,
+    is_cross,
+    layer_of,
+    owner_of,
+    owner_of_config,
+    ran,
+    refuse_by_source,
+    watch,
+)
 from thereexists.attention.functional import sparse_attention
 from thereexists.attention.pattern_mask import PatternMask
 from thereexists.attention.plan import head_steps
@@ -31,10 +41,27 @@ from thereexists.errors import InvalidInput
 from thereexists.fused_attention import fused_attention
 from thereexists.patterns import Pattern, Step
 from thereexists.patterns import build as build_pattern
+from thereexists.patterns.numbers import shown
 from thereexists.patterns.stored import record, restore
 
 Source = Pattern | Callable[[int], Pattern]
-_REFUSED = ("softcap", "s_aux", "position_bias")  # terms inside the softmax that the kernels do not have
+# What models pass on beside the tensors and does not change which keys a query sees, or how it weighs them: what to
+# return, how to count a loss, whether to cache, and positions, which rotate queries and keys before we see them.
+# Anything else could (softcap, s_aux, position_bias, indices, block_indices, cu_seq_lens_q, …), and is refused.
+_HARMLESS = frozenset(
+    [
+        "output_attentions",
+        "output_hidden_states",
+        "output_router_logits",
+        "return_dict",
+        "num_items_in_batch",
+        "logits_to_keep",
+        "use_cache",
+        "cache_position",
+        "position_ids",
+        "deterministic",
+    ]
+)
 
 
 def register() -> None:
@@ -94,7 +121,7 @@ def use_pattern(model: nn.Module, pattern: Source | str | dict[str, Any]) -> nn.
         _spec(pattern)
     if isinstance(pattern, Step):
         raise InvalidInput("'use_pattern' takes a pattern, not one of its steps; give pattern.union() or the like.")
-    modules = [module for module in model.modules() if hasattr(module, "is_causal")]
+    modules = [module for module in model.modules() if is_attention(module)]
     if not modules:
         raise InvalidInput(
             f"{type(model).__name__} has no attention module that transformers' AttentionInterface would call; "
@@ -132,8 +159,8 @@ def attention_forward(
 ) -> tuple[Tensor, None]:
     """The function that transformers calls: (batch, heads, n, d) in, (batch, n, heads, d) out."""
     ran(module)
-    for name in _REFUSED:
-        if kwargs.get(name) is not None:
+    for name, given in kwargs.items():
+        if given is not None and name not in _HARMLESS:
             raise InvalidInput(
                 f"'{NAME}' attention has no '{name}', which {owner_of(module)} uses; load it with "
                 "attn_implementation='eager'."
@@ -219,9 +246,10 @@ def pattern_of(module: nn.Module, n: int, heads: int, causal: bool) -> Pattern |
     """What this module attends to at length n."""
     source = getattr(module, "_thereexists_pattern", None)
     source = getattr(getattr(module, "config", None), "thereexists_pattern", None) if source is None else source
-    layer = getattr(module, "layer_idx", None) or 0
     if source is None:
         source = "dense"
+    if not (isinstance(source, str | dict | Pattern) or callable(source)):
+        raise InvalidInput(f"'thereexists_pattern' must be a pattern's name or a dictionary; got {shown(source)}.")
     if isinstance(source, dict) and "function" in source:
         raise InvalidInput(
             f"This model was saved with a pattern made by a function ({source['function']}), which a config cannot "
@@ -230,8 +258,12 @@ def pattern_of(module: nn.Module, n: int, heads: int, causal: bool) -> Pattern |
     if isinstance(source, dict) and "stored" in source:
         source = _decoded(module, source, n)
     if isinstance(source, str | dict):
-        return _from_spec(_spec(source), n, heads, causal, layer)
-    return _from_source(source, n, causal, layer)
+        pattern = _from_spec(_spec(source), n, heads, causal)
+    else:
+        pattern = _called(source, n, causal)
+    if isinstance(pattern, Step) or pattern.heads is not None:
+        return pattern
+    return pattern.step(layer_of(module, pattern.name) % pattern.cycle if pattern.cycle > 1 else 0)
 
 
 def _to_store(pattern: Source | str | dict[str, Any]) -> str | dict[str, Any]:
@@ -269,13 +301,17 @@ def _spec(source: str | dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     if "name" not in spec or config not in ("sequential", "union", "multihead"):
         raise InvalidInput(
             "'thereexists_pattern' must be a pattern's name or a dictionary with 'name', its sizes and 'config' "
-            f"(sequential, union or multihead); got {source!r}."
+            f"(sequential, union or multihead); got {shown(source)}."
         )
-    return tuple(sorted((k, tuple(v) if isinstance(v, list) else v) for k, v in spec.items()))
+    sizes = {k: tuple(v) if isinstance(v, list) else v for k, v in spec.items()}
+    for name, size in sizes.items():
+        if not all(isinstance(x, int | float | str) for x in (name, *(size if isinstance(size, tuple) else (size,)))):
+            raise InvalidInput(f"'{name}' of a pattern must be a number, a name or a list of them; got {shown(size)}.")
+    return tuple(sorted(sizes.items()))
 
 
 @lru_cache(maxsize=256)
-def _from_spec(spec: tuple[tuple[str, Any], ...], n: int, heads: int, causal: bool, layer: int) -> Pattern | Step:
+def _from_spec(spec: tuple[tuple[str, Any], ...], n: int, heads: int, causal: bool) -> Pattern | Step:
     sizes = dict(spec)
     name, config = sizes.pop("name"), sizes.pop("config")
     pattern = _whole(name, tuple(sizes.items()), n, causal)
@@ -283,26 +319,18 @@ def _from_spec(spec: tuple[tuple[str, Any], ...], n: int, heads: int, causal: bo
         return _union(pattern)
     if config == "multihead" and pattern.cycle > 1:
         return pattern.multihead(heads)
-    return pattern.step(layer % pattern.cycle)
+    return pattern
 
 
 @lru_cache(maxsize=64)
 def _whole(name: str, sizes: tuple[tuple[str, Any], ...], n: int, causal: bool) -> Pattern:
     pattern = build_pattern(name, n, **dict(sizes))
-    return pattern.as_causal() if causal and not pattern.causal else pattern
+    return _no_future(pattern) if causal else pattern
 
 
 @lru_cache(maxsize=64)
 def _union(pattern: Pattern) -> Step:
     return pattern.union_step()  # layers share it, and with it the plan
-
-
-@lru_cache(maxsize=64)
-def _from_source(source: Source, n: int, causal: bool, layer: int) -> Pattern | Step:
-    pattern = _called(source, n, causal)
-    if pattern.heads is not None:
-        return pattern
-    return pattern.step(layer % pattern.cycle)
 
 
 @lru_cache(maxsize=64)
@@ -313,7 +341,12 @@ def _called(source: Source, n: int, causal: bool) -> Pattern:
             f"'{pattern.name}' has {pattern.n} tokens and the model got {n}; give use_pattern a function of n, such as "
             "lambda n: te.patterns.strided(n, 32)."
         )
-    return pattern.as_causal() if causal and not pattern.causal else pattern
+    return _no_future(pattern) if causal else pattern
+
+
+def _no_future(pattern: Pattern) -> Pattern:
+    """With j ≤ k asked of every pair, and not only found by counting, as ``pattern.causal`` is."""
+    return pattern if all(step.causal for step in pattern.steps) else pattern.as_causal()
 
 
 def _last_rows(pattern: Pattern | Step, first: int, query: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from thereexists.patterns.numbers import inside
 from thereexists.patterns.parts import Explicit, IntervalPart, Offsets, Part, Rect, Residue, as_mask
 from thereexists.patterns.rectangles import unite
 from thereexists.patterns.step import Step, _chunks
@@ -107,6 +108,16 @@ class Lowered:
     entries: Entries | None = None
     rows: np.ndarray | None = None
     dense: bool = False  # everybody sees everybody (up to causality)
+
+    def __post_init__(self) -> None:
+        """What kernels take for addresses lies in the sequence, whatever the pieces were made from."""
+        for strip in self.strips:
+            some = strip.lo <= strip.hi
+            for end in (strip.lo, strip.hi):
+                inside(end[some], self.n, "A strip")
+        for piece in (self.columns and self.columns.cols, self.entries and self.entries.indices, self.rows):
+            if piece is not None:
+                inside(piece, self.n, "A piece")
 
     def members(self, k: int) -> list[np.ndarray]:
         """Row k, piece by piece."""

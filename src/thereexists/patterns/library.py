@@ -95,7 +95,9 @@ def dilated(n: int, window: int, dilation: int | Sequence[int]) -> Pattern:
         raise InvalidInput("'dilation' must be a positive integer or a list of them; got an empty list.")
     for g in dilations:
         _size(n=n, window=window, dilation=g)
-    steps = [[Offsets(tuple(g * i for i in range(-window, window + 1)))] for g in dilations]
+    # Offsets of n and more lead nowhere, and a list of them could be of any length.
+    reach = [min(window, (n - 1) // g) for g in dilations]
+    steps = [[Offsets(tuple(range(-g * w, g * w + 1, g)))] for g, w in zip(dilations, reach, strict=True)]
     return _pattern("dilated", n, *steps, window=window, dilation=list(dilations))
 
 

@@ -10,6 +10,9 @@ A part answers five questions, always for whole arrays of tokens and never throu
 
 Sets of tokens are Boolean arrays of length n. ``causal`` keeps the pairs with ``j ≤ k``. The five answers are written
 independently of each other; the tests compare each with ``contains``.
+
+A part may come from a stranger's file, and its columns become addresses in kernels. So every constructor checks every
+number (``numbers``), and ``check(n)`` what depends on the number of tokens: no part that exists leaves ``[0, n)``.
 """
 
 from __future__ import annotations
@@ -20,11 +23,18 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.errors import InvalidInput
+from thereexists.patterns.numbers import FARTHEST, near, shown, vector, whole
+
 Tokens = range | np.ndarray  # a set of tokens: an arithmetic progression, or a sorted array without repetitions
 
 
 class Part(ABC):
     """A relation between tokens, stored as a formula."""
+
+    def check(self, n: int) -> None:
+        """Refuse a part that names tokens which a sequence of ``n`` does not have; most formulas suit every n."""
+        return
 
     @abstractmethod
     def contains(self, k: Any, j: Any) -> Any: ...
@@ -84,6 +94,10 @@ class Band(IntervalPart):
     lo: int
     hi: int
 
+    def __post_init__(self) -> None:
+        for name in ("lo", "hi"):
+            object.__setattr__(self, name, near(getattr(self, name), f"'{name}' of a window"))
+
     def contains(self, k, j):
         return (j - k >= self.lo) & (j - k <= self.hi)
 
@@ -102,16 +116,31 @@ class BlockBand(IntervalPart):
     hi: int = 0
     shift: int = 0
 
+    def __post_init__(self) -> None:
+        """Small numbers for the same blocks: ``0 ≤ shift < size ≤ FARTHEST``.
+
+        Moving by a whole block renames the blocks. Where ``size > FARTHEST``, at most one block ends inside any
+        sequence, before token ``size − shift``; blocks of FARTHEST tokens that end there are the same.
+        """
+        size, shift = whole(self.size, "'size' of a block", least=1), whole(self.shift, "'shift' of the blocks")
+        shift %= size
+        if size > FARTHEST:
+            size, shift = FARTHEST, max(FARTHEST - (size - shift), 0)
+        numbers = {"size": size, "shift": shift}
+        for name in ("lo", "hi"):
+            numbers[name] = near(getattr(self, name), f"'{name}' of a window of blocks")
+        for name, value in numbers.items():
+            object.__setattr__(self, name, value)
+
     def contains(self, k, j):
         gap = (j + self.shift) // self.size - (k + self.shift) // self.size
         return (gap >= self.lo) & (gap <= self.hi)
 
     def interval(self, n, k):
-        size = min(self.size, n + self.shift) if self.shift >= 0 else self.size  # one block: the same for every size
-        lo, hi = max(min(self.lo, n), -n), max(min(self.hi, n), -n)
-        block = (k + self.shift) // size
-        first = (block + lo) * size - self.shift
-        last = (block + hi + 1) * size - self.shift - 1
+        lo, hi = max(min(self.lo, n), -n), max(min(self.hi, n), -n)  # block and lo are ≤ 2n, so products are < 2^63
+        block = (k + self.shift) // self.size
+        first = (block + lo) * self.size - self.shift
+        last = (block + hi + 1) * self.size - self.shift - 1
         return np.maximum(first, 0), np.minimum(last, n - 1)
 
 
@@ -120,6 +149,9 @@ class CausalPart(Part):
     """The pairs of ``part`` with ``j ≤ k``: how a causal step joins a union with steps that are not."""
 
     part: Part
+
+    def check(self, n):
+        self.part.check(n)
 
     def contains(self, k, j):
         return self.part.contains(k, j) & (j <= k)
@@ -165,6 +197,9 @@ class Residue(Part):
 
     modulus: int
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "modulus", near(self.modulus, "The modulus of a residue class", least=1))
+
     def contains(self, k, j):
         return (j - k) % self.modulus == 0
 
@@ -202,6 +237,12 @@ class Offsets(Part):
 
     offsets: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        offsets = vector(self.offsets, "Offsets", -FARTHEST, FARTHEST)
+        if not len(offsets) or (np.diff(offsets) <= 0).any():
+            raise InvalidInput(f"Offsets must ascend, and one is needed at least; got {shown(self.offsets)}.")
+        object.__setattr__(self, "offsets", tuple(offsets.tolist()))
+
     def contains(self, k, j):
         found = j - k == self.offsets[0]
         for offset in self.offsets[1:]:
@@ -226,9 +267,15 @@ class Offsets(Part):
 
 @dataclass(frozen=True)
 class Xor(Part):
-    """``j = k`` or ``j = k XOR mask``: one level of a butterfly."""
+    """``j = k`` or ``j = k XOR mask``: one level of a butterfly.
+
+    With ``mask ≥ 1`` the two differ and ``k XOR mask ≥ 0``, so that ``< n`` is all there is to ask.
+    """
 
     mask: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mask", whole(self.mask, "The mask of a butterfly", least=1, most=FARTHEST))
 
     def contains(self, k, j):
         return (j == k) | (j == k ^ self.mask)
@@ -269,6 +316,11 @@ class Rect(Part):
         """Sorted, without repetitions, steps forwards: what every answer below relies on."""
         for name in ("rows", "cols"):
             object.__setattr__(self, name, _ascending(getattr(self, name)))
+
+    def check(self, n):
+        for tokens in (self.rows, self.cols):
+            if len(tokens) and tokens[-1] >= n:
+                raise InvalidInput(f"A rectangle names token {int(tokens[-1])}; the step has tokens 0..{n - 1}.")
 
     def contains(self, k, j):
         return member(self.rows, k) & member(self.cols, j)
@@ -311,12 +363,32 @@ class Explicit(Part):
     indptr: np.ndarray
     indices: np.ndarray
 
+    def __post_init__(self) -> None:
+        indptr = vector(self.indptr, "Row starts", 0, np.iinfo(np.int64).max)
+        n = len(indptr) - 1
+        indices = vector(self.indices, f"The entries of {max(n, 0)} rows", 0, n - 1)
+        if n < 1 or indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+            raise InvalidInput(
+                f"Row starts must rise from 0 to the number of entries, {len(indices)}; got {shown(indptr[:9])}."
+            )
+        falls = np.flatnonzero(np.diff(indices) <= 0) + 1  # allowed only where a new row starts
+        if not np.isin(falls, indptr).all():
+            raise InvalidInput("The entries of every row must ascend; sort each row and list every entry once.")
+        object.__setattr__(self, "indptr", indptr)
+        object.__setattr__(self, "indices", indices)
+
+    def check(self, n):
+        if len(self.indptr) - 1 != n:
+            raise InvalidInput(f"Listed rows are for {len(self.indptr) - 1} tokens; the step has {n}.")
+
     def contains(self, k, j):
         if not isinstance(k, np.ndarray):
             from thereexists.patterns.tables import bisected_rows
 
             return bisected_rows(self, k.device)(k, j)
         k, j = np.broadcast_arrays(np.asarray(k), np.asarray(j))
+        if not len(self.indices):
+            return np.zeros(k.shape, bool)
         n = len(self.indptr) - 1
         # Row-major keys k·n + j ascend through the whole array, so one bisection answers for every pair.
         position = np.searchsorted(self._keys(), k.astype(np.int64) * n + j)
@@ -383,8 +455,14 @@ def member(tokens: Tokens, x: Any) -> Any:
 
 def _ascending(tokens: Any) -> Tokens:
     if isinstance(tokens, range):
-        return tokens if tokens.step > 0 else tokens[::-1]
-    return np.unique(np.asarray(tokens, np.int64))
+        tokens = tokens if tokens.step > 0 else tokens[::-1]
+    else:
+        tokens = np.unique(vector(tokens, "The tokens of a rectangle"))
+    ends = (tokens[0], tokens[-1]) if len(tokens) else ()
+    if any(not 0 <= end < FARTHEST for end in ends):
+        far = next(end for end in ends if not 0 <= end < FARTHEST)
+        raise InvalidInput(f"A rectangle names token {int(far)}; tokens are numbered 0..{FARTHEST - 1} at most.")
+    return tokens
 
 
 def as_array(tokens: Tokens) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.patterns.numbers import FARTHEST, inside, whole
 from thereexists.patterns.parts import IntervalPart, Part, Rect, as_mask
 from thereexists.patterns.rectangles import RectUnion, unite
 
@@ -31,11 +32,9 @@ class Step:
     def __post_init__(self) -> None:
         if not self.parts:
             raise InvalidInput("A step needs at least one part; got none.")
+        object.__setattr__(self, "n", whole(self.n, "The number of tokens", least=1, most=FARTHEST))
         for part in self.parts:
-            for tokens in (part.rows, part.cols) if isinstance(part, Rect) else ():
-                if len(tokens) and not 0 <= tokens[0] <= tokens[-1] < self.n:
-                    far = int(tokens[0] if tokens[0] < 0 else tokens[-1])
-                    raise InvalidInput(f"A rectangle names token {far}; the step has tokens 0..{self.n - 1}.")
+            part.check(self.n)
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy, in this process or another, plans its attention anew (``attention/operator.py``)."""
@@ -58,6 +57,8 @@ class Step:
         """``(counts, columns)`` of the rows ``k``, columns ascending within a row and without repetitions."""
         k = np.asarray(k, np.int64)
         counts, columns = zip(*(part.entries(self.n, k) for part in self.united), strict=True)
+        for part, column in zip(self.united, columns, strict=True):
+            inside(column, self.n, type(part).__name__)
         if len(self.united) == 1 and not self.causal:
             return counts[0], columns[0]
         local = np.concatenate([np.repeat(np.arange(len(k)), c) for c in counts])

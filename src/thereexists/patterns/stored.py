@@ -3,24 +3,25 @@
     record(pattern)         # {"format": 1, "name": …, "n": …, "steps": [{"causal": …, "parts": [["Band", −2, 2]]}], …}
     restore(record, n)      # the same relation; what the record says is checked before it is used
 
-A record may come from a stranger's file. Its numbers are only ever compared and added, each list is checked against n,
-and n is bounded by the caller, who knows how many tokens there are.
+A record may come from a stranger's file. Here its form is checked, and each list against n, which is bounded by the
+caller, who knows how many tokens there are. What the numbers of a part may be, its constructor says (``parts``).
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from thereexists.errors import InvalidInput
+from thereexists.patterns.numbers import shown
 from thereexists.patterns.parts import Band, BlockBand, Explicit, Offsets, Part, Rect, Residue, Xor
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
 
 FORMAT = 1
+_LARGE = 1 << 40
 _KINDS = {kind.__name__: kind for kind in (Band, BlockBand, Residue, Offsets, Xor, Rect, Explicit)}
 
 
@@ -41,10 +42,10 @@ def restore(stored: Any, n: int) -> Pattern:
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:
         raise InvalidInput(f"A stored pattern must be a record of format {FORMAT}; save it with this version.")
     name, heads, layers, steps = (stored.get(key) for key in ("name", "heads", "layers", "steps"))
-    if stored.get("n") != n:
+    if type(stored.get("n")) is not int or stored["n"] != n:
         raise InvalidInput(
-            f"The stored pattern {name!r} has {stored.get('n')} tokens and the model got {n}; give use_pattern a "
-            "pattern of that length."
+            f"The stored pattern {shown(name)} has {shown(stored.get('n'))} tokens and the model got {n}; give "
+            "use_pattern a pattern of that length."
         )
     if not isinstance(name, str) or not isinstance(steps, list) or not steps:
         raise InvalidInput("A stored pattern needs a name and a list of steps; this record is damaged.")
@@ -72,24 +73,18 @@ def _step(stored: Any, n: int) -> Step:
 
 
 def _part(stored: Any, n: int) -> Part:
+    """The constructors check every number; here only that JSON holds the right kinds of things, and tokens of n."""
     kind = _KINDS.get(stored[0]) if isinstance(stored, list) and stored and isinstance(stored[0], str) else None
     if kind is None or len(stored) - 1 != len(fields(kind)):
-        raise InvalidInput(
-            f"A stored part must be one of {', '.join(_KINDS)} with its numbers; got {str(stored)[:80]}."
-        )
+        raise InvalidInput(f"A stored part must be one of {', '.join(_KINDS)} with its numbers; got {shown(stored)}.")
     values = stored[1:]
     if kind is Rect:
         return Rect(*(_tokens(value, n) for value in values))
     if kind is Explicit:
-        return _explicit(values, n)
+        return Explicit(np.array(_integers(values[0]), np.int64), np.array(_integers(values[1], 0, n - 1), np.int64))
     if kind is Offsets:
-        offsets = _integers(values[0], -n, n)
-        if not offsets or any(a >= b for a, b in pairwise(offsets)):
-            raise InvalidInput("The offsets of a stored pattern must ascend.")
-        return Offsets(tuple(offsets))
-    low = 1 if kind in (BlockBand, Residue) else -(1 << 40)
-    first, *others = values
-    numbers: Any = (_integers([first], low, 1 << 40)[0], *_integers(others, -(1 << 40), 1 << 40))
+        return Offsets(tuple(_integers(values[0], -n, n)))
+    numbers: Any = _integers(values)
     return kind(*numbers)
 
 
@@ -97,7 +92,7 @@ def _tokens(value: Any, n: int) -> range | np.ndarray:
     if isinstance(value, dict):
         ends = _integers(value.get("range"), 0, n)
         if len(ends) != 3 or ends[2] < 1:
-            raise InvalidInput(f"A range of tokens must have a start, a stop and a step ≥ 1; got {str(value)[:80]}.")
+            raise InvalidInput(f"A range of tokens must have a start, a stop and a step ≥ 1; got {shown(value)}.")
         return range(*ends)
     tokens = np.array(_integers(value, 0, n - 1), np.int64)
     if (np.diff(tokens) <= 0).any():
@@ -105,19 +100,8 @@ def _tokens(value: Any, n: int) -> range | np.ndarray:
     return tokens
 
 
-def _explicit(values: list[Any], n: int) -> Explicit:
-    indptr = np.array(_integers(values[0], 0, 1 << 40), np.int64)
-    indices = np.array(_integers(values[1], 0, n - 1), np.int64)
-    if len(indptr) != n + 1 or indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
-        raise InvalidInput("The row starts of a stored pattern do not fit its entries; this record is damaged.")
-    row = np.repeat(np.arange(n), np.diff(indptr))
-    if (np.diff(row * n + indices) <= 0).any():
-        raise InvalidInput("The entries of a stored pattern must ascend in every row.")
-    return Explicit(indptr, indices)
-
-
-def _integers(values: Any, least: int, most: int) -> list[int]:
+def _integers(values: Any, least: int = -_LARGE, most: int = _LARGE) -> list[int]:
     good = isinstance(values, list) and all(type(x) is int and least <= x <= most for x in values)
     if not good:
-        raise InvalidInput(f"A stored pattern needs integers from {least} to {most} here; got {str(values)[:80]}.")
+        raise InvalidInput(f"A stored pattern needs integers from {least} to {most} here; got {shown(values)}.")
     return values

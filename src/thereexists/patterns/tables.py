@@ -135,6 +135,8 @@ def _intervals(part: RectUnion, device: torch.device | str) -> Contains:
 
 def bisected_rows(part: Explicit, device: torch.device | str) -> Contains:
     """Bisection inside row ``k``."""
+    if not len(part.indices):
+        return lambda k, j: (j == k) & (j != k)  # nobody sees anybody
     indptr, indices = _tensor(part.indptr, device), _tensor(part.indices, device)
     rounds, top = int(np.diff(part.indptr).max()).bit_length(), len(part.indices) - 1
 

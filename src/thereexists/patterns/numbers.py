@@ -1,0 +1,61 @@
+"""The numbers that parts are made of, checked once, where a part is made.
+
+Parts compute with int64: ``k + shift``, ``block · size``, ``k XOR mask``. A number beyond ``FARTHEST`` could wrap
+around, a negative mask leads before the first token, and both would end as an address in a kernel. Tokens are numbered
+0 … FARTHEST − 1 at most, so distances between them stay below FARTHEST; a distance or a period beyond it therefore
+means the same as FARTHEST itself, and ``near`` puts that in its place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thereexists.errors import InvalidInput
+
+FARTHEST = (1 << 31) - 1
+
+
+def whole(value: Any, what: str, least: int | None = None, most: int | None = None) -> int:
+    """``value`` as an int in ``[least, most]``; a Boolean, a fraction or a text is none."""
+    good = isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
+    if not good or (least is not None and value < least) or (most is not None and value > most):
+        ends = "" if least is None else f" from {least} on" if most is None else f" from {least} to {most}"
+        raise InvalidInput(f"{what} must be a whole number{ends}; got {shown(value)}.")
+    return int(value)
+
+
+def near(value: Any, what: str, least: int | None = None) -> int:
+    """A distance or a period, from ``least`` on, without what lies beyond every token."""
+    return max(-FARTHEST, min(whole(value, what, least), FARTHEST))
+
+
+def vector(values: Any, what: str, least: int = -(1 << 63), most: int = (1 << 63) - 1) -> np.ndarray:
+    """``values`` as a vector of int64 in ``[least, most]``."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, OverflowError):  # lists of unequal lengths
+        array = np.empty((0, 0))
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidInput(f"{what} must be a list of whole numbers; got {shown(values)}.")
+    if array.size and not (least <= int(array.min()) and int(array.max()) <= most):
+        far = int(array.min()) if int(array.min()) < least else int(array.max())
+        raise InvalidInput(f"{what} must be whole numbers from {least} to {most}; one is {far}.")
+    return array.astype(np.int64, copy=False)
+
+
+def inside(tokens: np.ndarray, n: int, what: str) -> None:
+    """The last look before numbers become addresses: a part that is wrong in itself fails here, not in a kernel."""
+    if len(tokens) and not (tokens.min() >= 0 and tokens.max() < n):
+        far = int(tokens.min() if tokens.min() < 0 else tokens.max())
+        raise InvalidInput(f"{what} leads to token {far}; the step has tokens 0..{n - 1}.")
+
+
+def shown(value: Any) -> str:
+    """A short text for errors, whatever came: a number of 5,000 digits has no text in Python."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return f"a {type(value).__name__} too long to print"
+    return text if len(text) <= 80 else text[:77] + "…"
