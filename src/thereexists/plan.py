@@ -290,7 +290,7 @@ def error_budget(target: Target, grid: Grid, extremes: Extremes, p: float) -> Er
 
 
 def _over_equal_columns(target: Target, grid: Grid, variation: float, p: float, unit: float) -> tuple[float, float]:
-    """Bounds on ∫ ‖f/unit‖_p^p and on |f| over the cubes with equal columns, which Theorem 1's network answers with 0."""
+    """Bounds on ∫ ‖f/unit‖_p^p and |f| over the cubes with equal columns, which Theorem 1's network answers with 0."""
     integral, largest = 0.0, 0.0
     for start in range(0, grid.cells, _CHUNK):
         index = grid.cube(np.arange(start, min(start + _CHUNK, grid.cells)))

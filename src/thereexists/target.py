@@ -200,9 +200,9 @@ class Target:
     def check_one_by_one(self, seed: int = 0, alone: int = 16) -> None:
         """Refuse a function whose answer to a sequence depends on the batch it comes in, or on when it is asked.
 
-        A batch of ``BATCH`` sequences, the most that f is ever given, is asked for twice, in another order, beside other
-        sequences, in parts of a dozen random sizes (some even over the range, some over its logarithm), and ``alone`` of
-        them one by one. f is computed to within EVALUATION_ERROR, or so it is assumed everywhere: two
+        A batch of ``BATCH`` sequences, the most that f is ever given, is asked for twice, in another order, beside
+        other sequences, in parts of a dozen random sizes (some even over the range, some over its logarithm), and
+        ``alone`` of them one by one. f is computed to within EVALUATION_ERROR, or so it is assumed everywhere: two
         answers to one sequence may differ by twice that.
         """
         rng = np.random.default_rng(seed)

@@ -1,8 +1,8 @@
 """Does f answer the very questions that a certificate asks as it answers them one by one?
 
-A certificate asks about the sub-cubes of many cubes together, in batches whose sizes and points depend on the grid alone:
-whoever writes the function can know them, and could answer these batches, and no others, as the network does. So some of
-the certificate's own batches are asked again here, and some of their sequences alone.
+A certificate asks about the sub-cubes of many cubes together, in batches whose sizes and points depend on the grid
+alone: whoever writes the function can know them, and could answer these batches, and no others, as the network does. So
+some of the certificate's own batches are asked again here, and some of their sequences alone.
 """
 
 from __future__ import annotations
@@ -69,6 +69,6 @@ def _compare_extension(target: Target, low: Array, side: Array, rng: np.random.G
     slack = EVALUATION_ERROR * np.maximum(1.0, np.abs(f))
     if ((f < f_low - slack) | (f > f_high + slack)).any():
         raise InvalidTarget(
-            f"The interval extension of {target.name} misses f in a box of the {len(low)} that a certificate asks about "
-            "together: it must contain f on every box by itself."
+            f"The interval extension of {target.name} misses f in a box of the {len(low)} that a certificate asks "
+            "about together: it must contain f on every box by itself."
         )

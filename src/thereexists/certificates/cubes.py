@@ -20,7 +20,7 @@ from thereexists import shards
 from thereexists._version import __version__
 from thereexists.arithmetic.balls import Array, Ball
 from thereexists.certificates.enclose import Encloser
-from thereexists.certificates.units import Units
+from thereexists.certificates.units import PLAIN, Units
 from thereexists.certificates.variation import variation
 from thereexists.errors import BadWitnessFile
 from thereexists.grid import Grid
@@ -45,7 +45,7 @@ class Problem:
     splits: int
     B: list[float]
     tile: int  # cubes enclosed at once
-    units: Units = Units()
+    units: Units = PLAIN
 
     @property
     def block(self) -> int:

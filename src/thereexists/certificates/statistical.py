@@ -10,16 +10,16 @@ from the network's own clamp. A point where |f| > F refutes the claim, and is an
 the largest possible one, so that no power overflows, and one that underflows is nothing beside R. The float64 run of g
 stands for g: it is within the certificate's float error of it.
 
-**A stranger's claim.** The probability is over the points, and whoever chooses the seed chooses the points: of a hundred
-seeds one may well give a bound that is false. So ``established`` believes no seed. It draws its own points, m, 4m, 16m
-and at last 64m of them, until its own upper confidence bound is at most the claimed one (established), or its own lower
-one is above it (refuted). The rounds have the levels α/2, α/4, α/8, α/16, together less than α, with α the certificate's
-or 1 %, whichever is less. Hence, whatever was tried beforehand, *a bound below the true distance is established with
-probability at most α, and a true one refuted with probability at most α*. A claim between the two after all rounds is
-not established. That happens to an honest claim if its own sample was unusually kind: its excess over the mean,
-sqrt(2 ln(2/α)) ≈ 3.3 standard errors of m points at 99 %, must have shrunk to half a standard error: with the normal
-approximation less than 1 time in 300 at a confidence of 99 %, less than 1 in 30 at 90 %. (2^24 numbers are drawn at most,
-or 4m points; that is fewer than 64m points only of large samples or long sequences.)
+**A stranger's claim.** The probability is over the points, and whoever chooses the seed chooses the points: of a
+hundred seeds one may well give a bound that is false. So ``established`` believes no seed. It draws its own points, m,
+4m, 16m and at last 64m of them, until its own upper confidence bound is at most the claimed one (established), or its
+own lower one is above it (refuted). The rounds have the levels α/2, α/4, α/8, α/16, together less than α, with α the
+certificate's or 1 %, whichever is less. Hence, whatever was tried beforehand, *a bound below the true distance is
+established with probability at most α, and a true one refuted with probability at most α*. A claim between the two
+after all rounds is not established. That happens to an honest claim if its own sample was unusually kind: its excess
+over the true mean, on average sqrt(2 ln(2/α)) ≈ 3.3 standard errors of m points at 99 %, must have shrunk to half a
+standard error: in the normal approximation less than 1 time in 300 at a confidence of 99 %, less than 1 in 30 at 90 %.
+(2^24 numbers are drawn at most, or 4m points: fewer than 64m points only of large samples or long sequences.)
 """
 
 from __future__ import annotations

@@ -72,8 +72,11 @@ class Units:
         return _from_exponent(volume, p, n * sum(self.side) / p)
 
 
+PLAIN = Units()
+
+
 def norm(parts: list[float], p: float) -> float:
-    """At least (Σ part^p)^{1/p}, up to ROUNDED_UP: of the largest part, which is therefore neither lost nor too large."""
+    """At least (Σ part^p)^{1/p}, up to ROUNDED_UP: in units of the largest part, which is therefore never lost."""
     if not all(map(math.isfinite, parts)):
         return math.inf
     largest = max(parts)

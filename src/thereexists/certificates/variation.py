@@ -44,7 +44,7 @@ def splits_within(grid: Grid, budget: int) -> int:
 
 
 def sub_cubes(target: Target, grid: Grid, numbers: Array, S: int) -> tuple[Array, Array]:
-    """The lower corners of the sub-cubes of these cubes, one cube after the other, and their sides: (sub-cubes, n, d)."""
+    """The lower corners and the sides of the sub-cubes of these cubes, one cube after the other: (sub-cubes, n, d)."""
     entries = grid.n * grid.d
     offsets = (np.arange(S**entries)[:, None] // S ** np.arange(entries) % S).reshape(-1, grid.n, grid.d)
     lower, side = _parts(target, grid, numbers, S)  # (cubes, n, d)
