@@ -1,5 +1,6 @@
 """Bounds far from 1: no power and no product underflows to 0 or overflows, below or above."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -53,10 +54,20 @@ def test_a_bound_is_above_the_truth_and_not_far_above_it_at_any_size(case, const
     assert verdict.holds, verdict.reasons
 
 
+def test_the_float_run_on_a_small_domain_is_measured_against_a_distance_there(tmp_path):
+    """d_p carries the volume to the power 1/p; the rounding of one value does not."""
+    width, size = 3e-27, 1e40
+    steep = 7.1 * size / width
+    target = te.Target(lambda X: np.sin(7 * X / width) * size, n=1, d=2, domain=(0.0, width), lipschitz=steep)
+    witness = te.build(target, delta=1 / 3)
+    witness.save(tmp_path / "w")
+    te.certify(witness, opinions=1).save(tmp_path / "w")
+    verdict = te.verify(tmp_path / "w", target, opinions=1)
+    assert verdict.holds, verdict.reasons
+
+
 def test_a_part_of_a_tiny_bound_is_not_claimed_to_be_zero(tmp_path):
     """Agreement is relative to the bound: 1e-40 is not 0 because both are small."""
-    import dataclasses
-
     target = te.Target(
         lambda X: 2.0**-130 * X,
         n=1,
