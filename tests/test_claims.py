@@ -181,3 +181,44 @@ def test_a_function_that_claims_nothing_is_asked_too():
     for construction in ("faithful", "compact"):
         with pytest.raises(te.ThereExistsError, match="by itself"):
             te.build(te.Target(lambda X: X - X.mean(axis=0), n=1), delta=1 / 4, construction=construction)
+
+
+@pytest.mark.parametrize(("least", "most"), [(2, 4), (8, 64), (256, 4096), (1000, 3000)])
+def test_no_range_of_batch_sizes_is_forgotten(least, most):
+    target = te.Target(lambda X: X if not least <= len(X) < most else 0 * X + 0.5, n=1, lipschitz=1.0)
+    refused = 0
+    for seed in range(6):
+        try:
+            target.check_one_by_one(seed)
+        except te.ThereExistsError as error:
+            refused += "by itself" in str(error)
+    assert refused >= (1 if most < 10 else 3)
+
+
+@pytest.mark.parametrize("interval", [False, True])
+def test_the_batches_of_a_certificate_are_asked_one_by_one(interval, tmp_path):
+    """A function that lies about one size of batch, the one that the certificate of its own grid will ask for."""
+    lying = [False]
+
+    def f(X):
+        return 0 * X + 0.5 if lying[0] and len(X) == 2400 else X
+
+    def extension(low, high):
+        return (f(low), f(high))
+
+    claims = {"interval": extension} if interval else {"lipschitz": 1.0}
+    target = te.Target(f, n=1, **claims)
+    witness = te.build(target, delta="1/300", construction="compact")
+    lying[0] = True
+    with pytest.raises(te.ThereExistsError, match="a certificate asks"):
+        te.certify(witness)
+    lying[0] = False
+    te.certify(witness).save(_saved(witness, tmp_path / "w"))
+    lying[0] = True
+    verdict = te.verify(tmp_path / "w", target)
+    assert any("one by one" in reason for reason in verdict.reasons)
+
+
+def _saved(witness, folder):
+    witness.save(folder)
+    return folder

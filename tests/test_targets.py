@@ -131,3 +131,39 @@ def test_bad_functions_are_named(f, message):
 def test_bad_targets_are_named(arguments, message):
     with pytest.raises(te.ThereExistsError, match=message):
         te.Target(lambda X: X, **arguments)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-40, 1e-15, 1.0, 1e50])
+@pytest.mark.parametrize("lipschitz", [None, 1e60])
+def test_symmetry_is_relative_to_the_size_of_the_function(scale, lipschitz):
+    """A large Lipschitz constant, true as it is, is no excuse either."""
+    claim = te.Target(lambda X: scale * X[:, ::-1], n=3, equivariant=True, lipschitz=lipschitz)
+    with pytest.raises(te.ThereExistsError, match="not permutation equivariant"):
+        claim.check_equivariance()
+
+
+def test_a_function_made_of_its_own_rounding_has_no_symmetry():
+    claim = te.Target(lambda X: (1 + 1e-15 * X[:, ::-1]) - 1, n=3, equivariant=True)
+    with pytest.raises(te.ThereExistsError, match="not permutation equivariant"):
+        claim.check_equivariance()
+
+
+HONEST = {
+    "mean": lambda X: X.mean(axis=1, keepdims=True) + 0 * X,
+    "centred": lambda X: X - X.mean(axis=1, keepdims=True),
+    "softmax": lambda X: np.exp(X - X.max()) / np.exp(X - X.max()).sum(axis=1, keepdims=True),
+    "cancels": lambda X: 1 - np.cos(1e-3 * (1 + X.sum(axis=1, keepdims=True)) + 0 * X),
+    "steep": lambda X: np.sin(1e6 * X.mean(axis=1, keepdims=True)) + 0 * X,
+    "zero": lambda X: 0 * X,
+    "exact": lambda X: X,
+}
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-15, 1.0, 1e20])
+@pytest.mark.parametrize("domain", [(0.0, 1.0), (1000.0, 1001.0), (0.0, 1e-9)])
+@pytest.mark.parametrize("name", HONEST)
+def test_rounding_is_no_lack_of_symmetry(name, domain, scale):
+    f = HONEST[name]
+    target = te.Target(lambda X: scale * f(X), n=7, d=2, domain=domain, equivariant=True)
+    for seed in range(8):
+        target.check_equivariance(seed=seed)

@@ -51,11 +51,13 @@ def estimate_distance(
         raise InvalidInput(f"'samples' must be at least {REPLICATES}; got {samples} instead.")
     per_replicate = 2 ** int(np.log2(samples // REPLICATES))
     X = np.concatenate([_sobol(target, per_replicate, (seed, r)) for r in range(REPLICATES)])
-    error = (np.abs(target(X) - g(X)) ** p).sum(axis=(1, 2)) * target.volume
+    gap = np.abs(target(X) - g(X))
+    unit = float(gap.max()) or 1.0  # p-th powers of other numbers overflow or underflow soon
+    error = ((gap / unit) ** p).sum(axis=(1, 2)) * target.volume
     means = error.reshape(REPLICATES, per_replicate).mean(axis=1)
     mean = float(means.mean())
     half = float(stats.t.ppf((1 + confidence) / 2, REPLICATES - 1) * means.std(ddof=1) / np.sqrt(REPLICATES))
-    low, estimate, high = (max(value, 0.0) ** (1 / p) for value in (mean - half, mean, mean + half))
+    low, estimate, high = (unit * max(value, 0.0) ** (1 / p) for value in (mean - half, mean, mean + half))
     return Distance(p, estimate, low, high, len(X), confidence, seed)
 
 

@@ -281,15 +281,16 @@ def error_budget(target: Target, grid: Grid, extremes: Extremes, p: float) -> Er
     F = max(extremes.A) + variation
     equal_columns = 0.0
     if not grid.positional:
-        integral, largest = _over_equal_columns(target, grid, variation, p)
-        equal_columns, F = integral ** (1 / p), max(F, largest)
+        unit = F or 1.0  # p-th powers of other numbers overflow or underflow soon
+        integral, largest = _over_equal_columns(target, grid, variation, p, unit)
+        equal_columns, F = unit * integral ** (1 / p), max(F, largest)
     B = 3 * float(clamp_levels(extremes).max())
     ramps = (F + B) * (target.volume * grid.d * grid.n * grid.ramp_share()) ** (1 / p)
     return ErrorBudget(p, _grid_part(target, grid, p), equal_columns, ramps)
 
 
-def _over_equal_columns(target: Target, grid: Grid, variation: float, p: float) -> tuple[float, float]:
-    """Bounds on ∫ ‖f‖_p^p and on |f| over the cubes with equal columns, which Theorem 1's network answers with 0."""
+def _over_equal_columns(target: Target, grid: Grid, variation: float, p: float, unit: float) -> tuple[float, float]:
+    """Bounds on ∫ ‖f/unit‖_p^p and |f| over the cubes with equal columns, which Theorem 1's network answers with 0."""
     integral, largest = 0.0, 0.0
     for start in range(0, grid.cells, _CHUNK):
         index = grid.cube(np.arange(start, min(start + _CHUNK, grid.cells)))
@@ -297,7 +298,7 @@ def _over_equal_columns(target: Target, grid: Grid, variation: float, p: float) 
         equal = (ids[:, 1:] == ids[:, :-1]).any(axis=1)
         if equal.any():
             size = np.abs(target(grid.centre(index[equal]))) + variation
-            integral, largest = integral + float((size**p).sum()), max(largest, float(size.max()))
+            integral, largest = integral + float(((size / unit) ** p).sum()), max(largest, float(size.max()))
     return integral * float(np.prod(grid.step)) ** grid.n, largest
 
 

@@ -148,3 +148,17 @@ def test_bad_input_is_one_sentence_and_exit_code_2(folder, arguments, message):
     assert done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1
     assert sorted(p.name for p in folder.iterdir()) == before
+
+
+def test_a_single_token_with_a_dense_pattern(tmp_path):
+    thereexists("build", "sort", "--n", 1, "--delta", "1/2", "--pattern", "dense", "--out", "w", cwd=tmp_path)
+    thereexists("verify", "w", cwd=tmp_path)
+
+
+def test_a_large_function_at_a_high_power(tmp_path):
+    (tmp_path / "big.py").write_text("def f(X):\n    return 1e40 * X\n")
+    arguments = ("big.py:f", "--n", 2, "--delta", "1/2", "--lipschitz", 1e40, "--out", "w")
+    thereexists("build", *arguments, cwd=tmp_path)
+    thereexists("certify", "w", "--function", "big.py:f", "--p", 16, cwd=tmp_path)
+    done = thereexists("verify", "w", "--function", "big.py:f", cwd=tmp_path)
+    assert "holds" in done.stdout

@@ -208,3 +208,20 @@ def test_where_beyond_both_ends():
     off = np.abs(compiled(X) - P.interpret(program, X)).max()
     assert off > 0.4
     assert off <= certificate.bound
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_bound_that_is_no_number_is_not_dropped(bad, monkeypatch):
+    """Python's max(0.0, nan) is 0.0."""
+    from thereexists.certificates import program_bound
+
+    program = P.clip(P.tokens(2), 0.25, 0.75)
+    compiled, execute = P.compile(program), program_bound.execute
+
+    def broken(*arguments):
+        outputs, error, strange = execute(*arguments)
+        return outputs, np.full_like(error, bad), strange
+
+    monkeypatch.setattr(program_bound, "execute", broken)
+    with pytest.raises(NotProved):
+        compare(to_record(program), compiled.network)

@@ -42,7 +42,13 @@ def linear(x: Ball, W: Array, b: Array | None = None) -> Ball:
     if bad.any():
         unknown = bad[:, live].astype(float) @ (W != 0).T.astype(float) > 0
         radius = np.where(unknown, np.inf, radius)
-    return Ball(product, radius)
+    return _sure(Ball(product, radius))
+
+
+def _sure(x: Ball) -> Ball:
+    """The same balls, those of which nothing is known around 0 with an infinite radius: an exact 0 times them is 0."""
+    known = np.isfinite(x.mid) & np.isfinite(x.rad)
+    return x if known.all() else Ball(np.where(known, x.mid, 0.0), np.where(known, x.rad, np.inf))
 
 
 def feed_forward(Z: Ball, W_1: Array, b_1: Array, W_2: Array, b_2: Array) -> Ball:
@@ -61,7 +67,8 @@ def feed_forward(Z: Ball, W_1: Array, b_1: Array, W_2: Array, b_2: Array) -> Bal
 
 def _written(before: Ball, W_2: Array) -> Ball:
     """W_2 ReLU(before): unit by unit where few can be active, else as a matrix product."""
-    possible = ~(before.mid <= -before.rad)  # the others are certainly ≤ 0: this comparison does not round
+    known = np.isfinite(before.mid) & np.isfinite(before.rad)  # of what overflowed, not even the sign is
+    possible = ~(known & (before.mid <= -before.rad))  # the others are certainly ≤ 0: this comparison does not round
     token, unit = np.nonzero(possible)
     count = np.bincount(token, minlength=len(possible))
     most = int(count.max(initial=0))
@@ -69,7 +76,7 @@ def _written(before: Ball, W_2: Array) -> Ball:
         return linear(balls.relu(before), W_2)
     place = np.arange(len(token)) - np.repeat(np.cumsum(count) - count, count)
     hidden = balls.exact(np.zeros((len(possible), max(most, 1))))
-    hidden.mid[token, place], hidden.rad[token, place] = balls.relu(before[token, unit])
+    hidden.mid[token, place], hidden.rad[token, place] = _sure(balls.relu(before[token, unit]))
     weights = np.zeros((len(possible), len(W_2), max(most, 1)))
     weights[token, :, place] = W_2.T[unit]
     return balls.dot(balls.exact(weights), Ball(hidden.mid[:, None], hidden.rad[:, None]))

@@ -18,6 +18,7 @@ import torch
 
 from thereexists._version import __version__
 from thereexists.arithmetic.balls import Array
+from thereexists.certificates.asked import check_asked
 from thereexists.certificates.certificate import Certificate, blocks_sha256
 from thereexists.certificates.cubes import CubeSums, weights_sha256
 from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
@@ -161,6 +162,8 @@ def _checked(witness: Any, target: Target | None) -> tuple[Transformer, Grid, Ta
     if network.rho not in WEIGHTS:
         raise InvalidInput("Certificates are for the standard class; this witness was built with --modified.")
     f.check_one_by_one()
+    if f.variation(1.0) is not None or f.interval is not None:
+        check_asked(f, grid, splits_within(grid, SUBCUBES), seed=0)
     boxes = None if f.interval is None else some_boxes(f, grid, splits_within(grid, SUBCUBES), TRIED_BOXES, seed=0)
     counterexample = refute(f, boxes=boxes)
     if counterexample is not None:

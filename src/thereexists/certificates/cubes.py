@@ -20,6 +20,7 @@ from thereexists import shards
 from thereexists._version import __version__
 from thereexists.arithmetic.balls import Array, Ball
 from thereexists.certificates.enclose import Encloser
+from thereexists.certificates.units import PLAIN, Units
 from thereexists.certificates.variation import variation
 from thereexists.errors import BadWitnessFile
 from thereexists.grid import Grid
@@ -44,6 +45,7 @@ class Problem:
     splits: int
     B: list[float]
     tile: int  # cubes enclosed at once
+    units: Units = PLAIN
 
     @property
     def block(self) -> int:
@@ -126,21 +128,24 @@ def combined(sums: list[Sums]) -> Sums:
 
 
 def block_sums(encloser: Encloser, target: Target, problem: Problem, numbers: Array) -> Sums:
-    """∫ on distinct columns, ∫ on equal columns, undecided volume and count, the largest radius, the largest |f|."""
+    """∫ on distinct columns, ∫ on equal columns, undecided volume and count, the largest radius, the largest |f|.
+
+    Integrals and volumes are in the problem's units.
+    """
     grid, splits = problem.grid, problem.splits
     G = encloser(numbers)
     decided = np.asarray((np.isfinite(G.rad) & (G.rad <= np.array(problem.B))).all(axis=(1, 2)))
     ids = np.sort(grid.column_ids(grid.cube(numbers)), axis=1)
     equal = (ids[:, 1:] == ids[:, :-1]).any(axis=1)
     point = Ball(np.where(decided[:, None, None], G.mid, 0.0), np.zeros_like(G.rad))
-    step = max(1, _SUBCUBES_AT_ONCE // splits ** (grid.n * grid.d))
+    step = cubes_at_once(grid, splits)
     parts = [
-        variation(target, grid, numbers[i : i + step], point[i : i + step], problem.p, splits)
+        variation(target, grid, numbers[i : i + step], point[i : i + step], problem.p, splits, problem.units)
         for i in range(0, len(numbers), step)
     ]
     integral = np.concatenate([part.integral for part in parts])
     largest = float(max(part.largest.max() for part in parts))
-    volume = float(np.prod(grid.step)) ** grid.n
+    volume = problem.units.volume(np.array(grid.step), grid.n)
     return [
         float(integral[decided & ~equal].sum()),
         float(integral[decided & equal].sum()),
@@ -149,6 +154,11 @@ def block_sums(encloser: Encloser, target: Target, problem: Problem, numbers: Ar
         float(G.rad[decided].max(initial=0.0)),
         largest,
     ]
+
+
+def cubes_at_once(grid: Grid, splits: int) -> int:
+    """Cubes whose sub-cubes the function is asked about together."""
+    return max(1, _SUBCUBES_AT_ONCE // splits ** (grid.n * grid.d))
 
 
 def weights_sha256(network: Transformer) -> str:
@@ -174,4 +184,7 @@ def fingerprint(target: Target) -> str:
 
 
 def _sum(column: tuple[float, ...]) -> float:
-    return math.fsum(column) if all(map(math.isfinite, column)) else float(sum(column))
+    try:
+        return math.fsum(column) if all(map(math.isfinite, column)) else float(sum(column))
+    except OverflowError:  # the sum of finite terms is beyond float64
+        return math.inf

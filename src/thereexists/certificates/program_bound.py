@@ -14,6 +14,7 @@ that happened; and *refuted*, when they could not and an input shows why.
 from __future__ import annotations
 
 import gc
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,7 +93,7 @@ def _compare(program: dict[str, Any], network: EmbeddedTransformer) -> Compariso
             text = f"{error} (sequences of {length} tokens)" if shorter else str(error)
             raise NotFollowed(text, meaning, meant) from None
         allowed = replace(allowed, numbers=allowed.numbers - meaning.terms.written)
-        approximation = max(approximation, float(meant.gap.max()))
+        approximation = _larger(approximation, float(meant.gap.max()))
         splines, assumptions = meaning.splines, assumptions | dict.fromkeys(meaning.assumptions)
     return Comparison(
         weights * (1 + 2.0**-30),
@@ -141,8 +142,15 @@ def _distance(meaning: Meaning, meant: Meant, network: EmbeddedTransformer, shor
                 if away > CLOSE * scale:
                     raise NotProved(_mismatch(terms, f, i, terms.combine([(1, a), (-1, b)]), b, named, strange))
                 off += away
-            worst = max(worst, off)
+            worst = _larger(worst, off)
     return worst
+
+
+def _larger(a: float, b: float) -> float:
+    """The maximum; Python's own would drop a bound that is not a number."""
+    if not b < math.inf:
+        raise NotProved("A bound of this program overflows.")
+    return max(a, b)
 
 
 def _scale(meaning: Meaning, meant: Meant) -> float:

@@ -13,18 +13,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from thereexists.certificates.cubes import CubeSums, Problem, Sums, combined, tile_for
 from thereexists.certificates.enclose import core_margins, refuse_rounded_edges
 from thereexists.certificates.output_bound import output_bound
-from thereexists.certificates.variation import ROUNDED_UP
+from thereexists.certificates.units import ROUNDED_UP, Units, norm, product_above
+from thereexists.certificates.variation import some_boxes
 from thereexists.errors import BadWitnessFile, InvalidInput
 from thereexists.grid import Grid
 from thereexists.model import Transformer
 from thereexists.parallel import HERE, Workers, parallel_map
 from thereexists.parallel.ship import ShippedNetwork, ShippedTarget
-from thereexists.target import Target
+from thereexists.target import EVALUATION_ERROR, Target
 
 MOST_P = 64
+WIDTHS = (1e-200, 1e200)
+_PROBES = 64
 
 
 @dataclass(frozen=True)
@@ -39,27 +44,29 @@ class Bound:
 
     @property
     def total(self) -> float:
-        p = self.p
-        summed = sum(self.parts[k] ** p for k in ("grid", "equal_columns", "ramps")) ** (1 / p)
-        return (summed + self.parts["network"]) * ROUNDED_UP
+        summed = norm([self.parts[k] for k in ("grid", "equal_columns", "ramps")], self.p)
+        return product_above(summed + self.parts["network"], ROUNDED_UP)
 
 
 def rigorous_bound(problem: Problem, target: Target, sums: list[Sums]) -> Bound:
     """The bound that the sums of all blocks give; ``sums`` must be those of every block, once."""
-    grid, p, B = problem.grid, problem.p, problem.B
+    grid, p, B, units = problem.grid, problem.p, problem.B, problem.units
     blocks = -(-grid.cells // problem.block)
     if len(sums) != blocks:
         raise BadWitnessFile(f"The sum over cubes has a gap: {len(sums)} blocks instead of {blocks}.")
     distinct, equal, open_volume, undecided, radius, F = combined(sums)
 
-    range_p = sum((F + b) ** p for b in B) * grid.n  # Σ over the n·d entries
-    ramps = off_core_volume(target, grid) * range_p
-    open_cubes = open_volume * range_p if open_volume else 0.0  # 0 even if nothing bounds the output
+    widths = target.high - target.low
+    range_p = sum(float(units.power(F + b, p)) for b in B if F + b > 0) * grid.n  # Σ over the n·d entries
+    off_core = off_core_share(target, grid) * units.volume(widths, grid.n)
+    ramps = float(units.times(off_core, range_p)) if range_p else 0.0
+    open_cubes = float(units.times(open_volume, range_p)) if open_volume else 0.0  # 0 even if nothing bounds the output
+    everywhere = units.root_of_volume(units.volume(widths, grid.n) * grid.n * grid.d, p, grid.n)
     parts = {
-        "grid": _root(distinct, p),
-        "equal_columns": _root(equal, p),
-        "ramps": _root(ramps, p),
-        "network": _root(open_cubes, p) + radius * _root(target.volume * grid.n * grid.d, p),
+        "grid": units.root(distinct, p, grid.n),
+        "equal_columns": units.root(equal, p, grid.n),
+        "ramps": units.root(ramps, p, grid.n),
+        "network": units.root(open_cubes, p, grid.n) + product_above(radius, everywhere),
     }
     return Bound(parts, int(undecided), B, F, p)
 
@@ -68,7 +75,19 @@ def the_problem(network: Transformer, target: Target, grid: Grid, p: float, spli
     """What is to be summed, after refusing what no sum would be right for."""
     refuse_extremes(p, target)
     refuse_rounded_edges(grid)
-    return Problem(grid, p, splits, output_bound(network), tile_for(grid))
+    B = output_bound(network)
+    units = Units.of(target, p, [*B, *_sizes(target, grid, splits)])
+    return Problem(grid, p, splits, B, tile_for(grid), units)
+
+
+def _sizes(target: Target, grid: Grid, splits: int) -> list[float]:
+    """About how large f and the bounds on |f − g| will be: a guess at a few fixed points, for the choice of units."""
+    X = target.low + (target.high - target.low) * np.random.default_rng(0).random((_PROBES, target.n, target.d))
+    size = float(np.abs(target(X)).max())
+    if target.interval is None:
+        return [size, EVALUATION_ERROR, target.variation(max(grid.step) / (2 * splits)) or 0.0]
+    ends = np.abs(target.enclosure(*some_boxes(target, grid, splits, _PROBES, seed=0)))
+    return [size, float(ends[np.isfinite(ends)].max(initial=0.0))]
 
 
 def sums_over_cubes(
@@ -93,21 +112,18 @@ def sums_over_cubes(
 
 
 def refuse_extremes(p: float, target: Target) -> None:
-    """p-th powers and volumes must stay far from overflow and underflow; Minkowski's inequality needs p ≥ 1."""
+    """Sides and volumes must stay far from overflow and underflow; Minkowski's inequality needs p ≥ 1."""
     if isinstance(p, bool) or not 1 <= p <= MOST_P:
         raise InvalidInput(f"'p' must be a number from 1 to {MOST_P} in a certificate; got {p} instead.")
-    if not 1e-100 <= target.volume <= 1e100:
+    widths = target.high - target.low
+    if not (1e-100 <= target.volume <= 1e100 and ((widths >= WIDTHS[0]) & (widths <= WIDTHS[1])).all()):
         raise InvalidInput(
             f"The domain's volume {target.volume:g} is too extreme for a certificate; rescale the target."
         )
 
 
-def _root(integral: float, p: float) -> float:
-    return (integral * ROUNDED_UP) ** (1 / p)
-
-
-def off_core_volume(target: Target, grid: Grid) -> float:
-    """At most: for every entry and every cell of it, the two margins times the volume of the other entries."""
+def off_core_share(target: Target, grid: Grid) -> float:
+    """At most, of the domain's volume: for every entry and every cell of it, the two margins by its width."""
     lower, upper = core_margins(grid)
     share = grid.n * (grid.N * (lower + upper) / (target.high - target.low)).sum()
-    return float(min(share, 1.0) * target.volume) * ROUNDED_UP
+    return float(min(share, 1.0)) * ROUNDED_UP

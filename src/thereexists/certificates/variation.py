@@ -19,19 +19,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from thereexists.arithmetic.balls import Array, Ball
+from thereexists.certificates.units import ROUNDED_UP, Units
 from thereexists.grid import Grid
 from thereexists.target import EVALUATION_ERROR, Target
 
 EPS = 2.0**-52
 MOST_SPLITS = 8
-TINY = 1e-290
-# Sums of at most 2^30 positive terms and a handful of powers and products are relatively exact to 2^-22.
-ROUNDED_UP = 1 + 2.0**-20
 
 
 @dataclass(frozen=True)
 class Variation:
-    """Per cube: the integral of Σ|f − G|^p, and the largest |f|."""
+    """Per cube: the integral of Σ|f − G|^p in the problem's units (``units.py``), and the largest |f|."""
 
     integral: Array
     largest: Array
@@ -45,18 +43,22 @@ def splits_within(grid: Grid, budget: int) -> int:
     return S
 
 
-def variation(target: Target, grid: Grid, numbers: Array, G: Ball, p: float, S: int) -> Variation:
-    """Bounds for the cubes with these numbers; ``G`` (cubes, n, d) with finite radii."""
+def sub_cubes(target: Target, grid: Grid, numbers: Array, S: int) -> tuple[Array, Array]:
+    """The lower corners and the sides of the sub-cubes of these cubes, one cube after the other: (sub-cubes, n, d)."""
     entries = grid.n * grid.d
     offsets = (np.arange(S**entries)[:, None] // S ** np.arange(entries) % S).reshape(-1, grid.n, grid.d)
     lower, side = _parts(target, grid, numbers, S)  # (cubes, n, d)
     low = (lower[:, None] + offsets * side[:, None]).reshape(-1, grid.n, grid.d)
-    side = np.repeat(side, S**entries, axis=0)
-    G = Ball(np.repeat(G.mid, S**entries, axis=0), np.repeat(G.rad, S**entries, axis=0))
+    return low, np.repeat(side, S**entries, axis=0)
+
+
+def variation(target: Target, grid: Grid, numbers: Array, G: Ball, p: float, S: int, units: Units) -> Variation:
+    """Bounds for the cubes with these numbers; ``G`` (cubes, n, d) with finite radii."""
+    low, side = sub_cubes(target, grid, numbers, S)
+    G = Ball(*(np.repeat(part, len(low) // len(numbers), axis=0) for part in G))
 
     per_entry, largest = _bounds(target, low, side, G, p)
-    volume = side.prod(axis=(1, 2))
-    integral = volume * np.maximum(per_entry**p, TINY).sum(axis=(1, 2))  # a power that underflows is charged with TINY
+    integral = units.times(units.volumes(side), units.power(per_entry, p).sum(axis=(1, 2)))
     return Variation(
         integral.reshape(len(numbers), -1).sum(axis=1) * ROUNDED_UP, largest.reshape(len(numbers), -1).max(axis=1)
     )
@@ -68,7 +70,7 @@ def some_boxes(target: Target, grid: Grid, S: int, count: int, seed: int) -> tup
     numbers = rng.integers(grid.cells, size=count) if grid.cells < 1 << 62 else rng.integers(1 << 62, size=count)
     lower, side = _parts(target, grid, numbers, S)
     low = lower + rng.integers(S, size=lower.shape) * side
-    return _corners(target, low, side)[:2]
+    return corners(target, low, side)[:2]
 
 
 def _parts(target: Target, grid: Grid, numbers: Array, S: int) -> tuple[Array, Array]:
@@ -79,7 +81,7 @@ def _parts(target: Target, grid: Grid, numbers: Array, S: int) -> tuple[Array, A
     return lower, (np.maximum(upper, lower) - lower) / S
 
 
-def _corners(target: Target, low: Array, side: Array) -> tuple[Array, Array, float]:
+def corners(target: Target, low: Array, side: Array) -> tuple[Array, Array, float]:
     """Boxes that contain the sub-cubes, whose corners are themselves rounded, and by how much they are wider."""
     slack = 4 * EPS * np.maximum(np.abs(low), np.abs(low + side)).max()
     return np.maximum(low - slack, target.low), np.minimum(low + side + slack, target.high), float(slack)
@@ -88,7 +90,7 @@ def _corners(target: Target, low: Array, side: Array) -> tuple[Array, Array, flo
 def _bounds(target: Target, low: Array, side: Array, G: Ball, p: float) -> tuple[Array, Array]:
     """For every sub-cube: (the p-mean of |f − G|) per entry, and the largest |f|. At least one way must be open."""
     centre = low + side / 2
-    low, high, slack = _corners(target, low, side)
+    low, high, slack = corners(target, low, side)
     deviation, largest = np.full(low.shape, np.inf), np.full(len(low), np.inf)
     if target.interval is not None:
         f_low, f_high = target.enclosure(low, high)
@@ -117,7 +119,8 @@ def _spread(target: Target, half: Array, entries: int, p: float) -> tuple[Array,
     distinct, where = np.unique(half, return_inverse=True)
     spread = np.array([target.variation(float(h)) for h in distinct])[where]
     share = (entries / (entries + p)) ** (1 / p) if target.modulus is None else 1.0
-    return spread, spread * share * (1 + 2.0**-50)
+    moment = np.nextafter(spread * share * (1 + 2.0**-50), np.inf)  # not 0, should L·h have underflowed
+    return np.nextafter(spread, np.inf), moment
 
 
 def _far(f_low: Array, f_high: Array, G: Ball) -> Array:

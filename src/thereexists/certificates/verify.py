@@ -18,6 +18,8 @@ import numpy as np
 import torch
 
 from thereexists import storage
+from thereexists.arithmetic.balls import Array
+from thereexists.certificates.asked import check_asked
 from thereexists.certificates.certificate import Certificate, load_blocks, load_certificate
 from thereexists.certificates.certify import TRIED_BOXES, assumptions, float_error, run
 from thereexists.certificates.check import Check
@@ -26,7 +28,7 @@ from thereexists.certificates.enclose import WEIGHTS
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, the_problem
 from thereexists.certificates.second_opinion import second_opinion
-from thereexists.certificates.statistical import mean_error, statistical_assumptions, statistical_bound
+from thereexists.certificates.statistical import established, statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import MOST_SPLITS, some_boxes, splits_within
 from thereexists.certificates.verify_tokens import check_dtypes, token_checks
 from thereexists.claims import refute
@@ -307,7 +309,7 @@ def _check_symmetry(case: _Case) -> Check:
     if not case.target.equivariant:
         return Check("symmetry", True, "no symmetry is claimed")
     try:
-        case.target.check_equivariance(seed=secrets.randbits(32))
+        case.target.check_equivariance(seed=secrets.randbits(64))
     except ThereExistsError as error:
         return Check("symmetry", False, str(error))
     return Check("symmetry", True, "permutation equivariant on 64 random permutations")
@@ -317,15 +319,17 @@ def _check_claims_about_f(case: _Case) -> Check:
     """The modulus and the interval extension are assumptions; a counterexample ends them."""
     f, boxes = case.target, None
     if f.interval is not None and 1 <= case.certificate.splits <= MOST_SPLITS:
-        boxes = some_boxes(f, case.grid, case.certificate.splits, TRIED_BOXES, secrets.randbits(32))
-    found = refute(f, _PAIRS, seed=secrets.randbits(32), boxes=boxes)
+        boxes = some_boxes(f, case.grid, case.certificate.splits, TRIED_BOXES, secrets.randbits(64))
+    found = refute(f, _PAIRS, seed=secrets.randbits(64), boxes=boxes)
     return Check("modulus", found is None, found or f"not refuted by {_PAIRS:,} random pairs, nor by a search in boxes")
 
 
 def _check_one_by_one(case: _Case) -> Check:
     """Whoever runs f on one sequence must get the value that was used for it in a batch."""
     try:
-        case.target.check_one_by_one(seed=secrets.randbits(32))
+        case.target.check_one_by_one(seed=secrets.randbits(64))
+        if 1 <= case.certificate.splits <= splits_within(case.grid, _MOST_SUBCUBES):
+            check_asked(case.target, case.grid, case.certificate.splits, seed=secrets.randbits(64))
     except InvalidTarget as error:
         return Check("one by one", False, str(error))
     return Check("one by one", True, "f answers a sequence alone as in a batch, and the same when asked again")
@@ -377,7 +381,7 @@ def _check_bound(case: _Case, how: _How) -> Iterator[Check]:
     found = rigorous_bound(problem, case.target, sums)
     undecided = f"{found.undecided} of {case.grid.cells} cubes undecided"
     yield Check("enclosures", found.undecided <= certificate.undecided, undecided)
-    wrong = [k for k, v in found.parts.items() if not _agrees(certificate.parts.get(k), v)]
+    wrong = [k for k, v in found.parts.items() if not _agrees(certificate.parts.get(k), v, found.total)]
     detail = ", ".join(f"{k} claimed {certificate.parts.get(k)}, found {found.parts[k]}" for k in wrong)
     yield Check("parts", not wrong, detail or "every part is as claimed")
     yield Check(
@@ -385,7 +389,9 @@ def _check_bound(case: _Case, how: _How) -> Iterator[Check]:
         found.target_bound <= certificate.target_bound * (1 + AGREEMENT),
         f"claimed |f| ≤ {certificate.target_bound}, found {found.target_bound}",
     )
-    holds = 0 <= found.total <= certificate.bound * (1 + AGREEMENT) and _agrees(certificate.bound, found.total)
+    holds = 0 <= found.total <= certificate.bound * (1 + AGREEMENT) and _agrees(
+        certificate.bound, found.total, found.total
+    )
     yield Check("bound", holds, f"claimed d_{p:g} ≤ {certificate.bound:.6g}, found {found.total:.6g}")
 
 
@@ -433,7 +439,7 @@ def _wrong_blocks(found: dict[int, Sums], claimed: list[Sums], total: int) -> st
     wrong = [
         number
         for number, sums in found.items()
-        if not all(_agrees(c, f) for c, f in zip(claimed[number], sums, strict=True))
+        if not all(_agrees(c, f, s) for c, f, s in zip(claimed[number], sums, _scales(sums), strict=True))
     ]
     return f"the stored sums of the blocks {wrong[:8]} are not what their cubes give" if wrong else None
 
@@ -448,16 +454,22 @@ def _check_statistical(case: _Case) -> Iterator[Check]:
     target = dataclasses.replace(case.target, bound=certificate.target_bound)
     listed = set(statistical_assumptions(target)) == set(certificate.assumptions)
     yield Check("assumptions", listed, "; ".join(certificate.assumptions))
-    found, _ = statistical_bound(
-        case.network, target, case.grid, lambda X: run(case.network, X), certificate.p,
-        certificate.confidence or 0.0, certificate.samples, certificate.seed,
-    )  # fmt: skip
-    again = mean_error(target, case.grid, lambda X: run(case.network, X), certificate.p, certificate.samples)
-    right = _agrees(certificate.bound, found) and again <= certificate.bound
+    p, confidence, samples = certificate.p, certificate.confidence or 0.0, certificate.samples
+
+    def g(X: Array) -> Array:
+        return run(case.network, X)
+
+    found, B = statistical_bound(case.network, target, case.grid, g, p, confidence, samples, certificate.seed)
+    if not _agrees(certificate.bound, found, found):
+        yield Check("bound", False, f"claimed {certificate.bound:.6g}, but its own points give {found:.6g}")
+        return
+    fresh = established(certificate.bound, target, case.grid, g, p, confidence, samples, B)
+    says = {True: "establish", False: "refute", None: "do not establish"}[fresh.holds]
     detail = (
-        f"claimed {certificate.bound:.6g}, found {found:.6g} at {certificate.confidence}; fresh points give {again:.6g}"
+        f"{fresh.points:,} points drawn now {says} d_{p:g} ≤ {certificate.bound:.6g}: they put it between "
+        f"{fresh.low:.6g} and {fresh.high:.6g}"
     )
-    yield Check("bound", right, detail)
+    yield Check("bound", fresh.holds is True, detail)
 
 
 def _check_second_opinion(case: _Case, opinions: int | None) -> Check:
@@ -481,10 +493,18 @@ def _check_float_run(case: _Case) -> Check:
     right = right and claimed.get("cubes") == own["cubes"]
     right = right and own["max"] <= stated * (1 + AGREEMENT) + 1e-300
     right = right and fresh["max"] <= max(stated, FLOAT_SHARE * max(case.certificate.output_bound))
-    right = right and max(own["max"], fresh["max"]) <= case.certificate.bound
+    share = min(1.0, case.target.volume ** (1 / case.certificate.p))  # a distance over a small domain is small
+    right = right and max(own["max"], fresh["max"]) * share <= case.certificate.bound
     detail = f"measured {fresh['max']:.3g} on {fresh['cubes']} cubes drawn now; claimed {stated} on its own"
     return Check("float run", right, detail)
 
 
-def _agrees(claimed: Any, found: float) -> bool:
-    return isinstance(claimed, int | float) and abs(claimed - found) <= AGREEMENT * max(abs(found), 1e-12)
+def _agrees(claimed: Any, found: float, scale: float) -> bool:
+    """Up to the order of summation: relative to what was found, or to 1e-12 of what it is a part of."""
+    return isinstance(claimed, int | float) and abs(claimed - found) <= AGREEMENT * max(abs(found), 1e-12 * scale)
+
+
+def _scales(sums: Sums) -> Sums:
+    """What the six sums of a block are parts of: integrals of both, counted cubes of themselves, radii of |f|."""
+    distinct, equal, volume, count, _, largest = sums
+    return [distinct + equal, distinct + equal, volume, count, largest, largest]

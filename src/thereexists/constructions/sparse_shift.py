@@ -126,7 +126,8 @@ class SparseShift:
         """The layers, in the modified class, with the pattern they attend by."""
         grid, route = self.grid, self.route
         depth, working = self.layers, self._swept_layers()
-        l = np.concatenate([(np.arange(grid.K) + i * grid.id_pitch) for i in range(grid.n - 1)]) * grid.unit
+        turns = np.arange(grid.n - 1)[:, None]  # of a single token, none
+        l = (np.arange(grid.K) + turns * grid.id_pitch).reshape(-1) * grid.unit
         W = np.zeros((depth, 2, 1, grid.d))
         b_Q, W_O = np.zeros((depth, 2, 1)), np.zeros((depth, 2, grid.d, 1))
         W[working] = grid.u
@@ -139,5 +140,5 @@ class SparseShift:
 
     def _swept_layers(self) -> Array:
         """The layer that sweeps each id: the p layers of its turn hold one whose step carries the path's edge."""
-        steps = np.repeat(np.array(self.route.edge_steps), self.grid.K)
+        steps = np.repeat(np.array(self.route.edge_steps, dtype=np.int64), self.grid.K)
         return np.arange(len(steps)) * len(self.route.masks) + steps

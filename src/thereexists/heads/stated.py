@@ -1,13 +1,21 @@
 """A head read from a file: its arrays are what they are, and what it says about itself is its author's word.
 
-``recheck`` asks the verifier again and compares every figure that the file states: a head that is right, with a record
-that claims more, does not hold as saved.
+``false_claims`` asks the verifier again and compares what the file states with what was found:
+
+- leakage, ratio error, largest logit and rounding bound, up to the rounding of another machine;
+- the verdict and its reasons, the number of rows, the arithmetic, the theorem's size, the dtype that carries the head;
+- the worst row, its figures and the columns named in it: they are as bad as the worst, up to the rounding bound
+  (another machine may choose another one of several that are equally bad);
+- the report inside the file, which must say what the other entries say; and no entry may be there that no head has.
+
+A head that is right, with a record that claims more, does not hold as saved. How it was made is not checked and stays
+its author's word: ``method``, ``seed``, ``settings``, ``seconds``, the device, the version of the package.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from thereexists.authors_word import WORDS
@@ -15,8 +23,18 @@ from thereexists.heads.head import Head
 from thereexists.heads.precision import bits_needed, room_left, size_of, steps_of
 from thereexists.heads.verify import DTYPES, Verification, verify
 from thereexists.heads.verify_exact import verify_exact
+from thereexists.heads.worst import is_worst
+from thereexists.verdict import Verdict
 
 SLACK = 1e-9  # relative: another machine's exp and log
+ROUNDING_SLACK = 1e-6  # radii of balls are kept to 30 bits
+_RECORD = {"format_version", "kind", "package_version", "report", "method", "eps1", "eps2", "seed", "weights_sha256"}
+_RECORD |= {"theorem_hidden_size", "dtype_needed", "seconds", "settings", "verification", "digest"}
+_VERIFICATION = {field.name for field in fields(Verification)}
+_VERDICT = {field.name for field in fields(Verdict)}
+_REPORT = {"length", "k", "gamma", "eps1", "eps2", "method", "hidden_size", "head_size", "theorem_hidden_size"}
+_REPORT |= {"leakage", "ratio_error", "max_logit", "rounding", "holds", "reasons", "worst_row", "rows_verified"}
+_REPORT |= {"verified_in", "dtype_needed", "seed", "settings", "seconds"}
 _STATED = ("leakage", "ratio_error", "max_logit", "rounding", "holds", "reasons", "worst_row", "rows_verified")
 
 
@@ -51,7 +69,7 @@ def false_claims(head: Head, record: dict[str, Any], found: Verification) -> lis
     stated = head.verification
     if head.words is None and stated.dtype != found.dtype:
         found = verify_again(head, stated.dtype) if stated.dtype in DTYPES else found
-    wrong = []
+    wrong = [f"the file has entries that no head has: {', '.join(names)}" for names in [_unknown(record)] if names]
     if stated.verdict.holds is not found.verdict.holds:
         wrong.append(f"the file says that the verdict is {stated.verdict.holds}, and it is {found.verdict.holds}")
     if stated.dtype != found.dtype or stated.rows != found.rows:
@@ -66,6 +84,12 @@ def false_claims(head: Head, record: dict[str, Any], found: Verification) -> lis
         extra = 1.0 if name == "ratio_error" else 0.0
         if not _near(claimed + extra, actual + extra, slack):
             wrong.append(f"the file states the {name.replace('_', ' ')} {claimed:.6g}, and it is {actual:.6g}")
+    if not _near(stated.rounding, found.rounding, ROUNDING_SLACK):
+        wrong.append(f"the file states the rounding bound {stated.rounding:.6g}, and it is {found.rounding:.6g}")
+    if stated.verdict.reasons != found.verdict.reasons:
+        wrong.append("the file gives other reasons for its verdict than were found")
+    if not is_worst(head, stated, found):
+        wrong.append("the worst row that the file describes is not the worst, or not as it says")
     if record.get("theorem_hidden_size") != head.theorem_hidden_size:
         wrong.append(
             f"the file states the theorem's hidden size {record.get('theorem_hidden_size')}, and it is "
@@ -104,9 +128,24 @@ def _differing(head: Head, record: dict[str, Any]) -> list[str]:
         elif isinstance(value, float):
             same = stated == str(value)  # infinities are stored as words
         else:
-            same = name in ("worst_row", "reasons", "settings") or stated == value
+            same = stated == value
         differing += [] if same else [name]
     return differing
+
+
+def _unknown(record: dict[str, Any]) -> list[str]:
+    """Entries of the record, at any depth but in the settings, that no head has."""
+    verification = record.get("verification")
+    verification = verification if isinstance(verification, dict) else {}
+    parts = (
+        ("", record, _RECORD),
+        ("verification.", verification, _VERIFICATION),
+        ("verification.verdict.", verification.get("verdict"), _VERDICT),
+        ("report.", record.get("report"), _REPORT),
+    )
+    return [
+        f"{place}{name}"[:60] for place, part, known in parts if isinstance(part, dict) for name in part.keys() - known
+    ]
 
 
 def _near(claimed: float, actual: float, slack: float) -> bool:
