@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 import thereexists as te
-from thereexists.targets import BUILTINS, builtin
+from thereexists.functions.targets import BUILTINS, builtin
 
 
 def tightness() -> None:

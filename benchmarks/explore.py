@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import thereexists as te
-from thereexists.report.explore import Server, open_viewer
+from thereexists.reports.explore import Server, open_viewer
 
 INPUTS = 100
 

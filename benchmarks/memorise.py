@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 import thereexists as te
-from thereexists.vocabulary import Digits
+from thereexists.functions.vocabulary import Digits
 
 
 def main() -> None:

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import thereexists as te
-from thereexists.certificates import certify, predict
+from thereexists.certificates import predict
+from thereexists.functions.targets import builtin
 from thereexists.parallel import Workers, parallel_map
 from thereexists.parallel import map as mapping
-from thereexists.targets import builtin
+from thereexists.witness.verbs import certify
 
 ROUNDS = 3
 CHUNKS = 10_000

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from thereexists.target import Target
-from thereexists.targets import builtin
+from thereexists.functions.target import Target
+from thereexists.functions.targets import builtin
 
 
 class Case(NamedTuple):

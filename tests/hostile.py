@@ -7,11 +7,13 @@ import sys
 from safetensors.torch import load_file, save_file
 
 import thereexists as te
-from thereexists import storage
 from thereexists.certificates import certificate as certificates
-from thereexists.certificates import certify
 from thereexists.certificates.cubes import weights_sha256
+from thereexists.core import storage
+from thereexists.core.json_files import record_digest
+from thereexists.functions.target import from_file
 from thereexists.model import Transformer
+from thereexists.witness.verbs import certify
 
 FUNCTION = 'import numpy as np\n\ndef f(X):\n    """In increasing order."""\n    return np.sort(X, axis=1)\n'
 
@@ -20,7 +22,7 @@ def forge_record(folder, change, name="witness.json"):
     """Change the record and redo its digest."""
     record = json.loads((folder / name).read_text())
     change(record)
-    record["digest"] = storage._digest(record)
+    record["digest"] = record_digest(record)
     (folder / name).write_text(json.dumps(record))
 
 
@@ -28,7 +30,7 @@ def forge_certificate(folder, change):
     file = folder / certificates.FILE
     record = json.loads(file.read_text())
     change(record)
-    record["digest"] = certificates.digest(record)
+    record["digest"] = record_digest(record)
     file.write_text(json.dumps(record))
 
 
@@ -56,7 +58,7 @@ def forge_weights(folder, change, record=lambda r: None):
 def honest(folder, file):
     """A certified witness of 16 cubes of the function in ``file``."""
     file.write_text(FUNCTION)
-    target = te.target.from_file(f"{file}:f", n=2, lipschitz=1.0)
+    target = from_file(f"{file}:f", n=2, lipschitz=1.0)
     witness = te.build(target, delta=1 / 4)
     witness.save(folder)
     certify(witness, opinions=1).save(folder)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import thereexists as te
 from thereexists import cli
-from thereexists.errors import ThereExistsError
+from thereexists.core.errors import ThereExistsError
 from thereexists.heads import io as heads
-from thereexists.report import report
-from thereexists.report.explore import open_viewer
+from thereexists.reports import report
+from thereexists.reports.explore import open_viewer
 
 MEMORY, SECONDS = 500 << 20, 2.0
 

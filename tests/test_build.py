@@ -10,8 +10,8 @@ import torch
 
 import thereexists as te
 from tests.cases import CASES, IDS
-from thereexists.constructions.value_mapping import ROUNDING_SHARE
-from thereexists.targets import builtin
+from thereexists.constructions.faithful.value_mapping import ROUNDING_SHARE
+from thereexists.functions.targets import builtin
 
 
 def tolerance(witness):
@@ -157,7 +157,7 @@ def test_ids_beyond_float64_are_refused_before_any_work():
 
 
 def test_a_table_beyond_this_machine_is_refused(monkeypatch):
-    monkeypatch.setattr(sys.modules["thereexists.plan"], "_physical_memory", lambda: 2**20)
+    monkeypatch.setattr(sys.modules["thereexists.constructions.faithful.plan"], "physical_memory", lambda: 2**20)
     with pytest.raises(te.ThereExistsError, match=r"16,384 ids and needs .* GiB; this machine has"):
         te.plan(builtin("sort", n=4), delta=1 / 8)
 

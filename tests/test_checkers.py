@@ -10,12 +10,13 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 import thereexists as te
-from thereexists import storage
 from thereexists.certificates import certificate as certificates
-from thereexists.certificates import certify as certify_function
 from thereexists.certificates.cubes import weights_sha256
+from thereexists.core import storage
+from thereexists.core.json_files import record_digest
+from thereexists.functions.targets import builtin
 from thereexists.model import Transformer
-from thereexists.targets import builtin
+from thereexists.witness.verbs import certify as certify_function
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def forge_record(folder, change):
     """Change witness.json and redo its digest, as a careful forger would."""
     record = json.loads((folder / "witness.json").read_text())
     change(record)
-    record["digest"] = storage._digest(record)
+    record["digest"] = record_digest(record)
     (folder / "witness.json").write_text(json.dumps(record))
 
 
@@ -52,7 +53,7 @@ def forge_certificate(folder, change):
     file = folder / certificates.FILE
     record = json.loads(file.read_text())
     change(record)
-    record["digest"] = certificates.digest(record)
+    record["digest"] = record_digest(record)
     file.write_text(json.dumps(record))
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import thereexists as te
-from thereexists.claims import refute
-from thereexists.targets import BUILTINS, builtin
+from thereexists.functions.claims import refute
+from thereexists.functions.targets import BUILTINS, builtin
 
 
 def ends(f):

@@ -8,10 +8,11 @@ from typer.testing import CliRunner
 
 import thereexists as te
 from thereexists.cli import app
-from thereexists.errors import BadWitnessFile, NotProved
-from thereexists.report import report
-from thereexists.report.explore.viewer import open_viewer
-from thereexists.targets import BUILTINS, builtin
+from thereexists.core.errors import BadWitnessFile, NotProved
+from thereexists.core.json_files import record_digest
+from thereexists.functions.targets import BUILTINS, builtin
+from thereexists.reports import report
+from thereexists.reports.explore.viewer import open_viewer
 
 CONSTRUCTIONS = ("faithful", "compact")
 CONSTANT_ALONE = ("distance-to-mean", "distance-to-max", "soft-rank", "nearest-neighbour", "shift")
@@ -95,7 +96,7 @@ def test_a_stored_certificate_without_a_finite_bound_is_refused(tmp_path, bound)
     te.certify(witness, opinions=1).save(tmp_path / "w")
     file = tmp_path / "w" / certificates.FILE
     record = json.loads(file.read_text()) | {"bound": bound}
-    record["digest"] = certificates.digest(record)
+    record["digest"] = record_digest(record)
     file.write_text(json.dumps(record))
     with pytest.raises(BadWitnessFile):
         certificates.load_certificate(tmp_path / "w")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from thereexists.fused_attention import fused_attention
+from thereexists.core.fused_attention import fused_attention
 
 
 def low_logits(n, m=64, logit=-120.0):

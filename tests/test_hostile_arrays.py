@@ -7,10 +7,10 @@ import pytest
 from scipy.sparse import bsr_array, coo_array, csc_array, csr_array, dia_array, save_npz
 
 from thereexists.cli._input import read_sequences
-from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.heads.io import load_target
 from thereexists.patterns import load_npz
-from thereexists.report import report
+from thereexists.reports import report
 
 
 def npy(shape, descr="|b1", data=b""):

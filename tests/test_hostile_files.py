@@ -17,13 +17,13 @@ import torch
 
 import thereexists as te
 from tests import hostile
-from thereexists import storage
-from thereexists.build_sharded import build_sharded
 from thereexists.certificates import certificate as certificates
-from thereexists.certificates import certify
-from thereexists.errors import BadWitnessFile, InvalidInput
-from thereexists.json_files import parse_json
-from thereexists.targets import builtin
+from thereexists.constructions.faithful.sharded import build_sharded
+from thereexists.core import storage
+from thereexists.core.errors import BadWitnessFile, InvalidInput
+from thereexists.core.json_files import parse_json
+from thereexists.functions.targets import builtin
+from thereexists.witness.verbs import certify
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +277,7 @@ def test_headers_of_wrong_types_are_refused_in_a_sentence(originals, tmp_path, n
 
 
 def test_a_data_set_of_broken_lines_is_refused_in_a_sentence(tmp_path):
-    from thereexists.pairs import read_jsonl
+    from thereexists.functions.pairs import read_jsonl
 
     for content in (BROKEN["deep"], BROKEN["twice"], b'{"input": NaN, "output": []}'):
         (tmp_path / "pairs.jsonl").write_bytes(content)

@@ -6,7 +6,7 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thereexists.targets import BUILTINS, RANK_WIDTH, builtin
+from thereexists.functions.targets import BUILTINS, RANK_WIDTH, builtin
 
 SHAPES = [(1, 1), (2, 1), (3, 2)]
 

@@ -12,11 +12,11 @@ import warnings
 import pytest
 
 import thereexists as te
-from thereexists import storage
 from thereexists.certificates import certificate as certificates
-from thereexists.certificates import certify
-from thereexists.errors import Recovered
-from thereexists.targets import builtin
+from thereexists.core import storage
+from thereexists.core.errors import Recovered
+from thereexists.functions.targets import builtin
+from thereexists.witness.verbs import certify
 
 WRITING = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.link", "shutil.rmtree", "tempfile.mkdtemp"}
 left = [None]  # calls that still succeed; None: no kill is planned

@@ -8,6 +8,7 @@ import pytest
 import thereexists as te
 from tests import hostile
 from thereexists.cli.certificate import given_target
+from thereexists.functions.target import from_file
 
 COMMANDS = """
 import sys
@@ -33,7 +34,7 @@ for words in (
     except SystemExit as ended:
         codes.append(ended.code)
 te.load(".")
-from thereexists.report.explore import open_viewer
+from thereexists.reports.explore import open_viewer
 open_viewer(Path("."), None)
 print(codes)
 """
@@ -78,7 +79,7 @@ def test_a_moved_function_file_is_the_same_function(original, tmp_path, monkeypa
     target = given_target(te.load(tmp_path / "w").target, f"{moved}:f")
     for workers in (te.parallel.Workers(1), te.parallel.Workers(2)):
         assert te.verify(tmp_path / "w", target, opinions=1, workers=workers).holds is True
-    by_hand = te.target.from_file(f"{moved}:f", n=2, lipschitz=1.0)
+    by_hand = from_file(f"{moved}:f", n=2, lipschitz=1.0)
     assert te.verify(tmp_path / "w", by_hand, opinions=1).holds is True
 
 
@@ -90,7 +91,7 @@ def test_a_file_is_read_once_and_travels_as_those_bytes(tmp_path):
     first = f"import pathlib; pathlib.Path(__file__).write_text({other!r})\n" + hostile.FUNCTION
     file = tmp_path / "mine.py"
     file.write_text(first)
-    target = te.target.from_file(f"{file}:f", n=2)
+    target = from_file(f"{file}:f", n=2)
     assert file.read_text() == other
     assert target.origin["sha256"] == hashlib.sha256(first.encode()).hexdigest()
     file.unlink()

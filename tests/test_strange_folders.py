@@ -8,14 +8,14 @@ import pytest
 
 import thereexists as te
 from thereexists import program as P
-from thereexists.atomic_files import is_part_of, parts_of, write_beside
-from thereexists.certificates import certify
-from thereexists.certificates.certificate import digest
-from thereexists.errors import InvalidInput
+from thereexists.core.atomic_files import is_part_of, parts_of, write_beside
+from thereexists.core.errors import InvalidInput
+from thereexists.core.json_files import record_digest as digest
+from thereexists.functions.targets import builtin
 from thereexists.parallel.job import JobFolder, name_of, put
 from thereexists.parallel.ranges import Range
 from thereexists.patterns.configs import from_config
-from thereexists.targets import builtin
+from thereexists.witness.verbs import certify
 
 NAMES = ("certificate.json", "certificate.blocks.safetensors")
 
@@ -181,7 +181,7 @@ def _memory(file):
 @pytest.mark.parametrize("plant", [*STRANGE, _memory, os.mkdir])
 @pytest.mark.parametrize("name", ["witness.json", "model.safetensors", NAMES[0]])
 def test_a_witness_with_a_strange_file_is_one_sentence(plant, name, witnesses, tmp_path):
-    from thereexists.report import report
+    from thereexists.reports import report
 
     if plant is _large and name == "model.safetensors":
         return  # weights may be long: their hash takes as long as they are
@@ -201,9 +201,9 @@ def test_a_witness_with_a_strange_file_is_one_sentence(plant, name, witnesses, t
 def test_pairs_inputs_and_records_are_ordinary_files(plant, tmp_path):
     from thereexists.cli._input import read_sequences
     from thereexists.experiments.results import read
-    from thereexists.pairs import read_jsonl
+    from thereexists.functions.pairs import read_jsonl
     from thereexists.patterns.configs import load_config
-    from thereexists.report import report
+    from thereexists.reports import report
 
     (tmp_path / "runs").mkdir()
     plant(tmp_path / "runs" / "a.jsonl")
@@ -221,7 +221,7 @@ def test_pairs_inputs_and_records_are_ordinary_files(plant, tmp_path):
 
 
 def test_a_walk_ends(tmp_path):
-    from thereexists.regular_files import files_below
+    from thereexists.core.regular_files import files_below
 
     for i in range(4):
         (tmp_path / f"{i}" / "a").mkdir(parents=True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import thereexists as te
-from thereexists.targets import _TABLE, BUILTINS, builtin, resolve
+from thereexists.functions.targets import _TABLE, BUILTINS, builtin, resolve
 
 SHAPES = [(1, 1), (2, 1), (3, 1), (4, 2), (5, 3)]
 

@@ -13,10 +13,12 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "thereexists"
+_STEPS = ("quantise", "sparse_shift", "value_mapping", "softmax_limit")  # the others are in te itself
 REFERENCE = {  # page -> heading, and the modules whose public names it lists
-    "witnesses": ("Functions and witnesses", ("thereexists", "thereexists.targets")),
+    "witnesses": ("Functions and witnesses", ("thereexists", "thereexists.functions.targets")),
+    "witness": ("What every witness can", ("thereexists.witness.function", "thereexists.witness.plan")),
     "model": ("The model class", ("thereexists.model",)),
-    "constructions": ("Constructions", ("thereexists.constructions",)),
+    "constructions": ("Constructions", tuple(f"thereexists.constructions.faithful.{step}" for step in _STEPS)),
     "certificates": ("Certificates", ("thereexists.certificates",)),
     "evaluate": ("Engines and workers", ("thereexists.evaluate", "thereexists.parallel")),
     "patterns": ("Patterns", ("thereexists.patterns",)),
@@ -25,7 +27,7 @@ REFERENCE = {  # page -> heading, and the modules whose public names it lists
     "program": ("Programs", ("thereexists.program",)),
     "mixers": ("Mixers", ("thereexists.mixers",)),
     "experiments": ("Experiments", ("thereexists.experiments",)),
-    "export": ("Exports and reports", ("thereexists.export", "thereexists.report")),
+    "export": ("Exports and reports", ("thereexists.exports", "thereexists.reports")),
 }
 _LINK = re.compile(r"\]\(((?:\.\./)+)((?:src|examples|benchmarks|tests)/[^)#]+\.py)(#[^)]*)?\)")
 
@@ -105,6 +107,8 @@ def public_names(module: str) -> dict[str, str | None]:
         for alias in node.names
     }
     names = next((ast.literal_eval(n.value) for n in tree.body if _assigns(n, "__all__")), None)
+    if module == "thereexists":  # its names are what it imports, on first use
+        names = [name for name in imported if not name.startswith("_")]
     if names is None:  # a plain module: what it defines
         kinds = (ast.FunctionDef, ast.ClassDef)
         names = [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
@@ -122,7 +126,7 @@ def _is_module(path: str) -> bool:
 
 
 def _functions(path: str) -> set[str]:
-    """Names of the functions that the parent module defines: ``thereexists.build.build`` is no module."""
+    """Names of the functions that the parent module defines: ``constructions.build.build`` is no module."""
     parent = _file(path.rpartition(".")[0])
     if not parent.is_file():
         return set()

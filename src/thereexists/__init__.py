@@ -10,142 +10,69 @@ Names are imported on first use, so that ``import thereexists`` stays instant an
 dependencies.
 """
 
-import sys
+import ast
+from functools import cache
 from importlib import import_module
-from types import ModuleType
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thereexists._version import __version__
+from thereexists._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from thereexists import (
-        attention,
-        evaluate,
-        experiments,
-        heads,
-        mixers,
-        parallel,
-        patterns,
-        program,
-        report,
-        targets,
-    )
-    from thereexists.build import build
-    from thereexists.certificates import certify, verify
-    from thereexists.constructions import contextual_mapping, global_shift, selective_shift
-    from thereexists.contextual import is_contextual_mapping
-    from thereexists.errors import ThereExistsError
-    from thereexists.export import export
-    from thereexists.grid import Grid
-    from thereexists.memorise import memorise
-    from thereexists.model import Transformer
-    from thereexists.plan import plan
-    from thereexists.table import Table
-    from thereexists.target import Target
-    from thereexists.tokens import TokenWitness
-    from thereexists.trace import trace
-    from thereexists.verdict import Verdict
-    from thereexists.witness import Witness, load
-
-_PUBLIC = {
-    "Grid": "thereexists.grid",
-    "Table": "thereexists.table",
-    "Target": "thereexists.target",
-    "ThereExistsError": "thereexists.errors",
-    "TokenWitness": "thereexists.tokens",
-    "Transformer": "thereexists.model",
-    "Verdict": "thereexists.verdict",
-    "Witness": "thereexists.witness",
-    "attention": "thereexists.attention",
-    "build": "thereexists.build",
-    "certify": "thereexists.certificates",
-    "contextual_mapping": "thereexists.constructions",
-    "evaluate": "thereexists.evaluate",
-    "experiments": "thereexists.experiments",
-    "export": "thereexists.export",
-    "global_shift": "thereexists.constructions",
-    "heads": "thereexists.heads",
-    "is_contextual_mapping": "thereexists.contextual",
-    "load": "thereexists.witness",
-    "mixers": "thereexists.mixers",
-    "memorise": "thereexists.memorise",
-    "parallel": "thereexists.parallel",
-    "patterns": "thereexists.patterns",
-    "plan": "thereexists.plan",
-    "program": "thereexists.program",
-    "report": "thereexists.report",
-    "selective_shift": "thereexists.constructions",
-    "targets": "thereexists.targets",
-    "trace": "thereexists.trace",
-    "verify": "thereexists.certificates",
-}
-# Public names that are modules themselves.
-_MODULES = {
-    "attention",
-    "evaluate",
-    "experiments",
-    "heads",
-    "mixers",
-    "parallel",
-    "patterns",
-    "program",
-    "report",
-    "targets",
-}
-
-__all__ = [
-    "Grid",
-    "Table",
-    "Target",
-    "ThereExistsError",
-    "TokenWitness",
-    "Transformer",
-    "Verdict",
-    "Witness",
-    "__version__",
-    "attention",
-    "build",
-    "certify",
-    "contextual_mapping",
-    "evaluate",
-    "experiments",
-    "export",
-    "global_shift",
-    "heads",
-    "is_contextual_mapping",
-    "load",
-    "memorise",
-    "mixers",
-    "parallel",
-    "patterns",
-    "plan",
-    "program",
-    "report",
-    "selective_shift",
-    "targets",
-    "trace",
-    "verify",
-]
+    from thereexists import attention as attention
+    from thereexists import evaluate as evaluate
+    from thereexists import experiments as experiments
+    from thereexists import heads as heads
+    from thereexists import mixers as mixers
+    from thereexists import parallel as parallel
+    from thereexists import patterns as patterns
+    from thereexists import program as program
+    from thereexists.certificates.verify import verify as verify
+    from thereexists.constructions.build import build as build
+    from thereexists.constructions.build import plan as plan
+    from thereexists.constructions.compact.build import Compact as Compact
+    from thereexists.constructions.faithful.build import Faithful as Faithful
+    from thereexists.constructions.faithful.contextual import is_contextual_mapping as is_contextual_mapping
+    from thereexists.constructions.faithful.selective_shift import contextual_mapping as contextual_mapping
+    from thereexists.constructions.faithful.selective_shift import global_shift as global_shift
+    from thereexists.constructions.faithful.selective_shift import selective_shift as selective_shift
+    from thereexists.constructions.tokens.memorise import memorise as memorise
+    from thereexists.constructions.tokens.table import Table as Table
+    from thereexists.core.errors import ThereExistsError as ThereExistsError
+    from thereexists.core.verdict import Verdict as Verdict
+    from thereexists.exports import export as export
+    from thereexists.functions import targets as targets
+    from thereexists.functions.grid import Grid as Grid
+    from thereexists.functions.target import Target as Target
+    from thereexists.model import Transformer as Transformer
+    from thereexists.reports.artefact import report as report
+    from thereexists.reports.explore import explore as explore
+    from thereexists.witness.load import load as load
+    from thereexists.witness.verbs import certify as certify
+    from thereexists.witness.verbs import trace as trace
+    from thereexists.witness.witness import Witness as Witness
 
 
-class _Package(ModuleType):
-    """``te.build`` is the function, though it lives in ``build.py``: importing a file does not hide what it defines."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _PUBLIC:
-            raise AttributeError(f"module 'thereexists' has no attribute {name!r}")
-        module = import_module(_PUBLIC[name])
-        value = module if name in _MODULES else getattr(module, name)
-        super().__setattr__(name, value)
-        return value
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        hides_a_function = isinstance(value, ModuleType) and name in _PUBLIC and name not in _MODULES
-        if not hides_a_function:
-            super().__setattr__(name, value)
-
-    def __dir__(self) -> list[str]:
-        return sorted(__all__)
+def __getattr__(name: str) -> Any:
+    found = _names().get(name)
+    if found is None:
+        raise AttributeError(f"module 'thereexists' has no attribute {name!r}")
+    try:
+        value = import_module(f"{found}.{name}")  # a module of its own
+    except ModuleNotFoundError:
+        value = getattr(import_module(found), name)
+    globals()[name] = value
+    return value
 
 
-sys.modules[__name__].__class__ = _Package
+def __dir__() -> list[str]:
+    return sorted({*_names(), "__version__"})
+
+
+@cache
+def _names() -> dict[str, str]:
+    """Every public name, with the module it comes from. Each is written once: above, for readers and checkers."""
+    tree = ast.parse(Path(__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    lines = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {name.name: line.module or "" for line in lines for name in line.names}

@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 
 from thereexists import patterns as tp
-from thereexists.errors import ThereExistsError
+from thereexists.core.errors import ThereExistsError
 from thereexists.patterns.parts import Band, BlockBand, Explicit, Offsets, Rect, Residue, Xor
 from thereexists.patterns.step import Step
 

@@ -15,7 +15,7 @@ from tests.attention.exactness import inputs
 from thereexists import patterns as tp
 from thereexists.attention import SparseAttention, explain, sparse_attention
 from thereexists.attention.operator import plan_for
-from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import InvalidInput, ThereExistsError
 
 BIG = 2048  # large enough that the planner leaves the mask alone
 

@@ -14,7 +14,7 @@ import thereexists.attention  # noqa: E402  (registers the name)
 from tests.attention.tiny_models import causal_types, fate  # noqa: E402
 from thereexists import patterns as tp  # noqa: E402
 from thereexists.attention import driven, hugging_face  # noqa: E402
-from thereexists.errors import InvalidInput  # noqa: E402
+from thereexists.core.errors import InvalidInput  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # in DeBERTa's file
 

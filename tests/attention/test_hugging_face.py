@@ -11,7 +11,7 @@ transformers = pytest.importorskip("transformers")
 
 import thereexists as te  # noqa: E402
 from thereexists import patterns as tp  # noqa: E402
-from thereexists.errors import InvalidInput  # noqa: E402
+from thereexists.core.errors import InvalidInput  # noqa: E402
 
 SIZES = {
     "hidden_size": 32,

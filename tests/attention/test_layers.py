@@ -13,7 +13,7 @@ transformers = pytest.importorskip("transformers")
 import thereexists as te  # noqa: E402
 import thereexists.attention  # noqa: E402  (registers the name)
 from thereexists.attention import hugging_face  # noqa: E402
-from thereexists.errors import InvalidInput  # noqa: E402
+from thereexists.core.errors import InvalidInput  # noqa: E402
 from thereexists.patterns.parts import Band, Offsets  # noqa: E402
 from thereexists.patterns.pattern import Pattern  # noqa: E402
 from thereexists.patterns.step import Step  # noqa: E402

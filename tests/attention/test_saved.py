@@ -12,7 +12,7 @@ transformers = pytest.importorskip("transformers")
 import thereexists as te  # noqa: E402
 import thereexists.attention  # noqa: E402  (registers the name)
 from thereexists import patterns as tp  # noqa: E402
-from thereexists.errors import InvalidInput  # noqa: E402
+from thereexists.core.errors import InvalidInput  # noqa: E402
 from thereexists.patterns.stored import record, restore  # noqa: E402
 
 N = 12

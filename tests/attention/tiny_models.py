@@ -16,7 +16,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 import thereexists.attention
 from thereexists import patterns
-from thereexists.errors import ThereExistsError
+from thereexists.core.errors import ThereExistsError
 
 N = 12
 NOISE = 1e-6

@@ -10,8 +10,8 @@ import thereexists as te
 from tests.cases import CASES, IDS
 from thereexists.certificates import cubes
 from thereexists.certificates.statistical import bernstein
-from thereexists.errors import NotProved
-from thereexists.targets import BUILTINS, builtin
+from thereexists.core.errors import NotProved
+from thereexists.functions.targets import BUILTINS, builtin
 
 
 @pytest.mark.parametrize("name", BUILTINS)
@@ -146,7 +146,7 @@ def test_modified_networks_are_refused():
 
 def test_the_float_run_is_measured_on_cubes_that_nobody_knew(tmp_path, monkeypatch):
     """Weights may be tuned so that their float run is right on the certificate's own cubes, and on those alone."""
-    module = sys.modules["thereexists.certificates.certify"]  # its name is also the function's
+    module = sys.modules["thereexists.certificates.certify_function"]  # its name is also the function's
     witness = te.build(builtin("sort", n=2), delta=1 / 32, construction="compact")
     witness.save(tmp_path / "w")
     te.certify(witness, opinions=1, seed=7).save(tmp_path / "w")

@@ -10,7 +10,7 @@ from thereexists.arithmetic.balls import Ball
 from thereexists.certificates import enclose
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.second_opinion import _layers, arb_run, consistent, exact_run, second_opinion
-from thereexists.targets import builtin
+from thereexists.functions.targets import builtin
 
 
 @pytest.fixture(scope="module", params=CASES, ids=IDS)

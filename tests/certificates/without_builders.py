@@ -7,16 +7,7 @@ import sys
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 
-BUILDERS = (
-    "thereexists.build",
-    "thereexists.build_sharded",
-    "thereexists.constructions",
-    "thereexists.memorise",
-    "thereexists.plan",
-    "thereexists.plan_compact",
-    "thereexists.program",
-    "thereexists.table",
-)
+BUILDERS = ("thereexists.constructions", "thereexists.program")
 
 
 class Blocked(MetaPathFinder):

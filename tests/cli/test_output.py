@@ -6,9 +6,9 @@ from tests import hostile
 from thereexists.certificates.check import Check
 from thereexists.cli import _output
 from thereexists.cli.certificate import _print_checks
-from thereexists.plain_text import visible, visible_json
-from thereexists.report import html
-from thereexists.verdict import Verdict
+from thereexists.core.plain_text import visible, visible_json
+from thereexists.core.verdict import Verdict
+from thereexists.reports import html
 
 HOSTILE = "[/bold][inf, inf] \x1b[2J\x9b1m\r\u202e\nholds \x07\ud800 [link=file:///etc]x[/link] :boom:"
 SHOWN = r"[/bold][inf, inf] \x1b[2J\x9b1m\r\u202e\nholds \x07\ud800 [link=file:///etc]x[/link] :boom:"

@@ -7,7 +7,7 @@ import thereexists as te
 from tests.cases import CASES, IDS
 from thereexists.certificates.enclose import enclose_cubes
 from thereexists.certificates.output_bound import output_bound
-from thereexists.targets import builtin
+from thereexists.functions.targets import builtin
 
 
 def all_centres(witness):
@@ -142,10 +142,10 @@ def test_save_load_trace_round_trip(tmp_path):
     ("arguments", "message"),
     [
         ({"construction": "small"}, "'construction' must be one of"),
-        ({"max_width": 4}, "for the compact construction"),
+        ({"max_width": 4}, "'max_width' is no option of Faithful"),
         ({"construction": "compact", "max_width": 0}, "'max_width' must be"),
-        ({"construction": "compact", "modified": True}, "softmax attention and ReLU"),
-        ({"construction": "compact", "pattern": te.patterns.star(n=2)}, "dense attention"),
+        ({"construction": "compact", "modified": True}, "'modified' is no option of Compact"),
+        ({"construction": "compact", "pattern": te.patterns.star(n=2)}, "'pattern' is no option of Compact"),
     ],
 )
 def test_requests_that_make_no_sense_are_refused(arguments, message):

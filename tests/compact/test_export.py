@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import thereexists as te
-from thereexists.export import check
-from thereexists.targets import builtin
+from thereexists.exports import check
+from thereexists.functions.targets import builtin
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

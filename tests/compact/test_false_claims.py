@@ -23,9 +23,9 @@ from tests.compact.mutations import (
 from tests.compact.test_faults import forge_tokens
 from tests.test_checkers import forge_record
 from thereexists.certificates import verify_tokens
-from thereexists.model.embedded import DTYPES
-from thereexists.precision import verdicts
-from thereexists.targets import builtin
+from thereexists.certificates.safe_dtypes import verdicts
+from thereexists.core.dtypes import DTYPES
+from thereexists.functions.targets import builtin
 
 
 @pytest.fixture(scope="module")
@@ -329,7 +329,7 @@ def test_a_record_says_nothing_in_our_words(word, memory, tmp_path):
 
 def test_a_seed_is_no_shell_command(memory, tmp_path):
     dataclasses.replace(memory, info={**memory.info, "seed": "0; touch x #"}).save(tmp_path / "w")
-    page = te.report.report(tmp_path / "w")
+    page = te.report(tmp_path / "w")
     page.save(tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text()
     assert "--seed 0; touch" not in text
@@ -338,8 +338,8 @@ def test_a_seed_is_no_shell_command(memory, tmp_path):
 
 def test_exports_keep_every_layer_of_a_stage(sort, tmp_path):
     """A stage of two layers is two blocks; the comparison draws cells that nobody can foresee."""
-    from thereexists.export.check import _chosen
-    from thereexists.export.stock import stock_network
+    from thereexists.exports.stock import stock_network
+    from thereexists.witness.samples import chosen
 
     network = deep_stage(sort.network, 1.0)
     deep = next(stage for stage in network.stages.values() if stage.depth == 3)
@@ -350,6 +350,6 @@ def test_exports_keep_every_layer_of_a_stage(sort, tmp_path):
     assert len(stock.blocks) == network.depth
     with torch.no_grad():
         assert torch.equal(stock(X), network(X))
-    first, second = (_chosen(1 << 20) for _ in range(2))
+    first, second = (chosen(1 << 20) for _ in range(2))
     assert len(np.unique(first)) == len(first) == 1 << 16
     assert not np.array_equal(first, second)

@@ -9,10 +9,10 @@ from safetensors.torch import load_file, save_file
 
 import thereexists as te
 from tests.test_checkers import certified, forge_record, forge_weights, weight
-from thereexists import storage
 from thereexists.certificates.output_bound import output_bound
+from thereexists.core import storage
+from thereexists.functions.targets import builtin
 from thereexists.model import EmbeddedTransformer, FeedForward, Stage
-from thereexists.targets import builtin
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ FAULTS = {
     "parameters miscounted": (lambda f: forge_record(f, lambda r: r["plan"].update(parameters=7)), "class"),
     "another construction claimed": (
         lambda f: forge_record(f, lambda r: r["plan"].update(construction="faithful")),
-        "class",
+        "files",
     ),
     "a block left out": (lambda f: forge_record(f, lambda r: r["structure"]["stages"].pop("cells")), "files"),
 }

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thereexists.certificates.mass import pairwise_disjoint
-from thereexists.constructions.keyed_memory import Cubes, best_default, share, wrong_literals
+from thereexists.constructions.compact.keyed_memory import Cubes, best_default, share, wrong_literals
 
 
 def vertices(D):

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import thereexists as te
-from thereexists.model.embedded import DTYPES
-from thereexists.precision import in_dtype, represents, verdict, verdicts
-from thereexists.targets import builtin
+from thereexists.certificates.safe_dtypes import in_dtype, verdict, verdicts
+from thereexists.core.dtypes import DTYPES, represents
+from thereexists.functions.targets import builtin
 
 
 @pytest.mark.parametrize("name", ["sort", "cumulative-mean", "distance-to-max", "soft-rank"])

@@ -10,11 +10,11 @@ import torch
 
 import thereexists as te
 from tests.compact.test_faults import forge_tokens
-from thereexists.errors import BadWitnessFile, InvalidInput
+from thereexists.certificates.stored_tokens import sums_of
+from thereexists.core.errors import BadWitnessFile, InvalidInput
+from thereexists.evaluate.recall import KeyIndex
+from thereexists.functions.pairs import read_table
 from thereexists.model import Attention, EmbeddedTransformer, FeedForward, Stage
-from thereexists.pairs import read_table
-from thereexists.recall import KeyIndex
-from thereexists.token_forms import sums_of
 
 
 @pytest.fixture(scope="module")

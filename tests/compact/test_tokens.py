@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thereexists as te
-from thereexists.memorise import distinct_keys
-from thereexists.model.embedded import DTYPES
-from thereexists.recall import KeyIndex
-from thereexists.vocabulary import Digits
+from thereexists.constructions.tokens.memorise import distinct_keys
+from thereexists.core.dtypes import DTYPES
+from thereexists.evaluate.recall import KeyIndex
+from thereexists.functions.vocabulary import Digits
 
 
 def build(table):
@@ -88,8 +88,11 @@ def test_bad_tables_are_refused_with_the_reason(inputs, outputs, message):
 
 def test_a_table_needs_its_own_construction_and_a_function_that_works():
     table = te.Table([[0]], [[1]])
-    with pytest.raises(te.ThereExistsError, match="construction='compact'"):
-        te.build(table)
+    assert te.build(table)([[0]]) == te.build(table, construction="compact")([[0]]) == [[1]]
+    with pytest.raises(te.ThereExistsError, match="must be one of compact"):
+        te.build(table, construction="faithful")
+    with pytest.raises(te.ThereExistsError, match="'delta' is no option of Stored, which takes no options"):
+        te.build(table, delta=1 / 2)
     with pytest.raises(te.ThereExistsError, match="is the function symmetric"):
         te.Table.of(sorted, range(5), 12)
     with pytest.raises(te.ThereExistsError, match="failed: ZeroDivisionError"):

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import thereexists as te
-from thereexists.constructions import quantise
-from thereexists.constructions.quantise import layer_count, ramp_widths
-from thereexists.constructions.softmax_limit import relu_limit
-from thereexists.grid import Grid
+from thereexists.constructions.faithful.quantise import layer_count, quantise, ramp_widths
+from thereexists.constructions.faithful.softmax_limit import relu_limit
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import Target
 from thereexists.model import Stage, Transformer
-from thereexists.target import Target
 
 BOXES = [(0.0, 1.0), (-3.0, 5.0), (-1.0, float(np.pi)), (0.1, 0.3), (-1e-3, 7e-4), (1e3, 1e3 + 1)]
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import thereexists as te
-from thereexists.constructions.selective_shift import (
+from thereexists.constructions.faithful.selective_shift import (
     context,
     contextual_mapping,
     global_factor,
@@ -16,9 +16,9 @@ from thereexists.constructions.selective_shift import (
     shifted_ids,
     swept_ids,
 )
-from thereexists.grid import Grid
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import Target
 from thereexists.model import Transformer
-from thereexists.target import Target
 
 SIZES = [(1, 2, 4), (1, 3, 4), (1, 3, 8), (2, 2, 3), (2, 3, 2), (1, 4, 4)]
 

@@ -1,5 +1,6 @@
 """Theorem B: sparse witnesses for sort on every cell; the mapping against its definition; refusals with the verdict."""
 
+import dataclasses
 import itertools
 from fractions import Fraction
 
@@ -9,11 +10,11 @@ import torch
 
 import thereexists as te
 from tests.certificates.test_enclose import planted
-from thereexists.constructions.sparse_shift import Route, SparseShift
-from thereexists.grid import Grid
+from thereexists.constructions.faithful.sparse_shift import Route, SparseShift
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import Target
+from thereexists.functions.targets import builtin
 from thereexists.model import Transformer
-from thereexists.target import Target
-from thereexists.targets import builtin
 
 
 def hamiltonian_at_random(n, seed):
@@ -107,7 +108,7 @@ def test_a_wider_mask_in_the_file_is_caught(tmp_path):
     def widen(network):
         network.stages["context"].attention.pattern[0, 0, 3] = True
 
-    te.Witness(planted(witness.network, widen), witness.plan, witness.target).save(tmp_path / "w")
+    dataclasses.replace(witness, network=planted(witness.network, widen)).save(tmp_path / "w")
     te.certify(te.load(tmp_path / "w"), opinions=1).save(tmp_path / "w")
     verdict = te.verify(tmp_path / "w", opinions=1)
     assert any(reason.startswith("pattern: the cycle or the connections differ") for reason in verdict.reasons)

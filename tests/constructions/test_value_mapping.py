@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import thereexists as te
-from thereexists.constructions.value_mapping import ROUNDING_SHARE
+from thereexists.constructions.faithful.value_mapping import ROUNDING_SHARE
 from thereexists.patterns import build as build_pattern
 
 CUBES = 4000
-plan = importlib.import_module("thereexists.plan")  # te.plan is the function
+plan = importlib.import_module("thereexists.constructions.faithful.plan")  # te.plan is the function
 
 
 def mixed(X):

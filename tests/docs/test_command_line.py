@@ -129,11 +129,11 @@ def test_a_bar_is_for_terminals_only():
 def compare_names():
     from thereexists.evaluate import ENGINES
     from thereexists.experiments import EXPERIMENTS
-    from thereexists.export import FORMATS
+    from thereexists.exports import FORMATS
+    from thereexists.functions.targets import BUILTINS
     from thereexists.heads.fit import METHODS
     from thereexists.mixers import MIXERS, SIZES
     from thereexists.patterns import REGISTRY
-    from thereexists.targets import BUILTINS
 
     assert set(BUILTINS) == set(_complete.TARGETS)
     assert set(REGISTRY) == set(_complete.PATTERNS)

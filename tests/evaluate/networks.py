@@ -7,8 +7,8 @@ import torch
 
 import thereexists as te
 from tests.cases import CASES
+from thereexists.functions.targets import builtin
 from thereexists.model import Attention, FeedForward, Stage, ThreePiece, Transformer
-from thereexists.targets import builtin
 
 
 def _builders():

@@ -9,7 +9,7 @@ import torch
 
 from tests.evaluate.bounds import attention_bound, feed_forward_bound
 from tests.evaluate.networks import BUILT, RANDOM, bits, built, inputs, ramp_inputs, random_network, sorted_network
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.evaluate import ENGINES, evaluate, explain
 from thereexists.evaluate._engine import register
 from thereexists.evaluate._skip_torch import run_parts as skip_by_torch
@@ -203,7 +203,7 @@ def test_a_witness_takes_an_engine_and_its_tiles_agree(monkeypatch):
     witness = built("sort-n2-d2-N4")
     X = inputs(witness).numpy()
     whole = witness(X, engine="reference")
-    monkeypatch.setattr("thereexists.witness._CHUNK", 7)
+    monkeypatch.setattr("thereexists.constructions.faithful.witness._CHUNK", 7)
     for engine in ("auto", *ENGINES):
         assert np.array_equal(witness(X, engine=engine), whole)
     assert dataclasses.asdict(witness.explain(X))["used"] == "skip"

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import thereexists as te
-from thereexists.targets import builtin
+from thereexists.functions.targets import builtin
 
 MEASURE = """
 import json, sys
 import thereexists as te
-import thereexists.build, thereexists.witness
-from thereexists.targets import builtin
+import thereexists.constructions.faithful.build, thereexists.witness.witness
+from thereexists.functions.targets import builtin
 
 def status(key):
     return 1024 * int(next(line for line in open("/proc/self/status") if line.startswith(key)).split()[1])
@@ -88,7 +88,7 @@ known = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *a: None if name in ("numba", "triton") else known(name, *a)
 import numpy as np
 import thereexists as te
-from thereexists.targets import builtin
+from thereexists.functions.targets import builtin
 
 witness = te.build(builtin("sort", n=3), delta=1 / 8)
 X = np.random.default_rng(0).random((300, 3, 1))

@@ -10,7 +10,7 @@ import torch
 import thereexists as te
 from tests.evaluate.networks import inputs, sorted_network
 from thereexists.evaluate import evaluate, explain
-from thereexists.targets import builtin
+from thereexists.functions.targets import builtin
 
 
 def test_fine_tuning_a_built_network_lowers_its_loss():

@@ -14,7 +14,7 @@ from tests.evaluate.bounds import attention_bound, feed_forward_bound
 from tests.evaluate.networks import bits, inputs, random_network
 from thereexists.model import Stage, Transformer
 from thereexists.evaluate._triton import run_parts
-from thereexists.targets import builtin
+from thereexists.functions.targets import builtin
 
 torch.set_grad_enabled(False)
 star = te.patterns.star(3)

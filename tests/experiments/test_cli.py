@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from thereexists.cli import app
-from thereexists.errors import ThereExistsError
+from thereexists.core.errors import ThereExistsError
 
 SMALL = ["--size", "tiny", "--layers", "1", "--length", "16", "--batch", "8", "--steps", "2", "--device", "cpu"]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.experiments.conftest import WORDS
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.experiments import tokenizer as tokenizers
 from thereexists.experiments.corpus import read_articles, read_nli, read_parallel, read_sst2, read_text
 from thereexists.experiments.tokenizer import SEP

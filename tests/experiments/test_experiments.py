@@ -8,7 +8,7 @@ import time
 import psutil
 import pytest
 
-from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.experiments import runner
 from thereexists.experiments.__main__ import main
 from thereexists.experiments.grid import EXPERIMENTS, load, unfold

@@ -7,7 +7,7 @@ import pytest
 
 from tests.experiments.test_cli import call  # noqa: F401  (a fixture)
 from tests.experiments.test_experiments import grid, how
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.experiments import forecast as forecasts
 from thereexists.experiments.__main__ import main
 from thereexists.experiments.forecast import device_of, forecast, known_speeds, sentence, speeds

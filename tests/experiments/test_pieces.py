@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from tests.experiments.test_experiments import grid, how
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.experiments import prepared, training
 from thereexists.experiments.__main__ import main
 from thereexists.experiments.runner import run_all, write_prepared

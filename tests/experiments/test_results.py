@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.experiments import results
 from thereexists.experiments.plots import draw
 from thereexists.experiments.report import budget, write_report

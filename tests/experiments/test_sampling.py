@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.experiments.sampling import IGNORED, Place, Shuffle, mask_tokens, seed_of
 from thereexists.experiments.settings import Budget, Settings, count, from_record, learning_rate
 from thereexists.experiments.tokenizer import MASK, SEP, SPECIAL

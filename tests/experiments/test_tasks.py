@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.experiments.conftest import SMALL
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.experiments.sampling import IGNORED, Place
 from thereexists.experiments.scoring import bleu, score_result
 from thereexists.experiments.settings import Budget, Settings

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from thereexists.errors import BadWitnessFile, InvalidInput, ThereExistsError
+from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
 from thereexists.experiments import checkpoint
 from thereexists.experiments.settings import Budget, Settings
 from thereexists.experiments.tasks.copy import Copying

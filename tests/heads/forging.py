@@ -4,7 +4,8 @@ import json
 
 from safetensors.torch import load_file, save_file
 
-from thereexists import storage
+from thereexists.core import storage
+from thereexists.core.json_files import record_digest
 
 
 def forge(folder, tensors=None, **fields):
@@ -19,5 +20,5 @@ def forge(folder, tensors=None, **fields):
             inner = inner[key]
         inner[last] = value
     record["weights_sha256"] = storage.file_sha256(weights)
-    record["digest"] = storage._digest(record)
+    record["digest"] = record_digest(record)
     file.write_text(json.dumps(record))

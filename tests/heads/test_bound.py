@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import thereexists.heads as heads
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.heads import projection
 from thereexists.heads.bound import corrected_hidden_size, log_height
 from thereexists.heads.corrected import correct, random_keys

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import bsr_array, csc_array, csr_array
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.heads.target import as_target
 
 BROKEN = {

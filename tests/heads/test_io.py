@@ -8,8 +8,9 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 import thereexists.heads as heads
-from thereexists import storage
-from thereexists.errors import BadWitnessFile, InvalidInput
+from thereexists.core import storage
+from thereexists.core.errors import BadWitnessFile, InvalidInput
+from thereexists.core.json_files import record_digest
 
 STORED = Path(__file__).parents[2] / "docs" / "data" / "heads-witnesses"
 
@@ -89,7 +90,7 @@ def test_a_tampered_number_is_caught_by_verifying_not_by_believing(head, tmp_pat
         heads.load(tmp_path / "h")
     record = json.loads((tmp_path / "h" / "head.json").read_text())
     record["weights_sha256"] = storage.file_sha256(tmp_path / "h" / "head.safetensors")
-    record["digest"] = storage._digest(record)
+    record["digest"] = record_digest(record)
     (tmp_path / "h" / "head.json").write_text(json.dumps(record))
     again = heads.load(tmp_path / "h")
     found = heads.verify(again.X, again.W_Q, again.W_K, again.target, eps1=again.eps1, eps2=again.eps2)

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 import thereexists.heads as heads
-from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.heads import convex, corrected, moments, projection
 from thereexists.heads._natural import divergence, fisher, gradient
 from thereexists.heads.descent import descend, rotation_weights

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import thereexists.heads as heads
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 
 
 @pytest.fixture(scope="module", params=["moments", "corrected", "descent"])

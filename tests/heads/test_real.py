@@ -39,7 +39,7 @@ def test_a_real_graph_is_attended_to(name, dense_errors):
 def test_a_graph_without_self_loops_and_an_isolated_node_is_refused_with_the_remedy():
     graph = nx.florentine_families_graph()
     graph.add_node("Pucci")
-    from thereexists.errors import InvalidInput
+    from thereexists.core.errors import InvalidInput
 
     with pytest.raises(InvalidInput, match="self-loop"):
         heads.fit(csr_array(nx.to_scipy_sparse_array(graph, dtype=float)))

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import thereexists.heads as heads
 from tests.heads.forging import forge
 from thereexists.cli import app
-from thereexists.errors import BadWitnessFile
-from thereexists.report import report
+from thereexists.core.errors import BadWitnessFile
+from thereexists.reports import report
 
 
 @pytest.fixture(scope="module")

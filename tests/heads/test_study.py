@@ -5,7 +5,7 @@ import math
 import pytest
 
 import thereexists.heads as heads
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.heads.plot import draw_head
 from thereexists.heads.study import Line, Point, Study, _line, plot_study
 

@@ -5,7 +5,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
 
 from tests.mixers.cases import rounding
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.mixers import (
     MixerForMaskedLM,
     MixerModel,

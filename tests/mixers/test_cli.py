@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from thereexists.cli import app
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.mixers import MIXERS
 
 KEYS = {

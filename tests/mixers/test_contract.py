@@ -11,7 +11,7 @@ from torch.nn.functional import conv1d
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.mixers.cases import CASES, IDS, mixer, rounding, sequences, small
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.mixers import MIXERS, MixerModel, mixer_kind, model_flops_per_token, model_parameters, register_mixer
 from thereexists.mixers.average import Average
 from thereexists.mixers.registry import Mixer

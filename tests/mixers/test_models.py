@@ -20,7 +20,7 @@ from transformers import (
 from transformers.utils import logging
 
 from tests.mixers.cases import CASES, IDS, SMALL, rounding, small
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.mixers import (
     MIXERS,
     MixerConfig,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.model.probability import PROBABILITY_MAPS, Entmax, Softmax, check_assumption2, probability_map
 
 MAPS = [*PROBABILITY_MAPS.values(), Entmax(1.2), Entmax(3.0)]

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.model import Attention, FeedForward, Stage, ThreePiece, Transformer
 from thereexists.model.probability import PROBABILITY_MAPS
 

@@ -14,15 +14,16 @@ import pytest
 
 import thereexists as te
 from thereexists.certificates import certificate as certificates
-from thereexists.certificates import certify, cubes
-from thereexists.certificates.certify import JOB
+from thereexists.certificates import cubes
+from thereexists.certificates.certify_function import JOB
 from thereexists.certificates.rigorous import rigorous_bound
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
+from thereexists.functions.targets import builtin
 from thereexists.parallel import Workers
 from thereexists.parallel import job as job_module
 from thereexists.parallel import map as parallel_map
 from thereexists.parallel.secret import job_key
-from thereexists.targets import builtin
+from thereexists.witness.verbs import certify
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,8 @@ def test_two_processes_and_a_killed_one_give_the_same_bytes(saved, again, many_c
 
 DRIVER = """
 import sys, thereexists as te
-from thereexists.certificates import certify, cubes
+from thereexists.certificates import cubes
+from thereexists.witness.verbs import certify
 cubes.CUBES = 1
 from thereexists.parallel import map as parallel_map
 parallel_map.CHUNK_SECONDS = 0.0
@@ -217,8 +219,9 @@ RAY = """
 import json, os, signal, sys, threading, time
 from pathlib import Path
 import psutil, thereexists as te
-from thereexists.certificates import certify, cubes
-from thereexists.certificates.certify import JOB
+from thereexists.certificates import cubes
+from thereexists.witness.verbs import certify
+from thereexists.certificates.certify_function import JOB
 from thereexists.parallel import Workers
 from thereexists.parallel import map as parallel_map
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from thereexists.errors import BadWitnessFile, InvalidInput
+from thereexists.core.errors import BadWitnessFile, InvalidInput
 from thereexists.parallel.job import ABOUT, CODE, JobFolder, _code, name_of, put
 from thereexists.parallel.ranges import Range, missing
 from thereexists.parallel.secret import _user_key, job_key

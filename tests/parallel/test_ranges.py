@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thereexists.errors import BadWitnessFile
+from thereexists.core.errors import BadWitnessFile
 from thereexists.parallel.ranges import Range, cut, missing
 
 

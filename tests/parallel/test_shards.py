@@ -9,13 +9,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import thereexists as te
-from thereexists import build_sharded as building
-from thereexists import shards, storage
 from thereexists.certificates import second_opinion as opinions
-from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput
+from thereexists.constructions.faithful import sharded as building
+from thereexists.core import shards, storage
+from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput
+from thereexists.core.json_files import record_digest
+from thereexists.functions.targets import builtin
 from thereexists.parallel import Workers
 from thereexists.parallel import map as parallel_map
-from thereexists.targets import builtin
 
 SMALL = te.Target(lambda X: 1e-9 * np.sort(X, axis=1), n=3, lipschitz=1e-9, name="small")  # rounds: two sweeps
 CASES = {
@@ -91,7 +92,7 @@ def redo(folder):
     """Every hash of the record, as a careful forger would."""
     record = json.loads((folder / "witness.json").read_text())
     record["shards_sha256"] = {name: storage.file_sha256(folder / name) for name in record["shards_sha256"]}
-    record["digest"] = storage._digest(record)
+    record["digest"] = record_digest(record)
     (folder / "witness.json").write_text(json.dumps(record))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array, save_npz
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.patterns import from_csr, from_mask, from_rows, load_npz, random, strided
 
 

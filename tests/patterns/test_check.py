@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import thereexists as te
-from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.patterns import (
     REGISTRY,
     block_local,

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from thereexists.cli import app
-from thereexists.errors import ThereExistsError
+from thereexists.core.errors import ThereExistsError
 from thereexists.patterns import REGISTRY, build
 
 KEYS = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.patterns import check
 from thereexists.patterns.configs import FAMILIES, from_config, load_config
 

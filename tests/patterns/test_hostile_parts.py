@@ -11,7 +11,7 @@ from tests.patterns.hostile_parts import part, record
 
 from thereexists.attention import sparse_attention
 from thereexists.attention.lower import Entries, Lowered, Strip, lower
-from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.patterns.numbers import FARTHEST
 from thereexists.patterns.parts import Band, BlockBand, CausalPart, Explicit, Offsets, Part, Rect, Residue, Xor
 from thereexists.patterns.step import Step

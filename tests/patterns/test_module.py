@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from thereexists.errors import InvalidInput
+from thereexists.attention.pattern_module import PaperAttention, SparseTransformer
+from thereexists.core.errors import InvalidInput
 from thereexists.model.probability import PROBABILITY_MAPS
-from thereexists.patterns import REGISTRY, PaperAttention, SparseTransformer, build, check, strided, window
+from thereexists.patterns import REGISTRY, build, check, strided, window
 
 EPS = torch.finfo(torch.float64).eps
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.patterns import REGISTRY, build, dilated, from_mask, longformer, random, strided
 from thereexists.patterns.parts import Band, BlockBand, Offsets, Rect, Residue, Xor
 from thereexists.patterns.step import Step

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.patterns import check, longformer, strided, window
 from thereexists.patterns.parts import Band, BlockBand, Offsets, Rect, Residue
 from thereexists.patterns.pattern import Pattern

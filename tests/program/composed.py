@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 
 from thereexists import program as P
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 
 NO_OPERATIONS = {"Bound", "Compiled", "Value", "compile", "interpret", "lookup_error", "tokens"}
 FUNCTIONS = {"reciprocal": P.reciprocal, "rsqrt": P.rsqrt, "sigmoid": P.sigmoid}  # what 'apply' takes

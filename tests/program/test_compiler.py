@@ -9,7 +9,7 @@ import torch
 from tests.program.cases import PROGRAMS, inputs
 from thereexists import program as P
 from thereexists.arithmetic.rounding import quantum
-from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.model import Transformer
 
 

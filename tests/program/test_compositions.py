@@ -11,7 +11,7 @@ import pytest
 import thereexists as te
 from tests.program.composed import ARGUMENTS, LEFT_OUT, SPANS, compositions, operations
 from thereexists import program as P
-from thereexists.errors import NotProved
+from thereexists.core.errors import NotProved
 
 SIZES = (3, 5, 8)
 SAMPLE = 60

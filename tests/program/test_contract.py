@@ -8,10 +8,10 @@ import torch
 
 from tests.program.cases import APPROXIMATE, PROGRAMS, inputs, own_weights
 from thereexists import program as P
-from thereexists.model.embedded import DTYPES
-from thereexists.program import compiler
-from thereexists.program.graph import nodes
-from thereexists.program.primitives import PRIMITIVES
+from thereexists.constructions.program import compiler
+from thereexists.constructions.program.graph import nodes
+from thereexists.constructions.program.primitives import PRIMITIVES
+from thereexists.core.dtypes import DTYPES
 
 SANE = 2.0**-32  # no claim is tested by this: a bound in float64 above it would be too weak to catch a wrong network
 

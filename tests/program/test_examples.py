@@ -9,7 +9,7 @@ import pytest
 from tests.program.cases import inputs
 from tests.program.test_contract import in_dtype
 from thereexists import program as P
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 
 FOLDER = Path(__file__).parents[2] / "examples" / "programs"
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))

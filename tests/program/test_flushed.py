@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from thereexists import program as P
-from thereexists.model.embedded import DTYPES
+from thereexists.core.dtypes import DTYPES
 
 CASES = {
     "tokens": P.tokens,

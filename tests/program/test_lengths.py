@@ -9,7 +9,7 @@ import torch
 from tests.program.cases import PROGRAMS, inputs, own_weights, ramp
 from tests.program.test_contract import in_dtype, violations
 from thereexists import program as P
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 
 N = 7
 

@@ -5,7 +5,7 @@ import pytest
 
 import thereexists as te
 from thereexists import program as P
-from thereexists.errors import CannotBuild
+from thereexists.core.errors import CannotBuild
 
 
 def far_away_constant():

@@ -8,9 +8,9 @@ import pytest
 from tests.program.cases import PROGRAMS, inputs
 from tests.program.test_contract import SANE, in_dtype, violations
 from thereexists import program as P
-from thereexists.model.embedded import DTYPES
-from thereexists.program.ranges import value_range
-from thereexists.program.weights import network_of
+from thereexists.constructions.program.ranges import value_range
+from thereexists.constructions.program.weights import network_of
+from thereexists.core.dtypes import DTYPES
 
 
 def random_program(seed, everything=False):

@@ -8,8 +8,8 @@ from flint import arb
 
 import thereexists as te
 from thereexists import program as P
-from thereexists.program import splines
-from thereexists.program.splines import KNOWN, place
+from thereexists.constructions.program import splines
+from thereexists.constructions.program.splines import KNOWN, place
 
 RANGES = {
     "log": (0.01, 5.0),

@@ -10,11 +10,12 @@ from safetensors.torch import load_file, save_file
 import thereexists as te
 from tests.test_checkers import forge_certificate
 from thereexists import program as P
-from thereexists import storage
 from thereexists.certificates import certificate as certificates
 from thereexists.certificates import program_bound
-from thereexists.certificates.certify import weights_sha256
+from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_certificate import program_sha256
+from thereexists.core import storage
+from thereexists.core.json_files import record_digest
 from thereexists.model import Transformer
 
 
@@ -40,7 +41,7 @@ def copy(original, tmp_path):
 def forge_record(folder, change):
     record = json.loads((folder / "witness.json").read_text())
     change(record)
-    record["digest"] = storage._digest(record)
+    record["digest"] = record_digest(record)
     (folder / "witness.json").write_text(json.dumps(record))
     sha = program_sha256(record["program"])
     weights = load_file(folder / "model.safetensors")
@@ -217,7 +218,7 @@ def test_weights_in_another_dtype(copy):
     sha = storage.file_sha256(copy / "model.safetensors")
     record = json.loads((copy / "witness.json").read_text())
     record["weights_sha256"] = sha
-    record["digest"] = storage._digest(record)
+    record["digest"] = record_digest(record)
     (copy / "witness.json").write_text(json.dumps(record))
     assert failing(copy)
 

@@ -15,10 +15,10 @@ from thereexists.arithmetic import outward
 from thereexists.arithmetic.rounding import rounding_bound
 from thereexists.certificates.program_certificate import certify_program, program_sha256
 from thereexists.certificates.verify_program import _covers
+from thereexists.constructions.program.saving import from_record, to_record
+from thereexists.constructions.program.witness import ProgramWitness
 from thereexists.model import EmbeddedTransformer
 from thereexists.model.transformer import Attention, FeedForward, Stage
-from thereexists.program.saving import from_record, to_record
-from thereexists.program.witness import ProgramWitness
 
 
 def half(rows, units, b_2=()):

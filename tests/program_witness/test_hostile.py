@@ -14,8 +14,9 @@ import thereexists as te
 from tests.program_witness.test_faults import forge_record
 from tests.test_checkers import forge_certificate
 from thereexists import program as P
-from thereexists import storage
-from thereexists.errors import BadWitnessFile
+from thereexists.core import storage
+from thereexists.core.errors import BadWitnessFile
+from thereexists.core.json_files import record_digest
 
 SECONDS = 10.0  # of the processor, types checked; what these files ask for takes a minute to hours, or gigabytes
 BYTES = 1 << 28
@@ -164,7 +165,7 @@ def test_a_broken_program_gets_one_sentence(copy, name):
 def forge_program(folder, program):
     record = json.loads((folder / "witness.json").read_text())
     record["program"] = program
-    record["digest"] = storage._digest(record)
+    record["digest"] = record_digest(record)
     (folder / "witness.json").write_text(json.dumps(record))
 
 

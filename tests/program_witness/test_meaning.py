@@ -20,10 +20,10 @@ from thereexists.certificates.program_forms import Form, Terms, exact
 from thereexists.certificates.program_meaning import MEANINGS, meaning_of, sorting_rounds
 from thereexists.certificates.program_splines import KNOWN, Spline, spline_error
 from thereexists.certificates.program_values import values_of
-from thereexists.errors import InvalidInput, NotProved
-from thereexists.program.graph import nodes
-from thereexists.program.primitives import PRIMITIVES
-from thereexists.program.saving import from_record, to_record
+from thereexists.constructions.program.graph import nodes
+from thereexists.constructions.program.primitives import PRIMITIVES
+from thereexists.constructions.program.saving import from_record, to_record
+from thereexists.core.errors import InvalidInput, NotProved
 
 
 @pytest.mark.parametrize("n", range(1, 11))

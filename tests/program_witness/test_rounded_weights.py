@@ -13,8 +13,8 @@ from thereexists.certificates.program_bound import Refuted, compare
 from thereexists.certificates.program_certificate import certify_program
 from thereexists.certificates.program_forms import Form, Terms
 from thereexists.certificates.program_nearest import EDGE, Nearest, distance, flattened
-from thereexists.errors import NotProved
-from thereexists.program.saving import to_record
+from thereexists.constructions.program.saving import to_record
+from thereexists.core.errors import NotProved
 
 
 def affine(n):

@@ -75,9 +75,9 @@ def test_what_cannot_be_certified_is_blamed_on_an_operation():
         witness.to("bfloat16")
     with pytest.raises(te.ThereExistsError, match="'epsilon' must be a positive number"):
         te.build(smooth(), epsilon=-1.0)
-    with pytest.raises(te.ThereExistsError, match="other arguments are for targets"):
+    with pytest.raises(te.ThereExistsError, match="'delta' is no option of Compiling"):
         te.build(smooth(), delta=1 / 8)
-    with pytest.raises(te.ThereExistsError, match="'dtype' is for programs"):
+    with pytest.raises(te.ThereExistsError, match="'dtype' is no option of Faithful"):
         te.build(te.targets.builtin("sort", n=2), delta=1 / 2, dtype="float32")
 
 
@@ -128,14 +128,14 @@ def test_onnx_keeps_its_bound(tmp_path):
 
 
 def test_an_export_with_another_query_is_refused(tmp_path, monkeypatch):
-    honest = importlib.import_module("thereexists.export.stock").stock_state
+    honest = importlib.import_module("thereexists.exports.stock").stock_state
 
     def forged(network):
         state = honest(network)
         state["blocks.0.query.weight"] *= -1
         return state
 
-    monkeypatch.setattr(importlib.import_module("thereexists.export.torch_format"), "stock_state", forged)
+    monkeypatch.setattr(importlib.import_module("thereexists.exports.torch_format"), "stock_state", forged)
     with pytest.raises(te.ThereExistsError, match="does not agree"):
         te.export(te.build(P.reverse(P.tokens(5))), "torch", tmp_path / "e", "float32")
     assert not (tmp_path / "e").exists()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 import thereexists as te
-from thereexists import storage
+from thereexists.core import storage
 
 EVIL = "</title><script>window.pwned = 1</script><img src=x onerror=window.pwned=2>\" onload='window.pwned=3' &amp; "
 
@@ -46,7 +46,7 @@ def folders(tmp_path_factory):
 @pytest.fixture(scope="session")
 def page_of():
     """The page of an artefact that no test changes, made once."""
-    from thereexists.report import report
+    from thereexists.reports import report
 
     return functools.cache(report)
 
@@ -76,7 +76,7 @@ def hostile(folders, tmp_path_factory):
 @contextmanager
 def serving(folder):
     """The page of a witness on a server of its own."""
-    from thereexists.report.explore import Server, open_viewer
+    from thereexists.reports.explore import Server, open_viewer
 
     with Server(open_viewer(folder)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

@@ -15,14 +15,14 @@ import torch
 import thereexists as te
 from tests.cli.test_witness_commands import thereexists
 from tests.report.conftest import EVIL, serving
-from thereexists import storage
 from thereexists.certificates.certificate import load_certificate
-from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput
-from thereexists.report.explore import changes, frames, open_viewer
-from thereexists.report.explore import viewer as viewers
-from thereexists.report.explore.frames import attention_at
-from thereexists.report.explore.server import MOST_BYTES
-from thereexists.report.explore.viewer import plain
+from thereexists.core import storage
+from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput
+from thereexists.reports.explore import changes, frames, open_viewer
+from thereexists.reports.explore import viewer as viewers
+from thereexists.reports.explore.frames import attention_at
+from thereexists.reports.explore.server import MOST_BYTES
+from thereexists.reports.explore.viewer import plain
 
 KINDS = ("faithful", "equivariant", "wide", "sparse")
 
@@ -215,7 +215,7 @@ def test_numbers_that_are_none_become_null(folders, tmp_path, bad):
 
 
 def test_what_is_too_large_is_refused(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr(viewers, "WIDEST", 3)
+    monkeypatch.setattr("thereexists.reports.explore.columns.WIDEST", 3)
     with pytest.raises(CannotBuild, match="r = 4"):
         open_viewer(folders["faithful"])
     monkeypatch.setattr(viewers, "MOST_ENTRIES", 1)

@@ -16,17 +16,17 @@ import torch
 import thereexists as te
 from tests.cli.test_witness_commands import thereexists
 from tests.report.conftest import EVIL
-from thereexists import storage
 from thereexists.certificates.certificate import load_certificate
 from thereexists.certificates.cubes import weights_sha256
-from thereexists.constructions.selective_shift import SelectiveShift
-from thereexists.errors import BadWitnessFile
-from thereexists.report import report
-from thereexists.report.contexts import theorem_interval
-from thereexists.report.html import LONGEST_TEXT, Page, Section, code, facts, paragraph, table, text
-from thereexists.report.kinds.witness import build_command
-from thereexists.report.measure import POINTS, context_ids, receptive_fields, slice_through, weight_ranges
-from thereexists.report.sparse import path_edges
+from thereexists.constructions.faithful.selective_shift import SelectiveShift
+from thereexists.core import storage
+from thereexists.core.errors import BadWitnessFile
+from thereexists.reports import report
+from thereexists.reports.contexts import theorem_interval
+from thereexists.reports.html import LONGEST_TEXT, Page, Section, code, facts, paragraph, table, text
+from thereexists.reports.measure import POINTS, context_ids, receptive_fields, slice_through, weight_ranges
+from thereexists.reports.sparse import path_edges
+from thereexists.reports.witness.function import build_command
 
 KINDS = ("faithful", "equivariant", "wide", "compact", "sparse")
 VOID = {"meta", "link"}

@@ -42,10 +42,10 @@ import numpy as np
 import torch
 
 from thereexists.arithmetic.outward import added, enlarged, own_error, product_up, sum_down, sum_up, two_sum
-from thereexists.errors import CannotBuild, NotProved
+from thereexists.core.dtypes import SIGNIFICAND, as_dtype
+from thereexists.core.errors import CannotBuild, NotProved
+from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
-from thereexists.precision import SIGNIFICAND, as_dtype
-from thereexists.target import Array
 
 ONE_HOT = 800.0
 _NO_QUANTUM = 2.0**-1074

@@ -14,17 +14,28 @@ if TYPE_CHECKING:
     from thereexists.attention.functional import sparse_attention
     from thereexists.attention.hugging_face import use_pattern
     from thereexists.attention.module import SparseAttention
+    from thereexists.attention.pattern_module import PaperAttention, SparseTransformer
     from thereexists.attention.plan import Plan, explain
 
 _LAZY = {  # these need torch
+    "PaperAttention": "thereexists.attention.pattern_module",
     "Plan": "thereexists.attention.plan",
     "SparseAttention": "thereexists.attention.module",
+    "SparseTransformer": "thereexists.attention.pattern_module",
     "explain": "thereexists.attention.plan",
     "sparse_attention": "thereexists.attention.functional",
     "use_pattern": "thereexists.attention.hugging_face",
 }
 
-__all__ = ["Plan", "SparseAttention", "explain", "sparse_attention", "use_pattern"]
+__all__ = [
+    "PaperAttention",
+    "Plan",
+    "SparseAttention",
+    "SparseTransformer",
+    "explain",
+    "sparse_attention",
+    "use_pattern",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,7 +22,7 @@ from torch import Tensor
 from thereexists import patterns as tp
 from thereexists.attention.functional import sparse_attention
 from thereexists.attention.operator import plan_for
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.patterns import Pattern, Step
 
 

@@ -26,7 +26,7 @@ import torch
 from torch import nn
 
 from thereexists.attention.pattern_mask import not_driven
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 
 NAME = "thereexists"
 _CROSS = re.compile(r"cross|encoder_?attn|enc_?dec|encoder_decoder", re.IGNORECASE)

@@ -13,7 +13,7 @@ try:
     import numba
     from numba import njit, prange
 except ImportError as error:  # numba is an extra
-    from thereexists.errors import CannotBuild
+    from thereexists.core.errors import CannotBuild
 
     raise CannotBuild(
         "Irregular rows on the CPU run through Numba, which is not installed; pip install 'thereexists[attention]'."

@@ -7,10 +7,10 @@ import math
 import torch
 from torch import Tensor
 
-from thereexists._shapes import Bool, Float, Int
 from thereexists.attention.operator import Attention, attention_op, handle_of, known, mask_for, plan_for
-from thereexists.errors import InvalidInput
-from thereexists.fused_attention import fused_attention
+from thereexists.core.errors import InvalidInput
+from thereexists.core.fused_attention import fused_attention
+from thereexists.core.shapes import Bool, Float, Int
 from thereexists.patterns import Pattern, Step
 
 _CUDA_TYPES = (torch.float16, torch.bfloat16, torch.float32)

@@ -37,8 +37,8 @@ from thereexists.attention.driven import (
 from thereexists.attention.functional import sparse_attention
 from thereexists.attention.pattern_mask import PatternMask
 from thereexists.attention.plan import head_steps
-from thereexists.errors import InvalidInput
-from thereexists.fused_attention import fused_attention
+from thereexists.core.errors import InvalidInput
+from thereexists.core.fused_attention import fused_attention
 from thereexists.patterns import Pattern, Step
 from thereexists.patterns import build as build_pattern
 from thereexists.patterns.numbers import shown

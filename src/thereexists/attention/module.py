@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from thereexists._shapes import Bool, Float, Int
 from thereexists.attention.functional import attend, padding
 from thereexists.attention.operator import handle_of
 from thereexists.attention.plan import head_steps
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
+from thereexists.core.shapes import Bool, Float, Int
 from thereexists.patterns import Pattern, Step
 
 

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from thereexists.attention.plan import HeadPlan, Plan, head_steps, plan
 from thereexists.attention.settings import Settings
-from thereexists.errors import CannotBuild, InvalidInput
-from thereexists.fused_attention import fused_attention
+from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.fused_attention import fused_attention
 from thereexists.patterns import Pattern, Step
 
 _KNOWN: weakref.WeakValueDictionary[int, Pattern | Step] = weakref.WeakValueDictionary()

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 
 _OPERATORS = (
     "add radd iadd sub rsub isub mul rmul imul truediv rtruediv matmul rmatmul and rand or ror xor rxor invert neg pos "

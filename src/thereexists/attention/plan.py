@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.attention.lower import Entries, Lowered, Strip, lower
-from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.patterns import Pattern, Step
 from thereexists.patterns.step import _chunks
 

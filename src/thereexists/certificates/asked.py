@@ -12,9 +12,9 @@ import numpy as np
 from thereexists.arithmetic.balls import Array
 from thereexists.certificates.cubes import cubes_at_once, tile_for
 from thereexists.certificates.variation import corners, sub_cubes
-from thereexists.errors import InvalidTarget
-from thereexists.grid import Grid
-from thereexists.target import BATCH, EVALUATION_ERROR, Target, same_answers
+from thereexists.core.errors import InvalidTarget
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import BATCH, EVALUATION_ERROR, Target, same_answers
 
 ALONE = 16  # sequences of every batch
 

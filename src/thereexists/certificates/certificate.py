@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.atomic_files import parts_of, put_in_place, the_error_in_words, write_beside, written_beside
-from thereexists.errors import BadWitnessFile, InvalidInput, NotProved, Recovered
-from thereexists.json_files import malformed, read_json
-from thereexists.regular_files import is_regular, read_regular
+from thereexists.core.atomic_files import parts_of, put_in_place, the_error_in_words, write_beside, written_beside
+from thereexists.core.errors import BadWitnessFile, InvalidInput, NotProved, Recovered
+from thereexists.core.json_files import malformed, read_json, record_digest
+from thereexists.core.regular_files import is_regular, read_regular
 
 FILE = "certificate.json"
 BLOCKS = "certificate.blocks.safetensors"
@@ -26,7 +26,7 @@ _MOST_ROWS = 1 << 19  # twice the most blocks there are
 _MOST_BYTES = 6 * 8 * _MOST_ROWS + 4096  # and a header
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Certificate:
     """``d_p(f, g) ≤ bound`` over the whole domain, for the network with these weights in exact real arithmetic.
 
@@ -69,6 +69,15 @@ class Certificate:
             where = f" (the part {', '.join(loose)} has no finite bound)" if loose else ""
             raise NotProved(f"Not proved: no finite bound on d_p follows from these weights and this target{where}.")
 
+    def __repr__(self) -> str:
+        lines = [f"Certificate: {self.claim()}, {self.kind}", f"  {self.cells:,} cubes, {self.undecided:,} undecided"]
+        return "\n".join([*lines, *(f"  assuming that {text}" for text in self.assumptions[:3])])
+
+    def claim(self) -> str:
+        """The bound in a few words."""
+        how = "" if self.kind == "rigorous" else f" at confidence {self.confidence}"
+        return f"d_{float(self.p):g} ≤ {float(self.bound):.4g}{how}"
+
     def save(self, folder: str | Path) -> None:
         """Write certificate.json into the witness's folder, whole or not at all, and the sums over cubes beside it.
 
@@ -77,7 +86,7 @@ class Certificate:
         """
         content = {k: v for k, v in dataclasses.asdict(self).items() if k not in ("blocks", "seconds")}
         record = {"format_version": FORMAT_VERSION, **content}
-        record["digest"] = digest(record)
+        record["digest"] = record_digest(record)
         try:
             text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         except ValueError as error:
@@ -130,7 +139,7 @@ def read_certificate(folder: str | Path) -> tuple[Path, dict[str, Any]]:
     version, stated = record.pop("format_version"), record.pop("digest")
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise BadWitnessFile(f"{file} has format version {version}; update thereexists.")
-    if digest({"format_version": version, **record}) != stated:
+    if record_digest({"format_version": version, **record}) != stated:
         raise BadWitnessFile(f"{file} was changed after it was written: its digest does not match.")
     return file, record
 
@@ -182,9 +191,3 @@ def blocks_sha256(blocks: list[list[float]]) -> str:
 
 def _finite(x: Any) -> bool:
     return isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x)
-
-
-def digest(record: dict[str, Any]) -> str:
-    content = {key: value for key, value in record.items() if key != "digest"}
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -1,12 +1,87 @@
-"""One named check of a verification: passed or not, and what was found."""
+"""What a verification is asked, what a certification is asked, and what a check answers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from thereexists.core.errors import InvalidInput
+from thereexists.functions.target import Target
+from thereexists.parallel import HERE, Workers
+
+Progress = Callable[[int, int], None]
+
+
+def untold(done: int, total: int) -> None:
+    """Nobody is told how far it has come."""
 
 
 @dataclass(frozen=True)
 class Check:
+    """One named check of a verification: passed or not, and what was found."""
+
     name: str
     passed: bool
     detail: str
+
+
+SAMPLE = "sample"  # the check that makes a verdict undecided
+
+
+class NoFunctionWanted(InvalidInput):
+    """The caller's mistake, and no fault of the files."""
+
+
+@dataclass(frozen=True)
+class How:
+    """How the cubes are gone through: who computes, which share of the blocks, where finished chunks are kept."""
+
+    workers: Workers = HERE
+    sample: float | None = None
+    job: Path | None = None
+    progress: Progress = untold
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A verification: the folder, what was read of it, and the function where the caller gives it again."""
+
+    folder: Path
+    record: dict[str, Any]
+    weights: dict[str, Any]
+    target: Target | None = None
+    opinions: int | None = None
+    how: How = field(default_factory=How)
+
+    def without_a_function(self) -> None:
+        """For a witness that holds what it computes."""
+        if self.target is not None:
+            raise NoFunctionWanted(
+                f"{self.folder} is a witness of a program, a table or a data set, which it holds itself: nothing would "
+                "be compared with the function that was given. Verify it without a function."
+            )
+
+
+CONFIDENCE = 0.99
+SAMPLES = 20_000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A certification: the p of d_p, the function if it is not the witness's own, and how to go about it.
+
+    ``confidence`` and ``samples`` are for statistical certificates, ``opinions`` is how many cubes Arb is asked about
+    (None: as many as a second or two allow). With ``folder``, the witness's own, an interrupted run resumes.
+    """
+
+    p: float = 1.0
+    target: Target | None = None
+    seed: int = 0
+    confidence: float = CONFIDENCE
+    samples: int = SAMPLES
+    opinions: int | None = None
+    folder: Path | None = None
+    progress: Progress = untold
+    workers: Workers = HERE

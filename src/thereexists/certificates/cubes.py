@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from thereexists import shards
 from thereexists._version import __version__
 from thereexists.arithmetic.balls import Array, Ball
 from thereexists.certificates.enclose import Encloser
 from thereexists.certificates.units import PLAIN, Units
 from thereexists.certificates.variation import variation
-from thereexists.errors import BadWitnessFile
-from thereexists.grid import Grid
+from thereexists.core import shards
+from thereexists.core.errors import BadWitnessFile
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import Target
 from thereexists.model import Transformer
 from thereexists.parallel.ship import ShippedNetwork, ShippedTarget
-from thereexists.target import Target
 
 CUBES = 4096  # enclosed at once
 MOST_BLOCKS = 1 << 18  # of a larger grid, a block is several times that many cubes

@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from thereexists import shards
 from thereexists.arithmetic import balls, wide
 from thereexists.arithmetic.balls import Array, Ball
-from thereexists.errors import InvalidInput
-from thereexists.grid import Grid
-from thereexists.model import Attention, EmbeddedTransformer, FeedForward, Stage, Transformer
+from thereexists.core import shards
+from thereexists.core.errors import InvalidInput
+from thereexists.functions.grid import Grid
+from thereexists.model import Attention, FeedForward, Stage, Transformer
 
 MARGIN_SHARE = 2.0**-10
 _WIDE = 64  # entries of W_1; the proof's own networks have r·d ≤ 4d
@@ -62,8 +62,7 @@ class Encloser:
         alone = next((i for i, stage in enumerate(stages) if stage.attention is not None), len(stages))
         self.network, self.grid, self.together = network, grid, stages[alone:]
         self.runs = {stage: self._released(_runs(stage)) for stage in stages}
-        embedded = isinstance(network, EmbeddedTransformer)
-        self.sparse = embedded or any(s.attention is not None and s.attention.pattern is not None for s in stages)
+        self.sparse = network.wide or any(s.attention is not None and s.attention.pattern is not None for s in stages)
         Z = _token_cores(network, grid)  # (n, K, d)
         for stage in stages[:alone]:
             Z = self._feed_forward_stage(Z, stage)
@@ -77,8 +76,8 @@ class Encloser:
         with np.errstate(over="ignore", invalid="ignore"):
             for stage in self.together:
                 Z = self._released(self._stage(Z, stage, network.rho, twins))
-            if isinstance(network, EmbeddedTransformer):
-                W_out, (cubes, n, d) = network.W_out.detach().numpy(), Z.mid.shape
+            W_out, (cubes, n, d) = network.output_map(), Z.mid.shape
+            if W_out is not None:
                 Z = _reshaped(wide.linear(_reshaped(Z, (-1, d)), W_out), (cubes, n, len(W_out)))
         known = np.isfinite(Z.mid) & np.isfinite(Z.rad)
         return Ball(np.where(known, Z.mid, 0.0), np.where(known, Z.rad, np.inf))
@@ -171,8 +170,9 @@ def _token_cores(network: Transformer, grid: Grid) -> Ball:
     high = np.where(digits == grid.N - 1, end - lower, edge + np.array(grid.step) - upper)  # the last cell has no ramp
     mid = (low + high) / 2
     rad = np.nextafter(np.maximum(high - mid, mid - low), np.inf)
-    if isinstance(network, EmbeddedTransformer):
-        mid, rad = wide.linear(Ball(mid, rad), network.W_in.detach().numpy())  # pyright: ignore[reportOptionalMemberAccess]
+    W_in = network.input_map()
+    if W_in is not None:
+        mid, rad = wide.linear(Ball(mid, rad), W_in)
     tokens = Ball(np.broadcast_to(mid, (grid.n, *mid.shape)), np.broadcast_to(rad, (grid.n, *rad.shape)))
     if network.E is None:
         return tokens

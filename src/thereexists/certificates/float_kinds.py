@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from thereexists.grid import Grid
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import Array
 from thereexists.model import Attention, EmbeddedTransformer
-from thereexists.target import Array
 
 _WHOLE = 2.0**40  # beyond this size whole numbers and halves are not told apart with certainty
 

@@ -55,11 +55,11 @@ from thereexists.certificates.float_kinds import (
     slots_before,
 )
 from thereexists.certificates.mass import pairwise_disjoint
-from thereexists.grid import Grid
+from thereexists.core.dtypes import SIGNIFICAND, as_dtype, represents
+from thereexists.core.verdict import Verdict
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
-from thereexists.precision import SIGNIFICAND, as_dtype, represents
-from thereexists.target import Array
-from thereexists.verdict import Verdict
 
 
 def dtype_verdicts(network: EmbeddedTransformer, names: Iterable[str], grid: Grid | None = None) -> dict[str, Verdict]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 
@@ -23,8 +24,8 @@ _LAYERS_SEARCHED = 64
 
 def output_bound(network: Transformer) -> list[float]:
     """An upper bound of |g(X)_i| over all inputs X, for every row i."""
-    if isinstance(network, EmbeddedTransformer):
-        return mass_bound(network)
+    if network.wide:
+        return mass_bound(cast(EmbeddedTransformer, network))
     last = list(network.stages.values())[-1]
     d = network.shape()["d"]
     if last.attention is not None or last.feed_forward is None or last.feed_forward.phi is not None:

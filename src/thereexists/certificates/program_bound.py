@@ -28,7 +28,7 @@ from thereexists.certificates.program_limits import allowance
 from thereexists.certificates.program_meaning import Meaning, Meant, is_shorter, meaning_of
 from thereexists.certificates.program_nearest import distance
 from thereexists.certificates.program_trial import try_out
-from thereexists.errors import NotProved, ThereExistsError
+from thereexists.core.errors import NotProved, ThereExistsError
 from thereexists.model import EmbeddedTransformer
 from thereexists.parallel import one_thread
 

@@ -14,13 +14,15 @@ from typing import Any
 import torch
 
 from thereexists._version import __version__
-from thereexists.atomic_files import write_beside
-from thereexists.certificates.certificate import FILE, FORMAT_VERSION, digest, read_certificate
+from thereexists.certificates.certificate import FILE, FORMAT_VERSION, read_certificate
+from thereexists.certificates.check import Wanted
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, Refuted, compare, refutation, rounding
-from thereexists.errors import BadWitnessFile, CannotBuild, InvalidInput, NotProved, ThereExistsError
+from thereexists.core.atomic_files import write_beside
+from thereexists.core.dtypes import DTYPES
+from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput, NotProved, ThereExistsError
+from thereexists.core.json_files import record_digest
 from thereexists.model import EmbeddedTransformer
-from thereexists.model.embedded import DTYPES
 
 ARITHMETIC = (
     "sums are accumulated in the dtype, or in float32 if that is more, and each operation rounds to nearest "
@@ -31,7 +33,7 @@ ARITHMETIC = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class ProgramCertificate:
     """``|network in dtype − program| ≤ bounds[dtype]["bound"]`` for every input of the box, at every token and feature.
 
@@ -56,10 +58,19 @@ class ProgramCertificate:
     package_version: str
     seconds: float
 
+    def __repr__(self) -> str:
+        lines = [f"ProgramCertificate: {self.claim()}, {self.kind}"]
+        lines += [f"  ≤ {part['bound']:.4g} in {name}" for name, part in self.bounds.items() if name != self.dtype]
+        return "\n".join(lines)
+
+    def claim(self) -> str:
+        """The bound in a few words."""
+        return f"sup norm ≤ {self.bound:.4g} in {self.dtype}"
+
     def save(self, folder: str | Path) -> None:
         """Write certificate.json into the witness's folder, whole or not at all."""
         record = {"format_version": FORMAT_VERSION, "about": "program", **dataclasses.asdict(self)}
-        record["digest"] = digest(record)
+        record["digest"] = record_digest(record)
         write_beside(Path(folder) / FILE, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -99,11 +110,13 @@ def certify_program(
     )
 
 
-def certify_again(witness: Any) -> ProgramCertificate:
+def certify_again(witness: Any, wanted: Wanted) -> ProgramCertificate:
     """The certificate of a loaded witness, for the dtypes that it was saved with.
 
     Of the old certificate only two choices are kept, the dtype asked for and epsilon; not one word: it may be forged.
     """
+    if wanted.target is not None:
+        raise InvalidInput("A program is certified against itself: leave the target out.")
     network, before = witness.network, witness.certificate
     if network.dtype != torch.float64:
         raise InvalidInput(f"Certificates are made from the float64 weights; this witness is in {network.dtype}.")

@@ -20,7 +20,7 @@ from typing import Any
 
 from flint import fmpq
 
-from thereexists.errors import NotProved
+from thereexists.core.errors import NotProved
 
 Number = int | fmpq
 NO_BEND = 0

@@ -14,7 +14,7 @@ from typing import Any
 
 from thereexists.certificates.program_forms import Allowance
 from thereexists.certificates.program_settings import check_settings
-from thereexists.errors import BadWitnessFile, NotProved
+from thereexists.core.errors import BadWitnessFile, NotProved
 from thereexists.model import EmbeddedTransformer
 
 MOST_TOKENS = 4096  # the logits of one head are n² numbers, and a handful of such tables is needed at a time

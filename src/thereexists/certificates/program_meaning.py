@@ -18,7 +18,7 @@ import numpy as np
 
 from thereexists.certificates.program_forms import Allowance, Form, Number, Soft, Terms, differing, exact, ratio
 from thereexists.certificates.program_splines import Spline, spline_error
-from thereexists.errors import BadWitnessFile, InvalidInput, ThereExistsError
+from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
 
 _ROUNDED_UP = 1.0 + 2.0**-40  # of a few float64 operations on numbers that are not negative
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thereexists.certificates.program_splines import KNOWN
-from thereexists.errors import BadWitnessFile
+from thereexists.core.errors import BadWitnessFile
 
 MOST_WHOLE = 1 << 53  # larger whole numbers are not all float64
 

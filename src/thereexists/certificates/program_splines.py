@@ -23,7 +23,7 @@ import numpy as np
 from flint import arb
 
 from thereexists.certificates.program_forms import Number, exact, ratio
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 
 EVALUATION = 2.0**-50  # how well a function of the user's own computes its values, relatively: an assumption
 

@@ -15,8 +15,8 @@ import torch
 
 from thereexists.certificates.program_meaning import Meaning, Meant
 from thereexists.certificates.program_values import values_of
+from thereexists.core.dtypes import as_dtype
 from thereexists.model import EmbeddedTransformer
-from thereexists.precision import as_dtype, run_embedded
 
 SAMPLE = 16
 MOST_WORK = 1 << 26  # logits of all heads of all blocks
@@ -60,7 +60,7 @@ def try_out(
     for name, X, Y in zip(names, inputs, np.split(wanted, len(inputs)), strict=True):
         there = copy.deepcopy(network).to(as_dtype(name))
         there.safe = (name,)
-        off = np.abs(run_embedded(there, _given(X, meaning, network))[:, : meaning.n] - Y).astype(np.float64)
+        off = np.abs(there.run(_given(X, meaning, network))[:, : meaning.n] - Y).astype(np.float64)
         worst, allowed = np.unravel_index(off.argmax(), off.shape), bounds[name] + noise
         if not off[worst] <= allowed:
             return Trial(detail, (name, float(off[worst]), allowed, X[worst[0]]))

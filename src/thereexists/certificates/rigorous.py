@@ -20,12 +20,12 @@ from thereexists.certificates.enclose import core_margins, refuse_rounded_edges
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.units import ROUNDED_UP, Units, norm, product_above
 from thereexists.certificates.variation import some_boxes
-from thereexists.errors import BadWitnessFile, InvalidInput
-from thereexists.grid import Grid
+from thereexists.core.errors import BadWitnessFile, InvalidInput
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import EVALUATION_ERROR, Target
 from thereexists.model import Transformer
 from thereexists.parallel import HERE, Workers, parallel_map
 from thereexists.parallel.ship import ShippedNetwork, ShippedTarget
-from thereexists.target import EVALUATION_ERROR, Target
 
 MOST_P = 64
 WIDTHS = (1e-200, 1e200)

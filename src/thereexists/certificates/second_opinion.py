@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from thereexists import shards
 from thereexists.arithmetic.balls import Ball
 from thereexists.certificates.enclose import Run, enclose_cubes, find_runs
-from thereexists.grid import Grid
-from thereexists.model import EmbeddedTransformer, Stage, Transformer
+from thereexists.core import shards
+from thereexists.functions.grid import Grid
+from thereexists.model import Stage, Transformer
 
 PRECISION = 256
 _TOKEN_LAYERS = 40_000
@@ -38,9 +38,8 @@ class SecondOpinion:
 
 def second_opinion(network: Transformer, grid: Grid, sample: int | None, seed: int | None) -> SecondOpinion:
     """Ask Arb and the rationals about the centres of random cubes (None: as many as a second or two allow)."""
-    embedded = isinstance(network, EmbeddedTransformer)
     if sample is None:
-        weights = network.depth if not embedded else network.parameter_count // _WIDE_LAYER
+        weights = network.depth if not network.wide else network.parameter_count // _WIDE_LAYER
         sample = max(1, min(16, _TOKEN_LAYERS // (grid.n * max(weights, 1))))
     if seed is None:  # nobody can know beforehand which cubes will be asked about
         seed = secrets.randbits(32)
@@ -135,9 +134,9 @@ def _run(network: Transformer, layers: list[Any], X: np.ndarray, number, relu, m
         return sum(terms[1:], terms[0]) if terms else c(0.0)
 
     Z = [[c(x) for x in token] for token in X.tolist()]
-    embedded = isinstance(network, EmbeddedTransformer)
-    if embedded:
-        Z = [[dot(row, z) for row in network.W_in.tolist()] for z in Z]  # pyright: ignore
+    W_in, W_out = network.input_map(), network.output_map()
+    if W_in is not None:
+        Z = [[dot(row, z) for row in W_in.tolist()] for z in Z]
     if network.E is not None:
         Z = [[z + c(e) for z, e in zip(*pair, strict=True)] for pair in zip(Z, network.E.tolist(), strict=True)]
     for attention, feed_forward in layers:
@@ -169,7 +168,7 @@ def _run(network: Transformer, layers: list[Any], X: np.ndarray, number, relu, m
                     x + sum((c(row[u]) * hidden[u] for u in live if row[u] != 0), c(b))
                     for x, row, b in zip(z, W_2, b_2, strict=True)
                 ]
-    return [[dot(row, z) for row in network.W_out.tolist()] for z in Z] if embedded else Z  # pyright: ignore
+    return Z if W_out is None else [[dot(row, z) for row in W_out.tolist()] for z in Z]
 
 
 @dataclass(frozen=True)

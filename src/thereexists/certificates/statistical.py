@@ -33,10 +33,10 @@ import numpy as np
 
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.rigorous import refuse_extremes
-from thereexists.errors import InvalidInput, InvalidTarget, NotProved
-from thereexists.grid import Grid
+from thereexists.core.errors import InvalidInput, InvalidTarget, NotProved
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import Array, Target
 from thereexists.model import Transformer
-from thereexists.target import Array, Target
 
 MOST_NUMBERS = 1 << 24  # of all samples together: they are held in memory
 MOST_ALPHA = 0.01  # of a verification, whatever the certificate claims

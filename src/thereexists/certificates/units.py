@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.arithmetic.balls import Array
-from thereexists.target import Target
+from thereexists.functions.target import Target
 
 TINY = 1e-290  # what a power is charged with at least
 SMALLEST = 1e-300  # what a volume, and its product with a power, is charged with at least

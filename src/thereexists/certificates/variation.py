@@ -20,8 +20,8 @@ import numpy as np
 
 from thereexists.arithmetic.balls import Array, Ball
 from thereexists.certificates.units import ROUNDED_UP, Units
-from thereexists.grid import Grid
-from thereexists.target import EVALUATION_ERROR, Target
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import EVALUATION_ERROR, Target
 
 EPS = 2.0**-52
 MOST_SPLITS = 8

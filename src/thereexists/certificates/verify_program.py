@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import torch
-
-from thereexists import storage
-from thereexists.certificates.check import Check
+from thereexists.certificates.check import Asked, Check
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, compare, refutation
 from thereexists.certificates.program_certificate import (
@@ -28,26 +24,29 @@ from thereexists.certificates.program_certificate import (
 )
 from thereexists.certificates.program_limits import check_program
 from thereexists.certificates.program_trial import try_out
-from thereexists.errors import NotProved, ThereExistsError
-from thereexists.model import EmbeddedTransformer, Transformer
-from thereexists.model.embedded import DTYPES
+from thereexists.core import storage
+from thereexists.core.dtypes import DTYPES
+from thereexists.core.errors import NotProved, ThereExistsError
+from thereexists.core.json_files import malformed
+from thereexists.model import EmbeddedTransformer
 
 AGREEMENT = 1e-9  # another NumPy may add in another order
 
 
-def program_checks(folder: Any, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> Iterator[Check]:
+def program_checks(asked: Asked) -> Iterator[Check]:
     """The checks, one after the other; the first that makes the others meaningless ends them."""
-    storage.check_dtype(record, weights)
+    asked.without_a_function()
+    record = asked.record
+    storage.check_dtype(record, asked.weights)
     try:
         check_program(record["program"])
     except ThereExistsError as error:
         yield Check("meaning", False, str(error))
         return
-    certificate = load_program_certificate(Path(folder))
-    network = Transformer.from_structure(record["structure"], weights)
-    if not isinstance(network, EmbeddedTransformer):
-        yield Check("class", False, "the network is not one of standard blocks with an embedding")
-        return
+    certificate = load_program_certificate(asked.folder)
+    with malformed(asked.folder, "is not a complete witness"):
+        network = EmbeddedTransformer.from_structure(record["structure"], asked.weights)
+    yield Check("files", True, "record, weights and certificate are whole and match their digests")
     claimed, actual = record.get("class"), network.shape() | {"positional": network.E is not None}
     yield Check("class", claimed == actual, f"claimed {claimed}, found {actual}, {network.depth} blocks")
     sha = weights_sha256(network)

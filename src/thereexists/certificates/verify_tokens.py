@@ -13,25 +13,29 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
 
-from thereexists.certificates.check import Check
-from thereexists.recall import index_of
-from thereexists.token_forms import sums_of
-from thereexists.tokens import TokenWitness, as_stored
-from thereexists.verdict import Verdict
-from thereexists.vocabulary import FIRST, NOTHING
+from thereexists.certificates.check import Asked, Check, Wanted
+from thereexists.certificates.stored_tokens import StoredTokens, read_tokens, sums_of
+from thereexists.core.dtypes import dtype_name
+from thereexists.core.errors import InvalidInput
+from thereexists.core.verdict import Verdict
+from thereexists.evaluate.recall import index_of
+from thereexists.functions.vocabulary import FIRST, NOTHING
 
 _SAMPLE = 64
 _MOST_ORDERS = 1 << 16  # inputs, all orders counted, that are tried one by one
 
 
-def token_checks(path: Any, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> Iterator[Check]:
+def token_checks(asked: Asked) -> Iterator[Check]:
     """The checks, one after the other."""
-    witness = as_stored(path, record, weights)
+    asked.without_a_function()
+    record = asked.record
+    witness = read_tokens(asked.folder, record, asked.weights)
+    yield Check("files", True, "record and weights are whole and match their digests")
     claimed, actual = record.get("class"), witness.network.shape() | {"positional": witness.network.E is not None}
     small = claimed == actual and witness.network.depth <= 4
     yield Check("class", small, f"claimed {claimed}, found {actual}, {witness.network.depth} blocks")
@@ -51,7 +55,7 @@ def token_checks(path: Any, record: dict[str, Any], weights: dict[str, torch.Ten
     yield Check("plain network", right, f"{len(rows)} random pairs (seed {seed}) by every weight")
     if witness.symmetric:
         yield _check_symmetry(witness)
-    if witness.kind == "table":
+    if witness.purpose == "table":
         yield _check_missing(witness)
     if not witness.fixed:
         yield Check("padding", _padding_is_inert(witness, rows, rng), f"other embeddings behind {len(rows)} inputs")
@@ -66,9 +70,9 @@ def check_dtypes(stored: str, claimed: tuple[str, ...], proved: dict[str, Verdic
     return Check("dtypes", not wrong and not unsaid, detail or f"proved safe in {', '.join(claimed)}")
 
 
-def _check_symmetry(witness: TokenWitness) -> Check:
+def _check_symmetry(witness: StoredTokens) -> Check:
     """Proved where the attention counts tokens and nothing else sees them; else all orders are tried, or undecided."""
-    name = str(witness.network.dtype).removeprefix("torch.")
+    name = dtype_name(witness.network.dtype)
     if witness.fixed and sums_of(witness.network) == "counts" and witness.verdicts()[name].holds:
         return Check("symmetry", True, "the weights see the number of each token and the position, nothing else")
     amount = sum(_orders(row) for row in witness.inputs.tolist())
@@ -85,7 +89,7 @@ def _check_symmetry(witness: TokenWitness) -> Check:
     return Check("symmetry", True, f"all {amount:,} orders of the stored inputs, by every weight")
 
 
-def _check_missing(witness: TokenWitness) -> Check:
+def _check_missing(witness: StoredTokens) -> Check:
     """An input that is no row must get nothing. All are tried where they are few; else it is said to be unproved."""
     n, V, rows = witness.n, len(witness.vocabulary), len(witness.inputs)
     if rows == (math.comb(V + n - 1, n) if witness.symmetric else V**n):
@@ -120,7 +124,7 @@ def _all_orders(x: np.ndarray) -> np.ndarray:
     return rows
 
 
-def _check_pairs(witness: TokenWitness) -> Check:
+def _check_pairs(witness: StoredTokens) -> Check:
     """Stored pairs must be what they say: distinct inputs, numbers within the vocabularies."""
     x, y = witness.inputs, witness.outputs
     shaped = x.shape == y.shape and x.ndim == 2 and x.shape[1] == witness.n and len(x) > 0
@@ -132,7 +136,7 @@ def _check_pairs(witness: TokenWitness) -> Check:
     return Check("pairs", distinct, f"{len(x):,} pairs of {witness.n} positions" + ("" if distinct else ", not sound"))
 
 
-def _padding_is_inert(witness: TokenWitness, rows: np.ndarray, rng: np.random.Generator) -> bool:
+def _padding_is_inert(witness: StoredTokens, rows: np.ndarray, rng: np.random.Generator) -> bool:
     """Random tokens written behind the end, masked as padding: the answers must be the same."""
     ids = witness.inputs[rows]
     noise = rng.integers(1, len(witness.vocabulary) + 1, ids.shape)
@@ -143,3 +147,11 @@ def _padding_is_inert(witness: TokenWitness, rows: np.ndarray, rng: np.random.Ge
             for i in range(0, len(ids), 4)
         ]
     return bool((witness.digits.join(np.concatenate(parts)) == witness.outputs[rows]).all())
+
+
+def nothing_to_certify(witness: Any, wanted: Wanted) -> NoReturn:
+    """What ``certify`` says of a table or a data set."""
+    raise InvalidInput(
+        "A table or a data set is recalled exactly or not at all: there is no distance to certify. "
+        "`thereexists verify` runs every stored pair again."
+    )

@@ -11,7 +11,7 @@ import typer
 from thereexists._version import __version__
 from thereexists.cli import attention, certificate, compact, explore, heads, mixers, pattern, report, train, witness
 from thereexists.cli._output import say
-from thereexists.errors import Recovered, ThereExistsError
+from thereexists.core.errors import Recovered, ThereExistsError
 
 app = typer.Typer(
     name="thereexists",

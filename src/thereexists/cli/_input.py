@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from thereexists.errors import InvalidInput
-from thereexists.plain_arrays import MOST_BYTES, read_npy
-from thereexists.regular_files import read_regular
+from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_arrays import MOST_BYTES, read_npy
+from thereexists.core.regular_files import read_regular
 
 
 def read_sequences(text: str, n: int, d: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from thereexists.plain_text import visible, visible_json
+from thereexists.core.plain_text import visible, visible_json
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object on stdout.")]
 

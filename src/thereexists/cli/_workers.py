@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from thereexists.cli._output import console, print_facts, print_json, say
-from thereexists.plain_text import visible
+from thereexists.core.plain_text import visible
 
 WorkerCount = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores unless said.")]
 EngineName = Annotated[str, typer.Option("--engine", help="loky (processes of this machine) or ray (a cluster).")]

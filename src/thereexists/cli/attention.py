@@ -9,7 +9,7 @@ import typer
 
 from thereexists.cli._output import AsJson, console, print_json, say
 from thereexists.cli.pattern import Config, What, assignment, load_pattern
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 
 app = typer.Typer(name="attention", help="Fast exact attention over sparse patterns.", no_args_is_help=True)
 
@@ -77,6 +77,7 @@ def bench(
     import torch
 
     from thereexists.attention.bench import Setting, cases, measure
+    from thereexists.core.threads import torch_threads
 
     cuda = device is Device.cuda
     if cuda and not torch.cuda.is_available():
@@ -95,16 +96,12 @@ def bench(
         seed=seed,
     )
     _ = setting.torch_dtype  # complain before the work
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        rows = []
+    rows = []
+    with torch_threads(1):
         for name, step in cases(n, patterns, causal).items():
             rows.append(measure(name, step, setting))
             if not as_json:
                 _print_row(rows[-1], header=len(rows) == 1)
-    finally:
-        torch.set_num_threads(threads)
     if as_json:
         named = torch.cuda.get_device_name() if cuda else "cpu, one thread"
         print_json({"setting": vars(setting) | {"hardware": named}, "rows": [row.to_json() for row in rows]})

@@ -10,10 +10,11 @@ import typer
 
 from thereexists.cli._output import AsJson, bold, console, print_json, styled
 from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, print_estimate, the_workers
-from thereexists.errors import InvalidInput, NotProved
+from thereexists.core.errors import InvalidInput, NotProved
+from thereexists.core.kinds import kind_of
 
 if TYPE_CHECKING:
-    from thereexists.target import Target
+    from thereexists.functions.target import Target
 
 app = typer.Typer()
 
@@ -48,14 +49,15 @@ def certify(
 
     thereexists certify w/ --workers 2
     """
-    from thereexists.certificates import certify as make
     from thereexists.certificates import predict
-    from thereexists.witness import load
+    from thereexists.core.storage import read_record
+    from thereexists.witness.load import load
+    from thereexists.witness.verbs import certify as make
 
-    loaded = load(witness)
-    target = None if not hasattr(loaded, "target") else given_target(loaded.target, function)
-    if bound is not None and target is not None:
-        target = dataclasses.replace(target, bound=bound)
+    loaded, target = load(witness), None
+    if function is not None or bound is not None:
+        target = given_target(stored_target(witness, read_record(witness)), function)
+        target = target if bound is None else dataclasses.replace(target, bound=bound)
     with the_workers("certify", workers, engine, address, quiet=as_json, shown=not dry_run) as crew:
         if dry_run:
             print_estimate(predict(loaded, p, target, crew), as_json)
@@ -68,12 +70,7 @@ def certify(
             print_not_proved(error, as_json)
             raise typer.Exit(1) from None
     certificate.save(witness)
-    if hasattr(loaded, "program"):
-        _print_program(certificate, as_json)
-    elif as_json:
-        print_json(summary(certificate))
-    else:
-        print_certificate(certificate)
+    loaded.kind.find("commands").certified(certificate, as_json)
 
 
 @app.command()
@@ -104,15 +101,13 @@ def verify(
     """
     from thereexists.certificates import load_certificate, predict
     from thereexists.certificates import verify as check
-    from thereexists.storage import read_record
+    from thereexists.core.storage import read_record
 
     record = read_record(witness)  # no folder to check is a mistake of the caller, not a failed check
-    if function is not None and "target" not in record:
-        raise InvalidInput("--function gives the function of a target again; this witness is of something else.")
     target = None if function is None else given_target(stored_target(witness, record), function)
     with the_workers("verify", workers, engine, address, quiet=as_json, shown=not dry_run) as crew:
         if dry_run:
-            from thereexists.witness import load
+            from thereexists.witness.load import load
 
             print_estimate(predict(load(witness), load_certificate(witness).p, target, crew, sample), as_json)
             return
@@ -127,16 +122,18 @@ def verify(
 
 def stored_target(witness: Path, record: dict[str, Any]) -> Target:
     """What a record claims of a function."""
-    from thereexists.json_files import malformed
-    from thereexists.targets import restore
+    from thereexists.core.json_files import malformed
+    from thereexists.functions.targets import restore
 
+    if "target" not in kind_of(record, witness).fields:
+        raise InvalidInput("--function gives the function of a target again; this witness is of something else.")
     with malformed(witness, "is not a witness of a function"):
         return restore(record["target"])
 
 
 def given_target(stored: Target, function: str | None) -> Target:
     """The stored claims with the function given again; a file that changed since the build is refused."""
-    from thereexists.target import from_file
+    from thereexists.functions.target import from_file
 
     if function is None:
         return stored
@@ -155,47 +152,6 @@ def print_not_proved(error: NotProved, as_json: bool) -> None:
         print_json({"kind": "not proved", "bound": None, "reason": str(error)})
     else:
         console().print(str(error), markup=False)
-
-
-def _print_program(certificate: Any, as_json: bool) -> None:
-    if as_json:
-        print_json(dataclasses.asdict(certificate))
-        return
-    for name, bound in certificate.bounds.items():
-        console().print(styled(("rigorous", "bold"), f"  sup norm ≤ {bound['bound']:.6g} in {name}"))
-    for assumption in certificate.assumptions:
-        console().print(f"assuming that {assumption}", markup=False)
-
-
-def summary(certificate: Any) -> dict[str, Any]:
-    fields = (
-        "kind",
-        "p",
-        "bound",
-        "parts",
-        "confidence",
-        "cells",
-        "undecided",
-        "float_error",
-        "assumptions",
-        "seconds",
-    )
-    return {field: getattr(certificate, field) for field in fields}
-
-
-def print_certificate(certificate: Any) -> None:
-    out = console()
-    label = "proved" if certificate.kind == "rigorous" else f"at {certificate.confidence:.1%} confidence"
-    parts = ", ".join(
-        f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.parts.items() if value is not None
-    )
-    out.print(styled((certificate.kind, "bold"), f"  d_{certificate.p:g} ≤ {certificate.bound:.6g}, {label}: {parts}"))
-    out.print(
-        f"{certificate.cells:,} cubes, {certificate.undecided} undecided; float64 run within "
-        f"{certificate.float_error['max']:.2g} of the real one (measured); {certificate.seconds:.1f} s"
-    )
-    for assumption in certificate.assumptions:
-        out.print(f"assuming that {assumption}")
 
 
 def _print_checks(verdict: Any) -> None:

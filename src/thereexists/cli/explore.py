@@ -27,11 +27,11 @@ def explore(
 
     thereexists explore w/ --no-browser --port 8600
     """
-    from thereexists.report.explore import Server, open_viewer
+    from thereexists.reports.explore import Server, open_viewer
 
     target = None
     if function is not None:
-        from thereexists.storage import read_record
+        from thereexists.core.storage import read_record
 
         target = given_target(stored_target(witness, read_record(witness)), function)
     viewer = open_viewer(witness, target)

@@ -9,7 +9,7 @@ import typer
 
 from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 
 app = typer.Typer(help="How small a fixed attention head can reproduce a given sparse pattern?", no_args_is_help=True)
 
@@ -280,7 +280,7 @@ def _integers(text: str, option: str) -> list[int]:
 def _write_json(payload: dict[str, Any], path: Path) -> None:
     import json
 
-    from thereexists.atomic_files import write_beside
+    from thereexists.core.atomic_files import write_beside
 
     path.parent.mkdir(parents=True, exist_ok=True)
     write_beside(path, json.dumps(payload, indent=1) + "\n")

@@ -55,7 +55,7 @@ def mixers(n: Length = 128, as_json: AsJson = False) -> None:
 
 
 def _rows(n: int):
-    from thereexists.errors import InvalidInput
+    from thereexists.core.errors import InvalidInput
 
     try:
         from thereexists.mixers import mixer_table

@@ -10,7 +10,7 @@ import typer
 
 from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_json, progress_bar, styled
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from thereexists.patterns import Pattern, PatternVerdict
@@ -249,7 +249,7 @@ def assignment(text: str) -> tuple[str, int]:
 def _save_path(verdict: PatternVerdict, out: Path) -> None:
     import numpy as np
 
-    from thereexists.atomic_files import write_beside
+    from thereexists.core.atomic_files import write_beside
 
     if verdict.path is None:
         raise InvalidInput(f"There is no path to write to {out}: {verdict.reasons[1]}.")

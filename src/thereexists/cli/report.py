@@ -39,13 +39,13 @@ def report(
     thereexists report runs/ --out results.html
     """
     from thereexists.cli.pattern import assignment
-    from thereexists.report import html
-    from thereexists.report import report as make
+    from thereexists.reports import html
+    from thereexists.reports import report as make
 
     html.check_writable(out)
     target = None
     if function is not None:
-        from thereexists.storage import read_record
+        from thereexists.core.storage import read_record
 
         target = given_target(stored_target(artefact, read_record(artefact)), function)
     page = make(artefact, target, n, dict(assignment(text) for text in sizes or []))

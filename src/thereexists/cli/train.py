@@ -10,7 +10,7 @@ import typer
 
 from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_json, say
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 
 app = typer.Typer(help="Train one model for one task.", no_args_is_help=True)
 tables_app = typer.Typer()

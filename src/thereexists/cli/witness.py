@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thereexists.cli import _complete, program
+from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
-from thereexists.cli._witness_tables import print_stages, print_trace, print_witness, stage_row
 from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, print_estimate, the_workers
-from thereexists.cli.certificate import print_certificate
-from thereexists.cli.certificate import summary as certificate_summary
-from thereexists.errors import InvalidInput, NotProved, ThereExistsError
-from thereexists.json_files import malformed
+from thereexists.cli.kinds import programs
+from thereexists.cli.kinds.functions import certificate_summary, print_certificate, print_witness
+from thereexists.core.errors import InvalidInput, NotProved, ThereExistsError
 
 if TYPE_CHECKING:
-    from thereexists.target import Target
+    from thereexists.functions.target import Target
 
 app = typer.Typer()
+SHARDED = (None, "faithful")
 
 TargetName = Annotated[
     str,
@@ -53,9 +52,9 @@ PatternName = Annotated[
 ]
 PatternSizes = Annotated[list[str] | None, typer.Option("--set", help="A size of the pattern, as name=value.")]
 Construction = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="faithful (the proof's own, deep and narrow) or compact (four blocks, any runtime).",
+        help="faithful (unless said; the proof's own, deep and narrow) or compact (four blocks, any runtime).",
         autocompletion=_complete.names(_complete.CONSTRUCTIONS),
     ),
 ]
@@ -72,7 +71,7 @@ def targets(as_json: AsJson = False) -> None:
 
     Example: thereexists targets
     """
-    from thereexists.targets import BUILTINS, builtin
+    from thereexists.functions.targets import BUILTINS, builtin
 
     rows = [builtin(name, n=3) for name in BUILTINS]
     if as_json:
@@ -100,7 +99,7 @@ def plan(
     domain: Domain = (0.0, 1.0),
     pattern: PatternName = None,
     sizes: PatternSizes = None,
-    construction: Construction = "faithful",
+    construction: Construction = None,
     max_width: MaxWidth = None,
     dtype: ProgramType = None,
     as_json: AsJson = False,
@@ -111,20 +110,16 @@ def plan(
 
     thereexists plan prog.py:smooth
     """
-    if program.is_program(target, n):
+    if programs.is_program(target, n):
         _only_for_targets(delta, lipschitz, equivariant, pattern, sizes, max_width)
-        program.plan(target, epsilon, dtype, as_json)
+        programs.plan(target, epsilon, dtype, as_json)
         return
-    from thereexists.plan import describe
-    from thereexists.plan import plan as make_plan
+    from thereexists.constructions.build import the_method
 
     resolved = _resolve(target, n, d, domain, lipschitz, equivariant)
-    planned = make_plan(resolved, delta, epsilon, p, _pattern(pattern, sizes, resolved.n), construction, max_width)
-    summary = {"target": resolved.name, **describe(planned)}
-    if as_json:
-        print_json(summary)
-    else:
-        print_witness(summary)
+    options = _method_options(construction, max_width, delta, epsilon, _pattern(pattern, sizes, resolved.n)) | {"p": p}
+    summary = {"target": resolved.name, **the_method(resolved, None, options).plan(resolved).describe()}
+    print_json(summary) if as_json else print_witness(summary)
 
 
 @app.command()
@@ -142,7 +137,7 @@ def build(
     sizes: PatternSizes = None,
     rho: Annotated[str, typer.Option(help="Probability map of the attention: softmax or sparsemax.")] = "softmax",
     modified: Annotated[bool, typer.Option(help="Stop at the modified class: hardmax, three-piece φ.")] = False,
-    construction: Construction = "faithful",
+    construction: Construction = None,
     max_width: MaxWidth = None,
     out: Annotated[Path | None, typer.Option(help="Folder to write; TARGET-witness unless said.")] = None,
     samples: Annotated[int, typer.Option(min=16, help="Points of the distance estimate.")] = 2048,
@@ -176,21 +171,25 @@ def build(
     """
     if dry_run and shard_size is None:
         raise InvalidInput("--dry-run is for --shard-size; `thereexists plan` says what a build in memory takes.")
-    if program.is_program(target, n):
+    if programs.is_program(target, n):
         _only_for_targets(delta, lipschitz, equivariant, pattern, sizes, max_width)
-        program.build(target, epsilon, dtype, certify, out, as_json)
+        if not certify:
+            raise InvalidInput(
+                "A program is always certified: that is what says what the network does. Leave --no-certify out."
+            )
+        programs.build(programs.ProgramRequest(target, epsilon, dtype, out), as_json)
         return
     if dtype is not None:
         raise InvalidInput("--dtype is for programs (file.py:name, without --n); a function is built in float64.")
     if target.endswith(".csv"):
-        from thereexists.cli.compact import build_table
+        from thereexists.cli.kinds.tokens import build_table
 
         given = [pattern, delta, epsilon, lipschitz, equivariant, n, max_width]
         build_table(Path(target), construction, any(x is not None for x in given), out, as_json)
         return
     resolved = _resolve(target, n, d, domain, lipschitz, equivariant)
-    from thereexists import storage
-    from thereexists.build import build as construct
+    from thereexists.constructions.build import the_method
+    from thereexists.core import storage
 
     out = out or Path(f"{resolved.name}-witness")
     storage.check_writable(out)
@@ -199,9 +198,9 @@ def build(
     with crew("", shown=False):
         pass  # a mistake in the options is told before any work
     if shard_size is not None:
-        from thereexists.build_sharded import build_sharded, predict_sharded
+        from thereexists.constructions.faithful.sharded import build_sharded, predict_sharded
 
-        if delta is None or modified or construction != "faithful" or max_width is not None:
+        if delta is None or modified or epsilon is not None or max_width is not None or construction not in SHARDED:
             raise InvalidInput("--shard-size is for the faithful construction on a grid of your choice (--delta).")
         size = _bytes(shard_size)
         if dry_run:
@@ -213,10 +212,11 @@ def build(
         witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
     else:
         with progress_bar("tabulate", quiet=as_json) as progress:
-            witness = construct(
-                resolved, delta, epsilon, p, chosen, rho, modified, progress,
-                construction=construction, max_width=max_width,
-            )  # fmt: skip
+            options = _method_options(construction, max_width, delta, epsilon, chosen) | {"p": p}
+            options |= {"rho": rho} if rho != "softmax" else {}
+            options |= {"modified": True} if modified else {}
+            method = the_method(resolved, None, options)
+            witness = telling(method, progress).build(resolved)
         witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
         witness.save(out)
     certificate, reason = _certify(witness, p, seed, out, crew) if certify else (None, InvalidInput("not asked for"))
@@ -255,31 +255,11 @@ def run(
 
     Example: thereexists run w/ --input "0.3 0.1 0.7"
     """
-    import numpy as np
-
-    from thereexists.cli._input import read_sequences
-    from thereexists.witness import load
+    from thereexists.cli.kinds import RunRequest
+    from thereexists.witness.load import load
 
     loaded = load(witness, dtype)
-    if hasattr(loaded, "vocabulary"):
-        from thereexists.cli.compact import run_tokens
-        from thereexists.evaluate import check_engine
-
-        check_engine(engine)
-        run_tokens(loaded, input, out, as_json)
-        return
-    if hasattr(loaded, "program"):
-        program.run(loaded, input, out, as_json)
-        return
-    X, _ = loaded.checked_input(read_sequences(input, loaded.grid.n, loaded.grid.d))
-    Y = loaded.run(X, engine)
-    if out is not None:
-        save_array(out, Y)
-    if as_json:
-        print_json({"output": Y, "engine": dataclasses.asdict(loaded.explain(X, engine))})
-        return
-    for sequence in Y:
-        print("; ".join(" ".join(f"{value:.6g}" for value in np.atleast_1d(token)) for token in sequence))
+    loaded.kind.find("commands").run(loaded, RunRequest(input, out, engine), as_json)
 
 
 @app.command()
@@ -288,44 +268,11 @@ def show(witness: Where, as_json: AsJson = False) -> None:
 
     Example: thereexists show w/
     """
-    from thereexists.storage import read_record
-    from thereexists.witness import load
+    from thereexists.core.storage import read_record
+    from thereexists.witness.load import load
 
     loaded = load(witness)
-    record = read_record(witness)
-    if hasattr(loaded, "vocabulary"):
-        from thereexists.cli.compact import print_summary
-        from thereexists.tokens import COUNTED
-
-        with malformed(witness):
-            stated = sorted(set(loaded.info) - COUNTED)
-            described = {"witness": str(witness), **loaded.describe(), "as_its_author_says": stated}
-            print_json(described) if as_json else print_summary(described)
-        return
-    if hasattr(loaded, "program"):
-        program.show(witness, loaded, as_json)
-        return
-    with malformed(witness):
-        _show_function(witness, loaded, record, as_json)
-
-
-def _show_function(witness: Path, loaded: Any, record: dict[str, Any], as_json: bool) -> None:
-    from thereexists.recounted import described_again
-
-    stages = [stage_row(name, stage) for name, stage in loaded.network.stages.items()]
-    summary = {
-        "witness": str(witness),
-        **described_again(loaded),
-        "package_version": record["package_version"],
-        "domain": [record["target"]["low"], record["target"]["high"]],
-        "origin": record["target"]["origin"],
-        "stages": stages,
-    }
-    if as_json:
-        print_json(summary)
-        return
-    print_witness(summary)
-    print_stages(stages)
+    loaded.kind.find("commands").show(witness, loaded, read_record(witness), as_json)
 
 
 @app.command()
@@ -338,24 +285,30 @@ def trace(
 
     Example: thereexists trace w/ --input "0.3 0.1 0.7"
     """
-    from thereexists.cli._input import read_sequences
-    from thereexists.trace import trace as make_trace
-    from thereexists.witness import load
+    from thereexists.witness.load import load
 
     loaded = load(witness)
-    if hasattr(loaded, "vocabulary"):
-        raise InvalidInput("trace watches functions of numbers; a witness on tokens answers by run.")
-    if hasattr(loaded, "program"):
-        program.trace(loaded, input, as_json)
-        return
-    X = read_sequences(input, loaded.grid.n, loaded.grid.d)
-    if len(X) != 1:
-        raise InvalidInput(f"trace takes one sequence; {input} holds {len(X)}.")
-    traced = make_trace(loaded, X[0])
-    if as_json:
-        print_json(traced.describe())
-        return
-    print_trace(traced)
+    loaded.kind.find("commands").trace(loaded, input, as_json)
+
+
+def _method_options(
+    construction: str | None, max_width: int | None, delta: str | None, epsilon: float | None, pattern: Any
+) -> dict[str, Any]:
+    """What was said, and nothing else: the method refuses what it does not have."""
+    said = {
+        "construction": construction,
+        "max_width": max_width,
+        "delta": delta,
+        "epsilon": epsilon,
+        "pattern": pattern,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def telling(method: Any, progress: Any) -> Any:
+    """The method, telling its progress if it does."""
+    tells = any(field.name == "progress" for field in dataclasses.fields(method))
+    return dataclasses.replace(method, progress=progress) if tells else method
 
 
 def _only_for_targets(*given: Any) -> None:
@@ -389,7 +342,7 @@ def _certify(witness: Any, p: float, seed: int, out: Path, crew: Any) -> tuple[A
     """The certificate, saved beside the weights, or why there is none: the witness itself is whole either way."""
     if witness.target.variation(1.0) is None and witness.target.interval is None:
         return None, InvalidInput("that takes a Lipschitz constant (--lipschitz).")
-    from thereexists.certificates import certify
+    from thereexists.witness.verbs import certify
 
     try:
         with crew("certify") as workers:
@@ -403,18 +356,10 @@ def _certify(witness: Any, p: float, seed: int, out: Path, crew: Any) -> tuple[A
 def _resolve(
     name: str, n: int | None, d: int, domain: tuple[float, float], lipschitz: float | None, equivariant: bool | None
 ) -> Target:
-    from thereexists.targets import resolve
+    from thereexists.functions.targets import resolve
 
     if n is None:
         raise InvalidInput("How many tokens does a sequence have? Say it with --n.")
     target = resolve(name, n, d, domain)
     claims: dict[str, Any] = {"lipschitz": lipschitz, "equivariant": equivariant}
     return dataclasses.replace(target, **{key: value for key, value in claims.items() if value is not None})
-
-
-def save_array(path: Path, array: Any) -> None:
-    import numpy as np
-
-    from thereexists.atomic_files import write_beside
-
-    write_beside(path, lambda stream: np.save(stream, array))

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from thereexists import shards
-from thereexists._shapes import Float
-from thereexists.errors import InvalidInput
+from thereexists.core import shards
+from thereexists.core.errors import InvalidInput
+from thereexists.core.shapes import Float
 from thereexists.evaluate import fused, reference, skip  # noqa: F401  (they register themselves)
 from thereexists.evaluate._engine import ENGINES, Choice, Engine
 from thereexists.evaluate._parts import forget
 from thereexists.model import Transformer
 
-__all__ = ["ENGINES", "Choice", "Engine", "check_engine", "evaluate", "explain", "forget"]
+__all__ = ["ENGINES", "Choice", "Engine", "check_engine", "evaluate", "explain", "forget", "run_batch"]
 
 DEEP = 32  # below this many layers plain torch is as good as anything
 LONG_ON_GPU = (
@@ -37,6 +38,14 @@ def evaluate(network: Transformer, X: Float[Tensor, "batch n d"], engine: str = 
 
         return run_opaque(network, X, engine)  # pyright: ignore[reportCallIssue]
     return run(network, X, engine)
+
+
+def run_batch(network: Transformer, X: np.ndarray) -> np.ndarray:
+    """A batch of features in float64; a few wide blocks run as they are, in tiles of their own."""
+    if network.wide:
+        return network.run(X)
+    with torch.no_grad():
+        return evaluate(network, torch.from_numpy(X)).numpy()
 
 
 def run(network: Transformer, X: Tensor, engine: str) -> Tensor:

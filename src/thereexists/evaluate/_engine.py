@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.evaluate._parts import LARGEST_WEIGHT, WIDEST, facts_of, host
 from thereexists.model import Transformer
 

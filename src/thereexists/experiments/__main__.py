@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thereexists.errors import ThereExistsError
-from thereexists.plain_text import visible
+from thereexists.core.errors import ThereExistsError
+from thereexists.core.plain_text import visible
 
 if TYPE_CHECKING:
     from thereexists.experiments.grid import Run

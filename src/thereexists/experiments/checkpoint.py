@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
 from torch import nn
 
-from thereexists.errors import BadWitnessFile, ThereExistsError
+from thereexists.core.errors import BadWitnessFile, ThereExistsError
 from thereexists.experiments.files import current, read_json, replace_folder, write_json
 from thereexists.experiments.settings import Settings
 

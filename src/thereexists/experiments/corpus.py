@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from thereexists.errors import InvalidInput
-from thereexists.storage import file_sha256
+from thereexists.core.errors import InvalidInput
+from thereexists.core.storage import file_sha256
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 _OPENERS = {".xz": lzma.open, ".gz": gzip.open}

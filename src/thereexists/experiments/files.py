@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from thereexists.atomic_files import filled_beside
-from thereexists.errors import InvalidInput
-from thereexists.regular_files import read_regular
+from thereexists.core.atomic_files import filled_beside
+from thereexists.core.errors import InvalidInput
+from thereexists.core.regular_files import read_regular
 
 MOST_BYTES = 256 << 20  # of a file of records
 RESULT = "result.json"  # of one training, beside its model

@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.experiments.files import write_atomically
 from thereexists.experiments.grid import Run
 from thereexists.experiments.settings import Settings

@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.experiments.prepared import prepared_name
 from thereexists.experiments.settings import Budget, Settings
 

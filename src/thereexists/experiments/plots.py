@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.experiments import paper
 from thereexists.experiments.results import Record, Row, by_table, slugs, table_of
 from thereexists.experiments.scaling import curve_of, laws

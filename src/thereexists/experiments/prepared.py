@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.experiments.corpus import Source
 from thereexists.experiments.files import write_atomically
 from thereexists.experiments.tokenizer import from_text

@@ -11,11 +11,11 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
+from thereexists.core.regular_files import files_below, read_regular
 from thereexists.experiments.files import MOST_BYTES, RESULT, read_json, write_json
 from thereexists.experiments.runner import RECORD
 from thereexists.experiments.scoring import score_result
-from thereexists.regular_files import files_below, read_regular
 
 Record = dict[str, Any]
 TableKey = tuple[str, str, str]  # experiment, size, budget: what one table is about

@@ -23,11 +23,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import InvalidInput, ThereExistsError
+from thereexists.core.plain_text import visible
 from thereexists.experiments.files import read_json, write_json
 from thereexists.experiments.grid import Run
 from thereexists.experiments.settings import Settings
-from thereexists.plain_text import visible
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

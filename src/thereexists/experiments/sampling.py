@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from thereexists._shapes import Int
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
+from thereexists.core.shapes import Int
 from thereexists.experiments.tokenizer import MASK, SPECIAL
 
 IGNORED = -100  # the label that losses of this ecosystem skip

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 
 TASKS = ("mlm", "nli", "copy", "lm", "mt")
 PRECISIONS = ("bf16", "fp32")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.experiments import tokenizer as tokenizers
 from thereexists.experiments.corpus import Source, read_articles, text_sample
 from thereexists.experiments.files import write_atomically

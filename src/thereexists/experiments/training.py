@@ -25,7 +25,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.experiments import checkpoint
 from thereexists.experiments.checkpoint import Progress
 from thereexists.experiments.files import RESULT, read_json, write_json

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.heads.target import SparseTarget
 from thereexists.heads.verify import check_tolerances
 

@@ -19,7 +19,7 @@ import math
 
 import torch
 
-from thereexists.errors import CannotBuild
+from thereexists.core.errors import CannotBuild
 from thereexists.heads._natural import LARGEST, divergence, gradient, levenberg_marquardt
 from thereexists.heads.target import SparseTarget
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.heads.bound import theorem_hidden_size
 from thereexists.heads.head import Head
 from thereexists.heads.precision import dtype_needed

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
+from thereexists.core.verdict import Verdict
 from thereexists.heads.target import SparseTarget
 from thereexists.heads.verify import Verification
-from thereexists.verdict import Verdict
 
 
 @dataclass(frozen=True, eq=False)

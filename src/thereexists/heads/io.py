@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from thereexists import storage
 from thereexists._version import __version__
-from thereexists.atomic_files import write_beside
-from thereexists.errors import BadWitnessFile, InvalidInput
+from thereexists.core import storage
+from thereexists.core.atomic_files import write_beside
+from thereexists.core.errors import BadWitnessFile, InvalidInput
+from thereexists.core.plain_arrays import read_npy, read_npz
+from thereexists.core.sparse_arrays import from_arrays
+from thereexists.core.verdict import Verdict
 from thereexists.heads.bound import theorem_hidden_size
 from thereexists.heads.head import Head
 from thereexists.heads.stated import StatedHead
 from thereexists.heads.target import SparseTarget, as_target, from_csr
 from thereexists.heads.verify import Verification
-from thereexists.plain_arrays import read_npy, read_npz
-from thereexists.sparse_arrays import from_arrays
-from thereexists.verdict import Verdict
 
 
 def save_head(head: Head, path: str | Path) -> None:

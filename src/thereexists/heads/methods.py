@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from thereexists.errors import CannotBuild
+from thereexists.core.errors import CannotBuild
 from thereexists.heads import convex as convex_rows
 from thereexists.heads import corrected as corrected_rows
 from thereexists.heads import projection as paper

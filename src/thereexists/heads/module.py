@@ -7,8 +7,8 @@ import math
 import torch
 from torch import nn
 
-from thereexists._shapes import Float
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
+from thereexists.core.shapes import Float
 from thereexists.heads.head import Head
 
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import torch
 
-from thereexists.errors import CannotBuild
+from thereexists.core.errors import CannotBuild
 from thereexists.heads.fit import FitOptions, Proposal
 from thereexists.heads.moments import MARGIN, _smallest_beside_zero
 from thereexists.heads.places import blocks_of_rows, clustered_order, spread_order

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.atomic_files import write_beside
-from thereexists.errors import CannotBuild
+from thereexists.core.atomic_files import write_beside
+from thereexists.core.errors import CannotBuild
 from thereexists.heads.head import Head
 
 MARKS = {"projection": "o", "corrected": "s", "convex": "^", "moments": "D", "descent": "v", "auto": "*"}

@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.heads.target import SparseTarget
 
 LARGEST_SVD = 2048

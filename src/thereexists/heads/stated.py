@@ -18,13 +18,13 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
-from thereexists.authors_word import WORDS
+from thereexists.core.authors_word import WORDS
+from thereexists.core.verdict import Verdict
 from thereexists.heads.head import Head
 from thereexists.heads.precision import bits_needed, room_left, size_of, steps_of
 from thereexists.heads.verify import DTYPES, Verification, verify
 from thereexists.heads.verify_exact import verify_exact
 from thereexists.heads.worst import is_worst
-from thereexists.verdict import Verdict
 
 SLACK = 1e-9  # relative: another machine's exp and log
 ROUNDING_SLACK = 1e-6  # radii of balls are kept to 30 bits

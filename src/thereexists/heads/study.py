@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.heads.fit import FitOptions, propose
 from thereexists.heads.target import random_target
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.errors import InvalidInput
-from thereexists.sparse_arrays import check_compressed
+from thereexists.core.errors import InvalidInput
+from thereexists.core.sparse_arrays import check_compressed
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
+from thereexists.core.verdict import Verdict
 from thereexists.heads.target import SparseTarget
-from thereexists.verdict import Verdict
 
 DTYPES = {
     "bfloat16": torch.bfloat16,

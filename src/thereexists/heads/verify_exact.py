@@ -12,10 +12,10 @@ import time
 import numpy as np
 import torch
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
+from thereexists.core.verdict import Verdict
 from thereexists.heads.target import SparseTarget
 from thereexists.heads.verify import Verification, check_tolerances
-from thereexists.verdict import Verdict
 
 TILE = 64
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from thereexists._shapes import Bool, Float
-from thereexists.fused_attention import fused_attention
+from thereexists.core.fused_attention import fused_attention
+from thereexists.core.shapes import Bool, Float
 from thereexists.mixers.config import MixerConfig
 from thereexists.mixers.registry import Mixer, MixerKind, dense_parameters
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from thereexists._shapes import Bool, Float
+from thereexists.core.shapes import Bool, Float
 from thereexists.mixers.config import MixerConfig
 from thereexists.mixers.registry import Mixer, MixerKind, dense_parameters
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 
 SIZES: dict[str, dict[str, int]] = {  # as the published BERT-tiny, -mini and -base
     "tiny": {"num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 2, "intermediate_size": 512},

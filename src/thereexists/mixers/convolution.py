@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from thereexists._shapes import Bool, Float
+from thereexists.core.shapes import Bool, Float
 
 
 def gated_convolution(

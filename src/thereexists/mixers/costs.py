@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.mixers.config import MixerConfig, mixer_config
 from thereexists.mixers.registry import MIXERS, dense_parameters, mixer_kind
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.mixers.config import MixerConfig
 from thereexists.mixers.model import MixerModel
 from thereexists.mixers.tasks import MixerForMaskedLM

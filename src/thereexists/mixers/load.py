@@ -8,7 +8,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.mixers.config import MixerConfig
 
 

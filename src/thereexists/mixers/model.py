@@ -19,8 +19,8 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import can_return_tuple
 
-from thereexists._shapes import Float, Int
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
+from thereexists.core.shapes import Float, Int
 from thereexists.mixers.attention import CrossAttention
 from thereexists.mixers.bproj import BProj
 from thereexists.mixers.config import MixerConfig

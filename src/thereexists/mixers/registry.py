@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from thereexists._shapes import Bool, Float
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
+from thereexists.core.shapes import Bool, Float
 from thereexists.mixers.config import MixerConfig
 
 

@@ -14,8 +14,8 @@ from transformers import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from transformers.utils.generic import can_return_tuple
 
-from thereexists._shapes import Int
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
+from thereexists.core.shapes import Int
 from thereexists.mixers.config import MixerConfig
 from thereexists.mixers.model import MixerLMHead, MixerModel, MixerPreTrainedModel, MixerStack, real_tokens
 from thereexists.mixers.tasks import IGNORED, token_loss

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thereexists._shapes import Bool, Float
-from thereexists.errors import InvalidInput
-from thereexists.fused_attention import fused_attention
+from thereexists.core.errors import InvalidInput
+from thereexists.core.fused_attention import fused_attention
+from thereexists.core.shapes import Bool, Float
 from thereexists.mixers.attention import Attention, attention_flops, attention_parameters, join_heads, split_heads
 from thereexists.mixers.config import MixerConfig
 from thereexists.mixers.registry import MixerKind

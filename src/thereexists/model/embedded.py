@@ -15,18 +15,22 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from thereexists._shapes import Bool, Float, Int
-from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.core.dtypes import DTYPES, dtype_name
+from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.shapes import Bool, Float, Int
 from thereexists.model.transformer import Stage, Transformer, stages_from_structure
 
-DTYPES = ("float64", "float32", "bfloat16", "float16")
+_TILE_NUMBERS = 1 << 23  # hidden activations of one tile
 
 
 class EmbeddedTransformer(Transformer):
     """Blocks over d_model rows, with a linear or a tabulated embedding and a linear read-out."""
+
+    wide = True
 
     def __init__(
         self,
@@ -65,7 +69,7 @@ class EmbeddedTransformer(Transformer):
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Float[Tensor, "batch n out"]:
         """``mask`` is True at real tokens. Every row needs one at least."""
-        name = str(self.dtype).removeprefix("torch.")
+        name = dtype_name(self.dtype)
         if name not in self.safe:
             raise CannotBuild(f"This network is not safe in {name}; it is in {', '.join(self.safe)}.")
         Z = self.embed(X)
@@ -76,6 +80,31 @@ class EmbeddedTransformer(Transformer):
                 layer = dataclasses.replace(layer, attention=(*weights, real))
             Z = layer(Z)
         return nn.functional.linear(Z, self.W_out)
+
+    def ends(self) -> tuple[int | None, int]:
+        return None if self.W_in is None else self.W_in.shape[1], self.W_out.shape[0]
+
+    def input_map(self) -> np.ndarray | None:
+        return None if self.W_in is None else self.W_in.detach().numpy()
+
+    def output_map(self) -> np.ndarray | None:
+        return self.W_out.detach().numpy()
+
+    def size_for(self, N: int, n: int, d: int, positional: bool) -> tuple[int, int, str]:
+        """A hidden unit for each step of the quantiser; without positions also one for each count of a token."""
+        parts = [stage.feed_forward for stage in self.stages.values() if stage.feed_forward is not None]
+        units = sum(part.W_1.shape[0] * part.W_1.shape[1] for part in parts)
+        return max((N - 1) * d, 0 if positional else n), units, "hidden units or more"
+
+    def run(self, X: np.ndarray) -> np.ndarray:
+        """A batch of features in the network's own dtype, in tiles that fit into the cache; float64 in and out."""
+        tile = max(1, _TILE_NUMBERS // (X.shape[1] * max(self.shape()["r"], self.shape()["d"])))
+        with torch.no_grad():
+            parts = [
+                self(torch.from_numpy(X[start : start + tile]).to(self.dtype)).to(torch.float64).numpy()
+                for start in range(0, len(X), tile)
+            ]
+        return np.concatenate(parts)
 
     def shape(self) -> dict[str, Any]:
         """The class: the largest h, m and r over all stages; ``d`` is d_model here."""
@@ -97,6 +126,8 @@ class EmbeddedTransformer(Transformer):
 
     @classmethod
     def from_structure(cls, structure: dict[str, Any], weights: dict[str, Tensor]) -> EmbeddedTransformer:
+        if structure.get("kind") != "embedded":
+            raise InvalidInput("A network of this kind has an embedding and a read-out; this one does not.")
         stages = stages_from_structure(structure["stages"], weights, 0)  # embedding and read-out may be all of it
         try:
             first = {"embedding": weights.pop("embedding")} if structure["input"] == "tokens" else {}

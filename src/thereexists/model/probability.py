@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from thereexists.errors import InvalidInput
-from thereexists.verdict import Verdict
+from thereexists.core.errors import InvalidInput
+from thereexists.core.verdict import Verdict
 
 
 class ProbabilityMap(ABC):

@@ -18,14 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from thereexists import shards
-from thereexists._shapes import Bool, Float
-from thereexists.errors import InvalidInput
+from thereexists.core import shards
+from thereexists.core.dtypes import dtype_name
+from thereexists.core.errors import InvalidInput
+from thereexists.core.shapes import Bool, Float
 from thereexists.model.probability import PROBABILITY_MAPS
 
 
@@ -36,6 +38,7 @@ class Transformer(nn.Module):
     """
 
     stages: Mapping[str, Stage]
+    wide: ClassVar = False  # few blocks of many units, or many of few
 
     def __init__(
         self,
@@ -89,6 +92,37 @@ class Transformer(nn.Module):
             "d": next(iter(self.parameters())).shape[-1],
         }
 
+    def ends(self) -> tuple[int | None, int]:
+        """How many features a token has at the input (None: it is a number of a vocabulary), and at the output."""
+        return self.shape()["d"], self.shape()["d"]
+
+    def input_map(self) -> np.ndarray | None:
+        """W_in (d_model, d) of a network that reads features into more rows; None where the rows are the features."""
+        return None
+
+    def output_map(self) -> np.ndarray | None:
+        """W_out (d, d_model), or None where all rows are read."""
+        return None
+
+    def run(self, X: np.ndarray) -> np.ndarray:
+        """A batch (batch, n, d), float64 in and out."""
+        with torch.no_grad():
+            return self(torch.from_numpy(X)).numpy()
+
+    def size_for(self, N: int, n: int, d: int, positional: bool) -> tuple[int, int, str]:
+        """The layers that a table on a grid of N cells a feature takes at the least, those there are, and the word.
+
+        One layer a context: (N^d)^n of n tokens each; without positions the sets of distinct columns only.
+        """
+        K = N**d
+        if positional:
+            return n * K**n, self.depth, "layers or more"
+        needed, ways, j = 0, 1, 1
+        while j <= min(n, K) and needed <= self.depth:  # stops as soon as it is too large
+            ways = ways * (K - j + 1) // j
+            needed, j = needed + j * ways, j + 1
+        return needed, self.depth, "layers or more"
+
     def blocks(self) -> list[BlockModule]:
         """The same network as one plain ``torch.nn.Module`` per block, missing halves written out as zeros."""
         shape = self.shape()
@@ -113,7 +147,7 @@ class Transformer(nn.Module):
         return {
             "rho": self.rho,
             "E": None if self.E is None else list(self.E.shape),
-            "needs": None if self.needs is None else str(self.needs).removeprefix("torch."),
+            "needs": None if self.needs is None else dtype_name(self.needs),
             "stages": {name: stage.structure() for name, stage in self.stages.items()},
         }
 

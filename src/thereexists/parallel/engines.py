@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.parallel.ranges import Range
 
 ENGINES = ("loky", "ray")

@@ -14,11 +14,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from thereexists.atomic_files import write_beside
-from thereexists.errors import BadWitnessFile, InvalidInput
+from thereexists.core.atomic_files import write_beside
+from thereexists.core.errors import BadWitnessFile, InvalidInput
+from thereexists.core.regular_files import read_regular
 from thereexists.parallel.ranges import Range, missing
 from thereexists.parallel.secret import code_of, job_key
-from thereexists.regular_files import read_regular
 
 ABOUT = "job.json"
 CODE = "code"

@@ -17,7 +17,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from thereexists.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.parallel.engines import (
     HERE,
     Progress,
@@ -152,16 +152,12 @@ def _finish(folder: Path, key: str, part: Range, block: Block, secret: bytes) ->
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Linear algebra on one thread: more of them may sum in another order, and the cores are taken by workers."""
-    import torch
     from threadpoolctl import threadpool_limits
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(before)
+    from thereexists.core.threads import torch_threads
+
+    with torch_threads(1), threadpool_limits(1):
+        yield
 
 
 @contextmanager

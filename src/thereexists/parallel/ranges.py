@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from thereexists.errors import BadWitnessFile
+from thereexists.core.errors import BadWitnessFile
 
 
 @dataclass(frozen=True, order=True)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from safetensors.torch import load_file, save_file
 
-from thereexists import storage
+from thereexists.core import storage
+from thereexists.functions.target import Target
 from thereexists.model import Transformer
-from thereexists.target import Target
 
 
 @dataclass(frozen=True)

@@ -34,23 +34,18 @@ from thereexists.patterns.step import Step
 
 if TYPE_CHECKING:
     from thereexists.model.probability import PROBABILITY_MAPS, ProbabilityMap
-    from thereexists.patterns.module import PaperAttention, SparseTransformer
 
 _LAZY = {  # these need torch
     "PROBABILITY_MAPS": "thereexists.model.probability",
-    "PaperAttention": "thereexists.patterns.module",
     "ProbabilityMap": "thereexists.model.probability",
-    "SparseTransformer": "thereexists.patterns.module",
 }
 
 __all__ = [
     "PROBABILITY_MAPS",
     "REGISTRY",
-    "PaperAttention",
     "Pattern",
     "PatternVerdict",
     "ProbabilityMap",
-    "SparseTransformer",
     "Step",
     "alternating",
     "axial",

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_arrays import read_npz
+from thereexists.core.sparse_arrays import check_compressed, from_arrays
 from thereexists.patterns.parts import Explicit
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
-from thereexists.plain_arrays import read_npz
-from thereexists.sparse_arrays import check_compressed, from_arrays
 
 
 def from_csr(steps: Any, name: str = "csr") -> Pattern:

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
+from thereexists.core.verdict import Verdict
 from thereexists.patterns.depth import receptive_depth
 from thereexists.patterns.depth_result import DepthResult
 from thereexists.patterns.obstructions import Incomparable, Unmatched
 from thereexists.patterns.paths import PathResult, edge_steps, find_path
 from thereexists.patterns.pattern import Pattern
-from thereexists.verdict import Verdict
 
 
 @dataclass(frozen=True, eq=False)

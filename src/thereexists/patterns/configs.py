@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
+from thereexists.core.regular_files import read_regular
 from thereexists.patterns.library import bigbird, longformer
 from thereexists.patterns.parts import Band, BlockBand, Rect
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
-from thereexists.regular_files import read_regular
 
 Config = dict[str, Any]
 MOST_LAYERS = 10_000

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.patterns.parts import Band, BlockBand, Explicit, Offsets, Part, Rect, Residue, Xor
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step

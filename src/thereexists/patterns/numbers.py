@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 
 FARTHEST = (1 << 31) - 1
 

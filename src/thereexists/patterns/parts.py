@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.patterns.numbers import FARTHEST, near, shown, vector, whole
 
 Tokens = range | np.ndarray  # a set of tokens: an arithmetic progression, or a sorted array without repetitions

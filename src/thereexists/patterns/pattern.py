@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.patterns.parts import Rect, as_causal_part
 from thereexists.patterns.step import Step
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.atomic_files import write_beside
-from thereexists.errors import InvalidInput
+from thereexists.core.atomic_files import write_beside
+from thereexists.core.errors import InvalidInput
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.core.verdict import Verdict
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
-from thereexists.verdict import Verdict
 
 MOST_ENTRIES = 400_000_000
 

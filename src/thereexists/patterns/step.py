@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thereexists.errors import CannotBuild, InvalidInput
+from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.patterns.numbers import FARTHEST, inside, whole
 from thereexists.patterns.parts import IntervalPart, Part, Rect, as_mask
 from thereexists.patterns.rectangles import RectUnion, unite

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.patterns.parts import CausalPart, Explicit, Part, Rect, Tokens
 from thereexists.patterns.rectangles import RectUnion
 

@@ -10,8 +10,8 @@ A program is a graph of primitives; each has a small Transformer form that is ex
 a stated error. See docs/programs.md.
 """
 
-from thereexists.program.compiler import Bound, Compiled, compile, interpret
-from thereexists.program.compositions import (
+from thereexists.constructions.program.compiler import Bound, Compiled, compile, interpret
+from thereexists.constructions.program.compositions import (
     at_least,
     attend,
     attention,
@@ -27,8 +27,8 @@ from thereexists.program.compositions import (
     soft_largest,
     top_k,
 )
-from thereexists.program.graph import Value
-from thereexists.program.operations import (
+from thereexists.constructions.program.graph import Value
+from thereexists.constructions.program.operations import (
     absolute,
     apply,
     argsort,
@@ -59,7 +59,7 @@ from thereexists.program.operations import (
     total,
     where,
 )
-from thereexists.program.splines import reciprocal, rsqrt, sigmoid
+from thereexists.constructions.program.splines import reciprocal, rsqrt, sigmoid
 
 __all__ = [
     "Bound",

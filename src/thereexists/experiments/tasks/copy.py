@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.experiments.models import build_config
 from thereexists.experiments.sampling import IGNORED, Place, seed_of
 from thereexists.experiments.settings import Settings

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.experiments import tokenizer as tokenizers
 from thereexists.experiments.corpus import Source, find, read_lines, read_parallel
 from thereexists.experiments.models import build_config

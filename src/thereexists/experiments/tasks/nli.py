@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thereexists.errors import InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.experiments import tokenizer as tokenizers
 from thereexists.experiments.corpus import NLI_LABELS, Source, find, read_nli, read_sst2, text_sample
 from thereexists.experiments.models import build_config, no_progress_bars, saved_config

@@ -1,0 +1,178 @@
+"""The main path of certification: enclose, bound, ask for second opinions, measure the float run, write it down.
+
+Nothing here knows how the network was built: it reads weights, a grid, and a target.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import shutil
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from thereexists._version import __version__
+from thereexists.arithmetic.balls import Array
+from thereexists.certificates.asked import check_asked
+from thereexists.certificates.certificate import Certificate, blocks_sha256
+from thereexists.certificates.check import Wanted
+from thereexists.certificates.cubes import CubeSums, weights_sha256
+from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
+from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, the_problem
+from thereexists.certificates.second_opinion import second_opinion
+from thereexists.certificates.statistical import statistical_assumptions, statistical_bound
+from thereexists.certificates.variation import some_boxes, splits_within
+from thereexists.core.errors import InvalidInput, InvalidTarget
+from thereexists.core.threads import torch_threads
+from thereexists.evaluate import run_batch
+from thereexists.functions.claims import refute
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import EVALUATION_ERROR, Target
+from thereexists.model import Transformer
+from thereexists.parallel import HERE, Workers, one_thread
+from thereexists.parallel.estimate import Estimate, estimate
+from thereexists.parallel.ship import ShippedNetwork, ShippedTarget
+
+SUBCUBES = 1 << 21
+_FLOAT_CUBES = 256
+TRIED_BOXES = 256  # of those that the interval extension is used on
+JOB = ".certify.job"  # inside the witness's folder, while a certification is under way
+
+
+def certify_function(witness: Any, wanted: Wanted) -> Certificate:
+    """A certificate for ``witness.network`` against its target (or the one given: same shape, domain and symmetry).
+
+    Rigorous if the target states a modulus of continuity or an interval extension; statistical, and labelled so, if it
+    states only a bound on |f|.
+    """
+    network, grid, f = _checked(witness, wanted.target)
+    p, seed, folder = wanted.p, wanted.seed, wanted.folder
+    start = time.perf_counter()
+    common = {
+        "p": p,
+        "cells": grid.cells,
+        "seed": seed,
+        "target": f.describe(),
+        "grid": dataclasses.asdict(grid),
+        "weights_sha256": weights_sha256(network),
+        "package_version": __version__,
+    }
+    if f.variation(1.0) is None and f.interval is None:
+        bound, B = statistical_bound(
+            network, f, grid, lambda X: run(network, X), p, wanted.confidence, wanted.samples, seed
+        )
+        specific = {
+            "kind": "statistical",
+            "bound": bound,
+            "parts": {"grid": None, "equal_columns": None, "ramps": None, "network": None, "sample": bound},
+            "confidence": wanted.confidence,
+            "undecided": 0,
+            "output_bound": B,
+            "target_bound": f.bound,
+            "splits": 0,
+            "samples": wanted.samples,
+            "assumptions": statistical_assumptions(f),
+        }
+    else:
+        splits = splits_within(grid, SUBCUBES)
+        job = None if folder is None else folder / JOB
+        if job is not None and job.is_symlink():
+            job.unlink()  # never ours: it would lead our files to a place of somebody else's choice
+        problem = the_problem(network, f, grid, p, splits)
+        blocks = sums_over_cubes(problem, network, f, wanted.workers, folder, job, wanted.progress)
+        found = rigorous_bound(problem, f, blocks)
+        specific = {
+            "kind": "rigorous",
+            "bound": found.total,
+            "parts": found.parts,
+            "confidence": None,
+            "undecided": found.undecided,
+            "output_bound": found.output_bound,
+            "target_bound": found.target_bound,
+            "splits": splits,
+            "samples": 0,
+            "assumptions": assumptions(f),
+            "blocks": blocks,
+            "blocks_sha256": blocks_sha256(blocks),
+        }
+    opinion = second_opinion(network, grid, wanted.opinions, seed)
+    certificate = Certificate(
+        **common,
+        **specific,
+        float_error=float_error(network, grid, seed),
+        second_opinion=dataclasses.asdict(opinion) | {"disagreeing": list(opinion.disagreeing)},
+        seconds=round(time.perf_counter() - start, 3),
+    )
+    if folder is not None:
+        shutil.rmtree(folder / JOB, ignore_errors=True)
+    return certificate
+
+
+def predict(
+    witness: Any, p: float = 1.0, target: Target | None = None, workers: Workers = HERE, share: float | None = None
+) -> Estimate:
+    """What a rigorous certificate of the witness (or checking a ``share`` of it) will cost, from one measured block."""
+    network, grid, f = _checked(witness, target)
+    if f.variation(1.0) is None and f.interval is None:
+        raise InvalidInput("A statistical certificate runs on its own random points in one process: nothing to spread.")
+    problem = the_problem(network, f, grid, p, splits_within(grid, SUBCUBES))
+    blocks = -(-grid.cells // problem.block)
+    drawn = blocks if share is None else min(blocks, math.ceil(share * blocks))
+    chosen = None if drawn == blocks else tuple(range(drawn))
+    nowhere = ShippedNetwork("", saved=False)  # one block is computed, here
+    task = CubeSums.of(problem, network, f, nowhere, ShippedTarget.of(f, stays=True), chosen)
+    return estimate(task, workers, lambda: task.opened(network, f))
+
+
+def _checked(witness: Any, target: Target | None) -> tuple[Transformer, Grid, Target]:
+    """Network, grid and target of what can be certified; the rest is refused."""
+    network, grid = witness.network, witness.grid
+    dtype = next(network.parameters()).dtype
+    if dtype != torch.float64:
+        raise InvalidInput(f"Certificates are made from the float64 weights; this witness is in {dtype}.")
+    f: Target = witness.target if target is None else target
+    if network.rho not in WEIGHTS:
+        raise InvalidInput("Certificates are for the standard class; this witness was built with --modified.")
+    f.check_one_by_one()
+    if f.variation(1.0) is not None or f.interval is not None:
+        check_asked(f, grid, splits_within(grid, SUBCUBES), seed=0)
+    boxes = None if f.interval is None else some_boxes(f, grid, splits_within(grid, SUBCUBES), TRIED_BOXES, seed=0)
+    counterexample = refute(f, boxes=boxes)
+    if counterexample is not None:
+        raise InvalidTarget(f"{f.name} is not what it claims to be: {counterexample}.")
+    return network, grid, f
+
+
+def assumptions(target: Target) -> list[str]:
+    """What the bound takes for granted about f, in words."""
+    stated = []
+    if target.modulus is not None:
+        stated.append("f keeps the modulus of continuity that the caller stated")
+    elif target.lipschitz is not None:
+        stated.append(f"f has the Lipschitz constant {target.lipschitz:g} (maximum norm to maximum norm)")
+    if target.interval is not None:
+        stated.append("the interval extension of f contains f")
+    else:
+        stated.append(f"f is computed in float64 to within {EVALUATION_ERROR:.1e} · max(1, |f|)")
+    return stated
+
+
+def float_error(network: Transformer, grid: Grid, seed: int) -> dict[str, Any]:
+    """How far the float64 run is from the enclosures of the real one, on up to 256 cubes: measured, not proved."""
+    rng = np.random.default_rng(seed)
+    count = min(grid.cells, _FLOAT_CUBES)
+    numbers = np.sort(rng.choice(grid.cells, count, replace=False))
+    with one_thread():
+        enclosure = enclose_cubes(network, grid, numbers)
+        Y = run(network, grid.centre(grid.cube(numbers)))
+    gap = np.abs(Y - enclosure.mid) + enclosure.rad
+    return {"kind": "measured", "dtype": "float64", "cubes": count, "max": float(gap.max())}
+
+
+def run(network: Transformer, X: Array) -> Array:
+    """The network in float64, by the fastest engine that qualifies."""
+    with torch_threads(1):
+        return run_batch(network, np.ascontiguousarray(X))

@@ -1,0 +1,167 @@
+"""A saved table or data set, read from its record and weights: the verifier's own reader, which builds nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from thereexists.certificates.float_run import dtype_verdicts, sums_by_counts
+from thereexists.core.dtypes import DTYPES, as_dtype
+from thereexists.core.errors import InvalidInput
+from thereexists.core.json_files import malformed
+from thereexists.core.verdict import Verdict
+from thereexists.evaluate.recall import run_tokens
+from thereexists.functions.vocabulary import Digits, Vocabulary, check_vocabulary
+from thereexists.model import EmbeddedTransformer
+from thereexists.model.token_forms import STAGES, CodeForm
+
+SUMS = ("slots", "counts", "codes")
+PURPOSES = ("table", "memorise")  # a table answers its rows and nothing else; a memorised set promises only its pairs
+# What a record may say beside the weights and pairs: shown as its author's word.
+INFO = frozenset(
+    (
+        "rows",
+        "complete",
+        "contexts",
+        "units",
+        "seed",
+        "signs",
+        "draws",
+        "repeated",
+        "conflicts",
+        "on_conflict",
+        "memorised_tokens",
+        "parameters_per_token",
+        "lower_bound_up_to_logs",
+    )
+)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class StoredTokens:
+    """A network on tokens, its vocabularies, and the pairs it is said to store.
+
+    ``inputs`` and ``outputs`` (pairs, n) are the stored pairs as numbers (0 pads an input, 1 ends an output). ``sums``
+    says what the attention adds up: slots, counts or codes; the weights, not this word, decide which dtypes are safe.
+    ``fixed``: every input must have exactly n tokens. ``symmetric``: the stored inputs stand for all their orders.
+    ``purpose``: a table or a data set to memorise.
+    """
+
+    network: EmbeddedTransformer
+    vocabulary: Vocabulary
+    output_vocabulary: Vocabulary
+    n: int
+    digits: Digits
+    inputs: np.ndarray
+    outputs: np.ndarray
+    sums: str
+    fixed: bool
+    symmetric: bool
+    purpose: str
+    info: dict[str, Any]
+
+    def run(self, ids: np.ndarray, engine: str = "indexed") -> np.ndarray:
+        """Input numbers (batch, n) to output numbers (batch, n): 0 nothing stored, 1 past the end, 2 … tokens.
+
+        ``dense`` runs the network as it is; ``indexed`` finds the one memory unit that can fire by its key and skips
+        the others, which add exactly 0: bit for bit the same.
+        """
+        return self.digits.join(run_tokens(self.network, ids, engine))
+
+    def exact(self, engine: str = "indexed") -> np.ndarray:
+        """Which stored pairs come back exactly: (pairs,)."""
+        return (self.run(self.inputs, engine) == self.outputs).all(axis=1)
+
+    def verdicts(self) -> dict[str, Verdict]:
+        """Safe or not, with the reason, for every dtype."""
+        return token_verdicts(self.network, self.fixed)
+
+
+def read_tokens(path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> StoredTokens:
+    """The witness as the file has it, its dtypes claimed and not yet proved: for those who check it."""
+    with malformed(path, "is not a complete witness"):
+        stored = _checked(record)
+        inputs, outputs = (_numbers(weights.pop(f"pairs.{side}"), stored["n"]) for side in ("inputs", "outputs"))
+        if inputs.shape != outputs.shape:
+            raise InvalidInput(f"there are {len(inputs)} inputs and {len(outputs)} outputs")
+        found = {tensor.dtype for tensor in weights.values()}
+        network = EmbeddedTransformer.from_structure(record["structure"], weights)
+        if network.embedding is None:
+            raise InvalidInput("the network does not take tokens")
+        if network.E is None or len(network.E) != stored["n"]:
+            raise InvalidInput(f"the record says n = {stored['n']}, and the weights have another number of positions")
+        if sums_of(network) not in (None, stored["sums"]):
+            raise InvalidInput(f"the record says that it sums {stored['sums']}; its weights sum {sums_of(network)}")
+        stored_pairs = StoredTokens(
+            network, check_vocabulary(record["vocabulary"], "'vocabulary'"),
+            check_vocabulary(record["output_vocabulary"], "'output_vocabulary'"),
+            stored["n"], Digits(stored["base"], stored["digits"]), inputs, outputs,
+            stored["sums"], stored["fixed"], stored["symmetric"], stored["purpose"], record["info"],
+        )  # fmt: skip
+        vocabulary = (len(network.embedding), network.W_out.shape[0])
+        if found != {as_dtype(record["dtype"])} or vocabulary != (
+            len(stored_pairs.vocabulary) + 1,
+            stored_pairs.digits.count,
+        ):
+            raise InvalidInput("dtype, vocabulary or digits do not fit the weights")
+        if (inputs < 0).any() or (inputs > len(stored_pairs.vocabulary)).any():
+            raise InvalidInput("a stored input holds a number that no token has")
+        if ((inputs[:, 1:] > 0) & (inputs[:, :-1] == 0)).any():
+            raise InvalidInput("a stored input has padding before a token: nobody can ask for it")
+    return stored_pairs
+
+
+def _numbers(stored: torch.Tensor, n: int) -> np.ndarray:
+    """Stored pairs as whole numbers (pairs, n), one pair at least."""
+    if stored.dtype != torch.int32 or stored.ndim != 2 or stored.shape[1] != n or len(stored) == 0:
+        raise InvalidInput(f"pairs are whole numbers (pairs, {n}); got {stored.dtype} {tuple(stored.shape)}")
+    return stored.numpy().astype(np.int64)
+
+
+def _checked(record: dict[str, Any]) -> dict[str, Any]:
+    """The record's fields on tokens; refuses what a saved witness never holds."""
+    stored = record["tokens"]
+    if not isinstance(stored, dict) or not isinstance(record["info"], dict):
+        raise InvalidInput("'tokens' and 'info' must be objects")
+    unknown = sorted(set(record["info"]) - INFO)
+    if unknown:
+        raise InvalidInput(f"'info' holds {unknown[0]!r}, which no saved witness does")
+    for name in ("n", "base", "digits"):
+        if type(stored[name]) is not int or stored[name] < 1:
+            raise InvalidInput(f"'{name}' must be a positive whole number; got {stored[name]!r} instead")
+    if stored["digits"] * math.log2(stored["base"]) > 62:
+        raise InvalidInput(f"{stored['digits']} digits to the base {stored['base']} are no number of 64 bits")
+    for name in ("fixed", "symmetric"):
+        if not isinstance(stored[name], bool):
+            raise InvalidInput(f"'{name}' must be true or false; got {stored[name]!r} instead")
+    if stored["sums"] not in SUMS or stored["purpose"] not in PURPOSES:
+        raise InvalidInput(f"'sums' must be one of {', '.join(SUMS)}, 'purpose' one of {', '.join(PURPOSES)}")
+    return stored
+
+
+def sums_of(network: EmbeddedTransformer) -> str | None:
+    """What the attention adds up: slots, counts or codes; None if the network is of no form that we can prove."""
+    if tuple(network.stages) == STAGES:
+        return "codes" if CodeForm.of(network) is not None else None
+    counted = sums_by_counts(network) if network.embedding is not None else None
+    return None if counted is None else "counts" if counted else "slots"
+
+
+def token_verdicts(network: EmbeddedTransformer, fixed: bool, names: Iterable[str] = DTYPES) -> dict[str, Verdict]:
+    """In which dtypes every input gets the exact network's answer: proved from the weights, or undecided.
+
+    Slots and counts are added up over all n positions: where an input may be shorter, nothing is proved of them.
+    """
+    form = CodeForm.of(network)
+    if form is not None:
+        return {name: form.verdict(name) for name in names}
+    if not fixed:
+        reason = "undecided: the weights are not those of a memory of codes, and inputs may be padded"
+        return {name: Verdict(None, (reason,)) for name in names}
+    return dtype_verdicts(network, names)

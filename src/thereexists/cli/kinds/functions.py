@@ -1,0 +1,205 @@
+"""Witnesses of functions on the command line: their summary, their stages, a trace, a certificate."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from thereexists.cli._output import bold, console, print_facts, print_json, styled
+from thereexists.cli.kinds import Commands, RunRequest, print_numbers, save_array
+from thereexists.core.authors_word import as_its_author_says
+from thereexists.core.errors import InvalidInput
+from thereexists.core.json_files import malformed
+
+# Lines of the summary, by the entry that they are made of.
+_LINES = {"target": "target", "pattern": "pattern", "id bits": "id_bits", "memory": "memory_bytes"}
+_LINES |= {"predicted": "error", "measured": "distance"}
+
+
+class FunctionCommands(Commands):
+    def run(self, witness: Any, asked: RunRequest, as_json: bool) -> None:
+        from thereexists.cli._input import read_sequences
+
+        X, _ = witness.checked_input(read_sequences(asked.text, witness.grid.n, witness.grid.d))
+        Y = witness.run(X, asked.engine)
+        if asked.out is not None:
+            save_array(asked.out, Y)
+        if as_json:
+            print_json({"output": Y, "engine": dataclasses.asdict(witness.explain(X, asked.engine))})
+        else:
+            print_numbers(Y)
+
+    def show(self, folder: Path, witness: Any, record: dict[str, Any], as_json: bool) -> None:
+        from thereexists.witness.recounted import described_again
+
+        with malformed(folder):
+            stages = [stage_row(name, stage) for name, stage in witness.network.stages.items()]
+            summary = {
+                "witness": str(folder),
+                **described_again(witness),
+                "package_version": record["package_version"],
+                "domain": [record["target"]["low"], record["target"]["high"]],
+                "origin": record["target"]["origin"],
+                "stages": stages,
+            }
+            if as_json:
+                print_json(summary)
+                return
+            print_witness(summary)
+            print_stages(stages)
+
+    def trace(self, witness: Any, text: str, as_json: bool) -> None:
+        from thereexists.cli._input import read_sequences
+
+        X = read_sequences(text, witness.grid.n, witness.grid.d)
+        if len(X) != 1:
+            raise InvalidInput(f"trace takes one sequence; {text} holds {len(X)}.")
+        traced = witness.trace(X[0])
+        print_json(traced.describe()) if as_json else print_trace(traced)
+
+    def certified(self, certificate: Any, as_json: bool) -> None:
+        print_json(certificate_summary(certificate)) if as_json else print_certificate(certificate)
+
+
+FUNCTION = FunctionCommands()
+
+
+def certificate_summary(certificate: Any) -> dict[str, Any]:
+    left_out = (
+        "output_bound",
+        "target_bound",
+        "splits",
+        "samples",
+        "seed",
+        "target",
+        "grid",
+        "second_opinion",
+        "blocks",
+    )
+    said = {field.name: getattr(certificate, field.name) for field in dataclasses.fields(certificate)}
+    return {key: x for key, x in said.items() if key not in left_out and not key.endswith(("_sha256", "_version"))}
+
+
+def print_certificate(certificate: Any) -> None:
+    out = console()
+    label = "proved" if certificate.kind == "rigorous" else f"at {certificate.confidence:.1%} confidence"
+    parts = ", ".join(
+        f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.parts.items() if value is not None
+    )
+    out.print(styled((certificate.kind, "bold"), f"  d_{certificate.p:g} ≤ {certificate.bound:.6g}, {label}: {parts}"))
+    out.print(
+        f"{certificate.cells:,} cubes, {certificate.undecided} undecided; float64 run within "
+        f"{certificate.float_error['max']:.2g} of the real one (measured); {certificate.seconds:.1f} s"
+    )
+    for assumption in certificate.assumptions:
+        out.print(f"assuming that {assumption}")
+
+
+def stage_row(name: str, stage: Any) -> dict[str, Any]:
+    sizes = [p.detach().abs() for p in stage.parameters()]
+    nonzero = [float(s[(s > 0) & s.isfinite()].min()) for s in sizes if bool(((s > 0) & s.isfinite()).any())]
+    largest = max((float(s[s.isfinite()].max()) for s in sizes if bool(s.isfinite().any())), default=0.0)
+    return {
+        "stage": name,
+        "layers": stage.depth,
+        "parameters": sum(p.numel() for p in stage.parameters()),
+        "range": [min(nonzero, default=0.0), largest],
+    }
+
+
+def print_stages(stages: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    table = Table("stage", "layers", "parameters", "smallest non-zero |weight|", "largest |weight|", box=None)
+    for row in stages:
+        table.add_row(row["stage"], f"{row['layers']:,}", f"{row['parameters']:,}", *map(_short, row["range"]))
+    console().print(table)
+
+
+def print_witness(summary: dict[str, Any]) -> None:
+    stated = set(summary.get("as_its_author_says", ()))  # of a file: what nobody counted again
+    layers, error, distance = summary["layers"], summary["error"], summary.get("distance")
+    sizes = summary.get("sizes")
+    prefix = {1: "T", 2: "T_P"}.get(summary["theorem"], "ST")
+    h, m, r = (summary.get("class", {"h": 2, "m": 1, "r": 4})[size] for size in "hmr")  # of a plan: what it will be
+    pattern = summary.get("pattern")
+    lines = {
+        "witness": summary.get("witness"),
+        "target": f"{summary['target']}, n = {summary['n']}, d = {summary['d']}, "
+        f"delta = 1/{round(1 / summary['delta'])}",
+        "network": f"Theorem {summary['theorem']}, class {prefix}^{{{h},{m},{r}}}, "
+        f"{summary['parameters']:,} parameters",
+    }
+    lines |= (
+        _block_lines(summary, sizes)
+        if sizes
+        else {
+            "layers": f"{layers['total']:,} = {layers.get('quantise', 0):,} quantise + "
+            f"{layers.get('context', 0):,} context "
+            f"+ {layers['total'] - layers.get('quantise', 0) - layers.get('context', 0):,} value"
+            f"{' (two sweeps)' if summary.get('sweeps') == 2 else ''}",
+            "pattern": pattern
+            and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
+            f"receptive depth {pattern['depth']}",
+            "id bits": f"{summary['id_bits']:.1f} of 50",
+        }
+    )
+    lines |= {
+        "memory": f"{summary['memory_bytes'] / 2**20:.1f} MiB to build",
+    }
+    if error is not None:
+        lines["predicted"] = (
+            f"d_{error['p']:g} ≤ {error['total']:.4g}: grid {error['grid']:.4g}, "
+            f"equal columns {error['equal_columns']:.4g}, ramps {error['ramps']:.2g}"
+        )
+    if distance is not None:
+        lines["measured"] = (
+            f"d_{distance['p']:g} = {distance['estimate']:.4g}, between {distance['low']:.4g} and "
+            f"{distance['high']:.4g} at {distance['confidence']:.0%} ({distance['samples']:,} points)"
+        )
+    print_facts(
+        {
+            key: as_its_author_says(value) if value is not None and _LINES.get(key) in stated else value
+            for key, value in lines.items()
+        }
+    )
+
+
+def _block_lines(summary: dict[str, Any], sizes: dict[str, Any]) -> dict[str, Any]:
+    lines = {
+        "network": f"Theorem {summary['theorem']}, compact, {summary['layers']['total']} standard blocks, "
+        f"d_model {sizes['d_model']}, {summary['parameters']:,} parameters",
+        "widths": ", ".join(f"{name} {width:,}" for name, width in sizes["widths"].items()),
+        "memory units": f"{sizes['units']:,}" + (f" for {sizes['contexts']:,} contexts" if "contexts" in sizes else ""),
+    }
+    for name, reason in sizes.get("dtypes", {}).items():
+        lines[name] = "safe" if name in sizes["safe"] else f"not safe: {reason}"
+    return lines
+
+
+def print_trace(traced: Any, words: list[str] | None = None) -> None:
+    """``words``: the input, where it is no numbers."""
+    from rich.table import Table
+
+    table = Table("", *(f"token {j}" for j in range(len(traced.input))), box=None)
+    table.add_row(bold("input"), *(map(_column, traced.input) if words is None else words))
+    for name, state in traced.states.items():
+        for move in (m for m in traced.moves if m.stage == name):
+            cells = [""] * len(traced.input)
+            changed = f"{_short(move.before)} → {_short(move.after)}"
+            cells[move.token] = changed if name.startswith("recall") else f"id {changed}"
+            what = "unit" if name.startswith("recall") else "layer"
+            table.add_row(f"  {name} {what} {move.layer}", *cells, style="dim")
+        table.add_row(bold(name), *map(_column, state))
+        if name in ("quantise", "context"):
+            table.add_row("  ids", *map(_short, traced.ids[name]))
+    console().print(table)
+
+
+def _column(column: Any) -> str:
+    return " ".join(_short(value) for value in column)
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1e5 and value == round(value) else f"{value:.6g}"

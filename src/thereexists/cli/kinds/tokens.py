@@ -1,0 +1,147 @@
+"""Tables and memorised data sets on the command line."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from thereexists.cli._output import print_facts, print_json, say
+from thereexists.cli.kinds import Commands, RunRequest
+from thereexists.core.authors_word import as_its_author_says
+from thereexists.core.errors import InvalidInput
+from thereexists.core.json_files import malformed
+
+
+class TokenCommands(Commands):
+    def run(self, witness: Any, asked: RunRequest, as_json: bool) -> None:
+        """Words in a string, or a .csv file with one sequence a line."""
+        from thereexists.evaluate import check_engine
+
+        check_engine(asked.engine)
+        if asked.out is not None:
+            raise InvalidInput("--out writes arrays of numbers; a witness on tokens prints its answers.")
+        answers = witness(_sequences(witness, asked.text))
+        if as_json:
+            print_json({"output": answers})
+            return
+        for answer in answers:
+            say(_words(answer))
+
+    def show(self, folder: Path, witness: Any, record: dict[str, Any], as_json: bool) -> None:
+        from thereexists.constructions.tokens.witness import COUNTED
+
+        with malformed(folder):
+            stated = sorted(set(witness.info) - COUNTED)
+            described = {"witness": str(folder), **witness.describe(), "as_its_author_says": stated}
+            print_json(described) if as_json else print_summary(described)
+
+    def trace(self, witness: Any, text: str, as_json: bool) -> None:
+        from thereexists.cli.kinds.functions import print_trace
+
+        sequences = _sequences(witness, text)
+        if len(sequences) != 1:
+            raise InvalidInput(f"trace takes one sequence; {text} holds {len(sequences)}.")
+        traced = witness.trace(sequences[0])
+        if as_json:
+            print_json(traced.describe())
+            return
+        words = [str(word) for word in traced.words]
+        print_trace(traced, words + ["(padding)"] * (len(traced.input) - len(words)))
+        say(_words(traced.answer))
+
+    def certified(self, certificate: Any, as_json: bool) -> None:
+        raise InvalidInput("There is nothing to certify.")  # certify has said so before
+
+
+TOKENS = TokenCommands()
+
+
+def _words(answer: list[Any] | None) -> str:
+    return "(nothing stored)" if answer is None else " ".join(map(str, answer))
+
+
+def _sequences(witness: Any, text: str) -> list[list[Any]]:
+    file = Path(text)
+    if file.suffix == ".csv":
+        from thereexists.functions.pairs import read_text
+
+        sequences = [[cell.strip() for cell in row] for row in csv.reader(read_text(file).splitlines()) if any(row)]
+        if not sequences:
+            raise InvalidInput(f"{file} is empty; it must hold one sequence a line.")
+    else:
+        sequences = [text.replace(",", " ").split() if all_integers(witness) else text.split()]
+    if all_integers(witness):
+        return [[_integer(word) for word in sequence] for sequence in sequences]
+    return sequences
+
+
+def all_integers(witness: Any) -> bool:
+    return all(isinstance(token, int) for token in witness.vocabulary.tokens)
+
+
+def _integer(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise InvalidInput(f"The tokens of this witness are integers; got {word!r} instead.") from None
+
+
+def build_table(file: Path, construction: str | None, more: bool, out: Path | None, as_json: bool) -> None:
+    """``build table.csv``."""
+    from thereexists.constructions.build import the_method
+    from thereexists.constructions.tokens.table import Table
+    from thereexists.core import storage
+    from thereexists.functions.pairs import read_table
+
+    if more:
+        raise InvalidInput("A table is built with --construction compact or no option: it has its own n, and no grid.")
+    out = out or Path(f"{file.stem}-witness")
+    storage.check_writable(out)
+    inputs, outputs, lines = read_table(file)
+    table = Table(inputs, outputs, lines=lines)
+    method = the_method(table, None, {} if construction is None else {"construction": construction})
+    finish(method.build(table), out, as_json)
+
+
+def finish(witness: Any, out: Path, as_json: bool) -> None:
+    """Check the recall of every pair, save, report."""
+    exact = witness.exact()
+    if not exact.all():  # cannot happen unless there is a bug here: better no file than a wrong one
+        raise InvalidInput(f"Internal error: {int((~exact).sum())} pairs are not recalled; nothing was written.")
+    witness.save(out)
+    summary = {"witness": str(out), **witness.describe(), "recalled": int(exact.sum())}
+    if as_json:
+        print_json(summary)
+        return
+    print_summary(summary)
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    per_token = summary.get("parameters_per_token")
+    conflicts = summary.get("conflicts") or []
+    units = summary.get("units")
+    lines = {
+        "witness": summary.get("witness"),
+        "pairs": f"{summary['pairs']:,}" + (f", all {summary['recalled']:,} recalled" if "recalled" in summary else ""),
+        "tokens": f"up to {summary['n']} positions, vocabularies of {summary['vocabulary']:,} and "
+        f"{summary['output_vocabulary']:,}",
+        "network": f"{summary['blocks']} standard blocks, d_model {summary['d_model']}, {summary['parameters']:,} "
+        f"parameters in {summary['dtype']}",
+        "widths": ", ".join(f"{name} {width:,}" for name, width in summary["widths"].items()),
+        "memory units": units and f"{units:,} for {summary['contexts']:,} contexts",
+        "per token": per_token
+        and f"{per_token:.1f} parameters for each of {summary['memorised_tokens']:,} memorised tokens; known lower "
+        f"bound about √(nN) = {summary['lower_bound_up_to_logs']:,.0f} in all, up to logarithms",
+        "contradictions": f"{len(conflicts)} inputs, resolved by: {summary.get('on_conflict')}" if conflicts else None,
+        "safe in": ", ".join(summary["safe"]),
+    }
+    stated = set(summary.get("as_its_author_says", ()))
+    made_of = {"memory units": "units", "per token": "parameters_per_token", "contradictions": "conflicts"}
+    print_facts(
+        {
+            key: as_its_author_says(value) if made_of.get(key) in stated else value
+            for key, value in lines.items()
+            if value
+        }
+    )

@@ -1,0 +1,58 @@
+"""The two verbs that make something: each finds the method for what it is given, and asks it.
+
+te.build(target, te.Faithful(delta=1 / 8))          te.build(target, delta=1 / 8)
+te.build(target, te.Compact(delta=1 / 8))           te.build(target, delta=1 / 8, construction="compact")
+te.build(te.Table(inputs, outputs))                 te.build(program, epsilon=1e-3, dtype="float32")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from thereexists.core.errors import InvalidInput
+from thereexists.core.kinds import KINDS
+from thereexists.witness.method import Method
+
+
+def build(target: Any, method: Any = None, **options: Any) -> Any:
+    """Construct a Transformer that computes ``target``: a target, a table or a program.
+
+        witness = te.build(te.targets.builtin("sort", n=3), delta=1 / 8)
+
+    The options are those of the method: ``te.Faithful`` for a target unless ``construction="compact"`` says
+    ``te.Compact``. A program (``te.program``) takes ``epsilon``, a bound in the sup norm, and ``dtype``, in which it
+    holds; a ``te.Table`` takes nothing.
+    """
+    return the_method(target, method, options).build(target)
+
+
+def plan(target: Any, method: Any = None, **options: Any) -> Any:
+    """What ``build`` would give, with the same arguments: sizes, and the predicted error where there is one."""
+    return the_method(target, method, options).plan(target)
+
+
+def the_method(target: Any, method: Any, options: dict[str, Any]) -> Method:
+    """The method that is given, or the one that the options describe."""
+    if method is not None:
+        if options:
+            raise InvalidInput(f"{next(iter(options))!r} is an option of a method: give it to {type(method).__name__}.")
+        if not isinstance(method, Method):
+            raise InvalidInput(f"A method is te.Faithful(…) or te.Compact(…); got {method!r}. Name your options.")
+        return method
+    known = getattr(type(target), "built_by", None)
+    if known is None:
+        raise InvalidInput(
+            f"A target is needed: te.Target(f, n=…), or te.targets.builtin(name, n=…), a te.Table or a program; "
+            f"got {type(target).__name__}."
+        )
+    construction = options.pop("construction", next(iter(known)))
+    if construction not in known:
+        raise InvalidInput(f"'construction' must be one of {', '.join(known)}; got {construction!r} instead.")
+    made = KINDS[known[construction]].find("method")
+    fields = [field.name for field in dataclasses.fields(made)]
+    unknown = [name for name in options if name not in fields]
+    if unknown:
+        takes = f"takes {', '.join(fields)}" if fields else "takes no options"
+        raise InvalidInput(f"{unknown[0]!r} is no option of {made.__name__}, which {takes}.")
+    return made(**options)

@@ -1,0 +1,1 @@
+"""The same function in four standard blocks."""

@@ -1,0 +1,50 @@
+"""A target in, four blocks out: the same piecewise constant function as the faithful one, equal columns included."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from thereexists.certificates.safe_dtypes import verdicts
+from thereexists.constructions.compact.blocks import compact_network
+from thereexists.constructions.compact.plan import CompactPlan, prepare
+from thereexists.constructions.compact.witness import CompactWitness
+from thereexists.constructions.faithful.plan import Request
+from thereexists.core.errors import CannotBuild
+from thereexists.functions.target import Target
+from thereexists.witness.method import Method
+
+
+@final
+@dataclass(frozen=True)
+class Compact(Method):
+    """Four standard blocks over scratch rows, with softmax attention and ReLU.
+
+    ``delta`` is the grid width; or ``epsilon`` the predicted error in d_p, which chooses it. ``max_width`` spreads the
+    feed-forward units over more blocks.
+    """
+
+    delta: float | str | Fraction | None = None
+    epsilon: float | None = None
+    p: float = 1.0
+    max_width: int | None = None
+
+    def plan(self, target: Target) -> CompactPlan:
+        return prepare(target, self._request, self.max_width)[0]
+
+    def build(self, target: Target) -> CompactWitness:
+        plan, memory = prepare(target, self._request, self.max_width)
+        network = compact_network(plan.grid, memory, self.max_width)
+        found = verdicts(network, plan.grid)
+        network.safe = tuple(name for name, verdict in found.items() if verdict.holds)
+        if "float64" not in network.safe:
+            raise CannotBuild(f"This grid is not safe even in float64: {found['float64'].reasons[0]}.")
+        dtypes = {name: verdict.reasons[0] for name, verdict in found.items()}
+        sizes = {**plan.sizes, "dtypes": dtypes, "safe": list(network.safe)}
+        return CompactWitness(network=network, plan=dataclasses.replace(plan, sizes=sizes), target=target)
+
+    @property
+    def _request(self) -> Request:
+        return Request(self.delta, self.epsilon, self.p)

@@ -1,0 +1,140 @@
+"""What a compact build will give, before it is built: what ``faithful/plan.py`` is for the faithful one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from thereexists.constructions.compact.blocks import (
+    Memory,
+    context_count,
+    layer_counts,
+    parameter_count,
+    rows_of,
+    tabulate_contexts,
+    widths,
+)
+from thereexists.constructions.faithful.plan import Request, ask_one_by_one, check_request, physical_memory
+from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import Target
+from thereexists.witness.plan import ErrorBudget, FunctionPlan
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class CompactPlan(FunctionPlan):
+    """Four blocks. ``sizes``: d_model, widths, contexts, units, max_width; once built, the safe dtypes and why."""
+
+    construction = "compact"
+
+    sizes: dict[str, Any]
+
+    def own(self) -> dict[str, Any]:
+        return {"sizes": self.sizes}
+
+    def command_options(self) -> list[str]:
+        width = self.sizes.get("max_width")
+        return ["--construction", "compact", *([] if width is None else ["--max-width", str(width)])]
+
+    @classmethod
+    def read(cls, stated: dict[str, Any], grid: Grid) -> CompactPlan:
+        """The plan of a record, after ``check_plan`` has looked at it."""
+        kept = {key: stated[key] for key in ("theorem", "layers", "parameters", "memory_bytes", "sizes")}
+        return cls(**kept, grid=grid, error=ErrorBudget.read(stated["error"]))
+
+
+def prepare(target: Target, request: Request, max_width: int | None) -> tuple[CompactPlan, Memory]:
+    """Choose the grid, refuse what cannot be built, tabulate f̄ and merge what shares a value."""
+    if max_width is not None and (isinstance(max_width, bool) or not isinstance(max_width, int) or max_width < 1):
+        raise InvalidInput(f"'max_width' must be an integer of at least 1; got {max_width!r} instead.")
+    check_request(target, request)
+    if request.delta is not None:
+        return _plan_for(target, Grid.for_target(target, request.delta), request.p, max_width)
+    return _plan_for_epsilon(target, request.epsilon, request.p, max_width)  # pyright: ignore[reportArgumentType]
+
+
+def _plan_for(target: Target, grid: Grid, p: float, max_width: int | None) -> tuple[CompactPlan, Memory]:
+    refuse_if_too_large(grid)
+    ask_one_by_one(target)
+    memory = tabulate_contexts(target, grid)
+    layers = layer_counts(grid, memory, max_width)
+    parameters = parameter_count(grid, memory, max_width)
+    need, have = 3 * 8 * parameters, physical_memory()  # the arrays, their tensors, and a copy while saving
+    if need > have:
+        raise CannotBuild(
+            f"The compact network of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has {parameters:,} parameters and "
+            f"needs {need / 2**30:.1f} GiB to build; this machine has {have / 2**30:.1f}. Choose a coarser grid."
+        )
+    plan = CompactPlan(
+        theorem=2 if grid.positional else 1,
+        grid=grid,
+        layers={**layers, "total": sum(layers.values())},
+        parameters=parameters,
+        memory_bytes=8 * parameters + _table_bytes(grid),
+        error=_error_budget(target, grid, memory, p),
+        sizes={
+            "d_model": rows_of(grid).d_model,
+            "widths": widths(grid, memory),
+            "contexts": memory.contexts,
+            "units": memory.units,
+            "max_width": max_width,
+        },
+    )
+    return plan, memory
+
+
+def _plan_for_epsilon(target: Target, epsilon: float, p: float, max_width: int | None) -> tuple[CompactPlan, Memory]:
+    if not (epsilon > 0 and math.isfinite(epsilon)):
+        raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon} instead.")
+    if target.variation(1.0) is None:
+        raise InvalidInput(
+            "A grid for 'epsilon' needs a modulus of continuity: state the Lipschitz constant (--lipschitz), "
+            "or choose the grid yourself (--delta)."
+        )
+    N = 2
+    while True:
+        grid = Grid.for_target(target, Fraction(1, N))
+        if _grid_part(target, grid, p) <= epsilon:  # hopeless grids cost nothing
+            try:
+                plan, memory = _plan_for(target, grid, p, max_width)
+            except CannotBuild as refusal:
+                raise CannotBuild(f"epsilon = {epsilon:g} needs a grid of delta = 1/{N} or finer. {refusal}") from None
+            if plan.error is not None and plan.error.total <= epsilon:
+                return plan, memory
+        N *= 2
+
+
+def refuse_if_too_large(grid: Grid) -> None:
+    """Refuse before any work what this machine cannot tabulate."""
+    need, have = _table_bytes(grid), physical_memory()
+    if need > have:
+        raise CannotBuild(
+            f"The compact table of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has {context_count(grid):,} contexts "
+            f"and needs {need / 2**30:.1f} GiB; this machine has {have / 2**30:.1f}. Choose a coarser grid, or fewer "
+            "tokens or features."
+        )
+
+
+def _table_bytes(grid: Grid) -> int:
+    """Codes (a byte a bit), values and the sorted copies of the merging."""
+    rows = rows_of(grid)
+    return context_count(grid) * (len(rows["literals"]) + 8 * (grid.d + 6 + len(rows["literals"]) // 31))
+
+
+def _error_budget(target: Target, grid: Grid, memory: Memory, p: float) -> ErrorBudget | None:
+    """As for the faithful network, with no cube lost to equal columns; B is the largest stored value (mass lemma)."""
+    variation = target.variation(max(grid.step) / 2)
+    if variation is None:
+        return None
+    F = max(abs(float(v)) for table in memory.values for v in (table.min(), table.max())) + variation
+    ramps = (F + memory.largest) * (target.volume * grid.d * grid.n * grid.ramp_share()) ** (1 / p)
+    return ErrorBudget(p, _grid_part(target, grid, p), 0.0, ramps)
+
+
+def _grid_part(target: Target, grid: Grid, p: float) -> float:
+    dn = grid.d * grid.n
+    moment = dn / (dn + p) if target.modulus is None else 1.0
+    return (target.variation(max(grid.step) / 2) or 0.0) * (target.volume * dn * moment) ** (1 / p)

@@ -1,0 +1,82 @@
+"""A witness of four standard blocks, in every dtype in which its weights are proved right."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+
+from thereexists.certificates.safe_dtypes import in_dtype, verdicts
+from thereexists.constructions.compact.plan import CompactPlan
+from thereexists.constructions.compact.trace import trace_blocks
+from thereexists.core.dtypes import dtype_name
+from thereexists.core.json_files import malformed
+from thereexists.core.verdict import Verdict
+from thereexists.evaluate import Choice, check_engine, explain
+from thereexists.model import EmbeddedTransformer
+from thereexists.witness.function import FunctionWitness, read_function
+from thereexists.witness.trace import StageTrace
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class CompactWitness(FunctionWitness):
+    """``witness(x)`` runs the network; ``witness.to("bfloat16")``; ``witness.save("w")`` and ``te.load("w")``."""
+
+    construction = "compact"
+    answers_equal_columns = True
+
+    network: EmbeddedTransformer
+    plan: CompactPlan
+
+    def run(self, X: np.ndarray, engine: str = "auto") -> np.ndarray:
+        """The network on a checked batch. Of four blocks there is one way to run them."""
+        check_engine(engine)
+        return self.network.run(X)
+
+    def explain(self, X: np.ndarray, engine: str = "auto") -> Choice:
+        return explain(self.network, torch.from_numpy(X).to(self.network.dtype), engine)
+
+    def trace(self, x: Any) -> StageTrace:
+        """``ids``: how many hidden units of the block are active at each token; ``moves``: units that wrote outputs."""
+        X = self.checked_input(x)[0][:1]
+        Z = self.network.embed(torch.from_numpy(X).to(self.network.dtype))
+        return trace_blocks(self.network, X[0], Z)
+
+    def verdicts(self) -> dict[str, Verdict]:
+        return verdicts(self.network, self.grid)
+
+    def counted(self) -> dict[str, Any]:
+        network, widths = self.network, dict[str, int]()
+        for name, stage in network.stages.items():
+            if stage.feed_forward is not None:
+                part = name.rstrip("0123456789").removesuffix("_")  # blocks recall, recall_2, … are one part
+                widths[part] = widths.get(part, 0) + int(stage.feed_forward.W_1.shape[1])
+        found = self.verdicts()
+        return {
+            "sizes": {
+                "d_model": network.shape()["d"],
+                "widths": widths,
+                "units": widths.get("recall", 0),
+                "safe": [name for name, verdict in found.items() if verdict.holds],
+                "dtypes": {name: verdict.reasons[0] for name, verdict in found.items()},
+            }
+        }
+
+    def to(self, dtype: torch.dtype | str) -> CompactWitness:
+        return dataclasses.replace(self, network=in_dtype(self.network, dtype_name(dtype), self.grid))
+
+
+def load_compact(path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> CompactWitness:
+    """Of the dtypes that the record calls safe, those that the weights prove."""
+    read = read_function(path, record, weights, EmbeddedTransformer)
+    network = read.network
+    assert isinstance(network, EmbeddedTransformer)
+    with malformed(path, "is not a complete witness"):
+        plan = CompactPlan.read(read.plan, read.grid)
+        proved = verdicts(network, read.grid)
+        network.safe = ("float64", *(n for n in network.safe if n != "float64" and proved[n].holds))
+    return CompactWitness(network, plan, read.target, read.distance, Path(path))

@@ -1,0 +1,1 @@
+"""The constructions of the theorems, one proof step per file."""

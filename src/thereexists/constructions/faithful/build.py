@@ -1,0 +1,69 @@
+"""The main path: a target in, a witness out. The four steps of the proof, in order, each in a file of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+import torch
+
+from thereexists.constructions.faithful.plan import DeepPlan, Prepared, Request, prepare
+from thereexists.constructions.faithful.quantise import quantise
+from thereexists.constructions.faithful.selective_shift import SelectiveShift
+from thereexists.constructions.faithful.softmax_limit import softmax_limit
+from thereexists.constructions.faithful.sparse_shift import SparseShift
+from thereexists.constructions.faithful.value_mapping import Progress, ValueTable, value_mapping
+from thereexists.constructions.faithful.witness import FaithfulWitness
+from thereexists.core.errors import InvalidInput
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import Target
+from thereexists.model import Transformer
+from thereexists.patterns import Pattern
+from thereexists.witness.method import Method
+
+
+@final
+@dataclass(frozen=True)
+class Faithful(Method):
+    """As the proof does it. An equivariant target gets a network of T^{2,1,4} (Theorem 1), any other one of
+    T_P^{2,1,4} with a positional encoding (Theorem 2).
+
+    ``delta`` is the grid width; or ``epsilon`` the predicted error in d_p, which chooses it. With a ``pattern`` the
+    network is sparse, of ST^{2,1,4} (Theorem B), and ``rho`` may be softmax or sparsemax. ``modified`` stops before
+    the last step and gives the network of the modified class (hardmax, three-piece φ), which agrees with the standard
+    one off the ramps. ``progress(done, total)`` is told the ids that have been tabulated.
+    """
+
+    delta: float | str | Fraction | None = None
+    epsilon: float | None = None
+    p: float = 1.0
+    pattern: Pattern | None = None
+    rho: str = "softmax"
+    modified: bool = False
+    progress: Progress | None = None
+
+    def plan(self, target: Target) -> DeepPlan:
+        return self._prepared(target).plan
+
+    def build(self, target: Target) -> FaithfulWitness:
+        plan, mapping, table = self._prepared(target)
+        hard = modified_network(mapping, table, plan.grid)
+        network = hard if self.modified else softmax_limit(hard, table, plan.grid, self.rho)
+        return FaithfulWitness(network=network, plan=plan, target=target)
+
+    def _prepared(self, target: Target) -> Prepared:
+        if self.rho not in ("softmax", "sparsemax"):
+            raise InvalidInput(f"'rho' must be softmax or sparsemax; got {self.rho!r} instead.")
+        return prepare(target, Request(self.delta, self.epsilon, self.p), self.pattern, self.progress)
+
+
+def modified_network(mapping: SelectiveShift | SparseShift, table: ValueTable, grid: Grid) -> Transformer:
+    """Steps 1 to 3: quantise, map contexts to ids, map ids to values; hardmax and three-piece functions."""
+    E = grid.encoding
+    return Transformer(
+        {"quantise": quantise(grid), "context": mapping.stage(), "value": value_mapping(table, grid)},
+        rho="hardmax",
+        E=None if E is None else torch.from_numpy(E),
+        needs=torch.float64,
+    )

@@ -1,0 +1,313 @@
+"""What a build will give, before it is built: the grid, the layers, the bits of the ids, the memory, the error.
+
+The predicted error (Yun et al. 2020, section 4, with every part kept) is a bound on d_p(f, g) for a target that keeps
+its stated modulus of continuity ω. With h the half-length of a cell's longest side, F the largest |f| and B the
+largest |g| (the clamp's), and shares measured against the volume of the domain:
+
+    grid           (share of distinct columns) · ∫ ‖f − f(centre)‖_p^p  ≤  dn · ω(h)^p, or for a Lipschitz constant L
+                   dn · (L h)^p · dn/(dn+p), since the largest of dn uniform distances has that p-th moment
+    equal columns  Σ over cubes with equal columns of vol · Σ (|f(centre)| + ω(h))^p: Theorem 1 answers 0 there
+    ramps          (share of ramps)            · dn · (F + B)^p
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from thereexists.constructions.faithful.quantise import layer_count as quantiser_layers
+from thereexists.constructions.faithful.selective_shift import SelectiveShift
+from thereexists.constructions.faithful.softmax_limit import WIDTH, clamp_levels
+from thereexists.constructions.faithful.sparse_shift import Route, SparseShift
+from thereexists.constructions.faithful.value_mapping import Extremes, Progress, ValueTable, layer_count, tabulate
+from thereexists.core.errors import CannotBuild, InvalidInput, InvalidTarget
+from thereexists.functions.claims import refute
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import Target
+from thereexists.patterns import Pattern
+from thereexists.witness.plan import ErrorBudget, FunctionPlan
+
+MAX_ID_BITS = 52
+_CHUNK = 1 << 17
+_FIRST_USE = 10 << 20  # what NumPy and torch take when they are first used: measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepPlan(FunctionPlan):
+    """A network as the proof builds it: its sweeps over the values, and the bits that its ids need."""
+
+    construction = "faithful"
+
+    sweeps: int
+    id_bits: float
+
+    def own(self) -> dict[str, Any]:
+        return {"sweeps": self.sweeps, "id_bits": self.id_bits}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class FaithfulPlan(DeepPlan):
+    """Dense attention: Theorems 1 and 2."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class SparsePlan(DeepPlan):
+    """Sparse attention: Theorem B. ``pattern``: its name, cycle, connections, Hamiltonian path and depth s."""
+
+    pattern: dict[str, Any]
+
+    def own(self) -> dict[str, Any]:
+        return super().own() | {"pattern": self.pattern}
+
+    def stated_pattern(self) -> dict[str, Any] | None:
+        return self.pattern
+
+    def command_options(self) -> list[str]:
+        return ["--pattern", str(self.pattern["name"])]
+
+
+def deep_plan(route: Route | None, **sizes: Any) -> DeepPlan:
+    """The plan of a route through a pattern, or of dense attention."""
+    return FaithfulPlan(**sizes) if route is None else SparsePlan(**sizes, pattern=route.describe())
+
+
+def read_plan(stated: dict[str, Any], grid: Grid) -> DeepPlan:
+    """The plan of a record, after ``check_plan`` has looked at it."""
+    sizes = {key: stated[key] for key in ("theorem", "layers", "parameters", "memory_bytes", "sweeps", "id_bits")}
+    sizes |= {"grid": grid, "error": ErrorBudget.read(stated["error"])}
+    return SparsePlan(**sizes, pattern=stated["pattern"]) if "pattern" in stated else FaithfulPlan(**sizes)
+
+
+class Prepared(NamedTuple):
+    """What building starts with: the plan, and the contextual mapping and the table it was made from."""
+
+    plan: DeepPlan
+    mapping: SelectiveShift | SparseShift
+    table: ValueTable
+
+
+@dataclass(frozen=True)
+class Request:
+    """A grid width ``delta``, or the coarsest power-of-two grid that keeps ``epsilon`` in d_p."""
+
+    delta: float | str | Fraction | None = None
+    epsilon: float | None = None
+    p: float = 1.0
+
+
+def prepare(
+    target: Target, request: Request, pattern: Pattern | None = None, progress: Progress | None = None
+) -> Prepared:
+    """Choose the grid, refuse what cannot be built, tabulate."""
+    if pattern is not None and not isinstance(pattern, Pattern):
+        raise InvalidInput(f"'pattern' must be a pattern, such as te.patterns.star(n=4); got {type(pattern).__name__}.")
+    check_request(target, request)
+    route = None if pattern is None else _route(target, pattern)
+    if request.delta is not None:
+        return _plan_for(target, request.delta, request.p, route, progress)
+    return _plan_for_epsilon(target, request.epsilon, request.p, route, progress)  # pyright: ignore[reportArgumentType]
+
+
+def check_request(target: Target, request: Request) -> None:
+    """Refuse arguments that make no sense, and claims about the function that are false."""
+    if not isinstance(target, Target):
+        raise InvalidInput(
+            f"A target is needed: te.Target(f, n=…), or te.targets.builtin(name, n=…); got {type(target).__name__}."
+        )
+    if not (request.p >= 1 and math.isfinite(request.p)):
+        raise InvalidInput(f"'p' must be a finite number of at least 1; got {request.p} instead.")
+    if (request.delta is None) == (request.epsilon is None):
+        raise InvalidInput("Give either 'delta' (the grid) or 'epsilon' (the error), and not both.")
+    if claims_something(target):  # f is asked now; else only when a size that cannot be built has been refused
+        target.check_one_by_one()
+    if target.equivariant:
+        target.check_equivariance()
+    counterexample = refute(target)
+    if counterexample is not None:
+        raise InvalidTarget(f"{target.name} is not what it claims to be: {counterexample}. State what is true of it.")
+
+
+def claims_something(target: Target) -> bool:
+    return target.equivariant or target.variation(1.0) is not None or target.interval is not None
+
+
+def ask_one_by_one(target: Target) -> None:
+    """The check of ``check_request`` for a target that claims nothing; the others have been through it."""
+    if not claims_something(target):
+        target.check_one_by_one()
+
+
+def _route(target: Target, pattern: Pattern) -> Route:
+    if pattern.n != target.n:
+        raise InvalidInput(f"The pattern {pattern.name} is for {pattern.n} tokens, and the target has n = {target.n}.")
+    return Route.through(pattern)
+
+
+Mapping = SelectiveShift | SparseShift
+
+
+def mapping_for(target: Target, delta: float | str | Fraction, pattern: Pattern | None) -> Mapping:
+    """The contextual mapping of a request that has been checked."""
+    return _mapping(target, delta, None if pattern is None else _route(target, pattern))
+
+
+def _mapping(target: Target, delta: float | str | Fraction, route: Route | None) -> Mapping:
+    if route is None:
+        return SelectiveShift(Grid.for_target(target, delta))
+    return SparseShift(Grid.for_target(target, delta, route.slots), route)
+
+
+def _plan_for(
+    target: Target, delta: float | str | Fraction, p: float, route: Route | None, progress: Progress | None
+) -> Prepared:
+    mapping = _mapping(target, delta, route)
+    grid = mapping.grid
+    refuse_if_too_large(mapping)
+    ask_one_by_one(target)
+    table = tabulate(target, grid, mapping.ids, progress)
+    sweeps = 2 if table.two_sweeps else 1
+    layers = {
+        "quantise": quantiser_layers(grid),
+        "context": mapping.layers,
+        "value": sweeps * layer_count(grid),
+    }
+    layers["total"] = sum(layers.values())
+    d = grid.d
+    parameters = (
+        (layers["quantise"] + layers["value"]) * (2 * WIDTH * d + WIDTH + d)
+        + layers["context"] * (2 * 4 * d + 2)
+        + (grid.n * d if grid.positional else 0)
+    )
+    budget = error_budget(target, grid, table.extremes, p)
+    planned = deep_plan(
+        route,
+        theorem="B" if route is not None else 2 if grid.positional else 1,
+        grid=grid,
+        layers=layers,
+        sweeps=sweeps,
+        parameters=parameters,
+        id_bits=id_bits(mapping),
+        memory_bytes=_memory(grid, sweeps),
+        error=budget,
+    )
+    return Prepared(planned, mapping, table)
+
+
+def _plan_for_epsilon(
+    target: Target, epsilon: float, p: float, route: Route | None, progress: Progress | None
+) -> Prepared:
+    """Halve δ until the predicted error is at most epsilon, or until a grid is refused."""
+    if not (epsilon > 0 and math.isfinite(epsilon)):
+        raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon} instead.")
+    if target.variation(1.0) is None:
+        raise InvalidInput(
+            "A grid for 'epsilon' needs a modulus of continuity: state the Lipschitz constant (--lipschitz), "
+            "or choose the grid yourself (--delta)."
+        )
+    N = 2
+    while True:
+        if (
+            _grid_part(target, _mapping(target, Fraction(1, N), route).grid, p) <= epsilon
+        ):  # hopeless grids cost nothing
+            try:
+                prepared = _plan_for(target, Fraction(1, N), p, route, progress)
+            except CannotBuild as refusal:
+                raise CannotBuild(f"epsilon = {epsilon:g} needs a grid of delta = 1/{N} or finer. {refusal}") from None
+            if prepared.plan.error is not None and prepared.plan.error.total <= epsilon:
+                return prepared
+        N *= 2
+
+
+def refuse_if_too_large(mapping: SelectiveShift | SparseShift) -> None:
+    """Refuse before any work what float64 cannot hold or this machine cannot store."""
+    grid, bits = mapping.grid, id_bits(mapping)
+    if bits > MAX_ID_BITS:
+        raise CannotBuild(
+            f"The ids of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} need {bits:.0f} bits and float64 carries "
+            f"{MAX_ID_BITS} safely. {_remedy(mapping)}"
+        )
+    need, have = _memory(grid, 1), physical_memory()
+    if need > have:
+        raise CannotBuild(
+            f"The table of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has {layer_count(grid):,} ids and needs "
+            f"{need / 2**30:.1f} GiB; this machine has {have / 2**30:.1f}. {_remedy(mapping)}"
+        )
+
+
+def id_bits(mapping: SelectiveShift | SparseShift) -> float:
+    """Bits of the largest id, counted in the finest unit its float64 has to resolve."""
+    grid = mapping.grid
+    odd = Fraction(grid.unit).numerator
+    while odd % 2 == 0:
+        odd //= 2
+    return round(math.log2(mapping.largest_id) + math.log2(odd), 2)
+
+
+def _remedy(mapping: SelectiveShift | SparseShift) -> str:
+    """The finest power-of-two grid that fits."""
+    have, N = physical_memory(), 1 << (mapping.grid.N - 1).bit_length()
+    while (N := N // 2) >= 2:
+        grid = dataclasses.replace(mapping.grid, N=N, step=(1.0,) * mapping.grid.d)
+        coarser = dataclasses.replace(mapping, grid=grid)
+        if N < mapping.grid.N and id_bits(coarser) <= MAX_ID_BITS and _memory(grid, 1) <= have:
+            return f"Choose a coarser grid (delta = 1/{N} fits), or fewer tokens or features."
+    return "Choose fewer tokens or features: no grid of this shape fits."
+
+
+def _memory(grid: Grid, sweeps: int) -> int:
+    """Peak bytes of a build, above what the process holds when it has imported this package.
+
+    The peak comes when ReLU layers are made of three-piece ones: the table, the modified value layers, the standard
+    ones, and 6 + d columns for the knots and coefficients of the units under way. The rest does not grow.
+    """
+    d, ids = grid.d, layer_count(grid)
+    table, modified, standard, units = 1 + 2 * d, 3 * d + 9, 2 * WIDTH * d + WIDTH + d, 6 + d
+    return _FIRST_USE + 8 * ids * (table + sweeps * (modified + standard + units))
+
+
+def physical_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def error_budget(target: Target, grid: Grid, extremes: Extremes, p: float) -> ErrorBudget | None:
+    variation = target.variation(max(grid.step) / 2)
+    if variation is None:
+        return None
+    F = max(extremes.A) + variation
+    equal_columns = 0.0
+    if not grid.positional:
+        unit = F or 1.0  # p-th powers of other numbers overflow or underflow soon
+        integral, largest = _over_equal_columns(target, grid, variation, p, unit)
+        equal_columns, F = unit * integral ** (1 / p), max(F, largest)
+    B = 3 * float(clamp_levels(extremes).max())
+    ramps = (F + B) * (target.volume * grid.d * grid.n * grid.ramp_share()) ** (1 / p)
+    return ErrorBudget(p, _grid_part(target, grid, p), equal_columns, ramps)
+
+
+def _over_equal_columns(target: Target, grid: Grid, variation: float, p: float, unit: float) -> tuple[float, float]:
+    """Bounds on ∫ ‖f/unit‖_p^p and |f| over the cubes with equal columns, which Theorem 1's network answers with 0."""
+    integral, largest = 0.0, 0.0
+    for start in range(0, grid.cells, _CHUNK):
+        index = grid.cube(np.arange(start, min(start + _CHUNK, grid.cells)))
+        ids = np.sort(grid.column_ids(index), axis=1)
+        equal = (ids[:, 1:] == ids[:, :-1]).any(axis=1)
+        if equal.any():
+            size = np.abs(target(grid.centre(index[equal]))) + variation
+            integral, largest = integral + float(((size / unit) ** p).sum()), max(largest, float(size.max()))
+    return integral * float(np.prod(grid.step)) ** grid.n, largest
+
+
+def _grid_part(target: Target, grid: Grid, p: float) -> float:
+    dn = grid.d * grid.n
+    half = max(grid.step) / 2
+    moment = dn / (dn + p) if target.modulus is None else 1.0
+    share = (1 - grid.equal_column_share()) * target.volume * dn * moment
+    return (target.variation(half) or 0.0) * share ** (1 / p)

@@ -1,0 +1,191 @@
+"""Operations that are short programs themselves: exact, or as good as what they are made of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from thereexists.constructions.program.graph import Value, as_value, only_value, same_shape
+from thereexists.constructions.program.operations import (
+    apply,
+    clip,
+    gather,
+    maximum,
+    minimum,
+    mix,
+    positive,
+    relu,
+    sort,
+    total,
+    where,
+)
+from thereexists.constructions.program.ranges import value_range
+from thereexists.core.errors import InvalidInput
+
+
+def delay(x: Value, by: int = 1, fill: float = 0.0) -> Value:
+    """Token i becomes token i − by; ``fill`` where there is none. A negative ``by`` looks ahead."""
+    x = only_value("delay", x)
+    if isinstance(by, bool) or not isinstance(by, int | np.integer):
+        raise InvalidInput(f"'delay' takes a whole number of places; got {by!r} instead.")
+    source = np.arange(x.n) - int(by)
+    inside = (source >= 0) & (source < x.n)
+    moved = gather(x, np.clip(source, 0, x.n - 1), "delay")
+    return moved if inside.all() else where(np.repeat(inside[:, None] * 1.0, x.d, axis=1), moved, fill)
+
+
+def convolve(x: Value, kernel: Any) -> Value:
+    """Token i becomes Σ_t kernel[t]·x[i − t], with zeros before the beginning: causal."""
+    x = only_value("convolve", x)
+    kernel = np.asarray(kernel, dtype=np.float64)
+    if kernel.ndim != 1 or not len(kernel) or not np.isfinite(kernel).all():
+        raise InvalidInput(f"'convolve' takes a finite kernel of one dimension; got the shape {kernel.shape} instead.")
+    out = x * float(kernel[0])
+    for t in range(1, min(len(kernel), x.n)):
+        out = out + float(kernel[t]) * delay(x, t)
+    return out
+
+
+def greater(a: Any, b: Any, *, margin: float) -> Value:
+    """a > b: 0 up to a = b, 1 from a = b + margin on, a straight ramp between (a step is not continuous)."""
+    return clip(_difference("greater", a, b) / positive("greater", "margin", margin), 0.0, 1.0)
+
+
+def at_least(a: Any, b: Any, *, margin: float) -> Value:
+    """a ≥ b: 1 from a = b on, 0 up to a = b − margin, a straight ramp between."""
+    return clip(_difference("at_least", a, b) / positive("at_least", "margin", margin) + 1.0, 0.0, 1.0)
+
+
+def equal(a: Any, b: Any, *, margin: float) -> Value:
+    """a = b: 1 there, 0 from a distance of ``margin`` on, straight lines between."""
+    from thereexists.constructions.program.operations import absolute
+
+    return relu(1.0 - absolute(_difference("equal", a, b)) / positive("equal", "margin", margin))
+
+
+def _difference(name: str, a: Any, b: Any) -> Value:
+    like = only_value(name, a if isinstance(a, Value) else b)
+    a, b = as_value(name, a, like), as_value(name, b, like)
+    same_shape(name, a, b)
+    return a - b
+
+
+def middle(a: Any, b: Any, c: Any) -> Value:
+    """The median of three values, token by token."""
+    return maximum(minimum(a, b), minimum(maximum(a, b), c))
+
+
+def median(x: Value) -> Value:
+    """Every token becomes the median of all."""
+    x = only_value("median", x)
+    ordered = sort(x)
+    low, high = (gather(ordered, np.full(x.n, k), "median") for k in ((x.n - 1) // 2, x.n // 2))
+    return low if x.n % 2 else (low + high) / 2
+
+
+def top_k(x: Value, k: int) -> Value:
+    """The tokens 0 … k − 1 become the k largest, in descending order; all others repeat the last of them."""
+    x = only_value("top_k", x)
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= x.n:
+        raise InvalidInput(f"'top_k' takes a k from 1 to {x.n}; got {k!r} instead.")
+    return gather(-sort(-x), np.minimum(np.arange(x.n), int(k) - 1), "top_k")
+
+
+def histogram(x: Value, edges: Any, *, margin: float) -> Value:
+    """How many tokens lie in each bin [edges[b], edges[b + 1]): one feature for each bin, the same at every token.
+
+    An edge is a ramp: a token counts as above it from the edge on, as below it up to ``margin`` before, and in part
+    between. So the counts are the true ones if no token is that close below an edge.
+    """
+    x = only_value("histogram", x)
+    edges = np.asarray(edges, dtype=np.float64)
+    if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+        raise InvalidInput("'histogram' takes at least two finite edges in ascending order; these are not.")
+    if x.d != 1:
+        raise InvalidInput(f"'histogram' takes tokens of one feature; got {x.d}. Choose one with mix.")
+    B = len(edges) - 1
+    above = at_least(mix(x, np.ones((B + 1, 1))), edges[None, :].repeat(x.n, axis=0), margin=margin)
+    return total(mix(above, np.eye(B, B + 1) - np.eye(B, B + 1, 1)))
+
+
+def attention(
+    x: Value, W_Q: Any, W_K: Any, W_V: Any, W_O: Any, *, b_Q: Any = None, temperature: float = 1.0, causal: bool = False
+) -> Value:
+    """One softmax attention layer with given weights, without its residual connection: Σ_h W_O V softmax(Q K / T).
+
+    W_Q, W_K, W_V: (h, m, d) or (m, d); W_O: (h, out, m) or (out, m). For the usual 1/√m take temperature=√m.
+    """
+    x = only_value("attention", x)
+    weights = [np.asarray(W, dtype=np.float64) for W in (W_Q, W_K, W_V, W_O)]
+    weights = [W[None] if W.ndim == 2 else W for W in weights]
+    Q, K, V, O = weights
+    good = all(W.ndim == 3 and len(W) == len(Q) and np.isfinite(W).all() for W in weights)
+    if not (good and Q.shape == K.shape and Q.shape[2] == V.shape[2] == x.d and O.shape[2] == V.shape[1]):
+        shapes = ", ".join(str(W.shape) for W in weights)
+        raise InvalidInput(
+            f"'attention' takes finite W_Q, W_K, W_V (h, m, {x.d}) and W_O (h, out, m); got the shapes {shapes}."
+        )
+    b = np.zeros(Q.shape[:2]) if b_Q is None else np.asarray(b_Q, dtype=np.float64).reshape(Q.shape[:2])
+    T = positive("attention", "temperature", temperature)
+    out = None
+    for h in range(len(Q)):
+        query = mix(x, Q[h] / T) + np.repeat((b[h] / T)[None], x.n, axis=0)
+        head = mix(attend(query, mix(x, K[h]), mix(x, V[h]), causal=causal), O[h])
+        out = head if out is None else out + head
+    return only_value("attention", out)
+
+
+def attend(query: Value, key: Value, value: Value, *, causal: bool = False, called: str = "attention") -> Value:
+    """Σ_j softmax_j(⟨query_i, key_j⟩)·value_j; ``causal``: over j ≤ i, in a causal network."""
+    query, key, value = (only_value(called, v) for v in (query, key, value))
+    if query.d != key.d or len({query.n, key.n, value.n}) > 1:
+        raise InvalidInput(f"'{called}' takes queries and keys of one size; got d = {query.d} and d = {key.d}.")
+    sizes = [max(map(abs, value_range(v))) for v in (query, key)]
+    low, high = value_range(value)
+    settings = {
+        "causal": bool(causal),
+        "called": called,
+        "m": query.d,
+        "sum_q": query.d * sizes[0],
+        "sum_k": key.d * sizes[1],
+        "spread": high - low,
+        "range": (low, high),
+    }
+    return Value("attend", (query, key, value), value.n, value.d, settings)
+
+
+def soft_largest(x: Value, *, sharpness: float) -> Value:
+    """Every token becomes the largest, by one softmax head: up to log(n)/sharpness too small."""
+    x = only_value("soft_largest", x)
+    sharpness = positive("soft_largest", "sharpness", sharpness)
+    settings = {"sharpness": sharpness, "own": math.log(x.n) / sharpness * (1 + 2.0**-40)}
+    return Value("soft_largest", (x,), x.n, x.d, settings)
+
+
+def lookup(query: Value, keys: Any, values: Any, *, sharpness: float, epsilon: float = 1e-3) -> Value:
+    """The value at the key nearest to the query, softly: Σ_j softmax_j(−sharpness·(query_i − key_j)²)·value_j.
+
+    That formula is the meaning. It is within (n − 1)·exp(−sharpness·gap)·spread of the value at the nearest key, for
+    any query whose second nearest key is further away by ``gap`` in squared distance (`lookup_error`). Keys that are an
+    array are squared exactly; keys that are data by a spline that is off by at most ``epsilon``.
+    """
+    query = only_value("lookup", query)
+    s = positive("lookup", "sharpness", sharpness)
+    if isinstance(keys, Value):
+        squares = apply(np.square, keys, epsilon=epsilon)
+    else:
+        keys = as_value("lookup", keys, query)
+        squares = Value("constant", (), query.n, 1, {"array": keys.settings["array"] ** 2})
+    values = as_value("lookup", values, query)
+    same_shape("lookup", query, keys)
+    if query.d != 1:
+        raise InvalidInput(f"'lookup' takes queries and keys of one feature; got {query.d}.")
+    both = mix(query, [[2.0 * s], [0.0]]) + np.repeat([[0.0, -s]], query.n, axis=0)
+    return attend(both, mix(keys, [[1.0], [0.0]]) + mix(squares, [[0.0], [1.0]]), values, called="lookup")
+
+
+def lookup_error(n: int, sharpness: float, gap: float, spread: float) -> float:
+    """How far a soft lookup is from the nearest key's value: each of the n − 1 others weighs at most exp(−s·gap)."""
+    return (n - 1) * math.exp(-sharpness * gap) * spread

@@ -1,0 +1,150 @@
+"""Stage 1, the graph: a program is a value with the values it is made of; nothing is computed here.
+
+Every value is a symbolic array (n, d): n tokens with d features each. Equal subexpressions are the same node for the
+compiler: two nodes with one operation, one set of parameters and the same arguments have one ``key``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from thereexists.core.errors import InvalidInput
+
+LARGEST = 2.0**100  # constants beyond it would overflow in float32 sooner or later
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """One operation on earlier values. ``settings`` are its parameters, in a fixed order."""
+
+    built_by: ClassVar = {"program": "program"}  # see ``constructions/build.py``
+
+    operation: str
+    arguments: tuple[Value, ...]
+    n: int
+    d: int
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"{self.operation}(n={self.n}, d={self.d})"
+
+    def __add__(self, other: Any) -> Value:
+        return linear("+", (1.0, 1.0), (self, other), self)
+
+    def __sub__(self, other: Any) -> Value:
+        return linear("-", (1.0, -1.0), (self, other), self)
+
+    def __rsub__(self, other: Any) -> Value:
+        return linear("-", (1.0, -1.0), (other, self), self)
+
+    def __mul__(self, other: Any) -> Value:
+        if isinstance(other, Value):
+            from thereexists.constructions.program.operations import product
+
+            return product(self, other)
+        if np.ndim(other) != 0:
+            from thereexists.constructions.program.operations import scale
+
+            return scale(self, other)
+        return linear("*", (_number("*", other),), (self,), self)
+
+    def __truediv__(self, other: Any) -> Value:
+        if isinstance(other, Value):
+            from thereexists.constructions.program.operations import quotient
+
+            return quotient(self, other)
+        if np.ndim(other) != 0 or other == 0:
+            raise InvalidInput("'/' divides a value by a value or by a number other than 0.")
+        return linear("/", (1.0 / _number("/", other),), (self,), self)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        from thereexists.constructions.program.operations import quotient
+
+        return quotient(other, self)
+
+    def __neg__(self) -> Value:
+        return linear("-", (-1.0,), (self,), self)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+    __array_ufunc__ = None  # numpy arrays on the left leave the operation to us
+
+
+def nodes(output: Value) -> Iterator[Value]:
+    """Everything the output depends on, arguments before those who use them."""
+    seen: set[int] = set()
+    stack: list[tuple[Value, bool]] = [(output, False)]
+    while stack:
+        value, ready = stack.pop()
+        if ready:
+            yield value
+        elif id(value) not in seen:
+            seen.add(id(value))
+            stack.append((value, True))
+            stack += [(argument, False) for argument in reversed(value.arguments)]
+
+
+def linear(name: str, coefficients: tuple[float, ...], arguments: tuple[Any, ...], like: Value) -> Value:
+    values = tuple(as_value(name, argument, like) for argument in arguments)
+    same_shape(name, *values)
+    return Value("linear", values, like.n, like.d, {"coefficients": coefficients})
+
+
+def as_value(name: str, argument: Any, like: Value) -> Value:
+    """A value as it is; a number or an array becomes a constant of the shape of ``like``."""
+    if isinstance(argument, Value):
+        return argument
+    try:
+        array = np.asarray(argument, dtype=np.float64)
+        array = array[:, None] if array.shape == (like.n,) else array
+        full = np.array(np.broadcast_to(array, (like.n, like.d)))
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"'{name}' takes values, numbers or arrays of the shape ({like.n}, {like.d}) or ({like.n},); "
+            f"got {_describe(argument)} instead."
+        ) from None
+    if not np.isfinite(full).all():
+        raise InvalidInput(f"'{name}' takes finite constants; got {full[~np.isfinite(full)][0]} instead.")
+    if (np.abs(full) > LARGEST).any():
+        raise InvalidInput(f"'{name}' takes constants of at most 2^100 (float32 ends there); got {np.abs(full).max()}.")
+    return Value("constant", (), like.n, like.d, {"array": full})
+
+
+def same_shape(name: str, *values: Value) -> None:
+    lengths = sorted({value.n for value in values})
+    widths = sorted({value.d for value in values})
+    if len(lengths) > 1:
+        raise InvalidInput(
+            f"'{name}' takes values of one program; got values of n = {lengths[0]} and n = {lengths[1]}."
+        )
+    if len(widths) > 1:
+        raise InvalidInput(
+            f"'{name}' takes values with equally many features; got d = {widths[0]} and d = {widths[1]}."
+        )
+
+
+def only_value(name: str, argument: Any) -> Value:
+    if not isinstance(argument, Value):
+        raise InvalidInput(f"'{name}' takes a value of a program; got {_describe(argument)}. Begin with tokens(n).")
+    return argument
+
+
+def _number(name: str, number: Any) -> float:
+    try:
+        number = float(number)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"'{name}' takes a number; got {_describe(number)} instead.") from None
+    if not np.isfinite(number):
+        raise InvalidInput(f"'{name}' takes a finite number; got {number} instead.")
+    if abs(number) > LARGEST:
+        raise InvalidInput(f"'{name}' takes numbers of at most 2^100 (float32 ends there); got {number} instead.")
+    return number
+
+
+def _describe(argument: Any) -> str:
+    shape = getattr(argument, "shape", None)
+    return f"an array of the shape {shape}" if shape else f"{argument!r}"

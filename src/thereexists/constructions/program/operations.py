@@ -1,0 +1,343 @@
+"""What a user writes: ``tokens``, arithmetic, and the functions below. Bad input is refused here, by operation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from thereexists.constructions.program import splines
+from thereexists.constructions.program.graph import LARGEST, Value, as_value, nodes, only_value, same_shape
+from thereexists.constructions.program.lowering import gate_height
+from thereexists.constructions.program.ranges import approximation, value_range
+from thereexists.core.errors import InvalidInput
+from thereexists.functions.target import Array
+
+
+def tokens(n: int, d: int = 1, low: float = 0.0, high: float = 1.0, shorter: bool = False) -> Value:
+    """The input: n tokens of d features, each anywhere between ``low`` and ``high``; ``shorter``: n at most.
+
+    Operations that cannot be right for every length up to n refuse a ``shorter`` input by name.
+    """
+    for name, size in (("n", n), ("d", d)):
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise InvalidInput(f"'tokens' takes a whole number {name} of at least 1; got {size!r} instead.")
+    if n > 1 << 15:
+        raise InvalidInput(f"'tokens' takes at most {1 << 15:,} tokens (codes of 15 bits); got {n:,} instead.")
+    if not (math.isfinite(low) and math.isfinite(high) and low < high and max(-low, high) <= LARGEST):
+        raise InvalidInput(f"'tokens' takes finite ends low < high, at most 2^100; got {low} and {high} instead.")
+    return Value("tokens", (), int(n), int(d), {"low": float(low), "high": float(high), "shorter": shorter})
+
+
+def constant(array: Any, like: Value) -> Value:
+    """A number, or an array (n,) or (n, d): the same for every input."""
+    return as_value("constant", array, only_value("constant", like))
+
+
+def mix(x: Value, matrix: Any) -> Value:
+    """Every token's features times a matrix (features out, features in)."""
+    x = only_value("mix", x)
+    matrix = np.asarray(matrix, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[1] != x.d or not len(matrix) or not np.isfinite(matrix).all():
+        raise InvalidInput(f"'mix' takes a finite matrix (out, {x.d}); got the shape {matrix.shape} instead.")
+    return Value("mix", (x,), x.n, len(matrix), {"matrix": matrix})
+
+
+def gather(x: Value, source: Any, called: str = "gather") -> Value:
+    """Token i becomes token ``source[i]``. ``called`` is the name that errors and `explain` use."""
+    x = only_value(called, x)
+    places = np.asarray(source)
+    if places.shape != (x.n,) or not np.issubdtype(places.dtype, np.integer):
+        raise InvalidInput(f"'gather' takes {x.n} whole numbers, one for each token; got {_shape(places)} instead.")
+    outside = places[(places < 0) | (places >= x.n)]
+    if len(outside):
+        raise InvalidInput(f"'gather' takes positions from 0 to {x.n - 1}; got {outside[0]} instead.")
+    return Value("gather", (x,), x.n, x.d, {"source": tuple(places.tolist()), "called": called})
+
+
+def shift(x: Value, by: Any = 1) -> Value:
+    """Token i becomes token i − by, around the end."""
+    x = only_value("shift", x)
+    if isinstance(by, bool) or not isinstance(by, int | np.integer):
+        raise InvalidInput(f"'shift' takes a whole number of places; got {by!r} instead.")
+    return gather(x, (np.arange(x.n) - int(by)) % x.n, "shift")
+
+
+def reverse(x: Value) -> Value:
+    x = only_value("reverse", x)
+    return gather(x, np.arange(x.n)[::-1], "reverse")
+
+
+def broadcast(x: Value, position: Any) -> Value:
+    """Every token becomes the one at ``position``."""
+    x = only_value("broadcast", x)
+    if not isinstance(position, int | np.integer) or not 0 <= position < x.n:
+        raise InvalidInput(f"'broadcast' takes a position from 0 to {x.n - 1}; got {position!r} instead.")
+    return gather(x, np.full(x.n, int(position)), "broadcast")
+
+
+def mean(x: Value) -> Value:
+    """Every token becomes the mean of all."""
+    x = only_value("mean", x)
+    return Value("mean", (x,), x.n, x.d, {"scale": 1})
+
+
+def total(x: Value) -> Value:
+    """Every token becomes the sum of all."""
+    x = only_value("total", x)
+    operation, settings = ("total", {"n": x.n}) if is_shorter(x) else ("mean", {"scale": x.n})
+    return Value(operation, (x,), x.n, x.d, settings)
+
+
+def prefix_mean(x: Value) -> Value:
+    """Token i becomes the mean of the tokens 0 … i."""
+    x = only_value("prefix_mean", x)
+    return Value("prefix_mean", (x,), x.n, x.d)
+
+
+def cumsum(x: Value) -> Value:
+    """Token i becomes the sum of the tokens 0 … i, by doubling: after round k it has that of i − 2^k + 1 … i.
+
+    Reading before the beginning would have to give 0; instead x(0) is replaced by 0, such reads go to token 0, and x(0)
+    is added at the end. ⌈log2 n⌉ + 1 blocks, and no token ever looks ahead.
+    """
+    x = only_value("cumsum", x)
+    y = scale(x, (np.arange(x.n) > 0) * 1.0)
+    for k in range((x.n - 1).bit_length()):
+        y = y + gather(y, np.maximum(np.arange(x.n) - 2**k, 0), "cumsum")
+    return y + gather(x, np.zeros(x.n, dtype=np.int64), "cumsum")
+
+
+def cummax(x: Value) -> Value:
+    """Token i becomes the largest of the tokens 0 … i, by doubling; token 0 may take part more than once."""
+    return _cumulative("cummax", maximum, x)
+
+
+def cummin(x: Value) -> Value:
+    return _cumulative("cummin", minimum, x)
+
+
+def _cumulative(name: str, better: Callable[[Value, Value], Value], x: Value) -> Value:
+    x = only_value(name, x)
+    for k in range((x.n - 1).bit_length()):
+        x = better(x, gather(x, np.maximum(np.arange(x.n) - 2**k, 0), name))
+    return x
+
+
+def relu(x: Value) -> Value:
+    x = only_value("relu", x)
+    return Value("relu", (x,), x.n, x.d)
+
+
+def absolute(x: Value) -> Value:
+    x = only_value("absolute", x)
+    return Value("abs", (x,), x.n, x.d)
+
+
+def maximum(a: Any, b: Any) -> Value:
+    return _two("maximum", a, b)
+
+
+def minimum(a: Any, b: Any) -> Value:
+    return _two("minimum", a, b)
+
+
+def _two(name: str, a: Any, b: Any) -> Value:
+    like = only_value(name, a if isinstance(a, Value) else b)
+    a, b = as_value(name, a, like), as_value(name, b, like)
+    same_shape(name, a, b)
+    return Value(name, (a, b), like.n, like.d)
+
+
+def clip(x: Value, low: float, high: float) -> Value:
+    x = only_value("clip", x)
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise InvalidInput(f"'clip' takes finite ends low ≤ high; got {low} and {high} instead.")
+    return Value("clip", (x,), x.n, x.d, {"low": float(low), "high": float(high)})
+
+
+def sort(x: Value) -> Value:
+    """Each feature in ascending order along the tokens."""
+    x = only_value("sort", x)
+    return Value("sort", (x,), x.n, x.d)
+
+
+def largest(x: Value) -> Value:
+    """Every token becomes the largest: a tournament of log2 n rounds."""
+    return _tournament("largest", maximum, x)
+
+
+def smallest(x: Value) -> Value:
+    return _tournament("smallest", minimum, x)
+
+
+def _tournament(name: str, better: Callable[[Value, Value], Value], x: Value) -> Value:
+    x = only_value(name, x)
+    if is_shorter(x):
+        return Value(name, (x,), x.n, x.d)
+    for k in range((x.n - 1).bit_length()):  # after round k token i has the best of i, i+1, …, i+2^(k+1)−1
+        x = better(x, gather(x, (np.arange(x.n) + 2**k) % x.n, name))
+    return x
+
+
+def is_shorter(x: Value) -> bool:
+    """Whether a value is one of a program for all lengths up to n."""
+    return any(node.operation == "tokens" and node.settings["shorter"] for node in nodes(x))
+
+
+def rank(x: Value, *, margin: float) -> Value:
+    """How many tokens come before this one in ascending order; among equal ones, those to the left do.
+
+    Right wherever different numbers differ by ``margin`` at least; closer ones count in part (see the proof).
+    """
+    x = only_value("rank", x)
+    return Value("rank", (x,), x.n, x.d, {"margin": positive("rank", "margin", margin), "n": x.n})
+
+
+def argsort(x: Value, *, margin: float) -> Value:
+    """Token k becomes the position of the k-th smallest token, in the same sense as ``rank``."""
+    x = only_value("argsort", x)
+    return Value("argsort", (x,), x.n, x.d, {"margin": positive("argsort", "margin", margin), "n": x.n})
+
+
+def where(flag: Any, a: Any, b: Any) -> Value:
+    """a where the flag is 1, b where it is 0. A flag is an array of zeros and ones, or a value between 0 and 1.
+
+    For a flag strictly between 0 and 1 the result is what the formula of the primitive says: continuous, between the
+    lower end of both and the larger of the two.
+    """
+    like = next((v for v in (a, b, flag) if isinstance(v, Value)), None)
+    like = only_value("where", like)
+    g, a, b = (as_value("where", v, like) for v in (flag, a, b))
+    same_shape("where", g, a, b)
+    if g.operation == "constant":
+        if not np.isin(g.settings["array"], (0.0, 1.0)).all():
+            raise InvalidInput("'where' takes a flag of zeros and ones; this array has other numbers.")
+    else:
+        low, high = value_range(g)
+        slack = approximation(g) + 2.0**-39
+        if low < -slack or high > 1 + slack:
+            raise InvalidInput(f"'where' takes a flag between 0 and 1; this one goes from {low:.6g} to {high:.6g}.")
+    (low_a, high_a), (low_b, high_b) = value_range(a), value_range(b)
+    bottom = min(low_a, low_b)
+    settings = {"bottom": bottom, "height": gate_height(bottom, max(high_a, high_b))}
+    return Value("where", (g, a, b), like.n, like.d, settings)
+
+
+def piecewise(x: Value, knots: Any, values: Any) -> Value:
+    """Token-wise, the straight lines through (knots, values), constant outside: exact."""
+    x = only_value("piecewise", x)
+    t, v = (np.asarray(array, dtype=np.float64) for array in (knots, values))
+    if t.ndim != 1 or t.shape != v.shape or len(t) < 2 or not (np.isfinite(t).all() and np.isfinite(v).all()):
+        raise InvalidInput(f"'piecewise' takes as many finite values as knots, two at least; got {t.shape}, {v.shape}.")
+    if (np.diff(t) <= 0).any():
+        raise InvalidInput("'piecewise' takes ascending knots; these are not.")
+    slope = float(np.abs(np.diff(v) / np.diff(t)).max() * (1 + 2.0**-40))
+    settings = {"knots": t, "values": v, "slope": slope, "range": (float(v.min()), float(v.max()))}
+    return Value("piecewise", (x,), x.n, x.d, settings)
+
+
+def apply(
+    function: Callable[[Array], Array], x: Value, *, epsilon: float = 1e-3, curvature: float | None = None
+) -> Value:
+    """Token-wise f, by a linear spline that is off by at most ``epsilon`` on the whole range of x.
+
+    For the functions of ``splines.KNOWN`` (np.sin, np.exp, np.sqrt, np.tanh …) that is derived from enclosures of the
+    second derivative. For any other one ``curvature`` must say how large it gets, and is believed.
+    """
+    x = only_value("apply", x)
+    positive("apply", "epsilon", epsilon)
+    low, high = value_range(x)
+    high = high if high > low else low + 1.0
+    if curvature is not None:
+        if not (curvature >= 0 and math.isfinite(curvature)):
+            raise InvalidInput(f"'apply' takes epsilon > 0 and curvature ≥ 0; got {epsilon} and {curvature} instead.")
+        knots, values, missed = splines.uniform(function, low, high, epsilon, curvature)
+    elif function in splines.KNOWN:
+        knots, values, missed = splines.place(function, low, high, epsilon)
+    else:
+        known = ", ".join(known.name for known in splines.KNOWN.values())
+        raise InvalidInput(
+            f"'apply' has no bound on the second derivative of this function from {low:.6g} to {high:.6g}; "
+            f"give curvature=, or take one that it knows ({known})."
+        )
+    settings = {"function": function, "knots": knots, "values": values}
+    settings["own"] = float(missed + np.abs(values).max() * 2.0**-50)
+    settings["slope"] = float(np.abs(np.diff(values) / np.diff(knots)).max() * (1 + 2.0**-40))
+    return Value("apply", (x,), x.n, x.d, settings)
+
+
+def product(a: Any, b: Any, *, epsilon: float = 1e-3) -> Value:
+    """a·b, off by at most ``epsilon`` (plus what the errors of a and b make of themselves)."""
+    positive("product", "epsilon", epsilon)
+    like = only_value("product", a if isinstance(a, Value) else b)
+    a, b = as_value("product", a, like), as_value("product", b, like)
+    same_shape("product", a, b)
+    (low_a, high_a), (low_b, high_b) = value_range(a), value_range(b)
+    # a range that is (nearly) a point counts as a 64th of its size: the difference of squares is divided by 4t
+    wide_a, wide_b = (max(h - l, 2.0**-6 * max(-l, h), 2.0**-30) for l, h in ((low_a, high_a), (low_b, high_b)))
+    t = 2.0 ** round(math.log2(wide_b / wide_a))
+    widest = 4 * math.sqrt(epsilon) * math.sqrt(t)  # their product may underflow
+    h = 2.0 ** math.floor(math.log2(widest))
+    h = h * max(k for k in (1.0, 1.25, 1.5, 1.75) if k * h <= widest)
+
+    def knots(low: float, high: float) -> Array:
+        first, last = math.floor(low / h - 2.0**-20), math.ceil(high / h + 2.0**-20)
+        if last - first > splines.MOST_KNOTS:
+            raise InvalidInput(f"'product' would need more than {splines.MOST_KNOTS:,} knots; choose a larger epsilon.")
+        return h * np.arange(first, last + 1)
+
+    own = h * h / (16 * t)
+    corners = [x * y for x in (low_a, high_a) for y in (low_b, high_b)]
+    slack = own + 2.0**-50 * max(map(abs, corners))
+    settings = {
+        "plus": knots(t * low_a + low_b, t * high_a + high_b),
+        "minus": knots(t * low_a - high_b, t * high_a - low_b),
+        "balance": t,
+        "own": own,
+        "size_a": max(abs(low_a), abs(high_a)),
+        "size_b": max(abs(low_b), abs(high_b)),
+        "range": (min(corners) - slack, max(corners) + slack),
+    }
+    return Value("product", (a, b), like.n, like.d, settings)
+
+
+def quotient(a: Any, b: Value, *, epsilon: float = 1e-3) -> Value:
+    """a/b = a·(1/b), off by at most ``epsilon``: half for the reciprocal, half for the product."""
+    b = only_value("quotient", b)
+    positive("quotient", "epsilon", epsilon)
+    low, high = value_range(b)
+    if low <= 0 <= high:
+        raise InvalidInput(
+            f"'quotient' takes a denominator that is never 0; this one goes from {low:.6g} to {high:.6g}; clip it."
+        )
+    low_a, high_a = (
+        (float(a), float(a))
+        if np.ndim(a) == 0 and not isinstance(a, Value)
+        else value_range(as_value("quotient", a, b))
+    )
+    size = max(abs(low_a), abs(high_a))
+    if not isinstance(a, Value) and np.ndim(a) == 0:
+        return float(a) * apply(splines.reciprocal, b, epsilon=epsilon / max(size, 2.0**-60))
+    return product(a, apply(splines.reciprocal, b, epsilon=epsilon / (2 * max(size, 2.0**-60))), epsilon=epsilon / 2)
+
+
+def scale(x: Value, factors: Any) -> Value:
+    """Token i times factors[i] (or factors[i, feature]): exact."""
+    x = only_value("scale", x)
+    factors = as_value("scale", factors, x)
+    if factors.operation != "constant":
+        raise InvalidInput("'scale' takes an array of factors; for two values there is product(a, b, epsilon=…).")
+    return Value("scale", (x,), x.n, x.d, {"factors": factors.settings["array"]})
+
+
+def positive(name: str, what: str, number: Any) -> float:
+    if not (isinstance(number, int | float | np.number) and number > 0 and math.isfinite(number)):
+        raise InvalidInput(f"'{name}' takes a positive {what}; got {number!r} instead.")
+    return float(number)
+
+
+def _shape(array: Array) -> str:
+    return f"an array of the shape {array.shape} and kind {array.dtype}"

@@ -1,0 +1,34 @@
+"""The sizes of a compiled program, and its bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+from thereexists.certificates.program_certificate import ProgramCertificate
+from thereexists.model import EmbeddedTransformer
+from thereexists.witness.plan import Plan
+
+
+@final
+@dataclass(frozen=True)
+class ProgramPlan(Plan):
+    """``bounds``: of every dtype that has one, in the sup norm, rounding included."""
+
+    layers: dict[str, int]
+    d_model: int
+    heads: int
+    head_size: int
+    width: int
+    parameters: int
+    bounds: dict[str, float]
+
+    @classmethod
+    def of(cls, network: EmbeddedTransformer, certificate: ProgramCertificate | None) -> ProgramPlan:
+        shape = network.shape()
+        bounds = {} if certificate is None else {name: part["bound"] for name, part in certificate.bounds.items()}
+        layers = {name: stage.depth for name, stage in network.stages.items()} | {"total": network.depth}
+        return cls(layers, shape["d"], shape["h"], shape["m"], shape["r"], network.parameter_count, bounds)
+
+    def describe(self) -> dict[str, Any]:
+        return {**vars(self), "construction": "program"}

@@ -1,0 +1,240 @@
+"""A witness of a program: the network, the program it computes, and the certificate that says how well.
+
+witness = te.build(P.sort(P.tokens(64)), dtype="float32")
+witness.certificate.bound  # sup norm, over the whole box, rounding included
+witness(x), witness.to("bfloat16"), witness.save("w"), te.load("w"), te.verify("w"), te.export(witness, "onnx", "o")
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import secrets
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+
+from thereexists.certificates.certificate import FILE
+from thereexists.certificates.program_certificate import ProgramCertificate, load_program_certificate
+from thereexists.certificates.program_limits import check_program
+from thereexists.constructions.program.compiler import check_inputs, interpret
+from thereexists.constructions.program.graph import Value
+from thereexists.constructions.program.plan import ProgramPlan
+from thereexists.constructions.program.saving import from_record as value_of
+from thereexists.constructions.program.saving import to_record
+from thereexists.constructions.program.tracing import ProgramTrace, trace_rows
+from thereexists.core import storage
+from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
+from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput
+from thereexists.core.verdict import Verdict
+from thereexists.functions.target import Array
+from thereexists.model import EmbeddedTransformer
+from thereexists.witness.witness import Samples, Witness, require_float64
+
+_SAMPLES = 1024
+_SAMPLE_WORK = 1 << 27
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class ProgramWitness(Witness):
+    """``places``: which operation lives in which block, half and row, as ``show`` prints it."""
+
+    construction = "program"
+
+    network: EmbeddedTransformer
+    program: Value
+    source: Value
+    places: tuple[dict[str, Any], ...]
+    certificate: ProgramCertificate | None
+
+    @property
+    def n(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.program.n
+
+    @property
+    def plan(self) -> ProgramPlan:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return ProgramPlan.of(self.network, self.certificate)
+
+    @property
+    def d(self) -> int:
+        return self.source.d
+
+    def __call__(self, x: Any) -> Any:
+        """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out."""
+        if isinstance(x, torch.Tensor):
+            return torch.from_numpy(self(x.detach().cpu().to(torch.float64).numpy())).to(x.device)
+        X, single = self.checked_input(x)
+        Y = self.run(X)
+        return Y[0] if single else Y
+
+    def checked_input(self, x: Any) -> tuple[Array, bool]:
+        try:
+            X = np.asarray(x, dtype=np.float64)
+        except (ValueError, TypeError):
+            raise InvalidInput(
+                f"The input must be real numbers in an array (batch, {self.n}, {self.d}); these are not."
+            ) from None
+        single = X.ndim == 2
+        return check_inputs(self.source, X[None] if single else X), single
+
+    def run(self, X: Array) -> Array:
+        """The network on a checked batch, in its own dtype; float64 out. Shorter sequences are padded and flagged."""
+        return self.network.run(self.padded(X))[:, : X.shape[1]]
+
+    def padded(self, X: Array) -> Array:
+        """What the network itself takes: n tokens, those that are missing at the lower end of the range; and, if it has
+
+        one feature more than the program, a flag that is 1 at the tokens that are there.
+        """
+        if not self.shorter:
+            return np.ascontiguousarray(X)
+        missing = ((0, 0), (0, self.n - X.shape[1]), (0, 0))
+        full = np.pad(X, missing, constant_values=self.source.settings["low"])
+        if self.network.W_in is None or self.network.W_in.shape[1] == self.d:
+            return full
+        return np.concatenate([full, np.pad(np.ones((*X.shape[:2], 1)), missing)], axis=2)
+
+    @property
+    def shorter(self) -> bool:
+        """Whether sequences of fewer than n tokens are allowed."""
+        return bool(self.source.settings.get("shorter"))
+
+    def interpret(self, X: Array) -> Array:
+        """The program itself on arrays; of a loaded witness with functions of your own, their splines."""
+        return interpret(self.program, X)
+
+    def to(self, dtype: torch.dtype | str) -> ProgramWitness:
+        """The witness in another dtype. One without a certified bound is refused, with the reason."""
+        wanted = as_dtype(dtype)
+        name = dtype_name(wanted)
+        if wanted == self.network.dtype:
+            return self
+        if self.network.dtype != torch.float64:
+            raise CannotBuild(
+                f"Only the float64 original converts safely; this is in {self.network.dtype}: load again."
+            )
+        if self.certificate is None or name not in self.certificate.bounds or name not in self.network.safe:
+            reasons = {} if self.certificate is None else self.certificate.reasons
+            why = reasons.get(name, "it has no certified bound.")
+            raise CannotBuild(f"This witness is not certified in {name}: {why}")
+        return dataclasses.replace(self, network=copy.deepcopy(self.network).to(wanted))
+
+    def trace(self, x: Any) -> ProgramTrace:
+        """Every value that some operation leaves in a row, after the half block that makes it."""
+        X, _ = self.checked_input(x)
+        if len(X) != 1:
+            raise InvalidInput(f"trace takes one sequence; this input holds {len(X)}.")
+        return trace_rows(self, X[0])
+
+    def samples(self) -> Samples:
+        """Random inputs, ends and ties. A stranger's run and ours are both within the rounding of the same reals."""
+        if self.certificate is None:
+            raise CannotBuild("A program is exported with its certificate: make it with `thereexists certify`.")
+        rng = np.random.default_rng(secrets.randbits(64))
+        n, ends = self.n, np.array(self.certificate.box)
+        count = int(min(_SAMPLES, max(4, _SAMPLE_WORK // (n * n * max(self.network.depth, 1)))))
+        unit = rng.random((count, n, len(ends)))
+        unit[::4] = rng.integers(0, 3, unit[::4].shape) / 2
+        inputs = ends[:, 0] + (ends[:, 1] - ends[:, 0]) * unit
+        parts = []
+        for start in range(0, count, 64):
+            length = int(rng.integers(1, n + 1)) if self.shorter and start else n
+            part = inputs[start : start + 64, :length]
+            parts.append((self.padded(part), self.run(part)))
+        allowed = 2.0 * self.certificate.bounds[dtype_name(self.network.dtype)]["rounding"]
+        return Samples(tuple(parts), "random inputs", allowed)
+
+    def verdicts(self) -> dict[str, Verdict]:
+        certificate = self.certificate
+        if certificate is None:
+            return {name: Verdict(None, ("it has no certificate",)) for name in DTYPES}
+        held = {name: f"sup norm ≤ {part['bound']:.3g}" for name, part in certificate.bounds.items()}
+        why = certificate.reasons
+        return {name: Verdict(name in held, (held.get(name) or why.get(name, "no bound"),)) for name in DTYPES}
+
+    def explain(self) -> str:
+        """Which operation lives in which block, half and row."""
+        lines = []
+        for place in self.places:
+            where = "embedding" if place["block"] == 0 else f"block {place['block']} {place['half']}"
+            made = ", ".join(f"{name} → row {row}" for name, row in place["made"])
+            lines.append(f"{where}: {made}")
+        return "\n".join(lines)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data about the witness, as ``build --json`` gives it."""
+        shape, certificate = self.network.shape(), self.certificate
+        return {
+            "kind": "program",
+            "operation": self.program.operation,
+            "n": self.n,
+            "d": self.d,
+            "outputs": self.program.d,
+            "box": [self.source.settings["low"], self.source.settings["high"]],
+            "blocks": self.network.depth,
+            "d_model": shape["d"],
+            "heads": shape["h"],
+            "head_size": shape["m"],
+            "width": shape["r"],
+            "parameters": self.network.parameter_count,
+            "dtype": dtype_name(self.network.dtype),
+            "safe": list(self.network.safe),
+            "bound": None if certificate is None else certificate.bound,
+            "bound_dtype": None if certificate is None else certificate.dtype,
+            "bounds": {} if certificate is None else {k: v["bound"] for k, v in certificate.bounds.items()},
+            "reasons": {} if certificate is None else certificate.reasons,
+            "parts": {} if certificate is None else certificate.parts,
+            "assumptions": [] if certificate is None else certificate.assumptions,
+        }
+
+    def record(self) -> dict[str, Any]:
+        """The program as plain data."""
+        return to_record(self.program)
+
+    def facts(self) -> list[str]:
+        certificate = self.certificate
+        bound = "not certified" if certificate is None else f"sup norm ≤ {certificate.bound:.3g} in {certificate.dtype}"
+        return [f"{self.program.operation}, n = {self.n}, d = {self.d}: {bound}"]
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        require_float64(self.network)
+        return {"program": self.record(), "places": list(self.places)}, {}
+
+    def save(self, path: str | Path) -> None:
+        """Write the directory ``path`` (model.safetensors, witness.json, certificate.json), in float64."""
+        super().save(path)
+        if self.certificate is not None:
+            self.certificate.save(path)
+
+
+def load_program(path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> ProgramWitness:
+    """A saved program; its functions come back by name or as splines, never as code."""
+    try:
+        storage.check_dtype(record, weights)
+        network = EmbeddedTransformer.from_structure(record["structure"], weights)
+        if network.W_in is None or network.E is None:
+            raise InvalidInput("the network does not take features")
+        check_program(record["program"])
+        program = value_of(record["program"])
+        source = next(value for value in _all(program) if value.operation == "tokens")
+        if len(network.E) != program.n or len(network.W_out) != program.d:
+            raise InvalidInput("the network and the program have different sizes")
+        places = tuple(_place(place) for place in record["places"])
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, StopIteration) as error:
+        raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
+    certificate = load_program_certificate(path) if (Path(path) / FILE).is_file() else None
+    return ProgramWitness(network, program, source, places, certificate)
+
+
+def _place(place: dict[str, Any]) -> dict[str, Any]:
+    made = [[str(name), int(row)] for name, row in place["made"]]
+    return {"block": int(place["block"]), "half": str(place["half"]), "made": made}
+
+
+def _all(program: Value) -> list[Value]:
+    from thereexists.constructions.program.graph import nodes
+
+    return list(nodes(program))

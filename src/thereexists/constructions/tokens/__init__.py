@@ -1,0 +1,1 @@
+"""Finite functions and data sets, recalled exactly."""

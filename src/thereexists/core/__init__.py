@@ -1,0 +1,1 @@
+"""What everything stands on: errors, verdicts, files, dtypes, and the registry of kinds."""

@@ -1,0 +1,119 @@
+"""The one writer of files: written beside under a fresh name, then renamed; whole or not at all.
+
+A folder may be a stranger's, and hold a link under any name that can be guessed. So the file beside gets a random name
+and is created, never opened (``O_CREAT | O_EXCL | O_NOFOLLOW``): nothing that is there already is written through. The
+rename then replaces the *name*: a link at the target is replaced, what it points to is not touched.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from thereexists.core.errors import InvalidInput
+
+PART = "part"  # how the name of a file ends that is not complete yet
+
+
+def write_beside(path: str | Path, content: bytes | str | Callable[[BinaryIO], Any]) -> None:
+    """Make ``content`` the file at ``path``; a function of it writes into the open stream."""
+    path = Path(path)
+    with the_error_in_words(path):
+        beside = written_beside(path, content)
+        put_in_place(beside, path)
+
+
+@contextmanager
+def filled_beside(path: str | Path, ending: str = f".{PART}") -> Iterator[Path]:
+    """The name of a fresh empty file, for writers that want a name; it takes its place after the ``with`` block."""
+    path = Path(path)
+    beside = written_beside(path, b"", ending)
+    try:
+        yield beside
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    put_in_place(beside, path)
+
+
+def written_beside(path: Path, content: bytes | str | Callable[[BinaryIO], Any], ending: str = f".{PART}") -> Path:
+    """The first half: the complete file, under a fresh name. ``put_in_place`` is the second."""
+    _check_target(path)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=ending, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            if callable(content):
+                content(stream)
+            else:
+                stream.write(content.encode("utf-8") if isinstance(content, str) else content)
+        os.chmod(name, 0o644)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+    return Path(name)
+
+
+def put_in_place(beside: Path, path: Path) -> None:
+    try:
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def parts_of(path: Path, most: int = 16) -> list[Path]:
+    """What killed writers of this file have left, if it is a file of its own and no link: the newest ``most`` of them.
+
+    ``.name.part`` is how older versions called it.
+    """
+    names = [name for name in _names(path.parent) if is_part_of(name, path.name)]
+    found = [(path.parent / name, about) for name in names if (about := _about(path.parent / name)) is not None]
+    real = [(about.st_mtime, place) for place, about in found if stat.S_ISREG(about.st_mode)]
+    return [place for _, place in sorted(real, reverse=True)[:most]]
+
+
+def is_part_of(name: str, of: str) -> bool:
+    """Whether a file of this name is what a killed writer of ``of`` leaves."""
+    middle = name.removeprefix(f".{of}.").removesuffix(PART)
+    return name.startswith(f".{of}.") and name.endswith(PART) and (middle == "" or _is_random(middle))
+
+
+@contextmanager
+def the_error_in_words(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InvalidInput(f"Cannot write {path}: {error.strerror or error}.") from error
+
+
+def _is_random(middle: str) -> bool:
+    return middle.endswith(".") and middle[:-1].replace("_", "a").isalnum() and len(middle) == 9  # as mkstemp names
+
+
+def _check_target(path: Path) -> None:
+    """A link is replaced; a folder or a device is nobody's to replace."""
+    about = _about(path)
+    if about is None or stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode):
+        return
+    what = "a folder" if stat.S_ISDIR(about.st_mode) else "no ordinary file"
+    raise InvalidInput(f"Cannot write {path}: it is {what}; move it away, or give another name.")
+
+
+def _about(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except OSError:
+        return None
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

@@ -1,0 +1,231 @@
+"""Saved artefacts: a directory with a JSON record and a safetensors file, written whole or not at all.
+
+The record carries a format version, the SHA-256 of the weights, and a digest of itself, so that a truncated, changed
+or newer file is refused with a reason. (A digest guards against accidents and careless edits, not against somebody who
+recomputes it: what a witness *does* is re-checked by its certificate.) Nothing here can execute code: no pickle.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import warnings
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from thereexists.core import shards
+from thereexists.core.atomic_files import is_part_of
+from thereexists.core.errors import BadWitnessFile, InvalidInput, Recovered
+from thereexists.core.json_files import MOST_BYTES, malformed, read_json, record_digest
+from thereexists.core.kinds import kind_of
+from thereexists.core.regular_files import open_regular
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What kind of artefact a folder holds, and the names of its two files."""
+
+    kind: str
+    record: str
+    weights: str
+
+
+WITNESS = Layout("witness", "witness.json", "model.safetensors")
+HEAD = Layout("head", "head.json", "head.safetensors")
+_BESIDE = (
+    "certificate.json",
+    "certificate.blocks.safetensors",
+    ".certify.job",
+)  # what else we may have written into the folder
+_ATTEMPTS = 8
+
+
+def finish_shards(path: Path, beside: Path, record: dict[str, Any]) -> None:
+    """Make the witness at ``path`` of a folder that holds its shards and their index already."""
+    names = [shards.INDEX, *sorted(set(shards.read_index(beside).values()))]
+    hashes = {name: file_sha256(beside / name) for name in names}
+    record = {"format_version": FORMAT_VERSION, "kind": WITNESS.kind, **record, "shards_sha256": hashes}
+    record["digest"] = record_digest(record)
+    (beside / WITNESS.record).write_text(_written(record), encoding="utf-8")
+    os.chmod(beside, 0o755)
+    _replace(beside, path)
+
+
+def write(path: Path, record: dict[str, Any], weights: dict[str, Tensor], layout: Layout = WITNESS) -> None:
+    """Write beside, then rename. An existing artefact is replaced; anything else at ``path`` is left alone."""
+    check_writable(path, layout)
+    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        save_file(weights, beside / layout.weights)
+        os.chmod(beside / layout.weights, 0o644)
+        sha256 = file_sha256(beside / layout.weights)
+        record = {"format_version": FORMAT_VERSION, "kind": layout.kind, **record, "weights_sha256": sha256}
+        record["digest"] = record_digest(record)
+        (beside / layout.record).write_text(_written(record), encoding="utf-8")
+        os.chmod(beside, 0o755)
+        _replace(beside, path)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def read(path: Path, layout: Layout = WITNESS) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The record and the weights, after every check that needs no mathematics."""
+    record = read_record(path, layout)
+    if layout is WITNESS and "shards_sha256" in record:
+        return record, _read_shards(path, record)
+    file = path / layout.weights
+    if not file.is_file():
+        raise BadWitnessFile(f"{path} has no {layout.weights}.")
+    if file_sha256(file) != record.get("weights_sha256"):
+        raise BadWitnessFile(
+            f"{file} was truncated or changed: its SHA-256 is not the one that {layout.record} states."
+        )
+    with malformed(file, "cannot be read"):
+        try:
+            return record, load_file(file)
+        except SafetensorError as error:
+            raise BadWitnessFile(f"{file} cannot be read: {error}") from error
+
+
+def _read_shards(path: Path, record: dict[str, Any]) -> dict[str, Tensor]:
+    """Weights in several files, mapped, after every file has been compared with its recorded hash."""
+    stated = record["shards_sha256"]
+    named = {shards.INDEX, *shards.read_index(path).values()}
+    if not isinstance(stated, dict) or stated.keys() != named:
+        raise BadWitnessFile(f"{path} does not state a SHA-256 for every file of weights that its index names.")
+    for name, sha256 in stated.items():
+        if not (path / name).is_file():
+            raise BadWitnessFile(f"{path} has no {name}.")
+        if file_sha256(path / name) != sha256:
+            raise BadWitnessFile(f"{path / name} was truncated or changed: its SHA-256 is not the one stated.")
+    weights, files = shards.map_shards(path)
+    return shards.Mapped(weights, files)
+
+
+def read_record(path: Path, layout: Layout = WITNESS) -> dict[str, Any]:
+    recover(path, layout)
+    file = path / layout.record
+    if not file.is_file():
+        raise BadWitnessFile(f"There is no saved {layout.kind} at {path} (no {layout.record} there).")
+    weights = path / layout.weights  # a vocabulary is as long as its table of weights, at most
+    record = read_json(
+        file, MOST_BYTES + (weights.stat().st_size if weights.is_file() else 0), f"a {layout.kind} record"
+    )
+    if not isinstance(record, dict) or "format_version" not in record:
+        raise BadWitnessFile(f"{file} was truncated or changed: it is not a {layout.kind} record.")
+    version = record["format_version"]
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise BadWitnessFile(
+            f"{file} has format version {version}, and this package reads up to {FORMAT_VERSION}: update thereexists."
+        )
+    if record.get("digest") != record_digest(record):
+        raise BadWitnessFile(f"{file} was changed after it was written: its digest does not match.")
+    if record.get("kind") != layout.kind:
+        raise BadWitnessFile(f"{path} holds a {record.get('kind')!r}, where a {layout.kind!r} is wanted.")
+    if layout is WITNESS:
+        kind_of(record, file)
+    return record
+
+
+def check_dtype(record: dict[str, Any], weights: dict[str, Tensor]) -> None:
+    """Every number must have the dtype that the record states, and that must be float64."""
+    wanted = {name: torch.bool if name.endswith(".pattern") else torch.float64 for name in weights}
+    wrong = sorted(name for name, weight in weights.items() if weight.dtype != wanted[name])
+    if record.get("dtype") != "float64" or wrong:
+        found = f"the array {wrong[0]} is {weights[wrong[0]].dtype}" if wrong else f"it states {record.get('dtype')!r}"
+        raise BadWitnessFile(f"A witness of this kind must be in float64, lower precision is not safe for it; {found}.")
+
+
+def check_writable(path: Path, layout: Layout = WITNESS) -> None:
+    """Refuse, before any work, a place that must not be overwritten or cannot be written."""
+    recover(path, layout)
+    if path.exists() and not (path.is_dir() and _only_ours(path, layout)):
+        raise InvalidInput(f"{path} exists and is not a saved {layout.kind}; it is left alone. Choose another folder.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise InvalidInput(f"Nothing can be written to the folder {path.parent}: {error.strerror}.") from error
+
+
+def _only_ours(path: Path, layout: Layout) -> bool:
+    """Whether a folder is empty, or holds an artefact of this kind and not one file more."""
+    names = {file.name for file in path.iterdir()}
+    names -= {name for name in names if any(is_part_of(name, of) for of in _BESIDE)}  # of saves that were killed
+    if layout is WITNESS and shards.INDEX in names:
+        of_shards = {name for name in names if fnmatch(name, "model-*-of-*.safetensors")}
+        return layout.record in names and names <= {layout.record, shards.INDEX, *of_shards, *_BESIDE}
+    return not names or {layout.record, layout.weights} <= names <= {layout.record, layout.weights, *_BESIDE}
+
+
+def _written(record: dict[str, Any]) -> str:
+    try:
+        return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    except ValueError as error:
+        raise InvalidInput(f"Nothing was saved: a number of the record is not finite ({error}).") from error
+
+
+def file_sha256(file: Path) -> str:
+    with open_regular(file) as stream:
+        try:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise BadWitnessFile(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def _replace(beside: Path, path: Path) -> None:
+    """Move ``beside`` to ``path``; an artefact already there steps aside first and comes back if the move fails.
+
+    Whoever is killed between the two renames leaves the old one in ``.name.old.*``, where ``recover`` finds it. (Should
+    somebody recover it while we are between them, the place is taken again, and we begin again.)
+    """
+    for _ in range(_ATTEMPTS):
+        old = None
+        if path.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+            path.rename(old / "previous")
+        try:
+            beside.rename(path)
+        except OSError:
+            if path.exists():
+                continue
+            if old is not None:
+                (old / "previous").rename(path)
+                old.rmdir()
+            raise
+        for left in path.parent.glob(f"{glob.escape(f'.{path.name}.old.')}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        return
+    raise InvalidInput(f"{path} is written by somebody else at the same time; save again, or choose another folder.")
+
+
+def recover(path: Path, layout: Layout = WITNESS) -> None:
+    """Put back what a save that was killed between its two renames has left aside, and say so."""
+    if path.exists() or not path.name:
+        return
+    hidden = path.parent.glob(f"{glob.escape(f'.{path.name}.old.')}*/previous")
+    for old in sorted(hidden, key=lambda folder: folder.lstat().st_mtime, reverse=True):
+        if old.is_symlink() or not (old / layout.record).is_file():
+            continue
+        try:
+            old.rename(path)
+            old.parent.rmdir()
+        except OSError:
+            if not path.exists():
+                continue
+        told = f"A save to {path} was interrupted; the {layout.kind} that was there before has been put back."
+        warnings.warn(told, Recovered, stacklevel=3)
+        return

@@ -1,0 +1,264 @@
+"""A target: the sequence function to approximate, with everything the constructions and certificates ask about it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from thereexists.core.errors import InvalidInput, InvalidTarget, ThereExistsError
+from thereexists.core.user_file import function_of, read_user_file
+
+Array = np.ndarray
+LARGEST = 1e100  # squares and sums of values must not overflow
+BATCH = 4096  # sequences that f is given at once, at most: ``check_one_by_one`` tries batches of that size
+SIZES = 4  # of smaller batches drawn over the whole range; twice as many over its logarithm
+EVALUATION_ERROR = 2.0**-40  # f in float64 is taken to be within this times max(1, |f|): certificates state it
+
+
+@dataclass(frozen=True)
+class Target:
+    """A function on sequences of ``n`` tokens with ``d`` features.
+
+        target = Target(lambda X: np.sort(X, axis=1), n=3, lipschitz=1.0)
+
+    ``f`` maps arrays (batch, n, d) to arrays (batch, n, d), NumPy or torch. ``lipschitz`` is its constant from the
+    entrywise maximum norm to the entrywise maximum norm: max|f(X) − f(Y)| ≤ lipschitz · max|X − Y|; a general
+    modulus of continuity may be given instead. ``equivariant`` claims f(XP) = f(X)P for every permutation of the
+    tokens. ``domain`` is a box (low, high), each a number or one number per feature. For certificates, ``interval``
+    may map boxes (low, high) of sequences to boxes that contain f of them, and ``bound`` may state the largest |f|.
+    """
+
+    built_by: ClassVar = {"faithful": "faithful", "compact": "compact"}  # see ``constructions/build.py``
+
+    f: Callable[[Any], Any]
+    n: int
+    d: int = 1
+    lipschitz: float | None = None
+    equivariant: bool = False
+    domain: tuple[float | Sequence[float], float | Sequence[float]] = (0.0, 1.0)
+    modulus: Callable[[float], float] | None = None
+    interval: Callable[[Array, Array], tuple[Array, Array]] | None = None
+    bound: float | None = None
+    name: str = "function"
+    description: str = ""
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("n", "d"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise InvalidInput(f"The '{name}' of a target must be an integer of at least 1; got {value!r} instead.")
+        if not callable(self.f):
+            raise InvalidInput(f"The function of a target must be callable; got {type(self.f).__name__} instead.")
+        if self.lipschitz is not None and not (np.isfinite(self.lipschitz) and self.lipschitz >= 0):
+            raise InvalidInput(f"'lipschitz' must be a finite number of at least 0; got {self.lipschitz!r} instead.")
+        if self.bound is not None and not (np.isfinite(self.bound) and self.bound >= 0):
+            raise InvalidInput(f"'bound' must be a finite number of at least 0; got {self.bound!r} instead.")
+        low, high = self.low, self.high
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+            raise InvalidInput(f"'domain' must be a box with finite low < high; got {self.domain!r} instead.")
+
+    @property
+    def low(self) -> Array:
+        return self._corner(0)  # (d,)
+
+    @property
+    def high(self) -> Array:
+        return self._corner(1)  # (d,)
+
+    @property
+    def volume(self) -> float:
+        return float(np.prod(self.high - self.low)) ** self.n
+
+    def _corner(self, side: int) -> Array:
+        try:
+            return np.broadcast_to(np.asarray(self.domain[side], dtype=np.float64), (self.d,))
+        except (ValueError, TypeError, IndexError):
+            raise InvalidInput(
+                f"'domain' must be (low, high), each a number or {self.d} numbers; got {self.domain!r} instead."
+            ) from None
+
+    def variation(self, radius: float) -> float | None:
+        """An upper bound on max|f(X) − f(Y)| over max|X − Y| ≤ radius, or None if the caller stated none."""
+        if self.modulus is not None:
+            return float(self.modulus(radius))
+        return None if self.lipschitz is None else self.lipschitz * radius
+
+    def __call__(self, X: Array) -> Array:
+        """``f`` on a NumPy batch, checked: the shape it must have, every entry finite."""
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        if len(X) > BATCH:
+            return np.concatenate([self(X[start : start + BATCH]) for start in range(0, len(X), BATCH)])
+        Y = self._call(X)
+        if Y.shape != X.shape:
+            raise InvalidTarget(
+                f"{self.name} must return an array of shape {X.shape} for an input of that shape; "
+                f"it returned {Y.shape} instead."
+            )
+        sane = np.abs(Y) <= LARGEST  # False for NaN
+        if not sane.all():
+            worst = X[~sane.all(axis=(1, 2))][0]
+            raise InvalidTarget(
+                f"{self.name} returns NaN, infinity or numbers beyond {LARGEST:g}, for example at X = {worst.tolist()}."
+            )
+        return Y
+
+    def _call(self, X: Array) -> Array:
+        """Try NumPy first; a function written for torch gets tensors."""
+        try:
+            with redirect_stdout(sys.stderr):  # what f prints is not our output
+                return _real(self.f(X.copy()))
+        except ThereExistsError:
+            raise
+        except (Exception, SystemExit) as first:
+            try:
+                import torch
+
+                with redirect_stdout(sys.stderr):
+                    Y = self.f(torch.from_numpy(X.copy()))
+                if isinstance(Y, torch.Tensor):
+                    return _real(Y.detach().numpy())
+            except (Exception, SystemExit):  # the NumPy failure is the one worth reporting
+                pass
+            reason = f"{type(first).__name__}: {first}".splitlines()[0]
+            raise InvalidTarget(f"{self.name} failed on an input of shape {X.shape}: {reason}") from first
+
+    def enclosure(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """The interval extension on boxes (batch, n, d), checked: two arrays of that shape (or numbers), low ≤ high."""
+        if self.interval is None:
+            raise InvalidTarget(f"{self.name} has no interval extension.")
+        wanted = f"The interval extension of {self.name} must return (low, high), arrays of shape {low.shape}"
+        try:
+            with redirect_stdout(sys.stderr):
+                f_low, f_high = self.interval(low.copy(), high.copy())
+            f_low, f_high = _real(f_low), _real(f_high)
+        except (Exception, SystemExit) as error:
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise InvalidTarget(f"{wanted}; it failed: {reason}") from error
+        if any(side.shape not in ((), low.shape) for side in (f_low, f_high)):
+            raise InvalidTarget(f"{wanted}, or two numbers; it returned {f_low.shape} and {f_high.shape} instead.")
+        ordered = f_low <= f_high  # False for NaN
+        if not ordered.all():
+            box = int(np.argmin(np.broadcast_to(ordered, low.shape).all(axis=(1, 2))))
+            raise InvalidTarget(
+                f"{wanted} with low ≤ high; it returned NaN or low > high for the box from {low[box].tolist()} to "
+                f"{high[box].tolist()}."
+            )
+        return np.broadcast_to(f_low, low.shape), np.broadcast_to(f_high, low.shape)
+
+    def describe(self) -> dict[str, Any]:
+        """All that is claimed of the function, as plain data: what a witness and a certificate store of it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "n": self.n,
+            "d": self.d,
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+            "lipschitz": self.lipschitz,
+            "equivariant": self.equivariant,
+            "origin": self.origin,
+        }
+
+    def check_equivariance(self, trials: int = 64, seed: int = 0) -> None:
+        """Refuse a false claim of equivariance, with the counterexample."""
+        rng = np.random.default_rng(seed)
+        X = self.low + (self.high - self.low) * rng.random((trials, self.n, self.d))
+        permutation = rng.permuted(np.tile(np.arange(self.n), (trials, 1)), axis=1)[:, :, None]
+        Y = self(X)
+        permuted_after = np.take_along_axis(Y, permutation, axis=1)
+        permuted_before = self(np.take_along_axis(X, permutation, axis=1))
+        tolerance = self._rounding(X, Y, rng)
+        gap = np.abs(permuted_after - permuted_before).max(axis=(1, 2))
+        if gap.max() > tolerance:
+            worst = int(gap.argmax())
+            raise InvalidTarget(
+                f"{self.name} is not permutation equivariant: for X = {X[worst].tolist()} and the permutation "
+                f"{permutation[worst, :, 0].tolist()}, f(XP) and f(X)P differ by {gap[worst]:.3g}. "
+                "Build it without the claim (Theorem 2, positional encoding)."
+            )
+
+    def _rounding(self, X: Array, Y: Array, rng: np.random.Generator) -> float:
+        """How far f may be off if it sums over the tokens in another order: by the rounding of n·d terms, no more.
+
+        How large the terms are is not known, since they may cancel; but one more unit in the last place of the inputs
+        moves f by about as much as its own rounding does, and that is measured. The claims of the target are not asked:
+        a large Lipschitz constant would excuse anything. Nor is rounding an excuse for f altogether: a function whose
+        rounding shows in its first three digits has no symmetry that could be checked.
+        """
+        largest = float(np.abs(Y).max())
+        moved = largest * np.finfo(np.float64).eps
+        for _ in range(4):
+            beside = np.nextafter(X, np.where(rng.random(X.shape) < 0.5, self.low, self.high))
+            moved = max(moved, float(np.abs(self(beside) - Y).max()))
+        return min(64 * self.n * self.d * moved, 2.0**-10 * largest)
+
+    def check_one_by_one(self, seed: int = 0, alone: int = 16) -> None:
+        """Refuse a function whose answer to a sequence depends on the batch it comes in, or on when it is asked.
+
+        A batch of ``BATCH`` sequences, the most that f is ever given, is asked for twice, in another order, beside
+        other sequences, in parts of a dozen random sizes (some even over the range, some over its logarithm), and
+        ``alone`` of them one by one. f is computed to within EVALUATION_ERROR, or so it is assumed everywhere: two
+        answers to one sequence may differ by twice that.
+        """
+        rng = np.random.default_rng(seed)
+        X, other = self.low + (self.high - self.low) * rng.random((2, BATCH, self.n, self.d))
+        Y = self(X)
+        order, single = rng.permutation(BATCH), rng.choice(BATCH, alone, replace=False)
+        sizes = [int(2 ** rng.uniform(1, np.log2(BATCH))) for _ in range(2 * SIZES)]
+        sizes += [int(rng.integers(2, BATCH)) for _ in range(SIZES)]
+        starts = [int(rng.integers(BATCH - size)) for size in sizes]
+        beside = np.where(rng.random((BATCH, 1, 1)) < 0.5, X, other)
+        kept = (beside == X).all(axis=(1, 2))
+        again = self(X)
+        asked = {
+            "when it is asked again": (again, Y),
+            "in another order": (self(X[order]), Y[order]),
+            "beside other sequences": (self(beside)[kept], Y[kept]),
+            **{f"in a batch of {k}": (self(X[i : i + k]), Y[i : i + k]) for i, k in zip(starts, sizes, strict=True)},
+            "alone": (self.alone(X[single]), Y[single]),
+        }
+        for how, (found, before) in asked.items():
+            if not same_answers(found, before):
+                off = float(np.abs(found - before).max())
+                if how == "when it is asked again":
+                    raise InvalidTarget(
+                        f"{self.name} is not deterministic: asked twice about the same sequences, its answers differ "
+                        f"by up to {off:.3g}. A target must be a function; take the randomness out of it."
+                    )
+                raise InvalidTarget(
+                    f"{self.name} must answer every sequence by itself, but {how} its answers differ by up to "
+                    f"{off:.3g} from those in a batch of {BATCH}: it mixes the sequences of a batch (a sum, mean or "
+                    "maximum over axis 0), or it computes in less than float64."
+                )
+
+    def alone(self, X: Array) -> Array:
+        """f of every sequence by itself."""
+        return np.concatenate([self(X[i : i + 1]) for i in range(len(X))])
+
+
+def same_answers(found: Array, before: Array) -> bool:
+    """Whether two computations of f agree, each being within EVALUATION_ERROR of it."""
+    return bool((np.abs(found - before) <= 2 * EVALUATION_ERROR * np.maximum(1.0, np.abs(before))).all())
+
+
+def _real(Y: Any) -> Array:
+    Y = np.asarray(Y)
+    if np.iscomplexobj(Y):
+        raise TypeError("it returns complex numbers; a target is real")
+    return Y.astype(np.float64)
+
+
+def from_file(reference: str, n: int, d: int = 1, **properties: Any) -> Target:
+    """``path/to/file.py:function`` as a target. The hash of the bytes that were run goes into the witness."""
+    file, name = read_user_file(reference, "function")
+    f = function_of(file, name)
+    origin = {"kind": "file", "reference": f"{Path(file.path).resolve()}:{name}", "sha256": file.sha256}
+    description = (f.function.__doc__ or "").strip().split("\n")[0]
+    return Target(f, n=n, d=d, name=name, description=description, origin=origin, **properties)

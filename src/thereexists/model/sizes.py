@@ -1,0 +1,90 @@
+"""The sizes that a record states, against the weights that are there: looked at before anything is made of them.
+
+A few digits in a record can ask for more memory than any machine has; weights cannot, they have to be sent. So every
+stated size is bounded by the weights before it is used. The bounds are those that every network of the constructions
+keeps, with room to spare, and hold for n tokens, d features, N cells a feature, K = N^d:
+
+    both                features of the grid, the function and the ends of the network are d; E has n rows
+    both                cells K^n ≤ 2^52: the ids of the faithful network are exact in float64, and the compact
+                        network's contexts were all tabulated
+    faithful            one layer for each id at least: n·K^n with positions, Σ j·C(K, j) for j ≤ n without
+    compact             one hidden unit for each of the N − 1 inner edges of a feature at least; without positions
+                        one for every number of tokens up to n, too
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from thereexists.core.errors import BadWitnessFile, InvalidInput
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import Target
+from thereexists.model import Transformer
+
+MOST_CELL_BITS = 52
+
+_OF_EVERY_PLAN = {"n", "d", "delta", "construction", "theorem", "layers", "parameters", "memory_bytes", "error"}
+
+
+def check_plan(plan: dict[str, Any], construction: str) -> None:
+    """A stored plan is of the names and types that everybody who shows it relies on, and of its record's kind."""
+    error, pattern, sizes = plan["error"], plan.get("pattern"), plan.get("sizes")
+    own = {"sizes"} if "sizes" in plan else {"sweeps", "id_bits"} | ({"pattern"} & plan.keys())
+    counts = [plan["parameters"], plan["memory_bytes"], plan["layers"]["total"], *plan["layers"].values()]
+    parts = ("p", "grid", "equal_columns", "ramps")
+    right = plan.keys() == _OF_EVERY_PLAN | own and plan["construction"] == construction
+    right = right and all(type(x) is int for x in (*counts, plan.get("sweeps", 1)))
+    right = right and type(plan["theorem"]) in (int, str) and plan["theorem"] in (1, 2, "B")
+    right = right and type(plan.get("id_bits", 0)) in (int, float)
+    right = right and (error is None or all(type(error[part]) in (int, float) for part in parts))
+    right = right and ("sizes" not in plan or isinstance(sizes, dict))
+    right = right and ("pattern" not in plan or isinstance(pattern, dict))
+    if isinstance(pattern, dict):
+        right = right and all(type(pattern[key]) is int for key in ("cycle", "depth"))
+        right = right and isinstance(pattern["name"], str) and isinstance(pattern["path"], list)
+    if not right:
+        raise InvalidInput("its plan does not hold the numbers and words that a plan holds")
+
+
+def check_sizes(place: object, network: Transformer, grid: Grid, target: Target) -> None:
+    """Refuse a record whose sizes the weights do not bear out."""
+    n, d, N = grid.n, grid.d, grid.N
+    problem = (
+        _ends(network, grid, target)
+        or (f"{N}^{n * d} cubes are too many" if n * d * math.log2(N) > MOST_CELL_BITS else None)
+        or _least_size(network, grid)
+        or _pattern(network, n)
+    )
+    if problem is not None:
+        raise BadWitnessFile(f"{place} states sizes that its weights do not have: {problem}.")
+
+
+def _ends(network: Transformer, grid: Grid, target: Target) -> str | None:
+    if (grid.n, grid.d) != (target.n, target.d):
+        return f"a grid for n = {grid.n}, d = {grid.d} and a function for n = {target.n}, d = {target.d}"
+    width, (reads, writes) = network.shape()["d"], network.ends()
+    if (reads, writes) != (grid.d, grid.d):
+        return f"d = {grid.d}, and the network reads {reads} features and writes {writes}"
+    E = network.E
+    if (E is not None) != grid.positional:
+        return "positions are claimed and not stored, or stored and not claimed"
+    if E is not None and tuple(E.shape) != (grid.n, width):
+        return f"n = {grid.n}, and there are positions for {tuple(E.shape)}"
+    return None
+
+
+def _least_size(network: Transformer, grid: Grid) -> str | None:
+    """A grid of so many cells takes so many layers of one unit, or blocks of so many units: else it is not of these."""
+    least, have, what = network.size_for(grid.N, grid.n, grid.d, grid.positional)
+    if least <= have:
+        return None
+    return f"a grid of {grid.N} cells a feature takes {least:,} {what}, and there are {have:,}"
+
+
+def _pattern(network: Transformer, n: int) -> str | None:
+    for name, stage in network.stages.items():
+        masks = None if stage.attention is None else stage.attention.pattern
+        if masks is not None and (tuple(masks.shape[1:]) != (n, n) or (n > 1 and len(masks) > stage.depth)):
+            return f"n = {n}, {stage.depth} layers, and the pattern of {name} is {tuple(masks.shape)}"
+    return None

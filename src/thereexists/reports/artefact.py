@@ -1,0 +1,125 @@
+"""Which artefact lies at a place, and the page for it.
+
+Each kind of artefact is one file of ``kinds/`` that ends in a ``KIND``: how to recognise it, and how to make its page.
+Recognising reads names and the top of a JSON record, nothing else, and no two kinds claim the same artefact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+from thereexists.core import shards
+from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
+from thereexists.core.json_files import MOST_BYTES, read_json
+from thereexists.core.regular_files import open_regular
+from thereexists.functions.target import Target
+from thereexists.reports.html import Page
+
+MOST_RECORD_BYTES = MOST_BYTES
+RECORDS = ("witness.json", "head.json")  # what a saved artefact's folder is told by
+
+
+@dataclass(frozen=True)
+class Found:
+    """A place somebody asked a report about; ``target``, ``n`` and ``sizes`` are what the caller said beside it."""
+
+    path: Path
+    target: Target | None = None
+    n: int | None = None
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """The JSON object that tells what this is: of the folder, or the file itself; empty if there is none."""
+        names = [self.path / name for name in RECORDS] if self.path.is_dir() else [self.path]
+        file = next((name for name in names if name.is_file() and name.suffix == ".json"), None)
+        if file is None:
+            return {}
+        check_size(file)
+        content = read_json(file, MOST_RECORD_BYTES, "JSON")
+        return content if isinstance(content, dict) else {}
+
+    def has(self, *keys: str) -> bool:
+        """Whether this is a single JSON file whose object has all these keys."""
+        return not self.path.is_dir() and set(keys) <= set(self.record)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``name`` and ``what`` in words; ``recognises`` looks, ``page`` reads and draws."""
+
+    name: str
+    what: str
+    recognises: Callable[[Found], bool]
+    page: Callable[[Found], Page]
+
+
+def every_kind() -> tuple[Kind, ...]:
+    """Every kind of artefact: one for each module of ``kinds/``."""
+    from thereexists.reports import kinds as package
+
+    modules = (import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__))
+    return tuple(module.KIND for module in modules)
+
+
+def report(
+    place: str | Path, target: Target | None = None, n: int | None = None, sizes: dict[str, int] | None = None
+) -> Page:
+    """The page of an artefact; ``target`` gives a function of your own again (its code is not stored).
+
+    te.report("w").save("report.html")
+    te.report("strided", n=64, sizes={"stride": 8})
+    """
+    found = Found(Path(place), target, n, sizes or {})
+    every = every_kind()
+    if not found.path.exists() and n is None and not any(kind.recognises(found) for kind in every):
+        raise InvalidInput(f"There is no {place}; give a folder or a file, or a pattern's name with --n.")
+    if found.path.is_dir():
+        check_records(found.path)
+    if target is not None and "target" not in found.record:
+        raise InvalidInput(f"{place} holds what it computes itself: leave the function out.")
+    for kind in every:
+        if kind.recognises(found):
+            with malformed(found.path):
+                return kind.page(found)
+    known = "; ".join(kind.what for kind in every)
+    raise InvalidInput(f"{place} is no artefact that a report can read. It reads: {known}.")
+
+
+def weights_hash(record: dict[str, Any]) -> str:
+    """The hash that stands for the weights: of their file, or of the index of their files."""
+    stated = record.get("shards_sha256")
+    if stated is None:
+        return f"SHA-256 {record['weights_sha256']}"
+    return f"{len(stated) - 1} files, SHA-256 {stated[shards.INDEX]} of their index"
+
+
+def check_records(folder: Path) -> None:
+    """Refuse a folder that is none, or whose records are absurdly long."""
+    if not folder.is_dir():
+        raise InvalidInput(f"{folder} is not the folder of a saved artefact.")
+    for file in folder.glob("*.json"):
+        check_size(file)
+
+
+def check_size(file: Path) -> None:
+    open_regular(file, MOST_RECORD_BYTES).close()
+
+
+@contextmanager
+def malformed(place: Path) -> Iterator[None]:
+    """The digests fit, so somebody wrote a record on purpose whose entries are not what they should be: say so."""
+    try:
+        yield
+    except ThereExistsError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError, RuntimeError) as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise BadWitnessFile(f"{place} cannot be reported, its record is malformed: {reason}") from error

@@ -1,0 +1,273 @@
+"""Watching a compact network: each block writes into the residual stream; which memory unit answers which token."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from thereexists.constructions.compact.witness import CompactWitness
+from thereexists.constructions.program.witness import ProgramWitness
+from thereexists.constructions.tokens.witness import TokenWitness
+from thereexists.core.dtypes import dtype_name
+from thereexists.core.errors import InvalidInput
+from thereexists.functions.target import Target
+from thereexists.model import EmbeddedTransformer
+from thereexists.model.transformer import Block
+from thereexists.reports.explore.columns import starting_point
+from thereexists.reports.explore.viewer import Viewer, check_entries, layer_number, sequence, short, stage_rows, wanted
+from thereexists.witness.recounted import told_description
+
+MOST_BLOCKS = 400
+MOST_ROWS = 256  # of the residual stream that are sent
+MOST_UNITS = 4  # active units that are named
+MOST_EXAMPLES = 200
+MOST_WORDS = 2000
+
+
+class _Blocks(Viewer):
+    """Every block is a frame: its attention, the stream after it, the read-out, and how many units are active."""
+
+    kind = "blocks"
+    network: EmbeddedTransformer
+
+    def _about(self, title: str, text: str, facts: dict[str, Any]) -> dict[str, Any]:
+        network = self.network
+        shape = network.shape()
+        return {
+            "kind": self.kind,
+            "title": short(title),
+            "about": short(text),
+            "facts": facts
+            | {
+                "blocks": network.depth,
+                "width": f"{shape['d']:,}",
+                "parameters": f"{network.parameter_count:,}",
+                "number format": dtype_name(network.dtype),
+            }
+            | ({} if self.proved is None else {"certified": self.proved}),
+            "depth": network.depth,
+            "stages": stage_rows(network),
+            "rows": min(shape["d"], MOST_ROWS),
+            "rows_left_out": max(0, shape["d"] - MOST_ROWS),
+        }
+
+    def _frames(self, X: Tensor, mask: Tensor | None) -> tuple[list[dict[str, Any]], bool]:
+        network, frames = self.network, []
+        with torch.no_grad():
+            Z = network.embed(X)
+            frames.append(self._frame(0, "input", 0, Z, Z, "The input, embedded into the residual stream.", None, None))
+            for layer, (name, index, block) in enumerate(network.layers(), 1):
+                if layer > MOST_BLOCKS:
+                    return frames, False
+                before, block = Z, _masked(block, mask)
+                attention = block.attention_weights(Z)
+                read = Z if block.attention is None else dataclasses.replace(block, feed_forward=None)(Z)
+                Z = block(before)
+                active = None
+                if block.feed_forward is not None:
+                    W_1, b_1 = block.feed_forward[:2]
+                    active = torch.nn.functional.linear(read[0], W_1, b_1) > 0  # (n, r)
+                says = _words(name, layer, network.depth, attention is not None, active, before, Z)
+                heads = None if attention is None else attention[0].double().numpy()
+                frames.append(self._frame(layer, name, index, before, Z, says, heads, active))
+        return frames, True
+
+    def _frame(
+        self,
+        layer: int,
+        name: str,
+        index: int,
+        before: Tensor,
+        Z: Tensor,
+        says: str,
+        heads: np.ndarray | None,
+        active: Tensor | None,
+    ) -> dict[str, Any]:
+        read_out = torch.nn.functional.linear(Z, self.network.W_out)[0].double().numpy()
+        counted = None if active is None else active.sum(dim=1).numpy()
+        return {
+            "layer": layer,
+            "stage": short(name),
+            "index": index,
+            "stream": np.round(Z[0, :, :MOST_ROWS].double().numpy(), 6),
+            "state": read_out,
+            "moved": (before != Z).any(-1)[0].nonzero()[:, 0].tolist(),
+            "active": counted,
+            "says": says,
+            "attention": heads,
+        }
+
+
+class Features(_Blocks):
+    """A compact witness of a function of numbers."""
+
+    def __init__(self, witness: CompactWitness, target: Target):
+        self.witness, self.target, self.network = witness, target, witness.network
+
+    def about(self) -> dict[str, Any]:
+        grid, target = self.witness.grid, self.target
+        facts = {"tokens": grid.n, "features": grid.d, "grid": f"δ = 1/{grid.N}"}
+        return self._about(target.name, told_description(self.witness), facts) | {
+            "n": grid.n,
+            "d": grid.d,
+            "low": target.low,
+            "high": target.high,
+            "start": starting_point(target),
+        }
+
+    def run(self, asked: dict[str, Any]) -> dict[str, Any]:
+        x = sequence(asked, self.witness)
+        frames, complete = self._frames(torch.from_numpy(x[None]).to(self.network.dtype), None)
+        output = self.witness.run(x[None])[0]
+        same = bool(np.array_equal(np.asarray(frames[-1]["state"]), output)) if complete else False
+        return {
+            "frames": frames,
+            "complete": complete,
+            "same": same,
+            "output": output,
+            "target": wanted(self.target, x),
+        }
+
+    def attention(self, asked: dict[str, Any]) -> dict[str, Any]:
+        layer = layer_number(asked, self.network.depth)
+        frames = self.run(asked)["frames"]
+        return {"heads": frames[layer]["attention"] if layer < len(frames) else None}
+
+
+class Programs(_Blocks):
+    """A program over the reals: what every block leaves in its rows."""
+
+    def __init__(self, witness: ProgramWitness):
+        self.witness, self.network = witness, witness.network
+        self.box = [float(witness.source.settings[end]) for end in ("low", "high")]
+
+    def about(self) -> dict[str, Any]:
+        witness, (low, high) = self.witness, self.box
+        facts = {"tokens": witness.n, "features": witness.d, "outputs": witness.program.d}
+        text = f"A program over the reals whose last operation is {witness.program.operation}."
+        start = low + (high - low) * np.linspace(0.9, 0.1, witness.n * witness.d).reshape(witness.n, witness.d)
+        return self._about(witness.program.operation, text, facts) | {
+            "n": witness.n,
+            "d": witness.d,
+            "low": [low] * witness.d,
+            "high": [high] * witness.d,
+            "start": start,
+        }
+
+    def run(self, asked: dict[str, Any]) -> dict[str, Any]:
+        x = sequence(asked, self.witness)
+        frames, complete = self._frames(torch.from_numpy(self.witness.padded(x[None])).to(self.network.dtype), None)
+        output = self.witness.run(x[None])[0]
+        same = complete and bool(np.array_equal(np.asarray(frames[-1]["state"])[: len(x)], output))
+        meant = self.witness.interpret(x[None])[0]
+        return {"frames": frames, "complete": complete, "same": same, "output": output, "target": meant}
+
+    def attention(self, asked: dict[str, Any]) -> dict[str, Any]:
+        layer = layer_number(asked, self.network.depth)
+        frames = self.run(asked)["frames"]
+        return {"heads": frames[layer]["attention"] if layer < len(frames) else None}
+
+
+class Tokens(_Blocks):
+    """A table or a memorised data set: words in, words out."""
+
+    def __init__(self, witness: TokenWitness):
+        self.witness, self.network = witness, witness.network
+        self._stored = {self._key(row).tobytes(): k for k, row in enumerate(witness.inputs)}
+
+    def about(self) -> dict[str, Any]:
+        witness = self.witness
+        facts = {"pairs": f"{len(witness.inputs):,}", "tokens": witness.n, "vocabulary": f"{len(witness.vocabulary):,}"}
+        words = [short(token) for token in witness.vocabulary.tokens[:MOST_WORDS]]
+        examples = [[short(word) for word in self._words_of(row)] for row in witness.inputs[:MOST_EXAMPLES]]
+        text = "A finite function, stored as a table." if witness.purpose == "table" else "A memorised data set."
+        return self._about(witness.purpose, text, facts) | {
+            "n": witness.n,
+            "fixed": witness.fixed,
+            "vocabulary": words,
+            "examples": examples,
+            "start": examples[0] if examples else [],
+        }
+
+    def run(self, asked: dict[str, Any]) -> dict[str, Any]:
+        ids = self._numbers(asked)
+        frames, complete = self._frames(torch.from_numpy(ids), torch.from_numpy(ids > 0))
+        numbers = self.witness.run(ids)
+        answer = self.witness._decode(numbers[0])
+        same = complete and np.array_equal(self.witness.digits.join(frames[-1]["state"][None]), numbers)
+        stored = self._stored.get(self._key(ids[0]).tobytes())
+        tokens = self.witness.output_vocabulary.tokens
+        known = None if stored is None else [tokens[i - 2] for i in self.witness.outputs[stored].tolist() if i >= 2]
+        return {
+            "frames": frames,
+            "complete": complete,
+            "same": bool(same),
+            "words": [short(word) for word in self._words_of(ids[0])],
+            "answer": None if answer is None else [short(word) for word in answer],
+            "stored": None if known is None else [short(word) for word in known],
+        }
+
+    def attention(self, asked: dict[str, Any]) -> dict[str, Any]:
+        ids, layer = self._numbers(asked), layer_number(asked, self.network.depth)
+        frames, _ = self._frames(torch.from_numpy(ids), torch.from_numpy(ids > 0))
+        return {"heads": frames[layer]["attention"] if layer < len(frames) else None}
+
+    def _key(self, row: np.ndarray) -> np.ndarray:
+        return np.sort(row) if self.witness.symmetric else np.ascontiguousarray(row)
+
+    def _numbers(self, asked: dict[str, Any]) -> np.ndarray:
+        """Words of the request as numbers (1, n). Words are strings; one that reads as a stored integer is it."""
+        words = asked.get("words")
+        if not isinstance(words, list) or not all(isinstance(w, str) for w in words):
+            raise InvalidInput("A request must have 'words', a list of texts.")
+        n, known = self.witness.n, self.witness.vocabulary.number
+        if not 1 <= len(words) <= n or (self.witness.fixed and len(words) != n):
+            wanted = f"exactly {n}" if self.witness.fixed else f"1 to {n}"
+            raise InvalidInput(f"A sequence must have {wanted} tokens; got {len(words)}.")
+        tokens = [w if w in known or not w.lstrip("-").isdecimal() else int(w) for w in words]
+        return self.witness.vocabulary.encode([tokens], n, first=1, fill=0)
+
+    def _words_of(self, row: np.ndarray) -> list[Any]:
+        tokens = self.witness.vocabulary.tokens
+        return [tokens[i - 1] for i in row.tolist() if 1 <= i <= len(tokens)]
+
+
+def _masked(block: Block, mask: Tensor | None) -> Block:
+    """Padded positions are masked out of the attention, as in ``EmbeddedTransformer.forward``."""
+    if mask is None or block.attention is None:
+        return block
+    return dataclasses.replace(block, attention=(*block.attention[:-1], mask[:, None, None, :]))
+
+
+def _words(name: str, layer: int, depth: int, attends: bool, active: Tensor | None, before: Tensor, Z: Tensor) -> str:
+    changed = int((before != Z).any(dim=(0, 1)).sum())
+    parts = [f"Block {layer} of {depth}, {short(name)}: "]
+    parts.append("every token receives a mixture of all tokens; " if attends else "")
+    parts.append(f"{changed:,} row{'s' if changed != 1 else ''} of the stream change{'' if changed != 1 else 's'}")
+    if active is not None:
+        units = [active[j].nonzero()[:, 0].tolist() for j in range(len(active))]
+        most = max((len(u) for u in units), default=0)
+        if name.startswith("recall") and most <= MOST_UNITS:
+            said = ", ".join(f"unit {'+'.join(map(str, u))} answers token {j}" for j, u in enumerate(units) if u)
+            parts.append(f"; {said}" if said else "; no memory unit answers: the default stays")
+        else:
+            parts.append(f"; up to {most:,} of {active.shape[1]:,} units are active at a token")
+    return "".join(parts) + "."
+
+
+def features_viewer(witness: CompactWitness, target: Target | None) -> Features:
+    check_entries(witness.grid.n, witness.grid.d)
+    return Features(witness, target or witness.target)
+
+
+def tokens_viewer(witness: TokenWitness, target: None) -> Tokens:
+    return Tokens(witness)
+
+
+def program_viewer(witness: ProgramWitness, target: None) -> Programs:
+    check_entries(witness.n, witness.d)
+    return Programs(witness)

@@ -1,0 +1,153 @@
+"""One self-contained page: no script, no request, every text escaped.
+
+A string becomes HTML only through ``text`` (which escapes and shortens it), through the builders below (which call
+``text`` on every plain string they are given), or by being ``Markup`` already. The page also carries a content security
+policy that forbids scripts and every kind of request, so that a hostile artefact has two walls to climb.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from thereexists._version import __version__
+from thereexists.core.atomic_files import write_beside
+from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import visible
+
+LONGEST_TEXT = 2000
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+class Markup(str):
+    """HTML that was made by this package from escaped text."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled part of a page; ``key`` is its anchor."""
+
+    key: str
+    title: str
+    body: Markup
+
+
+@dataclass(frozen=True)
+class Page:
+    """A finished report: ``str(page)`` is the document, ``page.save("report.html")`` writes it."""
+
+    kind: str
+    title: str
+    lead: str
+    sections: tuple[Section, ...]
+
+    def __str__(self) -> str:
+        style = files("thereexists.reports").joinpath("page.css").read_text(encoding="utf-8")
+        links = join(Markup(f'<a href="#{text(s.key)}">{text(s.title)}</a> ') for s in self.sections)
+        body = join(
+            Markup(f'<section id="{text(s.key)}"><h2>{text(s.title)}</h2>\n{s.body}</section>\n') for s in self.sections
+        )
+        return (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            '<link rel="icon" href="data:,">\n'  # or else a browser asks for favicon.ico
+            f"<title>{text(self.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
+            f'<h1>{text(self.title)}</h1>\n<p class="soft">{text(self.lead)}</p>\n'
+            f'<nav aria-label="Sections">{links}</nav>\n{body}'
+            f'<p class="soft">thereexists {text(__version__)}</p>\n</main>\n</body>\n</html>\n'
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page, whole or not at all."""
+        path = Path(path)
+        write_beside(path, str(self))
+        return path
+
+
+def check_writable(path: Path) -> None:
+    """Refuse, before any work, a place where no page can be written."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InvalidInput(f"A report is an HTML file: its name must end in .html; got {path.name!r} instead.")
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder; name a file to write.")
+    if not path.resolve().parent.is_dir() or not os.access(path.resolve().parent, os.W_OK):
+        raise InvalidInput(f"Nothing can be written to the folder {path.parent}: it must exist and be writable.")
+
+
+def text(value: Any) -> Markup:
+    """Anything as escaped text, cut after ``LONGEST_TEXT`` characters."""
+    if isinstance(value, Markup):
+        return value
+    plain = "\n".join(map(visible, str(value).split("\n")))
+    if len(plain) > LONGEST_TEXT:
+        plain = plain[:LONGEST_TEXT] + " … (cut)"
+    return Markup(html.escape(plain, quote=True))
+
+
+def number(value: Any) -> Markup:
+    """A number as people write it: thousands by commas, four significant digits; anything else as text."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return text("none" if value is None else value)
+    if isinstance(value, int):
+        return text(f"{value:,}")
+    return text(f"{value:.4g}" if math.isfinite(value) else value)
+
+
+def join(parts: Iterable[Markup]) -> Markup:
+    return Markup("".join(parts))
+
+
+def paragraph(content: Any, style: str = "") -> Markup:
+    return Markup(f'<p class="{text(style)}">{text(content)}</p>\n' if style else f"<p>{text(content)}</p>\n")
+
+
+def code(content: Any) -> Markup:
+    return Markup(f"<pre>{text(content)}</pre>\n")
+
+
+def facts(pairs: dict[str, Any]) -> Markup:
+    """A list of name and value; values of None are left out."""
+    rows = (f"<dt>{text(k)}</dt><dd>{text(v)}</dd>" for k, v in pairs.items() if v is not None)
+    return Markup(f"<dl>{''.join(rows)}</dl>\n")
+
+
+def table(head: list[str], rows: list[list[Any]], caption: str = "") -> Markup:
+    """Rows of cells; numbers are set to the right, and so are the heads above them."""
+    numeric = [bool(rows) and all(isinstance(row[i], int | float) for row in rows) for i in range(len(head))]
+
+    def cell(tag: str, value: Any, right: bool) -> str:
+        long = not right and tag == "td" and len(str(value)) > 40
+        short = not right and tag == "td" and len(str(value)) <= 18
+        style = ' class="number"' if right else ' class="words"' if long else ' class="short"' if short else ""
+        return f"<{tag}{style}>{number(value)}</{tag}>"
+
+    def line(tag: str, row: list[Any]) -> str:
+        return "<tr>" + "".join(cell(tag, v, right) for v, right in zip(row, numeric, strict=True)) + "</tr>"
+
+    title = f"<caption>{text(caption)}</caption>" if caption else ""
+    body = "\n".join(line("td", row) for row in rows)
+    return Markup(
+        f'<div class="wide"><table>{title}<thead>{line("th", head)}</thead>\n<tbody>{body}</tbody></table></div>\n'
+    )
+
+
+def figure(picture: Markup, caption: Any) -> Markup:
+    return Markup(f"<figure>{picture}<figcaption>{text(caption)}</figcaption></figure>\n")
+
+
+def panels(figures: Iterable[Markup], pairs: bool = False, style: str = "") -> Markup:
+    """Figures beside each other, as many as fit, or always two and two where there is room, or in a ``style``."""
+    style = "pairs" if pairs else style
+    return Markup(f'<div class="panels {text(style)}">{"".join(figures)}</div>\n')
+
+
+def key(colour: int, label: Any) -> Markup:
+    """A patch of colour and what it stands for."""
+    return Markup(f'<span class="label"><span class="key f{int(colour) % 6}"></span>{number(label)}</span>')

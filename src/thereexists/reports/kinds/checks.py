@@ -1,0 +1,61 @@
+"""The report of a verdict that a command printed: ``verify --json``, ``heads verify --json``, ``heads fit --json``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thereexists.core.authors_word import WORDS, as_its_author_says
+from thereexists.reports.artefact import Found, Kind
+from thereexists.reports.html import Markup, Page, Section, facts, join, number, paragraph, table
+
+_WORDS = {True: "Everything holds", False: "It does not hold", None: "Undecided"}
+
+
+def _page(found: Found) -> Page:
+    record = found.record
+    holds = record["holds"]
+    if holds not in (True, False, None):
+        raise ValueError(f"'holds' is {holds!r}")
+    sections = [
+        Section("verdict", "The verdict", join([paragraph(f"{as_its_author_says(_WORDS[holds])}."), *_reasons(record)]))
+    ]
+    if "checks" in record:
+        rows = [
+            [str(c["name"]), "passed" if c["passed"] is True else "FAILED", str(c["detail"])] for c in record["checks"]
+        ]
+        sections.append(Section("checks", "Every check", table(["check", "", "what was found"], rows)))
+        title = "A witness, checked again"
+    else:
+        sections.append(Section("figures", "Figures", facts(_flat(record))))
+        title = "An attention head, " + ("fitted" if "method" in record else "checked again")
+    return Page(
+        "verdict",
+        title,
+        f"What {found.path.name} says, {WORDS}; the files themselves were not looked at.",
+        tuple(sections),
+    )
+
+
+def _reasons(record: dict[str, Any]) -> list[Markup]:
+    return [paragraph(str(reason)) for reason in record.get("reasons", [])]
+
+
+def _flat(record: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """Figures by name; those of objects within the record behind a comma."""
+    out: dict[str, Any] = {}
+    for name, value in record.items():
+        label = f"{before}, {name}" if before else str(name)
+        label = label.replace("_", " ")
+        if isinstance(value, dict):
+            out |= _flat(value, label)
+        elif name not in ("holds", "reasons"):
+            out[label] = number(value) if isinstance(value, int | float) else value
+    return out
+
+
+KIND = Kind(
+    "verdict",
+    "the JSON of verify, heads verify or heads fit",
+    lambda found: found.has("holds", "checks") or found.has("holds", "reasons", "leakage"),
+    _page,
+)

@@ -1,0 +1,116 @@
+"""The report of what ``pattern check --json`` or ``pattern compare --json`` printed: verdict, mask, path, field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thereexists.core.authors_word import WORDS
+from thereexists.core.errors import ThereExistsError
+from thereexists.patterns import Pattern
+from thereexists.reports.artefact import Found, Kind
+from thereexists.reports.html import Markup, Page, Section, facts, join, paragraph, table
+from thereexists.reports.kinds.pattern import density_pictures, universal_words
+from thereexists.reports.sparse import MOST_TOKENS, pattern_pictures
+
+LARGEST = 1 << 20  # tokens of a pattern that is built again
+
+
+def _page(found: Found) -> Page:
+    return _compared(found.record) if "patterns" in found.record else _checked(found.record)
+
+
+def _checked(record: dict[str, Any]) -> Page:
+    n, route = record["n"], record["hamiltonian_path"]
+    title = f"The pattern {record['name']} on {n:,} tokens"
+    verdict = join(
+        [
+            universal_words(record["universal"]),
+            *(paragraph(str(reason)) for reason in record["reasons"]),
+            facts(
+                {
+                    "every token sees itself": "yes" if record["self_loops"] else "no",
+                    "path": f"{route['status']} ({route['method']})",
+                    "rule": route.get("rule"),
+                    "receptive depth": record["receptive_depth"],
+                    "farthest pair": record["farthest_pair"],
+                    "connections": ", ".join(f"{c:,}" for c in record["connections"][:8]),
+                    "sparsity": f"{record['sparsity']:.4f}",
+                    "configuration": record["config"],
+                    "seconds": record["seconds"],
+                }
+            ),
+        ]
+    )
+    sections = (
+        Section("verdict", "Is it universal?", verdict),
+        Section("pattern", "The pattern", _pictures(record, route.get("path"))),
+    )
+    return Page(
+        "pattern check", title, f"A verdict that was printed, {WORDS}; drawn again, not decided again.", sections
+    )
+
+
+def _pictures(record: dict[str, Any], path: Any) -> Markup:
+    pattern = _again(record)
+    if pattern is None:
+        words = (
+            "The verdict names no pattern of the library with these connections, so it cannot be drawn from its name."
+        )
+        return paragraph(f"{words} Give the mask or the config itself to thereexists report.")
+    if pattern.n > MOST_TOKENS:
+        return density_pictures(pattern)
+    return pattern_pictures(np.asarray(pattern.mask()), pattern.name, path)
+
+
+def _again(record: dict[str, Any]) -> Pattern | None:
+    """The pattern built from its name and sizes; None unless its connections are those of the verdict."""
+    from thereexists.patterns import REGISTRY, build
+
+    name, n = record["name"], record["n"]
+    if name not in REGISTRY or type(n) is not int or not 1 <= n <= LARGEST:
+        return None
+    try:
+        pattern = build(name, n, **record["parameters"])
+        pattern = pattern.union() if record["config"] == "union" else pattern
+    except (ThereExistsError, TypeError):
+        return None
+    return pattern if list(pattern.connections) == record["connections"] else None
+
+
+def _compared(record: dict[str, Any]) -> Page:
+    words = {True: "yes", False: "no", None: "undecided"}
+    rows = [
+        [
+            str(one["name"]),
+            one["cycle"],
+            max(one["connections"]),
+            one["sparsity"],
+            str(one["hamiltonian_path"]["status"]),
+            "–" if one["receptive_depth"] is None else str(one["receptive_depth"]),
+            words[one["universal"]],
+        ]
+        for one in record["patterns"]
+    ]
+    head = ["pattern", "steps", "connections", "sparsity", "path", "depth", "universal"]
+    left = [paragraph(f"Left out {name}: {why}", "soft") for name, why in record.get("refused", {}).items()]
+    remark = paragraph(
+        "Undecided: the sufficient conditions fail or could not be decided, which is no disproof.", "soft"
+    )
+    body = join([table(head, rows), remark, *left])
+    section = Section("compared", "Every pattern of the library", body)
+    return Page(
+        "pattern comparison",
+        f"Patterns on {record['n']:,} tokens",
+        f"Connections, path, depth, verdict, {WORDS}.",
+        (section,),
+    )
+
+
+KIND = Kind(
+    "pattern check",
+    "the JSON of pattern check or pattern compare",
+    lambda found: found.has("hamiltonian_path", "receptive_depth") or found.has("patterns", "refused", "n"),
+    _page,
+)

@@ -1,0 +1,135 @@
+"""The report of experiments: records of runs brought together, ours beside the papers', bars and tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from thereexists.core.errors import InvalidInput
+from thereexists.core.regular_files import files_below, open_regular
+from thereexists.experiments import paper
+from thereexists.experiments.results import Figure, Row, by_table, read, rows, slugs, table_of
+from thereexists.experiments.tables import tables
+from thereexists.reports import svg
+from thereexists.reports.artefact import Found, Kind, check_size
+from thereexists.reports.html import Markup, Page, Section, figure, join, key, panels, paragraph, table
+
+RUN = "run.json"  # what the runner writes into the folder of a run
+MOST_FILES = 2000
+PAPER = {"mlm accuracy": 1, "nli accuracy": 2}  # which entry of the paper's table A stands beside which figure
+LOW_IS_GOOD = ("perplexity",)
+
+
+def _page(found: Found) -> Page:
+    made, records = _rows(found)
+    if not made:
+        raise ValueError("it holds no record of a run")
+    sections = []
+    groups, files = by_table(made), slugs(made)
+    for own in tables(made):
+        parts = [paragraph(remark.replace("**", "")) for remark in own.remarks]
+        parts += [_bars(groups[own.key]), table(own.header, [list(map(str, line)) for line in own.body])]
+        if records:
+            parts.append(paragraph(_budget([r for r in records if table_of(r) == own.key]), "soft"))
+        sections.append(Section(files[own.key], own.title, join(parts)))
+    lead = (
+        f"{len(made)} models, {sum(row.seeds for row in made)} runs. Small budgets beside the papers' large ones: "
+        "compare orders and gaps, not levels."
+    )
+    return Page("results", "Experiments: ours beside the papers'", lead, tuple(sections))
+
+
+def _rows(found: Found) -> tuple[list[Row], list[dict[str, Any]]]:
+    if found.has("rows"):
+        return [_row(one) for one in found.record["rows"]], []
+    if found.path.is_dir():
+        files = [*_runs(found.path), *found.path.glob("*.jsonl"), *found.path.glob("*.json")]
+        if len(files) > MOST_FILES:
+            raise ValueError(f"it holds {len(files):,} files of records; a report reads up to {MOST_FILES:,}")
+        for file in files:
+            check_size(file)
+    else:
+        check_size(found.path)
+    records = read([found.path])
+    return rows(records), records
+
+
+def _row(one: dict[str, Any]) -> Row:
+    figures = {str(name): Figure(float(f["mean"]), f["sd"], f["seeds"]) for name, f in one["figures"].items()}
+    return Row(**{**one, "figures": figures})
+
+
+def _bars(group: list[Row]) -> Markup:
+    """One picture for each figure of merit: a bar for every model, a mark where the paper's figure is."""
+    names = list(dict.fromkeys(name for row in group for name in row.figures if not name.endswith("_bound")))
+    figures = []
+    for name in names:
+        low = any(word in name for word in LOW_IS_GOOD)
+        known = sorted((r for r in group if name in r.figures), key=lambda r: r.figures[name].mean * (1 if low else -1))
+        share = name.endswith("accuracy")
+        factor = 100.0 if share else 1.0
+        bars = []
+        for row in known[:24]:
+            of_paper = paper.TABLE_A.get(row.run) if row.experiment == "table-a" and name in PAPER else None
+            beside = None if of_paper is None else 100.0 * of_paper[PAPER[name]]
+            half = row.figures[name].half()
+            bars.append((row.run, factor * row.figures[name].mean, None if half is None else factor * half, beside))
+        unit = " in %" if share else ", lower is better" if low else ""
+        picture = svg.bars(bars, f"{name}{unit}", 100.0 if share else None)
+        left = "" if len(known) <= 24 else f" The best 24 of {len(known)}."
+        figures.append(figure(picture, f"{name}{unit}, best first.{left}"))
+    legend = Markup(f"{key(0, 'ours')} &emsp; {key(1, 'the paper, in brackets')}")
+    return join([paragraph(legend), panels(figures, pairs=True)])
+
+
+def _budget(records: list[dict[str, Any]]) -> str:
+    from thereexists.experiments.report import budget
+
+    return budget(records).replace("*Ours.* ", "Ours: ").replace("`", "").replace("\n", " ")
+
+
+def _recognises(found: Found) -> bool:
+    if found.path.is_dir():
+        if any((found.path / name).is_file() for name in ("witness.json", "head.json", "config.json")):
+            return False
+        return any(_runs(found.path)) or any(
+            map(_has_records, [*found.path.glob("*.jsonl"), *found.path.glob("*.json")])
+        )
+    if found.path.suffix == ".jsonl":
+        return _has_records(found.path)
+    return found.has("records", "experiment") or found.has("experiment", "run", "stages") or _printed(found)
+
+
+def _runs(folder: Path) -> Iterator[Path]:
+    """The records of runs below a folder; gives up after so many entries, whatever they are."""
+    with suppress(InvalidInput):
+        yield from (file for file in files_below(folder) if file.name == RUN)
+
+
+def _printed(found: Found) -> bool:
+    """Whether this is what ``results --json`` printed."""
+    listed = found.record.get("rows") if found.has("rows") else None
+    return isinstance(listed, list) and bool(listed) and isinstance(listed[0], dict) and "figures" in listed[0]
+
+
+def _has_records(file: Any) -> bool:
+    """Whether a file begins like records of runs; a folder of other files is not one of results."""
+    try:
+        with open_regular(file) as stream:
+            if file.suffix == ".jsonl":
+                first = json.loads(stream.readline(1 << 24).decode("utf-8") or "{}")
+                return isinstance(first, dict) and {"experiment", "stages"} <= set(first)
+            return b'"records"' in stream.read(4096)
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+KIND = Kind(
+    "results",
+    "a folder of runs, a file of their records (.jsonl, .json), or the JSON of results",
+    _recognises,
+    _page,
+)

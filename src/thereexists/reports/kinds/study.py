@@ -1,0 +1,91 @@
+"""The report of ``heads study``: the smallest working hidden size against the length, method by method."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from thereexists.reports import svg
+from thereexists.reports.artefact import Found, Kind
+from thereexists.reports.html import (
+    Markup,
+    Page,
+    Section,
+    code,
+    facts,
+    figure,
+    join,
+    key,
+    number,
+    panels,
+    paragraph,
+    table,
+)
+
+
+def _page(found: Found) -> Page:
+    record = found.record
+    rows = record["table"]
+    settings = {str(k).replace("_", " "): v for k, v in record["settings"].items()}
+    sections = (
+        Section("sizes", "Smallest hidden size", join([_pictures(rows), _table(rows)])),
+        Section("slopes", "Fitted lines", _lines(record["lines"])),
+        Section("reproduce", "How to reproduce it", join([code(record.get("command", "")), facts(settings)])),
+    )
+    lead = (
+        "The smallest d at which a fixed head shows a random sparse matrix within the tolerances, against its length."
+    )
+    return Page("study", "How small can an attention head be?", lead, sections)
+
+
+def _pictures(rows: list[dict[str, Any]]) -> Markup:
+    methods = list(dict.fromkeys(str(row["method"]) for row in rows))
+    figures = []
+    for k in sorted({int(row["k"]) for row in rows}):
+        curves = []
+        for colour, method in enumerate(methods):
+            points = [(r["length"], r["hidden_size"]) for r in rows if r["k"] == k and r["method"] == method]
+            points = sorted((float(L), float(d)) for L, d in points if d is not None)
+            if not all(v > 0 and math.isfinite(v) for point in points for v in point):
+                raise ValueError("a length or a size is not a positive number")
+            if points:
+                x, y = np.log2(np.array(points).T)
+                curves.append((colour, False, x, y))
+        if curves:
+            title = f"k = {k} non-zeros in a row"
+            figures.append(
+                figure(svg.log_lines(curves, title, "length L", "hidden size d"), f"{title}; both axes logarithmic.")
+            )
+    legend = Markup(" &emsp; ".join(key(i, method) for i, method in enumerate(methods)))
+    return join([paragraph(legend), panels(figures, pairs=True)])
+
+
+def _table(rows: list[dict[str, Any]]) -> Markup:
+    lines = []
+    for row in rows[:400]:
+        size = "none worked" if row["hidden_size"] is None else number(row["hidden_size"])
+        lines.append([str(row["method"]), row["k"], row["length"], size, "yes" if row["trivial"] else ""])
+    return table(["method", "k", "L", "smallest d", "no smaller than trivial"], lines)
+
+
+def _lines(lines: list[dict[str, Any]]) -> Markup:
+    fitted = [
+        [
+            str(one["method"]),
+            one["k"],
+            *(("–",) * 3 if one["slope"] is None else (number(one[f]) for f in ("slope", "intercept", "r2"))),
+        ]
+        for one in lines
+    ]
+    words = "d = slope · log₂ L + intercept, fitted to the sizes that are not trivial (d < 2L)."
+    return join([paragraph(words), table(["method", "k", "slope", "intercept", "R²"], fitted)])
+
+
+KIND = Kind(
+    "study",
+    "the JSON of heads study",
+    lambda found: found.has("table", "lines", "settings"),
+    _page,
+)

@@ -1,0 +1,57 @@
+"""The section on surfaces: target and network over two free entries of the input, and the error beside them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thereexists.functions.target import Target
+from thereexists.reports.html import Section, figure, join, panels, paragraph
+from thereexists.reports.measure import plane_through
+from thereexists.reports.surface import field, surface
+from thereexists.witness.function import FunctionWitness
+
+MOST_OUTPUTS = 4
+
+
+def surfaces_section(witness: FunctionWitness, target: Target) -> Section | None:
+    """Target and network over two free entries, and the error; None where there is only one entry."""
+    plane = plane_through(witness, target)
+    if plane is None:
+        return None
+    d = witness.grid.d
+    names = ("token 0", "token 1") if d == 1 else ("feature 0", "feature 1")
+    where = "the first two tokens" if d == 1 else "the two first features of token 0"
+    others = [v for k, token in enumerate(plane.others) for i, v in enumerate(token) if (k, i) not in plane.free]
+    rest = f" The other entries stay at {', '.join(f'{v:.4g}' for v in others)}." if others else ""
+    points = len(plane.network)
+    parts = [
+        paragraph(
+            f"Outputs over {where}, each through its whole range, at {points} × {points} points off the ramps.{rest} "
+            "All heights and colours of one output share a scale; the steps of the network are the cells of the grid."
+        )
+    ]
+    if not witness.grid.positional and not witness.answers_equal_columns:
+        words = (
+            "Where the network drops to 0 two tokens share a cell: Theorem 1 says nothing there, and the bound pays."
+        )
+        parts.append(paragraph(words))
+    shown = [(k, i) for k in range(witness.grid.n) for i in range(d)][:MOST_OUTPUTS]
+    worst = 0.0 if plane.target is None else float(np.abs(plane.network - plane.target).max())
+    for k, i in shown:
+        name = f"output token {k}" if d == 1 else f"output token {k}, feature {i}"
+        g = plane.network[:, :, k, i]
+        f = None if plane.target is None else plane.target[:, :, k, i]
+        both = g if f is None else np.stack([g, f])
+        low, high = float(both.min()), float(both.max())
+        figures = [] if f is None else [figure(surface(f, low, high, f"Target, {name}", names), f"Target, {name}.")]
+        figures.append(figure(surface(g, low, high, f"Network, {name}", names), f"Network, {name}."))
+        if f is None:
+            figures.append(figure(field(g, low, high, f"Network, {name}, as a map", names), f"Network, {name}."))
+        else:
+            gap = np.abs(g - f)
+            caption = f"|network − target|, {name}: at most {gap.max():.4g}, on the average {gap.mean():.4g}."
+            figures.append(figure(field(gap, 0.0, worst, f"Error, {name}", names, error=True), caption))
+        parts.append(panels(figures, style="three"))
+    left = witness.grid.n * d - len(shown)
+    parts += [paragraph(f"{left} more outputs are not drawn.", "soft")] if left else []
+    return Section("surfaces", "Surfaces over two inputs" if d == 1 else "Slices over two features", join(parts))

@@ -1,0 +1,1 @@
+"""The page of a witness, one file for each kind (``core/kinds.py``)."""

@@ -1,0 +1,250 @@
+"""The report of a witness of a function: what it is, what is proved of it, and pictures measured on the network."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from thereexists.certificates.certificate import FILE, Certificate, load_certificate
+from thereexists.certificates.cubes import weights_sha256
+from thereexists.core.authors_word import as_its_author_says
+from thereexists.functions.target import Target
+from thereexists.model import Transformer
+from thereexists.reports import svg
+from thereexists.reports.artefact import Found, weights_hash
+from thereexists.reports.certificate import Stated, bound_section
+from thereexists.reports.contexts import contexts_section
+from thereexists.reports.html import (
+    Markup,
+    Page,
+    Section,
+    code,
+    facts,
+    figure,
+    join,
+    key,
+    number,
+    panels,
+    paragraph,
+    table,
+)
+from thereexists.reports.measure import Slice, slice_through, weight_ranges
+from thereexists.reports.memory import memory_section
+from thereexists.reports.planes import surfaces_section
+from thereexists.reports.sparse import pattern_section
+from thereexists.witness.function import FunctionWitness
+from thereexists.witness.load import load as read_witness
+from thereexists.witness.recounted import class_of, description_of, is_builtin, theorem_of
+
+MOST_OUTPUTS = 12
+_SAME = ("name", "n", "d", "low", "high", "origin")  # what a certificate and its witness must agree on
+
+
+def function_page(folder: Path, witness: FunctionWitness, record: dict[str, Any], target: Target | None = None) -> Page:
+    """All sections; ``target`` gives the function again, for a witness of a user's own."""
+    target = target or witness.target
+    certificate = load_certificate(folder) if (folder / FILE).is_file() else None
+    cut = slice_through(witness, target)
+    sections = [
+        Section("built", "What was built", _built(witness, record)),
+        Section("stages", "Stages and weights", stages_section(witness.network)),
+        Section("certificate", "What is certified", _certificate(folder, witness, record, certificate)),
+        Section("curves", "Target against network", _curves(cut, target)),
+        surfaces_section(witness, target),
+        contexts_section(witness),
+        memory_section(witness),
+        pattern_section(witness),
+        Section("dtypes", "Number formats", _dtypes(witness)),
+        Section("reproduce", "How to reproduce it", _reproduce(folder, witness, record)),
+    ]
+    plan = witness.plan
+    lead = (
+        f"A Transformer for sequences of {plan.grid.n} tokens with {plan.grid.d} "
+        f"feature{'s' if plan.grid.d > 1 else ''}, written down without training."
+    )
+    return Page(
+        "witness", f"There exists a Transformer: {target.name}", lead, tuple(s for s in sections if s is not None)
+    )
+
+
+def _built(witness: FunctionWitness, record: dict[str, Any]) -> Markup:
+    target, grid = witness.target, witness.grid
+    shape, theorem_number = class_of(witness.network), theorem_of(witness.network)
+    origin, (words, ours) = target.origin, description_of(witness)
+    function = f"{target.name}: {words}" if words else target.name
+    source = f"{origin.get('kind', 'Python code')} {origin.get('reference', '')}".strip()
+    sha256 = origin.get("sha256")
+    theorem: dict[int | str, str] = {
+        1: "Theorem 1 (equivariant, no positions)",
+        2: "Theorem 2 (with positional encoding)",
+    }
+    return facts(
+        {
+            "function": function if ours else as_its_author_says(function),
+            "from": f"builtin {target.name}" if ours else as_its_author_says(source),
+            "file's SHA-256": None if sha256 is None else as_its_author_says(sha256),
+            "sequences": f"n = {grid.n} tokens, d = {grid.d}, every entry in {_box(target)}",
+            "claimed": as_its_author_says(_claims(target)),
+            "grid": f"δ = 1/{grid.N}, {grid.cells:,} cubes",
+            "theorem": theorem.get(
+                theorem_number, f"Theorem {theorem_number} (sparse attention, with positional encoding)"
+            ),
+            "construction": witness.construction,
+            "network": f"{sum(s.depth for s in witness.network.stages.values()):,} layers, "
+            f"{sum(p.numel() for p in witness.network.parameters()):,} parameters, attention by {witness.network.rho}",
+            "class": f"h = {number(shape['h'])} heads of size m = {number(shape['m'])}, r = {number(shape['r'])} "
+            f"hidden units, width {number(shape['d'])}",
+        }
+    )
+
+
+def _claims(target: Target) -> str:
+    symmetry = "permutation equivariant" if target.equivariant else "no symmetry"
+    return symmetry if target.lipschitz is None else f"Lipschitz constant {target.lipschitz:.6g}, {symmetry}"
+
+
+def _box(target: Target) -> str:
+    ends = sorted({(float(a), float(b)) for a, b in zip(target.low, target.high, strict=True)})
+    return ", ".join(f"[{a:g}, {b:g}]" for a, b in ends)
+
+
+def stages_section(network: Transformer) -> Markup:
+    """Layers, parameters and weight ranges, counted on the weights."""
+    rows = [list(row) for row in weight_ranges(network)]
+    counted = [(i, float(row[2])) for i, row in enumerate(rows)]
+    labels = [[key(i, row[0]), *row[1:]] for i, row in enumerate(rows)]
+    bar = svg.stacked_bar(counted, "Parameters of each stage: " + ", ".join(f"{row[0]} {row[2]:,}" for row in rows))
+    head = ["stage", "layers", "parameters", "smallest non-zero |weight|", "largest |weight|"]
+    return join([figure(bar, "Parameters, stage by stage."), table(head, labels)])
+
+
+def _certificate(folder: Path, witness: FunctionWitness, record: dict[str, Any], found: Certificate | None) -> Markup:
+    measured = witness.distance
+    sampled = None
+    if measured is not None:
+        sampled = (
+            f"d_{measured.p:g} = {measured.estimate:.4g}, between {measured.low:.4g} and {measured.high:.4g} at "
+            f"{measured.confidence:.0%} ({measured.samples:,} random points, seed {measured.seed})"
+        )
+        sampled = as_its_author_says(sampled)
+    if found is None:
+        advice = f"This witness has no certificate. Make one: thereexists certify {shlex.quote(str(folder))}"
+        return join([paragraph(advice), facts({"measured": sampled})])
+    stated = {k: found.target.get(k) for k in _SAME}
+    if found.weights_sha256 != weights_sha256(witness.network) or stated != {k: record["target"][k] for k in _SAME}:
+        about = "The certificate in this folder is about other weights or another function: it proves nothing here."
+        return paragraph(about, "bad")
+    return join(
+        [
+            bound_section(Stated.of(dataclasses.asdict(found), folder / FILE), sampled),
+            paragraph(
+                "These figures are read from certificate.json, whose digest and weights were compared. To check the "
+                f"proof itself again: thereexists verify {shlex.quote(str(folder))}",
+                "soft",
+            ),
+        ]
+    )
+
+
+def _curves(cut: Slice, target: Target) -> Markup:
+    n, d = cut.others.shape
+    fixed = "; ".join(" ".join(f"{v:.4g}" for v in token) for token in cut.others)
+    free = "x, the first token" if d == 1 else "x, feature 0 of the first token"
+    intro = [
+        paragraph(
+            f"Every output while {free}, moves through its range. The other entries stay at ({fixed}), where the first "
+            f"one is replaced by x. {len(cut.x)} points; the ramps between the cubes are thinner than a pixel."
+        )
+    ]
+    if cut.target is None:
+        again = (
+            "The function itself is not stored with a witness: give it by --function file.py:function to see it too."
+        )
+        intro.append(paragraph(again))
+    else:
+        gap = np.abs(cut.network - cut.target)
+        legend = Markup(f"{key(0, 'target')} &emsp; {key(1, 'network')} &emsp; {key(3, '|difference|')}")
+        worst = f"Along this line the largest difference is {gap.max():.4g}, the mean {gap.mean():.4g}."
+        intro += [paragraph(legend), paragraph(worst)]
+    shown = [(k, i) for k in range(n) for i in range(d)][:MOST_OUTPUTS]
+    figures: list[Markup] = []
+    for k, i in shown:
+        name = f"output token {k}" if d == 1 else f"output token {k}, feature {i}"
+        y = cut.network[:, k, i]
+        f = None if cut.target is None else cut.target[:, k, i]
+        curves = [(1, False, y)] if f is None else [(0, False, f), (1, False, y)]
+        figures.append(figure(svg.lines(cut.x, curves, f"{target.name}: {name}", "x"), name))
+        if f is not None:
+            error = svg.lines(cut.x, [(3, False, np.abs(y - f))], f"{name}: error", "x", from_zero=True)
+            figures.append(figure(error, f"{name}: |network − target|"))
+    left = n * d - len(shown)
+    rest = [paragraph(f"{left} more outputs are not drawn.", "soft")] if left else []
+    return join([*intro, panels(figures, pairs=cut.target is not None), *rest])
+
+
+def _dtypes(witness: FunctionWitness) -> Markup:
+    rows = [[name, "safe" if v.holds else "not safe", v.reasons[0]] for name, v in witness.verdicts().items()]
+    intro = paragraph("Decided from the weights by a bound, not by trying: off the ramps, a safe format gives the "
+                      "float64 output rounded once. A format that is not safe is refused.")  # fmt: skip
+    return join([intro, table(["format", "verdict", "why"], rows)])
+
+
+def _reproduce(folder: Path, witness: FunctionWitness, record: dict[str, Any]) -> Markup:
+    command, remark = build_command(witness)
+    measured = witness.distance
+    return join(
+        [
+            code(command),
+            paragraph(remark, "soft") if remark else Markup(""),
+            code(f"thereexists verify {shlex.quote(str(folder))}"),
+            facts(
+                {
+                    "built by": as_its_author_says(f"thereexists {record['package_version']}"),
+                    "report by": f"Python {platform.python_version()}, torch {torch.__version__}, "
+                    f"NumPy {np.__version__}",
+                    "seed": None
+                    if measured is None
+                    else as_its_author_says(f"{measured.seed}, and only the measured distance is random"),
+                    "weights": weights_hash(record),
+                }
+            ),
+        ]
+    )
+
+
+def build_command(witness: FunctionWitness) -> tuple[str, str]:
+    """The command line that builds these weights again, and what it cannot say."""
+    plan, target, grid = witness.plan, witness.target, witness.grid
+    origin, remarks = target.origin, []
+    reference = target.name if is_builtin(witness) else str(origin.get("reference") or target.name)
+    words = ["thereexists", "build", reference, "--n", str(grid.n)]
+    words += ["--d", str(grid.d), "--delta", f"1/{grid.N}"]
+    if origin.get("kind") not in ("builtin", "file"):
+        remarks.append("The function was given in Python: put it into a file and name it as file.py:function.")
+    if origin.get("kind") != "builtin":
+        words += [] if target.lipschitz is None else ["--lipschitz", repr(float(target.lipschitz))]
+        words += ["--equivariant"] if target.equivariant else []
+    boxes = {(float(a), float(b)) for a, b in zip(target.low, target.high, strict=True)}
+    if boxes != {(0.0, 1.0)}:
+        low, high = min(boxes)
+        words += ["--domain", repr(low), repr(high)]
+        if len(boxes) > 1:
+            remarks.append("The features have different ranges, which only Python can say: te.Target(domain=…).")
+    words += plan.command_options()
+    if witness.network.rho == "hardmax":
+        words.append("--modified")
+    elif witness.network.rho != "softmax":
+        words += ["--rho", witness.network.rho]
+    if "--pattern" in words:
+        remarks.append("If the pattern has sizes, add them by --set; its masks are stored with the weights.")
+    return shlex.join(words), " ".join(remarks)
+
+
+def page(found: Found, record: dict[str, Any]) -> Page:
+    return function_page(found.path, read_witness(found.path), record, found.target)

@@ -1,0 +1,175 @@
+"""A witness of a function of numbers: it has the function, a grid on its domain, and perhaps a measured distance."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from thereexists.certificates.certificate import FILE, Certificate, load_certificate
+from thereexists.core import storage
+from thereexists.core.errors import InvalidInput
+from thereexists.core.json_files import malformed
+from thereexists.core.regular_files import is_regular
+from thereexists.evaluate import Choice
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import Target
+from thereexists.functions.targets import restore
+from thereexists.model import Transformer
+from thereexists.model.sizes import check_plan, check_sizes
+from thereexists.witness.distance import Distance, Exactness, cell_values, estimate_distance, exactness
+from thereexists.witness.plan import FunctionPlan
+from thereexists.witness.samples import chosen
+from thereexists.witness.witness import Samples, Witness, require_float64
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FunctionWitness(Witness):
+    """``answers_equal_columns``: whether the network has f's value where two columns share a cell."""
+
+    answers_equal_columns: ClassVar[bool]
+
+    network: Transformer
+    plan: FunctionPlan
+    target: Target
+    distance: Distance | None = None
+    folder: Path | None = dataclasses.field(default=None, compare=False)  # where it was loaded from
+
+    @property
+    def grid(self) -> Grid:
+        return self.plan.grid
+
+    @property
+    def n(self) -> int:
+        return self.grid.n
+
+    @functools.cached_property
+    def certificate(self) -> Certificate | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The certificate in the folder it was loaded from, as its author wrote it: ``te.verify`` checks it."""
+        there = self.folder is not None and is_regular(self.folder / FILE)
+        return load_certificate(self.folder) if there else None  # pyright: ignore[reportArgumentType]
+
+    def __call__(self, x: Any, engine: str = "auto") -> Any:
+        """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out.
+
+        ``engine`` is auto, reference, fused or skip (see ``te.evaluate``); gradients go through ``witness.network``.
+        """
+        if isinstance(x, torch.Tensor):
+            return torch.from_numpy(self(x.detach().cpu().numpy(), engine)).to(x.device)
+        X, single = self.checked_input(x)
+        Y = self.run(X, engine)
+        return Y[0] if single else Y
+
+    @abstractmethod
+    def run(self, X: np.ndarray, engine: str = "auto") -> np.ndarray:
+        """The network on a checked batch."""
+
+    @abstractmethod
+    def explain(self, X: np.ndarray, engine: str = "auto") -> Choice:
+        """Which engine runs a checked batch, and how."""
+
+    @abstractmethod
+    def counted(self) -> dict[str, Any]:
+        """What of ``plan.own()`` is counted on the network, not read from a record."""
+
+    def checked_input(self, x: Any) -> tuple[np.ndarray, bool]:
+        """The batch (batch, n, d) in float64, and whether one sequence was given; the rest is refused."""
+        n, d = self.grid.n, self.grid.d
+        try:
+            if np.iscomplexobj(np.asarray(x)):
+                raise TypeError("complex numbers")
+            X = np.array(x, dtype=np.float64)
+        except (ValueError, TypeError):
+            raise InvalidInput(
+                f"The input must be real numbers in an array (batch, {n}, {d}); these cannot be made into one "
+                "(are all sequences of one length?)."
+            ) from None
+        single = X.ndim == 2
+        X = X[None] if single else X
+        if X.ndim != 3 or X.shape[1:] != (n, d) or len(X) == 0:
+            raise InvalidInput(
+                f"The input must have the shape (batch, {n}, {d}) or ({n}, {d}), with at least one sequence; "
+                f"got {X.shape[1:] if single else X.shape} instead."
+            )
+        low, high = self.target.low, self.target.high
+        inside = (low <= X) & (high >= X)  # False for NaN
+        if not inside.all():
+            row, token, feature = (int(i) for i in np.argwhere(~inside)[0])
+            raise InvalidInput(
+                f"The input must lie in the domain [{low[feature]:g}, {high[feature]:g}]; "
+                f"sequence {row}, token {token}, feature {feature} is {X[row, token, feature]:g}."
+            )
+        return X, single
+
+    def samples(self) -> Samples:
+        """The centres of all cubes, or of many."""
+        inputs = self.grid.centre(self.grid.cube(chosen(self.grid.cells)))
+        return Samples(((inputs, self.run(inputs)),), "cells")
+
+    def cell_values(self, X: np.ndarray) -> np.ndarray:
+        """f̄(X): the value this network was built to have on the cube of X."""
+        return cell_values(self.target, self.grid, X, self.answers_equal_columns)
+
+    def estimate_distance(self, p: float = 1.0, samples: int = 4096, seed: int = 0) -> Distance:
+        """d_p between the target and this network, estimated with a confidence interval."""
+        return estimate_distance(self.target, self.run, p, samples, seed)
+
+    def exactness(self, samples: int = 10_000, seed: int = 0) -> Exactness:
+        """The largest |g − f̄| on random inputs off the ramps."""
+        return exactness(self.target, self.grid, self.run, samples, seed, self.answers_equal_columns)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data about the witness, as ``build --json`` and witness.json give it."""
+        return {
+            "target": self.target.name,
+            **self.plan.describe(),
+            "distance": None if self.distance is None else dataclasses.asdict(self.distance),
+        }
+
+    def facts(self) -> list[str]:
+        box = f"[{self.target.low.min():g}, {self.target.high.max():g}]"
+        return [
+            f"{self.target.name}, n = {self.grid.n}, d = {self.grid.d}, on {box}: Theorem {self.plan.theorem}, "
+            f"delta = {float(self.grid.delta):g}"
+        ]
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        require_float64(self.network)
+        return {
+            "target": self.target.describe(),
+            "grid": dataclasses.asdict(self.grid),
+            "plan": self.plan.describe(),
+            "distance": None if self.distance is None else dataclasses.asdict(self.distance),
+        }, {}
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadFunction:
+    """What a record and its weights say of a function's witness, read and compared."""
+
+    network: Transformer
+    grid: Grid
+    target: Target
+    plan: dict[str, Any]
+    distance: Distance | None
+
+
+def read_function(
+    path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor], network_class: type[Transformer]
+) -> ReadFunction:
+    """A built-in function comes back with the network; your own code is never run."""
+    with malformed(path, "is not a complete witness"):
+        storage.check_dtype(record, weights)
+        check_plan(record["plan"], record["construction"])
+        network = network_class.from_structure(record["structure"], weights)
+        if type(network) is not network_class:
+            raise InvalidInput("the network is not of the class that this construction gives")
+        grid, target = Grid.from_dict(record["grid"]), restore(record["target"])
+        distance = None if record["distance"] is None else Distance(**record["distance"])
+        check_sizes(path, network, grid, target)
+        return ReadFunction(network, grid, target, record["plan"], distance)

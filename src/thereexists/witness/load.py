@@ -1,0 +1,29 @@
+"""Read a saved witness, of whatever kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from thereexists.core import storage
+from thereexists.core.kinds import kind_of
+from thereexists.witness.witness import Witness
+
+
+def load(path: str | Path, dtype: torch.dtype | str | None = None) -> Any:
+    """A saved witness, in the dtype it was saved in unless said. No code that comes with it is ever run.
+
+    A built-in function comes back with its witness; of your own only what it claims to be.
+    """
+    record, weights = storage.read(Path(path))
+    witness = kind_of(record, path).find("load")(path, record, weights)
+    return witness.to(record["dtype"] if dtype is None else dtype)
+
+
+def loaded(witness: Witness | str | Path, dtype: torch.dtype | str | None = None) -> Witness:
+    """A witness, or the one in a folder: what every verb takes."""
+    if isinstance(witness, Witness):
+        return witness if dtype is None else witness.to(dtype)
+    return load(witness, dtype)

@@ -1,0 +1,84 @@
+"""What a build will give, before it is built."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from thereexists.functions.grid import Grid
+
+
+class Plan(ABC):
+    """The sizes of a network: how many blocks in every part of it, and how many parameters."""
+
+    layers: dict[str, int]
+    parameters: int
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """The plan as plain data, for JSON and for the record."""
+
+
+@dataclass(frozen=True)
+class ErrorBudget:
+    """Predicted parts of d_p; they live on disjoint sets, so total^p is the sum of the p-th powers."""
+
+    p: float
+    grid: float
+    equal_columns: float
+    ramps: float
+
+    @property
+    def total(self) -> float:
+        return (self.grid**self.p + self.equal_columns**self.p + self.ramps**self.p) ** (1 / self.p)
+
+    def describe(self) -> dict[str, float]:
+        return {**vars(self), "total": self.total}
+
+    @classmethod
+    def read(cls, stated: dict[str, Any] | None) -> ErrorBudget | None:
+        return None if stated is None else cls(*(stated[key] for key in ("p", "grid", "equal_columns", "ramps")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionPlan(Plan):
+    """For a function on a grid: sizes, exactly; the error, as a bound where the target states a modulus of continuity.
+
+    ``error`` is None where it states none.
+    """
+
+    construction: ClassVar[str]
+
+    theorem: int | str
+    grid: Grid
+    layers: dict[str, int]
+    parameters: int
+    memory_bytes: int
+    error: ErrorBudget | None
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "n": self.grid.n,
+            "d": self.grid.d,
+            "delta": float(self.grid.delta),
+            "construction": self.construction,
+            "theorem": self.theorem,
+            "layers": self.layers,
+            "parameters": self.parameters,
+            "memory_bytes": self.memory_bytes,
+            "error": None if self.error is None else self.error.describe(),
+            **self.own(),
+        }
+
+    @abstractmethod
+    def own(self) -> dict[str, Any]:
+        """What only this construction has."""
+
+    def stated_pattern(self) -> dict[str, Any] | None:
+        """Of sparse attention: name, cycle, connections, path and depth; None where it is dense."""
+        return None
+
+    def command_options(self) -> list[str]:
+        """How the command line asks for this construction."""
+        return []

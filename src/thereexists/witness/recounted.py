@@ -1,0 +1,76 @@
+"""A loaded witness, described from its weights and its grid; what only its record says is listed as its author's word.
+
+Counted again: theorem, construction, layers, parameters, class, widths, safe dtypes. The rest of a record (predicted
+and measured distance, the bits of the ids, the memory of the build, the pattern's name and path, who built it from
+what) takes the function or the construction to check: ``verify`` does that where a bound depends on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thereexists.core.authors_word import WORDS, as_its_author_says
+from thereexists.functions.targets import BUILTINS, builtin
+from thereexists.model import Transformer
+from thereexists.witness.function import FunctionWitness
+
+STATED = WORDS.replace(" ", "_")  # the key of JSON output that lists what is the author's word
+
+
+def theorem_of(network: Transformer) -> int | str:
+    """B with sparse attention, 2 with a positional encoding, 1 without."""
+    stacks = (stage.attention for stage in network.stages.values())
+    if any(stack is not None and stack.pattern is not None for stack in stacks):
+        return "B"
+    return 1 if network.E is None else 2
+
+
+def class_of(network: Transformer) -> dict[str, Any]:
+    return network.shape() | {"positional": network.E is not None}
+
+
+def is_builtin(witness: FunctionWitness) -> bool:
+    """Whether f is the built-in function of that name, from this package and not from the file."""
+    return witness.target.origin.get("kind") == "builtin" and witness.target.name in BUILTINS
+
+
+def description_of(witness: FunctionWitness) -> tuple[str, bool]:
+    """What f computes, in words, and whether they are our own."""
+    if is_builtin(witness):
+        return builtin(witness.target.name, witness.grid.n, witness.grid.d).description, True
+    return witness.target.description, False
+
+
+def told_description(witness: FunctionWitness) -> str:
+    """The description, marked where it is not ours."""
+    words, ours = description_of(witness)
+    return words if ours or not words else as_its_author_says(words)
+
+
+def described_again(witness: FunctionWitness) -> dict[str, Any]:
+    """As ``witness.describe()``, counted on the network; the key STATED lists the entries that are not."""
+    network, said = witness.network, witness.describe()
+    layers = {name: stage.depth for name, stage in network.stages.items()}
+    counted = {
+        "theorem": theorem_of(network),
+        "construction": witness.construction,
+        "layers": layers | {"total": sum(layers.values())},
+        "parameters": network.parameter_count,
+        "class": class_of(network),
+        "rho": network.rho,
+        "dtype": "float64",
+    }
+    stated = [
+        "id_bits",
+        "sweeps",
+        "memory_bytes",
+        "error",
+        "distance",
+        "pattern",
+        "package_version",
+        "origin",
+        "domain",
+    ]
+    stated += [] if is_builtin(witness) else ["target"]
+    stated = [key for key in stated if key in said or key not in ("id_bits", "sweeps", "pattern")]
+    return {**said, **counted, **witness.counted(), STATED: stated}

@@ -1,0 +1,64 @@
+"""One sequence on its way through a network."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+class Trace(ABC):
+    """What a network does to one sequence, step by step."""
+
+    @property
+    @abstractmethod
+    def output(self) -> Any:
+        """What the network answers."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """The trace as plain data, as ``trace --json`` gives it."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """Layer ``layer`` of ``stage`` moved ``token`` from id ``before`` to id ``after`` (ids in units of a step).
+
+    In a network of blocks ``layer`` is the hidden unit that wrote, and the ids are the first output row.
+    """
+
+    stage: str
+    layer: int
+    token: int
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class StageTrace(Trace):
+    """``states``: the sequence (n, d) after every stage; ``moves``: what changed it.
+
+    ``ids``: of every token, its id; in a network of blocks, how many hidden units are active.
+    """
+
+    input: np.ndarray
+    states: dict[str, np.ndarray]
+    ids: dict[str, np.ndarray]
+    moves: tuple[Move, ...]
+
+    @property
+    def output(self) -> np.ndarray:
+        return list(self.states.values())[-1]
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "input": self.input.tolist(),
+            "stages": [
+                {"stage": name, "sequence": state.tolist(), "ids": self.ids[name].tolist()}
+                for name, state in self.states.items()
+            ],
+            "moves": [vars(move) for move in self.moves],
+            "output": self.output.tolist(),
+        }

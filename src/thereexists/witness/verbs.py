@@ -1,0 +1,57 @@
+"""Verbs that take a witness or its folder: each is one look-up, or one question to the witness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from thereexists.certificates.check import Progress, Wanted, untold
+from thereexists.core.errors import InvalidInput
+from thereexists.functions.target import Target
+from thereexists.parallel import HERE, Workers
+from thereexists.witness.load import loaded
+from thereexists.witness.trace import Trace
+from thereexists.witness.witness import Witness
+
+
+def certify(
+    witness: Witness | str | Path,
+    p: float = 1.0,
+    target: Target | None = None,
+    folder: str | Path | None = None,
+    progress: Progress = untold,
+    workers: Workers = HERE,
+    **sampling: Any,
+) -> Any:
+    """A certificate of what the network computes; of a folder, it is saved there too.
+
+    A function gets a bound on d_p against its target (or the one given: same shape, domain and symmetry): rigorous if
+    the target states a modulus of continuity or an interval extension; statistical, and labelled so, if it states only
+    a bound on |f|. A program gets a bound in the sup norm. ``sampling``: ``seed``, ``confidence``, ``samples``,
+    ``opinions``. With ``folder`` (the witness's own, where it is saved), finished chunks are kept there and an
+    interrupted run resumes. ``workers`` says who computes; the certificate is the same, to the last bit.
+    """
+    given = witness if isinstance(witness, str | Path) else None
+    witness = _witness(witness, "certify")
+    unknown = [name for name in sampling if name not in ("seed", "confidence", "samples", "opinions")]
+    if unknown:
+        raise InvalidInput(f"{unknown[0]!r} is no option of certify: it takes seed, confidence, samples and opinions.")
+    place = folder or given
+    wanted = Wanted(p, target, folder=None if place is None else Path(place), progress=progress, workers=workers, **sampling)  # noqa: E501  # fmt: skip
+    certificate = witness.kind.find("certify")(witness, wanted)
+    if given is not None:
+        certificate.save(given)
+    return certificate
+
+
+def trace(witness: Witness | str | Path, x: Any) -> Trace:
+    """Watch one sequence go through the network."""
+    return _witness(witness, "trace").trace(x)
+
+
+def _witness(given: Any, verb: str) -> Witness:
+    if not isinstance(given, Witness | str | Path):
+        raise InvalidInput(
+            f"{verb} takes a witness (te.build or te.load gives one) or its folder; got {type(given).__name__}."
+        )
+    return loaded(given)

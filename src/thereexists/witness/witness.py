@@ -1,0 +1,134 @@
+"""The one notion of a witness: a network that computes what it was built for, its plan, and its certificate.
+
+    witness(x)                  run it
+    witness.network             the torch module
+    witness.plan                its sizes
+    witness.certificate         what is proved of it, or None
+    witness.trace(x)            watch one sequence go through
+    witness.to("float32")       the same in another dtype, refused where that is not proved safe
+    witness.save("w")           and ``te.load("w")``
+
+The final variants are in ``constructions/``, one for each kind (``core/kinds.py``).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+
+from thereexists._version import __version__
+from thereexists.core import storage
+from thereexists.core.dtypes import dtype_name
+from thereexists.core.errors import InvalidInput
+from thereexists.core.kinds import KINDS, Kind
+from thereexists.core.verdict import Verdict
+from thereexists.model import Transformer
+from thereexists.witness.plan import Plan
+from thereexists.witness.trace import Trace
+
+if TYPE_CHECKING:
+    from thereexists.certificates.certificate import Certificate
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Inputs as the network takes them, with the outputs that are right, in parts; ``of`` says what they are.
+
+    An output may be off by ``allowed``: 0 where every number is exact.
+    """
+
+    parts: tuple[tuple[np.ndarray, np.ndarray], ...]
+    of: str
+    allowed: float = 0.0
+
+    def __len__(self) -> int:
+        return sum(len(inputs) for inputs, _ in self.parts)
+
+
+class Witness(ABC):
+    """A network that computes what it was built for. ``construction`` is the name of its kind, as in its record."""
+
+    construction: ClassVar[str]
+    network: Transformer
+    plan: Plan
+    certificate: Certificate | None
+    n: int  # tokens of a sequence, at most
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.construction]
+
+    @abstractmethod
+    def __call__(self, x: Any) -> Any:
+        """The network's answer."""
+
+    @abstractmethod
+    def trace(self, x: Any) -> Trace:
+        """One sequence, block by block."""
+
+    @abstractmethod
+    def samples(self) -> Samples:
+        """Everything the witness is about, or a sample that nobody can foresee."""
+
+    @abstractmethod
+    def verdicts(self) -> dict[str, Verdict]:
+        """For every dtype whether the network is right in it, with the reason."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Plain data about the witness."""
+
+    @abstractmethod
+    def to(self, dtype: torch.dtype | str) -> Witness:
+        """The witness in another dtype. One that is not proved safe for it is refused, with the reason."""
+
+    @abstractmethod
+    def contents(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        """What the record and the weights hold that only this kind has."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the directory ``path`` (model.safetensors, witness.json), whole or not at all."""
+        own, arrays = self.contents()
+        weights = {name: tensor.detach().contiguous() for name, tensor in self.network.state_dict().items()}
+        storage.write(Path(path), header(self) | own, weights | arrays)
+
+    def __repr__(self) -> str:
+        """What it is, in a few lines."""
+        shape = self.network.shape()
+        lines = [
+            f"{type(self).__name__}: {self.kind.what}",
+            f"  {self.network.depth:,} blocks, {self.network.parameter_count:,} parameters, "
+            f"{shape['h']} heads of size {shape['m']}, width {shape['r']}, {shape['d']} rows",
+        ]
+        return "\n".join([*lines, *(f"  {line}" for line in self.facts())])
+
+    def facts(self) -> list[str]:
+        """At most four lines more, for ``repr``."""
+        return []
+
+
+def header(witness: Witness) -> dict[str, Any]:
+    """What the record of every witness says."""
+    network = witness.network
+    return {
+        "construction": witness.construction,
+        "package_version": __version__,
+        "dtype": dtype_name(next(network.parameters()).dtype),
+        "class": network.shape() | {"positional": network.E is not None},
+        "structure": network.structure(),
+    }
+
+
+def require_float64(network: Transformer) -> None:
+    """Witnesses that are right in float64 are saved in it, and give other dtypes when they are loaded."""
+    dtype = next(network.parameters()).dtype
+    if dtype != torch.float64:
+        raise InvalidInput(
+            f"A witness is saved in float64, and this one is in {dtype}: save the original, and load it in the dtype "
+            "you want."
+        )
