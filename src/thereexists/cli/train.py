@@ -348,6 +348,7 @@ def results(
     from thereexists.experiments.report import budget, write_report
 
     records = found.read(places)
+    made = found.rows(records)  # all records are read and accepted before anything is written
     if collect is not None:
         command = f"thereexists results {' '.join(place.name for place in places)} --collect {collect}"
         found.collect(records, collect, command, found.find_references(data, records))
@@ -355,12 +356,11 @@ def results(
     elif data is not None:
         references = found.find_references(data, records)
         records = [found.scored(record, references) for record in records]
-    made = found.rows(records)
+    if collect is not None or data is not None:
+        made = found.rows(records)
     drawn = []
-    if plots is None and not json and report is None and places[0].is_dir() and any(places[0].rglob("run.json")):
-        from importlib.util import find_spec
-
-        plots = places[0] / "plots" if find_spec("matplotlib") else None
+    if plots is None and not json and report is None:
+        plots = _folder_for_plots(places[0])
     if plots is not None:
         from thereexists.experiments.plots import draw
 
@@ -378,6 +378,19 @@ def results(
             say(line)
     for path in drawn:
         say(f"plot: {path}")
+
+
+def _folder_for_plots(place: Path) -> Path | None:
+    """RUNS/plots, for a folder of runs. Nobody named it, so it is taken only if it is not a link to somewhere else."""
+    from importlib.util import find_spec
+
+    from thereexists.core.regular_files import files_below
+
+    if not place.is_dir() or not find_spec("matplotlib") or not any(f.name == "run.json" for f in files_below(place)):
+        return None
+    if (place / "plots").is_symlink():
+        raise InvalidInput(f"{place / 'plots'} is a link; name the folder for the plots with --plots.")
+    return place / "plots"
 
 
 _DEFAULT_BUDGET: dict[str, dict[str, Any]] = {

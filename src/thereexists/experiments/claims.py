@@ -108,7 +108,9 @@ def difference(a: Figure, b: Figure, comparisons: int = 1) -> tuple[float, float
     left, right = a.sd**2 / a.seeds, b.sd**2 / b.seeds
     if left + right == 0:
         return mean, 0.0
-    freedom = (left + right) ** 2 / (left**2 / (a.seeds - 1) + right**2 / (b.seeds - 1))  # Welch and Satterthwaite
+    # Welch and Satterthwaite, by shares: one of them is at least 1/2, so that tiny variances do not divide by 0.
+    p, q = left / (left + right), right / (left + right)
+    freedom = 1 / (p**2 / (a.seeds - 1) + q**2 / (b.seeds - 1))
     return mean, t_quantile(1 - RISK / (2 * comparisons), freedom) * math.sqrt(left + right)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from thereexists.core.atomic_files import filled_beside
 from thereexists.core.errors import InvalidInput
+from thereexists.core.json_files import parse_json
 from thereexists.core.regular_files import read_regular
 
 MOST_BYTES = 256 << 20  # of a file of records
@@ -35,10 +36,7 @@ def write_json(path: Path, record: dict[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(read_regular(path, MOST_BYTES, InvalidInput).decode("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path} is not a readable JSON file: {error}.") from error
+    record = parse_json(read_regular(path, MOST_BYTES, InvalidInput), str(path), InvalidInput, "a readable JSON file")
     if not isinstance(record, dict):
         raise InvalidInput(f"{path} must hold one JSON object; it holds a {type(record).__name__}.")
     return record

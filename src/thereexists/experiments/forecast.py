@@ -122,7 +122,7 @@ def speeds(records: Iterable[Mapping[str, Any]]) -> list[Speed]:
                     parallel,
                     tokens / (stage["steps"] * settings["batch"]),
                     tokens / epochs if epochs else None,
-                    stage["evaluation_seconds"],
+                    stage.get("evaluation_seconds", 0.0),
                     1,
                 )
             )

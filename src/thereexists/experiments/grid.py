@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import InvalidInput
+from thereexists.experiments.names import SLUG, is_slug
 from thereexists.experiments.prepared import prepared_name
 from thereexists.experiments.settings import Budget, Settings
 
@@ -82,6 +83,7 @@ def unfold(
     if seeds < 1:
         raise InvalidInput(f"An experiment needs at least one seed; got {seeds}.")
     cells = list(_cells(config, size))
+    _refuse_strange_names(config["name"], size, [name for name, _, _ in cells])
     changes = [{**(overrides or {}), **((first or {}) if i == 0 else {})} for i in range(len(config["stages"]))]
     extra = {run["name"] for run in config["runs"] if run.get("extra")}
     runs = [
@@ -98,6 +100,13 @@ def unfold(
         for name, labels, model in cells
     ]
     return matching(runs, only)
+
+
+def _refuse_strange_names(experiment: str, size: str, runs: list[str]) -> None:
+    """They name folders and files; and a record with another name could not be read again."""
+    for name in (experiment, size, *runs):
+        if not is_slug(name):
+            raise InvalidInput(f"{name!r} cannot name an experiment, a size or a run; it may have {SLUG}.")
 
 
 def matching(runs: list[Run], only: str | None) -> list[Run]:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from thereexists.core.atomic_files import write_beside
 from thereexists.core.errors import InvalidInput
 from thereexists.experiments import paper
+from thereexists.experiments.names import file_in
 from thereexists.experiments.results import Record, Row, by_table, slugs, table_of
 from thereexists.experiments.scaling import curve_of, laws
+
+MOST_ROWS = 200  # of a table that is drawn; a longer one is only printed
+MOST_TESTS = 8
 
 
 def draw(rows: list[Row], records: list[Record], folder: Path) -> list[Path]:
@@ -25,9 +30,9 @@ def draw(rows: list[Row], records: list[Record], folder: Path) -> list[Path]:
     written = []
     files = slugs(rows)
     for key, mine in by_table(rows).items():
-        if key[0] not in _PLOTS:
+        if key[0] not in _PLOTS or len(mine) > MOST_ROWS:
             continue
-        path = folder / f"experiment-{files[key]}.png"
+        path = file_in(folder, f"experiment-{files[key]}.png")
         own = [r for r in records if table_of(r) == key]
         _PLOTS[key[0]](mine, own, path)
         written.append(path)
@@ -54,14 +59,15 @@ def _table_a(rows: list[Row], records: list[Record], path: Path) -> None:
                 theirs = 100 * paper.TABLE_A[row.run][1 + j]
                 text = "the paper's, BERT-base budget" if i == len(rows) - 1 and j == 0 else None
                 left.plot(theirs, i + 0.2 - 0.4 * j, "k|", markersize=12, label=text)
-    left.set_yticks(range(len(rows)), [row.run for row in rows])
+    left.set_yticks(range(len(rows)), [_words(row.run) for row in rows])
     left.set_xlabel("accuracy in %")
     left.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=3)
-    for record in sorted((r for r in records if r["seed"] == 0), key=lambda r: r["run"]):
+    first = [r for r in records if r["seed"] == 0 and r["stages"]["mlm"]["history"]]
+    for record in sorted(first, key=lambda r: r["run"]):
         stage = record["stages"]["mlm"]
         steps, losses = zip(*stage["history"], strict=True)
         per_step = stage["tokens_seen"] / stage["steps"] / 1e6
-        right.plot([step * per_step for step in steps], losses, label=record["run"])
+        right.plot([step * per_step for step in steps], losses, label=_words(record["run"]))
     right.set_xlabel("million tokens seen")
     right.set_ylabel("training loss (masked LM)")
     right.legend(fontsize=8)
@@ -78,7 +84,7 @@ def _loss_against_tokens(records: list[Record], path: Path) -> None:
         ends = [law.low, law.high]
         half = "" if law.half is None else f" ± {law.half:.3f}"
         axis.plot([t / 1e6 for t in ends], [law.at(t) for t in ends], color=f"C{i}",
-                  label=f"{law.run}: tokens^−({law.exponent:.3f}{half})")  # fmt: skip
+                  label=f"{_words(law.run)}: tokens^−({law.exponent:.3f}{half})")  # fmt: skip
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_xlabel("million tokens seen")
@@ -101,7 +107,7 @@ def _copying(rows: list[Row], records: list[Record], path: Path) -> None:
         axis.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if grid[i][j] < 60 else "black")
     axis.imshow(grid, vmin=0, vmax=100, aspect="auto")
     axis.set_xticks(range(len(layers)), [f"{depth} layer{'s' if depth > 1 else ''}" for depth in layers])
-    axis.set_yticks(range(len(names)), names)
+    axis.set_yticks(range(len(names)), list(map(_words, names)))
     axis.set_title("symbols copied in %; below, the most the pattern allows", fontsize=9)
     figure.set_size_inches(6.2, 0.6 + 0.45 * len(names))
     _save(figure, path)
@@ -115,9 +121,9 @@ def _against_sparsity(rows: list[Row], figure_name: str, label: str, path: Path)
     for i, (kind, members) in enumerate(kinds.items()):
         known = sorted((row for row in members if figure_name in row.figures), key=lambda row: row.sparsity or 0)
         scale = 100 if "accuracy" in figure_name else 1
-        x, y = [row.sparsity for row in known], [scale * row.figures[figure_name].mean for row in known]
+        x, y = [row.sparsity or 0.0 for row in known], [scale * row.figures[figure_name].mean for row in known]
         errors = [scale * (row.figures[figure_name].half() or 0.0) for row in known]
-        axis.errorbar(x, y, errors, fmt="o-" if len(known) > 1 else "o", color=f"C{i}", label=kind, capsize=2)
+        axis.errorbar(x, y, errors, fmt="o-" if len(known) > 1 else "o", color=f"C{i}", label=_words(kind), capsize=2)
         if kind == "dense" and y:
             axis.axhline(y[0], color=f"C{i}", linewidth=0.7, linestyle=":")
     axis.set_xlabel("sparsity: share of the pairs left out")
@@ -136,7 +142,7 @@ def _lm(rows: list[Row], records: list[Record], path: Path) -> None:
 
 def _mt(rows: list[Row], records: list[Record], path: Path) -> None:
     tests = sorted({name for row in rows for name in row.figures if name.startswith("bleu ")})
-    _bars(rows, {test: f"BLEU, {test.removeprefix('bleu ')}" for test in tests}, path)
+    _bars(rows, {test: _words(f"BLEU, {test.removeprefix('bleu ')}") for test in tests[:MOST_TESTS]}, path)
 
 
 def _bars(rows: list[Row], names: dict[str, str], path: Path) -> None:
@@ -145,7 +151,7 @@ def _bars(rows: list[Row], names: dict[str, str], path: Path) -> None:
         known = sorted((row for row in rows if name in row.figures), key=lambda row: row.figures[name].mean)
         means, errors = [row.figures[name].mean for row in known], [row.figures[name].half() or 0.0 for row in known]
         axis.barh(range(len(known)), means, xerr=errors, color="C0")
-        axis.set_yticks(range(len(known)), [row.run for row in known])
+        axis.set_yticks(range(len(known)), [_words(row.run) for row in known])
         axis.set_xlabel(label)
     _save(figure, path)
 
@@ -163,5 +169,10 @@ def _axes(count: int) -> tuple[Any, list[Any]]:
     return figure, list(axes)
 
 
+def _words(text: str) -> str:
+    """A name as it is: between dollars matplotlib would read mathematics."""
+    return text.replace("$", r"\$")
+
+
 def _save(figure: Any, path: Path) -> None:
-    figure.savefig(path, dpi=110, metadata={"Software": None})
+    write_beside(path, lambda stream: figure.savefig(stream, format="png", dpi=110, metadata={"Software": None}))

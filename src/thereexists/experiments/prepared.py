@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.json_files import parse_json
 from thereexists.experiments.corpus import Source
 from thereexists.experiments.files import write_atomically
 from thereexists.experiments.tokenizer import from_text
@@ -105,7 +106,7 @@ def _guarded(path: Path, read: Any) -> bytes:
 
 def _head(path: Path, line: bytes) -> Prepared:
     try:
-        head = json.loads(line)
+        head = parse_json(line, str(path), InvalidInput)
         if head["thereexists_tokens"] != _VERSION:
             raise ValueError
         source = Source(**head["source"])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from thereexists.core.plain_text import visible
 from thereexists.experiments import paper
 from thereexists.experiments.files import write_atomically
+from thereexists.experiments.names import as_code, in_markdown
 from thereexists.experiments.results import Record, Row, rows, slugs, table_of
 from thereexists.experiments.scaling import law_table
-from thereexists.experiments.tables import tables
+from thereexists.experiments.tables import markdown_table, tables
 
 _INTRO = """\
 # Experiments: what does a cheaper mixer or a sparser pattern cost?
@@ -80,6 +84,18 @@ _ABOUT = {
 }
 
 
+@dataclass(frozen=True)
+class Words:
+    """How a text of a record is written: in a sentence, and as the name of a file."""
+
+    text: Callable[[str], str]
+    code: Callable[[str], str]
+
+
+PLAIN = Words(visible, lambda name: f"`{visible(name)}`")
+MARKDOWN = Words(in_markdown, as_code)
+
+
 def write_report(records: list[Record], path: Path, command: str, plots: list[Path]) -> None:
     text = _INTRO.format(command=command)
     made = rows(records)
@@ -92,8 +108,8 @@ def write_report(records: list[Record], path: Path, command: str, plots: list[Pa
         for table in mine:
             text += f"\n### {table.title.partition(', ')[2]}\n\n{table.markdown()}\n\n"
             text += "".join(f"{_wrapped(remark)}\n\n" for remark in table.remarks)
-            text += budget([r for r in records if table_of(r) == table.key]) + "\n"
             own = [r for r in records if table_of(r) == table.key]
+            text += budget(own, MARKDOWN) + "\n"
             text += _curves(own, [row for row in made if row.table == table.key])
             for plot in plots:
                 if plot.name in (f"experiment-{files[table.key]}.png", f"experiment-{files[table.key]}-loss.png"):
@@ -116,19 +132,24 @@ def _curves(records: list[Record], made: list[Row]) -> str:
     if not body:
         return ""
     header = ["run", "loss at the end", "b", "parameters", "cost"]
-    lines = [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *body)]
-    return f"\n{_wrapped(_LAW)}\n\n" + "\n".join(lines) + "\n"
+    return f"\n{_wrapped(_LAW)}\n\n{markdown_table(header, body)}\n"
 
 
 def _cost(row: Row) -> str:
     first = next(iter(row.tokens))
+    if not row.tokens_per_second[first]:
+        return "–"
     return f"{row.tokens[first] / row.tokens_per_second[first]:,.0f} s" + ("" if row.alone else " †")
 
 
-def budget(records: list[Record]) -> str:
-    """What was spent on what data, in sentences: the budget of ours that the paper's must be read against."""
-    first, seeds = records[0], sorted({record["seed"] for record in records})
-    lines = [_stage(task, [r["stages"][task] for r in records]) for task in first["stages"]]
+def budget(records: list[Record], words: Words = PLAIN) -> str:
+    """What was spent on what data, in sentences: the budget of ours that the paper's must be read against.
+
+    ``words``: how texts of records are written, as they are or for a page of Markdown.
+    """
+    seeds = sorted({record["seed"] for record in records})
+    tasks = dict.fromkeys(task for record in records for task in record["stages"])
+    lines = [_stage(task, [r["stages"][task] for r in records if task in r["stages"]], words) for task in tasks]
     parallel = sorted({record.get("parallel", 1) for record in records})
     shared = (
         "" if parallel == [1] else f"; up to {parallel[-1]} runs shared the device (†): times and speeds are of company"
@@ -140,32 +161,34 @@ def budget(records: list[Record]) -> str:
     return "\n".join(_wrapped(f"*Ours.* {line}" if i == 0 else line) for i, line in enumerate(lines))
 
 
-def _stage(task: str, stages: list[dict[str, Any]]) -> str:
+def _stage(task: str, stages: list[dict[str, Any]], words: Words) -> str:
     first = stages[0]
     settings, data = first["settings"], first["data"]
     names = {"mlm": "Masked LM", "nli": "MNLI", "copy": "Copying", "lm": "Language modelling", "mt": "Translation"}
     tokens, seconds = (sorted(stage[name] for stage in stages) for name in ("tokens_seen", "seconds"))
+    precision = first.get("precision", settings["precision"])
     seen = _range([t / 1e6 for t in tokens], "{:.3g}") + "M tokens"
     return (
-        f"{names[task]}: {_data(task, data)}; {seen} in {_range([s['steps'] for s in stages], '{:,}')} steps of "
+        f"{names[task]}: {_data(task, data, words)}; {seen} in {_range([s['steps'] for s in stages], '{:,}')} steps of "
         f"{settings['batch']} sequences of {settings['length']} tokens, peak rate {settings['lr']:g}, "
-        f"{_range(seconds, '{:.0f}')} s a run on {first['device']}, {first.get('precision', settings['precision'])}."
+        f"{_range(seconds, '{:.0f}')} s a run on {words.text(first['device'])}, {words.text(precision)}."
     )
 
 
-def _data(task: str, data: dict[str, Any]) -> str:
+def _data(task: str, data: dict[str, Any], words: Words) -> str:
     if task in ("mlm", "lm"):
         corpus, valid = data["corpus"], data["valid"]
         return (
-            f"`{corpus['name']}` ({corpus['tokens'] / 1e6:.1f}M tokens, vocabulary "
-            f"{data['tokenizer']['vocabulary']:,}), held out `{valid['name']}` ({valid['tokens'] / 1e6:.2f}M)"
+            f"{words.code(corpus['name'])} ({corpus['tokens'] / 1e6:.1f}M tokens, vocabulary "
+            f"{data['tokenizer']['vocabulary']:,}), held out {words.code(valid['name'])} ({valid['tokens'] / 1e6:.2f}M)"
         )
     if task == "nli":
         of = " of MNLI's 392,702" if len(data["labels"]) == 3 else ""
-        return f"`{data['train']['name']}` ({data['train']['examples']:,} pairs{of}), dev {data['dev']['examples']:,}"
+        name, pairs = words.code(data["train"]["name"]), data["train"]["examples"]
+        return f"{name} ({pairs:,} pairs{of}), dev {data['dev']['examples']:,}"
     if task == "copy":
         return f"made up, {data['symbols']} symbols"
-    names = ", ".join(f"`{source['name']}`" for source in data["train"])
+    names = ", ".join(words.code(source["name"]) for source in data["train"])
     return f"{names} ({data['pairs']:,} pairs that fit, {data['pairs_left_out']:,} longer ones left out)"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -12,14 +11,15 @@ from statistics import fmean, stdev
 from typing import Any
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.json_files import parse_json
 from thereexists.core.regular_files import files_below, read_regular
 from thereexists.experiments.files import MOST_BYTES, RESULT, read_json, write_json
+from thereexists.experiments.names import file_in
+from thereexists.experiments.record import Field, Record, checked
 from thereexists.experiments.runner import RECORD
 from thereexists.experiments.scoring import score_result
 
-Record = dict[str, Any]
 TableKey = tuple[str, str, str]  # experiment, size, budget: what one table is about
-_KEYS = {"experiment", "size", "run", "seed", "stages"}
 
 
 @dataclass(frozen=True)
@@ -105,11 +105,11 @@ def _records(place: Path) -> list[Record]:
     if not place.is_file():
         raise InvalidInput(f"There is no {place}; give a folder of runs or a file of records.")
     if place.suffix == ".jsonl":
-        return [_checked(line, f"{place}, line {i}") for i, line in _lines(place)]
+        return [checked(line, where) for where, line in _lines(place)]
     content = read_json(place)
     if "records" in content:
-        return [_checked(record, str(place)) for record in content["records"]]
-    return [_checked(content, str(place))] if place.name == RECORD else []
+        return [checked(one.value, f"{place}, {one.path},") for one in Field(content, str(place))["records"].list()]
+    return [checked(content, str(place))] if place.name == RECORD else []
 
 
 def _is_a_stage(result: Path) -> bool:
@@ -122,34 +122,23 @@ def _of_one_training(file: Path, place: Path) -> Record:
     result = read_json(file)
     if not {"task", "settings", "metrics", "seed", "seconds"} <= result.keys():
         raise InvalidInput(f"{file} is not the result of a training: it was cut off or changed.")
-    name = str(file.parent.relative_to(place)) if file.parent != place else place.resolve().name
-    size = result["settings"]["model"].get("size", "given")
-    about = {"experiment": f"train-{result['task']}", "size": size, "run": name, "labels": {"run": name}}
-    return {**about, "seed": result["seed"], "seconds": result["seconds"], "stages": {result["task"]: result}}
+    name = file.parent.relative_to(place).as_posix() if file.parent != place else place.resolve().name
+    given = Field(result, str(file))
+    model = given["settings"]["model"].object().value
+    about = {"experiment": f"train-{given['task'].slug()}", "size": model.get("size", "given"), "run": name,
+             "labels": {"run": name}}  # fmt: skip
+    stages = {result["task"]: result}
+    return checked({**about, "seed": result["seed"], "seconds": result["seconds"], "stages": stages}, str(file))
 
 
-def _lines(place: Path) -> list[tuple[int, Any]]:
-    out = []
-    for number, line in enumerate(_text(place).splitlines(), 1):
-        try:
-            out.append((number, json.loads(line)))
-        except (ValueError, RecursionError):
-            raise InvalidInput(f"{place}, line {number}, is not JSON; it was cut off or changed.") from None
-    return out
-
-
-def _text(place: Path) -> str:
+def _lines(place: Path) -> list[tuple[str, Any]]:
+    """Every line of a file with the words for where it stands."""
     try:
-        return read_regular(place, MOST_BYTES, InvalidInput).decode("utf-8")
+        text = read_regular(place, MOST_BYTES, InvalidInput).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{place} is not text in UTF-8: {error}.") from error
-
-
-def _checked(record: Any, where: str) -> Record:
-    missing = sorted(_KEYS - set(record)) if isinstance(record, dict) else sorted(_KEYS)
-    if missing:
-        raise InvalidInput(f"{where} is not the record of a run: it has no {missing[0]!r}.")
-    return record
+    named = [(f"{place}, line {number},", line) for number, line in enumerate(text.splitlines(), 1)]
+    return [(where, parse_json(line, where, InvalidInput, "JSON")) for where, line in named]
 
 
 def rows(records: Iterable[Record]) -> list[Row]:
@@ -164,18 +153,19 @@ def _row(group: list[Record]) -> Row:
     first = group[0]
     names = dict.fromkeys(name for record in group for name in figures_of(record))
     figures = {name: Figure.of([f[name] for f in map(figures_of, group) if name in f]) for name in names}
-    stages = first["stages"]
+    tasks = dict.fromkeys(task for record in group for task in record["stages"])
+    stages = {task: [record["stages"][task] for record in group if task in record["stages"]] for task in tasks}
     return Row(
         first["experiment"],
         first["size"],
         first["run"],
         first["labels"],
         figures,
-        next(iter(stages.values()))["parameters"],
+        next(iter(first["stages"].values()))["parameters"],
         sparsity(first),
         fmean(record["seconds"] for record in group),
-        {task: stage["tokens_seen"] for task, stage in stages.items()},
-        {task: fmean(r["stages"][task]["tokens_per_second"] for r in group) for task in stages},
+        {task: own[0]["tokens_seen"] for task, own in stages.items()},
+        {task: fmean(stage["tokens_per_second"] for stage in own) for task, own in stages.items()},
         len({record["seed"] for record in group}),
         all(record.get("parallel", 1) == 1 for record in group),
         budget_of(first),
@@ -184,7 +174,7 @@ def _row(group: list[Record]) -> Row:
 
 def budget_of(record: Record) -> str:
     """The budget of the first stage in words: ``110M tokens``."""
-    given = next(iter(record["stages"].values()))["settings"].get("budget", {})
+    given = next(iter(record["stages"].values()))["settings"]["budget"]
     return ", ".join(f"{_short(value)} {name}" for name, value in given.items())
 
 
@@ -205,8 +195,12 @@ def slugs(rows: Iterable[Row]) -> dict[TableKey, str]:
     """``table-a-base`` for the largest budget, ``table-a-base-40M-tokens`` for another: names of files."""
     out: dict[TableKey, str] = {}
     for experiment, size, budget in by_table(rows):
-        plain = f"{experiment}-{size}"
-        out[experiment, size, budget] = f"{plain}-{budget.replace(' ', '-')}" if plain in out.values() else plain
+        name = f"{experiment}-{size}"
+        if name in out.values():
+            name += f"-{budget.replace(' ', '-')}"
+        while name in out.values():  # a-b at size c, and a at size b-c
+            name += "_"
+        out[experiment, size, budget] = name
     return out
 
 
@@ -229,7 +223,7 @@ def figures_of(record: Record) -> dict[str, float]:
 
 def sparsity(record: Record) -> float | None:
     """The share of pairs that attention leaves out, averaged over the steps of the pattern as it was used."""
-    from thereexists import patterns
+    from thereexists.patterns.stated import build_stated
 
     settings = next(iter(record["stages"].values()))["settings"]
     model = settings["model"]
@@ -238,8 +232,8 @@ def sparsity(record: Record) -> float | None:
     if model["mixer"] != "sparse":
         return None
     options = {name: value for name, value in model.get("pattern_options", {}).items() if name != "mirror"}
-    pattern = patterns.build(model["pattern"], settings["length"], **options)
-    return (pattern.union() if model.get("pattern_config", "union") == "union" else pattern).sparsity
+    union = model.get("pattern_config", "union") == "union"
+    return build_stated(model["pattern"], settings["length"], options, union).sparsity
 
 
 def collect(records: list[Record], out: Path, command: str, references: Mapping[str, Path]) -> list[Path]:
@@ -247,12 +241,15 @@ def collect(records: list[Record], out: Path, command: str, references: Mapping[
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         groups.setdefault((record["experiment"], record["size"]), []).append(scored(record, references))
-    written = []
+    files: dict[Path, dict[str, Any]] = {}
     for (experiment, size), group in sorted(groups.items()):
-        path = out / f"{experiment}-{size}.json"
-        write_json(path, {"made_by": command, "experiment": experiment, "size": size, "records": group})
-        written.append(path)
-    return written
+        path = file_in(out, f"{experiment}-{size}.json")
+        if path in files:
+            raise InvalidInput(f"Two experiments would both be written to {path}; collect them into two folders.")
+        files[path] = {"made_by": command, "experiment": experiment, "size": size, "records": group}
+    for path, content in files.items():
+        write_json(path, content)
+    return list(files)
 
 
 def scored(record: Record, references: Mapping[str, Path]) -> Record:
@@ -280,5 +277,7 @@ def find_references(data: Path | None, records: Iterable[Record]) -> dict[str, P
             for name in stage.get("hypotheses", {}):
                 if data is not None and name not in out:
                     folder, stem = name.split("/")
-                    out[name] = find(data / folder, stem, f".{stage['settings']['options'].get('target', 'cs')}")
+                    out[name] = find(
+                        data / folder, stem, f".{stage['settings'].get('options', {}).get('target', 'cs')}"
+                    )
     return out

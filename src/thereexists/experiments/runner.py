@@ -27,6 +27,7 @@ from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.core.plain_text import visible
 from thereexists.experiments.files import read_json, write_json
 from thereexists.experiments.grid import Run
+from thereexists.experiments.record import checked
 from thereexists.experiments.settings import Settings
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def run_all(runs: list[Run], how: How, say: Callable[[str], None] | None = None)
 def done_before(runs: list[Run], out: Path) -> dict[str, dict[str, Any]]:
     """The records that ``out`` holds of these runs, by name."""
     paths = {run.key: run.folder(out) / RECORD for run in runs}
-    done = {key: read_json(path) for key, path in paths.items() if path.is_file()}
+    done = {key: checked(read_json(path), str(path)) for key, path in paths.items() if path.is_file()}
     for run in runs:
         _refuse_another(run, done.get(run.key), paths[run.key])
     return done

@@ -23,26 +23,26 @@ FROM = 0.1  # of the budget
 
 @dataclass(frozen=True)
 class Law:
-    """loss ≈ scale · tokens^(−exponent) between ``low`` and ``high`` tokens."""
+    """loss ≈ e^log_scale · tokens^(−exponent) between ``low`` and ``high`` tokens."""
 
     run: str
     exponent: float
     half: float | None  # of its 95 % interval; None: too few points
     over_seeds: bool  # or over the points of one run
-    scale: float
+    log_scale: float
     low: float
     high: float
     last: Figure  # the loss at the end
 
     def at(self, tokens: float) -> float:
-        return self.scale * tokens ** (-self.exponent)
+        return _exp(self.log_scale - self.exponent * math.log(tokens))
 
 
 def curve_of(record: Record) -> list[tuple[float, float]]:
     """(tokens, held-out loss) of the first stage that has a curve."""
     for stage in record["stages"].values():
         if "curve" in stage:
-            return [(point["tokens"], point["loss"]) for point in stage["curve"] if "loss" in point]
+            return [(point["tokens"], point["loss"]) for point in stage["curve"] if point.get("loss", 0) > 0]
     return []
 
 
@@ -51,7 +51,7 @@ def laws(records: Iterable[Record]) -> list[Law]:
     groups: dict[str, list[list[tuple[float, float]]]] = {}
     for record in records:
         curve = curve_of(record)
-        if len([point for point in curve if point[0] >= FROM * curve[-1][0]]) >= 2:
+        if len({tokens for tokens, _ in curve if tokens >= FROM * curve[-1][0]}) >= 2:
             groups.setdefault(record["run"], []).append(curve)
     return sorted((_law(run, curves) for run, curves in groups.items()), key=lambda law: law.last.mean)
 
@@ -62,9 +62,14 @@ def _law(run: str, curves: list[list[tuple[float, float]]]) -> Law:
     high = max(curve[-1][0] for curve in curves)
     exponents = Figure.of([fit[0] for fit in fits])
     several = len(fits) > 1
-    scale = math.exp(sum(fit[1] for fit in fits) / len(fits))
+    scale = sum(fit[1] for fit in fits) / len(fits)
     half = exponents.half() if several else fits[0][2]
     return Law(run, exponents.mean, half, several, scale, FROM * high, high, last)
+
+
+def _exp(x: float) -> float:
+    """e^x, cut off where a float ends: a curve that jumps has a line as steep as it likes."""
+    return math.exp(max(-700.0, min(x, 700.0)))
 
 
 def _fit(points: list[tuple[float, float]]) -> tuple[float, float, float | None]:

@@ -8,7 +8,15 @@ from itertools import pairwise
 
 from thereexists.experiments import paper
 from thereexists.experiments.claims import COPIED, Claim, each_before, judge, judge_copying, order
+from thereexists.experiments.names import in_markdown
 from thereexists.experiments.results import Figure, Row, TableKey, by_table
+
+
+def markdown_table(header: list[str], body: list[list[str]]) -> str:
+    """Every cell as text: a record's name is never markup."""
+    texts = [[in_markdown(cell) for cell in cells] for cells in (header, *body)]
+    lines = [f"| {' | '.join(cells)} |" for cells in (texts[0], ["---"] * len(header), *texts[1:])]
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -20,8 +28,7 @@ class Table:
     remarks: list[str]  # what the figures say, computed from them
 
     def markdown(self) -> str:
-        lines = [f"| {' | '.join(cells)} |" for cells in (self.header, ["---"] * len(self.header), *self.body)]
-        return "\n".join(lines)
+        return markdown_table(self.header, self.body)
 
 
 def tables(rows: list[Row]) -> list[Table]:
@@ -90,10 +97,7 @@ def _copying(rows: list[Row]) -> Parts:
 
 def _sparsity(rows: list[Row]) -> Parts:
     ordered = sorted(rows, key=lambda row: (row.sparsity or 0.0, row.run))
-    body = [
-        [row.run, f"{row.sparsity:.3f}", _percent(row, "mlm accuracy"), _percent(row, "nli accuracy")]
-        for row in ordered
-    ]
+    body = [[row.run, _share(row), _percent(row, "mlm accuracy"), _percent(row, "nli accuracy")] for row in ordered]
     random = [row.run for row in ordered if row.run.startswith("random")]
     others = [row.run for row in ordered if row.run not in random and row.sparsity]
     remarks = [f"The paper: {paper.NLI}."]
@@ -105,7 +109,7 @@ def _sparsity(rows: list[Row]) -> Parts:
 
 def _lm(rows: list[Row]) -> Parts:
     ordered = _best_first(rows, "lm perplexity", low=True)
-    body = [[row.run, f"{row.sparsity:.3f}", _plain(row.figures.get("lm perplexity"), "{:.1f}")] for row in ordered]
+    body = [[row.run, _share(row), _plain(row.figures.get("lm perplexity"), "{:.1f}")] for row in ordered]
     best = [row.run for row in ordered if row.run in ("strided-union", "star")]
     others = [row.run for row in ordered if row.sparsity and row.run not in best]
     remarks = [f"Means, best first: {', '.join(row.run for row in ordered)}."]
@@ -117,7 +121,7 @@ def _lm(rows: list[Row]) -> Parts:
 def _mt(rows: list[Row]) -> Parts:
     tests = sorted({name for row in rows for name in row.figures if name.startswith("bleu ")})
     ordered = _best_first(rows, tests[0]) if tests else rows
-    body = [[row.run, f"{row.sparsity:.3f}", *(_plain(row.figures.get(t), "{:.1f}") for t in tests)] for row in ordered]
+    body = [[row.run, _share(row), *(_plain(row.figures.get(t), "{:.1f}") for t in tests)] for row in ordered]
     sparse = [row.run for row in ordered if row.sparsity]
     best = [name for name in sparse if name in ("strided-union", "fixed-union")]
     others = [name for name in sparse if name not in best]
@@ -190,6 +194,10 @@ def _plain(figure: Figure | None, form: str) -> str:
 def _speed(row: Row, task: str) -> str:
     """A dagger where runs shared the device: the speed is of company, and no measure of the model."""
     return f"{row.tokens_per_second[task] / 1e3:,.0f}k" + ("" if row.alone else " †")
+
+
+def _share(row: Row) -> str:
+    return "–" if row.sparsity is None else f"{row.sparsity:.3f}"
 
 
 def _millions(count: int) -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thereexists.core.errors import InvalidInput
-from thereexists.experiments.files import write_atomically
+from thereexists.core.regular_files import read_regular
+from thereexists.experiments.files import MOST_BYTES, write_atomically
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -73,7 +74,11 @@ def save(tokenizer: Tokenizer, path: Path) -> None:
 def load(path: Path) -> Tokenizer:
     if not path.is_file():
         raise InvalidInput(f"There is no tokenizer at {path}.")
-    return from_text(path.read_text(encoding="utf-8"), path)
+    try:
+        text = read_regular(path, MOST_BYTES, InvalidInput).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not a tokenizer file: it is not text in UTF-8 ({error}).") from error
+    return from_text(text, path)
 
 
 def from_text(text: str, path: Path) -> Tokenizer:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.json_files import MOST_BYTES, parse_json
+from thereexists.core.regular_files import read_regular
 from thereexists.mixers.config import MixerConfig
 
 
@@ -54,10 +55,7 @@ def saved_config(path: str | Path) -> dict[str, Any]:
     file = Path(path) / "config.json"
     if not file.is_file():
         raise InvalidInput(f"There is no checkpoint in {path}: it must be a folder with a config.json.")
-    try:
-        saved = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{file} is not valid JSON ({error}).") from None
+    saved = parse_json(read_regular(file, MOST_BYTES, InvalidInput), str(file), InvalidInput, "valid JSON")
     kind = saved.get("model_type") if isinstance(saved, dict) else None
     if kind != MixerConfig.model_type:
         raise InvalidInput(f"{path} holds a model of type {kind!r}; wanted is one of type {MixerConfig.model_type!r}.")

@@ -6,7 +6,7 @@ STRIDED, FIXED, STAR and RANDOM are defined in paper B; the others come from the
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isqrt
 from typing import Any
@@ -21,11 +21,17 @@ from thereexists.patterns.step import Step
 
 @dataclass(frozen=True)
 class Entry:
-    """A registered pattern: its constructor, the sizes that suit a given n, and one line about it."""
+    """A registered pattern: its constructor, the sizes that suit a given n, one line about it, and what it costs.
+
+    ``work`` of n and the sizes: at least the number of pairs that are listed or counted one by one to build it, token
+    by token in every step. ``listed``: the union of its steps has no formula, all its pairs are listed.
+    """
 
     build: Callable[..., Pattern]
     defaults: Callable[[int], dict[str, Any]]
     summary: str
+    work: Callable[..., int]
+    listed: bool
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -35,13 +41,21 @@ class Entry:
 REGISTRY: dict[str, Entry] = {}
 
 
-def register(name: str, defaults: Callable[[int], dict[str, Any]]):
+def _a_few(n: int, **sizes: Any) -> int:
+    """Of patterns of a few formulas."""
+    return n
+
+
+def register(
+    name: str, defaults: Callable[[int], dict[str, Any]], work: Callable[..., int] = _a_few, listed: bool = False
+):
     """Enter a constructor under ``name``; a second one of the same name is refused."""
 
     def enter(build: Callable[..., Pattern]) -> Callable[..., Pattern]:
         if name in REGISTRY:
             raise InvalidInput(f"A pattern named '{name}' is registered already; choose another name.")
-        REGISTRY[name] = Entry(build, defaults, (build.__doc__ or "").strip().splitlines()[0].replace("``", ""))
+        summary = (build.__doc__ or "").strip().splitlines()[0].replace("``", "")
+        REGISTRY[name] = Entry(build, defaults, summary, work, listed)
         return build
 
     return enter
@@ -49,9 +63,18 @@ def register(name: str, defaults: Callable[[int], dict[str, Any]]):
 
 def build(name: str, n: int, **parameters: Any) -> Pattern:
     """The registered pattern ``name`` over ``n`` tokens; parameters left out get sizes that suit ``n``."""
+    return known(name).build(n=n, **sizes_for(name, n, parameters))
+
+
+def known(name: str) -> Entry:
     if name not in REGISTRY:
         raise InvalidInput(f"There is no pattern named '{name}'. Known: {', '.join(REGISTRY)}.")
-    entry = REGISTRY[name]
+    return REGISTRY[name]
+
+
+def sizes_for(name: str, n: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters, and for those left out sizes that suit ``n``."""
+    entry = known(name)
     unknown = sorted(set(parameters) - set(entry.parameters))
     if unknown:
         raise InvalidInput(
@@ -61,7 +84,7 @@ def build(name: str, n: int, **parameters: Any) -> Pattern:
     defaults = entry.defaults(n)
     if "sparsity" in parameters:  # it takes the place of a degree
         defaults.pop("degree", None)
-    return entry.build(n=n, **{**defaults, **parameters})
+    return {**defaults, **parameters}
 
 
 def _root(n: int) -> int:
@@ -87,7 +110,12 @@ def window(n: int, window: int) -> Pattern:
     return _pattern("window", n, [Band(-window, window)], window=window)
 
 
-@register("dilated", lambda n: {"window": 4, "dilation": 2})
+def _offsets(n: int, window: int, dilation: int | Sequence[int]) -> int:
+    dilations = (dilation,) if isinstance(dilation, int) else dilation
+    return sum(n * (2 * min(window, n // max(g, 1)) + 1) for g in dilations)
+
+
+@register("dilated", lambda n: {"window": 4, "dilation": 2}, _offsets, listed=True)
 def dilated(n: int, window: int, dilation: int | Sequence[int]) -> Pattern:
     """Dilated window: ``window`` tokens on either side, ``dilation`` apart; several dilations make a cycle."""
     dilations = (dilation,) if isinstance(dilation, int) else tuple(int(g) for g in dilation)
@@ -145,7 +173,11 @@ def longformer(n: int, window: int, globals: int | Sequence[int] = 1) -> Pattern
     return _pattern("longformer", n, [Band(-window, window), *_hubs(n, tokens)], window=window, globals=len(tokens))
 
 
-@register("bigbird", lambda n: {"block": _divisor(n), "seed": 0, "random_blocks": min(3, n // _divisor(n) - 1)})
+@register(
+    "bigbird",
+    lambda n: {"block": _divisor(n), "seed": 0, "random_blocks": min(3, n // _divisor(n) - 1)},
+    lambda n, block, random_blocks=3, **_: _drawn(-(-n // max(block, 1)), random_blocks) + n * random_blocks * block,
+)
 def bigbird(n: int, block: int, random_blocks: int = 3, seed: int = 0) -> Pattern:
     """BigBird (Zaheer et al. 2020): blocks; own and neighbouring, first and last global, some at random (seeded)."""
     _size(n=n, block=block)
@@ -164,7 +196,7 @@ def bigbird(n: int, block: int, random_blocks: int = 3, seed: int = 0) -> Patter
     return _pattern("bigbird", n, parts, block=block, random_blocks=random_blocks, seed=seed)
 
 
-@register("logsparse", lambda n: {})
+@register("logsparse", lambda n: {}, lambda n: 2 * n * n.bit_length())
 def logsparse(n: int) -> Pattern:
     """LogSparse (Li et al. 2019), looking both ways: distances 0, 1, 2, 4, 8, …; its causal version is the original."""
     _size(n=n)
@@ -181,7 +213,7 @@ def axial(n: int, columns: int) -> Pattern:
     return _pattern("axial", n, [BlockBand(columns)], [Residue(columns)], columns=columns)
 
 
-@register("butterfly", lambda n: {})
+@register("butterfly", lambda n: {}, lambda n: n * n.bit_length(), listed=True)
 def butterfly(n: int) -> Pattern:
     """Butterfly: step l pairs every token with the one whose number differs in bit l; n is a power of two."""
     _size(n=n)
@@ -190,7 +222,7 @@ def butterfly(n: int) -> Pattern:
     return _pattern("butterfly", n, *([[Xor(1 << l)] for l in range(n.bit_length() - 1)] or [[Band(0, 0)]]))
 
 
-@register("alternating", lambda n: {"window": min(_root(n), n), "period": 2})
+@register("alternating", lambda n: {"window": min(_root(n), n), "period": 2}, lambda n, period=2, **_: n * period)
 def alternating(n: int, window: int, period: int = 2) -> Pattern:
     """Alternating local/global: ``period`` − 1 steps with a sliding window, then one that sees everything."""
     _size(n=n, window=window, period=period)
@@ -198,7 +230,12 @@ def alternating(n: int, window: int, period: int = 2) -> Pattern:
     return _pattern("alternating", n, *steps, [Rect(range(n), range(n))], window=window, period=period)
 
 
-@register("random", lambda n: {"degree": min(16, n - 1), "seed": 0})
+def _random_pairs(n: int, degree: int | None = None, sparsity: float | None = None, **_: Any) -> int:
+    share = min(16, n - 1) if degree is None else degree
+    return _drawn(n, share if sparsity is None else round((1 - sparsity) * n))
+
+
+@register("random", lambda n: {"degree": min(16, n - 1), "seed": 0}, _random_pairs)
 def random(n: int, degree: int | None = None, sparsity: float | None = None, seed: int = 0) -> Pattern:
     """RANDOM (paper B): oneself and ``degree`` others drawn without replacement (or a given ``sparsity``), seeded."""
     _size(n=n)
@@ -242,6 +279,11 @@ def _random_rows(n: int, degree: int, seed: int) -> np.ndarray:
             others[twice] = rng.integers(0, n - 1, (len(twice), degree))
     others = np.sort(others, axis=1)
     return others + (others >= np.arange(n)[:, None])  # step over k itself
+
+
+def _drawn(n: int, degree: int) -> int:
+    """How many numbers ``_random_rows`` draws, and one's own."""
+    return n * (n if degree > (n - 1) // 8 else degree + 1)
 
 
 def _tokens(n: int, tokens: int | Sequence[int]) -> range | np.ndarray:

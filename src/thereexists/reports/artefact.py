@@ -120,6 +120,12 @@ def malformed(place: Path) -> Iterator[None]:
         yield
     except ThereExistsError:
         raise
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError, RuntimeError) as error:
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+    except MemoryError as error:
+        raise BadWitnessFile(f"{place} cannot be reported: what it states does not fit into memory.") from error
+    except RecursionError as error:
+        raise BadWitnessFile(
+            f"{place} cannot be reported, its record is malformed: it is nested too deeply."
+        ) from error
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError, StopIteration) as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:300]
         raise BadWitnessFile(f"{place} cannot be reported, its record is malformed: {reason}") from error

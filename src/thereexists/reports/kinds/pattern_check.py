@@ -9,6 +9,7 @@ import numpy as np
 from thereexists.core.authors_word import WORDS
 from thereexists.core.errors import ThereExistsError
 from thereexists.patterns import Pattern
+from thereexists.patterns.stated import TooLarge
 from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.html import Markup, Page, Section, facts, join, paragraph, table
 from thereexists.reports.kinds.pattern import density_pictures, universal_words
@@ -53,7 +54,10 @@ def _checked(record: dict[str, Any]) -> Page:
 
 
 def _pictures(record: dict[str, Any], path: Any) -> Markup:
-    pattern = _again(record)
+    try:
+        pattern = _again(record)
+    except TooLarge as error:
+        return paragraph(f"{error} It is not drawn here.")
     if pattern is None:
         words = (
             "The verdict names no pattern of the library with these connections, so it cannot be drawn from its name."
@@ -66,15 +70,17 @@ def _pictures(record: dict[str, Any], path: Any) -> Markup:
 
 def _again(record: dict[str, Any]) -> Pattern | None:
     """The pattern built from its name and sizes; None unless its connections are those of the verdict."""
-    from thereexists.patterns import REGISTRY, build
+    from thereexists.patterns import REGISTRY
+    from thereexists.patterns.stated import build_stated
 
     name, n = record["name"], record["n"]
-    if name not in REGISTRY or type(n) is not int or not 1 <= n <= LARGEST:
+    if not isinstance(name, str) or name not in REGISTRY or type(n) is not int or not 1 <= n <= LARGEST:
         return None
     try:
-        pattern = build(name, n, **record["parameters"])
-        pattern = pattern.union() if record["config"] == "union" else pattern
-    except (ThereExistsError, TypeError):
+        pattern = build_stated(name, n, record["parameters"], record["config"] == "union")
+    except TooLarge:  # said by the caller
+        raise
+    except ThereExistsError:
         return None
     return pattern if list(pattern.connections) == record["connections"] else None
 

@@ -1,0 +1,57 @@
+"""A pattern that a record states by name and sizes, built only if that is little work.
+
+A record may be a stranger's, and a name with three numbers can stand for more pairs than a machine holds. What a
+pattern costs follows from its sizes (``Entry.work``: how many pairs are listed or counted one by one), so it is known
+before anything is built. Patterns that somebody builds in a program of their own have no such limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from thereexists.core.errors import InvalidInput
+from thereexists.patterns.library import build, known, sizes_for
+from thereexists.patterns.numbers import FARTHEST, shown, whole
+from thereexists.patterns.pattern import Pattern
+
+MOST_TOKENS = 1 << 20
+MOST_WORK = 1 << 24  # a few seconds, and less than 1 GB
+_UNION = 16  # pairs of a union of listed steps are sorted
+
+
+class TooLarge(InvalidInput):
+    """A pattern that a record states is more work than a record may cause."""
+
+
+def build_stated(name: Any, n: Any, parameters: Any, union: bool = False) -> Pattern:
+    """The pattern of a record, or the union of its steps; one sentence where the record asks for too much."""
+    if not isinstance(name, str) or not isinstance(parameters, Mapping):
+        raise InvalidInput(f"A pattern is stated by its name and an object of sizes; got {shown(name)}.")
+    entry = known(name)
+    n = whole(n, f"The number of tokens of '{name}' in a record", 1, MOST_TOKENS)
+    for key, value in parameters.items():
+        if not _is_size(value):
+            raise InvalidInput(
+                f"'{shown(key)}' of the pattern '{name}' must be a number or a list; got {shown(value)}."
+            )
+    try:
+        work = int(entry.work(n=n, **sizes_for(name, n, parameters))) * (_UNION if union and entry.listed else 1)
+        if work > MOST_WORK:
+            raise TooLarge(
+                f"The pattern '{name}' of {n:,} tokens with the sizes {shown(dict(parameters))} has {work:,} pairs to "
+                f"list; from a record up to {MOST_WORK:,} are taken. Build it yourself with te.patterns.build."
+            )
+        pattern = build(name, n, **parameters)
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError, ArithmeticError) as error:
+        why = (str(error).splitlines() or [""])[0][:200]
+        raise InvalidInput(f"The pattern '{name}' cannot have the sizes {shown(dict(parameters))}: {why}.") from error
+    return pattern.union() if union else pattern
+
+
+def _is_size(value: Any) -> bool:
+    if isinstance(value, list):
+        return len(value) <= MOST_TOKENS and all(type(x) is int and abs(x) <= FARTHEST for x in value)
+    return value is None or (isinstance(value, int | float) and abs(value) <= FARTHEST)
