@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thereexists.core.errors import InvalidInput
+from thereexists.heads.rounding import logit_rounding
 from thereexists.heads.target import SparseTarget, random_target
-from thereexists.heads.verify import _rounding, verify
+from thereexists.heads.verify import verify
 
 
 def split(queries, keys):
@@ -128,7 +129,7 @@ def test_the_rounding_bound_covers_another_summation_order():
     rng = np.random.default_rng(0)
     X = torch.from_numpy(rng.normal(size=(64, 24)) * 10.0 ** rng.integers(-3, 4, size=(64, 24)))
     W_Q, W_K = torch.from_numpy(rng.normal(size=(24, 12))), torch.from_numpy(rng.normal(size=(24, 12)))
-    rho = _rounding(X, W_Q, W_K, np.arange(64))
+    rho = logit_rounding(X, W_Q, W_K, np.arange(64))
     z = ((X @ W_Q) @ (X @ W_K).T).numpy()
     exact = (X.numpy().astype(np.longdouble) @ W_Q.numpy()) @ (X.numpy().astype(np.longdouble) @ W_K.numpy()).T
     reverse = (X.flip(1) @ W_Q.flip(0)).flip(1) @ (X @ W_K).flip(1).T
@@ -170,11 +171,12 @@ def test_shapes_that_do_not_fit_are_refused():
         verify(X, W_Q, W_K, target, eps1=0.1, eps2=0.1, dtype="int8")
 
 
-@pytest.mark.parametrize("name", ["verify", "verify_exact"])
+@pytest.mark.parametrize("name", ["rounding", "verify", "verify_exact"])
 def test_the_verifier_imports_nothing_that_fits(name):
     allowed = {
         "thereexists.core.errors",
         "thereexists.core.verdict",
+        "thereexists.heads.rounding",
         "thereexists.heads.target",
         "thereexists.heads.verify",
     }

@@ -12,8 +12,9 @@ import math
 
 import torch
 
+from thereexists.heads.rounding import apply, selects
 from thereexists.heads.target import SparseTarget
-from thereexists.heads.verify import DTYPES, Verification, _apply, _selects, verify
+from thereexists.heads.verify import DTYPES, Verification, verify
 
 
 def dtype_needed(
@@ -54,14 +55,14 @@ def room_left(found: Verification, eps1: float, eps2: float) -> float:
 
 
 def size_of(X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor) -> float:
-    queries, keys = _apply(X.abs(), W_Q.abs()), _apply(X.abs(), W_K.abs())
+    queries, keys = apply(X.abs(), W_Q.abs()), apply(X.abs(), W_K.abs())
     return float((queries @ keys.amax(0)).max())
 
 
 def steps_of(W: torch.Tensor) -> int:
     """Roundings on the longest path: m products, storing X and the weights, 2d if the weights mix coordinates."""
     d, m = W.shape
-    return m + 6 + (0 if _selects(W) else 2 * d)
+    return m + 6 + (0 if selects(W) else 2 * d)
 
 
 def _gamma(steps: int, unit: float) -> float:

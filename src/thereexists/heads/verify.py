@@ -8,10 +8,9 @@ This file shares nothing with the fitting code. With ``z = X W_Q (X W_K)^T`` and
 are the largest zero/non-zero ratio and the largest relative error of a non-zero/non-zero ratio of ``softmax(z)``: the
 normaliser of the row cancels in both, so no exponential is taken on a tile and no L×L array exists.
 
-Rounding. Each computed logit differs from the real one by at most ``rho_i = g (|X| |W_Q|)_i · max_j (|W_K|^T |X|^T)_j``
-with ``g = n u / (1 - n u)``, ``u`` the unit roundoff and ``n`` the number of roundings on the longest path; that holds
-for every order of summation, with or without fused multiply-add (Higham, *Accuracy and Stability*, section 3.1). The
-verdict is True only if the conditions hold for every value within ``rho_i``, hence in exact arithmetic *and* in any
+Rounding. Each computed logit differs from the real one by at most ``rho_i``, the bound that ``rounding.py`` proves: for
+every order of summation, with or without fused multiply-add, subnormal numbers kept or flushed to zero at any stage.
+The verdict is True only if the conditions hold for every value within ``rho_i``, hence in exact arithmetic *and* in any
 evaluation in this dtype; False only if they fail for every such value; otherwise it is undecided.
 """
 
@@ -27,6 +26,7 @@ import torch
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.verdict import Verdict
+from thereexists.heads.rounding import apply, logit_rounding
 from thereexists.heads.target import SparseTarget
 
 DTYPES = {
@@ -81,11 +81,12 @@ def verify(
         return _not_finite(X, dtype, device, time.perf_counter() - started)
     picked = np.arange(target.length) if rows is None else np.unique(np.asarray(rows, dtype=np.int64))
 
-    queries, keys = _apply(X, W_Q), _apply(X, W_K)  # (L, m)
-    rho = _rounding(X, W_Q, W_K, picked)  # (rows,) float64
+    queries, keys = apply(X, W_Q), apply(X, W_K)  # (L, m)
+    rho = logit_rounding(X, W_Q, W_K, picked)  # (rows,) float64
     gap, spread, slack, largest = _scan(queries, keys, target, picked)
-    leak_low, leak_high = gap - 2 * rho, gap + 2 * rho
-    ratio_low, ratio_high = spread - 2 * rho - slack, spread + 2 * rho + slack
+    with np.errstate(invalid="ignore"):  # an infinite bound decides nothing
+        leak_low, leak_high = gap - 2 * rho, gap + 2 * rho
+        ratio_low, ratio_high = spread - 2 * rho - slack, spread + 2 * rho + slack
     # Badness in units of the tolerance, on the log scale: positive means the row fails.
     log1, log2 = math.log(eps1), math.log1p(eps2)
     badness = np.maximum(gap - log1, spread - log2)
@@ -206,34 +207,6 @@ def _ramp(counts: np.ndarray) -> np.ndarray:
     """0..counts[0]-1, 0..counts[1]-1, ... in one array."""
     ends = np.cumsum(counts)
     return np.arange(ends[-1]) - np.repeat(ends - counts, counts)
-
-
-def _rounding(X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor, picked: np.ndarray) -> np.ndarray:
-    """The bound rho of the module docstring, in float64."""
-    unit = torch.finfo(X.dtype).eps / 2
-    d, m = W_Q.shape
-    exact = _selects(W_Q) and _selects(W_K)  # copying or negating a coordinate commits no rounding
-    steps = m + (0 if exact else 2 * d) + 2
-    factor = steps * unit / (1 - steps * unit) if steps * unit < 0.5 else math.inf
-    size = X.abs().double()
-    A, B = _apply(size, W_Q.abs().double()), _apply(size, W_K.abs().double())  # (L, m)
-    rows = torch.from_numpy(picked).to(X.device)
-    total = (A[rows] @ B.amax(0)).cpu().numpy()
-    # 1e-12 relative covers the float64 evaluation of this bound itself (its terms are all positive); the last term
-    # covers products that underflow, flushed to zero or not.
-    return factor * total * (1 + 1e-12) + steps * torch.finfo(X.dtype).smallest_normal
-
-
-def _apply(X: torch.Tensor, W: torch.Tensor) -> torch.Tensor:
-    """``X W``; a ``W`` that only copies, negates or drops coordinates is applied by indexing, exactly."""
-    if not _selects(W):
-        return X @ W
-    return X[:, W.abs().argmax(0)] * W.sum(0)
-
-
-def _selects(W: torch.Tensor) -> bool:
-    size = W.abs()
-    return bool(((size == 0) | (size == 1)).all() and ((size != 0).sum(0) <= 1).all())
 
 
 def _describe(
