@@ -7,9 +7,10 @@
 
 The pattern is saved with the model, as a record in its config.json; of a function only its name is, and a loaded model
 asks for it. A model whose attention does not go through transformers' registry is refused by name (``driven``).
-Without a pattern the model attends to everything. ``config`` is *sequential* (layer t uses step t, the default),
-*union* or *multihead*. In a decoder the pattern's causal version is used. With a cache the new tokens use the last rows
-of the pattern of the whole length. Cross-attention stays dense: a pattern relates the tokens of one sequence.
+Without a pattern in any of its configs the model attends to everything; one on the config of a whole model holds for
+all its parts (``asked``). ``config`` is *sequential* (layer t uses step t, the default), *union* or *multihead*. In a
+decoder the pattern's causal version is used. With a cache the new tokens use the last rows of the pattern of the whole
+length. Cross-attention stays dense: a pattern relates the tokens of one sequence.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from thereexists.attention.asked import implementations, note_configs, pattern_asked
 from thereexists.attention.driven import (
     NAME,
     is_attention,
@@ -91,6 +93,7 @@ def _look_at_every_model(base: Any) -> None:
         if used == NAME:
             refuse_by_source(self)
             if not is_init_check:
+                note_configs(self)
                 watch(self)
         elif patterned:
             warnings.warn(
@@ -104,6 +107,8 @@ def _look_at_every_model(base: Any) -> None:
     @wraps(finish)
     def post_init(self, *args, **kwargs):
         finish(self, *args, **kwargs)
+        if getattr(self.config, "sub_configs", None) or NAME in implementations(self.config):
+            note_configs(self)  # of a model of several, a part may be switched later
         if self.config._attn_implementation == NAME:
             watch(self)
 
@@ -135,6 +140,7 @@ def use_pattern(model: nn.Module, pattern: Source | str | dict[str, Any]) -> nn.
             f"attn_implementation='{NAME}', or call model.set_attn_implementation('{NAME}')."
         )
     refuse_by_source(model)
+    note_configs(model)
     watch(model)
     stored = _to_store(pattern)
     for module in modules:
@@ -245,7 +251,7 @@ def mask_of_the_pattern(
 def pattern_of(module: nn.Module, n: int, heads: int, causal: bool) -> Pattern | Step:
     """What this module attends to at length n."""
     source = getattr(module, "_thereexists_pattern", None)
-    source = getattr(getattr(module, "config", None), "thereexists_pattern", None) if source is None else source
+    source = pattern_asked(module) if source is None else source
     if source is None:
         source = "dense"
     if not (isinstance(source, str | dict | Pattern) or callable(source)):

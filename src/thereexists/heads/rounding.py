@@ -6,8 +6,8 @@ or in a wider one, subnormal numbers kept or replaced by zero where they are rea
 
     |ẑ - z| ≤ g A·B + (1 + g) (A·U_K + U_Q·B + (2 m' + 1) N),        g = γ_n,  γ_n = n u / (1 - n u)
 
-with ``n = m + 2d`` roundings on the longest path (``m`` where the weights only copy coordinates), ``A = |X||W_Q| + U_Q``
-and ``B = |X||W_K| + U_K``, ``m'`` the number of non-zero products ``q_c k_c``, and
+with ``n = m + 2d`` roundings on the longest path (``m`` where the weights only copy coordinates), ``A = |X||W_Q|+U_Q``
+and ``B = |X||W_K|+U_K``, ``m'`` the number of non-zero products ``q_c k_c``, and
 
     U = (2 k + 1) N + N (S_X |W| + |X| S_W),     U = N S_X |W| where the weights only copy.
 
