@@ -13,6 +13,7 @@ import thereexists as te  # noqa: E402
 import thereexists.attention  # noqa: E402  (registers the name)
 from thereexists import patterns as tp  # noqa: E402
 from thereexists.core.errors import InvalidInput  # noqa: E402
+from thereexists.patterns.parts import Rect  # noqa: E402
 from thereexists.patterns.stored import record, restore  # noqa: E402
 
 N = 12
@@ -164,3 +165,75 @@ def test_generation_with_a_cache_of_fixed_size():
     options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
     fixed = model.generate(TOKENS, cache_implementation="static", **options)
     assert torch.equal(fixed, model.generate(TOKENS, use_cache=False, **options))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_union_of_causal_steps_and_others_is_recorded(first):
+    one = tp.strided(N, 3)
+    steps = [one.steps[0], one.steps[1]]
+    steps[first] = steps[first].as_causal()
+    union = tp.Pattern("mixed", tuple(steps)).union()
+    again = restore(json.loads(json.dumps(record(union))), N)
+    assert (again.mask() == union.mask()).all()
+    te.attention.use_pattern(bert(), union)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        ["CausalPart", ["CausalPart", ["Residue", 3]]],
+        ["CausalPart", ["Band", -1, 1]],
+        ["CausalInterval", ["Residue", 3]],
+        ["CausalPart", 3],
+        ["CausalPart", [["Residue"], 3]],
+        ["CausalPart", []],
+    ],
+)
+def test_a_causal_part_of_what_cannot_be_one_is_refused(part):
+    stored = record(tp.window(8, 1))
+    stored["steps"][0]["parts"][0] = part
+    with pytest.raises(InvalidInput):
+        restore(stored, 8)
+
+
+@pytest.mark.parametrize(
+    "tokens", [range(9, 0, -2), range(0, 10, 50), range(0, 11, 3), range(9, 10, 99), range(5, 5, 70)]
+)
+def test_every_range_of_tokens_comes_back(tokens):
+    pattern = tp.Pattern("ranges", (tp.Step(10, (Rect(tokens, range(10)), Rect(range(10), range(0, 10, 11)))),))
+    again = restore(json.loads(json.dumps(record(pattern))), 10)
+    assert (again.mask() == pattern.mask()).all()
+    assert pattern.mask()[0, list(tokens)].all()
+
+
+class Odd:
+    """A function with an ``__eq__`` and no hash; all of them are equal."""
+
+    def __init__(self, width):
+        self.width = width
+
+    def __eq__(self, other):
+        return True
+
+    def __call__(self, n):
+        return tp.window(n, self.width)
+
+
+def test_functions_are_told_apart_by_what_they_are():
+    model = bert()
+    found = [
+        output(te.attention.use_pattern(model, give)) for give in (Odd(1), Odd(3), tp.window(N, 1), tp.window(N, 3))
+    ]
+    assert torch.equal(found[0], found[2])
+    assert torch.equal(found[1], found[3])
+    assert not torch.equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("kind", ["bert", "llama"])
+@pytest.mark.parametrize("given", [lambda n: tp.window(n, 1).step(0), lambda n: None], ids=["step", "None"])
+def test_a_function_that_returns_no_pattern_is_refused(kind, given):
+    config = {"bert": transformers.BertConfig, "llama": transformers.LlamaConfig}[kind](**SIZES)
+    model = transformers.AutoModel.from_config(config, attn_implementation="thereexists").eval()
+    te.attention.use_pattern(model, given)
+    with pytest.raises(InvalidInput, match="must return a pattern"):
+        output(model)

@@ -23,7 +23,7 @@ KEY = "thereexists_pattern"
 
 
 def pattern_asked(module: nn.Module) -> Any:
-    """What the configs of ``module`` and of the models around it say, as it stands there; None where they are silent."""
+    """What the configs of ``module`` and of the models around it say; None where all are silent."""
     configs = _distinct((getattr(module, "config", None), *getattr(module, "_thereexists_around", ())))
     given = [config for config in configs if getattr(config, KEY, None) is not None]
     if given:

@@ -266,7 +266,7 @@ def pattern_of(module: nn.Module, n: int, heads: int, causal: bool) -> Pattern |
     if isinstance(source, str | dict):
         pattern = _from_spec(_spec(source), n, heads, causal)
     else:
-        pattern = _called(source, n, causal)
+        pattern = _called(_ThisVery(source), n, causal)
     if isinstance(pattern, Step) or pattern.heads is not None:
         return pattern
     return pattern.step(layer_of(module, pattern.name) % pattern.cycle if pattern.cycle > 1 else 0)
@@ -339,9 +339,28 @@ def _union(pattern: Pattern) -> Step:
     return pattern.union_step()  # layers share it, and with it the plan
 
 
+class _ThisVery:
+    """A key that only the very same object matches, whatever that object's own ``__eq__`` and ``__hash__`` say."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def __hash__(self) -> int:
+        return id(self.source)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ThisVery) and other.source is self.source
+
+
 @lru_cache(maxsize=64)
-def _called(source: Source, n: int, causal: bool) -> Pattern:
+def _called(key: _ThisVery, n: int, causal: bool) -> Pattern:
+    source = key.source
     pattern = source if isinstance(source, Pattern) else source(n)
+    if not isinstance(pattern, Pattern):
+        raise InvalidInput(
+            f"The function given to 'use_pattern' must return a pattern; for n = {n} it returned a "
+            f"{type(pattern).__name__}. Give pattern.union() or the like instead of one of its steps."
+        )
     if pattern.n != n:
         raise InvalidInput(
             f"'{pattern.name}' has {pattern.n} tokens and the model got {n}; give use_pattern a function of n, such as "

@@ -456,6 +456,8 @@ def member(tokens: Tokens, x: Any) -> Any:
 def _ascending(tokens: Any) -> Tokens:
     if isinstance(tokens, range):
         tokens = tokens if tokens.step > 0 else tokens[::-1]
+        # One way to write each set, within [0, n]: it stops behind its last token, and one token needs no step.
+        tokens = range(tokens[0], tokens[-1] + 1, tokens.step if len(tokens) > 1 else 1) if tokens else range(0)
     else:
         tokens = np.unique(vector(tokens, "The tokens of a rectangle"))
     ends = (tokens[0], tokens[-1]) if len(tokens) else ()

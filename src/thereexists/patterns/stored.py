@@ -16,13 +16,26 @@ import numpy as np
 
 from thereexists.core.errors import InvalidInput
 from thereexists.patterns.numbers import shown
-from thereexists.patterns.parts import Band, BlockBand, Explicit, Offsets, Part, Rect, Residue, Xor
+from thereexists.patterns.parts import (
+    Band,
+    BlockBand,
+    CausalInterval,
+    CausalPart,
+    Explicit,
+    IntervalPart,
+    Offsets,
+    Part,
+    Rect,
+    Residue,
+    Xor,
+)
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
 
 FORMAT = 1
 _LARGE = 1 << 40
-_KINDS = {kind.__name__: kind for kind in (Band, BlockBand, Residue, Offsets, Xor, Rect, Explicit)}
+_CAUSAL = (CausalPart, CausalInterval)  # of a union of causal steps with others: the pairs j ≤ k of another part
+_KINDS = {kind.__name__: kind for kind in (Band, BlockBand, Residue, Offsets, Xor, Rect, Explicit, *_CAUSAL)}
 
 
 def record(pattern: Pattern) -> dict[str, Any]:
@@ -60,6 +73,8 @@ def _part_record(part: Part) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Part):
+        return _part_record(value)
     if isinstance(value, range):
         return {"range": [value.start, value.stop, value.step]}
     return [int(x) for x in value] if isinstance(value, np.ndarray | tuple) else int(value)
@@ -78,6 +93,8 @@ def _part(stored: Any, n: int) -> Part:
     if kind is None or len(stored) - 1 != len(fields(kind)):
         raise InvalidInput(f"A stored part must be one of {', '.join(_KINDS)} with its numbers; got {shown(stored)}.")
     values = stored[1:]
+    if kind in _CAUSAL:
+        return _causal(values[0], n, kind)
     if kind is Rect:
         return Rect(*(_tokens(value, n) for value in values))
     if kind is Explicit:
@@ -86,6 +103,15 @@ def _part(stored: Any, n: int) -> Part:
         return Offsets(tuple(_integers(values[0], -n, n)))
     numbers: Any = _integers(values)
     return kind(*numbers)
+
+
+def _causal(stored: Any, n: int, kind: Any) -> Part:
+    """The causal version of a part, which is none itself: twice would say no more, and records nest no deeper."""
+    nested = isinstance(stored, list) and stored and stored[0] in [c.__name__ for c in _CAUSAL]
+    inner = None if nested else _part(stored, n)
+    if inner is None or isinstance(inner, IntervalPart) != (kind is CausalInterval):
+        raise InvalidInput(f"A stored {kind.__name__} cannot be made of {shown(stored)}; this record is damaged.")
+    return kind(inner)
 
 
 def _tokens(value: Any, n: int) -> range | np.ndarray:
