@@ -283,8 +283,10 @@ def _explain(v: PatternVerdict) -> None:
     if v.path is not None:
         shown = " ".join(map(str, v.path[:12].tolist())) + (" …" if p.n > 12 else "")
         out.print(f"  path {shown}", markup=False)
-    if p.heads is not None and v.field_depth is not None:
-        out.print(f"  the receptive field is full after {v.field_depth} blocks, every block using all steps")
+    full = v.field_result.depth
+    if p.heads is not None and full is not None:
+        field = "receptive field" if v.causal is None else "causal receptive field {0..k}"
+        out.print(f"  the {field} is full after {full} blocks, every block using all steps", markup=False)
     if p.layers is not None:
         word = {True: "full", False: "not full", None: "undecided"}[v.full_within_layers]
         field = "receptive field" if v.causal is None else "causal receptive field {0..k}"

@@ -32,6 +32,7 @@ class PatternVerdict:
     ``path`` is ``γ`` (``path[i] ∈ ∪_l A^l_{path[i+1]}``), ``edge_steps[i]`` the step that carries the edge from
     ``path[i+1]`` to ``path[i]``, ``depth`` is s (``S^1`` uses ``step(0)``). ``field_depth`` is the number of blocks
     after which the receptive field is full; it differs from s for *multihead*, whose blocks use all steps at once.
+    ``field_result`` answers that question, for a causal pattern with ``{0..k}`` as the field to fill.
     """
 
     pattern: Pattern
@@ -42,6 +43,7 @@ class PatternVerdict:
     edge_steps: np.ndarray | None
     depth_result: DepthResult
     field_depth: int | None
+    field_result: DepthResult
     causal: Verdict | None
     seconds: float
 
@@ -62,10 +64,11 @@ class PatternVerdict:
         layers = self.pattern.layers
         if layers is None:
             return None
-        found: DepthResult = self.depth_result if self.causal is None else self.causal.witness
-        depth = self.field_depth if self.causal is None else found.depth
-        if depth is not None:
-            return depth <= layers
+        found = self.field_result
+        if found.depth is not None:
+            return found.depth <= layers
+        if found.upper is not None and found.upper <= layers:
+            return True
         return False if found.never or found.never_full or found.lower > layers else None
 
     def to_json(self, path_limit: int = 64) -> dict[str, Any]:
@@ -117,9 +120,13 @@ def check(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> Patte
     loops = _self_loops(pattern)
     route = find_path(pattern, seconds, seed)
     depth = receptive_depth(pattern)
-    field = depth.depth
-    if pattern.heads is not None and depth.depth is not None:
-        field = receptive_depth(pattern.union()).depth
+    # A block of *multihead* uses all steps at once, so its field grows by the union, which may fill it where the steps
+    # in turn take longer or never do.
+    field = depth if pattern.heads is None else receptive_depth(pattern.union())
+    in_turn = receptive_depth(pattern, causal=True) if pattern.causal else None
+    to_fill = field if in_turn is None else in_turn
+    if in_turn is not None and pattern.heads is not None:
+        to_fill = receptive_depth(pattern.union(), causal=True)
     universal, reasons = _conclude(pattern, loops, route, depth)
     return PatternVerdict(
         pattern=pattern,
@@ -129,8 +136,9 @@ def check(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> Patte
         path_result=route,
         edge_steps=None if route.path is None else edge_steps(pattern, route.path),
         depth_result=depth,
-        field_depth=field,
-        causal=_causal(pattern, loops) if pattern.causal else None,
+        field_depth=field.depth,
+        field_result=to_fill,
+        causal=None if in_turn is None else _causal(pattern, loops, in_turn, to_fill),
         seconds=time.perf_counter() - began,
     )
 
@@ -159,7 +167,8 @@ def _conclude(
     elif depth.never:
         reasons.append(f"(3) token {depth.never[0]} never sees token {depth.never[1]}, at any depth")
     elif depth.never_full:
-        reasons.append(f"(3) no depth fills every token's set: {depth.never_full}")
+        turns = "" if pattern.heads is None else ", one step a block"
+        reasons.append(f"(3) no depth fills every token's set{turns}: {depth.never_full}")
     elif depth.upper is not None:
         reasons.append(f"(3) receptive depth at least {depth.lower} and at most {depth.upper}")
     else:
@@ -184,21 +193,25 @@ def _conclude(
     return None, tuple(reasons)
 
 
-def _causal(pattern: Pattern, loops: Verdict) -> Verdict:
+def _causal(pattern: Pattern, loops: Verdict, depth: DepthResult, field: DepthResult) -> Verdict:
     """For causal functions: does some depth s give ``S_k^s = {0..k}`` for all k? With self-loops iff k + 1 sees k.
+
+    ``depth`` answers that for the steps in turn, ``field`` for blocks as they are, which use all steps in *multihead*.
 
     False has two reasons: a pair that never connects (a proof that not even causal functions are in reach), or sets
     that are never all full at one depth, which residual connections may make up for.
     """
     label = "not covered by the theorem, whose functions look both ways"
-    depth = receptive_depth(pattern, causal=True)
     if depth.depth is not None:
         only = "" if loops.holds else "; not at every later depth, because some step lacks self-loops"
         return Verdict(True, (f"token k sees exactly {{0..k}} after {depth.depth} steps{only} ({label})",), depth)
     if depth.never:
         k, j = depth.never
         return Verdict(False, (f"token {k} never sees token {j}, so not even causal functions ({label})",), depth)
-    if depth.never_full:
+    if pattern.heads is not None and field.depth is not None:
+        all_at_once = f"token k sees exactly {{0..k}} after {field.depth} blocks, every block using all steps"
+        return Verdict(True, (f"{all_at_once} ({label})",), field)
+    if depth.never_full and (pattern.heads is None or field.never_full):
         why = "the residual connection may carry what is missing, so this excludes no causal function"
         return Verdict(False, (f"at no depth do all tokens see {{0..k}}: {depth.never_full}; {why} ({label})",), depth)
     if depth.upper is not None:
