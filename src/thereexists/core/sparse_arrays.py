@@ -30,6 +30,7 @@ def from_arrays(arrays: dict[str, np.ndarray], path: str | Path) -> Any:
     shape, data = arrays["shape"], arrays["data"]
     if shape.shape != (2,) or shape.dtype.kind not in "iu" or data.dtype.kind not in "biuf":
         raise InvalidInput(f"{path} is not a sparse matrix: 'shape' must be two whole numbers, 'data' real numbers.")
+    data = data_for_scipy(data)
     sides: tuple[int, int] = (int(shape[0]), int(shape[1]))
     if min(sides) < 0 or max(sides) > _EMPTY_ROWS + sum(array.size for array in arrays.values()):
         raise InvalidInput(f"{path} states a matrix of {sides[0]:,} × {sides[1]:,}, almost all of it empty rows.")
@@ -53,6 +54,33 @@ def from_arrays(arrays: dict[str, np.ndarray], path: str | Path) -> Any:
     if _outside(index[0] + sides[0], sides[0] + sides[1]):
         raise InvalidInput(f"{path} is not a sparse matrix: a diagonal of 'offsets' lies outside of it.")
     return sparse.dia_array((data, index[0]), shape=sides)
+
+
+def data_for_scipy(data: np.ndarray) -> np.ndarray:
+    """The same numbers in a type that scipy's compiled code has: no half precision, no foreign order of bytes."""
+    if data.dtype.kind == "f" and data.dtype not in (np.float32, np.float64):
+        with np.errstate(over="ignore"):  # a long double may become infinite, which every caller refuses or counts
+            return data.astype(np.float64)
+    return data.astype(data.dtype.newbyteorder("="), copy=False)
+
+
+def with_plain_data(A: Any) -> Any:
+    """A scipy array with such data; one that has it already is returned as it is."""
+    from scipy import sparse
+
+    if A.dtype.kind not in "biuf" or not hasattr(A, "data") or not hasattr(A.data, "dtype"):
+        return A
+    data = data_for_scipy(A.data)
+    if data is A.data:
+        return A
+    if A.format in ("csr", "csc", "bsr"):
+        make = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}[A.format]
+        return make((data, A.indices, A.indptr), shape=A.shape)
+    if A.format == "coo":
+        return sparse.coo_array((data, A.coords), shape=A.shape)
+    if A.format == "dia":
+        return sparse.dia_array((data, A.offsets), shape=A.shape)
+    return A.astype(np.float64)
 
 
 def check_compressed(A: Any) -> None:

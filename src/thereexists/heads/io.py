@@ -22,6 +22,8 @@ from thereexists.heads.stated import StatedHead
 from thereexists.heads.target import SparseTarget, as_target, from_csr
 from thereexists.heads.verify import Verification
 
+_TENSORS = {"X", "W_Q", "W_K", "indptr", "indices", "log_values", "words"}
+
 
 def save_head(head: Head, path: str | Path) -> None:
     """A directory with ``head.safetensors`` (X, weights, target) and ``head.json`` (everything said about it)."""
@@ -66,6 +68,11 @@ def load_with_record(path: str | Path) -> tuple[StatedHead, dict[str, Any]]:
     """The same, with the record as it stands in the file."""
     path = Path(path)
     record, tensors = storage.read(path, storage.HEAD)
+    if unknown := sorted(tensors.keys() - _TENSORS):
+        raise BadWitnessFile(
+            f"The saved head in {path} has arrays that no head has: {', '.join(unknown)[:80]}; the file was altered, "
+            "make it again."
+        )
     try:
         target = _target(tensors)
         X, W_Q, W_K = tensors["X"], tensors["W_Q"], tensors["W_K"]
@@ -82,7 +89,7 @@ def load_with_record(path: str | Path) -> tuple[StatedHead, dict[str, Any]]:
             int(_float(record["seed"], "seed")),
             _verification(record["verification"]),
             theorem_hidden_size(target.length, target.k, target.gamma, eps1, eps2),  # never the stored one
-            _word(record["dtype_needed"], "dtype_needed"),
+            _short(_word(record["dtype_needed"], "dtype_needed"), "dtype_needed"),
             _float(record["seconds"], "seconds"),
             dict(record["settings"]),
             tensors.get("words"),
@@ -151,6 +158,13 @@ def _word(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{name} must be a word, and is {str(value)[:40]!r}")
     return value
+
+
+def _short(word: str, name: str) -> str:
+    """The name of a dtype, or a number of bits: Python reads no number of thousands of digits."""
+    if len(word) > 40:
+        raise InvalidInput(f"{name} must be a dtype or a number of bits, and is a text of {len(word):,} characters")
+    return word
 
 
 def save_target(target: SparseTarget, path: str | Path) -> None:

@@ -12,6 +12,7 @@ import math
 
 import torch
 
+from thereexists.core.errors import InvalidInput
 from thereexists.heads.rounding import apply, selects
 from thereexists.heads.target import SparseTarget
 from thereexists.heads.verify import DTYPES, Verification, verify
@@ -56,7 +57,13 @@ def room_left(found: Verification, eps1: float, eps2: float) -> float:
 
 def size_of(X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor) -> float:
     queries, keys = apply(X.abs(), W_Q.abs()), apply(X.abs(), W_K.abs())
-    return float((queries @ keys.amax(0)).max())
+    size = float((queries @ keys.amax(0)).max())
+    if not math.isfinite(size):
+        raise InvalidInput(
+            "The products of X, W_Q and W_K go beyond the largest float64, so no number of bits can be stated that "
+            "carries this head; make X or the weights smaller."
+        )
+    return size
 
 
 def steps_of(W: torch.Tensor) -> int:

@@ -107,7 +107,7 @@ def _carries(head: Head, found: Verification) -> bool:
     if claimed in DTYPES:
         return head.words is None and verify_again(head, claimed).verdict.holds is True
     number, _, unit = claimed.partition(" ")
-    if unit != "bits" or not number.isdecimal():
+    if unit != "bits" or not (number.isascii() and number.isdecimal()):
         return False
     room = room_left(found, head.eps1, head.eps2)
     if not room > 0:  # the head does not hold: nothing is said about what would carry it

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
-from thereexists.core.sparse_arrays import check_compressed
+from thereexists.core.sparse_arrays import check_compressed, with_plain_data
+
+_LARGEST_LOG = 709.0  # e^709 is the last whole power of e that is a float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,11 @@ class SparseTarget:
 
     @property
     def gamma(self) -> float:
+        if self.log_gamma > _LARGEST_LOG:
+            raise InvalidInput(
+                f"The non-zeros of a row of the target are up to a factor e^{self.log_gamma:.0f} apart, which is no "
+                "float64; drop the smallest entries."
+            )
         return math.exp(self.log_gamma)
 
     def rows(self) -> np.ndarray:
@@ -103,7 +110,7 @@ def _checked_csr(A: Any) -> Any:
     """A copy as CSR. scipy's own code does not look at the index arrays of a CSR array: it writes where they say."""
     if getattr(A, "format", None) in ("csr", "csc", "bsr"):
         check_compressed(A)
-    return A.tocsr().copy()
+    return with_plain_data(A).tocsr().copy()
 
 
 def from_csr(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> SparseTarget:
@@ -142,7 +149,9 @@ def from_csr(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> Spa
         )
     if ((np.diff(indices) == 0) & (np.diff(rows) == 0)).any():
         raise InvalidInput("The CSR arrays repeat a column inside a row; sum the duplicates first.")
-    return SparseTarget(L, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), indices, np.log(values))
+    target = SparseTarget(L, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), indices, np.log(values))
+    _ = target.gamma  # refused here, where the entries were given
+    return target
 
 
 def random_target(length: int, k: int, gamma: float = 2.0, seed: int = 0) -> SparseTarget:

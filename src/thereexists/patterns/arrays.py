@@ -10,7 +10,7 @@ import numpy as np
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_arrays import read_npz
-from thereexists.core.sparse_arrays import check_compressed, from_arrays
+from thereexists.core.sparse_arrays import check_compressed, from_arrays, with_plain_data
 from thereexists.patterns.parts import Explicit
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
@@ -101,7 +101,7 @@ def _from_sparse(array: Any, l: int) -> Step:
         step = _checked(array.shape[0], array.indptr.astype(np.int64), array.indices.astype(np.int64), l)
         if bool(np.all(array.data)):
             return step
-    csr: Any = csr_array(array).astype(bool)
+    csr: Any = csr_array(with_plain_data(array)).astype(bool)
     csr.eliminate_zeros()
     csr.sort_indices()
     return _checked(csr.shape[0], csr.indptr.astype(np.int64), csr.indices.astype(np.int64), l)

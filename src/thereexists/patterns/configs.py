@@ -17,7 +17,7 @@ from thereexists.core.regular_files import read_regular
 from thereexists.patterns.library import bigbird, longformer
 from thereexists.patterns.parts import Band, BlockBand, Rect
 from thereexists.patterns.pattern import Pattern
-from thereexists.patterns.step import Step
+from thereexists.patterns.step import MOST_TOKENS, Step
 
 Config = dict[str, Any]
 MOST_LAYERS = 10_000
@@ -60,14 +60,16 @@ def from_config(config: Config, n: int | None = None, globals: int = 1, seed: in
             f"Known: {', '.join(sorted(FAMILIES))}. Build the pattern with te.patterns.from_mask or from_csr instead."
         )
     n = _positive(config, "max_position_embeddings", "max_encoder_position_embeddings") if n is None else n
-    if n < 1:
-        raise InvalidInput(f"'n' must be a positive integer; got {n}.")
+    if not 1 <= n <= MOST_TOKENS:
+        raise InvalidInput(f"'n' must be a whole number from 1 to {MOST_TOKENS:,}; got {n}; choose one with --n.")
     try:
         steps = FAMILIES[family](config, n, globals, seed)
     except InvalidInput:
         raise
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
         raise InvalidInput(f"The config of this {family!r} model is malformed: {error}.") from error
+    if not steps:
+        raise InvalidInput(f"The config of this {family!r} model names no layer; a model has at least one.")
     if len(steps) > MOST_LAYERS:
         raise InvalidInput(f"The config names {len(steps):,} layers; a model has at most {MOST_LAYERS:,}.")
     cycle = next(p for p in range(1, len(steps) + 1) if all(a is b for a, b in zip(steps[p:], steps, strict=False)))
@@ -264,9 +266,14 @@ def _gpt_neo(config: Config, n: int, globals: int, seed: int | None) -> list[Ste
     return _build(config, n, kinds, config.get("window_size", 256), causal=True)
 
 
+def _full_first(config: Config, count: int) -> list[str]:
+    """ModernBERT: layers 0, e, 2e, … are full, the others slide."""
+    every = config.get("global_attn_every_n_layers", 3)
+    return ["sliding_attention" if i % every else "full_attention" for i in range(count)]
+
+
 def _modernbert(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
-    count, every = _layers(config), config.get("global_attn_every_n_layers", 3)
-    kinds = config.get("layer_types") or ["sliding_attention" if i % every else "full_attention" for i in range(count)]
+    kinds = _listed(_full_first)(config, _layers(config))
     reach = config["sliding_window"] if "sliding_window" in config else config.get("local_attention", 128) // 2
     return _build(config, n, kinds, reach, causal=False)
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thereexists.core.errors import CannotBuild, InvalidInput
-from thereexists.patterns.numbers import FARTHEST, inside, whole
+from thereexists.patterns.numbers import inside, whole
 from thereexists.patterns.parts import IntervalPart, Part, Rect, as_mask
 from thereexists.patterns.rectangles import RectUnion, unite
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+MOST_TOKENS = 1 << 26  # counting the connections of a step keeps about ten numbers a token: 5 GiB
 _CHUNK = 1 << 22  # entries enumerated at a time
 _MASK_BYTES = 1 << 31
 _FEW = 4  # rectangles asked one by one; more are united first
@@ -32,7 +33,7 @@ class Step:
     def __post_init__(self) -> None:
         if not self.parts:
             raise InvalidInput("A step needs at least one part; got none.")
-        object.__setattr__(self, "n", whole(self.n, "The number of tokens", least=1, most=FARTHEST))
+        object.__setattr__(self, "n", whole(self.n, "The number of tokens", least=1, most=MOST_TOKENS))
         for part in self.parts:
             part.check(self.n)
 
