@@ -342,7 +342,7 @@ def _union(pattern: Pattern) -> Step:
 class _ThisVery:
     """A key that only the very same object matches, whatever that object's own ``__eq__`` and ``__hash__`` say."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Pattern | Callable[..., object]) -> None:
         self.source = source
 
     def __hash__(self) -> int:
