@@ -82,7 +82,7 @@ def read_index(folder: Path) -> dict[str, str]:
         files = set(weight_map.values())
     except (KeyError, TypeError, AttributeError) as error:
         raise BadWitnessFile(f"{folder / INDEX} was truncated or changed: {error}") from error
-    strange = sorted(name for name in files if not isinstance(name, str) or Path(name).name != name)
+    strange = [name for name in files if not isinstance(name, str) or Path(name).name != name]
     if strange:
         raise BadWitnessFile(f"{folder / INDEX} names the file {strange[0]!r}, which is not one of this folder.")
     return weight_map
