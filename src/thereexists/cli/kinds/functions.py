@@ -202,4 +202,4 @@ def _column(column: Any) -> str:
 
 
 def _short(value: float) -> str:
-    return f"{value:.0f}" if abs(value) >= 1e5 and value == round(value) else f"{value:.6g}"
+    return f"{value:.0f}" if abs(value) >= 1e5 and float(value).is_integer() else f"{value:.6g}"
