@@ -37,7 +37,8 @@ def check_plan(plan: dict[str, Any], construction: str) -> None:
     right = right and all(type(x) is int for x in (*counts, plan.get("sweeps", 1)))
     right = right and type(plan["theorem"]) in (int, str) and plan["theorem"] in (1, 2, "B")
     right = right and type(plan.get("id_bits", 0)) in (int, float)
-    right = right and (error is None or all(type(error[part]) in (int, float) for part in parts))
+    right = right and (error is None or all(type(error[part]) in (int, float) and error[part] >= 0 for part in parts))
+    right = right and (error is None or error["p"] >= 1)
     right = right and ("sizes" not in plan or isinstance(sizes, dict))
     right = right and ("pattern" not in plan or isinstance(pattern, dict))
     if isinstance(pattern, dict):
