@@ -83,6 +83,24 @@ def norm(parts: list[float], p: float) -> float:
     return largest and largest * sum((part / largest) ** p for part in parts) ** (1 / p)
 
 
+def over_share(size: float, target: Target, share: float, p: float) -> float:
+    """size · (share · volume of the domain)^{1/p}, up to rounding: also where the volume itself is no float64.
+
+    Too large a result is infinity; too small a one is the smallest number above 0, which alone stands for nothing.
+    """
+    if size == 0 or share == 0:
+        return 0.0
+    units = Units.of(target, p, [])
+    exponent = target.n * sum(units.side) / p
+    root = (units.volume(target.high - target.low, target.n) * share) ** (1 / p)
+    whole = math.floor(exponent)
+    try:
+        found = size * math.ldexp(root * 2.0 ** (exponent - whole), whole)
+    except OverflowError:
+        return math.inf
+    return max(found, math.ulp(0.0))
+
+
 def product_above(a: float, b: float) -> float:
     """At least a·b for numbers ≥ 0; 0 only if one of them is."""
     return 0.0 if a == 0 or b == 0 else float(np.nextafter(a * b, math.inf))

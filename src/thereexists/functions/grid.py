@@ -25,6 +25,8 @@ from thereexists.functions.target import Array, Target
 STEP_BITS = 11
 RAMP_SHARE = 2.0**-20
 SMALLEST = 2.0**-400
+LARGEST = 2.0**400  # of the domain's ends; cells are between both wide, so that squares of them are ordinary numbers
+MOST_CELLS = 1 << 52  # of a feature: float64 tells no more apart
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Grid:
         sides = (self.origin, self.step, self.high)
         boxed = all(len(side) == self.d and all(math.isfinite(x) for x in side) for side in sides)
         placed = not self.slots or (len(self.slots) == self.n and sorted(self.slots) == list(range(self.n)))
-        if not (whole and boxed and placed and all(x > 0 for x in self.step)):
+        sized = boxed and all(SMALLEST <= x <= LARGEST for x in self.step)
+        if not (whole and sized and placed):
             raise InvalidInput(f"{self} is not a grid: sizes, sides or slots do not fit together.")
 
     @classmethod
@@ -186,6 +189,8 @@ def cells_per_axis(delta: float | str | Fraction) -> int:
         N = round(1 / value) if value > 0 else 0
     except (ValueError, ZeroDivisionError, TypeError, OverflowError):
         raise InvalidInput(f"'delta' must be 1/2, 1/3, 1/4, …; got {delta!r} instead.") from None
+    if N > MOST_CELLS:
+        raise InvalidInput("'delta' must be 1/2, 1/3, 1/4, … down to 2^-52; a smaller one came.")
     if N < 2 or (value != Fraction(1, N) and float(value) != 1 / N):
         raise InvalidInput(f"'delta' must divide 1 into at least two cells, as 1/2, 1/3, 1/4, …; got {delta} instead.")
     return N
@@ -193,6 +198,11 @@ def cells_per_axis(delta: float | str | Fraction) -> int:
 
 def _dyadic_step(low: float, high: float, N: int) -> tuple[float, float]:
     """A dyadic origin ≤ low and a step of at most STEP_BITS bits with origin + N·step ≥ high."""
+    if not (abs(low) <= LARGEST and abs(high) <= LARGEST and (high - low) / N >= 2 * SMALLEST):
+        raise InvalidInput(
+            f"A domain in {N} cells a feature must have cells of at least {2 * SMALLEST:.1g}, and ends of at most "
+            f"{LARGEST:.1g}; got [{low:g}, {high:g}] instead. Rescale the function."
+        )
     quantum = _power_of_two_below((high - low) / N) * 2.0 ** (1 - STEP_BITS)
     origin = math.floor(Fraction(low) / Fraction(quantum)) * Fraction(quantum)
     steps = math.ceil((Fraction(high) - origin) / N / Fraction(quantum))

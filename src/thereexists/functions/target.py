@@ -16,6 +16,7 @@ from thereexists.core.user_file import function_of, read_user_file
 
 Array = np.ndarray
 LARGEST = 1e100  # squares and sums of values must not overflow
+LONGEST = 1 << 27  # numbers of a sequence: what is asked of f, and every grid, is far beyond any machine before
 BATCH = 4096  # sequences that f is given at once, at most: ``check_one_by_one`` tries batches of that size
 SIZES = 4  # of smaller batches drawn over the whole range; twice as many over its logarithm
 EVALUATION_ERROR = 2.0**-40  # f in float64 is taken to be within this times max(1, |f|): certificates state it
@@ -54,6 +55,10 @@ class Target:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InvalidInput(f"The '{name}' of a target must be an integer of at least 1; got {value!r} instead.")
+        if self.n * self.d > LONGEST:
+            raise InvalidInput(
+                f"A sequence of a target must have at most {LONGEST:,} numbers; got n = {self.n}, d = {self.d} instead."
+            )
         if not callable(self.f):
             raise InvalidInput(f"The function of a target must be callable; got {type(self.f).__name__} instead.")
         if self.lipschitz is not None and not (np.isfinite(self.lipschitz) and self.lipschitz >= 0):
@@ -74,7 +79,9 @@ class Target:
 
     @property
     def volume(self) -> float:
-        return float(np.prod(self.high - self.low)) ** self.n
+        """Of the domain of a whole sequence; 0 or infinity where float64 does not hold it."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.prod(self.high - self.low) ** self.n)
 
     def _corner(self, side: int) -> Array:
         try:

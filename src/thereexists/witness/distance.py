@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from thereexists.certificates.units import over_share
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Array, Target
@@ -53,11 +54,11 @@ def estimate_distance(
     X = np.concatenate([_sobol(target, per_replicate, (seed, r)) for r in range(REPLICATES)])
     gap = np.abs(target(X) - g(X))
     unit = float(gap.max()) or 1.0  # p-th powers of other numbers overflow or underflow soon
-    error = ((gap / unit) ** p).sum(axis=(1, 2)) * target.volume
+    error = ((gap / unit) ** p).sum(axis=(1, 2))
     means = error.reshape(REPLICATES, per_replicate).mean(axis=1)
     mean = float(means.mean())
     half = float(stats.t.ppf((1 + confidence) / 2, REPLICATES - 1) * means.std(ddof=1) / np.sqrt(REPLICATES))
-    low, estimate, high = (unit * max(value, 0.0) ** (1 / p) for value in (mean - half, mean, mean + half))
+    low, estimate, high = (over_share(unit, target, max(x, 0.0), p) for x in (mean - half, mean, mean + half))
     return Distance(p, estimate, low, high, len(X), confidence, seed)
 
 

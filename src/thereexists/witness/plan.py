@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from thereexists.certificates.units import norm
 from thereexists.functions.grid import Grid
 
 
@@ -31,7 +32,7 @@ class ErrorBudget:
 
     @property
     def total(self) -> float:
-        return (self.grid**self.p + self.equal_columns**self.p + self.ramps**self.p) ** (1 / self.p)
+        return norm([self.grid, self.equal_columns, self.ramps], self.p)
 
     def describe(self) -> dict[str, float]:
         return {**vars(self), "total": self.total}

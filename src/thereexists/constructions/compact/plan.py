@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
+from thereexists.certificates.units import over_share
 from thereexists.constructions.compact.blocks import (
     Memory,
     context_count,
+    least_context_bits,
     layer_counts,
     parameter_count,
+    row_counts,
     rows_of,
     tabulate_contexts,
     widths,
 )
-from thereexists.constructions.faithful.plan import Request, ask_one_by_one, check_request, physical_memory
+from thereexists.constructions.faithful.plan import (
+    MOST_BITS,
+    Request,
+    ask_one_by_one,
+    check_arguments,
+    check_claims,
+    coarsest,
+    counted,
+    finer_than_any,
+    gib,
+    grids_for,
+    physical_memory,
+)
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
@@ -50,7 +64,9 @@ def prepare(target: Target, request: Request, max_width: int | None) -> tuple[Co
     """Choose the grid, refuse what cannot be built, tabulate f̄ and merge what shares a value."""
     if max_width is not None and (isinstance(max_width, bool) or not isinstance(max_width, int) or max_width < 1):
         raise InvalidInput(f"'max_width' must be an integer of at least 1; got {max_width!r} instead.")
-    check_request(target, request)
+    check_arguments(target, request)
+    refuse_if_too_large(Grid.for_target(target, coarsest(request)))
+    check_claims(target)
     if request.delta is not None:
         return _plan_for(target, Grid.for_target(target, request.delta), request.p, max_width)
     return _plan_for_epsilon(target, request.epsilon, request.p, max_width)  # pyright: ignore[reportArgumentType]
@@ -66,7 +82,7 @@ def _plan_for(target: Target, grid: Grid, p: float, max_width: int | None) -> tu
     if need > have:
         raise CannotBuild(
             f"The compact network of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has {parameters:,} parameters and "
-            f"needs {need / 2**30:.1f} GiB to build; this machine has {have / 2**30:.1f}. Choose a coarser grid."
+            f"needs {gib(need)} to build; this machine has {gib(have)}. Choose a coarser grid."
         )
     plan = CompactPlan(
         theorem=2 if grid.positional else 1,
@@ -87,15 +103,12 @@ def _plan_for(target: Target, grid: Grid, p: float, max_width: int | None) -> tu
 
 
 def _plan_for_epsilon(target: Target, epsilon: float, p: float, max_width: int | None) -> tuple[CompactPlan, Memory]:
-    if not (epsilon > 0 and math.isfinite(epsilon)):
-        raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon} instead.")
     if target.variation(1.0) is None:
         raise InvalidInput(
             "A grid for 'epsilon' needs a modulus of continuity: state the Lipschitz constant (--lipschitz), "
             "or choose the grid yourself (--delta)."
         )
-    N = 2
-    while True:
+    for N in grids_for(epsilon):
         grid = Grid.for_target(target, Fraction(1, N))
         if _grid_part(target, grid, p) <= epsilon:  # hopeless grids cost nothing
             try:
@@ -104,24 +117,30 @@ def _plan_for_epsilon(target: Target, epsilon: float, p: float, max_width: int |
                 raise CannotBuild(f"epsilon = {epsilon:g} needs a grid of delta = 1/{N} or finer. {refusal}") from None
             if plan.error is not None and plan.error.total <= epsilon:
                 return plan, memory
-        N *= 2
+    raise finer_than_any(epsilon)
 
 
 def refuse_if_too_large(grid: Grid) -> None:
-    """Refuse before any work what this machine cannot tabulate."""
+    """Refuse before any work what this machine cannot tabulate, hopeless sizes without computing them."""
+    least = least_context_bits(grid)
+    if least > MOST_BITS:
+        raise CannotBuild(
+            f"The compact table of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has more than 2^{least:.0f} contexts, "
+            "and no machine stores so many. Choose far fewer tokens or features."
+        )
     need, have = _table_bytes(grid), physical_memory()
     if need > have:
         raise CannotBuild(
-            f"The compact table of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has {context_count(grid):,} contexts "
-            f"and needs {need / 2**30:.1f} GiB; this machine has {have / 2**30:.1f}. Choose a coarser grid, or fewer "
-            "tokens or features."
+            f"The compact table of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has "
+            f"{counted(context_count(grid))} contexts and needs {gib(need)}; this machine has {gib(have)}. Choose a "
+            "coarser grid, or fewer tokens or features."
         )
 
 
 def _table_bytes(grid: Grid) -> int:
     """Codes (a byte a bit), values and the sorted copies of the merging."""
-    rows = rows_of(grid)
-    return context_count(grid) * (len(rows["literals"]) + 8 * (grid.d + 6 + len(rows["literals"]) // 31))
+    literals = row_counts(grid)["literals"]
+    return context_count(grid) * (literals + 8 * (grid.d + 6 + literals // 31))
 
 
 def _error_budget(target: Target, grid: Grid, memory: Memory, p: float) -> ErrorBudget | None:
@@ -130,11 +149,11 @@ def _error_budget(target: Target, grid: Grid, memory: Memory, p: float) -> Error
     if variation is None:
         return None
     F = max(abs(float(v)) for table in memory.values for v in (table.min(), table.max())) + variation
-    ramps = (F + memory.largest) * (target.volume * grid.d * grid.n * grid.ramp_share()) ** (1 / p)
+    ramps = over_share(F + memory.largest, target, grid.d * grid.n * grid.ramp_share(), p)
     return ErrorBudget(p, _grid_part(target, grid, p), 0.0, ramps)
 
 
 def _grid_part(target: Target, grid: Grid, p: float) -> float:
     dn = grid.d * grid.n
     moment = dn / (dn + p) if target.modulus is None else 1.0
-    return (target.variation(max(grid.step) / 2) or 0.0) * (target.volume * dn * moment) ** (1 / p)
+    return over_share(target.variation(max(grid.step) / 2) or 0.0, target, dn * moment, p)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from thereexists.certificates.units import over_share
 from thereexists.constructions.faithful.quantise import layer_count as quantiser_layers
 from thereexists.constructions.faithful.selective_shift import SelectiveShift
 from thereexists.constructions.faithful.softmax_limit import WIDTH, clamp_levels
@@ -28,13 +29,15 @@ from thereexists.constructions.faithful.sparse_shift import Route, SparseShift
 from thereexists.constructions.faithful.value_mapping import Extremes, Progress, ValueTable, layer_count, tabulate
 from thereexists.core.errors import CannotBuild, InvalidInput, InvalidTarget
 from thereexists.functions.claims import refute
-from thereexists.functions.grid import Grid
-from thereexists.functions.target import Target
+from thereexists.functions.grid import MOST_CELLS, Grid
+from thereexists.functions.target import BATCH, Target
 from thereexists.patterns import Pattern
 from thereexists.witness.plan import ErrorBudget, FunctionPlan
 
 MAX_ID_BITS = 52
 _CHUNK = 1 << 17
+MOST_BITS = 1 << 10  # of sizes that are computed before they are refused
+_ASKED = 8  # batches of sequences and answers that ``Target.check_one_by_one`` holds at once
 _FIRST_USE = 10 << 20  # what NumPy and torch take when they are first used: measured
 
 
@@ -109,15 +112,17 @@ def prepare(
     """Choose the grid, refuse what cannot be built, tabulate."""
     if pattern is not None and not isinstance(pattern, Pattern):
         raise InvalidInput(f"'pattern' must be a pattern, such as te.patterns.star(n=4); got {type(pattern).__name__}.")
-    check_request(target, request)
+    check_arguments(target, request)
     route = None if pattern is None else _route(target, pattern)
+    refuse_if_too_large(_mapping(target, coarsest(request), route))
+    check_claims(target)
     if request.delta is not None:
         return _plan_for(target, request.delta, request.p, route, progress)
     return _plan_for_epsilon(target, request.epsilon, request.p, route, progress)  # pyright: ignore[reportArgumentType]
 
 
-def check_request(target: Target, request: Request) -> None:
-    """Refuse arguments that make no sense, and claims about the function that are false."""
+def check_arguments(target: Target, request: Request) -> None:
+    """Refuse arguments that make no sense, and sequences so long that f cannot be asked about them; asks nothing."""
     if not isinstance(target, Target):
         raise InvalidInput(
             f"A target is needed: te.Target(f, n=…), or te.targets.builtin(name, n=…); got {type(target).__name__}."
@@ -126,7 +131,22 @@ def check_request(target: Target, request: Request) -> None:
         raise InvalidInput(f"'p' must be a finite number of at least 1; got {request.p} instead.")
     if (request.delta is None) == (request.epsilon is None):
         raise InvalidInput("Give either 'delta' (the grid) or 'epsilon' (the error), and not both.")
-    if claims_something(target):  # f is asked now; else only when a size that cannot be built has been refused
+    need, have = _ASKED * 8 * BATCH * target.n * target.d, physical_memory()
+    if need > have:
+        raise CannotBuild(
+            f"Asking {target.name} about {BATCH} sequences of n = {target.n}, d = {target.d} takes {gib(need)}; this "
+            f"machine has {gib(have)}. Choose fewer tokens or features."
+        )
+
+
+def coarsest(request: Request) -> float | str | Fraction:
+    """No grid of the request has fewer cells than this one: if it is too large, all are, whatever f is."""
+    return Fraction(1, 2) if request.delta is None else request.delta
+
+
+def check_claims(target: Target) -> None:
+    """Refuse claims about the function that are false. It asks f: sizes that cannot be built are refused before."""
+    if claims_something(target):
         target.check_one_by_one()
     if target.equivariant:
         target.check_equivariance()
@@ -140,7 +160,7 @@ def claims_something(target: Target) -> bool:
 
 
 def ask_one_by_one(target: Target) -> None:
-    """The check of ``check_request`` for a target that claims nothing; the others have been through it."""
+    """The check of ``check_claims`` for a target that claims nothing; the others have been through it."""
     if not claims_something(target):
         target.check_one_by_one()
 
@@ -205,30 +225,47 @@ def _plan_for_epsilon(
     target: Target, epsilon: float, p: float, route: Route | None, progress: Progress | None
 ) -> Prepared:
     """Halve δ until the predicted error is at most epsilon, or until a grid is refused."""
-    if not (epsilon > 0 and math.isfinite(epsilon)):
-        raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon} instead.")
     if target.variation(1.0) is None:
         raise InvalidInput(
             "A grid for 'epsilon' needs a modulus of continuity: state the Lipschitz constant (--lipschitz), "
             "or choose the grid yourself (--delta)."
         )
-    N = 2
-    while True:
-        if (
-            _grid_part(target, _mapping(target, Fraction(1, N), route).grid, p) <= epsilon
-        ):  # hopeless grids cost nothing
+    for N in grids_for(epsilon):
+        mapping = _mapping(target, Fraction(1, N), route)
+        if _grid_part(target, mapping.grid, p) <= epsilon:  # hopeless grids cost nothing
             try:
                 prepared = _plan_for(target, Fraction(1, N), p, route, progress)
             except CannotBuild as refusal:
                 raise CannotBuild(f"epsilon = {epsilon:g} needs a grid of delta = 1/{N} or finer. {refusal}") from None
             if prepared.plan.error is not None and prepared.plan.error.total <= epsilon:
                 return prepared
-        N *= 2
+    raise finer_than_any(epsilon)
+
+
+def grids_for(epsilon: float) -> list[int]:
+    """The N of the grids that are tried, one after the other."""
+    if not (epsilon > 0 and math.isfinite(epsilon)):
+        raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon} instead.")
+    return [1 << k for k in range(1, MOST_CELLS.bit_length())]
+
+
+def finer_than_any(epsilon: float) -> CannotBuild:
+    return CannotBuild(f"epsilon = {epsilon:g} needs a finer grid than there is in float64. Choose a larger one.")
 
 
 def refuse_if_too_large(mapping: SelectiveShift | SparseShift) -> None:
-    """Refuse before any work what float64 cannot hold or this machine cannot store."""
-    grid, bits = mapping.grid, id_bits(mapping)
+    """Refuse before any work what float64 cannot hold or this machine cannot store.
+
+    The largest id is at least N^{nd}: where that alone has thousands of bits, it is not computed to say so.
+    """
+    grid = mapping.grid
+    least = grid.n * grid.d * math.log2(grid.N)
+    if least > MOST_BITS:
+        raise CannotBuild(
+            f"The ids of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} need more than {least:.0f} bits and float64 "
+            f"carries {MAX_ID_BITS} safely. Choose far fewer tokens or features."
+        )
+    bits = id_bits(mapping)
     if bits > MAX_ID_BITS:
         raise CannotBuild(
             f"The ids of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} need {bits:.0f} bits and float64 carries "
@@ -238,7 +275,7 @@ def refuse_if_too_large(mapping: SelectiveShift | SparseShift) -> None:
     if need > have:
         raise CannotBuild(
             f"The table of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has {layer_count(grid):,} ids and needs "
-            f"{need / 2**30:.1f} GiB; this machine has {have / 2**30:.1f}. {_remedy(mapping)}"
+            f"{gib(need)}; this machine has {gib(have)}. {_remedy(mapping)}"
         )
 
 
@@ -273,6 +310,16 @@ def _memory(grid: Grid, sweeps: int) -> int:
     return _FIRST_USE + 8 * ids * (table + sweeps * (modified + standard + units))
 
 
+def gib(size: int) -> str:
+    """A number of bytes, however large, in words."""
+    return f"{size / 2**30:.1f} GiB" if size < 1 << 80 else f"about 2^{size.bit_length() - 31} GiB"
+
+
+def counted(number: int) -> str:
+    """A whole number, however long, in words."""
+    return f"{number:,}" if number < 1 << 80 else f"about 2^{number.bit_length() - 1}"
+
+
 def physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
@@ -284,30 +331,36 @@ def error_budget(target: Target, grid: Grid, extremes: Extremes, p: float) -> Er
     F = max(extremes.A) + variation
     equal_columns = 0.0
     if not grid.positional:
-        unit = F or 1.0  # p-th powers of other numbers overflow or underflow soon
-        integral, largest = _over_equal_columns(target, grid, variation, p, unit)
-        equal_columns, F = unit * integral ** (1 / p), max(F, largest)
+        equal_columns, largest = _over_equal_columns(target, grid, variation, p)
+        F = max(F, largest)
     B = 3 * float(clamp_levels(extremes).max())
-    ramps = (F + B) * (target.volume * grid.d * grid.n * grid.ramp_share()) ** (1 / p)
+    ramps = over_share(F + B, target, grid.d * grid.n * grid.ramp_share(), p)
     return ErrorBudget(p, _grid_part(target, grid, p), equal_columns, ramps)
 
 
-def _over_equal_columns(target: Target, grid: Grid, variation: float, p: float, unit: float) -> tuple[float, float]:
-    """Bounds on ∫ ‖f/unit‖_p^p and |f| over the cubes with equal columns, which Theorem 1's network answers with 0."""
-    integral, largest = 0.0, 0.0
+def _over_equal_columns(target: Target, grid: Grid, variation: float, p: float) -> tuple[float, float]:
+    """Bounds on (∫ ‖f‖_p^p)^{1/p} and |f| over the cubes with equal columns, which Theorem 1's network answers with 0.
+
+    Powers are summed in units of the largest number so far, which no other one exceeds: none of them overflows.
+    """
+    powers, largest = 0.0, 0.0
     for start in range(0, grid.cells, _CHUNK):
         index = grid.cube(np.arange(start, min(start + _CHUNK, grid.cells)))
         ids = np.sort(grid.column_ids(index), axis=1)
         equal = (ids[:, 1:] == ids[:, :-1]).any(axis=1)
         if equal.any():
             size = np.abs(target(grid.centre(index[equal]))) + variation
-            integral, largest = integral + float(((size / unit) ** p).sum()), max(largest, float(size.max()))
-    return integral * float(np.prod(grid.step)) ** grid.n, largest
+            before, largest = largest, max(largest, float(size.max()))
+            if largest > 0:
+                powers = powers * (before / largest) ** p + float(((size / largest) ** p).sum())
+    # A cube's sides are the grid's steps, which may reach beyond the domain by a little.
+    overhang = math.prod(s * grid.N / w for s, w in zip(grid.step, target.high - target.low, strict=True))
+    return over_share(largest, target, powers / grid.cells * float(overhang) ** grid.n, p), largest
 
 
 def _grid_part(target: Target, grid: Grid, p: float) -> float:
     dn = grid.d * grid.n
     half = max(grid.step) / 2
     moment = dn / (dn + p) if target.modulus is None else 1.0
-    share = (1 - grid.equal_column_share()) * target.volume * dn * moment
-    return (target.variation(half) or 0.0) * share ** (1 / p)
+    share = (1 - grid.equal_column_share()) * dn * moment
+    return over_share(target.variation(half) or 0.0, target, share, p)

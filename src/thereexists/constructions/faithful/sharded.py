@@ -32,7 +32,8 @@ from thereexists.constructions.faithful.plan import (
     Mapping,
     Request,
     ask_one_by_one,
-    check_request,
+    check_arguments,
+    check_claims,
     deep_plan,
     error_budget,
     id_bits,
@@ -87,10 +88,11 @@ def build_sharded(
 ) -> FaithfulWitness:
     """Build straight into the folder ``out``; the witness that is returned is mapped from there, not in memory."""
     out = Path(out)
-    check_request(target, Request(delta, p=p))
+    check_arguments(target, Request(delta, p=p))
     storage.check_writable(out)
     mapping = mapping_for(target, delta, pattern)
     _refuse(mapping, rho, shard_bytes)
+    check_claims(target)
     ask_one_by_one(target)
     scratch = out.parent / f".{out.name}.build"
     contexts = Contexts.of(mapping, target, scratch, stays=workers.alone)
@@ -120,9 +122,10 @@ def predict_sharded(
     target: Target, delta: float | str | Fraction, pattern: Pattern | None = None, workers: Workers = HERE
 ) -> Estimate:
     """What such a build will cost: one block of contexts is tabulated and its layers are written, elsewhere."""
-    check_request(target, Request(delta))
+    check_arguments(target, Request(delta))
     mapping = mapping_for(target, delta, pattern)
     _refuse(mapping, "softmax", SHARD_BYTES)
+    check_claims(target)
     with tempfile.TemporaryDirectory() as scratch:
         contexts = Contexts.of(mapping, target, Path(scratch), stays=True)
         return estimate(contexts, workers, lambda: lambda number: _rehearse(contexts, target, number))
