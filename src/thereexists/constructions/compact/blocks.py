@@ -132,9 +132,11 @@ def row_counts(grid: Grid) -> dict[str, int]:
     edges = grid.d * (grid.N - 1)
     if grid.positional:
         slots = grid.n * grid.d * bits_per_feature(grid)
-        return dict(x=grid.d, out=grid.d, position=grid.n, edges=2 * edges, slots=slots, literals=2 * slots)
-    cells = grid.K - 1
-    return dict(x=grid.d, out=grid.d, edges=2 * edges, cells=cells, counts=cells, literals=2 * cells * grid.n)
+        own = {"position": grid.n, "edges": 2 * edges, "slots": slots, "literals": 2 * slots}
+    else:
+        cells = grid.K - 1
+        own = {"edges": 2 * edges, "cells": cells, "counts": cells, "literals": 2 * cells * grid.n}
+    return {"x": grid.d, "out": grid.d} | own
 
 
 def widths(grid: Grid, memory: Memory) -> dict[str, int]:

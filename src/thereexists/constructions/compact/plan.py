@@ -10,8 +10,8 @@ from thereexists.certificates.units import over_share
 from thereexists.constructions.compact.blocks import (
     Memory,
     context_count,
-    least_context_bits,
     layer_counts,
+    least_context_bits,
     parameter_count,
     row_counts,
     rows_of,
@@ -125,8 +125,8 @@ def refuse_if_too_large(grid: Grid) -> None:
     least = least_context_bits(grid)
     if least > MOST_BITS:
         raise CannotBuild(
-            f"The compact table of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has more than 2^{least:.0f} contexts, "
-            "and no machine stores so many. Choose far fewer tokens or features."
+            f"The compact table of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has more than 2^{least:.0f} "
+            "contexts, and no machine stores so many. Choose far fewer tokens or features."
         )
     need, have = _table_bytes(grid), physical_memory()
     if need > have:
