@@ -19,7 +19,7 @@ from thereexists.core.regular_files import read_regular
 
 MOST_BYTES = 16 << 20
 DEEPEST = 64
-_MOST_DIGITS = 100  # of a whole number: float() of it never overflows
+MOST_DIGITS = 100  # of a whole number, its sign included: float() of it never overflows
 
 
 def read_json(file: Path, most: int = MOST_BYTES, what: str = "JSON as we write it") -> Any:
@@ -84,7 +84,7 @@ def _finite(word: str) -> float:
 
 
 def _whole(word: str) -> int:
-    if len(word) > _MOST_DIGITS:
+    if len(word) > MOST_DIGITS:
         raise ValueError(f"a whole number has {len(word)} digits")
     return int(word)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from thereexists.core.errors import InvalidInput
-from thereexists.core.json_files import parse_json
+from thereexists.core.json_files import MOST_DIGITS, parse_json
 from thereexists.core.regular_files import read_regular
 from thereexists.functions.vocabulary import Token, check_sequences
 
@@ -93,8 +93,11 @@ def read_jsonl(path: Path) -> tuple[list, list, list[int]]:
 
 
 def read_table(path: Path) -> tuple[list, list, list[int]]:
-    """Inputs, outputs and line numbers of a CSV table. Tokens that are all integers become integers."""
-    rows = [(number, row) for number, row in enumerate(csv.reader(read_text(path).splitlines()), 1) if any(row)]
+    """Inputs, outputs and line numbers of a CSV table.
+
+    Tokens that are all integers become integers, unless one has more digits than a file of ours holds.
+    """
+    rows = read_csv(path)
     if len(rows) < 2:
         raise InvalidInput(f"{path} is empty; it must hold a header such as x1,x2,y1,y2 and at least one row.")
     header = [name.strip() for name in rows[0][1]]
@@ -123,7 +126,16 @@ def _columns(header: list[str], letter: str) -> list[int]:
 
 
 def _is_integer(cell: str) -> bool:
-    return cell.lstrip("-").isdecimal() and cell.count("-") <= 1
+    return cell.lstrip("-").isdecimal() and cell.count("-") <= 1 and len(cell) <= MOST_DIGITS
+
+
+def read_csv(path: Path) -> list[tuple[int, list[str]]]:
+    """The one reader of CSV: the cells of every line that has any, and the number of the line."""
+    reader = csv.reader(read_text(path).splitlines())
+    try:
+        return [(reader.line_num, row) for row in reader if any(row)]
+    except csv.Error as error:
+        raise InvalidInput(f"{path}, line {reader.line_num}: it is not CSV that can be read: {error}.") from None
 
 
 def read_text(path: Path) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.json_files import MOST_DIGITS
 
 Token = str | int
 MOST_PER_DIGIT = 128  # 2·128 = 256 is the last integer up to which bfloat16 has them all
@@ -64,6 +65,11 @@ def check_sequences(sequences: Any, what: str, lines: Sequence[int] | None = Non
                 raise InvalidInput(
                     f"{what}, {place}: a token must be a string or an integer; got {token!r} "
                     f"({type(token).__name__}) instead."
+                )
+            if isinstance(token, int) and not -(10 ** (MOST_DIGITS - 1)) < token < 10**MOST_DIGITS:
+                raise InvalidInput(
+                    f"{what}, {place}: an integer must have at most {MOST_DIGITS} digits, or no file of ours holds it; "
+                    "give a longer one as a string."
                 )
             if isinstance(token, str) and not _is_text(token):
                 raise InvalidInput(f"{what}, {place}: a token must be valid Unicode text; got {token!a} instead.")

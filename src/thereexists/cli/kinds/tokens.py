@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +63,9 @@ def _words(answer: list[Any] | None) -> str:
 def _sequences(witness: Any, text: str) -> list[list[Any]]:
     file = Path(text)
     if file.suffix == ".csv":
-        from thereexists.functions.pairs import read_text
+        from thereexists.functions.pairs import read_csv
 
-        sequences = [[cell.strip() for cell in row] for row in csv.reader(read_text(file).splitlines()) if any(row)]
+        sequences = [[cell.strip() for cell in row] for _, row in read_csv(file)]
         if not sequences:
             raise InvalidInput(f"{file} is empty; it must hold one sequence a line.")
     else:
