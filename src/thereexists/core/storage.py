@@ -154,11 +154,17 @@ def check_writable(path: Path, layout: Layout = WITNESS) -> None:
     recover(path, layout)
     if path.exists() and not (path.is_dir() and _only_ours(path, layout)):
         raise InvalidInput(f"{path} exists and is not a saved {layout.kind}; it is left alone. Choose another folder.")
+    check_place(path)
+
+
+def check_place(path: Path) -> None:
+    """Refuse a place where no folder can be written: the folder above it is made, and one beside is tried."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    except OSError as error:
-        raise InvalidInput(f"Nothing can be written to the folder {path.parent}: {error.strerror}.") from error
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"Nothing can be written to the folder {path.parent}: {why}.") from error
 
 
 def _only_ours(path: Path, layout: Layout) -> bool:

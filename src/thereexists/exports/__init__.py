@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.storage import check_place
 
 FORMATS = ("onnx", "hf", "torch")
 MARK = "thereexists_export.json"
@@ -65,7 +66,4 @@ def _check_free(folder: Path) -> None:
     """Only an empty folder or an earlier export is replaced."""
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / MARK).is_file())):
         raise InvalidInput(f"{folder} exists and is not an export; it is left alone. Choose another folder with --out.")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(f"Nothing can be written to the folder {folder.parent}: {error.strerror}.") from error
+    check_place(folder)
