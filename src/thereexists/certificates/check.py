@@ -64,6 +64,17 @@ class Asked:
             )
 
 
+def check_opinions(opinions: int | None) -> None:
+    """How many cubes are asked about: one at least, or as many as a second or two allow."""
+    if opinions is not None:
+        _check_whole("opinions", opinions, 1)
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidInput(f"'{name}' must be a whole number of at least {least}; got {value!r} instead.")
+
+
 CONFIDENCE = 0.99
 SAMPLES = 20_000
 
@@ -85,3 +96,8 @@ class Wanted:
     folder: Path | None = None
     progress: Progress = untold
     workers: Workers = HERE
+
+    def __post_init__(self) -> None:
+        check_opinions(self.opinions)
+        _check_whole("seed", self.seed, 0)
+        _check_whole("samples", self.samples, 2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from thereexists.certificates.check import SAMPLE, Asked, Check, How, NoFunctionWanted, Progress, untold
+from thereexists.certificates.check import SAMPLE, Asked, Check, How, NoFunctionWanted, Progress, check_opinions, untold
 from thereexists.core import storage
 from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
 from thereexists.core.kinds import kind_of
@@ -35,6 +35,7 @@ def verify(
     """
     if sample is not None and not 0 < sample <= 1:
         raise InvalidInput(f"'sample' must be a share above 0 and at most 1; got {sample} instead.")
+    check_opinions(opinions)
     how = How(workers, sample, None if job is None else Path(job), progress)
     checks: list[Check] = []
     try:
