@@ -181,6 +181,22 @@ def _is_number(part: Any) -> bool:
     return isinstance(part, int | float) and not isinstance(part, bool)
 
 
+def _is_size(part: Any) -> bool:
+    return _is_number(part) and part >= 0
+
+
+def _are_bounds(part: Any) -> bool:
+    """Of one dtype at least, and for each of them what rounding does and what is proved; nothing else."""
+    rows = _is_table(part, lambda row: _is_table(row, _is_size) and row.keys() == {"rounding", "bound"})
+    return rows and bool(part) and part.keys() <= set(DTYPES)
+
+
+def _is_box(part: Any) -> bool:
+    """One interval for each feature, and one feature at least."""
+    rows = _is_list(part, lambda ends: _is_list(ends, _is_number) and len(ends) == 2 and ends[0] < ends[1])
+    return rows and bool(part)
+
+
 def _is_table(part: Any, right: Any) -> bool:
     return isinstance(part, dict) and all(right(value) for value in part.values())
 
@@ -195,12 +211,12 @@ def _is_text(part: Any) -> bool:
 
 _TYPES = {
     **dict.fromkeys(("kind", "norm", "dtype", "program_sha256", "weights_sha256", "package_version"), _is_text),
-    **dict.fromkeys(("bound", "seconds"), _is_number),
+    **dict.fromkeys(("bound", "seconds"), _is_size),
     "epsilon": lambda part: part is None or _is_number(part),
-    "bounds": lambda part: _is_table(part, lambda row: _is_table(row, _is_number)),
+    "bounds": _are_bounds,
     "reasons": lambda part: _is_table(part, _is_text),
-    "parts": lambda part: _is_table(part, _is_number),
+    "parts": lambda part: _is_table(part, _is_size),
     "splines": lambda part: _is_list(part, lambda row: isinstance(row, dict)),
     "assumptions": lambda part: _is_list(part, _is_text),
-    "box": lambda part: _is_list(part, lambda row: _is_list(row, _is_number) and len(row) == 2),
+    "box": _is_box,
 }

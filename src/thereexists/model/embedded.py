@@ -138,12 +138,14 @@ class EmbeddedTransformer(Transformer):
             raise InvalidInput(f"The weights lack the array {missing}.") from None
         if weights:
             raise InvalidInput(f"The weights hold arrays that the structure does not name: {sorted(weights)}.")
-        if structure["rho"] != "softmax" or not set(structure["safe"]) <= set(DTYPES):
-            raise InvalidInput("An embedded network has softmax attention and names the dtypes it is safe in.")
+        safe = structure["safe"]
+        named = isinstance(safe, list) and bool(safe) and all(name in DTYPES for name in safe)
+        if structure["rho"] != "softmax" or not named or len(set(safe)) != len(safe):
+            raise InvalidInput("An embedded network has softmax attention and names each dtype it is safe in, once.")
         widths = {W_out.shape[1], *(w.shape[-1] for w in (E, first.get("embedding")) if w is not None)}
         widths |= {first["W_in"].shape[0]} if "W_in" in first else set()
         for stage in stages.values():
             widths |= {part.parameters_list()[0].shape[-1] for part in stage.children()}  # pyright: ignore
         if len(widths) != 1:
             raise InvalidInput(f"All parts of a network must have one d_model; got {sorted(widths)}.")
-        return cls(stages, W_out, E=E, safe=tuple(structure["safe"]), **first)
+        return cls(stages, W_out, E=E, safe=tuple(safe), **first)

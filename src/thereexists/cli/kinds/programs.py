@@ -24,7 +24,7 @@ class ProgramCommands(Commands):
             from thereexists.core.dtypes import dtype_name
 
             dtype = dtype_name(witness.network.dtype)
-            bound = witness.certificate and witness.certificate.bounds[dtype]["bound"]
+            bound = witness.describe()["bounds"].get(dtype)
             print_json({"output": Y, "dtype": dtype, "bound": bound, "as_its_author_says": ["bound"]})
         else:
             print_numbers(Y)

@@ -78,6 +78,8 @@ class ProgramWitness(Witness):
                 f"The input must be real numbers in an array (batch, {self.n}, {self.d}); these are not."
             ) from None
         single = X.ndim == 2
+        if X.ndim == 3 and len(X) == 0:
+            raise InvalidInput(f"The input must hold at least one sequence; got the shape {X.shape} instead.")
         return check_inputs(self.source, X[None] if single else X), single
 
     def run(self, X: Array) -> Array:
@@ -133,18 +135,21 @@ class ProgramWitness(Witness):
         """Random inputs, ends and ties. A stranger's run and ours are both within the rounding of the same reals."""
         if self.certificate is None:
             raise CannotBuild("A program is exported with its certificate: make it with `thereexists certify`.")
+        dtype = dtype_name(self.network.dtype)
+        if dtype not in self.certificate.bounds:
+            raise CannotBuild(f"A program is exported in a dtype that it is certified in; {dtype} has no bound.")
         rng = np.random.default_rng(secrets.randbits(64))
-        n, ends = self.n, np.array(self.certificate.box)
+        n, low, high = self.n, self.source.settings["low"], self.source.settings["high"]
         count = int(min(_SAMPLES, max(4, _SAMPLE_WORK // (n * n * max(self.network.depth, 1)))))
-        unit = rng.random((count, n, len(ends)))
+        unit = rng.random((count, n, self.d))
         unit[::4] = rng.integers(0, 3, unit[::4].shape) / 2
-        inputs = ends[:, 0] + (ends[:, 1] - ends[:, 0]) * unit
+        inputs = low + (high - low) * unit
         parts = []
         for start in range(0, count, 64):
             length = int(rng.integers(1, n + 1)) if self.shorter and start else n
             part = inputs[start : start + 64, :length]
             parts.append((self.padded(part), self.run(part)))
-        allowed = 2.0 * self.certificate.bounds[dtype_name(self.network.dtype)]["rounding"]
+        allowed = 2.0 * self.certificate.bounds[dtype]["rounding"]
         return Samples(tuple(parts), "random inputs", allowed)
 
     def verdicts(self) -> dict[str, Verdict]:
