@@ -27,5 +27,6 @@ def trace_columns(network: Transformer, grid: Grid, x: np.ndarray) -> StageTrace
                 changed = (before != Z).any(-1)[0].nonzero()[:, 0].tolist()
                 moves += [Move(stage, index, token, ids[0][token], ids[1][token]) for token in changed]
             states[stage] = Z[0].numpy()
-    ids = {name: state @ grid.u / unit for name, state in states.items()}
+    with np.errstate(over="ignore", invalid="ignore"):  # weights may be any numbers: what they do is shown
+        ids = {name: state @ grid.u / unit for name, state in states.items()}
     return StageTrace(x, states, ids, tuple(moves))
