@@ -49,8 +49,8 @@ class StoredTokens:
 
     ``inputs`` and ``outputs`` (pairs, n) are the stored pairs as numbers (0 pads an input, 1 ends an output). ``sums``
     says what the attention adds up: slots, counts or codes; the weights, not this word, decide which dtypes are safe.
-    ``fixed``: every input must have exactly n tokens. ``symmetric``: the stored inputs stand for all their orders.
-    ``purpose``: a table or a data set to memorise.
+    ``fixed``: every input must have exactly n tokens; a table's always do. ``symmetric``: the stored inputs stand for
+    all their orders; only a table's may. ``purpose``: a table or a data set to memorise.
     """
 
     network: EmbeddedTransformer
@@ -142,6 +142,11 @@ def _checked(record: dict[str, Any]) -> dict[str, Any]:
             raise InvalidInput(f"'{name}' must be true or false; got {stored[name]!r} instead")
     if stored["sums"] not in SUMS or stored["purpose"] not in PURPOSES:
         raise InvalidInput(f"'sums' must be one of {', '.join(SUMS)}, 'purpose' one of {', '.join(PURPOSES)}")
+    # All that is said of a table is said of its V^n inputs of n tokens: there must be no others to ask for.
+    if stored["purpose"] == "table" and not stored["fixed"]:
+        raise InvalidInput("a table must be 'fixed', all its inputs of n tokens; this one takes shorter ones")
+    if stored["purpose"] != "table" and stored["symmetric"]:
+        raise InvalidInput("a memorised data set promises its pairs as they stand; only a table is 'symmetric'")
     return stored
 
 

@@ -90,10 +90,14 @@ def _check_symmetry(witness: StoredTokens) -> Check:
 
 
 def _check_missing(witness: StoredTokens) -> Check:
-    """An input that is no row must get nothing. All are tried where they are few; else it is said to be unproved."""
+    """An input that is no row must get nothing. All are tried where they are few; else it is said to be unproved.
+
+    The inputs of a table are those of exactly n tokens (``read_tokens`` refuses a table that takes others): V^n. Its
+    rows are distinct and among them, so that many rows are all of them.
+    """
     n, V, rows = witness.n, len(witness.vocabulary), len(witness.inputs)
     if rows == (math.comb(V + n - 1, n) if witness.symmetric else V**n):
-        return Check("missing rows", True, "every input is a row")
+        return Check("missing rows", True, f"there are none: every input of exactly {n} tokens is a row")
     if V**n > _MOST_ORDERS:
         return Check("missing rows", True, f"nothing is said of them: {V**n:,} inputs are too many to try")
     every = 1 + np.stack(np.unravel_index(np.arange(V**n), (V,) * n), axis=1)  # (inputs, n)
@@ -105,7 +109,7 @@ def _check_missing(witness: StoredTokens) -> Check:
     answered = (answers != NOTHING).all(axis=1) & (answers < FIRST + len(witness.output_vocabulary)).all(axis=1)
     if answered.any():
         return Check("missing rows", False, f"{int(answered.sum()):,} inputs are no rows and get an answer, such as {strangers[answered][0]}")  # noqa: E501  # fmt: skip
-    return Check("missing rows", True, f"all {len(strangers):,} inputs that are no rows get nothing")
+    return Check("missing rows", True, f"all {len(strangers):,} inputs of {n} tokens that are no rows get nothing")
 
 
 def _orders(x: list[int]) -> int:
