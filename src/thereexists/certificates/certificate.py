@@ -33,7 +33,8 @@ class Certificate:
     ``parts``: grid (f against the network's constant on cubes with distinct columns), equal_columns (the other cubes,
     without positional encoding), ramps (everything off the cores), network (undecided cubes, and the radii of the
     enclosures); bound = (grid^p + equal_columns^p + ramps^p)^{1/p} + network. A statistical certificate holds with
-    probability ``confidence`` over its own random points, and has only the part ``sample`` (the others are None).
+    probability ``confidence`` over its own random points, and has only the part ``sample`` (the others are None); it is
+    about the float64 run, cut to ``output_bound``.
     """
 
     kind: str

@@ -7,8 +7,12 @@ With Y = ‖f(X) − g(X)‖_p^p for uniform X, volume · E[Y] = d_p^p. If 0 ≤
 
 V being the sample variance of m independent points. R = Σ_entries (F + B)^p needs the stated bound F on |f|; B comes
 from the network's own clamp. A point where |f| > F refutes the claim, and is an error. Errors are measured in units of
-the largest possible one, so that no power overflows, and one that underflows is nothing beside R. The float64 run of g
-stands for g: it is within the certificate's float error of it.
+the largest possible one, so that no power overflows, and one that underflows is nothing beside R.
+
+**Which g.** The float64 run, every output cut to [−B, B] (one that is no number counts as farthest from f). The weights
+prove |g| ≤ B in exact arithmetic only, where the cut changes nothing: a network may reach 1e90 in some hidden place, and
+rounding undo its clamp there. Cut, Y ≤ R holds whatever the float64 run does, and the bound follows. That the run as it
+is keeps to B is tried, not proved: a point that does not, drawn here or near the edges (``float_edges.py``), ends it.
 
 **A stranger's claim.** The probability is over the points, and whoever chooses the seed chooses the points: of a
 hundred seeds one may well give a bound that is false. So ``established`` believes no seed. It draws its own points, m,
@@ -31,6 +35,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from thereexists.certificates.float_edges import refuse_strays, strays
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.rigorous import refuse_extremes
 from thereexists.core.errors import InvalidInput, InvalidTarget, NotProved
@@ -64,6 +69,9 @@ def statistical_bound(
         )
     B = output_bound(network)
     errors = _Errors.of(target, grid, run, p, F, B)
+    stray = strays(run, target, grid, B, seed)
+    if stray is not None:
+        raise NotProved(f"Not proved: {stray}; rounding undoes what bounds this network.")
     drawn = errors.drawn(np.random.default_rng(seed), samples)
     return errors.distance(bernstein(drawn, errors.R, 1 - confidence)), B
 
@@ -107,6 +115,7 @@ class _Errors:
     run: Callable[[Array], Array]
     p: float
     F: float
+    B: list[float]
     unit: float
     R: float
 
@@ -118,7 +127,7 @@ class _Errors:
                 "Not proved: nothing bounds the output of this network, and a statistical bound needs that."
             )
         unit = unit or 1.0  # f and g are 0
-        return cls(target, grid, run, p, F, unit, grid.n * sum(((F + b) / unit) ** p for b in B))
+        return cls(target, grid, run, p, F, B, unit, grid.n * sum(((F + b) / unit) ** p for b in B))
 
     def drawn(self, rng: np.random.Generator, count: int) -> Array:
         target = self.target
@@ -129,8 +138,10 @@ class _Errors:
             raise InvalidTarget(
                 f"{target.name} claims |f| ≤ {self.F:g}, but reaches {np.abs(Y).max():g} at {X[worst].tolist()}."
             )
+        G = self.run(X)
+        refuse_strays(X, G, self.B)
         with np.errstate(under="ignore"):
-            return ((np.abs(Y - self.run(X)) / self.unit) ** self.p).sum(axis=(1, 2))
+            return ((np.abs(Y - np.clip(G, -np.array(self.B), self.B)) / self.unit) ** self.p).sum(axis=(1, 2))
 
     def distance(self, mean: float) -> float:
         """d_p for this mean of Y: the volume lies within 1e±100, and the mean is at most R."""
@@ -157,7 +168,11 @@ class _Moments:
 
 
 def statistical_assumptions(target: Target) -> list[str]:
-    return [f"|f| is at most {target.bound:g} on the domain", "the float64 run stands for the network"]
+    return [
+        f"|f| is at most {target.bound:g} on the domain",
+        "the network is run in float64 and its outputs are cut to the output bound, which in exact arithmetic changes "
+        "nothing",
+    ]
 
 
 def bernstein(values: Array, R: float, alpha: float) -> float:

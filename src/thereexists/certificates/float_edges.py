@@ -1,0 +1,59 @@
+"""Does the float64 run keep to the bound that the weights prove in exact arithmetic? Tried, never proved.
+
+A clamp bounds the output whatever came before it, in exact arithmetic. In float64 Z − (Z − M) is M only up to the
+rounding of Z: a network that reaches 1e90 somewhere before its clamp may leave it at 1e74. Where no core is, nothing
+else looks at the network. So the run is tried on points around the edges of the cells, where the cores end: at the edge
+itself, and at distances of every order from one cell down to the last bit, on both sides, at the ends of the domain most
+often. A place that is small and hidden well enough is not found: what is said about the float64 run is *measured*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from thereexists.core.errors import NotProved
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import Array, Target
+
+POINTS = 512
+SHARE = 2.0**-20  # of the bound: rounding that a construction may have
+_BITS = 54  # orders of magnitude, in powers of two, that a distance from an edge may have
+
+
+def beyond(Y: Array, B: list[float]) -> Array:
+    """Which sequences have an output beyond the bound (rounding allowed), or one that is no number: (batch,)."""
+    return ~(np.abs(Y) <= np.array(B) * (1 + SHARE)).all(axis=(1, 2))
+
+
+def strays(run: Callable[[Array], Array], target: Target, grid: Grid, B: list[float], seed: int) -> str | None:
+    """A point near the edges, in words, on which the float64 run is beyond the bound; None if there was none."""
+    X = edge_points(target, grid, np.random.default_rng(seed))
+    with np.errstate(all="ignore"):
+        Y = run(X)
+    out = beyond(Y, B)
+    return found_at(X[out][0], Y[out][0], B) if out.any() else None
+
+
+def found_at(x: Array, y: Array, B: list[float]) -> str:
+    return f"the float64 run gives {y.tolist()} at {x.tolist()}, and the output is bounded by {B} in exact arithmetic"
+
+
+def refuse_strays(X: Array, Y: Array, B: list[float]) -> None:
+    """For a bound that is about the float64 run."""
+    out = beyond(Y, B)
+    if out.any():
+        raise NotProved(f"Not proved: {found_at(X[out][0], Y[out][0], B)}; rounding undoes what bounds this network.")
+
+
+def edge_points(target: Target, grid: Grid, rng: np.random.Generator, count: int = POINTS) -> Array:
+    """Sequences (count, n, d), about half of whose entries lie near an edge and the others anywhere."""
+    shape = (count, grid.n, grid.d)
+    low, high, step = target.low, target.high, np.array(grid.step)
+    edge = np.array(grid.origin) + rng.integers(0, grid.N + 1, shape) * step
+    end = rng.integers(0, 4, shape)
+    edge = np.where(end == 0, low, np.where(end == 1, high, edge))
+    away = rng.choice((-1.0, 0.0, 1.0), shape) * step * 2.0 ** (-_BITS * rng.random(shape))
+    anywhere = low + (high - low) * rng.random(shape)
+    return np.clip(np.where(rng.random(shape) < 0.5, edge + away, anywhere), low, high)

@@ -1,0 +1,98 @@
+"""A clamp that rounding undoes, in a place where nobody looks: off the cores, where only exact arithmetic bounds g."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+import thereexists as te
+from tests.hostile import forge_weights
+from thereexists.certificates.float_edges import beyond, edge_points
+from thereexists.certificates.output_bound import output_bound
+from thereexists.certificates.statistical import statistical_bound
+
+STRIP = 2.0**-33  # of the domain: the last token's upper end
+LARGE = 1.9876 * 2.0**300
+NEAR = np.array([[[0.3], [1.0 - 2.0**-36]]])
+
+
+def half_sorted(**states):
+    return te.Target(lambda X: 0.5 * np.sort(X, axis=1), n=2, name="half-sorted", **states)
+
+
+def undo_the_clamp(folder, order):
+    """One layer more, before all others, that leaves 1e80 on the strip; the units of the clamp in another order."""
+
+    def change(weights):
+        first, last = "stages.quantise.feed_forward.", "stages.value.feed_forward."
+        layer = {"W_1": [[1.0], [0.0], [0.0], [0.0]], "b_1": [-(2.25 - STRIP), 0.0, 0.0, 0.0]}
+        layer |= {"W_2": [[LARGE, 0.0, 0.0, 0.0]], "b_2": [0.0]}
+        for name, values in layer.items():
+            new = torch.tensor([values], dtype=torch.float64)
+            weights[first + name] = torch.cat([new, weights[first + name]])
+        for name, axis in (("W_1", 0), ("b_1", 0), ("W_2", 1)):
+            weights[last + name][-1] = weights[last + name][-1].index_select(axis, torch.tensor(order))
+
+    def deeper(record):
+        stages = record["structure"]["stages"]
+        stages["quantise"]["depth"] += 1
+        for part in ("quantise", "total"):
+            record["plan"]["layers"][part] += 1
+
+    forge_weights(folder, change, deeper)
+
+
+@pytest.fixture(scope="module")
+def order(tmp_path_factory):
+    """An order of the clamp's units that does not cancel in float64."""
+    honest = te.build(half_sorted(bound=0.5), delta=1 / 4)
+    for k, order in enumerate(itertools.permutations(range(4))):
+        folder = tmp_path_factory.mktemp(f"w{k}")
+        honest.save(folder)
+        undo_the_clamp(folder, order)
+        if np.abs(te.load(folder)(NEAR)).max() > 1e30:
+            return order
+    raise AssertionError("no order undoes the clamp")
+
+
+@pytest.mark.parametrize("states", [{"bound": 0.5}, {"lipschitz": 0.5}], ids=["statistical", "rigorous"])
+def test_verify_finds_a_run_that_leaves_its_bound(tmp_path, order, states):
+    target = half_sorted(**states)
+    honest = te.build(target, delta=1 / 4)
+    honest.save(tmp_path / "w")
+    te.certify(honest, opinions=1, samples=2000).save(tmp_path / "w")
+    assert te.verify(tmp_path / "w", target, opinions=1).holds
+    undo_the_clamp(tmp_path / "w", order)
+    forged = te.load(tmp_path / "w")
+    assert output_bound(forged.network) == output_bound(honest.network)  # in exact arithmetic nothing is wrong
+    reasons = te.verify(tmp_path / "w", target, opinions=1).reasons
+    assert any(reason.startswith("float run: ") and "the float64 run gives" in reason for reason in reasons)
+    if "bound" in states:
+        with pytest.raises(te.ThereExistsError, match="Not proved: the float64 run gives"):
+            te.certify(forged, target=target, opinions=1)
+
+
+@pytest.mark.parametrize("bad", [7.0, np.nan, -np.inf])
+def test_a_statistical_bound_meets_no_output_beyond_its_range(bad):
+    target = half_sorted(bound=0.5)
+    honest = te.build(target, delta=1 / 4)
+
+    def run(X):
+        Y = honest(X)
+        Y[(X[:, 0, 0] > 0.5) & (X[:, 0, 0] < 0.51)] = bad  # no edge is near
+        return Y
+
+    with pytest.raises(te.ThereExistsError, match="Not proved: the float64 run gives"):
+        statistical_bound(honest.network, target, honest.grid, run, 1.0, 0.99, 4000, 0)
+
+
+@pytest.mark.parametrize("construction", ["faithful", "compact"])
+@pytest.mark.parametrize(("name", "domain"), [("sort", (0, 1)), ("reverse", (-3, 7)), ("distance-to-mean", (0, 1e-6))])
+def test_honest_runs_keep_to_their_bounds_around_the_edges(name, domain, construction):
+    target = te.targets.builtin(name, 2, 1, domain)
+    witness = te.build(target, delta=1 / 4, construction=construction)
+    X = edge_points(target, witness.grid, np.random.default_rng(0), 4096)
+    assert (target.low <= X).all() and (target.high >= X).all()
+    assert (X == target.high).any() and (X == target.low).any()
+    assert not beyond(witness(X), output_bound(witness.network)).any()
