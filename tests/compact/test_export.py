@@ -103,3 +103,12 @@ def test_an_export_is_replaced_by_the_next(sorter, tmp_path):
     te.export(sorter, "torch", tmp_path / "t")
     te.export(sorter, "torch", tmp_path / "t", dtype="float64")
     assert json.loads((tmp_path / "t" / "config.json").read_text())["dtype"] == "float64"
+
+
+def test_an_export_names_no_dtype_that_was_not_proved(tmp_path):
+    """All four dtypes are certified in the file; of a file only the one that is exported is proved."""
+    from thereexists import program as P
+
+    te.build(P.sort(P.tokens(n=2))).save(tmp_path / "w")
+    te.export(tmp_path / "w", "hf", tmp_path / "out", dtype="float32")
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["safe_dtypes"] == ["float32"]

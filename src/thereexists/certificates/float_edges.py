@@ -3,8 +3,8 @@
 A clamp bounds the output whatever came before it, in exact arithmetic. In float64 Z − (Z − M) is M only up to the
 rounding of Z: a network that reaches 1e90 somewhere before its clamp may leave it at 1e74. Where no core is, nothing
 else looks at the network. So the run is tried on points around the edges of the cells, where the cores end: at the edge
-itself, and at distances of every order from one cell down to the last bit, on both sides, at the ends of the domain most
-often. A place that is small and hidden well enough is not found: what is said about the float64 run is *measured*.
+itself, and at distances of every order from one cell down to the last bit, on both sides, at the ends of the domain
+most often. A place that is small and hidden well enough is not found: what is said about the float64 run is *measured*.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ import torch
 
 from thereexists.arithmetic.rounding import rounding_bound
 from thereexists.certificates.program_execute import CLOSE, execute
-from thereexists.certificates.program_forms import Form, Terms, exact
+from thereexists.certificates.program_forms import Allowance, Form, Terms, exact
 from thereexists.certificates.program_limits import allowance
 from thereexists.certificates.program_meaning import Meaning, Meant, is_shorter, meaning_of
 from thereexists.certificates.program_nearest import distance
@@ -81,10 +81,8 @@ def _compare(program: dict[str, Any], network: EmbeddedTransformer) -> Compariso
     weights = approximation = 0.0
     splines: list[dict[str, Any]] = []
     assumptions: dict[str, None] = {}
-    allowed = allowance(program, network)
+    allowed = _allowed(program, network)
     shorter = is_shorter(program)
-    if not all(bool(torch.isfinite(w).all()) for w in network.parameters()):
-        raise NotProved("A weight of the network is not a finite number.")
     for length in range(1 if shorter else program["n"], program["n"] + 1):
         meaning, meant = meaning_of(program, length, allowed)
         try:
@@ -104,6 +102,14 @@ def _compare(program: dict[str, Any], network: EmbeddedTransformer) -> Compariso
         meaning,  # pyright: ignore[reportPossiblyUnbound]
         meant,  # pyright: ignore[reportPossiblyUnbound]
     )
+
+
+def _allowed(program: dict[str, Any], network: EmbeddedTransformer) -> Allowance:
+    """What must be right before weights are followed or their rounding is bounded: sizes, shapes, finite numbers."""
+    allowed = allowance(program, network)
+    if not all(bool(torch.isfinite(w).all()) for w in network.parameters()):
+        raise NotProved("A weight of the network is not a finite number.")
+    return allowed
 
 
 def refutation(error: NotProved, network: EmbeddedTransformer, bounds: dict[str, float] | None = None) -> str | None:
@@ -167,6 +173,16 @@ def _mismatch(terms: Terms, f: int, i: int, difference: Form, wanted: Form, name
     what = f"The weights could not be followed to token {i}, feature {f} of the output"
     what += f", at '{lacking[0]}'" if lacking else ", which is a constant in the program"
     return what + (f"; the first place that no operation accounts for is {strange[0]}" if strange else "") + "."
+
+
+def rounding_of_a_file(program: dict[str, Any], network: EmbeddedTransformer, dtype: str) -> float:
+    """``rounding`` of a network that nobody has looked at, over the box that its program states.
+
+    It says how far the run in the dtype may be from the network in exact arithmetic; not whether that is the program.
+    """
+    _allowed(program, network)
+    tokens = next(node["settings"] for node in program["nodes"] if node["operation"] == "tokens")
+    return rounding(network, ((tokens["low"], tokens["high"]),) * tokens["d"], dtype)
 
 
 @one_thread()

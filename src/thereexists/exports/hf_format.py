@@ -118,7 +118,7 @@ def write_hf(witness: Any, folder: Path):
     n = witness.n
     sizes = stock_config(network, n)
     sizes.pop("dtype")
-    config = CompactConfig(**sizes, safe_dtypes=list(network.safe))
+    config = CompactConfig(**sizes, safe_dtypes=list(witness.safe()))
     model = CompactModel(config).to(network.dtype)
     model.network.load_state_dict(stock_state(network), assign=True)
     with _quiet():

@@ -79,6 +79,10 @@ class Witness(ABC):
     def verdicts(self) -> dict[str, Verdict]:
         """For every dtype whether the network is right in it, with the reason."""
 
+    def safe(self) -> tuple[str, ...]:
+        """The dtypes that are proved for the network."""
+        return tuple(getattr(self.network, "safe", ("float64",)))
+
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Plain data about the witness."""

@@ -31,7 +31,7 @@ class ProgramCommands(Commands):
 
     def show(self, folder: Path, witness: Any, record: dict[str, Any], as_json: bool) -> None:
         """Sizes, bounds, and which operation lives in which block, head and row."""
-        stated = ["bound", "bounds", "parts", "reasons", "assumptions", "places"]
+        stated = ["safe", "bound", "bound_dtype", "bounds", "parts", "reasons", "assumptions", "places"]
         summary = {"witness": str(folder), **witness.describe(), "places": list(witness.places)}
         summary["as_its_author_says"] = stated
         if as_json:

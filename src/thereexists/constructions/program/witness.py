@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from thereexists.certificates.certificate import FILE
+from thereexists.certificates.program_bound import rounding_of_a_file
 from thereexists.certificates.program_certificate import ProgramCertificate, load_program_certificate
 from thereexists.certificates.program_limits import check_program
 from thereexists.constructions.program.compiler import check_inputs, interpret
@@ -27,12 +28,13 @@ from thereexists.constructions.program.saving import to_record
 from thereexists.constructions.program.tracing import ProgramTrace, trace_rows
 from thereexists.core import storage
 from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
-from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput
+from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
 from thereexists.core.verdict import Verdict
 from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
 from thereexists.witness.witness import Samples, Witness, require_float64
 
+AGREEMENT = 1e-9  # another NumPy may add in another order
 _SAMPLES = 1024
 _SAMPLE_WORK = 1 << 27
 
@@ -40,7 +42,10 @@ _SAMPLE_WORK = 1 << 27
 @final
 @dataclasses.dataclass(frozen=True, repr=False)
 class ProgramWitness(Witness):
-    """``places``: which operation lives in which block, half and row, as ``show`` prints it."""
+    """``places``: which operation lives in which block, half and row, as ``show`` prints it.
+
+    ``read``: certificate and dtypes come from a file, its author's word. A dtype is proved when it is asked for.
+    """
 
     construction = "program"
 
@@ -49,6 +54,7 @@ class ProgramWitness(Witness):
     source: Value
     places: tuple[dict[str, Any], ...]
     certificate: ProgramCertificate | None
+    read: bool = False
 
     @property
     def n(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -122,7 +128,34 @@ class ProgramWitness(Witness):
             reasons = {} if self.certificate is None else self.certificate.reasons
             why = reasons.get(name, "it has no certified bound.")
             raise CannotBuild(f"This witness is not certified in {name}: {why}")
-        return dataclasses.replace(self, network=copy.deepcopy(self.network).to(wanted))
+        self.proved_rounding(name)
+        converted = copy.deepcopy(self.network).to(wanted)
+        if self.read:
+            converted.safe = (name,)
+        return dataclasses.replace(self, network=converted)
+
+    def proved_rounding(self, name: str) -> float:
+        """How far the run in a dtype may be from exact arithmetic. What a file says of it is proved, or refused.
+
+        Only float64 weights can be proved: a witness in another dtype was proved when it was converted.
+        """
+        certificate = self.certificate
+        if certificate is None:
+            raise CannotBuild(f"This witness is not certified in {name}: it has no certificate.")
+        figures = certificate.bounds[name]
+        if not self.read or self.network.dtype != torch.float64:
+            return figures["rounding"]
+        try:
+            found = rounding_of_a_file(self.record(), self.network, name)
+        except ThereExistsError as error:
+            raise CannotBuild(f"This witness is not proved safe in {name}, whatever its author says: {error}") from None
+        stated = min(figures["rounding"], figures["bound"])
+        if not found <= stated * (1 + AGREEMENT):
+            raise CannotBuild(
+                f"This witness is not proved safe in {name}: its author says that rounding is at most {stated:.3g}, "
+                f"proved is {found:.3g}. Make a certificate of your own with `thereexists certify`."
+            )
+        return figures["rounding"]
 
     def trace(self, x: Any) -> ProgramTrace:
         """Every value that some operation leaves in a row, after the half block that makes it."""
@@ -149,16 +182,31 @@ class ProgramWitness(Witness):
             length = int(rng.integers(1, n + 1)) if self.shorter and start else n
             part = inputs[start : start + 64, :length]
             parts.append((self.padded(part), self.run(part)))
-        allowed = 2.0 * self.certificate.bounds[dtype]["rounding"]
+        allowed = 2.0 * self.proved_rounding(dtype)
         return Samples(tuple(parts), "random inputs", allowed)
 
     def verdicts(self) -> dict[str, Verdict]:
         certificate = self.certificate
         if certificate is None:
             return {name: Verdict(None, ("it has no certificate",)) for name in DTYPES}
+        if self.read:
+            return {name: self._read_verdict(name) for name in DTYPES}
         held = {name: f"sup norm ≤ {part['bound']:.3g}" for name, part in certificate.bounds.items()}
         why = certificate.reasons
         return {name: Verdict(name in held, (held.get(name) or why.get(name, "no bound"),)) for name in DTYPES}
+
+    def _read_verdict(self, name: str) -> Verdict:
+        """Of a file: that the run in a dtype is near the network in exact arithmetic can be proved at once."""
+        if self.certificate is None or name not in self.certificate.bounds:
+            return Verdict(None, ("its author states no bound",))
+        try:
+            return Verdict(True, (f"rounding ≤ {self.proved_rounding(name):.3g}",))
+        except ThereExistsError as error:
+            return Verdict(None, (str(error),))
+
+    def safe(self) -> tuple[str, ...]:
+        """Of a file only the dtype it is in: that one was proved, or is before anything is exported."""
+        return (dtype_name(self.network.dtype),) if self.read else super().safe()
 
     def explain(self) -> str:
         """Which operation lives in which block, half and row."""
@@ -231,7 +279,7 @@ def load_program(path: str | Path, record: dict[str, Any], weights: dict[str, to
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, StopIteration) as error:
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
     certificate = load_program_certificate(path) if (Path(path) / FILE).is_file() else None
-    return ProgramWitness(network, program, source, places, certificate)
+    return ProgramWitness(network, program, source, places, certificate, read=True)
 
 
 def _place(place: dict[str, Any]) -> dict[str, Any]:
