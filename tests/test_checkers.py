@@ -163,7 +163,10 @@ FAULTS = {
         lambda f: forge_weights(f, lambda w: w.update({k: v.float() for k, v in w.items()})),
         "files",
     ),
-    "a float error too small": (certified(float_error={"dtype": "float64", "max": -1.0}), "float run"),
+    "a float error too small": (
+        lambda f: forge_certificate(f, lambda r: r["float_error"].update(max=-1.0)),
+        "float run",
+    ),
     "a lower dtype claimed": (
         lambda f: forge_certificate(f, lambda r: r["float_error"].update(dtype="float32")),
         "float run",

@@ -21,6 +21,12 @@ from thereexists.core.regular_files import is_regular, read_regular
 
 FILE = "certificate.json"
 BLOCKS = "certificate.blocks.safetensors"
+PARTS = frozenset({"grid", "equal_columns", "ramps", "network"})
+KEYS = {  # of the parts that are objects, by kind: these, and no others that somebody might take for ours
+    "parts": {"rigorous": PARTS, "statistical": PARTS | {"sample"}},
+    "float_error": frozenset({"kind", "dtype", "cubes", "max"}),
+    "second_opinion": frozenset({"cubes", "seed", "disagreeing"}),
+}
 FORMAT_VERSION = 1
 _MOST_ROWS = 1 << 19  # twice the most blocks there are
 _MOST_BYTES = 6 * 8 * _MOST_ROWS + 4096  # and a header
@@ -111,6 +117,8 @@ def load_certificate(folder: str | Path) -> Certificate:
     """Read certificate.json; refuses one that is missing, broken, changed or newer."""
     file, record = read_certificate(folder)
     with malformed(file, "is not a complete certificate"):
+        if "seconds" in record or "blocks" in record:
+            raise InvalidInput("it holds a time or sums, which are not stored in it")
         certificate = Certificate(**record)
         _check_types(certificate)
         return certificate
@@ -125,8 +133,18 @@ def _check_types(c: Certificate) -> None:
     right = right and all(isinstance(x, dict) for x in (c.target, c.grid, c.float_error, c.second_opinion))
     right = right and isinstance(c.assumptions, list) and all(isinstance(x, str) for x in c.assumptions)
     right = right and all(isinstance(x, str) for x in (c.kind, c.weights_sha256, c.package_version))
-    if not right or not isinstance(c.blocks_sha256, str | None) or c.blocks is not None:
+    if not right or not isinstance(c.blocks_sha256, str | None):
         raise InvalidInput("its fields are not numbers, whole numbers, words and objects where they should be")
+    parts = KEYS["parts"].get(c.kind, c.parts.keys())  # another kind is refused by name
+    keys = {"parts": (c.parts, parts)} | {
+        name: (getattr(c, name), KEYS[name]) for name in ("float_error", "second_opinion")
+    }
+    for name, (found, wanted) in keys.items():
+        if found.keys() != wanted:
+            odd = sorted(map(str, found.keys() ^ wanted))[0]
+            raise InvalidInput(
+                f"'{name}' holds {', '.join(sorted(wanted))} in a {c.kind} certificate; '{odd}' is amiss"
+            )
 
 
 def read_certificate(folder: str | Path) -> tuple[Path, dict[str, Any]]:

@@ -90,6 +90,7 @@ def _common_checks(case: _Case, asked: Asked) -> Iterator[Check]:
     yield _check_one_by_one(case)
     yield _check_claims_about_f(case)
     yield _check_cells(case)
+    yield _check_figures(case)
     yield _check_output_bound(case)
     yield from _check_bound(case, asked.how)
     yield _check_second_opinion(case, asked.opinions)
@@ -225,6 +226,7 @@ def _check_grid(case: _Case) -> Check:
 def _check_target(case: _Case) -> Check:
     claimed, of_record, actual = map(_told, (case.certificate.target, case.record["target"], case.target.describe()))
     differing = sorted(key for key, value in actual.items() if not claimed.get(key) == of_record.get(key) == value)
+    differing += sorted((claimed.keys() | of_record.keys()) - actual.keys())
     if case.target.origin.get("kind") == "builtin":
         domain = (case.target.low.tolist(), case.target.high.tolist())
         known = builtin(case.target.name, case.target.n, case.target.d, domain)
@@ -279,10 +281,39 @@ def _check_cells(case: _Case) -> Check:
     return Check("cells", claimed == actual, f"claimed {claimed}, found {actual}")
 
 
+def _check_figures(case: _Case) -> Check:
+    """What the other kind of certificate states must not be stated here; of a second opinion only its count is free.
+
+    How many cubes the author asked about is the author's word: ``verify`` asks about cubes of its own.
+    """
+    c, opinion = case.certificate, case.certificate.second_opinion
+    cubes = opinion["cubes"]
+    conditions = {
+        "second_opinion": type(cubes) is int
+        and 0 <= cubes <= case.grid.cells
+        and type(opinion["seed"]) is int
+        and opinion["seed"] == c.seed
+        and opinion["disagreeing"] == [],
+    }
+    if c.kind == "rigorous":
+        conditions |= {"samples": c.samples == 0}
+    else:
+        conditions |= {
+            "parts": all((size is None) == (name != "sample") for name, size in c.parts.items())
+            and c.parts.get("sample") == c.bound,
+            "undecided": c.undecided == 0,
+            "splits": c.splits == 0,
+            "blocks_sha256": c.blocks_sha256 is None,
+        }
+    wrong = [name for name, holds in conditions.items() if not holds]
+    detail = f"a {c.kind} certificate of these cubes does not state such a {wrong[0]}" if wrong else "those of its kind"
+    return Check("figures", not wrong, detail)
+
+
 def _check_output_bound(case: _Case) -> Check:
     claimed, actual = case.certificate.output_bound, output_bound(case.network)
     right = len(claimed) == len(actual) and all(
-        a <= c and math.isfinite(c) for c, a in zip(claimed, actual, strict=False)
+        a <= c and math.isfinite(c) and _agrees(c, a, a) for c, a in zip(claimed, actual, strict=False)
     )
     return Check("output bound", right, f"claimed {claimed}, found {actual}")
 
@@ -319,13 +350,13 @@ def _check_bound(case: _Case, how: How) -> Iterator[Check]:
         return
     found = rigorous_bound(problem, case.target, sums)
     undecided = f"{found.undecided} of {case.grid.cells} cubes undecided"
-    yield Check("enclosures", found.undecided <= certificate.undecided, undecided)
+    yield Check("enclosures", found.undecided == certificate.undecided, undecided)
     wrong = [k for k, v in found.parts.items() if not _agrees(certificate.parts.get(k), v, found.total)]
     detail = ", ".join(f"{k} claimed {certificate.parts.get(k)}, found {found.parts[k]}" for k in wrong)
     yield Check("parts", not wrong, detail or "every part is as claimed")
     yield Check(
         "target bound",
-        found.target_bound <= certificate.target_bound * (1 + AGREEMENT),
+        _agrees(certificate.target_bound, found.target_bound, found.target_bound),
         f"claimed |f| ≤ {certificate.target_bound}, found {found.target_bound}",
     )
     holds = 0 <= found.total <= certificate.bound * (1 + AGREEMENT) and _agrees(
@@ -434,9 +465,10 @@ def _check_float_run(case: _Case) -> Check:
     own, fresh = (float_error(network, case.grid, s) for s in (case.certificate.seed, secrets.randbits(64)))
     stated = claimed.get("max", -1.0)
     right = claimed.get("dtype") == "float64" and claimed.get("kind") == "measured" and 0 <= stated < math.inf
-    right = right and claimed.get("cubes") == own["cubes"]
+    right = right and type(claimed.get("cubes")) is int and claimed.get("cubes") == own["cubes"]
     right = right and own["max"] <= stated * (1 + AGREEMENT) + 1e-300
     B = output_bound(network)
+    right = right and stated <= max(own["max"] * (1 + AGREEMENT), FLOAT_SHARE * max(B))  # and not just any larger one
     right = right and fresh["max"] <= max(stated, FLOAT_SHARE * max(B))
     share = min(1.0, case.target.volume ** (1 / case.certificate.p))  # a distance over a small domain is small
     right = right and max(own["max"], fresh["max"]) * share <= case.certificate.bound

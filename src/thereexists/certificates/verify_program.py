@@ -23,10 +23,11 @@ from thereexists.certificates.program_certificate import (
     total_bound,
 )
 from thereexists.certificates.program_limits import check_program
+from thereexists.certificates.program_places import check_places
 from thereexists.certificates.program_trial import try_out
 from thereexists.core import storage
 from thereexists.core.dtypes import DTYPES
-from thereexists.core.errors import NotProved, ThereExistsError
+from thereexists.core.errors import BadWitnessFile, NotProved, ThereExistsError
 from thereexists.core.json_files import malformed
 from thereexists.model import EmbeddedTransformer
 
@@ -49,6 +50,7 @@ def program_checks(asked: Asked) -> Iterator[Check]:
     yield Check("files", True, "record, weights and certificate are whole and match their digests")
     claimed, actual = record.get("class"), network.shape() | {"positional": network.E is not None}
     yield Check("class", claimed == actual, f"claimed {claimed}, found {actual}, {network.depth} blocks")
+    yield _check_places(record, network)
     sha = weights_sha256(network)
     same = sha == certificate.weights_sha256
     yield Check("weights", same, f"SHA-256 {sha[:16]}… {'is' if same else 'is not'} the certified one")
@@ -72,6 +74,14 @@ def program_checks(asked: Asked) -> Iterator[Check]:
     yield from _check_numbers(certificate, network, found)
     yield from _check_dtypes(certificate, network, found)
     yield _check_sample(certificate, network, found)
+
+
+def _check_places(record: dict[str, Any], network: EmbeddedTransformer) -> Check:
+    try:
+        check_places(record["places"], record["program"], network)
+    except BadWitnessFile as error:
+        return Check("places", False, str(error))
+    return Check("places", True, f"{len(record['places'])} halves that are there (what they make is its author's word)")
 
 
 def _check_numbers(certificate: ProgramCertificate, network: EmbeddedTransformer, found: Comparison) -> Iterator[Check]:
@@ -110,12 +120,14 @@ def _check_dtypes(certificate: ProgramCertificate, network: EmbeddedTransformer,
         if name in reasons:
             yield Check(f"bound {name}", False, reasons[name])
             continue
-        right = _covers(stated.get("rounding"), actual[name]["rounding"])
+        right = stated.keys() == {"rounding", "bound"} and _covers(stated.get("rounding"), actual[name]["rounding"])
         right = right and _covers(stated.get("bound"), total_bound(actual[name]["rounding"], found))
         right = right and (certificate.epsilon is None or stated["bound"] <= certificate.epsilon)
         yield Check(
             f"bound {name}", right, f"claimed sup norm ≤ {stated.get('bound')}, found {actual[name]['bound']:.6g}"
         )
+    odd = certificate.reasons.keys() - (set(DTYPES) - set(names))  # why a dtype has no bound: only of one that has none
+    yield Check("reasons", not odd, f"a reason against {', '.join(sorted(odd))}" if odd else "those of its author")
     stated = certificate.bounds.get(certificate.dtype, {}).get("bound")
     right = stated is not None and certificate.bound == stated
     yield Check("bound", right, f"claimed {certificate.bound} in {certificate.dtype}")

@@ -20,6 +20,7 @@ from thereexists.certificates.certificate import FILE
 from thereexists.certificates.program_bound import rounding_of_a_file
 from thereexists.certificates.program_certificate import ProgramCertificate, load_program_certificate
 from thereexists.certificates.program_limits import check_program
+from thereexists.certificates.program_places import check_places
 from thereexists.constructions.program.compiler import check_inputs, interpret
 from thereexists.constructions.program.graph import Value
 from thereexists.constructions.program.plan import ProgramPlan
@@ -275,16 +276,12 @@ def load_program(path: str | Path, record: dict[str, Any], weights: dict[str, to
         source = next(value for value in _all(program) if value.operation == "tokens")
         if len(network.E) != program.n or len(network.W_out) != program.d:
             raise InvalidInput("the network and the program have different sizes")
-        places = tuple(_place(place) for place in record["places"])
+        check_places(record["places"], record["program"], network)
+        places = tuple(record["places"])
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, StopIteration) as error:
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
     certificate = load_program_certificate(path) if (Path(path) / FILE).is_file() else None
     return ProgramWitness(network, program, source, places, certificate, read=True)
-
-
-def _place(place: dict[str, Any]) -> dict[str, Any]:
-    made = [[str(name), int(row)] for name, row in place["made"]]
-    return {"block": int(place["block"]), "half": str(place["half"]), "made": made}
 
 
 def _all(program: Value) -> list[Value]:

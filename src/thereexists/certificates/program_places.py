@@ -1,0 +1,69 @@
+"""Where a saved program says that its operations live: words that it knows, in halves and rows that the network has.
+
+``places`` is for the reader of ``show`` and ``trace``, and stays its author's word: that a row holds what it is said to
+hold is not proved. What can be told from the files is: a half of a block that is there, in order, each once; rows that
+are there, each once in a half; and operations that the program has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thereexists.core.errors import BadWitnessFile
+from thereexists.model import EmbeddedTransformer
+
+HALVES = ("embedding", "attention", "feed-forward")
+_OWN_WORDS = frozenset({"constant", "position"})  # rows of E that no operation is asked for by name
+_DETAILS = (": partner", ": exchange", ": is it me?", ": padding")  # steps of an operation
+_PART = " (part)"  # of a sum that is too wide for one block
+
+
+def check_places(places: Any, program: dict[str, Any], network: EmbeddedTransformer) -> None:
+    """Of a program whose parts have the right types (``check_program``)."""
+    words, times = _words(program), []
+    rows = network.shape()["d"]
+    for place in _listed(places):
+        if not isinstance(place, dict) or place.keys() != {"block", "half", "made"}:
+            raise BadWitnessFile(f"A place has a block, a half and what is made there; got {_short(place)} instead.")
+        block, half, made = place["block"], place["half"], _listed(place["made"])
+        known = type(block) is int and half in HALVES and (block == 0) == (half == "embedding")
+        if not known or not 0 <= block <= network.depth:
+            raise BadWitnessFile(f"This network has no block {_short(block)} with a half {_short(half)}.")
+        times.append(2 * block - (half == "attention"))
+        if not all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in made):
+            raise BadWitnessFile(f"What is made in block {block} are not operations, each with its row.")
+        wrong = [row for _, row in made if type(row) is not int or not 0 <= row < rows]
+        if wrong or not made or len({row for _, row in made}) < len(made):
+            raise BadWitnessFile(
+                f"What is made in block {block} has rows of its own, below {rows}; got {_short(wrong)}."
+            )
+        strange = [name for name, _ in made if _operation(name) not in words]
+        if strange:
+            raise BadWitnessFile(f"{_short(strange[0])} is made in block {block}, and no operation of the program.")
+    if times != sorted(set(times)):
+        raise BadWitnessFile("The places of a program are in order, each half once; these are not.")
+
+
+def _words(program: dict[str, Any]) -> frozenset[str]:
+    """What the program calls its own operations."""
+    nodes = program["nodes"]
+    called = {node["settings"].get("called") for node in nodes}
+    return _OWN_WORDS | {node["operation"] for node in nodes} | {word for word in called if isinstance(word, str)}
+
+
+def _operation(name: str) -> str:
+    while name.endswith(_PART):
+        name = name.removesuffix(_PART)
+    for detail in _DETAILS:
+        name = name.removesuffix(detail)
+    return name
+
+
+def _listed(part: Any) -> list[Any]:
+    if not isinstance(part, list):
+        raise BadWitnessFile(f"The places of a program are lists; got {_short(part)} instead.")
+    return part
+
+
+def _short(part: Any) -> str:
+    return repr(part)[:60]
