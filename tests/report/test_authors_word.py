@@ -178,7 +178,7 @@ def test_places_and_reasons_of_a_program_are_marked(tmp_path):
 
     witness = te.build(pr.tokens(2) + 1.0, epsilon=1e-3)
     witness.save(tmp_path / "p")
-    forge_record(tmp_path / "p", lambda r: r["places"][0].update(half="gauss"))
+    forge_record(tmp_path / "p", lambda r: r["places"][0]["made"][0].__setitem__(0, "constant"))
     forge_certificate(tmp_path / "p", lambda r: r["reasons"].update(float16="Gauss"))
     text = shown(tmp_path / "p")
     assert "operation → row (as its author says)" in text

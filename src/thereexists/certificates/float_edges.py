@@ -24,7 +24,7 @@ _BITS = 54  # orders of magnitude, in powers of two, that a distance from an edg
 
 def beyond(Y: Array, B: list[float]) -> Array:
     """Which sequences have an output beyond the bound (rounding allowed), or one that is no number: (batch,)."""
-    return ~(np.abs(Y) <= np.array(B) * (1 + SHARE)).all(axis=(1, 2))
+    return ~np.asarray((np.abs(Y) <= np.array(B) * (1 + SHARE)).all(axis=(1, 2)))
 
 
 def strays(run: Callable[[Array], Array], target: Target, grid: Grid, B: list[float], seed: int) -> str | None:
