@@ -5,6 +5,9 @@ import pytest
 import thereexists as te
 from tests.hostile import forge_certificate, forge_record
 from thereexists import program as P
+from thereexists.certificates.program_places import check_places
+from thereexists.constructions.program.building import places
+from thereexists.constructions.program.saving import to_record
 
 
 @pytest.fixture
@@ -41,3 +44,15 @@ def test_reasons_and_bounds_hold_nothing_else(folder):
     assert any(reason.startswith("reasons: ") for reason in te.verify(folder).reasons)
     forge_certificate(folder, lambda c: (c["reasons"].clear(), c["bounds"]["float64"].update(proved=0.0)))
     assert any(reason.startswith("bound float64: ") for reason in te.verify(folder).reasons)
+
+
+@pytest.mark.parametrize("name", ["argsort", "prefix_mean", "mean", "total", "median", "cumsum", "rank"])
+@pytest.mark.parametrize("shorter", [False, True])
+def test_operations_that_are_made_of_others_keep_their_places(name, shorter):
+    make = {"argsort": lambda x: P.argsort(x, margin=0.1), "rank": lambda x: P.rank(x, margin=0.1)}
+    try:
+        program = make.get(name, getattr(P, name))(P.tokens(3, shorter=shorter))
+        compiled = P.compile(program)
+    except te.ThereExistsError:
+        return  # not for shorter sequences
+    check_places(list(places(compiled)), to_record(program), compiled.network)

@@ -2,13 +2,14 @@
 
 ``places`` is for the reader of ``show`` and ``trace``, and stays its author's word: that a row holds what it is said to
 hold is not proved. What can be told from the files is: a half of a block that is there, in order, each once; rows that
-are there, each once in a half; and operations that the program has.
+are there, each once in a half; and words for operations that there are.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from thereexists.certificates.program_settings import SETTINGS
 from thereexists.core.errors import BadWitnessFile
 from thereexists.model import EmbeddedTransformer
 
@@ -39,16 +40,15 @@ def check_places(places: Any, program: dict[str, Any], network: EmbeddedTransfor
             )
         strange = [name for name, _ in made if _operation(name) not in words]
         if strange:
-            raise BadWitnessFile(f"{_short(strange[0])} is made in block {block}, and no operation of the program.")
+            raise BadWitnessFile(f"{_short(strange[0])} is made in block {block}, and is no operation.")
     if times != sorted(set(times)):
         raise BadWitnessFile("The places of a program are in order, each half once; these are not.")
 
 
 def _words(program: dict[str, Any]) -> frozenset[str]:
-    """What the program calls its own operations."""
-    nodes = program["nodes"]
-    called = {node["settings"].get("called") for node in nodes}
-    return _OWN_WORDS | {node["operation"] for node in nodes} | {word for word in called if isinstance(word, str)}
+    """The operations there are (one may be made of others: argsort ranks), and what the program calls its own."""
+    called = {node["settings"].get("called") for node in program["nodes"]}
+    return _OWN_WORDS | frozenset(SETTINGS) | {word for word in called if isinstance(word, str)}
 
 
 def _operation(name: str) -> str:
