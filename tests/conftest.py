@@ -1,4 +1,4 @@
-"""Shape annotations are checked at run time in the whole suite; Hypothesis runs the same examples everywhere."""
+"""Shape annotations are checked at run time, wherever there are any; Hypothesis runs the same examples everywhere."""
 
 import atexit
 import os
@@ -13,9 +13,9 @@ if "THEREEXISTS_STATE" not in os.environ:  # the tests' own key, for all of thei
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-import tests.typechecker  # noqa: F401  (named below)
+import tests.typechecker
 from tests.browser import browser  # noqa: F401  (a fixture)
 
-install_import_hook("thereexists", "tests.typechecker.check")
+install_import_hook([f"thereexists.{package}" for package in tests.typechecker.SHAPED], "tests.typechecker.check")
 settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("suite")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import thereexists
+from tests.typechecker import SHAPED
 
 SOURCE = Path(thereexists.__file__).parent
 # The floors of the house, from the ground up: a package imports packages below it, never one above, not even lazily.
@@ -54,6 +55,10 @@ def packages(file):
     return {parts[1] for parts in names if parts[0] == "thereexists" and len(parts) > 1}
 
 
+def packages_of(file):
+    return file.relative_to(SOURCE).parts[0]
+
+
 def offending(file, package):
     allowed = VERIFIER if package == "certificates" else set(FLOORS[: FLOORS.index(package) + 1])
     return packages(file) - allowed
@@ -97,3 +102,10 @@ def test_every_public_name_resolves():
         assert getattr(thereexists, name) is not None
     with pytest.raises(AttributeError, match="no attribute"):
         thereexists.nonsense  # noqa: B018
+
+
+def test_every_annotated_shape_is_checked_in_the_suite():
+    shaped = {packages_of(file) for file in SOURCE.rglob("*.py") if "thereexists.core.shapes" in set(imports(file))}
+    assert shaped <= set(SHAPED)
+    with pytest.raises(Exception, match="type"):
+        thereexists.Transformer({}, "softmax", E=3)

@@ -117,6 +117,7 @@ def test_one_module_in_several_layers_is_refused_where_layers_differ():
     assert np.array_equal(dependence(three), expected(CYCLE))
 
 
+@pytest.mark.slow
 def test_compiled_models_number_and_refuse_alike():
     """In a process of its own: the type checks of the tests cannot be traced."""
     command = [sys.executable, "-W", "ignore", "-m", "tests.attention.compiled_layers"]

@@ -97,6 +97,7 @@ def test_copying_refuses_odd_lengths(cache):
 # ---- language modelling --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_masked_lm_learns_and_its_loss_is_the_models_own(data, cache, tmp_path):
     settings = text_settings("mlm", data, batch=32).with_(budget=Budget(steps=200))
     result = run(settings, tmp_path / "a", cache)
