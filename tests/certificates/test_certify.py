@@ -28,7 +28,11 @@ def test_bound_is_above_the_truth_for_every_target(name, p):
     assert certificate.bound >= total + certificate.parts["network"]
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.slow if case.N ** (case.n * case.d) > 1000 else ()) for case in CASES],
+    ids=IDS,
+)
 def test_every_case_certifies_and_the_plan_was_right_to_promise(case):
     witness = te.build(case.target(), delta=1 / case.N)
     certificate = te.certify(witness, opinions=1)

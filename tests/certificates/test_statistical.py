@@ -48,6 +48,7 @@ def test_honest_certificates_are_established(network):
     assert False not in found
 
 
+@pytest.mark.slow
 def test_a_false_claim_is_established_no_more_often_than_stated_and_a_true_one_not_refuted(network):
     target = rarely_one(0.04)
     B = te.certify(network, target=target, samples=100).output_bound

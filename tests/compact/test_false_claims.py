@@ -93,7 +93,7 @@ def test_a_constant_added_and_taken_away_makes_a_table_unsafe(symmetric, tmp_pat
 def test_slots_of_shorter_inputs_are_not_proved(tmp_path):
     table = te.build(te.Table.of(sorted, range(3), 3), construction="compact")
     table.save(tmp_path / "w")
-    forge_tokens(tmp_path / "w", record=lambda r: r["tokens"].update(fixed=False))
+    forge_tokens(tmp_path / "w", record=lambda r: r["tokens"].update(fixed=False, purpose="memorise"))
     assert "dtypes" in failed(te.verify(tmp_path / "w"))
 
 

@@ -17,7 +17,10 @@ def blocks_of(page: str) -> list[Block]:
     return blocks(page, PAGES[page].read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("page", PAGES)
+SLOW = ("docs/training.md", "docs/scale.md")  # trainings, clusters of processes: ten seconds each
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=pytest.mark.slow if page in SLOW else ()) for page in PAGES])
 def test_every_block_of_the_page_runs(page, worker, tmp_path):
     worker(page, tmp_path, "always")
 

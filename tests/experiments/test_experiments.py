@@ -37,7 +37,9 @@ RUNS = {  # every mixer, every pattern, every configuration once
 }
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "table-a" else pytest.mark.slow) for name in EXPERIMENTS]
+)
 def test_a_tiny_setting_of_every_experiment_runs(name, data, cache, tmp_path):
     results = tmp_path / "results.jsonl"
     runs = [run for run in grid(name, data) if run.name in RUNS[name]]

@@ -36,6 +36,7 @@ def without_times(result):
     return {name: value for name, value in result.items() if name not in times}
 
 
+@pytest.mark.slow
 def test_a_run_in_pieces_leaves_the_record_of_a_run_in_one(small, data, cache, tmp_path, monkeypatch):
     settings = settings_of(small, data)
     whole = go(settings, tmp_path / "whole", cache)
@@ -57,6 +58,7 @@ def test_a_run_in_pieces_leaves_the_record_of_a_run_in_one(small, data, cache, t
     assert len(whole["history"]) >= 100
 
 
+@pytest.mark.slow
 def test_held_out_figures_are_taken_along_the_way(small, data, cache, tmp_path):
     result = go(settings_of(small, data), tmp_path / "a", cache)
     curve = result["curve"]

@@ -47,7 +47,7 @@ CASES = {
 @pytest.mark.parametrize(
     ("method", "case"),
     [
-        pytest.param(method, case, marks=pytest.mark.slow if (method, case) == ("descent", "k=4") else ())
+        pytest.param(method, case, marks=pytest.mark.slow if method == "descent" and case != "identity" else ())
         for method in METHODS
         for case in CASES
     ],
@@ -67,7 +67,9 @@ def test_every_method_attends_as_told_by_the_definition(method, case, dense_erro
     assert head.report()["length"] == target.length
 
 
-@pytest.mark.parametrize("method", ["moments", "corrected", "convex", "projection"])
+@pytest.mark.parametrize(
+    "method", ["moments", "corrected", "convex", pytest.param("projection", marks=pytest.mark.slow)]
+)
 def test_the_weights_do_not_depend_on_the_target(method):
     size = {} if method == "moments" else {"hidden_size": 2000 if method == "projection" else 64}
     one, other = (heads.fit(random_target(32, 2, 2.0, s), method=method, eps1=0.5, eps2=9.0, **size) for s in (0, 1))
@@ -248,6 +250,7 @@ def test_convex_proves_a_token_inside_the_hull_unreachable():
     assert solved.failed.tolist() == [4]
 
 
+@pytest.mark.slow
 def test_convex_needs_less_than_corrected():
     target = random_target(300, 3, 2.0, 0)
     sizes = {m: heads.fit(target, method=m, **EPS).hidden_size for m in ("convex", "corrected")}

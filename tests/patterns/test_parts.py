@@ -126,7 +126,8 @@ def test_flex_attention_accepts_the_mask_mod():
         assert block.shape == (1, 1, 256, 256)
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_compiled_flex_attention_takes_the_mask_mod(backend):
     """In a process of its own: the suite's run-time type checks cannot be traced."""
     command = [sys.executable, Path(__file__).with_name("compiled_flex.py"), backend]

@@ -53,7 +53,12 @@ def exceeded(compiled, claim, dtype, length, count=24):
     return max(0.0, float(np.abs(compiled(X, dtype) - exact).max()) - claim.total)
 
 
-@pytest.mark.parametrize("name", SHORTER)
+QUICK = ("linear", "scale", "mean", "total")  # of the others three dtypes take seconds each
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SHORTER]
+)
 def test_every_shorter_length_is_right(name):
     compiled = P.compile(SHORTER[name]())
     for dtype in ("float64", "bfloat16"):

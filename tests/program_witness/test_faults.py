@@ -79,6 +79,7 @@ def every_weight(folder):
             yield name, tuple(index)
 
 
+@pytest.mark.slow
 def test_one_changed_weight_of_every_array(original, tmp_path):
     """One number of every array, made 1% larger: refused, or harmless (a gate or a logit that was larger than it must
 

