@@ -81,6 +81,8 @@ def test_export_says_what_it_compared(folder):
         (("build", "sort", "--n", 2, "--delta", "1/4", "--construction", "tiny"), "'construction' must be one of"),
         (("build", "table.csv", "--construction", "faithful"), "must be one of compact"),
         (("build", "table.csv", "--construction", "compact", "--n", 2), "or no option"),
+        (("plan", "table.csv", "--n", 2), "or no option"),
+        (("plan", "sort", "--n", 2, "--delta", "1/2", "--dtype", "float32"), "--dtype is for programs"),
         (("build", "clash.csv", "--construction", "compact"), "'0' (lines 2, 3)"),
         (("build", "ragged.csv", "--construction", "compact"), "line 2: wanted 4 columns; got 3"),
         (("build", "header.csv", "--construction", "compact"), "the header must name"),

@@ -184,6 +184,7 @@ def test_records_of_one_cell_may_have_different_stages(tmp_path, monkeypatch):
     made = table_a()
     del made[0]["stages"]["nli"]
     everything(made)
+    assert (tmp_path / "page.md").read_text().startswith("#")
 
 
 @pytest.mark.parametrize(

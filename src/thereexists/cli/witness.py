@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 SHARDED = (None, "faithful")
+_ONLY_PROGRAMS = "--dtype is for programs (file.py:name, without --n); a function is built in float64."
 
 TargetName = Annotated[
     str,
@@ -109,10 +110,20 @@ def plan(
     Examples: thereexists plan sort --n 3 --delta 1/8
 
     thereexists plan prog.py:smooth
+
+    thereexists plan table.csv
     """
     if programs.is_program(target, n):
         _only_for_targets(delta, lipschitz, equivariant, pattern, sizes, max_width)
         programs.plan(target, epsilon, dtype, as_json)
+        return
+    if dtype is not None:
+        raise InvalidInput(_ONLY_PROGRAMS)
+    if target.endswith(".csv"):
+        from thereexists.cli.kinds.tokens import plan_table
+
+        given = [pattern, delta, epsilon, lipschitz, equivariant, n, max_width]
+        plan_table(Path(target), construction, any(x is not None for x in given), as_json)
         return
     from thereexists.constructions.build import the_method
 
@@ -180,7 +191,7 @@ def build(
         programs.build(programs.ProgramRequest(target, epsilon, dtype, out), as_json)
         return
     if dtype is not None:
-        raise InvalidInput("--dtype is for programs (file.py:name, without --n); a function is built in float64.")
+        raise InvalidInput(_ONLY_PROGRAMS)
     if target.endswith(".csv"):
         from thereexists.cli.kinds.tokens import build_table
 

@@ -39,6 +39,7 @@ class Transformer(nn.Module):
 
     stages: Mapping[str, Stage]
     wide: ClassVar = False  # few blocks of many units, or many of few
+    safe: tuple[str, ...] = ("float64",)  # the dtypes in which it is called right
 
     def __init__(
         self,

@@ -37,7 +37,8 @@ def certify(
     if unknown:
         raise InvalidInput(f"{unknown[0]!r} is no option of certify: it takes seed, confidence, samples and opinions.")
     place = folder or given
-    wanted = Wanted(p, target, folder=None if place is None else Path(place), progress=progress, workers=workers, **sampling)  # noqa: E501  # fmt: skip
+    resumes = None if place is None else Path(place)
+    wanted = Wanted(p, target, folder=resumes, progress=progress, workers=workers, **sampling)
     certificate = witness.kind.find("certify")(witness, wanted)
     if given is not None:
         certificate.save(given)

@@ -81,7 +81,7 @@ class Witness(ABC):
 
     def safe(self) -> tuple[str, ...]:
         """The dtypes that are proved for the network."""
-        return tuple(getattr(self.network, "safe", ("float64",)))
+        return self.network.safe
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:

@@ -87,20 +87,32 @@ def _integer(word: str) -> int:
 
 
 def build_table(file: Path, construction: str | None, more: bool, out: Path | None, as_json: bool) -> None:
-    """``build table.csv``."""
+    """``build table.csv``; ``more`` options than a table takes are refused."""
+    from thereexists.core import storage
+
+    table, method = _table(file, construction, more)
+    out = out or Path(f"{file.stem}-witness")
+    storage.check_writable(out)
+    finish(method.build(table), out, as_json)
+
+
+def plan_table(file: Path, construction: str | None, more: bool, as_json: bool) -> None:
+    """``plan table.csv``: a table is small enough to be built for its sizes."""
+    table, method = _table(file, construction, more)
+    described = method.build(table).describe()
+    print_json(described) if as_json else print_summary(described)
+
+
+def _table(file: Path, construction: str | None, more: bool) -> tuple[Any, Any]:
     from thereexists.constructions.build import the_method
     from thereexists.constructions.tokens.table import Table
-    from thereexists.core import storage
     from thereexists.functions.pairs import read_table
 
     if more:
         raise InvalidInput("A table is built with --construction compact or no option: it has its own n, and no grid.")
-    out = out or Path(f"{file.stem}-witness")
-    storage.check_writable(out)
     inputs, outputs, lines = read_table(file)
     table = Table(inputs, outputs, lines=lines)
-    method = the_method(table, None, {} if construction is None else {"construction": construction})
-    finish(method.build(table), out, as_json)
+    return table, the_method(table, None, {} if construction is None else {"construction": construction})
 
 
 def finish(witness: Any, out: Path, as_json: bool) -> None:

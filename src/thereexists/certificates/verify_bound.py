@@ -1,0 +1,237 @@
+"""Re-check the numbers of a function's certificate: the bound and its parts, second opinions, the float64 run."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from thereexists.arithmetic.balls import Array
+from thereexists.certificates.certificate import Certificate, load_blocks
+from thereexists.certificates.certify_function import assumptions, float_error, run
+from thereexists.certificates.check import SAMPLE, Check, How
+from thereexists.certificates.cubes import Problem, Sums
+from thereexists.certificates.float_edges import POINTS, strays
+from thereexists.certificates.output_bound import output_bound
+from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, the_problem
+from thereexists.certificates.second_opinion import second_opinion
+from thereexists.certificates.statistical import established, statistical_assumptions, statistical_bound
+from thereexists.certificates.variation import splits_within
+from thereexists.core.errors import NotProved
+from thereexists.functions.grid import Grid
+from thereexists.functions.target import Target
+from thereexists.model import Transformer
+
+# Recomputing a bound takes the same float operations; another NumPy may sum in another order.
+AGREEMENT = 1e-9
+FLOAT_SHARE = 2.0**-20  # of the largest output: rounding that one cube may have more than another
+MOST_SUBCUBES = 1 << 24
+_UNSTORED_CUBES = 1 << 24  # certificates of the first versions came without their sums
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that the checks look at."""
+
+    record: dict[str, Any]
+    network: Transformer
+    grid: Grid
+    target: Target
+    certificate: Certificate
+    folder: Path
+
+    @functools.cached_property
+    def output_bound(self) -> list[float]:
+        """The largest |g| in each feature, from the weights."""
+        return output_bound(self.network)
+
+
+def bound_checks(case: Case, opinions: int | None, how: How) -> Iterator[Check]:
+    """All checks of numbers, the quick ones first."""
+    yield _check_output_bound(case)
+    yield from _check_bound(case, how)
+    yield _check_second_opinion(case, opinions)
+    yield _check_float_run(case)
+
+
+def _check_output_bound(case: Case) -> Check:
+    claimed, actual = case.certificate.output_bound, case.output_bound
+    right = len(claimed) == len(actual) and all(
+        a <= c and math.isfinite(c) and _agrees(c, a, a) for c, a in zip(claimed, actual, strict=False)
+    )
+    return Check("output bound", right, f"claimed {claimed}, found {actual}")
+
+
+def _check_bound(case: Case, how: How) -> Iterator[Check]:
+    certificate, p = case.certificate, case.certificate.p
+    if certificate.kind == "statistical":
+        yield from _check_statistical(case)
+        return
+    if certificate.kind != "rigorous" or certificate.confidence is not None:
+        yield Check("kind", False, f"{certificate.kind!r} is not a kind of certificate that holds with certainty")
+        return
+    if case.target.variation(1.0) is None and case.target.interval is None:
+        yield Check(
+            "kind", False, "the target states no modulus and no interval extension: nothing rigorous can follow"
+        )
+        return
+    listed = set(assumptions(case.target)) == set(certificate.assumptions)  # no word more: it would be taken for ours
+    yield Check("assumptions", listed, "; ".join(certificate.assumptions))
+    if not 1 <= certificate.splits <= splits_within(case.grid, MOST_SUBCUBES):
+        yield Check("splits", False, f"{certificate.splits} sub-cubes a side are more than this check can afford")
+        return
+    problem = the_problem(case.network, case.target, case.grid, p, certificate.splits)
+
+    def again(chosen: tuple[int, ...] | None) -> list[Sums]:
+        return sums_over_cubes(
+            problem, case.network, case.target, how.workers, case.folder, how.job, how.progress, chosen
+        )
+
+    sums, check = _recomputed(case, problem, how, again)
+    if check is not None:
+        yield check
+    if sums is None:
+        return
+    found = rigorous_bound(problem, case.target, sums)
+    undecided = f"{found.undecided} of {case.grid.cells} cubes undecided"
+    yield Check("enclosures", found.undecided == certificate.undecided, undecided)
+    wrong = [k for k, v in found.parts.items() if not _agrees(certificate.parts.get(k), v, found.total)]
+    detail = ", ".join(f"{k} claimed {certificate.parts.get(k)}, found {found.parts[k]}" for k in wrong)
+    yield Check("parts", not wrong, detail or "every part is as claimed")
+    yield Check(
+        "target bound",
+        _agrees(certificate.target_bound, found.target_bound, found.target_bound),
+        f"claimed |f| ≤ {certificate.target_bound}, found {found.target_bound}",
+    )
+    holds = 0 <= found.total <= certificate.bound * (1 + AGREEMENT) and _agrees(
+        certificate.bound, found.total, found.total
+    )
+    yield Check("bound", holds, f"claimed d_{p:g} ≤ {certificate.bound:.6g}, found {found.total:.6g}")
+
+
+def _recomputed(
+    case: Case, problem: Problem, how: How, again: Callable[[tuple[int, ...] | None], list[Sums]]
+) -> tuple[list[Sums] | None, Check | None]:
+    """The sums of all blocks, and what a comparison with the stored ones found, if there was one.
+
+    In full, the sums are ours. With a sample, they are the stored ones, of which the drawn blocks were computed again.
+    """
+    total = -(-case.grid.cells // problem.block)
+    drawn = total if how.sample is None else min(total, math.ceil(how.sample * total))
+    stored = case.certificate.blocks_sha256 is not None
+    if not stored and case.grid.cells > _UNSTORED_CUBES:
+        return None, Check("blocks", False, f"a bound over {case.grid.cells:,} cubes must come with its sums by blocks")
+    before = load_blocks(case.folder, case.certificate) if stored else None
+    if before is not None and len(before) != total:  # found here, before the work
+        return None, Check("blocks", False, f"{len(before)} blocks are stored where the grid has {total}")
+    if drawn == total:
+        sums = again(None)
+        if before is None:
+            return sums, None
+        wrong = _wrong_blocks(dict(enumerate(sums)), before, total)
+        return sums, Check("blocks", wrong is None, wrong or f"the stored sums of {total} blocks are right")
+    claimed = load_blocks(case.folder, case.certificate)
+    generator = secrets.SystemRandom()  # nobody can know beforehand which blocks will be looked at
+    chosen = tuple(sorted(generator.sample(range(total), drawn)))
+    wrong = _wrong_blocks(dict(zip(chosen, again(chosen), strict=True)), claimed, total)
+    if wrong is not None:
+        return None, Check("blocks", False, wrong)
+    missed = min(1.0, 3.0 / drawn)  # (1 − q)^k ≤ e^-3 < 5 % from q = 3/k on
+    detail = (
+        f"{drawn} of {total} blocks of {problem.block} cubes, drawn at random, were enclosed again and are right; if "
+        f"{missed:.2%} of the blocks were wrong, that would happen less than once in twenty times"
+    )
+    return claimed, Check(SAMPLE, True, detail)
+
+
+def _wrong_blocks(found: dict[int, Sums], claimed: list[Sums], total: int) -> str | None:
+    """What is wrong with the stored sums, given some that were computed again."""
+    if len(claimed) != total or any(len(sums) != 6 for sums in claimed):
+        return f"{len(claimed)} blocks are stored where the grid has {total}"
+    if not all(math.isfinite(x) and x >= 0 for sums in claimed for x in sums):
+        return "a stored sum is negative or not finite"
+    wrong = [
+        number
+        for number, sums in found.items()
+        if not all(_agrees(c, f, s) for c, f, s in zip(claimed[number], sums, _scales(sums), strict=True))
+    ]
+    return f"the stored sums of the blocks {wrong[:8]} are not what their cubes give" if wrong else None
+
+
+def _check_statistical(case: Case) -> Iterator[Check]:
+    certificate = case.certificate
+    if case.target.variation(1.0) is not None or case.target.interval is not None:
+        yield Check("kind", False, "this target allows a rigorous certificate; a statistical one hides that")
+    stated = case.target.bound
+    honest = stated is None or certificate.target_bound >= stated
+    yield Check("target bound", honest, f"certified with |f| ≤ {certificate.target_bound}, the target states {stated}")
+    target = dataclasses.replace(case.target, bound=certificate.target_bound)
+    listed = set(statistical_assumptions(target)) == set(certificate.assumptions)
+    yield Check("assumptions", listed, "; ".join(certificate.assumptions))
+    p, confidence, samples = certificate.p, certificate.confidence or 0.0, certificate.samples
+
+    def g(X: Array) -> Array:
+        return run(case.network, X)
+
+    try:
+        found, B = statistical_bound(case.network, target, case.grid, g, p, confidence, samples, certificate.seed)
+        if not _agrees(certificate.bound, found, found):
+            yield Check("bound", False, f"claimed {certificate.bound:.6g}, but its own points give {found:.6g}")
+            return
+        fresh = established(certificate.bound, target, case.grid, g, p, confidence, samples, B)
+    except NotProved as error:
+        yield Check("bound", False, str(error))
+        return
+    says = {True: "establish", False: "refute", None: "do not establish"}[fresh.holds]
+    detail = (
+        f"{fresh.points:,} points drawn now {says} d_{p:g} ≤ {certificate.bound:.6g}: they put it between "
+        f"{fresh.low:.6g} and {fresh.high:.6g}"
+    )
+    yield Check("bound", fresh.holds is True, detail)
+
+
+def _check_second_opinion(case: Case, opinions: int | None) -> Check:
+    opinion = second_opinion(case.network, case.grid, opinions, seed=None)
+    detail = f"Arb and exact rationals on {opinion.cubes} cubes (seed {opinion.seed})"
+    if opinion.disagreeing:
+        detail += f" disagree on the cubes {list(opinion.disagreeing)}"
+    return Check("second opinion", not opinion.disagreeing, detail)
+
+
+def _check_float_run(case: Case) -> Check:
+    """The float64 run against the enclosures, on cubes that nobody could know when the weights were written.
+
+    The certificate states what was measured on its own cubes. On others the rounding differs: constructions keep it
+    below 2^-20 of their values, and so much is allowed beside what is stated. The figure to believe is the fresh one.
+    Off the cores there is no enclosure; there the run must keep to the output bound, on points around the edges.
+    """
+    claimed, network = case.certificate.float_error, case.network
+    own, fresh = (float_error(network, case.grid, s) for s in (case.certificate.seed, secrets.randbits(64)))
+    stated = claimed.get("max", -1.0)
+    right = claimed.get("dtype") == "float64" and claimed.get("kind") == "measured" and 0 <= stated < math.inf
+    right = right and type(claimed.get("cubes")) is int and claimed.get("cubes") == own["cubes"]
+    right = right and own["max"] <= stated * (1 + AGREEMENT) + 1e-300
+    B = case.output_bound
+    right = right and stated <= max(own["max"] * (1 + AGREEMENT), FLOAT_SHARE * max(B))  # and not just any larger one
+    right = right and fresh["max"] <= max(stated, FLOAT_SHARE * max(B))
+    share = min(1.0, case.target.volume ** (1 / case.certificate.p))  # a distance over a small domain is small
+    right = right and max(own["max"], fresh["max"]) * share <= case.certificate.bound
+    stray = strays(lambda X: run(network, X), case.target, case.grid, B, secrets.randbits(64))
+    detail = f"measured {fresh['max']:.3g} on {fresh['cubes']} cubes drawn now; claimed {stated} on its own; "
+    return Check("float run", right and stray is None, detail + (stray or f"within the output bound on {POINTS} points near edges"))  # noqa: E501  # fmt: skip
+
+
+def _agrees(claimed: Any, found: float, scale: float) -> bool:
+    """Up to the order of summation: relative to what was found, or to 1e-12 of what it is a part of."""
+    return isinstance(claimed, int | float) and abs(claimed - found) <= AGREEMENT * max(abs(found), 1e-12 * scale)
+
+
+def _scales(sums: Sums) -> Sums:
+    """What the six sums of a block are parts of: integrals of both, counted cubes of themselves, radii of |f|."""
+    distinct, equal, volume, count, _, largest = sums
+    return [distinct + equal, distinct + equal, volume, count, largest, largest]
