@@ -39,6 +39,10 @@ def test_a_few_scales(exponent, construction, tmp_path):
     check(exponent, construction, False, "cosine", tmp_path / "w")
 
 
+def test_values_in_the_last_bits_of_the_columns(tmp_path):
+    check(-16, "faithful", False, "around 0", tmp_path / "w")
+
+
 def test_values_of_very_different_sizes(tmp_path):
     check(0, "compact", False, "from tiny to 1", tmp_path / "w")
 

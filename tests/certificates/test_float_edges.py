@@ -94,4 +94,4 @@ def test_honest_runs_keep_to_their_bounds_around_the_edges(name, domain, constru
     witness = te.build(target, delta=1 / 4, construction=construction)
     X = edge_points(target, witness.grid, np.random.default_rng(0), 4096)
     assert (X.min(), X.max()) == (target.low.min(), target.high.max())  # the ends are tried, and nothing beyond them
-    assert not beyond(witness(X), output_bound(witness.network)).any()
+    assert not beyond(witness(X), output_bound(witness.network), witness.grid).any()

@@ -19,12 +19,18 @@ from thereexists.functions.target import Array, Target
 
 POINTS = 512
 SHARE = 2.0**-20  # of the bound: rounding that a construction may have
+ULPS = 2.0**-44  # of the largest column: a clamp rounds by a few last bits of what reaches it, 35 of 2^-52 at most seen
 _BITS = 54  # orders of magnitude, in powers of two, that a distance from an edge may have
 
 
-def beyond(Y: Array, B: list[float]) -> Array:
-    """Which sequences have an output beyond the bound (rounding allowed), or one that is no number: (batch,)."""
-    return ~np.asarray((np.abs(Y) <= np.array(B) * (1 + SHARE)).all(axis=(1, 2)))
+def beyond(Y: Array, B: list[float], grid: Grid) -> Array:
+    """Which sequences have an output beyond the bound (rounding allowed), or one that is no number: (batch,).
+
+    The rounding allowed is that of columns which this grid has, not that of weights which a forger chose.
+    """
+    ends = np.maximum(np.abs(grid.origin), np.abs(grid.high))
+    column = float((ends + grid.n * (grid.N + 1) * np.array(grid.step)).max())
+    return ~np.asarray((np.abs(Y) <= np.array(B) * (1 + SHARE) + column * ULPS).all(axis=(1, 2)))
 
 
 def strays(run: Callable[[Array], Array], target: Target, grid: Grid, B: list[float], seed: int) -> str | None:
@@ -32,7 +38,7 @@ def strays(run: Callable[[Array], Array], target: Target, grid: Grid, B: list[fl
     X = edge_points(target, grid, np.random.default_rng(seed))
     with np.errstate(all="ignore"):
         Y = run(X)
-    out = beyond(Y, B)
+    out = beyond(Y, B, grid)
     return found_at(X[out][0], Y[out][0], B) if out.any() else None
 
 
@@ -40,9 +46,9 @@ def found_at(x: Array, y: Array, B: list[float]) -> str:
     return f"the float64 run gives {y.tolist()} at {x.tolist()}, and the output is bounded by {B} in exact arithmetic"
 
 
-def refuse_strays(X: Array, Y: Array, B: list[float]) -> None:
+def refuse_strays(X: Array, Y: Array, B: list[float], grid: Grid) -> None:
     """For a bound that is about the float64 run."""
-    out = beyond(Y, B)
+    out = beyond(Y, B, grid)
     if out.any():
         raise NotProved(f"Not proved: {found_at(X[out][0], Y[out][0], B)}; rounding undoes what bounds this network.")
 

@@ -140,7 +140,7 @@ class _Errors:
                 f"{target.name} claims |f| ≤ {self.F:g}, but reaches {np.abs(Y).max():g} at {X[worst].tolist()}."
             )
         G = self.run(X)
-        refuse_strays(X, G, self.B)
+        refuse_strays(X, G, self.B, self.grid)
         with np.errstate(under="ignore"):
             return ((np.abs(Y - np.clip(G, -np.array(self.B), self.B)) / self.unit) ** self.p).sum(axis=(1, 2))
 
