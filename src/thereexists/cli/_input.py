@@ -8,6 +8,7 @@ import numpy as np
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_arrays import MOST_BYTES, read_npy
+from thereexists.core.plain_text import lines_of
 from thereexists.core.regular_files import read_regular
 
 
@@ -48,7 +49,7 @@ def _lines(path: Path) -> list[tuple[int, str]]:
         text = read_regular(path, MOST_BYTES, InvalidInput).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"Cannot read {path}: {error}.") from error
-    lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(i, line) for i, line in enumerate(lines_of(text), 1) if line.strip()]
     if not lines:
         raise InvalidInput(f"{path} is empty; it must hold one sequence a line.")
     return lines

@@ -24,6 +24,12 @@ def visible(text: Any) -> str:
     return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], str(text))
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a file, ended by \\n or \\r\\n; ``str.splitlines`` would also cut at the U+2028 inside a string."""
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return lines if lines[-1] else lines[:-1]
+
+
 def visible_json(text: str) -> str:
     """JSON with the same characters as ``\\uXXXX``: the same value to whoever parses it."""
     return _OBEYED.sub(lambda found: _escaped(ord(found[0])), text)

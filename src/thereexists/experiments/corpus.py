@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import lines_of
 from thereexists.core.storage import file_sha256
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
@@ -83,7 +84,7 @@ def read_parallel(source: Path, target: Path) -> list[tuple[str, str]]:
 def read_nli(path: Path) -> tuple[list[tuple[str, str]], list[int]]:
     """One JSON object a line with premise, hypothesis and label, a name or its number (−1: no gold label, dropped)."""
     pairs, labels = [], []
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+    for number, line in enumerate(lines_of(read_text(path)), 1):
         if not line.strip():
             continue
         try:
@@ -112,7 +113,7 @@ def _nli_label(label: object, path: Path, number: int) -> int:
 
 def read_sst2(path: Path) -> tuple[list[tuple[str]], list[int]]:
     """A header line ``sentence<TAB>label``, then one sentence and 0 or 1 a line."""
-    lines = read_text(path).splitlines()
+    lines = lines_of(read_text(path))
     if lines[0].split("\t") != ["sentence", "label"]:
         raise InvalidInput(
             f"{path} must begin with the line 'sentence<TAB>label', as SST-2 does; got {_short(lines[0])}."

@@ -12,6 +12,7 @@ from typing import Any
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import parse_json
+from thereexists.core.plain_text import lines_of
 from thereexists.core.regular_files import files_below, read_regular
 from thereexists.experiments.files import MOST_BYTES, RESULT, read_json, write_json
 from thereexists.experiments.names import file_in
@@ -137,7 +138,7 @@ def _lines(place: Path) -> list[tuple[str, Any]]:
         text = read_regular(place, MOST_BYTES, InvalidInput).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{place} is not text in UTF-8: {error}.") from error
-    named = [(f"{place}, line {number},", line) for number, line in enumerate(text.splitlines(), 1)]
+    named = [(f"{place}, line {number},", line) for number, line in enumerate(lines_of(text), 1)]
     return [(where, parse_json(line, where, InvalidInput, "JSON")) for where, line in named]
 
 

@@ -8,11 +8,13 @@ numbers give their order, wherever the columns stand. A data set is JSON lines,
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import MOST_DIGITS, parse_json
+from thereexists.core.plain_text import lines_of
 from thereexists.core.regular_files import read_regular
 from thereexists.functions.vocabulary import Token, check_sequences
 
@@ -73,7 +75,7 @@ def distinct_pairs(
 def read_jsonl(path: Path) -> tuple[list, list, list[int]]:
     """Inputs, outputs and line numbers."""
     inputs, outputs, lines = [], [], []
-    for number, text in enumerate(read_text(path).splitlines(), 1):
+    for number, text in enumerate(lines_of(read_text(path)), 1):
         if not text.strip():
             continue
         try:
@@ -95,7 +97,8 @@ def read_jsonl(path: Path) -> tuple[list, list, list[int]]:
 def read_table(path: Path) -> tuple[list, list, list[int]]:
     """Inputs, outputs and line numbers of a CSV table.
 
-    Tokens that are all integers become integers, unless one has more digits than a file of ours holds.
+    Tokens that are all integers, written as Python writes them, become integers, unless one has more digits than a
+    file of ours holds.
     """
     rows = read_csv(path)
     if len(rows) < 2:
@@ -126,12 +129,13 @@ def _columns(header: list[str], letter: str) -> list[int]:
 
 
 def _is_integer(cell: str) -> bool:
-    return cell.lstrip("-").isdecimal() and cell.count("-") <= 1 and len(cell) <= MOST_DIGITS
+    """As Python writes it: 01 and 1 are two tokens, and only one of them is an integer."""
+    return len(cell) <= MOST_DIGITS and cell.lstrip("-").isdecimal() and cell.count("-") <= 1 and str(int(cell)) == cell
 
 
 def read_csv(path: Path) -> list[tuple[int, list[str]]]:
     """The one reader of CSV: the cells of every line that has any, and the number of the line."""
-    reader = csv.reader(read_text(path).splitlines())
+    reader = csv.reader(io.StringIO(read_text(path), newline=""))  # line ends inside quotes stay as they are
     try:
         return [(reader.line_num, row) for row in reader if any(row)]
     except csv.Error as error:

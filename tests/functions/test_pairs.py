@@ -1,0 +1,30 @@
+"""Files of pairs: every token is the one that is written, and no two become one."""
+
+import csv
+
+import pytest
+
+from thereexists.functions.pairs import read_jsonl, read_table
+
+
+@pytest.mark.parametrize("inside", ["\n", "\r\n", "\x85", "\u2028", "\x0c", "\x0b", "\x1e"])
+def test_a_quoted_token_keeps_what_it_holds(inside, tmp_path):
+    path, rows = tmp_path / "t.csv", [["x1", "y1"], [f"a{inside}b", "p"], ["ab", "q"]]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+    assert read_table(path)[:2] == ([[f"a{inside}b"], ["ab"]], [["p"], ["q"]])
+
+
+def test_a_line_of_json_may_hold_a_line_separator(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_bytes('{"input": ["a\u2028b"], "output": ["c\x85"]}\r\n\n{"input": [1], "output": [2]}'.encode())
+    assert read_jsonl(path) == ([["a\u2028b"], [1]], [["c\x85"], [2]], [1, 3])
+
+
+@pytest.mark.parametrize("other", ["01", "１", "-0", "+1"])
+def test_two_spellings_of_a_number_are_two_tokens(other, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(f"x1,y1\n1,2\n{other},3\n", encoding="utf-8")
+    assert read_table(path)[0] == [["1"], [other]]
+    path.write_text("x1,y1\n1,2\n-7,3\n")
+    assert read_table(path)[0] == [[1], [-7]]
