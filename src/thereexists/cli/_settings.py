@@ -19,7 +19,7 @@ import dataclasses
 import inspect
 import typing
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import typer
 
@@ -51,7 +51,7 @@ def _options(kind: type, defaults: Any = None) -> Iterator[inspect.Parameter]:
     for field, hint in _fields(kind):
         default = field.default if defaults is None else getattr(defaults, field.name)
         missing = default is dataclasses.MISSING
-        if not dataclasses.is_dataclass(hint):
+        if not _is_group(hint):
             default = inspect.Parameter.empty if missing else default
             yield inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
         elif missing or type(default) is hint:
@@ -63,11 +63,12 @@ def _options(kind: type, defaults: Any = None) -> Iterator[inspect.Parameter]:
 def _made(kind: type, given: dict[str, Any]) -> Any:
     """The settings object of the values that typer read, groups first."""
     return kind(
-        **{
-            field.name: _made(hint, given) if dataclasses.is_dataclass(hint) else given[field.name]
-            for field, hint in _fields(kind)
-        }
+        **{field.name: _made(hint, given) if _is_group(hint) else given[field.name] for field, hint in _fields(kind)}
     )
+
+
+def _is_group(hint: Any) -> TypeGuard[type]:
+    return isinstance(hint, type) and dataclasses.is_dataclass(hint)
 
 
 def _fields(kind: type) -> list[tuple[dataclasses.Field[Any], Any]]:
