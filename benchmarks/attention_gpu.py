@@ -123,12 +123,12 @@ def check(name: str, kind: str, d: int, padded: bool, dropout: float) -> None:
     out, lse = torch.full_like(q, float("nan")), torch.full((b, h, n), float("nan"), device=DEVICE)
     tb.forward(q, k, v, out, lse, pieces, settings)
     grads = tb.backward(do, q, k, v, out, lse, pieces, settings)
-    survives = None
+    gain = None
     if dropout:
         row, key = np.arange(n)[:, None], np.arange(n)[None, :]
         kept = [survivors(7, settings.threshold, bh, row, key) for bh in range(b * h)]
-        survives = torch.from_numpy(np.stack(kept).reshape(b, h, n, n)).to(DEVICE).double()
-    want = exact_attention(q, k, v, mask, do, settings.scale, pieces=5, survives=survives, dropout=dropout)
+        gain = torch.from_numpy(np.stack(kept).reshape(b, h, n, n)).to(DEVICE).double() / (1 - dropout)
+    want = exact_attention(q, k, v, mask, do, settings.scale, pieces=5, gain=gain)
     got = {"out": excess(out, want.out, want.out_bound)}
     for label, g, w, bound in zip(("dq", "dk", "dv"), grads, want.grads, want.grad_bounds, strict=True):
         got[label] = excess(g, w, bound)

@@ -181,7 +181,7 @@ def orders() -> list[dict]:
 def million(device: str) -> list[dict]:
     """k = 1 on the circle in closed form (numpy only: a GPU machine may lack scipy and numba), every row verified."""
     from thereexists.heads.target import random_target
-    from thereexists.heads.verify import verify
+    from thereexists.heads.verify import Arithmetic, verify
 
     L = 2**20
     target = random_target(L, 1, 2.0, 0)
@@ -192,9 +192,9 @@ def million(device: str) -> list[dict]:
     X = torch.from_numpy(np.concatenate([height * keys[target.indices], keys], axis=1))
     one, nil = torch.eye(2, dtype=torch.float64), torch.zeros(2, 2, dtype=torch.float64)
     W_Q, W_K = torch.cat([one, nil]), torch.cat([nil, one])
-    good = verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2, device=device)
+    good = verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2, arithmetic=Arithmetic(device=device))
     X[12345, :2] = X[54321, :2]
-    bad = verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2, device=device)
+    bad = verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2, arithmetic=Arithmetic(device=device))
     return [
         {
             "length": L,

@@ -34,6 +34,9 @@ FLOORS = [
     "cli",
     "__main__",
 ]
+MOST = 8  # parameters of a function; past that, an object that means something
+# Whoever calls these hands over one value after the other: compiled kernels, and ops with a flat schema.
+KERNELS = {"numba.njit", "triton.jit", "torch.library.custom_op"}
 # What an independent verifier may stand on.
 VERIFIER = {"_version", "core", "functions", "model", "arithmetic", "evaluate", "parallel", "certificates"}
 
@@ -109,3 +112,82 @@ def test_every_annotated_shape_is_checked_in_the_suite():
     assert shaped <= set(SHAPED)
     with pytest.raises(Exception, match="type"):
         thereexists.Transformer({}, "softmax", E=3)
+
+
+def full_names(tree):
+    """What the names that a file imports stand for: ``{"njit": "numba.njit", "torch": "torch"}``."""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.split(".")[0]  # which ``import a.b`` binds, and ``import a.b as c`` does not
+                found |= {alias.asname: alias.name} if alias.asname else {top: top}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def is_kernel(function, imported):
+    for decorator in getattr(function, "decorator_list", ()):
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        first, dot, rest = ast.unparse(called).partition(".")
+        if imported.get(first, "") + dot + rest in KERNELS:
+            return True
+    return False
+
+
+def crowded(file):
+    """Functions with more than eight parameters by name; ``self``, ``cls`` and what ``*`` collects are not counted."""
+    tree = ast.parse(file.read_text())
+    imported = full_names(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            if len(names[names[:1] in (["self"], ["cls"]) :]) > MOST and not is_kernel(node, imported):
+                yield f"{getattr(node, 'name', 'lambda')} (line {node.lineno}) takes {len(names)}"
+
+
+def test_no_function_takes_more_than_eight_parameters():
+    found = {str(file.relative_to(SOURCE)): list(crowded(file)) for file in SOURCE.rglob("*.py")}
+    assert {file: functions for file, functions in found.items() if functions} == {}
+
+
+NINE = "a, b, c, d, e, f, g, h, i"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"def many({NINE}): ...",
+        f"many = lambda {NINE}: 0",
+        "def many(a, b, c, d, /, e, f, *, g=1, h=2, i=3): ...",
+        f"class C:\n    async def many(self, {NINE}): ...",
+        f"def outer():\n    def many({NINE}): ...",
+        f"@staticmethod\ndef many({NINE}): ...",
+        f"from elsewhere import njit\n@njit\ndef many({NINE}): ...",
+        f"def njit(f): return f\n@njit(cache=True)\ndef many({NINE}): ...",
+    ],
+)
+def test_a_ninth_parameter_is_noticed(tmp_path, source):
+    (tmp_path / "bad.py").write_text(source + "\n")
+    assert len(list(crowded(tmp_path / "bad.py"))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class C:\n    def few(self, a, b, c, d, e, f, g, h, **more): ...",
+        f"import triton\n@triton.jit\ndef kernel({NINE}): ...",
+        f"from numba import njit\n@njit(cache=True)\ndef kernel({NINE}): ...",
+        f"import torch\n@torch.library.custom_op('a::b', mutates_args=())\ndef op({NINE}): ...",
+    ],
+)
+def test_a_kernel_may_have_nine(tmp_path, source):
+    (tmp_path / "good.py").write_text(source + "\n")
+    assert list(crowded(tmp_path / "good.py")) == []
+
+
+def test_no_function_reads_its_own_locals():
+    for file in SOURCE.rglob("*.py"):
+        calls = [node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+        assert "locals" not in {call.id for call in calls if isinstance(call, ast.Name)}, file

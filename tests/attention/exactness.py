@@ -48,8 +48,8 @@ def excesses(step, backend, pieces, dtype, padded=False, dropout=0.0, device="cp
     out, lse = torch.full_like(q, torch.nan), torch.full((b, h, n), torch.nan, dtype=kind, device=device)
     backend.forward(q, k, v, out, lse, pieces, settings)
     grads = backend.backward(do, q, k, v, out, lse, pieces, settings)
-    survives = surviving(settings, b, h, n).to(device) if dropout else None
-    want = exact_attention(q, k, v, mask, do, settings.scale, PIECES, survives, dropout)
+    gain = surviving(settings, b, h, n).to(device) / (1 - dropout) if dropout else None
+    want = exact_attention(q, k, v, mask, do, settings.scale, PIECES, gain)
     found = {"out": excess(out, want.out, want.out_bound)}
     for name, g, w, bound in zip(("dq", "dk", "dv"), grads, want.grads, want.grad_bounds, strict=True):
         found[name] = excess(g, w, bound)

@@ -7,7 +7,7 @@ import torch
 
 from tests.attention.cases import library, steps
 from tests.attention.exactness import excesses, inputs, surviving
-from thereexists.attention import cpu_backend, sparse_attention
+from thereexists.attention import Dropout, cpu_backend, sparse_attention
 from thereexists.attention.cpu_backend import CpuPieces
 from thereexists.attention.lower import lower
 from thereexists.attention.operator import plan_for
@@ -84,7 +84,7 @@ def _public(p, **options):
 def test_a_fresh_seed_each_call_and_the_same_result_for_the_same_seed():
     step = steps(N)["random[0]"]
     q, k, v, _ = inputs((1, 2, N, 8), torch.float32)
-    first, second = (sparse_attention(q, k, v, step, dropout_p=0.5, seed=3) for _ in range(2))
+    first, second = (sparse_attention(q, k, v, step, dropout_p=Dropout(0.5, seed=3)) for _ in range(2))
     assert torch.equal(first, second)
     torch.manual_seed(0)
     assert not torch.equal(
@@ -139,9 +139,9 @@ def test_a_backward_with_each_pieces_own_log_sum_exp_is_noticed(monkeypatch):
     pieces = CpuPieces(lower(step))
     honest = cpu_backend._attend_backward
 
-    def own(do, q, k, v, out, lse, mask, causal, scale):
-        o, l = cpu_backend._attend(q, k, v, mask, causal, scale)
-        return honest(do, q, k, v, o, l, mask, causal, scale)
+    def own(do, q, k, v, out, lse, softmax):
+        o, l = cpu_backend._attend(q, k, v, softmax)
+        return honest(do, q, k, v, o, l, softmax)
 
     monkeypatch.setattr(cpu_backend, "_attend_backward", own)
     found = excesses(step, cpu_backend, pieces, torch.float32)

@@ -7,7 +7,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tests.attention.exactness import inputs
 from thereexists import patterns as tp
-from thereexists.attention import explain, operator, sparse_attention
+from thereexists.attention import Dropout, explain, operator, sparse_attention
 from thereexists.attention.plan import _plan_step
 
 N = 9
@@ -51,7 +51,11 @@ def test_second_derivatives_equal_finite_differences(name, way, kind, monkeypatc
     pattern = PATTERNS[name]
     forced(pattern, way, monkeypatch)
     q, k, v, _ = (x.requires_grad_() for x in inputs((2, 2, N, 3), torch.float64))
-    options = {"plain": {}, "padded": {"lengths": torch.tensor([N, 4])}, "dropout": {"dropout_p": 0.3, "seed": 5}}[kind]
+    options = {
+        "plain": {},
+        "padded": {"lengths": torch.tensor([N, 4])},
+        "dropout": {"dropout_p": Dropout(0.3, seed=5)},
+    }[kind]
 
     def call(q, k, v):
         return sparse_attention(q, k, v, pattern, **options)

@@ -16,7 +16,7 @@ from thereexists.experiments.__main__ import main
 from thereexists.experiments.runner import run_all, write_prepared
 from thereexists.experiments.settings import Budget, Settings
 from thereexists.experiments.tokens import corpus_tokenizer, stream
-from thereexists.experiments.training import OutOfTime, curve_steps, train
+from thereexists.experiments.training import Execution, OutOfTime, curve_steps, train
 
 STEPS = 230  # more than the hundred fetches, so that a run can be stopped between two of them
 
@@ -27,8 +27,8 @@ def settings_of(small, data, steps=STEPS):
     return Settings("mlm", Budget(steps=steps), small, paths, options, length=12, batch=4, precision="fp32")
 
 
-def go(settings, out, cache, **changes):
-    return train(settings, out, device="cpu", cache=cache, tensorboard=False, quiet=True, **changes)
+def go(settings, out, cache, resume=False, stop_at=None):
+    return train(settings, out, Execution("cpu", cache, stop_at=stop_at, tensorboard=False, quiet=True), resume)
 
 
 def without_times(result):

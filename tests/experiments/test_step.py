@@ -5,7 +5,7 @@ import torch
 
 from thereexists.experiments import step
 from thereexists.experiments.settings import Budget, Settings
-from thereexists.experiments.training import train
+from thereexists.experiments.training import Execution, train
 
 MODEL = {"hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 128, "num_hidden_layers": 2}
 SETTINGS = Settings(
@@ -28,7 +28,7 @@ def test_recorded_steps_are_those_launched_singly(precision, monkeypatch, tmp_pa
             monkeypatch.setattr(step, "_WARM", warm)
             out = tmp_path / str(warm)
             histories.append(
-                train(settings, out, device="cuda", cache=tmp_path, tensorboard=False, quiet=True)["history"]
+                train(settings, out, Execution("cuda", tmp_path, tensorboard=False, quiet=True))["history"]
             )
     finally:
         torch.use_deterministic_algorithms(False)

@@ -17,7 +17,7 @@ from thereexists.experiments.tasks.copy import layer_masks, receptive_field
 from thereexists.experiments.tasks.mt import greedy
 from thereexists.experiments.tasks.nli import cut_longest
 from thereexists.experiments.tokenizer import PAD, SEP
-from thereexists.experiments.training import train
+from thereexists.experiments.training import Execution, train
 
 CPU = Place(torch.device("cpu"))
 
@@ -38,7 +38,7 @@ def copy_settings(pattern, layers, n=16, steps=1, config="union", **options):
 
 
 def run(settings, out, cache):
-    return train(settings, out, device="cpu", cache=cache, quiet=True, tensorboard=False)
+    return train(settings, out, Execution("cpu", cache, quiet=True, tensorboard=False))
 
 
 # ---- copying -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from thereexists.experiments import checkpoint
 from thereexists.experiments.settings import Budget, Settings
 from thereexists.experiments.tasks.copy import Copying
 from thereexists.experiments.tasks.mlm import MaskedLM
-from thereexists.experiments.training import RESULT, Interrupted, train
+from thereexists.experiments.training import RESULT, Execution, Interrupted, train
 
 STEPS = 8
 
@@ -27,8 +27,8 @@ def settings(small):
 
 @pytest.fixture
 def go(cache):
-    def go(settings, out, **how):
-        return train(settings, out, device="cpu", cache=cache, quiet=True, **{"tensorboard": False, **how})
+    def go(settings, out, resume=False, tensorboard=False):
+        return train(settings, out, Execution("cpu", cache, tensorboard=tensorboard, quiet=True), resume)
 
     return go
 
@@ -56,7 +56,7 @@ def interrupt_at(monkeypatch, step):
 
 def test_an_unknown_device_is_refused_before_anything_is_made(settings, cache, tmp_path):
     with pytest.raises(InvalidInput, match="must be cpu or cuda, or left out for what there is; got 'tpu'"):
-        train(settings, tmp_path / "a", device="tpu", cache=cache)
+        train(settings, tmp_path / "a", Execution("tpu", cache))
     assert not (tmp_path / "a").exists()
 
 

@@ -14,7 +14,7 @@ import thereexists.heads as heads
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.heads import convex, corrected, moments, projection
 from thereexists.heads._natural import divergence, fisher, gradient
-from thereexists.heads.descent import descend, rotation_weights
+from thereexists.heads.descent import Search, descend, rotation_weights
 from thereexists.heads.fit import METHODS, smallest_width
 from thereexists.heads.places import blocks_of_rows, clustered_order, spread_order
 from thereexists.heads.target import as_target, random_target
@@ -288,7 +288,7 @@ def test_the_svd_says_what_it_would_cost():
 
 def test_descent_goes_below_the_moments(dense_errors):
     target = random_target(48, 2, 2.0, 0)
-    X, W_Q, W_K = descend(target, 6, restarts=2, steps=800, polish=60, **EPS)
+    X, W_Q, W_K = descend(target, 6, search=Search(2, 800, 60), **EPS)
     assert X.shape == (48, 6)  # the moments need 8
     leakage, ratio = dense_errors(X, W_Q, W_K, target)
     assert leakage < 1e-3
@@ -298,7 +298,7 @@ def test_descent_goes_below_the_moments(dense_errors):
 def test_long_targets_are_polished_by_lbfgs(dense_errors, monkeypatch):
     monkeypatch.setattr("thereexists.heads.descent.LARGEST", 0)
     target = random_target(48, 2, 2.0, 0)
-    leakage, ratio = dense_errors(*descend(target, 6, restarts=2, steps=800, polish=60, **EPS), target)
+    leakage, ratio = dense_errors(*descend(target, 6, search=Search(2, 800, 60), **EPS), target)
     assert leakage < 1e-3
     assert ratio <= 1e-2
 
@@ -345,7 +345,9 @@ def test_dtype_needed_is_confirmed_and_the_next_smaller_one_is_not():
         head = heads.fit(random_target(128, 2, 2.0, 0), method=method, **EPS)
         at = order.index(head.dtype_needed)
         for name in order:
-            holds = heads.verify(head.X, head.W_Q, head.W_K, head.target, dtype=name, **EPS).verdict.holds
+            holds = heads.verify(
+                head.X, head.W_Q, head.W_K, head.target, arithmetic=heads.Arithmetic(name), **EPS
+            ).verdict.holds
             if order.index(name) == at:
                 assert holds
             elif order.index(name) == at - 1 and method == "moments":

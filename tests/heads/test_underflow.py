@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from thereexists.heads.target import from_csr
-from thereexists.heads.verify import DTYPES, verify
+from thereexists.heads.verify import DTYPES, Arithmetic, verify
 
 L = 4
 
@@ -35,7 +35,7 @@ def subnormal_queries():
         W_Q[j, j * M : (j + 1) * M] = 2.0**-523
         W_K[L + j, j * M : (j + 1) * M] = 2.0**1022
     target = from_csr(np.arange(L + 1), np.arange(L), np.ones(L))
-    return (X, W_Q, W_K), target, {"eps1": 1e-3, "eps2": 1e-2, "dtype": "float64"}
+    return (X, W_Q, W_K), target, {"eps1": 1e-3, "eps2": 1e-2, "arithmetic": Arithmetic("float64")}
 
 
 def subnormal_inputs(array):
@@ -47,7 +47,7 @@ def subnormal_inputs(array):
     if array == "W_Q":
         X[:, :L], W_Q[:L] = W_Q[:L].clone(), X[:, :L].clone()
     target = from_csr(np.arange(L + 1), np.arange(L), np.ones(L))
-    return (X, W_Q, W_K), target, {"eps1": 1e-3, "eps2": 1e-2, "dtype": "float64"}
+    return (X, W_Q, W_K), target, {"eps1": 1e-3, "eps2": 1e-2, "arithmetic": Arithmetic("float64")}
 
 
 def copied_subnormals():
@@ -60,7 +60,7 @@ def copied_subnormals():
     none = torch.cat([nil] * 16, 1)
     target = from_csr(np.arange(L + 1), np.arange(L), np.ones(L))
     heads = (X, torch.cat([many, none]), torch.cat([none, many]))
-    return heads, target, {"eps1": 1e-3, "eps2": 1e-2, "dtype": "float64"}
+    return heads, target, {"eps1": 1e-3, "eps2": 1e-2, "arithmetic": Arithmetic("float64")}
 
 
 def vanishing_products():
@@ -71,7 +71,7 @@ def vanishing_products():
     W_Q[0, :M], W_K[1, :M], W_Q[3, M], W_K[2, M] = 2.0**-13 * 0.99, 60000.0, 1.0, 1.0
     arrays = tuple(t.half().double() for t in (X, W_Q, W_K))
     target = from_csr(np.array([0, 2, 4, 6]), np.array([0, 1] * 3), np.ones(6))
-    return arrays, target, {"eps1": 0.9, "eps2": 0.1, "dtype": "float16"}
+    return arrays, target, {"eps1": 0.9, "eps2": 0.1, "arithmetic": Arithmetic("float16")}
 
 
 HEADS = [subnormal_queries, lambda: subnormal_inputs("X"), lambda: subnormal_inputs("W_Q"), copied_subnormals,
@@ -126,7 +126,10 @@ def test_the_bound_covers_every_evaluation(dtype, copies, flush):
         torch.set_flush_denormal(flush)
         computed = (X @ W_Q) @ (X @ W_K).T
         turned = (X.flip(1) @ W_Q.flip(0)).flip(1) @ (X.flip(1) @ W_K.flip(0)).flip(1).T
-        bounds = [verify(*head, target, eps1=0.5, eps2=0.5, dtype=dtype, rows=np.array([i])).rounding for i in range(L)]
+        bounds = [
+            verify(*head, target, eps1=0.5, eps2=0.5, arithmetic=Arithmetic(dtype), rows=np.array([i])).rounding
+            for i in range(L)
+        ]
         torch.set_flush_denormal(False)
         for z in (computed.double().tolist(), turned.double().tolist()):
             for i, row in enumerate(z):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from thereexists.core.errors import InvalidInput
 from thereexists.heads.rounding import logit_rounding
 from thereexists.heads.target import SparseTarget, random_target
-from thereexists.heads.verify import verify
+from thereexists.heads.verify import Arithmetic, verify
 
 
 def split(queries, keys):
@@ -120,9 +120,9 @@ def test_a_lower_dtype_is_really_run(dtype):
     coarse = exact_head(target, 60000.0)
     assert verify(*fine, target, eps1=1e-3, eps2=1e-2).verdict.holds
     assert verify(*coarse, target, eps1=1e-3, eps2=1e-2).verdict.holds
-    assert verify(*coarse, target, eps1=1e-3, eps2=1e-2, dtype=dtype).verdict.holds is not True
+    assert verify(*coarse, target, eps1=1e-3, eps2=1e-2, arithmetic=Arithmetic(dtype)).verdict.holds is not True
     if dtype == "float32":
-        assert verify(*fine, target, eps1=1e-3, eps2=1e-2, dtype=dtype).verdict.holds
+        assert verify(*fine, target, eps1=1e-3, eps2=1e-2, arithmetic=Arithmetic(dtype)).verdict.holds
 
 
 def test_the_rounding_bound_covers_another_summation_order():
@@ -168,7 +168,7 @@ def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(InvalidInput, match="does not fit"):
         verify(X[:3], W_Q, W_K, target, eps1=0.1, eps2=0.1)
     with pytest.raises(InvalidInput, match="dtype"):
-        verify(X, W_Q, W_K, target, eps1=0.1, eps2=0.1, dtype="int8")
+        verify(X, W_Q, W_K, target, eps1=0.1, eps2=0.1, arithmetic=Arithmetic("int8"))
 
 
 @pytest.mark.parametrize("name", ["rounding", "verify", "verify_exact"])
@@ -198,7 +198,7 @@ def test_the_gpu_agrees_with_the_cpu():
     X = torch.randn(20000, 8, dtype=torch.float64)
     W_Q, W_K = torch.randn(8, 4, dtype=torch.float64), torch.randn(8, 4, dtype=torch.float64)
     cpu = verify(X, W_Q, W_K, target, eps1=0.5, eps2=0.5)
-    gpu = verify(X, W_Q, W_K, target, eps1=0.5, eps2=0.5, device="cuda")
+    gpu = verify(X, W_Q, W_K, target, eps1=0.5, eps2=0.5, arithmetic=Arithmetic(device="cuda"))
     assert abs(math.log(cpu.leakage) - math.log(gpu.leakage)) <= 4 * max(cpu.rounding, gpu.rounding)
     assert cpu.verdict.holds == gpu.verdict.holds
 

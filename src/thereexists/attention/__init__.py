@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from thereexists.attention._after_import import after_import
 
 if TYPE_CHECKING:
-    from thereexists.attention.functional import sparse_attention
+    from thereexists.attention.functional import Dropout, sparse_attention
     from thereexists.attention.hugging_face import use_pattern
     from thereexists.attention.module import SparseAttention
     from thereexists.attention.pattern_module import PaperAttention, SparseTransformer
     from thereexists.attention.plan import Plan, explain
 
 _LAZY = {  # these need torch
+    "Dropout": "thereexists.attention.functional",
     "PaperAttention": "thereexists.attention.pattern_module",
     "Plan": "thereexists.attention.plan",
     "SparseAttention": "thereexists.attention.module",
@@ -28,6 +29,7 @@ _LAZY = {  # these need torch
 }
 
 __all__ = [
+    "Dropout",
     "PaperAttention",
     "Plan",
     "SparseAttention",

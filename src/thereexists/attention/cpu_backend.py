@@ -40,15 +40,28 @@ class Mask:
         return Mask(additive, empty if bool(empty.any()) else None)
 
 
-def _attend(q, k, v, mask: Mask | None, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
+@dataclass(frozen=True, eq=False)
+class Softmax:
+    """How one dense call turns scores into weights."""
+
+    scale: float
+    mask: Mask | None = None
+    causal: bool = False
+
+    @property
+    def kernel(self) -> dict[str, Any]:
+        return {"attn_mask": None if self.mask is None else self.mask.additive, "scale": self.scale}
+
+
+def _attend(q, k, v, softmax: Softmax) -> tuple[Tensor, Tensor]:
     """One dense call; the kernel reports 0 for a row without keys, whose log-sum-exp is −inf."""
-    o, l = _flash(q, k, v, 0.0, causal, attn_mask=None if mask is None else mask.additive, scale=scale)
-    return o, (l if mask is None or mask.empty is None else l.masked_fill(mask.empty, -torch.inf))
+    o, l = _flash(q, k, v, 0.0, softmax.causal, **softmax.kernel)
+    empty = None if softmax.mask is None else softmax.mask.empty
+    return o, (l if empty is None else l.masked_fill(empty, -torch.inf))
 
 
-def _attend_backward(do, q, k, v, out, lse, mask: Mask | None, causal: bool, scale: float):
-    additive = None if mask is None else mask.additive
-    return _flash_backward(do, q, k, v, out, lse.contiguous(), 0.0, causal, attn_mask=additive, scale=scale)
+def _attend_backward(do, q, k, v, out, lse, softmax: Softmax):
+    return _flash_backward(do, q, k, v, out, lse.contiguous(), 0.0, softmax.causal, **softmax.kernel)
 
 
 class CpuPieces:
@@ -125,11 +138,25 @@ class _ColumnBlocks:
 def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, settings: Settings) -> None:
     """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n)."""
     for index, (q3, k3, v3, out3, lse3) in enumerate(_flat(settings.pad is not None, q, k, v, out, lse)):
-        pad = None if settings.pad is None else settings.pad[index]
-        _forward(q3, k3, v3, out3, lse3, pieces, settings, pad, index * q3.shape[0])
+        _forward(q3, k3, v3, out3, lse3, _Part(pieces, settings, index, index * q3.shape[0]))
 
 
-def _forward(q, k, v, out, lse, pieces: CpuPieces, settings: Settings, pad: Tensor | None, head0: int) -> None:
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What is run at once: a sequence with padding of its own, or (without padding) the whole batch."""
+
+    pieces: CpuPieces
+    settings: Settings
+    index: int
+    head0: int  # number of the first head, counted through batch and heads
+
+    @property
+    def pad(self) -> Tensor | None:
+        return None if self.settings.pad is None else self.settings.pad[self.index]
+
+
+def _forward(q, k, v, out, lse, part: _Part) -> None:
+    pieces, settings, pad = part.pieces, part.settings, part.pad
     entries = pieces.lowered.entries
     only_entries = not pieces.calls and pieces.columns is None and entries is not None
     wide = out if out.dtype in (torch.float32, torch.float64) and out.is_contiguous() else torch.empty(
@@ -143,13 +170,13 @@ def _forward(q, k, v, out, lse, pieces: CpuPieces, settings: Settings, pad: Tens
         for call in strip:
             for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
                 views = call.take_rows(q, c0, c1), call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
-                o, l = _attend(*views, mask, call.causal, settings.scale)
+                o, l = _attend(*views, Softmax(settings.scale, mask, call.causal))
                 _merge(call.take_rows(wide, c0, c1), call.take_rows(lse, c0, c1), o, l, fresh)
         fresh = False
     if pieces.columns is not None:
         for r0, r1, cols in pieces.columns.blocks():
             mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
-            o, l = _attend(q[:, None, r0:r1], k[:, None, cols], v[:, None, cols], mask, False, settings.scale)
+            o, l = _attend(q[:, None, r0:r1], k[:, None, cols], v[:, None, cols], Softmax(settings.scale, mask))
             _merge(wide[:, None, r0:r1], lse[:, None, r0:r1], o, l, fresh)
         fresh = False
     if entries is not None:
@@ -157,12 +184,12 @@ def _forward(q, k, v, out, lse, pieces: CpuPieces, settings: Settings, pad: Tens
         _numba().entries_forward(
             *(x.detach().to(lse.dtype).contiguous().numpy() for x in (q, k, v)), wide.numpy(), lse.numpy(),
             *_lists(entries), _pad_array(pad, q.shape[1]), kind(settings.scale), not fresh,
-            *_noise(settings, kind), head0,
+            *_noise(settings, kind), part.head0,
         )  # fmt: skip
     if pieces.rows is not None:
         rows = pieces.rows
         mask = _row_mask(pieces.lowered.causal, rows, pad, q)
-        o, l = _attend(q[:, None, rows], k[:, None], v[:, None], mask, False, settings.scale)
+        o, l = _attend(q[:, None, rows], k[:, None], v[:, None], Softmax(settings.scale, mask))
         wide[:, rows] = o[:, 0].to(wide.dtype)
         lse[:, rows] = l[:, 0]
     if wide is not out:
@@ -174,14 +201,15 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     grads = [torch.zeros(x.shape, dtype=lse.dtype) for x in (q, k, v)]
     parts = _flat(settings.pad is not None, q, k, v, out, lse, do, *grads)
-    for index, (q3, k3, v3, o3, l3, g3, dq3, dk3, dv3) in enumerate(parts):
-        pad = None if settings.pad is None else settings.pad[index]
-        _backward(q3, k3, v3, o3, l3, g3, dq3, dk3, dv3, pieces, settings, pad, index * q3.shape[0])
+    for index, (q3, k3, v3, o3, l3, g3, *grads3) in enumerate(parts):
+        _backward(g3, q3, k3, v3, o3, l3, grads3, _Part(pieces, settings, index, index * q3.shape[0]))
     dq, dk, dv = grads
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)
 
 
-def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Settings, pad, head0: int) -> None:
+def _backward(do, q, k, v, out, lse, grads: list[Tensor], part: _Part) -> None:
+    """Add to ``grads``, of q, k and v."""
+    (dq, dk, dv), pieces, settings, pad = grads, part.pieces, part.settings, part.pad
     true = torch.where(lse == -torch.inf, torch.inf, lse)  # an empty row: P = exp(−inf) = 0
     lse = true
     if pieces.rows is not None:  # the other pieces leave these rows alone
@@ -191,7 +219,7 @@ def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Se
             for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
                 keys = call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
                 g, rows, o, l = (call.take_rows(x, c0, c1) for x in (do, q, out, lse))
-                gq, gk, gv = _attend_backward(g, rows, *keys, o, l, mask, call.causal, settings.scale)
+                gq, gk, gv = _attend_backward(g, rows, *keys, o, l, Softmax(settings.scale, mask, call.causal))
                 call.take_rows(dq, c0, c1).add_(gq)
                 call.add_keys(dk, gk, c0, c1)
                 call.add_keys(dv, gv, c0, c1)
@@ -200,7 +228,7 @@ def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Se
             mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
             g, rows, o, l = (x[:, None, r0:r1] for x in (do, q, out, lse))
             keys = k[:, None, cols], v[:, None, cols]
-            gq, gk, gv = _attend_backward(g, rows, *keys, o, l, mask, False, settings.scale)
+            gq, gk, gv = _attend_backward(g, rows, *keys, o, l, Softmax(settings.scale, mask))
             dq[:, r0:r1].add_(gq[:, 0])
             dk.index_add_(1, cols, gk[:, 0].to(dk.dtype))
             dv.index_add_(1, cols, gv[:, 0].to(dv.dtype))
@@ -211,13 +239,13 @@ def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Se
         _numba().entries_backward(
             *(x.detach().to(lse.dtype).contiguous().numpy() for x in (do, q, k, v, lse, delta)),
             dq.numpy(), dk.numpy(), dv.numpy(), *_lists(entries), _pad_array(pad, q.shape[1]), kind(settings.scale),
-            *_noise(settings, kind), head0,
+            *_noise(settings, kind), part.head0,
         )  # fmt: skip
     if pieces.rows is not None:
         rows = pieces.rows
         mask = _row_mask(pieces.lowered.causal, rows, pad, q)
         g, own, o, l = (x[:, None, rows] for x in (do, q, out, true))
-        gq, gk, gv = _attend_backward(g, own, k[:, None], v[:, None], o, l, mask, False, settings.scale)
+        gq, gk, gv = _attend_backward(g, own, k[:, None], v[:, None], o, l, Softmax(settings.scale, mask))
         dq[:, rows] += gq[:, 0].to(dq.dtype)
         dk.add_(gk[:, 0])
         dv.add_(gv[:, 0])

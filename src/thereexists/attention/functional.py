@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from thereexists.attention.operator import Attention, attention_op, handle_of, known, mask_for, plan_for
+from thereexists.attention.operator import Attention, Weighting, attention_op, handle_of, known, mask_for, plan_for
 from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import fused_attention
 from thereexists.core.shapes import Bool, Float, Int
 from thereexists.patterns import Pattern, Step
 
 _CUDA_TYPES = (torch.float16, torch.bfloat16, torch.float32)
+
+
+class Dropout(NamedTuple):
+    """Dropout of attention weights; with a ``seed`` of one's own, the same pairs are dropped again."""
+
+    p: float = 0.0
+    seed: int | None = None
+
+
+class Held(NamedTuple):
+    """A pattern as ``torch.compile`` can hold it (as it can a tuple): its number, its tokens, the heads it is for."""
+
+    handle: int
+    n: int
+    heads: int | None
 
 
 def sparse_attention(
@@ -25,15 +41,14 @@ def sparse_attention(
     scale: float | None = None,
     key_padding_mask: Bool[Tensor, "batch n"] | None = None,
     lengths: Int[Tensor, " batch"] | None = None,
-    dropout_p: float = 0.0,
-    seed: int | None = None,
+    dropout_p: float | Dropout = 0.0,
 ) -> Float[Tensor, "batch heads n d"]:
     """Softmax attention over ``pattern``, forward and backward exact up to rounding.
 
     ``pattern`` is a one-step pattern (``p.step(0)``, ``p.union()``, or one with a cycle of 1) or ``p.multihead(h)``.
     ``scale`` defaults to 1/√d. ``key_padding_mask`` is True at real tokens; ``lengths`` says the same by a number per
     sequence. A row whose keys are all padding gives 0. ``kv_heads`` may divide ``heads`` (grouped queries).
-    ``dropout_p`` drops attention weights; ``seed`` makes that reproducible.
+    ``dropout_p`` drops attention weights; ``Dropout(p, seed)`` drops the same ones again.
     """
     if not isinstance(pattern, Pattern | Step):
         raise InvalidInput(
@@ -43,14 +58,15 @@ def sparse_attention(
     handle = noted or handle_of(pattern)
     heads = sum(pattern.heads) if isinstance(pattern, Pattern) and pattern.heads is not None else None
     pad = padding(q, key_padding_mask, lengths)
-    return attend(q, k, v, handle, pattern.n, heads, scale, pad, dropout_p, seed)
+    dropout = dropout_p if isinstance(dropout_p, Dropout) else Dropout(dropout_p)
+    return attend(q, k, v, Held(handle, pattern.n, heads), scale, pad, dropout)
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, handle: int, n: int, heads: int | None,
-    scale: float | None, pad: Tensor | None, dropout_p: float, seed: int | None,
-) -> Tensor:  # fmt: skip
-    """The function behind ``sparse_attention``: the pattern is a number here, which ``torch.compile`` can hold."""
+    q: Tensor, k: Tensor, v: Tensor, held: Held, scale: float | None, pad: Tensor | None, dropout: Dropout
+) -> Tensor:
+    """The function behind ``sparse_attention``."""
+    (handle, n, heads), (dropout_p, seed) = held, dropout
     _check(q, k, v, n, heads, dropout_p, scale)
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     if scale <= 0:  # torch's causal kernel hides keys by −∞ before it scales
@@ -70,7 +86,7 @@ def attend(
         number = torch.randint(2**31 - 1, (1,)) if seed is None else torch.tensor([seed])
     if torch.compiler.is_compiling():
         return attention_op(q, k, v, handle, scale, pad, dropout_p, number)[0]
-    return Attention.apply(q, k, v, handle, scale, pad, dropout_p, number)
+    return Attention.apply(q, k, v, Weighting(handle, scale, pad, dropout_p, number))
 
 
 @torch.compiler.assume_constant_result

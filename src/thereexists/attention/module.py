@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from thereexists.attention.functional import attend, padding
+from thereexists.attention.functional import Dropout, Held, attend, padding
 from thereexists.attention.operator import handle_of
 from thereexists.attention.plan import head_steps
 from thereexists.core.errors import InvalidInput
@@ -52,7 +52,7 @@ class SparseAttention(nn.Module):
         pad = padding(q, key_padding_mask, lengths)
         dropout = self.dropout if self.training else 0.0
         handle = self._handle if torch.compiler.is_compiling() else handle_of(self.pattern)
-        y = attend(q, k, v, handle, self.pattern.n, self._seen_heads, None, pad, dropout, None)
+        y = attend(q, k, v, Held(handle, self.pattern.n, self._seen_heads), None, pad, Dropout(dropout))
         return self.out(y.transpose(1, 2).reshape(b, n, self.dim))
 
     def __setstate__(self, state: dict[str, Any]) -> None:

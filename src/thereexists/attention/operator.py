@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -100,23 +101,39 @@ def _backend(device: torch.device) -> Any:
     return cpu_backend
 
 
-def _settings(scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None, head: int) -> Settings:
-    """Groups of heads get seeds of their own, so that two heads never drop the same pairs."""
-    return Settings(scale, pad, dropout, 0 if seed is None else int(seed.item()) + (head << 40))
+@dataclass(frozen=True)
+class Weighting:
+    """Which pairs a call weighs, and how: all that it has besides its tensors. The ops list the same, one by one."""
+
+    handle: int  # of the pattern
+    scale: float
+    pad: Tensor | None = None  # (batch, n), True = a real token
+    dropout: float = 0.0
+    seed: Tensor | None = None
+
+    @property
+    def pattern(self) -> Pattern | Step:
+        return _KNOWN[self.handle]
+
+    def plan(self, device: torch.device) -> Plan:
+        return plan_for(self.pattern, device, self.pad is not None, self.dropout > 0)
+
+    def settings(self, head: int) -> Settings:
+        """Groups of heads get seeds of their own, so that two heads never drop the same pairs."""
+        seed = 0 if self.seed is None else int(self.seed.item()) + (head << 40)
+        return Settings(self.scale, self.pad, self.dropout, seed)
 
 
-def run_forward(
-    q: Tensor, k: Tensor, v: Tensor, handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    p = plan_for(_KNOWN[handle], q.device, pad is not None, dropout > 0)
+def run_forward(q: Tensor, k: Tensor, v: Tensor, how: Weighting) -> tuple[Tensor, Tensor]:
+    p = how.plan(q.device)
     out = torch.empty_like(q)
     lse = torch.empty(q.shape[:3], dtype=torch.float64 if q.dtype == torch.float64 else torch.float32, device=q.device)
     for head, span in _spans(p, q.shape[1]):
         qs, ks, vs = q[:, span], k[:, span], v[:, span]
         if head.way in ("dense", "masked"):
-            out[:, span] = stock_attention(qs, ks, vs, head, scale)
+            out[:, span] = stock_attention(qs, ks, vs, head, how.scale)
             continue
-        settings = _settings(scale, pad, dropout, seed, span.start)
+        settings = how.settings(span.start)
         whole = len(p.heads) == 1
         own = lse if whole else torch.empty_like(lse[:, span], memory_format=torch.contiguous_format)
         _backend(q.device).forward(qs, ks, vs, out[:, span], own, pieces_for(head, q.device), settings)
@@ -126,19 +143,18 @@ def run_forward(
 
 
 def run_backward(
-    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,
-    handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    p = plan_for(_KNOWN[handle], q.device, pad is not None, dropout > 0)
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, how: Weighting
+) -> tuple[Tensor, Tensor, Tensor]:
+    p = how.plan(q.device)
     parts = []
     for head, span in _spans(p, q.shape[1]):
         qs, ks, vs, gs = q[:, span], k[:, span], v[:, span], do[:, span]
         if head.way in ("dense", "masked"):
             with torch.enable_grad():
                 a, b, c = (x.detach().requires_grad_() for x in (qs, ks, vs))
-                parts.append(torch.autograd.grad(stock_attention(a, b, c, head, scale), (a, b, c), gs))
+                parts.append(torch.autograd.grad(stock_attention(a, b, c, head, how.scale), (a, b, c), gs))
             continue
-        settings = _settings(scale, pad, dropout, seed, span.start)
+        settings = how.settings(span.start)
         parts.append(
             _backend(q.device).backward(
                 gs, qs, ks, vs, out[:, span], lse[:, span].contiguous(), pieces_for(head, q.device), settings
@@ -151,16 +167,15 @@ def run_backward(
 
 
 def run_second_order(
-    given: tuple[Tensor, ...], do: Tensor, q: Tensor, k: Tensor, v: Tensor,
-    handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None,
-) -> tuple[Tensor, ...]:  # fmt: skip
+    given: tuple[Tensor, ...], do: Tensor, q: Tensor, k: Tensor, v: Tensor, how: Weighting
+) -> tuple[Tensor, ...]:
     """The gradients of ``run_backward``, with respect to do, q, k and v, for gradients ``given`` of dq, dk and dv."""
     from thereexists.attention.second_order import second_order
 
     parts = []
-    for span, step in head_steps(_KNOWN[handle]):
+    for span, step in head_steps(how.pattern):
         own = slice(0, q.shape[1]) if span is None else slice(*span)
-        settings = _settings(scale, pad, dropout, seed, own.start)
+        settings = how.settings(own.start)
         mine = tuple(g[:, own] for g in given)
         parts.append(second_order(mine, do[:, own], q[:, own], k[:, own], v[:, own], step, settings))
     return tuple(torch.cat(grads, dim=1) for grads in zip(*parts, strict=True))
@@ -170,37 +185,33 @@ class Attention(torch.autograd.Function):
     """The eager path: the same two functions without the dispatcher's overhead."""
 
     @staticmethod
-    def forward(ctx, q, k, v, handle, scale, pad, dropout, seed):
-        out, lse = run_forward(q, k, v, handle, scale, pad, dropout, seed)
-        ctx.save_for_backward(q, k, v, out, lse, pad, seed)
-        ctx.rest = handle, scale, dropout
-        ctx.pattern = _KNOWN[handle]  # keeps the plan alive until the backward
+    def forward(ctx, q, k, v, how: Weighting):
+        out, lse = run_forward(q, k, v, how)
+        ctx.save_for_backward(q, k, v, out, lse, how.pad, how.seed)
+        ctx.how = replace(how, pad=None, seed=None)
+        ctx.pattern = how.pattern  # keeps the plan alive until the backward
         return out
 
     @staticmethod
     def backward(ctx, do):
         q, k, v, out, lse, pad, seed = ctx.saved_tensors
-        handle, scale, dropout = ctx.rest
-        grads = AttentionBackward.apply(do, q, k, v, out, lse, handle, scale, pad, dropout, seed)
-        return *grads, None, None, None, None, None
+        return *AttentionBackward.apply(do, q, k, v, out, lse, replace(ctx.how, pad=pad, seed=seed)), None
 
 
 class AttentionBackward(torch.autograd.Function):
     """The gradients as a function with gradients of its own; out and lse are functions of q, k and v, counted there."""
 
     @staticmethod
-    def forward(ctx, do, q, k, v, out, lse, handle, scale, pad, dropout, seed):
-        ctx.save_for_backward(do, q, k, v, pad, seed)
-        ctx.rest = handle, scale, dropout
-        ctx.pattern = _KNOWN[handle]
-        return run_backward(do, q, k, v, out, lse, handle, scale, pad, dropout, seed)
+    def forward(ctx, do, q, k, v, out, lse, how: Weighting):
+        ctx.save_for_backward(do, q, k, v, how.pad, how.seed)
+        ctx.how = replace(how, pad=None, seed=None)
+        ctx.pattern = how.pattern
+        return run_backward(do, q, k, v, out, lse, how)
 
     @staticmethod
     def backward(ctx, *given):
         do, q, k, v, pad, seed = ctx.saved_tensors
-        handle, scale, dropout = ctx.rest
-        grads = run_second_order(given, do, q, k, v, handle, scale, pad, dropout, seed)
-        return *grads, None, None, None, None, None, None, None
+        return *run_second_order(given, do, q, k, v, replace(ctx.how, pad=pad, seed=seed)), None, None, None
 
 
 _CALL = "int handle, float scale, Tensor? pad, float dropout, Tensor? seed"  # what both ops end with
@@ -214,7 +225,7 @@ _CALL = "int handle, float scale, Tensor? pad, float dropout, Tensor? seed"  # w
 def attention_op(
     q: Tensor, k: Tensor, v: Tensor, handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    return run_forward(q, k, v, handle, scale, pad, dropout, seed)
+    return run_forward(q, k, v, Weighting(handle, scale, pad, dropout, seed))
 
 
 @torch.library.custom_op(
@@ -226,18 +237,18 @@ def attention_backward_op(
     do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,
     handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    grads = run_backward(do, q, k, v, out, lse, handle, scale, pad, dropout, seed)
+    grads = run_backward(do, q, k, v, out, lse, Weighting(handle, scale, pad, dropout, seed))
     return tuple(g.contiguous() for g in grads)  # type: ignore[return-value]
 
 
 @attention_op.register_fake
-def _(q, k, v, handle, scale, pad, dropout, seed):
+def _(q, k, v, *_how):
     kind = torch.float64 if q.dtype == torch.float64 else torch.float32
     return torch.empty_like(q), q.new_empty(q.shape[:3], dtype=kind)
 
 
 @attention_backward_op.register_fake
-def _(do, q, k, v, out, lse, handle, scale, pad, dropout, seed):
+def _(do, q, k, v, *_rest):
     return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
 
 
@@ -266,7 +277,7 @@ def _setup_second(ctx, inputs, output):
 def _op_second_order(ctx, *given):
     do, q, k, v, pad, seed = ctx.saved_tensors
     handle, scale, dropout = ctx.rest
-    grads = run_second_order(given, do, q, k, v, handle, scale, pad, dropout, seed)
+    grads = run_second_order(given, do, q, k, v, Weighting(handle, scale, pad, dropout, seed))
     return *grads, None, None, None, None, None, None, None
 
 

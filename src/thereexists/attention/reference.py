@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+_EXP_ERROR = 2.0**-19  # PyTorch's CPU kernels use a 20-bit exponential
+
 
 @dataclass(frozen=True)
 class Exact:
@@ -37,16 +39,14 @@ def exact_attention(
     do: Tensor,
     scale: float,
     pieces: int = 4,
-    survives: Tensor | None = None,
-    dropout: float = 0.0,
-    exp_error: float = 2.0**-19,
+    gain: Tensor | None = None,
 ) -> Exact:
     """Reference for ``mask`` (broadcast to batch × heads × n × n; True = attend). Rows without keys give 0.
 
-    ``survives`` is a dropout mask of the same shape. ``exp_error``: PyTorch's CPU kernels use a 20-bit exponential.
+    ``gain`` is what dropout multiplies each weight by, in the same shape: 0, or 1 / (1 − p).
     """
     stored, worked = _unit(q.dtype), _unit(torch.float64 if q.dtype == torch.float64 else torch.float32)
-    exp_error = 4 * worked if q.dtype == torch.float64 else exp_error
+    exp_error = 4 * worked if q.dtype == torch.float64 else _EXP_ERROR
     tiny = torch.finfo(q.dtype).tiny
     q, k, v, do = (x.detach().double() for x in (q, k, v, do))
     mask = mask.expand(*q.shape[:2], *mask.shape[-2:])
@@ -54,7 +54,7 @@ def exact_attention(
     s = (q @ k.mT * scale).masked_fill(~mask, -torch.inf)
     lse = s.logsumexp(-1, keepdim=True)
     p = torch.where(mask, torch.exp(s - torch.where(lse == -torch.inf, 0.0, lse)), 0.0)
-    gain = torch.ones_like(p) if survives is None else survives / (1 - dropout)
+    gain = torch.ones_like(p) if gain is None else gain.double()
     used = p * gain
     out = used @ v
     dp = (do @ v.mT) * gain

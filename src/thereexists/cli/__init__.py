@@ -9,7 +9,19 @@ from typing import Any
 import typer
 
 from thereexists._version import __version__
-from thereexists.cli import attention, certificate, compact, explore, heads, mixers, pattern, report, train, witness
+from thereexists.cli import (
+    attention,
+    certificate,
+    compact,
+    experiment,
+    explore,
+    heads,
+    mixers,
+    pattern,
+    report,
+    train,
+    witness,
+)
 from thereexists.cli._output import say
 from thereexists.core.errors import Recovered, ThereExistsError
 
@@ -28,7 +40,7 @@ app.add_typer(pattern.app, name="pattern")
 app.add_typer(attention.app, name="attention")
 app.add_typer(mixers.app)
 app.add_typer(train.app, name="train")
-app.add_typer(train.tables_app)
+app.add_typer(experiment.app)
 app.add_typer(report.app)
 app.add_typer(explore.app)
 

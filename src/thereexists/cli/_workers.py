@@ -2,40 +2,58 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from thereexists.cli._output import console, print_facts, print_json, say
 from thereexists.core.plain_text import visible
 
-WorkerCount = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores unless said.")]
-EngineName = Annotated[str, typer.Option("--engine", help="loky (processes of this machine) or ray (a cluster).")]
-Address = Annotated[
-    str | None, typer.Option("--address", help="Of a running Ray cluster, or auto; without it a local one is started.")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what it would cost: chunks, memory, hours.")]
+if TYPE_CHECKING:
+    from thereexists.parallel import Workers
 
 _EVERY = 30.0  # seconds between two lines where no bar can be drawn
 
 
-@contextmanager
-def the_workers(
-    label: str, count: int | None, engine: str, address: str | None, quiet: bool, shown: bool = True
-) -> Iterator[Any]:
-    """The ``Workers`` of the options, whose progress is shown on stderr: a bar, or a line now and then in a log."""
-    from thereexists.parallel import Workers
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions:
+    """Who computes, which never changes what comes out."""
 
-    bare = Workers(count, engine, address)
-    if quiet or not shown:
-        yield bare
-        return
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores unless said.")] = None
+    engine: Annotated[str, typer.Option("--engine", help="loky (processes of this machine) or ray (a cluster).")] = (
+        "loky"
+    )
+    address: Annotated[
+        str | None,
+        typer.Option("--address", help="Of a running Ray cluster, or auto; without it a local one is started."),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would cost: chunks, memory, hours.")] = (
+        False
+    )
+
+    @contextmanager
+    def hired(self, label: str, quiet: bool) -> Iterator[Workers]:
+        """The workers; unless ``quiet``, their progress on stderr: a bar, or a line now and then in a log."""
+        from thereexists.parallel import Workers
+
+        bare = Workers(self.workers, self.engine, self.address)
+        if quiet:
+            yield bare
+            return
+        with _shown(label) as report:
+            yield dataclasses.replace(bare, report=report)
+
+
+@contextmanager
+def _shown(label: str) -> Iterator[Callable[[Any], object]]:
     errors = console(stderr=True)
     if not errors.is_terminal:
-        yield Workers(count, engine, address, _Lines(label))
+        yield _Lines(label)
         return
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn
     from rich.progress import Progress as Bar
@@ -48,7 +66,7 @@ def the_workers(
         def report(state: Any) -> None:
             bar.update(task, completed=state.cells_done, total=state.cells, state=describe(state))
 
-        yield Workers(count, engine, address, report)
+        yield report
 
 
 def describe(state: Any) -> str:

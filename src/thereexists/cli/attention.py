@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from thereexists.cli._output import AsJson, console, print_json, say
+from thereexists.cli._settings import command
 from thereexists.cli.pattern import Config, What, assignment, load_pattern
 from thereexists.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from thereexists.attention.bench import Setting
 
 app = typer.Typer(name="attention", help="Fast exact attention over sparse patterns.", no_args_is_help=True)
 
@@ -22,31 +27,35 @@ class Device(StrEnum):
 Causal = Annotated[bool, typer.Option("--causal", help="Tokens see only themselves and earlier ones.")]
 
 
-@app.command()
-def explain(
-    what: What,
-    n: Annotated[int | None, typer.Option("--n", help="Number of tokens.")] = None,
-    device: Annotated[Device, typer.Option(help="The device to plan for; it need not be present.")] = Device.cpu,
-    config: Annotated[Config, typer.Option("--config", help="How steps are spread over heads.")] = Config.union,
-    heads: Annotated[int, typer.Option(min=1, help="Heads of a multihead configuration.")] = 8,
-    parameter: Annotated[list[str] | None, typer.Option("--set", help="A size, as name=value.")] = None,
-    causal: Causal = False,
-    padded: Annotated[bool, typer.Option("--padded", help="Plan for calls with a padding mask.")] = False,
-    dropout: Annotated[bool, typer.Option("--dropout", help="Plan for calls with attention dropout.")] = False,
-    as_json: AsJson = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    what: What
+    n: Annotated[int | None, typer.Option("--n", help="Number of tokens.")] = None
+    device: Annotated[Device, typer.Option(help="The device to plan for; it need not be present.")] = Device.cpu
+    config: Annotated[Config, typer.Option("--config", help="How steps are spread over heads.")] = Config.union
+    heads: Annotated[int, typer.Option(min=1, help="Heads of a multihead configuration.")] = 8
+    parameter: Annotated[list[str] | None, typer.Option("--set", help="A size, as name=value.")] = None
+    causal: Causal = False
+    padded: Annotated[bool, typer.Option("--padded", help="Plan for calls with a padding mask.")] = False
+    dropout: Annotated[bool, typer.Option("--dropout", help="Plan for calls with attention dropout.")] = False
+    as_json: AsJson = False
+
+
+@command(app)
+def explain(asked: ExplainOptions) -> None:
     """The plan for a pattern: its pieces, and why this way. A sequential pattern gets a plan for every step.
 
     Example: thereexists attention explain strided --n 65536 --device cuda
     """
     from thereexists.attention import explain as plan
 
-    pattern = load_pattern(what, n, dict(assignment(x) for x in parameter or []), config, heads, causal)
-    if config is Config.sequential and pattern.cycle > 1:
-        plans = [plan(step, device.value, padded, dropout) for step in pattern.steps]
+    sizes = dict(assignment(x) for x in asked.parameter or [])
+    pattern = load_pattern(asked.what, asked.n, sizes, asked.config, asked.heads, asked.causal)
+    if asked.config is Config.sequential and pattern.cycle > 1:
+        plans = [plan(step, asked.device.value, asked.padded, asked.dropout) for step in pattern.steps]
     else:
-        plans = [plan(pattern, device.value, padded, dropout)]
-    if as_json:
+        plans = [plan(pattern, asked.device.value, asked.padded, asked.dropout)]
+    if asked.as_json:
         print_json({"plans": [p.to_json() | {"pattern": pattern.name} for p in plans]})
         return
     for p in plans:
@@ -54,56 +63,61 @@ def explain(
             say(line)
 
 
-@app.command()
-def bench(
-    n: Annotated[int, typer.Option("--n", min=2, help="Number of tokens.")] = 4096,
-    patterns: Annotated[str, typer.Option(help="'all', or names separated by commas.")] = "all",
-    device: Annotated[Device, typer.Option(help="Where to measure.")] = Device.cpu,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16, float16; default by device.")] = None,
-    heads: Annotated[int | None, typer.Option(min=1, help="Heads; 4 on the CPU, 12 on CUDA.")] = None,
-    head_dim: Annotated[int, typer.Option(min=1, help="Size of a head.")] = 64,
-    batch: Annotated[int, typer.Option(min=1, help="Sequences at once.")] = 1,
-    causal: Causal = False,
-    backward: Annotated[bool, typer.Option("--backward", help="Time forward + backward.")] = False,
-    flex: Annotated[bool, typer.Option("--flex/--no-flex", help="Measure compiled FlexAttention too.")] = True,
-    repetitions: Annotated[int, typer.Option(min=1, help="Interleaved repetitions.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the tensors.")] = 0,
-    as_json: AsJson = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions:
+    n: Annotated[int, typer.Option("--n", min=2, help="Number of tokens.")] = 4096
+    patterns: Annotated[str, typer.Option(help="'all', or names separated by commas.")] = "all"
+    device: Annotated[Device, typer.Option(help="Where to measure.")] = Device.cpu
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16, float16; default by device.")] = None
+    heads: Annotated[int | None, typer.Option(min=1, help="Heads; 4 on the CPU, 12 on CUDA.")] = None
+    head_dim: Annotated[int, typer.Option(min=1, help="Size of a head.")] = 64
+    batch: Annotated[int, typer.Option(min=1, help="Sequences at once.")] = 1
+    causal: Causal = False
+    backward: Annotated[bool, typer.Option("--backward", help="Time forward + backward.")] = False
+    flex: Annotated[bool, typer.Option("--flex/--no-flex", help="Measure compiled FlexAttention too.")] = True
+    repetitions: Annotated[int, typer.Option(min=1, help="Interleaved repetitions.")] = 5
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the tensors.")] = 0
+    as_json: AsJson = False
+
+    @property
+    def cuda(self) -> bool:
+        return self.device is Device.cuda
+
+    def setting(self) -> Setting:
+        from thereexists.attention.bench import Setting
+
+        same = ("n", "head_dim", "batch", "causal", "backward", "repetitions", "flex", "seed")
+        return Setting(
+            device=self.device.value,
+            dtype=self.dtype or ("bfloat16" if self.cuda else "float32"),
+            heads=self.heads or (12 if self.cuda else 4),
+            **{name: getattr(self, name) for name in same},
+        )
+
+
+@command(app)
+def bench(asked: BenchOptions) -> None:
     """Ours, dense SDPA and FlexAttention on the same tensors in the same run; one CPU thread.
 
     Example: thereexists attention bench --n 4096 --patterns strided,star --no-flex
     """
     import torch
 
-    from thereexists.attention.bench import Setting, cases, measure
+    from thereexists.attention.bench import cases, measure
     from thereexists.core.threads import torch_threads
 
-    cuda = device is Device.cuda
-    if cuda and not torch.cuda.is_available():
+    if asked.cuda and not torch.cuda.is_available():
         raise InvalidInput("--device cuda needs a CUDA device, and PyTorch sees none here; use --device cpu.")
-    setting = Setting(
-        n=n,
-        device=device.value,
-        dtype=dtype or ("bfloat16" if cuda else "float32"),
-        heads=heads or (12 if cuda else 4),
-        head_dim=head_dim,
-        batch=batch,
-        causal=causal,
-        backward=backward,
-        repetitions=repetitions,
-        flex=flex,
-        seed=seed,
-    )
+    setting = asked.setting()
     _ = setting.torch_dtype  # complain before the work
     rows = []
     with torch_threads(1):
-        for name, step in cases(n, patterns, causal).items():
+        for name, step in cases(asked.n, asked.patterns, asked.causal).items():
             rows.append(measure(name, step, setting))
-            if not as_json:
+            if not asked.as_json:
                 _print_row(rows[-1], header=len(rows) == 1)
-    if as_json:
-        named = torch.cuda.get_device_name() if cuda else "cpu, one thread"
+    if asked.as_json:
+        named = torch.cuda.get_device_name() if asked.cuda else "cpu, one thread"
         print_json({"setting": vars(setting) | {"hardware": named}, "rows": [row.to_json() for row in rows]})
 
 

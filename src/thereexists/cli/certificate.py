@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from thereexists.cli._output import AsJson, bold, console, print_json, styled
-from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, print_estimate, the_workers
+from thereexists.cli._settings import command
+from thereexists.cli._workers import WorkerOptions, print_estimate
 from thereexists.core.errors import InvalidInput, NotProved
 from thereexists.core.kinds import kind_of
 
@@ -24,21 +26,26 @@ Function = Annotated[
 ]
 
 
-@app.command()
-def certify(
-    witness: Where,
-    p: Annotated[float, typer.Option("--p", help="The p of d_p.")] = 1.0,
-    function: Function = None,
-    bound: Annotated[float | None, typer.Option(help="Largest |f|; allows a statistical certificate.")] = None,
-    confidence: Annotated[float, typer.Option(help="Of a statistical certificate.")] = 0.99,
-    samples: Annotated[int, typer.Option(help="Of a statistical certificate.")] = 20_000,
-    seed: Annotated[int, typer.Option(min=0, help="For every random choice.")] = 0,
-    workers: WorkerCount = None,
-    engine: EngineName = "loky",
-    address: Address = None,
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class SamplingOptions:
+    confidence: Annotated[float, typer.Option(help="Of a statistical certificate.")] = 0.99
+    samples: Annotated[int, typer.Option(help="Of a statistical certificate.")] = 20_000
+    seed: Annotated[int, typer.Option(min=0, help="For every random choice.")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertifyOptions:
+    witness: Where
+    p: Annotated[float, typer.Option("--p", help="The p of d_p.")] = 1.0
+    function: Function = None
+    bound: Annotated[float | None, typer.Option(help="Largest |f|; allows a statistical certificate.")] = None
+    sampling: SamplingOptions
+    crew: WorkerOptions
+    as_json: AsJson = False
+
+
+@command(app)
+def certify(asked: CertifyOptions) -> None:
     """Prove a bound on the error of a witness, over its whole domain, and write it to certificate.json.
 
     An interrupted run goes on where it stopped. Workers and engine change how long it takes, never what comes out.
@@ -54,41 +61,40 @@ def certify(
     from thereexists.witness.load import load
     from thereexists.witness.verbs import certify as make
 
-    loaded, target = load(witness), None
-    if function is not None or bound is not None:
-        target = given_target(stored_target(witness, read_record(witness)), function)
-        target = target if bound is None else dataclasses.replace(target, bound=bound)
-    with the_workers("certify", workers, engine, address, quiet=as_json, shown=not dry_run) as crew:
-        if dry_run:
-            print_estimate(predict(loaded, p, target, crew), as_json)
+    loaded, target = load(asked.witness), None
+    if asked.function is not None or asked.bound is not None:
+        target = given_target(stored_target(asked.witness, read_record(asked.witness)), asked.function)
+        target = target if asked.bound is None else dataclasses.replace(target, bound=asked.bound)
+    with asked.crew.hired("certify", quiet=asked.as_json or asked.crew.dry_run) as workers:
+        if asked.crew.dry_run:
+            print_estimate(predict(loaded, asked.p, target, workers), asked.as_json)
             return
         try:
-            certificate = make(
-                loaded, p, target, seed=seed, confidence=confidence, samples=samples, folder=witness, workers=crew
-            )
+            sampling = dataclasses.asdict(asked.sampling)
+            certificate = make(loaded, asked.p, target, folder=asked.witness, workers=workers, **sampling)
         except NotProved as error:
-            print_not_proved(error, as_json)
+            print_not_proved(error, asked.as_json)
             raise typer.Exit(1) from None
-    certificate.save(witness)
-    loaded.kind.find("commands").certified(certificate, as_json)
+    certificate.save(asked.witness)
+    loaded.kind.find("commands").certified(certificate, asked.as_json)
 
 
-@app.command()
-def verify(
-    witness: Where,
-    function: Function = None,
-    sample: Annotated[
-        float | None, typer.Option(help="Enclose only this share of the cubes again, such as 0.01.")
-    ] = None,
+@dataclass(frozen=True, kw_only=True)
+class VerifyOptions:
+    witness: Where
+    function: Function = None
+    sample: Annotated[float | None, typer.Option(help="Enclose only this share of the cubes again, such as 0.01.")] = (
+        None
+    )
     job: Annotated[
         Path | None, typer.Option(help="A folder of your own, outside the witness, to resume from if interrupted.")
-    ] = None,
-    workers: WorkerCount = None,
-    engine: EngineName = "loky",
-    address: Address = None,
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
-) -> None:
+    ] = None
+    crew: WorkerOptions
+    as_json: AsJson = False
+
+
+@command(app)
+def verify(asked: VerifyOptions) -> None:
     """Re-check a witness and its certificate from the files alone. Exit code 0 if everything holds, 1 if not.
 
     With --sample the verdict is "undecided, no fault found" at best: exit code 0, and "holds": null.
@@ -103,16 +109,17 @@ def verify(
     from thereexists.certificates import verify as check
     from thereexists.core.storage import read_record
 
-    record = read_record(witness)  # no folder to check is a mistake of the caller, not a failed check
-    target = None if function is None else given_target(stored_target(witness, record), function)
-    with the_workers("verify", workers, engine, address, quiet=as_json, shown=not dry_run) as crew:
-        if dry_run:
+    record = read_record(asked.witness)  # no folder to check is a mistake of the caller, not a failed check
+    target = None if asked.function is None else given_target(stored_target(asked.witness, record), asked.function)
+    with asked.crew.hired("verify", quiet=asked.as_json or asked.crew.dry_run) as workers:
+        if asked.crew.dry_run:
             from thereexists.witness.load import load
 
-            print_estimate(predict(load(witness), load_certificate(witness).p, target, crew, sample), as_json)
+            p = load_certificate(asked.witness).p
+            print_estimate(predict(load(asked.witness), p, target, workers, asked.sample), asked.as_json)
             return
-        verdict = check(witness, target, workers=crew, sample=sample, job=job)
-    if as_json:
+        verdict = check(asked.witness, target, workers=workers, sample=asked.sample, job=asked.job)
+    if asked.as_json:
         print_json({"holds": verdict.holds, "checks": [vars(check) for check in verdict.witness]})
     else:
         _print_checks(verdict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
+from thereexists.cli._settings import command
 from thereexists.core.errors import InvalidInput
 
 app = typer.Typer(help="How small a fixed attention head can reproduce a given sparse pattern?", no_args_is_help=True)
@@ -18,33 +20,43 @@ Eps2 = Annotated[float, typer.Option(help="Allowed relative error of the non-zer
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw; recorded in the result.")]
 
 
-@app.command()
-def fit(
-    target: Annotated[Path, typer.Argument(help="Sparse matrix saved by scipy.sparse.save_npz.")],
+@dataclass(frozen=True, kw_only=True)
+class HeadOptions:
+    """Which head is wanted, and how to look for it: the options of ``te.heads.fit``."""
+
     method: Annotated[
         str,
         typer.Option(
             help="auto, projection, corrected, moments, convex or descent.",
             autocompletion=_complete.names(_complete.METHODS),
         ),
-    ] = "auto",
-    eps1: Eps1 = 1e-3,
-    eps2: Eps2 = 1e-2,
-    hidden_size: Annotated[
-        int | None, typer.Option(help="Fix d; without it the smallest working one is searched.")
-    ] = None,
+    ] = "auto"
+    eps1: Eps1 = 1e-3
+    eps2: Eps2 = 1e-2
+    hidden_size: Annotated[int | None, typer.Option(help="Fix d; without it the smallest working one is searched.")] = (
+        None
+    )
     dtype: Annotated[
         str, typer.Option(help="Arithmetic the head must survive: bfloat16, float16, float32, float64.")
-    ] = "float64",
-    factoring: Annotated[str, typer.Option(help="Projection only: signs or svd.")] = "signs",
-    effort: Annotated[str, typer.Option(help="quick, thorough or exhaustive: how long descent may search.")] = "quick",
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    retries: Annotated[int, typer.Option(help="Random draws per hidden size.")] = 3,
-    seed: Seed = 0,
-    out: Annotated[Path | None, typer.Option(help="Directory to save the head in.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="PNG of the attention map beside the target.")] = None,
-    json: AsJson = False,
-) -> None:
+    ] = "float64"
+    factoring: Annotated[str, typer.Option(help="Projection only: signs or svd.")] = "signs"
+    effort: Annotated[str, typer.Option(help="quick, thorough or exhaustive: how long descent may search.")] = "quick"
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu"
+    retries: Annotated[int, typer.Option(help="Random draws per hidden size.")] = 3
+    seed: Seed = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitRequest:
+    target: Annotated[Path, typer.Argument(help="Sparse matrix saved by scipy.sparse.save_npz.")]
+    head: HeadOptions
+    out: Annotated[Path | None, typer.Option(help="Directory to save the head in.")] = None
+    plot: Annotated[Path | None, typer.Option(help="PNG of the attention map beside the target.")] = None
+    json: AsJson = False
+
+
+@command(app)
+def fit(asked: FitRequest) -> None:
     """Find inputs on which a fixed head attends like the target, and verify every row.
 
     Examples: thereexists heads fit target.npz --out h/
@@ -54,30 +66,18 @@ def fit(
     from thereexists import heads
     from thereexists.heads.io import check_destination
 
-    if out is not None:
-        check_destination(out)  # before minutes are spent, not after
-    with progress_bar("fit and verify", quiet=json):
-        head = heads.fit(
-            heads.load_target(target),
-            method=method,
-            eps1=eps1,
-            eps2=eps2,
-            hidden_size=hidden_size,
-            dtype=dtype,
-            factoring=factoring,
-            effort=effort,
-            device=device,
-            retries=retries,
-            seed=seed,
-        )
-    if out is not None:
-        head.save(out)
-    if plot is not None:
+    if asked.out is not None:
+        check_destination(asked.out)  # before minutes are spent, not after
+    with progress_bar("fit and verify", quiet=asked.json):
+        head = heads.fit(heads.load_target(asked.target), **asdict(asked.head))
+    if asked.out is not None:
+        head.save(asked.out)
+    if asked.plot is not None:
         from thereexists.heads.plot import draw_head
 
-        draw_head(head, plot)
-    report = head.report() | {"out": str(out) if out else None}
-    _show(report, json, "Head")
+        draw_head(head, asked.plot)
+    report = head.report() | {"out": str(asked.out) if asked.out else None}
+    _show(report, asked.json, "Head")
     if not head.verdict.holds:
         raise typer.Exit(1)
 
@@ -96,8 +96,6 @@ def verify(
 
     Example: thereexists heads verify h/ --dtype float32
     """
-    from dataclasses import asdict, replace
-
     from thereexists import heads
     from thereexists.heads.io import load_with_record
     from thereexists.heads.stated import false_claims, verify_again
@@ -168,8 +166,6 @@ def bound(
 
     thereexists heads bound --target target.npz
     """
-    from dataclasses import asdict
-
     from thereexists import heads
 
     if target is not None:
@@ -181,20 +177,23 @@ def bound(
     _show(asdict(found), json, "Bound")
 
 
-@app.command()
-def study(
-    lengths: Annotated[str, typer.Option(help="64..16384 (doubling) or 64,100,256.")] = "64..4096",
-    k: Annotated[str, typer.Option(help="Comma-separated.")] = "1,2,4",
-    methods: Annotated[str, typer.Option(help="Comma-separated.")] = "projection,corrected,convex,moments",
-    eps1: Eps1 = 1e-3,
-    eps2: Eps2 = 1e-2,
-    gamma: Annotated[float, typer.Option(help="Largest ratio of two non-zeros of a row.")] = 2.0,
-    seeds: Annotated[int, typer.Option(min=1, help="Random targets per point; the median is reported.")] = 1,
-    longest: Annotated[str, typer.Option(help="Lengths at which slow methods stop.")] = "convex=1024,projection=1024",
-    out: Annotated[Path | None, typer.Option(help="Write the table as JSON.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Write the figure as PNG.")] = None,
-    json: AsJson = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions:
+    lengths: Annotated[str, typer.Option(help="64..16384 (doubling) or 64,100,256.")] = "64..4096"
+    k: Annotated[str, typer.Option(help="Comma-separated.")] = "1,2,4"
+    methods: Annotated[str, typer.Option(help="Comma-separated.")] = "projection,corrected,convex,moments"
+    eps1: Eps1 = 1e-3
+    eps2: Eps2 = 1e-2
+    gamma: Annotated[float, typer.Option(help="Largest ratio of two non-zeros of a row.")] = 2.0
+    seeds: Annotated[int, typer.Option(min=1, help="Random targets per point; the median is reported.")] = 1
+    longest: Annotated[str, typer.Option(help="Lengths at which slow methods stop.")] = "convex=1024,projection=1024"
+    out: Annotated[Path | None, typer.Option(help="Write the table as JSON.")] = None
+    plot: Annotated[Path | None, typer.Option(help="Write the figure as PNG.")] = None
+    json: AsJson = False
+
+
+@command(app)
+def study(asked: StudyOptions) -> None:
     """The smallest working hidden size against the length: table, fitted slopes, plot.
 
     Example: thereexists heads study --lengths 32..128 --k 1,2 --methods corrected,moments --plot study.png
@@ -202,32 +201,33 @@ def study(
     import sys
 
     from thereexists import heads
-    from thereexists.heads.fit import METHODS
+    from thereexists.heads.fit import METHODS, FitOptions
     from thereexists.heads.study import plot_study
 
-    wanted = [m.strip() for m in methods.split(",")]
-    caps = _caps(longest)
+    wanted = [m.strip() for m in asked.methods.split(",")]
+    caps = _caps(asked.longest)
     unknown = [m for m in wanted if m not in METHODS]
     if unknown:
         raise InvalidInput(f"Unknown method {unknown[0]!r}. Choose among {', '.join(METHODS)}.")
-    grid = (_lengths(lengths), _integers(k, "--k"), wanted)
+    grid = (_lengths(asked.lengths), _integers(asked.k, "--k"), wanted)
     planned = sum(n <= L // 2 and caps.get(m, L) >= L for L in grid[0] for n in grid[1] for m in wanted)
-    with progress_bar("study", quiet=json) as progress:
+    with progress_bar("study", quiet=asked.json) as progress:
         done: list[str] = []
 
         def tell(line: str) -> None:
             done.append(line)
             progress(len(done), planned)
 
+        options = FitOptions(eps1=asked.eps1, eps2=asked.eps2)
         result = heads.run_study(
-            *grid, eps1=eps1, eps2=eps2, gamma=gamma, seeds=range(seeds), longest=caps, progress=tell
+            *grid, options=options, gamma=asked.gamma, seeds=range(asked.seeds), longest=caps, progress=tell
         )
     report = result.report()
-    if out is not None:
-        _write_json(report | {"command": " ".join(["thereexists", *sys.argv[1:]])}, out)
-    if plot is not None:
-        plot_study(result, plot)
-    if json:
+    if asked.out is not None:
+        _write_json(report | {"command": " ".join(["thereexists", *sys.argv[1:]])}, asked.out)
+    if asked.plot is not None:
+        plot_study(result, asked.plot)
+    if asked.json:
         print_json(report)
         return
     from rich.table import Table

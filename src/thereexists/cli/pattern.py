@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ import typer
 
 from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_json, progress_bar, styled
+from thereexists.cli._settings import command
 from thereexists.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -65,30 +67,44 @@ def list_(as_json: AsJson = False) -> None:
     console().print(table)
 
 
-@app.command()
-def check(
-    what: What,
-    n: N = None,
-    window: Size = None,
-    stride: Size = None,
-    block: Size = None,
-    columns: Size = None,
-    dilation: Dilation = None,
-    global_tokens: Annotated[int | None, typer.Option("--globals", help="Number of global tokens.")] = None,
-    period: Size = None,
-    random_blocks: Size = None,
-    degree: Size = None,
-    sparsity: Annotated[float | None, typer.Option(help="Share of unused pairs, for 'random'.")] = None,
-    seed: Seed = None,
-    shifted: Annotated[bool | None, typer.Option("--shifted", help="Add shifted blocks to 'block_local'.")] = None,
-    config: Configuration = Config.sequential,
-    heads: Heads = 8,
-    causal: Causal = False,
-    seconds: Seconds = 60.0,
-    path_out: Annotated[Path | None, typer.Option("--path-out", help="Write the whole path here, as .npy.")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Also draw the pattern, as .png or .svg.")] = None,
-    as_json: AsJson = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class SizeOptions:
+    """The sizes of the library's patterns, each an option of its own."""
+
+    window: Size = None
+    stride: Size = None
+    block: Size = None
+    columns: Size = None
+    dilation: Dilation = None
+    globals: Annotated[int | None, typer.Option("--globals", help="Number of global tokens.")] = None
+    period: Size = None
+    random_blocks: Size = None
+    degree: Size = None
+    sparsity: Annotated[float | None, typer.Option(help="Share of unused pairs, for 'random'.")] = None
+    seed: Seed = None
+    shifted: Annotated[bool | None, typer.Option("--shifted", help="Add shifted blocks to 'block_local'.")] = None
+
+    def given(self) -> dict[str, Any]:
+        """What was said, under the names of ``te.patterns.build``."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    what: What
+    n: N = None
+    sizes: SizeOptions
+    config: Configuration = Config.sequential
+    heads: Heads = 8
+    causal: Causal = False
+    seconds: Seconds = 60.0
+    path_out: Annotated[Path | None, typer.Option("--path-out", help="Write the whole path here, as .npy.")] = None
+    picture: Annotated[Path | None, typer.Option(help="Also draw the pattern, as .png or .svg.")] = None
+    as_json: AsJson = False
+
+
+@command(app)
+def check(asked: CheckOptions) -> None:
     """Is the pattern universal? Self-loops, a Hamiltonian path, the receptive depth; each with its witness.
 
     Examples: thereexists pattern check strided --n 1024 --stride 32
@@ -99,26 +115,17 @@ def check(
     """
     from thereexists.patterns import check as decide
 
-    given = {
-        "window": window,
-        "stride": stride,
-        "block": block,
-        "columns": columns,
-        "dilation": dilation,
-        "period": period,
-    }
-    given |= {"random_blocks": random_blocks, "degree": degree, "sparsity": sparsity, "seed": seed, "shifted": shifted}
-    given["globals"] = global_tokens
-    pattern = load_pattern(what, n, {k: v for k, v in given.items() if v is not None}, config, heads, causal)
-    with progress_bar("search", quiet=as_json):
-        verdict = decide(pattern, seconds=seconds)
-    if path_out is not None:
-        _save_path(verdict, path_out)
-    if picture is not None:
+    sizes = asked.sizes.given()
+    pattern = load_pattern(asked.what, asked.n, sizes, asked.config, asked.heads, asked.causal)
+    with progress_bar("search", quiet=asked.as_json):
+        verdict = decide(pattern, seconds=asked.seconds)
+    if asked.path_out is not None:
+        _save_path(verdict, asked.path_out)
+    if asked.picture is not None:
         from thereexists.patterns.picture import save
 
-        save(pattern, picture)
-    if as_json:
+        save(pattern, asked.picture)
+    if asked.as_json:
         print_json(verdict.to_json())
     else:
         _explain(verdict)

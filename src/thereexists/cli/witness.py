@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from thereexists.cli import _complete
+from thereexists.cli._construction import (
+    BuildMethodOptions,
+    FunctionOptions,
+    MethodOptions,
+    is_program,
+    says_what_a_table_says,
+)
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
-from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, print_estimate, the_workers
+from thereexists.cli._settings import command
+from thereexists.cli._workers import WorkerOptions, print_estimate
 from thereexists.cli.kinds import programs
 from thereexists.cli.kinds.functions import certificate_summary, print_certificate, print_witness
 from thereexists.core.errors import InvalidInput, NotProved, ThereExistsError
@@ -21,48 +29,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 SHARDED = (None, "faithful")
-_ONLY_PROGRAMS = "--dtype is for programs (file.py:name, without --n); a function is built in float64."
-
-TargetName = Annotated[
-    str,
-    typer.Argument(
-        help="A built-in target (see `thereexists targets`) or file.py:function.",
-        autocompletion=_complete.names(_complete.TARGETS),
-    ),
-]
-Tokens = Annotated[int | None, typer.Option("--n", help="Tokens of a sequence (a table says it itself).")]
-Features = Annotated[int, typer.Option("--d", help="Features of a token.")]
-Delta = Annotated[str | None, typer.Option(help="Grid width, such as 1/8.")]
-Epsilon = Annotated[float | None, typer.Option(help="Wanted error in d_p; chooses the grid.")]
-P = Annotated[float, typer.Option("--p", help="The p of d_p.")]
-Lipschitz = Annotated[
-    float | None, typer.Option(help="Lipschitz constant of your function, from the maximum norm to the maximum norm.")
-]
-Equivariant = Annotated[
-    bool | None,
-    typer.Option("--equivariant/--no-equivariant", help="Theorem 1 (claim checked first) or Theorem 2."),
-]
-Domain = Annotated[tuple[float, float], typer.Option(help="Low and high end of every entry.")]
-PatternName = Annotated[
-    str | None,
-    typer.Option(
-        "--pattern",
-        help="Sparse attention: a pattern's name (see `pattern list`) or an .npz mask.",
-        autocompletion=_complete.names(_complete.PATTERNS),
-    ),
-]
-PatternSizes = Annotated[list[str] | None, typer.Option("--set", help="A size of the pattern, as name=value.")]
-Construction = Annotated[
-    str | None,
-    typer.Option(
-        help="faithful (unless said; the proof's own, deep and narrow) or compact (four blocks, any runtime).",
-        autocompletion=_complete.names(_complete.CONSTRUCTIONS),
-    ),
-]
-MaxWidth = Annotated[
-    int | None, typer.Option(help="Compact: spread feed-forward layers over blocks of at most so many units.")
-]
-ProgramType = Annotated[str | None, typer.Option("--dtype", help="Of a program: the dtype its bound is for.")]
 Where = Annotated[Path, typer.Argument(help="The folder of a witness.")]
 
 
@@ -87,24 +53,15 @@ def targets(as_json: AsJson = False) -> None:
     console().print(table)
 
 
-@app.command()
-def plan(
-    target: TargetName,
-    n: Tokens = None,
-    d: Features = 1,
-    delta: Delta = None,
-    epsilon: Epsilon = None,
-    p: P = 1.0,
-    lipschitz: Lipschitz = None,
-    equivariant: Equivariant = None,
-    domain: Domain = (0.0, 1.0),
-    pattern: PatternName = None,
-    sizes: PatternSizes = None,
-    construction: Construction = None,
-    max_width: MaxWidth = None,
-    dtype: ProgramType = None,
-    as_json: AsJson = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    function: FunctionOptions
+    method: MethodOptions
+    as_json: AsJson = False
+
+
+@command(app)
+def plan(asked: PlanOptions) -> None:
     """Say what a build would give, before building: layers, id bits, memory, predicted error.
 
     Examples: thereexists plan sort --n 3 --delta 1/8
@@ -113,57 +70,38 @@ def plan(
 
     thereexists plan table.csv
     """
-    if programs.is_program(target, n):
-        _only_for_targets(delta, lipschitz, equivariant, pattern, sizes, max_width)
-        programs.plan(target, epsilon, dtype, as_json)
+    function, method = asked.function, asked.method
+    if is_program(function, method):
+        programs.plan(function.target, method.epsilon, method.dtype, asked.as_json)
         return
-    if dtype is not None:
-        raise InvalidInput(_ONLY_PROGRAMS)
-    if target.endswith(".csv"):
+    if function.target.endswith(".csv"):
         from thereexists.cli.kinds.tokens import plan_table
 
-        given = [pattern, delta, epsilon, lipschitz, equivariant, n, max_width]
-        plan_table(Path(target), construction, any(x is not None for x in given), as_json)
+        given = says_what_a_table_says(function, method)
+        plan_table(Path(function.target), method.construction, given, asked.as_json)
         return
-    from thereexists.constructions.build import the_method
-
-    resolved = _resolve(target, n, d, domain, lipschitz, equivariant)
-    options = _method_options(construction, max_width, delta, epsilon, _pattern(pattern, sizes, resolved.n)) | {"p": p}
-    summary = {"target": resolved.name, **the_method(resolved, None, options).plan(resolved).describe()}
-    print_json(summary) if as_json else print_witness(summary)
+    target = function.resolve()
+    summary = {"target": target.name, **method.method(target).plan(target).describe()}
+    print_json(summary) if asked.as_json else print_witness(summary)
 
 
-@app.command()
-def build(
-    target: TargetName,
-    n: Tokens = None,
-    d: Features = 1,
-    delta: Delta = None,
-    epsilon: Epsilon = None,
-    p: P = 1.0,
-    lipschitz: Lipschitz = None,
-    equivariant: Equivariant = None,
-    domain: Domain = (0.0, 1.0),
-    pattern: PatternName = None,
-    sizes: PatternSizes = None,
-    rho: Annotated[str, typer.Option(help="Probability map of the attention: softmax or sparsemax.")] = "softmax",
-    modified: Annotated[bool, typer.Option(help="Stop at the modified class: hardmax, three-piece φ.")] = False,
-    construction: Construction = None,
-    max_width: MaxWidth = None,
-    out: Annotated[Path | None, typer.Option(help="Folder to write; TARGET-witness unless said.")] = None,
-    samples: Annotated[int, typer.Option(min=16, help="Points of the distance estimate.")] = 2048,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the distance estimate.")] = 0,
-    certify: Annotated[bool, typer.Option("--certify/--no-certify", help="Prove a bound on the error too.")] = True,
-    dtype: ProgramType = None,
+@dataclass(frozen=True, kw_only=True)
+class BuildOptions:
+    function: FunctionOptions
+    method: BuildMethodOptions
+    out: Annotated[Path | None, typer.Option(help="Folder to write; TARGET-witness unless said.")] = None
+    samples: Annotated[int, typer.Option(min=16, help="Points of the distance estimate.")] = 2048
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the distance estimate.")] = 0
+    certify: Annotated[bool, typer.Option("--certify/--no-certify", help="Prove a bound on the error too.")] = True
     shard_size: Annotated[
         str | None, typer.Option(help="Build out of core, in files of this size, such as 64MB: larger than memory.")
-    ] = None,
-    workers: WorkerCount = None,
-    engine: EngineName = "loky",
-    address: Address = None,
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
-) -> None:
+    ] = None
+    crew: WorkerOptions
+    as_json: AsJson = False
+
+
+@command(app)
+def build(asked: BuildOptions) -> None:
     """Construct a Transformer for a function, without training, and save it.
 
     Examples: thereexists build sort --n 3 --delta 1/8 --out w/
@@ -180,58 +118,41 @@ def build(
 
     thereexists build my.py:f --n 20 --delta 1/2 --shard-size 64MB --workers 2
     """
-    if dry_run and shard_size is None:
+    function, method, out = asked.function, asked.method, asked.out
+    if asked.crew.dry_run and asked.shard_size is None:
         raise InvalidInput("--dry-run is for --shard-size; `thereexists plan` says what a build in memory takes.")
-    if programs.is_program(target, n):
-        _only_for_targets(delta, lipschitz, equivariant, pattern, sizes, max_width)
-        if not certify:
+    if is_program(function, method):
+        if not asked.certify:
             raise InvalidInput(
                 "A program is always certified: that is what says what the network does. Leave --no-certify out."
             )
-        programs.build(programs.ProgramRequest(target, epsilon, dtype, out), as_json)
+        programs.build(programs.ProgramRequest(function.target, method.epsilon, method.dtype, out), asked.as_json)
         return
-    if dtype is not None:
-        raise InvalidInput(_ONLY_PROGRAMS)
-    if target.endswith(".csv"):
+    if function.target.endswith(".csv"):
         from thereexists.cli.kinds.tokens import build_table
 
-        given = [pattern, delta, epsilon, lipschitz, equivariant, n, max_width]
-        build_table(Path(target), construction, any(x is not None for x in given), out, as_json)
+        given = says_what_a_table_says(function, method)
+        build_table(Path(function.target), method.construction, given, out, asked.as_json)
         return
-    resolved = _resolve(target, n, d, domain, lipschitz, equivariant)
-    from thereexists.constructions.build import the_method
+    target = function.resolve()
     from thereexists.core import storage
 
-    out = out or Path(f"{resolved.name}-witness")
+    out = out or Path(f"{target.name}-witness")
     storage.check_writable(out)
-    chosen = _pattern(pattern, sizes, resolved.n)
-    crew = functools.partial(the_workers, count=workers, engine=engine, address=address, quiet=as_json)
-    with crew("", shown=False):
+    with asked.crew.hired("", quiet=True):
         pass  # a mistake in the options is told before any work
-    if shard_size is not None:
-        from thereexists.constructions.faithful.sharded import build_sharded, predict_sharded
-
-        if delta is None or modified or epsilon is not None or max_width is not None or construction not in SHARDED:
-            raise InvalidInput("--shard-size is for the faithful construction on a grid of your choice (--delta).")
-        size = _bytes(shard_size)
-        if dry_run:
-            with crew("build", shown=False) as hands:
-                print_estimate(predict_sharded(resolved, delta, chosen, hands), as_json)
-            return
-        with crew("build") as hands:
-            witness = build_sharded(resolved, out, delta, p, chosen, rho, size, hands)
-        witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
-    else:
-        with progress_bar("tabulate", quiet=as_json) as progress:
-            options = _method_options(construction, max_width, delta, epsilon, chosen) | {"p": p}
-            options |= {"rho": rho} if rho != "softmax" else {}
-            options |= {"modified": True} if modified else {}
-            method = the_method(resolved, None, options)
-            witness = telling(method, progress).build(resolved)
-        witness = dataclasses.replace(witness, distance=witness.estimate_distance(p, samples, seed))
+    if asked.shard_size is None:
+        with progress_bar("tabulate", quiet=asked.as_json) as progress:
+            witness = telling(method.method(target), progress).build(target)
+        witness = _measured(witness, asked)
         witness.save(out)
-    certificate, reason = _certify(witness, p, seed, out, crew) if certify else (None, InvalidInput("not asked for"))
-    if as_json:
+    else:
+        witness = _build_sharded(target, out, asked)
+        if witness is None:
+            return
+        witness = _measured(witness, asked)
+    certificate, reason = _certify(witness, out, asked) if asked.certify else (None, InvalidInput("not asked for"))
+    if asked.as_json:
         made = None if certificate is None else certificate_summary(certificate)
         why = None if reason is None else str(reason)
         print_json({"witness": str(out), **witness.describe(), "certificate": made, "not_certified": why})
@@ -239,7 +160,7 @@ def build(
         print_witness({"witness": str(out), **witness.describe()})
         if certificate is not None:
             print_certificate(certificate)
-        elif certify:
+        elif asked.certify:
             console().print(f"Not certified: {reason}", markup=False)
     if isinstance(reason, NotProved):
         raise typer.Exit(1)
@@ -302,42 +223,31 @@ def trace(
     loaded.kind.find("commands").trace(loaded, input, as_json)
 
 
-def _method_options(
-    construction: str | None, max_width: int | None, delta: str | None, epsilon: float | None, pattern: Any
-) -> dict[str, Any]:
-    """What was said, and nothing else: the method refuses what it does not have."""
-    said = {
-        "construction": construction,
-        "max_width": max_width,
-        "delta": delta,
-        "epsilon": epsilon,
-        "pattern": pattern,
-    }
-    return {name: value for name, value in said.items() if value is not None}
-
-
 def telling(method: Any, progress: Any) -> Any:
     """The method, telling its progress if it does."""
     tells = any(field.name == "progress" for field in dataclasses.fields(method))
     return dataclasses.replace(method, progress=progress) if tells else method
 
 
-def _only_for_targets(*given: Any) -> None:
-    if any(x is not None for x in given):
-        raise InvalidInput(
-            "A program is built with --epsilon and --dtype; the other options are for functions, with --n."
-        )
+def _build_sharded(target: Target, out: Path, asked: BuildOptions) -> Any:
+    """The witness, built straight into its folder; None where only the cost was asked for, and told."""
+    from thereexists.constructions.faithful.sharded import build_sharded, predict_sharded
+
+    method = asked.method
+    others = (method.epsilon, method.max_width)
+    if method.delta is None or method.modified or others != (None, None) or method.construction not in SHARDED:
+        raise InvalidInput("--shard-size is for the faithful construction on a grid of your choice (--delta).")
+    pattern, size = method.chosen_pattern(target.n), _bytes(asked.shard_size or "")
+    with asked.crew.hired("build", quiet=asked.as_json or asked.crew.dry_run) as workers:
+        if not asked.crew.dry_run:
+            return build_sharded(target, out, method.delta, method.p, pattern, method.rho, size, workers)
+        print_estimate(predict_sharded(target, method.delta, pattern, workers), asked.as_json)
+    return None
 
 
-def _pattern(name: str | None, sizes: list[str] | None, n: int) -> Any:
-    if name is None:
-        if sizes:
-            raise InvalidInput("--set gives the sizes of a pattern; say which one with --pattern.")
-        return None
-    from thereexists.cli.pattern import assignment, load_pattern
-
-    given = dict(assignment(text) for text in sizes or [])
-    return load_pattern(name, None if Path(name).suffix == ".npz" else n, given)
+def _measured(witness: Any, asked: BuildOptions) -> Any:
+    distance = witness.estimate_distance(asked.method.p, asked.samples, asked.seed)
+    return dataclasses.replace(witness, distance=distance)
 
 
 def _bytes(text: str) -> int:
@@ -349,28 +259,16 @@ def _bytes(text: str) -> int:
     return int(number) * units[unit]
 
 
-def _certify(witness: Any, p: float, seed: int, out: Path, crew: Any) -> tuple[Any, ThereExistsError | None]:
+def _certify(witness: Any, out: Path, asked: BuildOptions) -> tuple[Any, ThereExistsError | None]:
     """The certificate, saved beside the weights, or why there is none: the witness itself is whole either way."""
     if witness.target.variation(1.0) is None and witness.target.interval is None:
         return None, InvalidInput("that takes a Lipschitz constant (--lipschitz).")
     from thereexists.witness.verbs import certify
 
     try:
-        with crew("certify") as workers:
-            certificate = certify(witness, p, seed=seed, folder=out, workers=workers)
+        with asked.crew.hired("certify", quiet=asked.as_json) as workers:
+            certificate = certify(witness, asked.method.p, seed=asked.seed, folder=out, workers=workers)
     except ThereExistsError as error:
         return None, error
     certificate.save(out)
     return certificate, None
-
-
-def _resolve(
-    name: str, n: int | None, d: int, domain: tuple[float, float], lipschitz: float | None, equivariant: bool | None
-) -> Target:
-    from thereexists.functions.targets import resolve
-
-    if n is None:
-        raise InvalidInput("How many tokens does a sequence have? Say it with --n.")
-    target = resolve(name, n, d, domain)
-    claims: dict[str, Any] = {"lipschitz": lipschitz, "equivariant": equivariant}
-    return dataclasses.replace(target, **{key: value for key, value in claims.items() if value is not None})

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from thereexists.experiments.grid import EXPERIMENTS, Run, unfold
     from thereexists.experiments.runner import How, Outcome, run_all
     from thereexists.experiments.settings import Budget, Settings
-    from thereexists.experiments.training import train
+    from thereexists.experiments.training import Execution, train
 
 _LAZY = {
     "EXPERIMENTS": "grid",
     "Budget": "settings",
+    "Execution": "training",
     "How": "runner",
     "Outcome": "runner",
     "Run": "grid",
@@ -28,7 +29,7 @@ _LAZY = {
     "unfold": "grid",
 }
 
-__all__ = ["EXPERIMENTS", "Budget", "How", "Outcome", "Run", "Settings", "run_all", "train", "unfold"]
+__all__ = ["EXPERIMENTS", "Budget", "Execution", "How", "Outcome", "Run", "Settings", "run_all", "train", "unfold"]
 
 
 def __getattr__(name: str) -> Any:

@@ -117,9 +117,10 @@ def _speeds(options: argparse.Namespace) -> int:
 def _train(options: argparse.Namespace) -> int:
     from thereexists.experiments.files import read_json
     from thereexists.experiments.settings import from_record
-    from thereexists.experiments.training import train
+    from thereexists.experiments.training import Execution, train
 
-    result = train(from_record(read_json(options.settings)), options.out, resume=options.resume, device=options.device)
+    settings, how = from_record(read_json(options.settings)), Execution(device=options.device)
+    result = train(settings, options.out, how, resume=options.resume)
     if result:  # empty on all processes but the first
         print(json.dumps(result["metrics"]))
     return 0

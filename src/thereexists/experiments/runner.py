@@ -33,6 +33,8 @@ from thereexists.experiments.settings import Settings
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from thereexists.experiments.training import Execution
+
 RECORD = "run.json"
 _HISTORY = 25  # points of a training curve that a record keeps
 
@@ -53,6 +55,13 @@ class How:
     engine: str = "local"  # or ray: the runs spread over a cluster
     address: str | None = None  # of a Ray cluster; without it a local one is started
     stop_at: float | None = None  # the time of day at which runs write their checkpoints and stop
+
+    def execution(self) -> Execution:
+        """Of each run of the table."""
+        from thereexists.experiments.training import Execution
+
+        quiet = self.parallel > 1
+        return Execution(self.device, self.cache, self.checkpoint_seconds, self.stop_at, tensorboard=False, quiet=quiet)
 
 
 @dataclass(frozen=True)
@@ -185,17 +194,7 @@ def run_one(run: Run, how: How) -> dict[str, Any]:
     for settings in run.stages:
         out = folder / settings.task
         settings = settings if start is None else settings.with_(start=str(start))
-        result = train(
-            settings,
-            out,
-            resume=True,
-            device=how.device,
-            cache=how.cache,
-            checkpoint_seconds=how.checkpoint_seconds,
-            tensorboard=False,
-            quiet=how.parallel > 1,
-            stop_at=how.stop_at,
-        )
+        result = train(settings, out, how.execution(), resume=True)
         stages.append(_small(result))
         start = out
     record = {

@@ -50,30 +50,29 @@ class OutOfTime(Interrupted):
     """The run was stopped because its time was over, not by somebody."""
 
 
-def train(
-    settings: Settings,
-    out: Path,
-    *,
-    resume: bool = False,
-    device: str | None = None,
-    cache: Path | None = None,
-    checkpoint_seconds: float = 60.0,
-    tensorboard: bool = True,
-    quiet: bool = False,
-    stop_at: float | None = None,
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Execution:
+    """How a run is carried out; none of it changes a figure, except by the machine's rounding."""
+
+    device: str | None = None  # cpu or cuda; None: what there is
+    cache: Path | None = None  # for tokenised data; None: the user's own
+    checkpoint_seconds: float = 60.0  # between checkpoints; 0 writes none but the one of an interrupt
+    stop_at: float | None = None  # the time of day at which to write a checkpoint and stop
+    tensorboard: bool = True
+    quiet: bool = False
+
+
+def train(settings: Settings, out: Path, how: Execution = Execution(), resume: bool = False) -> dict[str, Any]:
     """Train, evaluate, save the model into ``out``, and return the result, which ``out/result.json`` also holds.
 
     Of several processes the first one evaluates and saves; the others return an empty result.
 
-    ``resume`` continues a run that was stopped (and returns the result of one that is done). ``checkpoint_seconds``
-    is the time between checkpoints; 0 writes none but the one of an interrupt. ``stop_at`` is the time of day
-    (``time.time()``) at which the run is to write its checkpoint and stop: for machines that are lent by the minute.
+    ``resume`` continues a run that was stopped (and returns the result of one that is done).
     """
     done = _finished(settings, out, resume)
-    accelerator, place = _processes(device)
+    accelerator, place = _processes(how.device)
     _make(out)
-    task = create(settings, place, cache or default_cache())
+    task = create(settings, place, how.cache or default_cache())
     if done is not None:
         if done.get("data") != task.record():
             raise InvalidInput(f"The data are not those that the run in {out} was trained on; choose another --out.")
@@ -96,9 +95,10 @@ def train(
     update = Step(settings, place, accelerator, objective, optimizer)
     run = _Run(settings, task, place, accelerator, model, objective, optimizer, update, steps, progress, out)
     main = accelerator.is_main_process
-    with Monitor(out, settings, steps, progress, show=main and not quiet, tensorboard=main and tensorboard) as monitor:
-        _loop(run, monitor, checkpoint_seconds, stop_at)
-    if checkpoint_seconds > 0:
+    shown, logged = main and not how.quiet, main and how.tensorboard
+    with Monitor(out, settings, steps, progress, show=shown, tensorboard=logged) as monitor:
+        _loop(run, monitor, how)
+    if how.checkpoint_seconds > 0:
         run.save()  # whatever happens while it is evaluated and written, the training is not lost
     result: dict[str, Any] = {}
     if main:
@@ -141,7 +141,7 @@ class _Run:
         return self.update(self.task.batch(step), rate)
 
 
-def _loop(run: _Run, monitor: Monitor, checkpoint_seconds: float, stop_at: float | None = None) -> None:
+def _loop(run: _Run, monitor: Monitor, how: Execution) -> None:
     """Until the budget is spent; ``run.progress`` is brought up to date whenever it is shown, saved or left.
 
     What is fetched, and when, depends on the step alone and not on where a run was stopped, so that a run in pieces
@@ -166,11 +166,11 @@ def _loop(run: _Run, monitor: Monitor, checkpoint_seconds: float, stop_at: float
             total += run.step(step, rate)
             step += 1
             fetch = step % fetch_every == 0 or step == steps
-            late = stop_at is not None and time.time() > stop_at and step != steps
+            late = how.stop_at is not None and time.time() > how.stop_at and step != steps
             if late:
                 stop.set()
             stopped = stop.is_set() if place.world == 1 else fetch and _any_stopped(run, stop)
-            due = checkpoint_seconds > 0 and time.monotonic() - last_saved > checkpoint_seconds
+            due = how.checkpoint_seconds > 0 and time.monotonic() - last_saved > how.checkpoint_seconds
             due = due and (place.world == 1 or fetch)  # what all processes do together must not depend on a clock
             if fetch:
                 mean = total if place.world == 1 else run.accelerator.reduce(total.clone(), reduction="mean")

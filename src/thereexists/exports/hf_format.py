@@ -30,41 +30,32 @@ class CompactConfig(PretrainedConfig):
 
     model_type = MODEL_TYPE
 
-    def __init__(
-        self,
-        hidden_size: int = 8,
-        num_hidden_layers: int = 1,
-        num_attention_heads: int = 1,
-        intermediate_size: int = 8,
-        intermediate_sizes: list[int] | None = None,
-        head_sizes: list[int] | None = None,
-        max_position_embeddings: int = 1,
-        vocab_size: int = 0,
-        features: int = 1,
-        outputs: int = 1,
-        positional: bool = True,
-        hidden_act: str = "relu",
-        logit_heads: list[int] | None = None,
-        causal: bool = False,
-        safe_dtypes: list[str] | None = None,
-        **rest: Any,
-    ):
-        self.hidden_size = hidden_size
-        self.num_hidden_layers = num_hidden_layers
-        self.num_attention_heads = num_attention_heads
-        self.intermediate_size = intermediate_size
-        self.intermediate_sizes = intermediate_sizes or [intermediate_size] * num_hidden_layers
-        self.head_sizes = head_sizes or [0] * num_hidden_layers
-        self.max_position_embeddings = max_position_embeddings
-        self.vocab_size = vocab_size
-        self.features = features
-        self.outputs = outputs
-        self.positional = positional
-        self.hidden_act = hidden_act
-        self.logit_heads = logit_heads
-        self.causal = causal
-        self.safe_dtypes = safe_dtypes or ["float64"]
-        super().__init__(**rest)
+    hidden_size: int = 8
+    num_hidden_layers: int = 1
+    num_attention_heads: int = 1
+    intermediate_size: int = 8
+    intermediate_sizes: list[int] | None = None
+    head_sizes: list[int] | None = None
+    max_position_embeddings: int = 1
+    vocab_size: int = 0
+    features: int = 1
+    outputs: int = 1
+    positional: bool = True
+    hidden_act: str = "relu"
+    logit_heads: list[int] | None = None
+    causal: bool = False
+    safe_dtypes: list[str] | None = None
+
+    def __init__(self, **given: Any):
+        for name in FIELDS:
+            setattr(self, name, given.pop(name, getattr(CompactConfig, name)))
+        self.intermediate_sizes = self.intermediate_sizes or [self.intermediate_size] * self.num_hidden_layers
+        self.head_sizes = self.head_sizes or [0] * self.num_hidden_layers
+        self.safe_dtypes = self.safe_dtypes or ["float64"]
+        super().__init__(**given)
+
+
+FIELDS = tuple(vars(CompactConfig)["__annotations__"])  # what is declared above; anything else is the base class's
 
 
 class CompactModel(PreTrainedModel):

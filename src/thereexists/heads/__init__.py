@@ -12,9 +12,10 @@ from thereexists.heads.module import FixedAttention as Module
 from thereexists.heads.module import multihead_attention
 from thereexists.heads.study import Study, run_study
 from thereexists.heads.target import SparseTarget, as_target, random_target
-from thereexists.heads.verify import Verification, verify
+from thereexists.heads.verify import Arithmetic, Verification, verify
 
 __all__ = [
+    "Arithmetic",
     "Bounds",
     "FitOptions",
     "Head",

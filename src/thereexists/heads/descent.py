@@ -16,6 +16,7 @@ arrays included: a tool for short sequences (L up to about 2,000).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 
@@ -41,20 +42,27 @@ def rotation_weights(d: int) -> torch.Tensor:
     return W
 
 
+@dataclass(frozen=True)
+class Search:
+    """How long to look: ``restarts`` runs of Adam of so many ``steps``, then ``polish`` steps to the bottom."""
+
+    restarts: int = 8
+    steps: int = 2000
+    polish: int = 100
+    rate: float = 0.03  # of Adam, at its peak
+
+
 def descend(
     target: SparseTarget,
     d: int,
     *,
     eps1: float,
     eps2: float,
+    search: Search = Search(),
     seed: int = 0,
-    restarts: int = 8,
-    steps: int = 2000,
-    polish: int = 100,
-    rate: float = 0.03,
     device: str = "cpu",
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """``X (L, d)``, ``W_Q``, ``W_K``: the best of ``restarts`` runs of Adam, then ``polish`` steps to the bottom."""
+    """``X (L, d)``, ``W_Q``, ``W_K``: the best of some runs of Adam, then some steps to the bottom."""
     L = target.length
     if L > LONGEST:
         raise CannotBuild(
@@ -66,15 +74,15 @@ def descend(
     A = A.to(device)
     W = rotation_weights(d).to(device)
     generator = torch.Generator().manual_seed(seed)
-    X = (0.5 * torch.randn(restarts, L, d, generator=generator, dtype=torch.float64)).to(device)
-    X = _adam(X, W, A, steps, rate)
+    X = (0.5 * torch.randn(search.restarts, L, d, generator=generator, dtype=torch.float64)).to(device)
+    X = _adam(X, W, A, search.steps, search.rate)
     order = divergence(X, W, A).argsort()
     best = X[order[0]]
-    for candidate in order[: min(3, restarts)].tolist():
+    for candidate in order[: min(3, search.restarts)].tolist():
         if L * d <= LARGEST:
-            best = levenberg_marquardt(X[candidate], W, A, polish, lambda x: _slack(x, W, A, eps1, eps2) > 0)
+            best = levenberg_marquardt(X[candidate], W, A, search.polish, lambda x: _slack(x, W, A, eps1, eps2) > 0)
         else:
-            best = _lbfgs(X[candidate].cpu(), W.cpu(), A.cpu(), eps1, eps2, PER_STEP * polish)
+            best = _lbfgs(X[candidate].cpu(), W.cpu(), A.cpu(), eps1, eps2, PER_STEP * search.polish)
         if _slack(best, W.to(best.device), A.to(best.device), eps1, eps2) > 0:
             break
     return best.cpu(), W.cpu(), torch.eye(d, dtype=torch.float64)

@@ -15,7 +15,7 @@ from thereexists.heads.bound import theorem_hidden_size
 from thereexists.heads.head import Head
 from thereexists.heads.precision import dtype_needed
 from thereexists.heads.target import SparseTarget, as_target
-from thereexists.heads.verify import DTYPES, Verification, check_tolerances, verify
+from thereexists.heads.verify import DTYPES, Arithmetic, Verification, check_tolerances, verify
 
 Found = TypeVar("Found")
 METHODS = ("auto", "projection", "corrected", "moments", "convex", "descent")
@@ -131,17 +131,8 @@ def run_check(
     options: FitOptions,
     rows: np.ndarray | None = None,
 ) -> Verification:
-    return verify(
-        X,
-        W_Q,
-        W_K,
-        target,
-        eps1=options.eps1,
-        eps2=options.eps2,
-        dtype=options.dtype,
-        device=options.device,
-        rows=rows,
-    )
+    arithmetic = Arithmetic(options.dtype, options.device)
+    return verify(X, W_Q, W_K, target, eps1=options.eps1, eps2=options.eps2, arithmetic=arithmetic, rows=rows)
 
 
 def smallest_width(

@@ -10,13 +10,17 @@ from thereexists.core.errors import CannotBuild
 from thereexists.heads import convex as convex_rows
 from thereexists.heads import corrected as corrected_rows
 from thereexists.heads import projection as paper
-from thereexists.heads.descent import LONGEST, descend
+from thereexists.heads.descent import LONGEST, Search, descend
 from thereexists.heads.fit import FitOptions, Proposal, check_proposal, run_check, smallest_width
 from thereexists.heads.moments import circle_heads, place_on_moments
 from thereexists.heads.target import SparseTarget
 
 # restarts, steps of Adam, steps of Levenberg–Marquardt
-DESCENT_EFFORT = {"quick": (6, 1500, 100), "thorough": (4, 3000, 400), "exhaustive": (16, 20000, 3000)}
+DESCENT_EFFORT = {
+    "quick": Search(6, 1500, 100),
+    "thorough": Search(4, 3000, 400),
+    "exhaustive": Search(16, 20000, 3000),
+}
 SAMPLE = 128  # rows looked at before a whole draw is built and verified
 
 
@@ -126,21 +130,17 @@ def _moments(target: SparseTarget, options: FitOptions, scales: int) -> Proposal
 
 def descent(target: SparseTarget, options: FitOptions, start: int | None = None) -> Proposal:
     """Given ``hidden_size``: one search there. Without: downwards from ``4k`` until a size fails."""
-    restarts, steps, polish = DESCENT_EFFORT[options.effort]
+    search = DESCENT_EFFORT[options.effort]
 
     def attempt(d: int) -> Proposal | None:
-        X, W_Q, W_K = descend(
-            target,
-            d,
-            eps1=options.eps1,
-            eps2=options.eps2,
-            seed=options.seed,
-            restarts=restarts,
-            steps=steps,
-            polish=polish,
-            device=options.device,
-        )
-        settings = {"restarts": restarts, "steps": steps, "polish": polish, "effort": options.effort}
+        tolerances = {"eps1": options.eps1, "eps2": options.eps2}
+        X, W_Q, W_K = descend(target, d, **tolerances, search=search, seed=options.seed, device=options.device)
+        settings = {
+            "restarts": search.restarts,
+            "steps": search.steps,
+            "polish": search.polish,
+            "effort": options.effort,
+        }
         checked = run_check(X, W_Q, W_K, target, options)
         return Proposal("descent", X, W_Q, W_K, options.seed, settings, checked) if checked.verdict.holds else None
 

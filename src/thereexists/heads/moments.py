@@ -48,6 +48,25 @@ class MomentHead:
     dynamic_range: float
 
 
+@dataclass(frozen=True, eq=False)
+class Torus:
+    """Where the tokens stand, and the waves on it: one circle, or several scales of them."""
+
+    digits: np.ndarray  # (L, s) integers in [0, base)
+    frequencies: np.ndarray  # (m/2, s)
+    base: int  # places on a circle
+
+    @property
+    def scales(self) -> int:
+        return self.digits.shape[1]
+
+    def features(self) -> np.ndarray:
+        """Keys (L, m): cosines then sines of ``2 pi a·digits / base``; the integer phase is reduced before dividing."""
+        phase = (self.digits @ self.frequencies.T) % self.base  # exact integers
+        angle = 2 * np.pi * phase.astype(np.longdouble) / self.base
+        return np.concatenate([np.cos(angle), np.sin(angle)], axis=1).astype(np.float64)
+
+
 def moment_width(k: int, scales: int = 1) -> int:
     """Key width ``m``: lattice points with ``0 < |a|_1 <= k`` in ``Z^scales`` (cosine and sine for half of them)."""
     return sum(2**j * math.comb(scales, j) * math.comb(k, j) for j in range(1, min(k, scales) + 1))
@@ -77,11 +96,11 @@ def _circle_head(
 ) -> MomentHead:
     L, degree = target.length, left.shape[1]
     step = 2 * np.pi / np.longdouble(L)
-    frequencies = np.arange(1, degree + 1)[:, None]  # (D, 1)
+    torus = Torus(place[:, None], np.arange(1, degree + 1)[:, None], L)
     F = _block_product(left, right, step)  # (L, 2D + 1) Fourier coefficients, n = -D..D
     smallest = _smallest_beside_zero(target, place, left, right, float(step))
     bump = -2 * F[:, degree + 1 :]  # coefficients of -F: (Re, -Im) against (cos, sin)
-    return _assemble(target, place[:, None], frequencies, L, bump, smallest, eps1, 1, degree)
+    return _assemble(target, torus, bump, smallest, eps1, degree)
 
 
 def _torus(target: SparseTarget, eps1: float, scales: int, seed: int) -> MomentHead:
@@ -89,12 +108,11 @@ def _torus(target: SparseTarget, eps1: float, scales: int, seed: int) -> MomentH
     base = math.ceil(round(L ** (1 / scales), 9))
     place = spread_order(target, seed, base, scales)
     digits = np.stack([place // base**r % base for r in range(scales)], axis=1)  # (L, s)
-    frequencies = np.array(half_lattice(k, scales))  # (m/2, s)
-    F = _torus_product(target, digits, base, frequencies)  # (L, m/2) and the constant term is not needed
-    coefficients, constant = F
+    torus = Torus(digits, np.array(half_lattice(k, scales)), base)
+    coefficients, constant = _torus_product(target, torus)
     bump = -2 * coefficients
-    smallest = _smallest_streamed(target, digits, frequencies, base, bump, constant)
-    return _assemble(target, digits, frequencies, base, bump, smallest, eps1, scales, k)
+    smallest = _smallest_streamed(target, torus, bump, constant)
+    return _assemble(target, torus, bump, smallest, eps1, k)
 
 
 def half_lattice(k: int, scales: int) -> list[tuple[int, ...]]:
@@ -103,26 +121,11 @@ def half_lattice(k: int, scales: int) -> list[tuple[int, ...]]:
     return [a for a in points if next(x for x in a if x) > 0]
 
 
-def features(digits: np.ndarray, frequencies: np.ndarray, base: int) -> np.ndarray:
-    """Keys (L, m): cosines then sines of ``2 pi a·digits / base``, the integer phase reduced before the division."""
-    phase = (digits @ frequencies.T) % base  # exact integers
-    angle = 2 * np.pi * phase.astype(np.longdouble) / base
-    return np.concatenate([np.cos(angle), np.sin(angle)], axis=1).astype(np.float64)
-
-
 def _assemble(
-    target: SparseTarget,
-    digits: np.ndarray,
-    frequencies: np.ndarray,
-    base: int,
-    bump: np.ndarray,
-    smallest: np.ndarray,
-    eps1: float,
-    scales: int,
-    degree: int,
+    target: SparseTarget, torus: Torus, bump: np.ndarray, smallest: np.ndarray, eps1: float, degree: int
 ) -> MomentHead:
     """Interpolant plus ``lambda`` times bump, then one refinement against the rounded keys."""
-    keys = features(digits, frequencies, base)
+    keys = torus.features()
     push = np.concatenate(
         [np.real(bump), -np.imag(bump)], axis=1
     )  # (L, m) longdouble; its logits are F(own zeros)=0 minus F
@@ -142,7 +145,7 @@ def _assemble(
         error -= np.where(real, error.sum(1, keepdims=True) / real.sum(1, keepdims=True), 0)
         queries = (queries - _interpolate(keys, columns, error, real)).astype(np.float64).astype(np.longdouble)
     queries = queries.astype(np.float64)
-    return MomentHead(queries, keys, scales, degree, float(np.abs(queries).sum(1).max()))
+    return MomentHead(queries, keys, torus.scales, degree, float(np.abs(queries).sum(1).max()))
 
 
 def _interpolate(keys: np.ndarray, columns: np.ndarray, values: np.ndarray, real: np.ndarray) -> np.ndarray:
@@ -191,13 +194,11 @@ def _smallest_beside_zero(
     return np.where(np.isfinite(smallest), smallest, 1.0)  # a full row has nothing to push down
 
 
-def _torus_product(
-    target: SparseTarget, digits: np.ndarray, base: int, frequencies: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _torus_product(target: SparseTarget, torus: Torus) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of ``prod_{j in S} sum_r (1 - cos(theta_r - theta_jr))`` on the half lattice; the constant."""
     columns, _, real = target.padded()
     L, k = columns.shape
-    scales = digits.shape[1]
+    digits, base, scales = torus.digits, torus.base, torus.scales
     shape = (2 * k + 1,) * scales
     F = np.zeros((L, *shape), dtype=np.complex128)
     F[(slice(None), *(k,) * scales)] = 1
@@ -208,18 +209,16 @@ def _torus_product(
             up = -0.5 * np.exp(-2j * np.pi * digits[columns[:, j], r] / base).reshape(-1, *(1,) * scales)
             G = G + up * np.roll(F, 1, axis=r + 1) + np.conj(up) * np.roll(F, -1, axis=r + 1)
         F = np.where(here, G, F)
-    picked = F[(slice(None), *(frequencies[:, r] + k for r in range(scales)))]
+    picked = F[(slice(None), *(torus.frequencies[:, r] + k for r in range(scales)))]
     return picked, np.real(F[(slice(None), *(k,) * scales)])
 
 
-def _smallest_streamed(
-    target: SparseTarget, digits: np.ndarray, frequencies: np.ndarray, base: int, bump: np.ndarray, constant: np.ndarray
-) -> np.ndarray:
+def _smallest_streamed(target: SparseTarget, torus: Torus, bump: np.ndarray, constant: np.ndarray) -> np.ndarray:
     """min of F over the off-support tokens, from its coefficients, in tiles."""
     from thereexists.heads.scan import off_support_maximum
 
     push = np.concatenate([np.real(bump), -np.imag(bump)], axis=1)
-    top = off_support_maximum(push, features(digits, frequencies, base), target)  # max of -(F - constant)
+    top = off_support_maximum(push, torus.features(), target)  # max of -(F - constant)
     smallest = constant - top
     floor = 2.0**-40 * np.abs(push).sum(1)  # below this, float64 cannot tell F from 0 anyway
     return np.where(np.isfinite(smallest), np.maximum(smallest, floor), 1.0)

@@ -15,7 +15,7 @@ import torch
 from thereexists.core.errors import InvalidInput
 from thereexists.heads.rounding import apply, selects
 from thereexists.heads.target import SparseTarget
-from thereexists.heads.verify import DTYPES, Verification, verify
+from thereexists.heads.verify import DTYPES, Arithmetic, Verification, verify
 
 
 def dtype_needed(
@@ -38,7 +38,7 @@ def dtype_needed(
             continue
         if name == found.dtype and found.verdict.holds:
             return name
-        if verify(X, W_Q, W_K, target, eps1=eps1, eps2=eps2, dtype=name).verdict.holds:
+        if verify(X, W_Q, W_K, target, eps1=eps1, eps2=eps2, arithmetic=Arithmetic(name)).verdict.holds:
             return name
     if found.dtype == "float64" and found.verdict.holds:
         return "float64"

@@ -22,7 +22,7 @@ from thereexists.core.authors_word import WORDS
 from thereexists.core.verdict import Verdict
 from thereexists.heads.head import Head
 from thereexists.heads.precision import bits_needed, room_left, size_of, steps_of
-from thereexists.heads.verify import DTYPES, Verification, verify
+from thereexists.heads.verify import DTYPES, Arithmetic, Verification, verify
 from thereexists.heads.verify_exact import verify_exact
 from thereexists.heads.worst import is_worst
 
@@ -59,7 +59,8 @@ def verify_again(head: Head, dtype: str = "float64", device: str = "cpu") -> Ver
     """Every row, from the arrays: in ``dtype``, or in balls where the head is a sum of words."""
     target, eps1, eps2 = head.target, head.eps1, head.eps2
     if head.words is None:
-        return verify(head.X, head.W_Q, head.W_K, target, eps1=eps1, eps2=eps2, dtype=dtype, device=device)
+        arithmetic = Arithmetic(dtype, device)
+        return verify(head.X, head.W_Q, head.W_K, target, eps1=eps1, eps2=eps2, arithmetic=arithmetic)
     bits = 53 * len(head.words) + 64
     return verify_exact(head.words, head.W_Q, head.W_K, target, eps1=eps1, eps2=eps2, bits=bits)
 

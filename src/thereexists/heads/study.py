@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,14 +79,16 @@ def run_study(
     ks: Iterable[int] = (1, 2, 4),
     methods: Iterable[str] = ("projection", "corrected", "convex", "moments"),
     *,
-    eps1: float = 1e-3,
-    eps2: float = 1e-2,
+    options: FitOptions = FitOptions(),
     gamma: float = 2.0,
     seeds: Iterable[int] = (0,),
     longest: dict[str, int] | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Study:
-    """Measure every combination. ``longest`` caps the length per method (a convex search at 16,384 takes minutes)."""
+    """Measure every combination, each fitted with ``options`` (their tolerances, say).
+
+    ``longest`` caps the length per method (a convex search at 16,384 takes minutes).
+    """
     lengths, ks, methods, seeds = list(lengths), list(ks), list(methods), list(seeds)
     if not lengths or min(lengths) < 4:
         raise InvalidInput(f"A study needs lengths of at least 4. Got {lengths}.")
@@ -100,7 +102,7 @@ def run_study(
                 try:
                     sizes = tuple(
                         propose(
-                            random_target(L, k, gamma, seed), FitOptions(eps1=eps1, eps2=eps2, method=method, seed=seed)
+                            random_target(L, k, gamma, seed), replace(options, method=method, seed=seed)
                         ).hidden_size
                         for seed in seeds
                     )
@@ -110,7 +112,7 @@ def run_study(
                 points.append(Point(method, k, L, sizes, time.perf_counter() - started))
                 progress(f"{method} k={k} L={L}: d = {points[-1].hidden_size:g} ({points[-1].seconds:.1f} s)")
     lines = tuple(_line(points, method, k) for method in methods for k in ks)
-    settings = {"eps1": eps1, "eps2": eps2, "gamma": gamma, "seeds": seeds, "lengths": lengths, "k": ks}
+    settings = {"eps1": options.eps1, "eps2": options.eps2, "gamma": gamma, "seeds": seeds, "lengths": lengths, "k": ks}
     return Study(tuple(points), lines, settings)
 
 

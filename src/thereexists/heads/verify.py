@@ -38,6 +38,18 @@ DTYPES = {
 
 
 @dataclass(frozen=True)
+class Arithmetic:
+    """In which numbers a head is run, and on which device."""
+
+    dtype: str = "float64"
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise InvalidInput(f"dtype must be one of {', '.join(DTYPES)}. Got {self.dtype!r}.")
+
+
+@dataclass(frozen=True)
 class Verification:
     """What was measured, on how many rows, in which arithmetic; ``verdict.witness`` is the worst row."""
 
@@ -61,15 +73,13 @@ def verify(
     *,
     eps1: float,
     eps2: float,
-    dtype: str = "float64",
-    device: str = "cpu",
+    arithmetic: Arithmetic = Arithmetic(),
     rows: np.ndarray | None = None,
 ) -> Verification:
-    """Check every row (or the given ``rows``) of the head against the target, in ``dtype`` on ``device``."""
+    """Check every row (or the given ``rows``) of the head against the target, in the arithmetic asked for."""
     started = time.perf_counter()
     check_tolerances(eps1, eps2)
-    if dtype not in DTYPES:
-        raise InvalidInput(f"dtype must be one of {', '.join(DTYPES)}. Got {dtype!r}.")
+    dtype, device = arithmetic.dtype, arithmetic.device
     if X.ndim != 2 or X.shape[0] != target.length or W_Q.shape != W_K.shape or W_Q.shape[0] != X.shape[1]:
         raise InvalidInput(
             f"The head does not fit the target: X {tuple(X.shape)}, W_Q {tuple(W_Q.shape)}, W_K {tuple(W_K.shape)}, "

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.heads.head import Head
-from thereexists.heads.verify import DTYPES, Verification, verify
+from thereexists.heads.verify import DTYPES, Arithmetic, Verification, verify
 
 SLACK = 1e-9  # relative: another machine's exp and log
 
@@ -27,9 +27,9 @@ def is_worst(head: Head, stated: Verification, found: Verification) -> bool:
     if head.words is not None or "leakage" not in actual or found.dtype not in DTYPES:  # in balls, or not finite
         return row == found.worst_row and _same_figures(told, actual, 0.0)
     target, rounding = head.target, 4 * found.rounding
-    alone = verify(
-        head.X, head.W_Q, head.W_K, target, eps1=head.eps1, eps2=head.eps2, dtype=found.dtype, rows=np.array([row])
-    )
+    tolerances = {"eps1": head.eps1, "eps2": head.eps2}
+    in_its_dtype, only = Arithmetic(found.dtype), np.array([row])
+    alone = verify(head.X, head.W_Q, head.W_K, target, **tolerances, arithmetic=in_its_dtype, rows=only)
     if not _same_figures(told, alone.verdict.witness, rounding):
         return False
     if _badness(head, alone.verdict.witness) < _badness(head, actual) - rounding - SLACK:

@@ -39,73 +39,49 @@ class MixerConfig(PretrainedConfig):
 
     model_type = "thereexists-mixer"
 
-    def __init__(
-        self,
-        vocab_size: int = 30522,
-        hidden_size: int = 768,
-        num_hidden_layers: int = 12,
-        num_attention_heads: int = 12,
-        intermediate_size: int = 3072,
-        max_position_embeddings: int = 512,
-        type_vocab_size: int = 2,
-        hidden_act: str = "gelu",
-        hidden_dropout_prob: float = 0.1,
-        attention_probs_dropout_prob: float = 0.1,
-        classifier_dropout: float | None = None,
-        layer_norm_eps: float = 1e-12,
-        initializer_range: float = 0.02,
-        pad_token_id: int | None = 0,
-        bos_token_id: int | None = None,
-        eos_token_id: int | None = None,
-        decoder_start_token_id: int | None = None,
-        tie_word_embeddings: bool = True,
-        mixer: str = "attention",
-        hybrid_blocks: int = 0,
-        kernel_size: int = 9,
-        norm_first: bool = False,
-        is_decoder: bool = False,
-        pattern: str | None = None,
-        pattern_options: dict[str, Any] | None = None,
-        pattern_config: str = "union",
-        sparse_prediction: bool = False,
-        pooling: str = "first",
-        is_encoder_decoder: bool = False,
-        num_decoder_layers: int | None = None,
-        **kwargs: Any,
-    ):
-        self.vocab_size = vocab_size
-        self.hidden_size = hidden_size
-        self.num_hidden_layers = num_hidden_layers
-        self.num_attention_heads = num_attention_heads
-        self.intermediate_size = intermediate_size
-        self.max_position_embeddings = max_position_embeddings
-        self.type_vocab_size = type_vocab_size
-        self.hidden_act = hidden_act
-        self.hidden_dropout_prob = hidden_dropout_prob
-        self.attention_probs_dropout_prob = attention_probs_dropout_prob
-        self.classifier_dropout = classifier_dropout
-        self.layer_norm_eps = layer_norm_eps
-        self.initializer_range = initializer_range
-        self.mixer = mixer
-        self.hybrid_blocks = hybrid_blocks
-        self.kernel_size = kernel_size
-        self.norm_first = norm_first
-        self.pattern = pattern
-        self.pattern_options = dict(pattern_options or {})
-        self.pattern_config = pattern_config
-        self.sparse_prediction = sparse_prediction
-        self.pooling = pooling
-        self.num_decoder_layers = num_decoder_layers
+    vocab_size: int = 30522
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    classifier_dropout: float | None = None
+    layer_norm_eps: float = 1e-12
+    initializer_range: float = 0.02
+    pad_token_id: int | None = 0
+    bos_token_id: int | None = None
+    eos_token_id: int | None = None
+    decoder_start_token_id: int | None = None
+    tie_word_embeddings: bool = True
+    mixer: str = "attention"
+    hybrid_blocks: int = 0
+    kernel_size: int = 9
+    norm_first: bool = False
+    is_decoder: bool = False
+    pattern: str | None = None
+    pattern_options: dict[str, Any] = None  # type: ignore[assignment]  # each configuration gets its own
+    pattern_config: str = "union"
+    sparse_prediction: bool = False
+    pooling: str = "first"
+    is_encoder_decoder: bool = False
+    num_decoder_layers: int | None = None
+
+    def __init__(self, **given: Any):
+        own = {name: given.pop(name, getattr(MixerConfig, name)) for name in FIELDS}
+        own["pattern_options"] = dict(own["pattern_options"] or {})
+        self._set(own)
         self._check()
-        super().__init__(is_encoder_decoder=is_encoder_decoder, **kwargs)
-        # Set last: some versions of the base class have defaults of their own for these.
-        self.is_decoder = is_decoder
-        self.pad_token_id = pad_token_id
-        self.bos_token_id = bos_token_id
-        self.eos_token_id = eos_token_id
-        self.decoder_start_token_id = decoder_start_token_id
-        self.tie_word_embeddings = tie_word_embeddings
+        super().__init__(is_encoder_decoder=self.is_encoder_decoder, **given)
+        self._set(own)  # again: some versions of the base class have defaults of their own for a few of these
         self.use_cache = False  # most mixers have nothing to cache: generation runs the whole prefix again
+
+    def _set(self, own: dict[str, Any]) -> None:
+        for name, value in own.items():
+            setattr(self, name, value)
 
     def _check(self) -> None:
         for name in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"):
@@ -137,6 +113,9 @@ class MixerConfig(PretrainedConfig):
         mixer_kind(self.mixer).check(self)
 
 
+FIELDS = tuple(vars(MixerConfig)["__annotations__"])  # what is declared above; anything else is the base class's
+
+
 def mixer_config(size: str, mixer: str = "attention", **overrides: Any) -> MixerConfig:
     """The configuration of a published BERT size with the given mixer; ``overrides`` are fields of ``MixerConfig``.
 
@@ -144,18 +123,11 @@ def mixer_config(size: str, mixer: str = "attention", **overrides: Any) -> Mixer
     """
     if size not in SIZES:
         raise InvalidInput(f"There is no size named {size!r}. Known: {', '.join(SIZES)}.")
-    unknown = sorted(set(overrides) - _fields())
+    unknown = sorted(set(overrides) - {*FIELDS, "num_labels", "id2label", "label2id", "problem_type", "dtype"})
     if unknown:
         raise InvalidInput(f"A mixer configuration has no field {unknown[0]!r}; see MixerConfig for the fields.")
     length = {"max_position_embeddings": BPROJ_LENGTH} if mixer == "bproj" else {}
     return MixerConfig(**{**SIZES[size], **length, "mixer": mixer, **overrides})
-
-
-def _fields() -> set[str]:
-    import inspect
-
-    own = set(inspect.signature(MixerConfig.__init__).parameters) - {"self", "kwargs"}
-    return own | {"num_labels", "id2label", "label2id", "problem_type", "dtype"}
 
 
 def _positive(name: str, value: Any) -> None:

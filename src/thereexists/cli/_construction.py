@@ -1,0 +1,138 @@
+"""What ``plan`` and ``build`` are asked for: which function, and by which method."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thereexists.cli import _complete
+from thereexists.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from thereexists.functions.target import Target
+    from thereexists.patterns import Pattern
+    from thereexists.witness.method import Method
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionOptions:
+    """Which function, on which domain, with which claims."""
+
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="A built-in target (see `thereexists targets`) or file.py:function.",
+            autocompletion=_complete.names(_complete.TARGETS),
+        ),
+    ]
+    n: Annotated[int | None, typer.Option("--n", help="Tokens of a sequence (a table says it itself).")] = None
+    d: Annotated[int, typer.Option("--d", help="Features of a token.")] = 1
+    lipschitz: Annotated[
+        float | None,
+        typer.Option(help="Lipschitz constant of your function, from the maximum norm to the maximum norm."),
+    ] = None
+    equivariant: Annotated[
+        bool | None,
+        typer.Option("--equivariant/--no-equivariant", help="Theorem 1 (claim checked first) or Theorem 2."),
+    ] = None
+    domain: Annotated[tuple[float, float], typer.Option(help="Low and high end of every entry.")] = (0.0, 1.0)
+
+    def resolve(self) -> Target:
+        from thereexists.functions.targets import resolve
+
+        if self.n is None:
+            raise InvalidInput("How many tokens does a sequence have? Say it with --n.")
+        target = resolve(self.target, self.n, self.d, self.domain)
+        claims: dict[str, Any] = {"lipschitz": self.lipschitz, "equivariant": self.equivariant}
+        return dataclasses.replace(target, **_said(claims))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodOptions:
+    """How it is constructed."""
+
+    delta: Annotated[str | None, typer.Option(help="Grid width, such as 1/8.")] = None
+    epsilon: Annotated[float | None, typer.Option(help="Wanted error in d_p; chooses the grid.")] = None
+    p: Annotated[float, typer.Option("--p", help="The p of d_p.")] = 1.0
+    pattern: Annotated[
+        str | None,
+        typer.Option(
+            "--pattern",
+            help="Sparse attention: a pattern's name (see `pattern list`) or an .npz mask.",
+            autocompletion=_complete.names(_complete.PATTERNS),
+        ),
+    ] = None
+    sizes: Annotated[list[str] | None, typer.Option("--set", help="A size of the pattern, as name=value.")] = None
+    construction: Annotated[
+        str | None,
+        typer.Option(
+            help="faithful (unless said; the proof's own, deep and narrow) or compact (four blocks, any runtime).",
+            autocompletion=_complete.names(_complete.CONSTRUCTIONS),
+        ),
+    ] = None
+    max_width: Annotated[
+        int | None, typer.Option(help="Compact: spread feed-forward layers over blocks of at most so many units.")
+    ] = None
+    dtype: Annotated[str | None, typer.Option("--dtype", help="Of a program: the dtype its bound is for.")] = None
+
+    def method(self, target: Target) -> Method:
+        """``te.Faithful`` or ``te.Compact`` with what was said, and nothing else: it refuses what it does not have."""
+        from thereexists.constructions.build import the_method
+
+        return the_method(target, None, self.options(target.n))
+
+    def options(self, n: int) -> dict[str, Any]:
+        named = {name: getattr(self, name) for name in ("construction", "max_width", "delta", "epsilon")}
+        return _said(named | {"pattern": self.chosen_pattern(n)}) | {"p": self.p}
+
+    def chosen_pattern(self, n: int) -> Pattern | None:
+        if self.pattern is None:
+            if self.sizes:
+                raise InvalidInput("--set gives the sizes of a pattern; say which one with --pattern.")
+            return None
+        from thereexists.cli.pattern import assignment, load_pattern
+
+        given = dict(assignment(text) for text in self.sizes or [])
+        return load_pattern(self.pattern, None if Path(self.pattern).suffix == ".npz" else n, given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildMethodOptions(MethodOptions):
+    """Also what a plan does not depend on."""
+
+    rho: Annotated[str, typer.Option(help="Probability map of the attention: softmax or sparsemax.")] = "softmax"
+    modified: Annotated[bool, typer.Option(help="Stop at the modified class: hardmax, three-piece φ.")] = False
+
+    def options(self, n: int) -> dict[str, Any]:
+        other = {"rho": None if self.rho == "softmax" else self.rho, "modified": self.modified or None}
+        return super().options(n) | _said(other)
+
+
+def is_program(function: FunctionOptions, method: MethodOptions) -> bool:
+    """Whether a program is named; it takes --epsilon and --dtype, a function everything but --dtype."""
+    from thereexists.cli.kinds import programs
+
+    if not programs.is_program(function.target, function.n):
+        if method.dtype is not None:
+            raise InvalidInput("--dtype is for programs (file.py:name, without --n); a function is built in float64.")
+        return False
+    others = (method.delta, function.lipschitz, function.equivariant, method.pattern, method.sizes, method.max_width)
+    if any(option is not None for option in others):
+        raise InvalidInput(
+            "A program is built with --epsilon and --dtype; the other options are for functions, with --n."
+        )
+    return True
+
+
+def says_what_a_table_says(function: FunctionOptions, method: MethodOptions) -> bool:
+    """Whether an option is given that a table brings itself, or has no use for."""
+    others = (function.lipschitz, function.equivariant, function.n)
+    return any(x is not None for x in (method.pattern, method.delta, method.epsilon, method.max_width, *others))
+
+
+def _said(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
