@@ -109,7 +109,8 @@ def verify(
         if dry_run:
             from thereexists.witness.load import load
 
-            print_estimate(predict(load(witness), load_certificate(witness).p, target, crew, sample), as_json)
+            stated = load_certificate(witness, ("rigorous", "statistical"))
+            print_estimate(predict(load(witness), stated.p, target, crew, sample), as_json)
             return
         verdict = check(witness, target, workers=crew, sample=sample, job=job)
     if as_json:

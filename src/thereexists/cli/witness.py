@@ -13,7 +13,7 @@ from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, print_estimate, the_workers
 from thereexists.cli.kinds import programs
-from thereexists.cli.kinds.functions import certificate_summary, print_certificate, print_witness
+from thereexists.cli.kinds.functions import print_certificate, print_witness
 from thereexists.core.errors import InvalidInput, NotProved, ThereExistsError
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def build(
         witness.save(out)
     certificate, reason = _certify(witness, p, seed, out, crew) if certify else (None, InvalidInput("not asked for"))
     if as_json:
-        made = None if certificate is None else certificate_summary(certificate)
+        made = None if certificate is None else certificate.describe()
         why = None if reason is None else str(reason)
         print_json({"witness": str(out), **witness.describe(), "certificate": made, "not_certified": why})
     else:
