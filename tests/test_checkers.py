@@ -215,7 +215,7 @@ def test_verify_catches_and_names(copy, fault):
     forge(folder)
     verdict = te.verify(folder, opinions=1)
     assert verdict.holds is False
-    failing = [check.name for check in verdict.witness if not check.passed]
+    failing = [check.name for check in verdict.evidence if not check.passed]
     assert named in failing, verdict.reasons
 
 

@@ -114,7 +114,7 @@ def verify(
             return
         verdict = check(witness, target, workers=crew, sample=sample, job=job)
     if as_json:
-        print_json({"holds": verdict.holds, "checks": [vars(check) for check in verdict.witness]})
+        print_json({"holds": verdict.holds, "checks": [vars(check) for check in verdict.evidence]})
     else:
         _print_checks(verdict)
     if verdict.holds is False:
@@ -159,7 +159,7 @@ def _print_checks(verdict: Any) -> None:
     from rich.table import Table
 
     table = Table("check", "", "what was found", box=None)
-    for check in verdict.witness:
+    for check in verdict.evidence:
         table.add_row(check.name, styled(("ok", "green") if check.passed else ("FAILED", "red")), check.detail)
     console().print(table)
     words = {True: bold("holds"), False: styled(("does not hold", "bold red"))}

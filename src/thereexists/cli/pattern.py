@@ -89,7 +89,7 @@ def check(
     picture: Annotated[Path | None, typer.Option(help="Also draw the pattern, as .png or .svg.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Is the pattern universal? Self-loops, a Hamiltonian path, the receptive depth; each with its witness.
+    """Is the pattern universal? Self-loops, a Hamiltonian path, the receptive depth; each with its evidence.
 
     Examples: thereexists pattern check strided --n 1024 --stride 32
 
