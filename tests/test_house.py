@@ -109,3 +109,20 @@ def test_every_annotated_shape_is_checked_in_the_suite():
     assert shaped <= set(SHAPED)
     with pytest.raises(Exception, match="type"):
         thereexists.Transformer({}, "softmax", E=3)
+
+
+def hidden_state(tree):
+    """Memories keyed by the address of an object, which another object may get later; and hooks on all imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id":
+            yield ast.unparse(node)
+        if isinstance(node, ast.Attribute) and node.attr in ("meta_path", "path_hooks"):
+            yield ast.unparse(node)
+
+
+def test_no_state_hides_behind_addresses_or_import_hooks():
+    """A compiler's walk may number the nodes of the graph it holds: their ``==`` is an operation of the program."""
+    files = [file for file in SOURCE.rglob("*.py") if "constructions/program" not in file.as_posix()]
+    assert [(file.name, what) for file in files for what in hidden_state(ast.parse(file.read_text()))] == []
+    for planted in ("memory[id(launch), 3] = made", "sys.meta_path.insert(0, watch)"):
+        assert list(hidden_state(ast.parse(planted)))
