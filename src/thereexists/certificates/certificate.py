@@ -153,7 +153,7 @@ def certificate_of(record: dict[str, Any], file: Path, kinds: Collection[str] = 
     record = dict(record)
     kind = record.pop("kind", None)
     if not isinstance(kind, str) or kind not in kinds:
-        raise BadWitnessFile(f"{file} is a certificate of the kind {kind!r}; wanted is {' or '.join(kinds)}.")
+        raise BadWitnessFile(f"{file} is a certificate of the kind {str(kind)[:40]!r}; wanted is {' or '.join(kinds)}.")
     with malformed(file, "is not a complete certificate"):
         return named(CERTIFICATES[kind]).of(record, file.parent)
 
