@@ -62,5 +62,5 @@ with tempfile.TemporaryDirectory() as folder:
     witness.save(f"{folder}/spoilt")
     certificate.save(f"{folder}/spoilt")
     verdict = te.verify(f"{folder}/spoilt", target)
-    failed = next(check.name for check in verdict.witness if not check.passed)
+    failed = next(check.name for check in verdict.evidence if not check.passed)
     print(f"after one changed weight: {verdict.holds} because of {failed}")

@@ -140,8 +140,8 @@ FAULTS = {
     "another p": (certified(p=2.0), "bound"),
     "an output bound too small": (certified(output_bound=[0.5]), "output bound"),
     "assumptions hidden": (certified(assumptions=[]), "assumptions"),
-    "statistics sold as proof": (certified(kind="rigorous", confidence=0.9), "kind"),
-    "an unknown kind": (certified(kind="oracular"), "kind"),
+    "statistics sold as proof": (certified(kind="rigorous", confidence=0.9), "files"),
+    "an unknown kind": (certified(kind="oracular"), "files"),
     "endless work asked for": (certified(splits=10**6), "splits"),
     "p below one": (certified(p=0.5), "target"),
     "p infinite": (certified(p=float("inf")), "files"),
@@ -215,7 +215,7 @@ def test_verify_catches_and_names(copy, fault):
     forge(folder)
     verdict = te.verify(folder, opinions=1)
     assert verdict.holds is False
-    failing = [check.name for check in verdict.witness if not check.passed]
+    failing = [check.name for check in verdict.evidence if not check.passed]
     assert named in failing, verdict.reasons
 
 

@@ -39,7 +39,7 @@ def test_verdict_equals_the_definition(table, equivariant):
     verdict = te.is_contextual_mapping(ids, sequences, equivariant=equivariant)
     assert verdict.holds == by_the_definition(ids, sequences, equivariant)
     if not verdict.holds:  # the witness is a real collision
-        (i, j), (k, l) = verdict.witness
+        (i, j), (k, l) = verdict.evidence
         assert ids[i][j] == ids[k][l]
         assert (i, j) != (k, l)
 
@@ -52,7 +52,7 @@ def test_a_planted_collision_is_found_among_many():
     ids[700, 1] = ids[13, 2]
     verdict = te.is_contextual_mapping(ids, sequences)
     assert not verdict.holds
-    assert set(verdict.witness) == {(13, 2), (700, 1)}
+    assert set(verdict.evidence) == {(13, 2), (700, 1)}
 
 
 def test_permutations_count_as_one_sequence_only_for_equivariant_maps():

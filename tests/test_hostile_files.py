@@ -95,6 +95,17 @@ def certified(**fields):
     return lambda folder: hostile.forge_certificate(folder, lambda r: r.update(fields))
 
 
+def statistical(**fields):
+    """A certificate of the other kind, with exactly its fields."""
+
+    def change(r):
+        for name in ("parts", "undecided", "splits", "blocks_sha256"):
+            r.pop(name, None)
+        r.update(kind="statistical", **fields)
+
+    return lambda folder: hostile.forge_certificate(folder, change)
+
+
 def wide(d):
     """d features, with a side for none of them."""
     return lambda folder: (
@@ -173,7 +184,7 @@ SIZES = {
     "sides are words": stated("target", "low", value=["0"]),
     "slots 1e9": stated("grid", "slots", value=[10**9]),
     "plan of words": stated("plan", "parameters", value="many"),
-    "samples 1e12": certified(kind="statistical", samples=10**12, confidence=0.9, blocks_sha256=None),
+    "samples 1e12": statistical(samples=10**12, confidence=0.9),
     "splits 1e9": certified(splits=10**9),
     "parts are a list": certified(parts=[]),
 }

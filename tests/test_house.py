@@ -191,3 +191,20 @@ def test_no_function_reads_its_own_locals():
     for file in SOURCE.rglob("*.py"):
         calls = [node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
         assert "locals" not in {call.id for call in calls if isinstance(call, ast.Name)}, file
+
+
+def hidden_state(tree):
+    """Memories keyed by the address of an object, which another object may get later; and hooks on all imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id":
+            yield ast.unparse(node)
+        if isinstance(node, ast.Attribute) and node.attr in ("meta_path", "path_hooks"):
+            yield ast.unparse(node)
+
+
+def test_no_state_hides_behind_addresses_or_import_hooks():
+    """A compiler's walk may number the nodes of the graph it holds: their ``==`` is an operation of the program."""
+    files = [file for file in SOURCE.rglob("*.py") if "constructions/program" not in file.as_posix()]
+    assert [(file.name, what) for file in files for what in hidden_state(ast.parse(file.read_text()))] == []
+    for planted in ("memory[id(launch), 3] = made", "sys.meta_path.insert(0, watch)"):
+        assert list(hidden_state(ast.parse(planted)))

@@ -19,7 +19,7 @@ import thereexists as te
 from tests.kinds import EXAMPLES
 from thereexists.cli import app
 from thereexists.cli.kinds import Commands
-from thereexists.core.kinds import KINDS, Kind
+from thereexists.core.kinds import CERTIFICATES, KINDS, Kind, named
 from thereexists.reports.explore import open_viewer
 from thereexists.witness.plan import Plan
 from thereexists.witness.trace import Trace
@@ -48,7 +48,9 @@ def command(*words):
 
 def missing(kind: Kind) -> list[str]:
     """The verbs whose entry leads nowhere."""
-    verbs = [field.name for field in dataclasses.fields(kind) if field.name not in ("name", "what", "fields")]
+    verbs = [
+        field.name for field in dataclasses.fields(kind) if field.name not in ("name", "what", "fields", "certificates")
+    ]
     found = []
     for verb in verbs:
         try:
@@ -239,8 +241,16 @@ def test_a_sharded_witness_is_a_witness_like_any_other(tmp_path):
 
 # ---- nobody else asks of what kind a witness is --------------------------------------------------------------------
 
-KIND_WORDS = {"faithful", "compact", "tokens", "program", "sparse"}
-CLASSES = {"EmbeddedTransformer", "Witness", "TokenWitness", "ProgramWitness", "FaithfulWitness", "CompactWitness"}
+KIND_WORDS = {"faithful", "compact", "tokens", "program", "sparse", *CERTIFICATES}
+CERTIFICATE_CLASSES = {"Certificate", "FunctionCertificate", *(p.partition(":")[2] for p in CERTIFICATES.values())}
+CLASSES = CERTIFICATE_CLASSES | {
+    "EmbeddedTransformer",
+    "Witness",
+    "TokenWitness",
+    "ProgramWitness",
+    "FaithfulWitness",
+    "CompactWitness",
+}
 # Where a look at the class is the point: the registry's own loaders and the one door of all verbs.
 ALLOWED = {
     ("witness/load.py", "isinstance(witness, Witness)"),
@@ -250,23 +260,49 @@ ALLOWED = {
 }
 
 
-def switches(tree, file):
-    """Comparisons with names of kinds, and looks at the class or the attributes of a witness or its network."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1:
-            names = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
-            if node.func.id == "isinstance" and names & CLASSES:
-                yield ast.unparse(node)
-            of = ast.unparse(node.args[0])
-            asked = of.rpartition(".")[2] in ("witness", "loaded", "network", "found", "converted")
-            if node.func.id in ("hasattr", "getattr") and asked:
-                yield ast.unparse(node)
-        if isinstance(node, ast.Compare):
-            sides = [node.left, *node.comparators]
-            words = [s.value for s in sides if isinstance(s, ast.Constant) and isinstance(s.value, str)]
-            about = ast.unparse(node)
-            if set(words) & KIND_WORDS and any(w in about for w in ("construction", "kind", "record")):
-                yield about
+STORED = {name for place in CERTIFICATES.values() for name in named(place).stored()}
+A_CERTIFICATE = ("certificate", "found", "made")  # how certificates are called
+ASKED = ("witness", "loaded", "network", "converted", *A_CERTIFICATE)
+
+
+def last(node):
+    """``certificate`` of ``case.certificate``."""
+    return ast.unparse(node).rpartition(".")[2]
+
+
+def names(node):
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def of_a_certificate(node):
+    """Whether this is a stored field of a certificate: ``case.certificate.parts``."""
+    return isinstance(node, ast.Attribute) and last(node.value) in A_CERTIFICATE and node.attr in STORED
+
+
+def is_a_switch(node):
+    """A comparison with names of kinds, or a look at the class or the attributes of a witness, its network or its
+    certificate; of a certificate also whether a field of it is None."""
+    if isinstance(node, ast.MatchClass):
+        return bool(names(node.cls) & CLASSES)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        asks = node.func.id
+        if asks == "type" and len(node.args) == 1:
+            return last(node.args[0]) in ("witness", "certificate")
+        if asks == "isinstance":
+            return bool(names(node.args[1]) & CLASSES)
+        return asks in ("hasattr", "getattr") and last(node.args[0]) in ASKED
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        values = [n.value for side in sides for n in ast.walk(side) if isinstance(n, ast.Constant)]
+        if None in values and any(of_a_certificate(side) for side in sides):
+            return True
+        words = {value for value in values if isinstance(value, str)}
+        return bool(words & KIND_WORDS) and any(w in ast.unparse(node) for w in ("construction", "kind", "record"))
+    return False
+
+
+def switches(tree):
+    return [ast.unparse(node) for node in ast.walk(tree) if is_a_switch(node)]
 
 
 def all_switches():
@@ -284,7 +320,7 @@ def all_switches():
     ):
         for file in (SOURCE / package).rglob("*.py"):
             place = str(file.relative_to(SOURCE))
-            found |= {(place, what) for what in switches(ast.parse(file.read_text()), place)}
+            found |= {(place, what) for what in switches(ast.parse(file.read_text()))}
     return found
 
 
@@ -301,7 +337,18 @@ def test_no_switch_on_the_kind_outside_the_registry():
         "x = getattr(self.network, 'safe', ())",
         "if plan.construction == 'compact': pass",
         "if 'program' in record: pass",
+        "if certificate.kind == 'rigorous': pass",
+        "if 'statistical' != case.certificate.kind: pass",
+        "if certificate.kind in ('rigorous', 'program'): pass",
+        "if isinstance(found, StatisticalCertificate): pass",
+        "if isinstance(x, Certificate | None): pass",
+        "if hasattr(certificate, 'parts'): pass",
+        "x = getattr(witness.certificate, 'confidence', None)",
+        "if certificate.confidence is None: pass",
+        "x = case.certificate.blocks_sha256 is not None",
+        "if type(witness.certificate) is RigorousCertificate: pass",
+        "match x:\n    case RigorousCertificate(): pass",
     ],
 )
 def test_a_planted_switch_is_noticed(line):
-    assert list(switches(ast.parse(line), "planted.py"))
+    assert switches(ast.parse(line))

@@ -8,8 +8,9 @@ import torch
 transformers = pytest.importorskip("transformers")
 
 import thereexists as te  # noqa: E402
-import thereexists.attention  # noqa: E402  (registers the name)
 from thereexists.core.errors import InvalidInput  # noqa: E402
+
+te.attention.register_with_transformers()  # another test may have imported us before transformers
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
 TEXT = SIZES | {"vocab_size": 60, "max_position_embeddings": 32}

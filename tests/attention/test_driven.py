@@ -10,11 +10,12 @@ transformers = pytest.importorskip("transformers")
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: E402
 
 import thereexists as te  # noqa: E402
-import thereexists.attention  # noqa: E402  (registers the name)
 from tests.attention.tiny_models import causal_types, fate  # noqa: E402
 from thereexists import patterns as tp  # noqa: E402
 from thereexists.attention import driven, hugging_face  # noqa: E402
 from thereexists.core.errors import InvalidInput  # noqa: E402
+
+te.attention.register_with_transformers()  # another test may have imported us before transformers
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # in DeBERTa's file
 

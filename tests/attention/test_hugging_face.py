@@ -13,6 +13,8 @@ import thereexists as te  # noqa: E402
 from thereexists import patterns as tp  # noqa: E402
 from thereexists.core.errors import InvalidInput  # noqa: E402
 
+te.attention.register_with_transformers()  # another test may have imported us before transformers
+
 SIZES = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -126,10 +128,21 @@ def test_what_is_refused():
 
 
 @pytest.mark.slow
-def test_the_name_is_registered_when_transformers_comes_second():
-    """The rest of this file has it the other way round."""
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import transformers, thereexists.attention",
+        "import thereexists.attention as a, transformers; a.register_with_transformers()",
+    ],
+)
+def test_the_name_is_registered(code):
+    known = "import transformers.modeling_utils as m, sys; sys.exit('thereexists' not in m.ALL_ATTENTION_FUNCTIONS)"
+    assert subprocess.run([sys.executable, "-c", f"{code}; {known}"], timeout=120).returncode == 0
+
+
+def test_nothing_of_ours_watches_imports():
     code = (
-        "import thereexists.attention, transformers.modeling_utils as m, sys; "
-        "sys.exit('thereexists' not in m.ALL_ATTENTION_FUNCTIONS)"
+        "import sys; before = list(sys.meta_path); import thereexists.attention; thereexists.attention.explain; "
+        "sys.exit(sys.meta_path != before or 'transformers' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0

@@ -11,12 +11,13 @@ import torch
 transformers = pytest.importorskip("transformers")
 
 import thereexists as te  # noqa: E402
-import thereexists.attention  # noqa: E402  (registers the name)
 from thereexists.attention import hugging_face  # noqa: E402
 from thereexists.core.errors import InvalidInput  # noqa: E402
 from thereexists.patterns.parts import Band, Offsets  # noqa: E402
 from thereexists.patterns.pattern import Pattern  # noqa: E402
 from thereexists.patterns.step import Step  # noqa: E402
+
+te.attention.register_with_transformers()  # another test may have imported us before transformers
 
 N, LAYERS = 24, 3
 SIZES = {

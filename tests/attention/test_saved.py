@@ -10,11 +10,12 @@ import torch
 transformers = pytest.importorskip("transformers")
 
 import thereexists as te  # noqa: E402
-import thereexists.attention  # noqa: E402  (registers the name)
 from thereexists import patterns as tp  # noqa: E402
 from thereexists.core.errors import InvalidInput  # noqa: E402
 from thereexists.patterns.parts import Rect  # noqa: E402
 from thereexists.patterns.stored import record, restore  # noqa: E402
+
+te.attention.register_with_transformers()  # another test may have imported us before transformers
 
 N = 12
 SIZES = {

@@ -14,7 +14,7 @@ import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-import thereexists.attention
+import thereexists.attention  # registers the name: transformers comes first here
 from thereexists import patterns
 from thereexists.core.errors import ThereExistsError
 

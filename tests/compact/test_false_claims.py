@@ -39,7 +39,7 @@ def memory():
 
 
 def failed(verdict):
-    return [check.name for check in verdict.witness if not check.passed]
+    return [check.name for check in verdict.evidence if not check.passed]
 
 
 def answers(network, X, dtype):
@@ -211,7 +211,7 @@ def test_honest_symmetric_tables_are_proved(n, tmp_path):
     te.build(te.Table.of(sorted, range(3), n, symmetric=True), construction="compact").save(tmp_path / "w")
     verdict = te.verify(tmp_path / "w")
     assert verdict.holds, verdict.reasons
-    assert any(check.name == "symmetry" and "nothing else" in check.detail for check in verdict.witness)
+    assert any(check.name == "symmetry" and "nothing else" in check.detail for check in verdict.evidence)
 
 
 def test_a_symmetric_table_by_slots_is_tried_in_all_orders(tmp_path):

@@ -94,7 +94,7 @@ def test_verify_catches_and_names(copy, fault):
     forge(folder)
     verdict = te.verify(folder, opinions=1)
     assert verdict.holds is False
-    assert named in [check.name for check in verdict.witness if not check.passed], verdict.reasons
+    assert named in [check.name for check in verdict.evidence if not check.passed], verdict.reasons
 
 
 def forge_tokens(folder, change=None, record=None):
@@ -144,7 +144,7 @@ def test_verify_catches_faults_in_tokens(copy, fault):
         forge_tokens(folder, change)
     verdict = te.verify(folder)
     assert verdict.holds is False
-    assert named in [check.name for check in verdict.witness if not check.passed], verdict.reasons
+    assert named in [check.name for check in verdict.evidence if not check.passed], verdict.reasons
 
 
 def test_a_changed_file_is_refused_at_load(copy):

@@ -114,7 +114,7 @@ def test_a_network_of_another_form_is_not_recalled_by_key(rare, fault, tmp_path)
     forged.save(tmp_path / "w")
     verdict = te.verify(tmp_path / "w")  # also where one pair of 200 is wrong, which a sample may miss
     assert verdict.holds is False
-    assert "recall" in [check.name for check in verdict.witness if not check.passed]
+    assert "recall" in [check.name for check in verdict.evidence if not check.passed]
 
 
 def again(stage, attention=None):

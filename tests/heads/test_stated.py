@@ -99,7 +99,7 @@ def test_a_false_figure_does_not_hold(copies, kind, what):
 
 def test_the_columns_of_the_worst_row_are_compared(copies):
     for name, value in (("largest_zero_column", 0), ("smallest_support_column", 99), ("ratio_columns", [1, 1, 1])):
-        saved = heads.load(copies / "plain").verification.verdict.witness
+        saved = heads.load(copies / "plain").verification.verdict.evidence
         path = f"verdict__witness__{name}"
         changed = saved["smallest_support_column"] if name == "largest_zero_column" else value
         forge(copies / "plain", **{f"verification__{path}": changed, f"report__worst_row__{name}": changed})

@@ -77,7 +77,7 @@ def test_every_planted_leak_is_caught_in_its_row(fault, row):
     found = verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2)
     assert found.verdict.holds is False
     assert found.worst_row in guilty
-    assert found.verdict.witness["row"] in guilty
+    assert found.verdict.evidence["row"] in guilty
 
 
 @pytest.mark.parametrize("row", [0, 255, 256, 299])
@@ -92,7 +92,7 @@ def test_a_planted_ratio_error_just_over_the_tolerance_is_caught(row):
     found = verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2)
     assert found.verdict.holds is False
     assert found.worst_row == row
-    assert found.verdict.witness["ratio_columns"][0] == entry
+    assert found.verdict.evidence["ratio_columns"][0] == entry
 
 
 def test_a_forgotten_support_entry_is_a_leak():

@@ -71,7 +71,7 @@ def test_average_cannot_even_with_the_token_itself():
     seen = torch.cat([X, integer_mixer("average")(X) * 3], dim=-1).round()  # (token, sum) is all a block can use
     verdict = te.is_contextual_mapping((seen[..., 0] * 100 + seen[..., 1]).numpy(), X.numpy(), equivariant=True)
     assert not verdict.holds
-    (i, j), (k, l) = verdict.witness
+    (i, j), (k, l) = verdict.evidence
     assert torch.equal(seen[i, j], seen[k, l])
     assert sorted(X[i].flatten().tolist()) != sorted(X[k].flatten().tolist())
 

@@ -1,4 +1,4 @@
-"""Verdicts against brute force, witnesses against the independent checker, and planted faults against the checker."""
+"""Verdicts against brute force, evidence against the independent checker, and planted faults against the checker."""
 
 import ast
 import importlib.util
@@ -58,7 +58,7 @@ def assert_agrees_with_brute_force(pattern):
     if pattern.causal:
         causal = brute.depth(masks, causal=True)
         assert v.causal.holds == (causal is not None)
-        assert v.causal.witness.depth == causal
+        assert v.causal.evidence.depth == causal
     else:
         assert v.causal is None
     return v
@@ -169,7 +169,7 @@ def test_bitsets_agree_with_closed_forms_at_medium_size():
             steps = [(c.indptr, c.indices) for c in pattern.to_csr()]
             found = depth_by_bitsets(steps, causal, 5000)
             v = check(pattern)
-            expected = v.causal.witness if causal else v.depth_result
+            expected = v.causal.evidence if causal else v.depth_result
             assert found.depth == expected.depth, name
 
 

@@ -271,9 +271,9 @@ def test_bigbird_attends_to_its_blocks():
 def test_verdicts_within_the_models_own_layers():
     v = check(from_config(CASES["mistral"]().to_dict(), n=100))
     assert (v.universal, v.causal.holds) == (False, True)
-    assert (v.causal.witness.depth, v.full_within_layers) == (25, False)  # 99 tokens back, 4 a layer, 3 layers
+    assert (v.causal.evidence.depth, v.full_within_layers) == (25, False)  # 99 tokens back, 4 a layer, 3 layers
     v = check(from_config(CASES["gemma2"]().to_dict(), n=100))
-    assert (v.universal, v.causal.witness.depth, v.full_within_layers) == (False, 2, True)
+    assert (v.universal, v.causal.evidence.depth, v.full_within_layers) == (False, 2, True)
     v = check(from_config(CASES["modernbert"]().to_dict(), n=1000))
     assert (v.universal, v.depth, v.full_within_layers) == (True, 1, True)  # its first layer is global
     deep = {**transformers.LongformerConfig().to_dict(), "attention_window": 4, "num_hidden_layers": 3}

@@ -71,12 +71,12 @@ def test_a_causal_cycle_that_is_full_once_and_never_again():
     back[0, 0] = True
     pattern = from_mask(np.stack([chain | np.eye(n, k=-2, dtype=bool), chain, back]))
     found = check(pattern).causal
-    assert (found.holds, found.witness.depth) == (True, 2)
+    assert (found.holds, found.evidence.depth) == (True, 2)
     assert "not at every later depth" in found.reasons[0]
     turned = Pattern("turned", (*pattern.steps[2:], *pattern.steps[:2]))
     verdict = check(turned)
     assert verdict.causal.holds is False
-    assert verdict.causal.witness.never_full.startswith("token 1 does not attend to itself in step 0")
+    assert verdict.causal.evidence.never_full.startswith("token 1 does not attend to itself in step 0")
     assert verdict.to_json()["causal"]["never_full"]
     assert "excludes no causal function" in verdict.causal.reasons[0]
 

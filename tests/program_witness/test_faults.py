@@ -63,7 +63,7 @@ def forge_weights(folder, change):
 def failing(folder):
     verdict = te.verify(folder)
     assert not verdict.holds
-    return {check.name for check in verdict.witness if not check.passed}
+    return {check.name for check in verdict.evidence if not check.passed}
 
 
 def test_the_original_holds(copy):

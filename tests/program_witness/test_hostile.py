@@ -104,7 +104,7 @@ def test_a_program_of_enormous_work_is_refused_first(copy, name):
     verdict = te.verify(copy)
     assert time.process_time() - start <= SECONDS
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 <= BYTES
-    failed = [check for check in verdict.witness if not check.passed and check.name == "meaning"]
+    failed = [check for check in verdict.evidence if not check.passed and check.name == "meaning"]
     assert len(failed) == 1
     assert "not proved" in failed[0].detail
 
@@ -155,7 +155,7 @@ def test_a_broken_program_gets_one_sentence(copy, name):
     forge_program(copy, BROKEN[name])
     verdict = te.verify(copy)
     assert not verdict.holds
-    for check in verdict.witness:
+    for check in verdict.evidence:
         assert "cannot be checked" not in check.detail  # the last resort: an error that nobody expected
         assert "Traceback" not in check.detail
     with contextlib.suppress(BadWitnessFile):
@@ -185,7 +185,7 @@ def test_a_stage_of_another_depth(copy, depth):
     forge_record(copy, change)
     verdict = te.verify(copy)
     assert not verdict.holds
-    assert not any("cannot be checked" in check.detail for check in verdict.witness)
+    assert not any("cannot be checked" in check.detail for check in verdict.evidence)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_a_certificate_of_wrong_types(copy, change):
         te.load(copy)
     verdict = te.verify(copy)
     assert not verdict.holds
-    assert not any("cannot be checked" in check.detail for check in verdict.witness)
+    assert not any("cannot be checked" in check.detail for check in verdict.evidence)
 
 
 @pytest.mark.parametrize("places", [7, [7], [{}], [{"block": "x", "half": 1, "made": [1]}], [{"block": 1, "made": []}]])

@@ -60,7 +60,7 @@ def test_a_weight_that_is_a_little_off_is_paid_for(tmp_path):
     forge_weights(tmp_path / "w", lambda w: w["W_out"].mul_(1 + 2.0**-40))
     verdict = te.verify(tmp_path / "w")
     assert not verdict.holds
-    assert {check.name for check in verdict.witness if not check.passed} >= {"parts"}
+    assert {check.name for check in verdict.evidence if not check.passed} >= {"parts"}
     witness = te.load(tmp_path / "w")
     found = compare(witness.record(), witness.network)
     assert found.weights >= 2.0**-40
@@ -82,7 +82,7 @@ def test_three_outcomes():
 def test_a_refutation_names_its_input(tmp_path):
     te.build(P.relu(P.tokens(2) - 0.25), dtypes=("float64",)).save(tmp_path / "w")
     forge_weights(tmp_path / "w", lambda w: w["stages.block_1.feed_forward.b_1"].sub_(0.125))
-    (check,) = [c for c in te.verify(tmp_path / "w").witness if c.name == "meaning"]
+    (check,) = [c for c in te.verify(tmp_path / "w").evidence if c.name == "meaning"]
     assert check.detail.startswith("refuted: ")
     assert "at the input (" in check.detail
 

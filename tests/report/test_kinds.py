@@ -159,7 +159,7 @@ def test_the_memory_answers_every_token_once(folders):
 # --- hostile and broken files ----------------------------------------------------------------------------------------
 
 FORGED = {
-    "certify.json": {"kind": EVIL, "assumptions": [EVIL]},
+    "certify.json": {"package_version": EVIL, "assumptions": [EVIL]},
     "verify.json": {"checks": [{"name": EVIL, "passed": 1, "detail": EVIL}]},
     "fit.json": {"method": EVIL, "reasons": [EVIL], "settings": {EVIL: EVIL}},
     "check.json": {"reasons": [EVIL], "config": EVIL},
@@ -183,6 +183,8 @@ BROKEN = [
     ("certify.json", {"parts": {"luck": 1.0}}),
     ("certify.json", {"parts": 3}),
     ("certify.json", {"bound": "small"}),
+    ("certify.json", {"kind": "oracular"}),
+    ("certify.json", {"confidence": 0.9}),
     ("verify.json", {"holds": "maybe"}),
     ("verify.json", {"checks": [1]}),
     ("check.json", {"n": "many"}),

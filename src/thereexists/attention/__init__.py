@@ -3,16 +3,18 @@
 out  = te.attention.sparse_attention(q, k, v, pattern)      # (batch, heads, n, head_dim)
 attn = te.attention.SparseAttention(pattern, heads=12, dim=768)
 te.attention.explain(pattern, device="cuda")                # the plan it chose, and why
+
+Imported after transformers, it enters ``attn_implementation="thereexists"`` there; imported before, it does so when
+``register_with_transformers()`` is called, for nothing of ours watches what else is imported.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from thereexists.attention._after_import import after_import
-
 if TYPE_CHECKING:
     from thereexists.attention.functional import Dropout, sparse_attention
-    from thereexists.attention.hugging_face import use_pattern
+    from thereexists.attention.hugging_face import register_with_transformers, use_pattern
     from thereexists.attention.module import SparseAttention
     from thereexists.attention.pattern_module import PaperAttention, SparseTransformer
     from thereexists.attention.plan import Plan, explain
@@ -24,6 +26,7 @@ _LAZY = {  # these need torch
     "SparseAttention": "thereexists.attention.module",
     "SparseTransformer": "thereexists.attention.pattern_module",
     "explain": "thereexists.attention.plan",
+    "register_with_transformers": "thereexists.attention.hugging_face",
     "sparse_attention": "thereexists.attention.functional",
     "use_pattern": "thereexists.attention.hugging_face",
 }
@@ -35,6 +38,7 @@ __all__ = [
     "SparseAttention",
     "SparseTransformer",
     "explain",
+    "register_with_transformers",
     "sparse_attention",
     "use_pattern",
 ]
@@ -46,10 +50,5 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(_LAZY[name]), name)
 
 
-def _register() -> None:
-    from thereexists.attention.hugging_face import register
-
-    register()
-
-
-after_import("transformers.modeling_utils", _register)
+if sys.modules.get("transformers") is not None:
+    __getattr__("register_with_transformers")()

@@ -71,7 +71,7 @@ class CpuPieces:
         self.lowered = lowered
         self.calls = [calls(strip, lowered.n) for strip in lowered.strips]
         self._explicit: list[list[Call]] | None = None
-        self._masks: dict[tuple[int, torch.dtype], Mask] = {}
+        self._masks: dict[tuple[Call, torch.dtype], Mask] = {}
         self.rows = None if lowered.rows is None else torch.from_numpy(lowered.rows)
         self.columns = None if lowered.columns is None else _ColumnBlocks(lowered)
 
@@ -85,7 +85,7 @@ class CpuPieces:
     def mask(self, call: Call, dtype: torch.dtype) -> Mask | None:
         if call.mask is None:
             return None
-        key = (id(call), dtype)
+        key = (call, dtype)
         if key not in self._masks:
             self._masks[key] = Mask.of(call.mask, dtype)
         return self._masks[key]

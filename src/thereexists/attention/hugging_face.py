@@ -1,6 +1,7 @@
 """Any ``transformers`` model over a pattern: ``attn_implementation="thereexists"``.
 
-    import thereexists.attention                        # registers the name, whether transformers comes before or after
+    import transformers, thereexists.attention          # in this order it registers the name
+    te.attention.register_with_transformers()           # needed only where transformers was imported afterwards
     config.thereexists_pattern = {"name": "strided", "stride": 32, "config": "union"}
     model = AutoModel.from_config(config, attn_implementation="thereexists")
     te.attention.use_pattern(model, pattern)            # or a pattern object, or a function n -> pattern
@@ -66,8 +67,12 @@ _HARMLESS = frozenset(
 )
 
 
-def register() -> None:
-    """Enter the attention function and its mask function into transformers' registries; harmless when repeated."""
+def register_with_transformers() -> None:
+    """Let transformers know ``attn_implementation="thereexists"``; harmless when repeated.
+
+    The attention function and its mask function go into its two registries. Importing ``thereexists.attention`` after
+    transformers does this by itself; call it where transformers was imported afterwards.
+    """
     from transformers.masking_utils import AttentionMaskInterface
     from transformers.modeling_utils import AttentionInterface, PreTrainedModel
 
@@ -145,9 +150,9 @@ def use_pattern(model: nn.Module, pattern: Source | str | dict[str, Any]) -> nn.
     stored = _to_store(pattern)
     for module in modules:
         module._thereexists_pattern = pattern  # type: ignore[assignment]
-    configs = {id(c): c for c in (config, *(getattr(module, "config", None) for module in modules)) if c is not None}
-    for each in configs.values():
-        each.thereexists_pattern = stored
+    for each in (config, *(getattr(module, "config", None) for module in modules)):
+        if each is not None:
+            each.thereexists_pattern = stored
     _note_implementation(config, NAME)
     return model
 
@@ -346,7 +351,7 @@ class _ThisVery:
         self.source = source
 
     def __hash__(self) -> int:
-        return id(self.source)
+        return object.__hash__(self.source)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _ThisVery) and other.source is self.source

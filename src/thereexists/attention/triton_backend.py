@@ -55,7 +55,7 @@ class TritonPieces:
         self.lowered, self.device = lowered, device
         self.launches = launches(lowered)
         self._tables: dict[Any, Tensor] = {}
-        self._edges: dict[tuple[int, int, int], bool] = {}
+        self._edges: dict[tuple[Launch, int, int], bool] = {}
         self.entries = _Lists(lowered.entries, device) if lowered.entries is not None else None
         self._transposed: _Lists | None = None
         self.rows = None if lowered.rows is None else self.tensor(lowered.rows)
@@ -65,13 +65,13 @@ class TritonPieces:
         return torch.from_numpy(np.ascontiguousarray(array, np.int32)).to(self.device)
 
     def table(self, name: str, launch: Launch, blocks: Blocks) -> Tensor:
-        key = (name, id(launch), blocks.m, blocks.n)
+        key = (name, launch, blocks.m, blocks.n)
         if key not in self._tables:
             n, causal = self.lowered.n, self.lowered.causal
             if name == "rows":
                 made = row_tiles(launch, n, causal, blocks.m, blocks.n)
                 edges = bool((made[:, 3] != made[:, 4]).any() or (made[:, 5] != made[:, 6]).any())
-                self._edges[id(launch), blocks.m, blocks.n] = edges
+                self._edges[launch, blocks.m, blocks.n] = edges
             elif name == "keys":
                 assert launch.strip is not None
                 made = key_tiles(launch.strip, n, blocks.n)
@@ -83,7 +83,7 @@ class TritonPieces:
 
     def ends(self, launch: Launch) -> tuple[Tensor, Tensor]:
         """``lo`` and ``hi`` of the launch's strip, or of the strip that its columns leave out."""
-        key = ("ends", id(launch))
+        key = ("ends", launch)
         if key not in self._tables:
             strip = launch.strip or launch.outside
             self._tables[key] = self.tensor(np.stack([strip.lo, strip.hi]))
@@ -93,7 +93,7 @@ class TritonPieces:
     def edges(self, launch: Launch, blocks: Blocks) -> bool:
         """Whether some row tile has keys that need a mask."""
         self.table("rows", launch, blocks)
-        return self._edges[id(launch), blocks.m, blocks.n]
+        return self._edges[launch, blocks.m, blocks.n]
 
     def kind(self, launch: Launch) -> Blocks:
         """The tile sizes that suit the launch."""
@@ -105,7 +105,7 @@ class TritonPieces:
         """One byte a token: is it a listed column?"""
         if not launch.own or launch.columns is None:
             return self.ends(launch)[0]
-        key = ("listed", id(launch))
+        key = ("listed", launch)
         if key not in self._tables:
             table = np.zeros(self.lowered.n, np.uint8)
             table[launch.columns.cols] = 1
@@ -115,7 +115,7 @@ class TritonPieces:
     def cols(self, launch: Launch) -> Tensor:
         if launch.columns is None:
             return self.ends(launch)[0]
-        key = ("cols", id(launch))
+        key = ("cols", launch)
         if key not in self._tables:
             self._tables[key] = self.tensor(launch.columns.cols)
         return self._tables[key]

@@ -1,154 +1,138 @@
-"""The certificate: what is claimed of one network file, in numbers, and under which assumptions."""
+"""The one notion of a certificate: what is claimed of one network file, in numbers, and under which assumptions.
+
+    certificate.bound           how far the network may be from what it should compute
+    certificate.claim()         that in a few words
+    certificate.assumptions     what is taken for granted
+    certificate.save("w")       certificate.json, beside the weights it is about
+
+The final variants are listed in ``core/kinds.py``: of a function rigorous or statistical (``function_certificate.py``),
+and of a program (``program_certificate.py``). Its kind stands in the file, with exactly the fields of that kind; a
+reader asks the certificate, never of what kind it is. A table or a data set has none: it is recalled exactly or not.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
-import math
-import os
-import warnings
-from contextlib import suppress
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
-import numpy as np
-
-from thereexists.core.atomic_files import parts_of, put_in_place, the_error_in_words, write_beside, written_beside
-from thereexists.core.errors import BadWitnessFile, InvalidInput, NotProved, Recovered
+from thereexists.core.atomic_files import the_error_in_words, write_beside
+from thereexists.core.errors import BadWitnessFile, InvalidInput
 from thereexists.core.json_files import malformed, read_json, record_digest
-from thereexists.core.regular_files import is_regular, read_regular
+from thereexists.core.kinds import CERTIFICATES, named
+from thereexists.core.regular_files import is_regular
 
 FILE = "certificate.json"
-BLOCKS = "certificate.blocks.safetensors"
-PARTS = frozenset({"grid", "equal_columns", "ramps", "network"})
-KEYS = {  # of the parts that are objects, by kind: these, and no others that somebody might take for ours
-    "parts": {"rigorous": PARTS, "statistical": PARTS | {"sample"}},
-    "float_error": frozenset({"kind", "dtype", "cubes", "max"}),
-    "second_opinion": frozenset({"cubes", "seed", "disagreeing"}),
-}
-FORMAT_VERSION = 1
-_MOST_ROWS = 1 << 19  # twice the most blocks there are
-_MOST_BYTES = 6 * 8 * _MOST_ROWS + 4096  # and a header
+BLOCKS = "certificate.blocks.safetensors"  # what only some have beside it
+FORMAT_VERSION = 2
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class Certificate:
-    """``d_p(f, g) ≤ bound`` over the whole domain, for the network with these weights in exact real arithmetic.
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
+class Certificate(ABC):
+    """``bound`` holds under ``assumptions`` for the network whose weights have this SHA-256.
 
-    ``parts``: grid (f against the network's constant on cubes with distinct columns), equal_columns (the other cubes,
-    without positional encoding), ramps (everything off the cores), network (undecided cubes, and the radii of the
-    enclosures); bound = (grid^p + equal_columns^p + ramps^p)^{1/p} + network. A statistical certificate holds with
-    probability ``confidence`` over its own random points, and has only the part ``sample`` (the others are None); it is
-    about the float64 run, cut to ``output_bound``.
+    A field that is compared is stored; ``seconds`` is neither, for the same claim is the same bytes.
     """
 
-    kind: str
-    p: float
+    kind: ClassVar[str]
+
     bound: float
-    parts: dict[str, float | None]
-    confidence: float | None
-    cells: int
-    undecided: int
-    output_bound: list[float]
-    target_bound: float
-    splits: int
-    samples: int
-    seed: int
     assumptions: list[str]
-    target: dict[str, Any]
-    grid: dict[str, Any]
     weights_sha256: str
-    float_error: dict[str, Any]
-    second_opinion: dict[str, Any]
     package_version: str
-    blocks_sha256: str | None = None  # of the sums over cubes, block by block, which are stored beside
-    blocks: list[list[float]] | None = dataclasses.field(default=None, repr=False, compare=False)
-    seconds: float = dataclasses.field(default=0.0, compare=False)  # not stored: the same claim is the same bytes
+    seconds: float = dataclasses.field(default=0.0, compare=False)
 
-    def __post_init__(self) -> None:
-        """No certificate without a finite bound: "proved" and infinity never stand together."""
-        if not _finite(self.bound):
-            parts = self.parts if isinstance(self.parts, dict) else {}
-            loose = [
-                str(name).replace("_", " ") for name, size in parts.items() if size is not None and not _finite(size)
-            ]
-            where = f" (the part {', '.join(loose)} has no finite bound)" if loose else ""
-            raise NotProved(f"Not proved: no finite bound on d_p follows from these weights and this target{where}.")
-
-    def __repr__(self) -> str:
-        lines = [f"Certificate: {self.claim()}, {self.kind}", f"  {self.cells:,} cubes, {self.undecided:,} undecided"]
-        return "\n".join([*lines, *(f"  assuming that {text}" for text in self.assumptions[:3])])
-
+    @abstractmethod
     def claim(self) -> str:
         """The bound in a few words."""
-        how = "" if self.kind == "rigorous" else f" at confidence {self.confidence}"
-        return f"d_{float(self.p):g} ≤ {float(self.bound):.4g}{how}"
+
+    @abstractmethod
+    def statement(self) -> str:
+        """The bound as a report states it, with the inputs and the sense that it is about."""
+
+    @abstractmethod
+    def label(self) -> str:
+        """How sure it is, in two or three words."""
+
+    @abstractmethod
+    def shares(self) -> dict[str, float]:
+        """What the bound is made of."""
+
+    def added_up(self) -> str:
+        """How the shares make up the bound, where it is not their plain sum."""
+        return ""
+
+    @abstractmethod
+    def detail(self) -> str:
+        """What else it states, in one line."""
+
+    @abstractmethod
+    def subject(self) -> dict[str, str]:
+        """What should be computed, as the author says: its name first."""
+
+    def tried(self) -> dict[str, str]:
+        """What the author looked at beside the proof, and what was seen."""
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def right(cls) -> dict[str, Callable[[Any], bool]]:
+        """Of each stored field: is a stranger's value of the type, and of the parts, that the checks take it for?"""
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__}: {self.claim()}, {self.label()}", f"  {self.detail()}"]
+        lines += [f"  assuming that {text}" for text in self.assumptions[:2]]
+        left = len(self.assumptions) - 2
+        return "\n".join([*lines, f"  and {left} more assumptions"] if left > 0 else lines)
+
+    @classmethod
+    def stored(cls) -> list[str]:
+        """The names of the fields that a file of this kind holds, all of them and no others."""
+        return [field.name for field in dataclasses.fields(cls) if field.compare]
+
+    def content(self) -> dict[str, Any]:
+        """Kind and fields, as they are stored."""
+        return {"kind": self.kind, **{name: getattr(self, name) for name in self.stored()}}
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data about the certificate, as ``certify --json`` gives it."""
+        return {**self.content(), "seconds": self.seconds}
 
     def save(self, folder: str | Path) -> None:
-        """Write certificate.json into the witness's folder, whole or not at all, and the sums over cubes beside it.
-
-        Both are written out before the first of two renames. A kill between them leaves the new certificate with the
-        new sums under the name they were written to, where ``load_blocks`` knows them by their hash.
-        """
-        content = {k: v for k, v in dataclasses.asdict(self).items() if k not in ("blocks", "seconds")}
-        record = {"format_version": FORMAT_VERSION, **content}
+        """Write certificate.json into the witness's folder, whole or not at all, with what belongs beside it."""
+        record = {"format_version": FORMAT_VERSION, **self.content()}
         record["digest"] = record_digest(record)
         try:
             text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         except ValueError as error:
             raise InvalidInput(f"The certificate was not saved: one of its numbers is not finite ({error}).") from error
-        file, sums = Path(folder) / FILE, Path(folder) / BLOCKS
+        file = Path(folder) / FILE
         with the_error_in_words(file):
-            if self.blocks is None:
-                write_beside(file, text)
-                sums.unlink(missing_ok=True)
-            else:
-                beside = written_beside(sums, _packed(self.blocks))
-                try:
-                    write_beside(file, text)
-                except BaseException:
-                    beside.unlink(missing_ok=True)
-                    raise
-                put_in_place(beside, sums)
+            self.put(file, text)
+
+    def put(self, file: Path, text: str) -> None:
+        """The file alone; sums that an earlier certificate left would belong to nobody."""
+        write_beside(file, text)
+        (file.parent / BLOCKS).unlink(missing_ok=True)
+
+    @classmethod
+    def of(cls, record: dict[str, Any], folder: Path) -> Self:
+        """What a record says, if it holds exactly the fields of this kind, each of its type."""
+        odd = sorted(record.keys() ^ set(cls.stored()))
+        if odd:
+            must = "must hold" if odd[0] in cls.stored() else "must not hold"
+            raise InvalidInput(f"a {cls.kind} certificate {must} {odd[0]!r}")
+        wrong = [name for name, is_right in cls.right().items() if not is_right(record[name])]
+        if wrong:
+            raise InvalidInput(f"{wrong[0]!r} of a {cls.kind} certificate has a wrong type or wrong parts")
+        return cls(**record)
 
 
-def load_certificate(folder: str | Path) -> Certificate:
-    """Read certificate.json; refuses one that is missing, broken, changed or newer."""
-    file, record = read_certificate(folder)
-    with malformed(file, "is not a complete certificate"):
-        if "seconds" in record or "blocks" in record:
-            raise InvalidInput("it holds a time or sums, which are not stored in it")
-        certificate = Certificate(**record)
-        _check_types(certificate)
-        return certificate
-
-
-def _check_types(c: Certificate) -> None:
-    """Fields of a stranger's certificate are what the checks take them for."""
-    numbers = (c.p, c.bound, c.target_bound, *c.output_bound, *(x for x in c.parts.values() if x is not None))
-    right = all(type(x) in (int, float) for x in numbers)
-    right = right and (c.confidence is None or type(c.confidence) in (int, float))
-    right = right and all(type(x) is int and x >= 0 for x in (c.cells, c.undecided, c.splits, c.samples, c.seed))
-    right = right and all(isinstance(x, dict) for x in (c.target, c.grid, c.float_error, c.second_opinion))
-    right = right and isinstance(c.assumptions, list) and all(isinstance(x, str) for x in c.assumptions)
-    right = right and all(isinstance(x, str) for x in (c.kind, c.weights_sha256, c.package_version))
-    if not right or not isinstance(c.blocks_sha256, str | None):
-        raise InvalidInput("its fields are not numbers, whole numbers, words and objects where they should be")
-    parts = KEYS["parts"].get(c.kind, c.parts.keys())  # another kind is refused by name
-    keys = {"parts": (c.parts, parts)} | {
-        name: (getattr(c, name), KEYS[name]) for name in ("float_error", "second_opinion")
-    }
-    for name, (found, wanted) in keys.items():
-        if found.keys() != wanted:
-            odd = sorted(map(str, found.keys() ^ wanted))[0]
-            raise InvalidInput(
-                f"'{name}' holds {', '.join(sorted(wanted))} in a {c.kind} certificate; '{odd}' is amiss"
-            )
-
-
-def read_certificate(folder: str | Path) -> tuple[Path, dict[str, Any]]:
-    """The fields of a certificate of any kind, after its version and its digest were looked at."""
+def load_certificate(folder: str | Path, kinds: Collection[str] = tuple(CERTIFICATES)) -> Any:
+    """Read certificate.json; refuses one that is missing, broken, changed, of another version or of no such kind."""
     file = Path(folder) / FILE
     if not is_regular(file):
         raise BadWitnessFile(f"{folder} has no {FILE}; make one with `thereexists certify {folder}`.")
@@ -156,57 +140,70 @@ def read_certificate(folder: str | Path) -> tuple[Path, dict[str, Any]]:
     if not isinstance(record, dict) or not {"format_version", "digest"} <= record.keys():
         raise BadWitnessFile(f"{file} was truncated or changed: it is not a certificate.")
     version, stated = record.pop("format_version"), record.pop("digest")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise BadWitnessFile(f"{file} has format version {version}; update thereexists.")
+    if type(version) is not int or version != FORMAT_VERSION:
+        how = f"make it again with `thereexists certify {folder}`" if version == 1 else "update thereexists"
+        raise BadWitnessFile(f"{file} has format version {version}, not {FORMAT_VERSION}; {how}.")
     if record_digest({"format_version": version, **record}) != stated:
         raise BadWitnessFile(f"{file} was changed after it was written: its digest does not match.")
-    return file, record
+    return certificate_of(record, file, kinds)
 
 
-def load_blocks(folder: str | Path, certificate: Certificate) -> list[list[float]]:
-    """The sums over cubes that the certificate was made of, block by block; refused if they are not those."""
-    file = Path(folder) / BLOCKS
-    if certificate.blocks_sha256 is None or not (is_regular(file) or parts_of(file)):
-        raise BadWitnessFile(f"{folder} has no {BLOCKS} to check a sample against; verify all cubes instead.")
-    problem = f"{file} holds other sums than the certificate was made of: its SHA-256 differs."
-    for place in (file, *parts_of(file)):
-        try:
-            blocks = _read_blocks(place)
-        except BadWitnessFile as error:
-            problem = str(error) if place == file and is_regular(file) else problem
-            continue
-        if blocks_sha256(blocks) == certificate.blocks_sha256:
-            if place != file:
-                with suppress(OSError):
-                    os.replace(place, file)
-                told = f"A save of the certificate in {folder} was interrupted; its sums have been put in place."
-                warnings.warn(told, Recovered, stacklevel=2)
-            return blocks
-    raise BadWitnessFile(problem)
+def certificate_of(record: dict[str, Any], file: Path, kinds: Collection[str] = tuple(CERTIFICATES)) -> Any:
+    """The certificate that a record states, as the final class of the kind that it names."""
+    record = dict(record)
+    kind = record.pop("kind", None)
+    if not isinstance(kind, str) or kind not in kinds:
+        raise BadWitnessFile(f"{file} is a certificate of the kind {str(kind)[:40]!r}; wanted is {' or '.join(kinds)}.")
+    with malformed(file, "is not a complete certificate"):
+        return named(CERTIFICATES[kind]).of(record, file.parent)
 
 
-def _read_blocks(file: Path) -> list[list[float]]:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        stored = load(read_regular(file, _MOST_BYTES))["sums"]
-    except (SafetensorError, KeyError, OSError) as error:
-        raise BadWitnessFile(f"{file} was truncated or changed: {error}") from error
-    if stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[1] != 6 or len(stored) > _MOST_ROWS:
-        raise BadWitnessFile(f"{file} was changed: it holds {stored.dtype} {stored.shape}, not six sums a block.")
-    return stored.tolist()
+# What a field of a stranger's file may be. None of them takes True for 1.
 
 
-def _packed(blocks: list[list[float]]) -> bytes:
-    from safetensors.numpy import save
-
-    return save({"sums": np.array(blocks, dtype=np.float64)})
+def is_number(part: Any) -> bool:
+    return type(part) in (int, float)
 
 
-def blocks_sha256(blocks: list[list[float]]) -> str:
-    return hashlib.sha256(np.array(blocks, dtype="<f8").tobytes()).hexdigest()
+def is_size(part: Any) -> bool:
+    return is_number(part) and part >= 0
 
 
-def _finite(x: Any) -> bool:
-    return isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x)
+def is_count(part: Any) -> bool:
+    return type(part) is int and part >= 0
+
+
+def is_text(part: Any) -> bool:
+    return isinstance(part, str)
+
+
+def is_object(part: Any) -> bool:
+    return isinstance(part, dict)
+
+
+def is_list_of(right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda part: isinstance(part, list) and all(right(x) for x in part)
+
+
+def is_table_of(right: Callable[[Any], bool], keys: Collection[str] | None = None) -> Callable[[Any], bool]:
+    """An object whose values are right; with ``keys``, of these and no others that somebody might take for ours."""
+    return lambda part: (
+        isinstance(part, dict) and all(right(x) for x in part.values()) and (keys is None or part.keys() == set(keys))
+    )
+
+
+def is_record(**fields: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """An object of exactly these fields, each of its own type."""
+    return lambda part: (
+        isinstance(part, dict)
+        and part.keys() == fields.keys()
+        and all(right(part[name]) for name, right in fields.items())
+    )
+
+
+RIGHT: dict[str, Callable[[Any], bool]] = {  # of every kind
+    "bound": is_number,
+    "assumptions": is_list_of(is_text),
+    "weights_sha256": is_text,
+    "package_version": is_text,
+}

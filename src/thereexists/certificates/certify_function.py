@@ -17,10 +17,15 @@ import torch
 from thereexists._version import __version__
 from thereexists.arithmetic.balls import Array
 from thereexists.certificates.asked import check_asked
-from thereexists.certificates.certificate import Certificate, blocks_sha256
+from thereexists.certificates.block_sums import blocks_sha256
 from thereexists.certificates.check import Wanted
 from thereexists.certificates.cubes import CubeSums, weights_sha256
 from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
+from thereexists.certificates.function_certificate import (
+    FunctionCertificate,
+    RigorousCertificate,
+    StatisticalCertificate,
+)
 from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, the_problem
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import statistical_assumptions, statistical_bound
@@ -42,79 +47,82 @@ TRIED_BOXES = 256  # of those that the interval extension is used on
 JOB = ".certify.job"  # inside the witness's folder, while a certification is under way
 
 
-def certify_function(witness: Any, wanted: Wanted) -> Certificate:
+def certify_function(witness: Any, wanted: Wanted) -> FunctionCertificate:
     """A certificate for ``witness.network`` against its target (or the one given: same shape, domain and symmetry).
 
     Rigorous if the target states a modulus of continuity or an interval extension; statistical, and labelled so, if it
     states only a bound on |f|.
     """
     network, grid, f = _checked(witness, wanted.target)
-    p, seed, folder = wanted.p, wanted.seed, wanted.folder
     start = time.perf_counter()
-    common = {
-        "p": p,
+    proves = f.variation(1.0) is not None or f.interval is not None
+    made = (_rigorous if proves else _statistical)(network, grid, f, wanted)
+    certificate = dataclasses.replace(made, seconds=round(time.perf_counter() - start, 3))
+    if wanted.folder is not None:
+        shutil.rmtree(wanted.folder / JOB, ignore_errors=True)
+    return certificate
+
+
+def _rigorous(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> RigorousCertificate:
+    folder, splits = wanted.folder, splits_within(grid, SUBCUBES)
+    job = None if folder is None else folder / JOB
+    if job is not None and job.is_symlink():
+        job.unlink()  # never ours: it would lead our files to a place of somebody else's choice
+    problem = the_problem(network, f, grid, wanted.p, splits)
+    blocks = sums_over_cubes(problem, network, f, wanted.workers, folder, job, wanted.progress)
+    found = rigorous_bound(problem, f, blocks)
+    return RigorousCertificate(
+        **_common(network, grid, f, wanted),
+        bound=found.total,
+        parts=found.parts,
+        undecided=found.undecided,
+        output_bound=found.output_bound,
+        target_bound=found.target_bound,
+        splits=splits,
+        assumptions=assumptions(f),
+        blocks_sha256=blocks_sha256(blocks),
+        sums=lambda: blocks,
+    )
+
+
+def _statistical(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> StatisticalCertificate:
+    bound, B = statistical_bound(
+        network, f, grid, lambda X: run(network, X), wanted.p, wanted.confidence, wanted.samples, wanted.seed
+    )
+    assert f.bound is not None  # without one there is no statistical bound
+    return StatisticalCertificate(
+        **_common(network, grid, f, wanted),
+        bound=bound,
+        confidence=wanted.confidence,
+        samples=wanted.samples,
+        output_bound=B,
+        target_bound=f.bound,
+        assumptions=statistical_assumptions(f),
+    )
+
+
+def _common(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> dict[str, Any]:
+    """What every certificate of a function states, whatever its bound follows from."""
+    opinion = second_opinion(network, grid, wanted.opinions, wanted.seed)
+    return {
+        "p": wanted.p,
         "cells": grid.cells,
-        "seed": seed,
+        "seed": wanted.seed,
         "target": f.describe(),
         "grid": dataclasses.asdict(grid),
         "weights_sha256": weights_sha256(network),
+        "float_error": float_error(network, grid, wanted.seed),
+        "second_opinion": dataclasses.asdict(opinion) | {"disagreeing": list(opinion.disagreeing)},
         "package_version": __version__,
     }
-    if f.variation(1.0) is None and f.interval is None:
-        bound, B = statistical_bound(
-            network, f, grid, lambda X: run(network, X), p, wanted.confidence, wanted.samples, seed
-        )
-        specific = {
-            "kind": "statistical",
-            "bound": bound,
-            "parts": {"grid": None, "equal_columns": None, "ramps": None, "network": None, "sample": bound},
-            "confidence": wanted.confidence,
-            "undecided": 0,
-            "output_bound": B,
-            "target_bound": f.bound,
-            "splits": 0,
-            "samples": wanted.samples,
-            "assumptions": statistical_assumptions(f),
-        }
-    else:
-        splits = splits_within(grid, SUBCUBES)
-        job = None if folder is None else folder / JOB
-        if job is not None and job.is_symlink():
-            job.unlink()  # never ours: it would lead our files to a place of somebody else's choice
-        problem = the_problem(network, f, grid, p, splits)
-        blocks = sums_over_cubes(problem, network, f, wanted.workers, folder, job, wanted.progress)
-        found = rigorous_bound(problem, f, blocks)
-        specific = {
-            "kind": "rigorous",
-            "bound": found.total,
-            "parts": found.parts,
-            "confidence": None,
-            "undecided": found.undecided,
-            "output_bound": found.output_bound,
-            "target_bound": found.target_bound,
-            "splits": splits,
-            "samples": 0,
-            "assumptions": assumptions(f),
-            "blocks": blocks,
-            "blocks_sha256": blocks_sha256(blocks),
-        }
-    opinion = second_opinion(network, grid, wanted.opinions, seed)
-    certificate = Certificate(
-        **common,
-        **specific,
-        float_error=float_error(network, grid, seed),
-        second_opinion=dataclasses.asdict(opinion) | {"disagreeing": list(opinion.disagreeing)},
-        seconds=round(time.perf_counter() - start, 3),
-    )
-    if folder is not None:
-        shutil.rmtree(folder / JOB, ignore_errors=True)
-    return certificate
 
 
 def predict(
     witness: Any, p: float = 1.0, target: Target | None = None, workers: Workers = HERE, share: float | None = None
 ) -> Estimate:
     """What a rigorous certificate of the witness (or checking a ``share`` of it) will cost, from one measured block."""
+    if RigorousCertificate.kind not in witness.kind.certificates:
+        raise InvalidInput(f"A dry run is for functions, whose cubes are spread; this is {witness.kind.what}.")
     network, grid, f = _checked(witness, target)
     if f.variation(1.0) is None and f.interval is None:
         raise InvalidInput("A statistical certificate runs on its own random points in one process: nothing to spread.")

@@ -7,21 +7,27 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, final
 
 import torch
 
 from thereexists._version import __version__
-from thereexists.certificates.certificate import FILE, FORMAT_VERSION, read_certificate
+from thereexists.certificates.certificate import (
+    RIGHT,
+    Certificate,
+    is_list_of,
+    is_number,
+    is_object,
+    is_size,
+    is_table_of,
+    is_text,
+)
 from thereexists.certificates.check import Wanted
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, Refuted, compare, refutation, rounding
-from thereexists.core.atomic_files import write_beside
 from thereexists.core.dtypes import DTYPES
-from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput, NotProved, ThereExistsError
-from thereexists.core.json_files import record_digest
+from thereexists.core.errors import CannotBuild, InvalidInput, NotProved, ThereExistsError
 from thereexists.model import EmbeddedTransformer
 
 ARITHMETIC = (
@@ -33,45 +39,65 @@ ARITHMETIC = (
 )
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class ProgramCertificate:
+@final
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
+class ProgramCertificate(Certificate):
     """``|network in dtype − program| ≤ bounds[dtype]["bound"]`` for every input of the box, at every token and feature.
 
     ``parts``: approximation (splines against their functions, carried to the output) and weights (what rounding the
     coefficients to float64 weights does); a dtype's bound is the sum of both and of its rounding. ``reasons`` says why
-    another dtype has no bound. ``dtype`` is the one that was asked for, ``bound`` its bound.
+    another dtype has no bound. ``dtype`` is the one that was asked for, ``bound`` its bound; ``epsilon`` is how large a
+    bound was asked to be at most, None where nobody asked.
     """
 
-    kind: str
+    kind: ClassVar[str] = "program"
+
     norm: str
     dtype: str
-    bound: float
     bounds: dict[str, dict[str, float]]
     reasons: dict[str, str]
     parts: dict[str, float]
     splines: list[dict[str, Any]]
-    assumptions: list[str]
     box: list[list[float]]
     epsilon: float | None
     program_sha256: str
-    weights_sha256: str
-    package_version: str
-    seconds: float
-
-    def __repr__(self) -> str:
-        lines = [f"ProgramCertificate: {self.claim()}, {self.kind}"]
-        lines += [f"  ≤ {part['bound']:.4g} in {name}" for name, part in self.bounds.items() if name != self.dtype]
-        return "\n".join(lines)
 
     def claim(self) -> str:
-        """The bound in a few words."""
-        return f"sup norm ≤ {self.bound:.4g} in {self.dtype}"
+        return f"{self.norm} norm ≤ {self.bound:.4g} in {self.dtype}"
 
-    def save(self, folder: str | Path) -> None:
-        """Write certificate.json into the witness's folder, whole or not at all."""
-        record = {"format_version": FORMAT_VERSION, "about": "program", **dataclasses.asdict(self)}
-        record["digest"] = record_digest(record)
-        write_beside(Path(folder) / FILE, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    def statement(self) -> str:
+        return f"|network in {self.dtype} − program| ≤ {self.bound:.6g} for every input of the box, token and feature"
+
+    def subject(self) -> dict[str, str]:
+        box = ", ".join(f"[{low:g}, {high:g}]" for low, high in self.box)
+        return {"program": f"SHA-256 {self.program_sha256}", "inputs": box}
+
+    def as_small_as_asked(self, bound: float) -> bool:
+        return self.epsilon is None or bound <= self.epsilon
+
+    def label(self) -> str:
+        return "proved"
+
+    def shares(self) -> dict[str, float]:
+        rounding = {"rounding": self.bounds[self.dtype]["rounding"]} if self.dtype in self.bounds else {}
+        return self.parts | rounding
+
+    def detail(self) -> str:
+        others = [f"≤ {part['bound']:.4g} in {name}" for name, part in self.bounds.items() if name != self.dtype]
+        return ", ".join(others) or "no other dtype has a bound"
+
+    @classmethod
+    def right(cls) -> dict[str, Callable[[Any], bool]]:
+        return RIGHT | {
+            **dict.fromkeys(("norm", "dtype", "program_sha256"), is_text),
+            "bound": is_size,
+            "epsilon": lambda part: part is None or is_number(part),
+            "bounds": _are_bounds,
+            "reasons": is_table_of(is_text),
+            "parts": is_table_of(is_size, ("approximation", "weights")),
+            "splines": is_list_of(is_object),
+            "box": _is_box,
+        }
 
 
 def certify_program(
@@ -92,7 +118,6 @@ def certify_program(
     bounds, reasons = dtype_bounds(network, found, dtypes, epsilon)
     network.safe = tuple(bounds)
     return ProgramCertificate(
-        kind="rigorous",
         norm="sup",
         dtype=dtype,
         bound=bounds[dtype]["bound"] if dtype in bounds else float("inf"),
@@ -162,61 +187,12 @@ def program_sha256(program: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(program, sort_keys=True).encode()).hexdigest()
 
 
-def load_program_certificate(folder: str | Path) -> ProgramCertificate:
-    """Read certificate.json; refuses one that is missing, broken, changed, newer, or about something else."""
-    file, record = read_certificate(folder)
-    about = record.pop("about", None)
-    if about != "program":
-        raise BadWitnessFile(f"{file} is a certificate about {about!r}, not about a program; update thereexists.")
-    wrong = [name for name, right in _TYPES.items() if name in record and not right(record[name])]
-    if wrong:
-        raise BadWitnessFile(f"{file} is not a complete certificate: its '{wrong[0]}' has a wrong type.")
-    try:
-        return ProgramCertificate(**record)
-    except TypeError as error:
-        raise BadWitnessFile(f"{file} is not a complete certificate: {error}") from error
-
-
-def _is_number(part: Any) -> bool:
-    return isinstance(part, int | float) and not isinstance(part, bool)
-
-
-def _is_size(part: Any) -> bool:
-    return _is_number(part) and part >= 0
-
-
 def _are_bounds(part: Any) -> bool:
     """Of one dtype at least, and for each of them what rounding does and what is proved; nothing else."""
-    rows = _is_table(part, lambda row: _is_table(row, _is_size) and row.keys() == {"rounding", "bound"})
-    return rows and bool(part) and part.keys() <= set(DTYPES)
+    return is_table_of(is_table_of(is_size, ("rounding", "bound")))(part) and bool(part) and part.keys() <= set(DTYPES)
 
 
 def _is_box(part: Any) -> bool:
     """One interval for each feature, and one feature at least."""
-    rows = _is_list(part, lambda ends: _is_list(ends, _is_number) and len(ends) == 2 and ends[0] < ends[1])
+    rows = is_list_of(is_list_of(is_number))(part) and all(len(ends) == 2 and ends[0] < ends[1] for ends in part)
     return rows and bool(part)
-
-
-def _is_table(part: Any, right: Any) -> bool:
-    return isinstance(part, dict) and all(right(value) for value in part.values())
-
-
-def _is_list(part: Any, right: Any) -> bool:
-    return isinstance(part, list) and all(right(value) for value in part)
-
-
-def _is_text(part: Any) -> bool:
-    return isinstance(part, str)
-
-
-_TYPES = {
-    **dict.fromkeys(("kind", "norm", "dtype", "program_sha256", "weights_sha256", "package_version"), _is_text),
-    **dict.fromkeys(("bound", "seconds"), _is_size),
-    "epsilon": lambda part: part is None or _is_number(part),
-    "bounds": _are_bounds,
-    "reasons": lambda part: _is_table(part, _is_text),
-    "parts": lambda part: _is_table(part, _is_size),
-    "splines": lambda part: _is_list(part, lambda row: isinstance(row, dict)),
-    "assumptions": lambda part: _is_list(part, _is_text),
-    "box": _is_box,
-}

@@ -9,14 +9,18 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from thereexists.arithmetic.balls import Array
-from thereexists.certificates.certificate import Certificate, load_blocks
 from thereexists.certificates.certify_function import assumptions, float_error, run
 from thereexists.certificates.check import SAMPLE, Check, How
 from thereexists.certificates.cubes import Problem, Sums
 from thereexists.certificates.float_edges import POINTS, strays
+from thereexists.certificates.function_certificate import (
+    FunctionCertificate,
+    RigorousCertificate,
+    StatisticalCertificate,
+)
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, the_problem
 from thereexists.certificates.second_opinion import second_opinion
@@ -31,18 +35,19 @@ from thereexists.model import Transformer
 AGREEMENT = 1e-9
 FLOAT_SHARE = 2.0**-20  # of the largest output: rounding that one cube may have more than another
 MOST_SUBCUBES = 1 << 24
-_UNSTORED_CUBES = 1 << 24  # certificates of the first versions came without their sums
+
+C = TypeVar("C", bound=FunctionCertificate, covariant=True)
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(Generic[C]):
     """All that the checks look at."""
 
     record: dict[str, Any]
     network: Transformer
     grid: Grid
     target: Target
-    certificate: Certificate
+    certificate: C
     folder: Path
 
     @functools.cached_property
@@ -51,15 +56,15 @@ class Case:
         return output_bound(self.network)
 
 
-def bound_checks(case: Case, opinions: int | None, how: How) -> Iterator[Check]:
+def bound_checks(case: Case[FunctionCertificate], opinions: int | None, how: How) -> Iterator[Check]:
     """All checks of numbers, the quick ones first."""
     yield _check_output_bound(case)
-    yield from _check_bound(case, how)
+    yield from CHECKS[case.certificate.kind](case, how)
     yield _check_second_opinion(case, opinions)
     yield _check_float_run(case)
 
 
-def _check_output_bound(case: Case) -> Check:
+def _check_output_bound(case: Case[FunctionCertificate]) -> Check:
     claimed, actual = case.certificate.output_bound, case.output_bound
     right = len(claimed) == len(actual) and all(
         a <= c and math.isfinite(c) and _agrees(c, a, a) for c, a in zip(claimed, actual, strict=False)
@@ -67,14 +72,8 @@ def _check_output_bound(case: Case) -> Check:
     return Check("output bound", right, f"claimed {claimed}, found {actual}")
 
 
-def _check_bound(case: Case, how: How) -> Iterator[Check]:
+def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check]:
     certificate, p = case.certificate, case.certificate.p
-    if certificate.kind == "statistical":
-        yield from _check_statistical(case)
-        return
-    if certificate.kind != "rigorous" or certificate.confidence is not None:
-        yield Check("kind", False, f"{certificate.kind!r} is not a kind of certificate that holds with certainty")
-        return
     if case.target.variation(1.0) is None and case.target.interval is None:
         yield Check(
             "kind", False, "the target states no modulus and no interval extension: nothing rigorous can follow"
@@ -93,8 +92,7 @@ def _check_bound(case: Case, how: How) -> Iterator[Check]:
         )
 
     sums, check = _recomputed(case, problem, how, again)
-    if check is not None:
-        yield check
+    yield check
     if sums is None:
         return
     found = rigorous_bound(problem, case.target, sums)
@@ -115,27 +113,24 @@ def _check_bound(case: Case, how: How) -> Iterator[Check]:
 
 
 def _recomputed(
-    case: Case, problem: Problem, how: How, again: Callable[[tuple[int, ...] | None], list[Sums]]
-) -> tuple[list[Sums] | None, Check | None]:
-    """The sums of all blocks, and what a comparison with the stored ones found, if there was one.
+    case: Case[RigorousCertificate],
+    problem: Problem,
+    how: How,
+    again: Callable[[tuple[int, ...] | None], list[Sums]],
+) -> tuple[list[Sums] | None, Check]:
+    """The sums of all blocks, and what a comparison with the stored ones found.
 
     In full, the sums are ours. With a sample, they are the stored ones, of which the drawn blocks were computed again.
     """
     total = -(-case.grid.cells // problem.block)
     drawn = total if how.sample is None else min(total, math.ceil(how.sample * total))
-    stored = case.certificate.blocks_sha256 is not None
-    if not stored and case.grid.cells > _UNSTORED_CUBES:
-        return None, Check("blocks", False, f"a bound over {case.grid.cells:,} cubes must come with its sums by blocks")
-    before = load_blocks(case.folder, case.certificate) if stored else None
-    if before is not None and len(before) != total:  # found here, before the work
-        return None, Check("blocks", False, f"{len(before)} blocks are stored where the grid has {total}")
+    claimed = case.certificate.sums()
+    if len(claimed) != total:  # found here, before the work
+        return None, Check("blocks", False, f"{len(claimed)} blocks are stored where the grid has {total}")
     if drawn == total:
         sums = again(None)
-        if before is None:
-            return sums, None
-        wrong = _wrong_blocks(dict(enumerate(sums)), before, total)
+        wrong = _wrong_blocks(dict(enumerate(sums)), claimed, total)
         return sums, Check("blocks", wrong is None, wrong or f"the stored sums of {total} blocks are right")
-    claimed = load_blocks(case.folder, case.certificate)
     generator = secrets.SystemRandom()  # nobody can know beforehand which blocks will be looked at
     chosen = tuple(sorted(generator.sample(range(total), drawn)))
     wrong = _wrong_blocks(dict(zip(chosen, again(chosen), strict=True)), claimed, total)
@@ -163,7 +158,7 @@ def _wrong_blocks(found: dict[int, Sums], claimed: list[Sums], total: int) -> st
     return f"the stored sums of the blocks {wrong[:8]} are not what their cubes give" if wrong else None
 
 
-def _check_statistical(case: Case) -> Iterator[Check]:
+def _check_statistical(case: Case[StatisticalCertificate], how: How) -> Iterator[Check]:
     certificate = case.certificate
     if case.target.variation(1.0) is not None or case.target.interval is not None:
         yield Check("kind", False, "this target allows a rigorous certificate; a statistical one hides that")
@@ -173,7 +168,7 @@ def _check_statistical(case: Case) -> Iterator[Check]:
     target = dataclasses.replace(case.target, bound=certificate.target_bound)
     listed = set(statistical_assumptions(target)) == set(certificate.assumptions)
     yield Check("assumptions", listed, "; ".join(certificate.assumptions))
-    p, confidence, samples = certificate.p, certificate.confidence or 0.0, certificate.samples
+    p, confidence, samples = certificate.p, certificate.confidence, certificate.samples
 
     def g(X: Array) -> Array:
         return run(case.network, X)
@@ -195,7 +190,13 @@ def _check_statistical(case: Case) -> Iterator[Check]:
     yield Check("bound", fresh.holds is True, detail)
 
 
-def _check_second_opinion(case: Case, opinions: int | None) -> Check:
+CHECKS: dict[str, Callable[[Case[Any], How], Iterator[Check]]] = {
+    RigorousCertificate.kind: _check_rigorous,
+    StatisticalCertificate.kind: _check_statistical,
+}
+
+
+def _check_second_opinion(case: Case[FunctionCertificate], opinions: int | None) -> Check:
     opinion = second_opinion(case.network, case.grid, opinions, seed=None)
     detail = f"Arb and exact rationals on {opinion.cubes} cubes (seed {opinion.seed})"
     if opinion.disagreeing:
@@ -203,7 +204,7 @@ def _check_second_opinion(case: Case, opinions: int | None) -> Check:
     return Check("second opinion", not opinion.disagreeing, detail)
 
 
-def _check_float_run(case: Case) -> Check:
+def _check_float_run(case: Case[FunctionCertificate]) -> Check:
     """The float64 run against the enclosures, on cubes that nobody could know when the weights were written.
 
     The certificate states what was measured on its own cubes. On others the rounding differs: constructions keep it

@@ -19,6 +19,7 @@ from thereexists.certificates.certify_function import TRIED_BOXES
 from thereexists.certificates.check import Asked, Check
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.enclose import WEIGHTS
+from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.certificates.safe_dtypes import verdicts
 from thereexists.certificates.variation import MOST_SPLITS, some_boxes, splits_within
 from thereexists.certificates.verify_bound import MOST_SUBCUBES, Case, bound_checks
@@ -26,6 +27,7 @@ from thereexists.certificates.verify_tokens import check_dtypes
 from thereexists.core import storage
 from thereexists.core.errors import InvalidInput, InvalidTarget, ThereExistsError
 from thereexists.core.json_files import malformed
+from thereexists.core.kinds import KINDS
 from thereexists.functions.claims import refute
 from thereexists.functions.grid import Grid
 from thereexists.functions.targets import BUILTINS, builtin, restore
@@ -57,7 +59,7 @@ def compact_checks(asked: Asked) -> Iterator[Check]:
     yield from _common_checks(case, asked)
 
 
-def _common_checks(case: Case, asked: Asked) -> Iterator[Check]:
+def _common_checks(case: Case[FunctionCertificate], asked: Asked) -> Iterator[Check]:
     yield _check_layers(case)
     yield _check_pattern(case)
     yield _check_grid(case)
@@ -70,10 +72,10 @@ def _common_checks(case: Case, asked: Asked) -> Iterator[Check]:
     yield from bound_checks(case, asked.opinions, asked.how)
 
 
-def _read(asked: Asked, network_class: type[Transformer]) -> Case:
+def _read(asked: Asked, network_class: type[Transformer]) -> Case[FunctionCertificate]:
     folder, record = asked.folder, asked.record
     storage.check_dtype(record, asked.weights)
-    certificate = load_certificate(folder)
+    certificate = load_certificate(folder, KINDS[record["construction"]].certificates)
     with malformed(folder, "is not a complete witness"):
         network = network_class.from_structure(record["structure"], asked.weights)
         if type(network) is not network_class:
@@ -82,7 +84,7 @@ def _read(asked: Asked, network_class: type[Transformer]) -> Case:
         grid = Grid.from_dict(record["grid"])
         stored = restore(record["target"])
         check_sizes(folder, network, grid, stored)
-    if certificate.kind == "rigorous" and grid.cells > _MOST_CUBES:
+    if certificate.cubes_to_sum(grid.cells) > _MOST_CUBES:
         raise storage.BadWitnessFile(f"{folder} claims a sum over {grid.cells:,} cubes: more than anybody can compute.")
     job = asked.how.job
     if job is not None and job.resolve().is_relative_to(folder.resolve()):
@@ -90,20 +92,20 @@ def _read(asked: Asked, network_class: type[Transformer]) -> Case:
     return Case(record, network, grid, asked.target or stored, certificate, folder)
 
 
-def _check_weights(case: Case) -> Check:
+def _check_weights(case: Case[FunctionCertificate]) -> Check:
     actual = weights_sha256(case.network)
     same = actual == case.certificate.weights_sha256
     return Check("weights", same, f"SHA-256 {actual[:16]}… {'is' if same else 'is not'} the certified one")
 
 
-def _check_deep_class(case: Case) -> Check:
+def _check_deep_class(case: Case[FunctionCertificate]) -> Check:
     claimed, actual = case.record.get("class"), case.network.shape() | {"positional": case.network.E is not None}
     right = claimed == actual and (actual["h"], actual["m"], actual["r"]) == (2, 1, 4)
     right = right and case.network.rho in WEIGHTS and case.record.get("dtype") == "float64"
     return Check("class", right, f"claimed {claimed}, found {actual}, rho = {case.network.rho}, wanted T^{{2,1,4}}")
 
 
-def _check_compact_class(case: Case) -> Check:
+def _check_compact_class(case: Case[FunctionCertificate]) -> Check:
     """Four standard blocks, or no more than a maximal width asks for."""
     plan, network = case.record["plan"], case.network
     claimed, actual = case.record.get("class"), network.shape() | {"positional": network.E is not None}
@@ -130,7 +132,7 @@ def _most_blocks(network: Transformer, most: Any) -> int:
     return 0 if len(units) > 4 else sum(max(1, -(-width // most)) for width in units.values())
 
 
-def _check_compact_dtypes(case: Case) -> Check:
+def _check_compact_dtypes(case: Case[FunctionCertificate]) -> Check:
     """Every dtype called safe, in the structure and in the plan, is proved from the weights."""
     network = case.network
     assert isinstance(network, EmbeddedTransformer)
@@ -140,14 +142,14 @@ def _check_compact_dtypes(case: Case) -> Check:
     return check_dtypes("float64", network.safe, verdicts(network, case.grid))
 
 
-def _check_layers(case: Case) -> Check:
+def _check_layers(case: Case[FunctionCertificate]) -> Check:
     claimed = case.record.get("plan", {}).get("layers")
     actual = {name: stage.depth for name, stage in case.network.stages.items()}
     actual["total"] = case.network.depth
     return Check("layers", claimed == actual, f"claimed {claimed}, found {actual}")
 
 
-def _check_pattern(case: Case) -> Check:
+def _check_pattern(case: Case[FunctionCertificate]) -> Check:
     """The stored masks against the claimed pattern, and Assumption 1 by its definition."""
     claimed = case.record.get("plan", {}).get("pattern")
     stacks = [stage.attention for stage in case.network.stages.values() if stage.attention is not None]
@@ -178,7 +180,7 @@ def _check_pattern(case: Case) -> Check:
     return Check("pattern", not failed, "; ".join(failed) or f"the pattern satisfies Assumption 1, s = {s}")
 
 
-def _check_grid(case: Case) -> Check:
+def _check_grid(case: Case[FunctionCertificate]) -> Check:
     """The cubes must cover the domain: otherwise the sum over cubes leaves something out."""
     grid, target = case.grid, case.target
     stated = Grid.from_dict(case.certificate.grid)
@@ -196,7 +198,7 @@ def _check_grid(case: Case) -> Check:
     return Check("grid", right, f"{grid.N}^{grid.n * grid.d} cubes from {low.tolist()} to {high.tolist()}")
 
 
-def _check_target(case: Case) -> Check:
+def _check_target(case: Case[FunctionCertificate]) -> Check:
     claimed, of_record, actual = map(_told, (case.certificate.target, case.record["target"], case.target.describe()))
     differing = sorted(key for key, value in actual.items() if not claimed.get(key) == of_record.get(key) == value)
     differing += sorted((claimed.keys() | of_record.keys()) - actual.keys())
@@ -219,7 +221,7 @@ def _told(target: dict[str, Any]) -> dict[str, Any]:
     return {**target, "origin": {key: value for key, value in origin.items() if key != "reference"}}
 
 
-def _check_symmetry(case: Case) -> Check:
+def _check_symmetry(case: Case[FunctionCertificate]) -> Check:
     if not case.target.equivariant:
         return Check("symmetry", True, "no symmetry is claimed")
     try:
@@ -229,55 +231,39 @@ def _check_symmetry(case: Case) -> Check:
     return Check("symmetry", True, "permutation equivariant on 64 random permutations")
 
 
-def _check_claims_about_f(case: Case) -> Check:
+def _check_claims_about_f(case: Case[FunctionCertificate]) -> Check:
     """The modulus and the interval extension are assumptions; a counterexample ends them."""
     f, boxes = case.target, None
-    if f.interval is not None and 1 <= case.certificate.splits <= MOST_SPLITS:
-        boxes = some_boxes(f, case.grid, case.certificate.splits, TRIED_BOXES, secrets.randbits(64))
+    splits = case.certificate.asked_splits()
+    if f.interval is not None and 1 <= splits <= MOST_SPLITS:
+        boxes = some_boxes(f, case.grid, splits, TRIED_BOXES, secrets.randbits(64))
     found = refute(f, _PAIRS, seed=secrets.randbits(64), boxes=boxes)
     return Check("modulus", found is None, found or f"not refuted by {_PAIRS:,} random pairs, nor by a search in boxes")
 
 
-def _check_one_by_one(case: Case) -> Check:
+def _check_one_by_one(case: Case[FunctionCertificate]) -> Check:
     """Whoever runs f on one sequence must get the value that was used for it in a batch."""
     try:
         case.target.check_one_by_one(seed=secrets.randbits(64))
-        if 1 <= case.certificate.splits <= splits_within(case.grid, MOST_SUBCUBES):
-            check_asked(case.target, case.grid, case.certificate.splits, seed=secrets.randbits(64))
+        splits = case.certificate.asked_splits()
+        if 1 <= splits <= splits_within(case.grid, MOST_SUBCUBES):
+            check_asked(case.target, case.grid, splits, seed=secrets.randbits(64))
     except InvalidTarget as error:
         return Check("one by one", False, str(error))
     return Check("one by one", True, "f answers a sequence alone as in a batch, and the same when asked again")
 
 
-def _check_cells(case: Case) -> Check:
+def _check_cells(case: Case[FunctionCertificate]) -> Check:
     claimed, actual = case.certificate.cells, case.grid.cells
     return Check("cells", claimed == actual, f"claimed {claimed}, found {actual}")
 
 
-def _check_figures(case: Case) -> Check:
-    """What the other kind of certificate states must not be stated here; of a second opinion only its count is free.
+def _check_figures(case: Case[FunctionCertificate]) -> Check:
+    """Of a second opinion only its count is free: how many cubes the author asked about is the author's word.
 
-    How many cubes the author asked about is the author's word: ``verify`` asks about cubes of its own.
+    ``verify`` asks about cubes of its own. What another kind of certificate states, the reader refused.
     """
-    c, opinion = case.certificate, case.certificate.second_opinion
-    cubes = opinion["cubes"]
-    conditions = {
-        "second_opinion": type(cubes) is int
-        and 0 <= cubes <= case.grid.cells
-        and type(opinion["seed"]) is int
-        and opinion["seed"] == c.seed
-        and opinion["disagreeing"] == [],
-    }
-    if c.kind == "rigorous":
-        conditions |= {"samples": c.samples == 0}
-    else:
-        conditions |= {
-            "parts": all((size is None) == (name != "sample") for name, size in c.parts.items())
-            and c.parts.get("sample") == c.bound,
-            "undecided": c.undecided == 0,
-            "splits": c.splits == 0,
-            "blocks_sha256": c.blocks_sha256 is None,
-        }
-    wrong = [name for name, holds in conditions.items() if not holds]
-    detail = f"a {c.kind} certificate of these cubes does not state such a {wrong[0]}" if wrong else "those of its kind"
-    return Check("figures", not wrong, detail)
+    opinion = case.certificate.second_opinion
+    right = opinion["cubes"] <= case.grid.cells and opinion["disagreeing"] == []
+    right = right and opinion["seed"] == case.certificate.seed
+    return Check("figures", right, "those of its kind" if right else f"no second opinion of these cubes: {opinion}")

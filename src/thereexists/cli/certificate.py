@@ -115,12 +115,12 @@ def verify(asked: VerifyOptions) -> None:
         if asked.crew.dry_run:
             from thereexists.witness.load import load
 
-            p = load_certificate(asked.witness).p
+            p = load_certificate(asked.witness, ("rigorous", "statistical")).p
             print_estimate(predict(load(asked.witness), p, target, workers, asked.sample), asked.as_json)
             return
         verdict = check(asked.witness, target, workers=workers, sample=asked.sample, job=asked.job)
     if asked.as_json:
-        print_json({"holds": verdict.holds, "checks": [vars(check) for check in verdict.witness]})
+        print_json({"holds": verdict.holds, "checks": [vars(check) for check in verdict.evidence]})
     else:
         _print_checks(verdict)
     if verdict.holds is False:
@@ -165,7 +165,7 @@ def _print_checks(verdict: Any) -> None:
     from rich.table import Table
 
     table = Table("check", "", "what was found", box=None)
-    for check in verdict.witness:
+    for check in verdict.evidence:
         table.add_row(check.name, styled(("ok", "green") if check.passed else ("FAILED", "red")), check.detail)
     console().print(table)
     words = {True: bold("holds"), False: styled(("does not hold", "bold red"))}

@@ -112,7 +112,7 @@ def verify(
     verdict = report.pop("verdict")
     holds = False if false else verdict["holds"]
     _show(
-        {"holds": holds, "reasons": [*verdict["reasons"], *false], "worst": verdict["witness"], **report},
+        {"holds": holds, "reasons": [*verdict["reasons"], *false], "worst": verdict["evidence"], **report},
         json,
         "Check",
     )

@@ -105,7 +105,7 @@ class CheckOptions:
 
 @command(app)
 def check(asked: CheckOptions) -> None:
-    """Is the pattern universal? Self-loops, a Hamiltonian path, the receptive depth; each with its witness.
+    """Is the pattern universal? Self-loops, a Hamiltonian path, the receptive depth; each with its evidence.
 
     Examples: thereexists pattern check strided --n 1024 --stride 32
 

@@ -21,7 +21,7 @@ from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.cli._settings import command
 from thereexists.cli._workers import WorkerOptions, print_estimate
 from thereexists.cli.kinds import programs
-from thereexists.cli.kinds.functions import certificate_summary, print_certificate, print_witness
+from thereexists.cli.kinds.functions import print_certificate, print_witness
 from thereexists.core.errors import InvalidInput, NotProved, ThereExistsError
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def build(asked: BuildOptions) -> None:
         witness = _measured(witness, asked)
     certificate, reason = _certify(witness, out, asked) if asked.certify else (None, InvalidInput("not asked for"))
     if asked.as_json:
-        made = None if certificate is None else certificate_summary(certificate)
+        made = None if certificate is None else certificate.describe()
         why = None if reason is None else str(reason)
         print_json({"witness": str(out), **witness.describe(), "certificate": made, "not_certified": why})
     else:

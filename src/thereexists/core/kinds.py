@@ -17,7 +17,8 @@ from thereexists.core.errors import BadWitnessFile
 
 @dataclass(frozen=True)
 class Kind:
-    """``what`` it is, in words; ``fields``: exactly what its record holds beside what every record does.
+    """``what`` it is, in words; ``fields``: exactly what its record holds beside what every record does;
+    ``certificates``: the kinds of certificate that it may have.
 
     method    how it is built: a class with ``plan(target)`` and ``build(target)``
     load      (folder, record, weights) → witness, as it is saved
@@ -31,6 +32,7 @@ class Kind:
     name: str
     what: str
     fields: frozenset[str]
+    certificates: tuple[str, ...]
     method: str
     load: str
     verify: str
@@ -41,8 +43,13 @@ class Kind:
 
     def find(self, verb: str) -> Any:
         """What the entry names for a verb."""
-        module, _, name = getattr(self, verb).partition(":")
-        return getattr(import_module(module), name)
+        return named(getattr(self, verb))
+
+
+def named(place: str) -> Any:
+    """What ``module:name`` means, imported now."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
 
 
 _OF_A_FUNCTION = frozenset({"target", "grid", "plan", "distance"})
@@ -53,6 +60,13 @@ EVERY = frozenset(
     {"format_version", "kind", "construction", "package_version", "dtype", "class", "structure", "digest"}
 )
 
+# The kinds of certificate, by the name that stands in the file: the final class of each.
+CERTIFICATES = {
+    "rigorous": "thereexists.certificates.function_certificate:RigorousCertificate",
+    "statistical": "thereexists.certificates.function_certificate:StatisticalCertificate",
+    "program": "thereexists.certificates.program_certificate:ProgramCertificate",
+}
+
 KINDS = {
     kind.name: kind
     for kind in (
@@ -60,6 +74,7 @@ KINDS = {
             name="faithful",
             what="a function of numbers, built as the proof does",
             fields=_OF_A_FUNCTION,
+            certificates=("rigorous", "statistical"),
             method="thereexists.constructions.faithful.build:Faithful",
             load="thereexists.constructions.faithful.witness:load_faithful",
             verify="thereexists.certificates.verify_function:faithful_checks",
@@ -72,6 +87,7 @@ KINDS = {
             name="compact",
             what="a function of numbers in four blocks",
             fields=_OF_A_FUNCTION,
+            certificates=("rigorous", "statistical"),
             method="thereexists.constructions.compact.build:Compact",
             load="thereexists.constructions.compact.witness:load_compact",
             verify="thereexists.certificates.verify_function:compact_checks",
@@ -84,6 +100,7 @@ KINDS = {
             name="tokens",
             what="a table or a memorised data set",
             fields=_OF_TOKENS,
+            certificates=(),  # recalled exactly or not at all
             method="thereexists.constructions.tokens.table:Stored",
             load="thereexists.constructions.tokens.witness:load_tokens",
             verify="thereexists.certificates.verify_tokens:token_checks",
@@ -96,6 +113,7 @@ KINDS = {
             name="program",
             what="a program over the reals",
             fields=_OF_A_PROGRAM,
+            certificates=("program",),
             method="thereexists.constructions.program.building:Compiling",
             load="thereexists.constructions.program.witness:load_program",
             verify="thereexists.certificates.verify_program:program_checks",

@@ -1,4 +1,4 @@
-"""A check answers with a verdict *and* a witness, whichever way it goes. ``holds is None`` means undecided."""
+"""A check answers with a verdict *and* its evidence, whichever way it goes. ``holds is None`` means undecided."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Verdict:
-    """``holds``: True, False, or None for *undecided*; ``reasons`` in words; ``witness`` in data."""
+    """``holds``: True, False, or None for *undecided*; ``reasons`` in words; ``evidence`` in data."""
 
     holds: bool | None
     reasons: tuple[str, ...] = ()
-    witness: Any = None
+    evidence: Any = None
 
     def __bool__(self) -> bool:
         if self.holds is None:

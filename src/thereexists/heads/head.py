@@ -69,7 +69,7 @@ class Head:
             "rounding": v.rounding,
             "holds": v.verdict.holds,
             "reasons": list(v.verdict.reasons),
-            "worst_row": v.verdict.witness,
+            "worst_row": v.verdict.evidence,
             "rows_verified": v.rows,
             "verified_in": v.dtype,
             "dtype_needed": self.dtype_needed,

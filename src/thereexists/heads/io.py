@@ -143,7 +143,7 @@ def _verification(stated: dict[str, Any]) -> Verification:
     numbers = {n: _float(stated[n], n) for n in ("leakage", "ratio_error", "max_logit", "rounding", "seconds")}
     counts = {n: int(_float(stated[n], n)) for n in ("worst_row", "rows")}
     words = {n: _word(stated[n], n) for n in ("dtype", "device")}
-    kept = Verdict(verdict["holds"], tuple(map(str, reasons)), verdict["witness"])
+    kept = Verdict(verdict["holds"], tuple(map(str, reasons)), verdict["evidence"])
     return Verification(verdict=kept, **numbers, **counts, **words)  # pyright: ignore[reportArgumentType]
 
 

@@ -15,6 +15,7 @@ Two factorings of ``B`` (at most ``k`` non-zeros per row and column, entries up 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -56,20 +57,19 @@ def trivial(target: SparseTarget, eps1: float, eps2: float) -> tuple[np.ndarray,
     return log_matrix(target, eps1, eps2).toarray(), np.eye(target.length)
 
 
-_svd_memory: dict[tuple[int, float, float], tuple[SparseTarget, np.ndarray, np.ndarray]] = {}
-
-
 def svd_factors(target: SparseTarget, eps1: float, eps2: float) -> tuple[np.ndarray, np.ndarray]:
-    """``Y, Z`` with ``B = Y Z^T``; one decomposition is kept, because a search over m asks for it again and again."""
+    """``Y, Z`` with ``B = Y Z^T``."""
     L = target.length
     if L > LARGEST_SVD:
         raise CannotBuild(
             f"The SVD factoring needs a dense {L}×{L} decomposition ({3 * 8 * L * L / 1e9:.1f} GB). "
             f"It is limited to L = {LARGEST_SVD}; use the factoring 'signs'."
         )
-    key = (id(target), eps1, eps2)
-    if key not in _svd_memory or _svd_memory[key][0] is not target:
-        U, s, Vt = np.linalg.svd(log_matrix(target, eps1, eps2).toarray())
-        _svd_memory.clear()
-        _svd_memory[key] = (target, U * np.sqrt(s), Vt.T * np.sqrt(s))
-    return _svd_memory[key][1:]
+    return _decomposed(target, eps1, eps2)
+
+
+@lru_cache(maxsize=1)
+def _decomposed(target: SparseTarget, eps1: float, eps2: float) -> tuple[np.ndarray, np.ndarray]:
+    """The last one is kept, of this very target: a search over m asks for it again and again."""
+    U, s, Vt = np.linalg.svd(log_matrix(target, eps1, eps2).toarray())
+    return U * np.sqrt(s), Vt.T * np.sqrt(s)

@@ -51,7 +51,7 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was measured, on how many rows, in which arithmetic; ``verdict.witness`` is the worst row."""
+    """What was measured, on how many rows, in which arithmetic; ``verdict.evidence`` is the worst row."""
 
     verdict: Verdict
     leakage: float
@@ -116,13 +116,13 @@ def verify(
             None,
             f"some row is closer to its tolerance than the rounding of {dtype} logits: verify in more bits",
         )
-    witness = _describe(
+    evidence = _describe(
         int(picked[worst]), queries, keys, target, float(gap[worst]), float(spread[worst]), float(rho[worst])
     )
     if rows is not None:
         why += f" (only {len(picked)} of {target.length} rows were checked)"
     return Verification(
-        Verdict(holds, (why,), witness),
+        Verdict(holds, (why,), evidence),
         leakage,
         ratio_error,
         largest,

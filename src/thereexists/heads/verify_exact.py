@@ -88,10 +88,10 @@ def verify_exact(
     }[holds]
     with np.errstate(over="ignore"):
         leakage, ratio = float(np.exp(gap.max())), float(np.expm1(spread.max()))
-    witness = {"row": worst, "leakage": float(np.exp(gap[worst])), "ratio_error": float(np.expm1(spread[worst]))}
+    evidence = {"row": worst, "leakage": float(np.exp(gap[worst])), "ratio_error": float(np.expm1(spread[worst]))}
     seconds = time.perf_counter() - started
     return Verification(
-        Verdict(holds, (why,), witness),
+        Verdict(holds, (why,), evidence),
         leakage,
         ratio,
         largest,

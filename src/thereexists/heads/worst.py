@@ -19,7 +19,7 @@ SLACK = 1e-9  # relative: another machine's exp and log
 
 def is_worst(head: Head, stated: Verification, found: Verification) -> bool:
     """Whether the stated worst row is as bad as the one found, with its figures and columns right."""
-    told, actual, row = stated.verdict.witness, found.verdict.witness, stated.worst_row
+    told, actual, row = stated.verdict.evidence, found.verdict.evidence, stated.worst_row
     if not isinstance(told, dict) or told.keys() != actual.keys() or told["row"] != row:
         return False
     if type(told["row"]) is not int or not 0 <= row < head.target.length:
@@ -30,9 +30,9 @@ def is_worst(head: Head, stated: Verification, found: Verification) -> bool:
     tolerances = {"eps1": head.eps1, "eps2": head.eps2}
     in_its_dtype, only = Arithmetic(found.dtype), np.array([row])
     alone = verify(head.X, head.W_Q, head.W_K, target, **tolerances, arithmetic=in_its_dtype, rows=only)
-    if not _same_figures(told, alone.verdict.witness, rounding):
+    if not _same_figures(told, alone.verdict.evidence, rounding):
         return False
-    if _badness(head, alone.verdict.witness) < _badness(head, actual) - rounding - SLACK:
+    if _badness(head, alone.verdict.evidence) < _badness(head, actual) - rounding - SLACK:
         return False
     return _same_columns(head, told, rounding, found.dtype)
 

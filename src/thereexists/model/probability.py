@@ -39,7 +39,7 @@ class ProbabilityMap(ABC):
         """The t of Assumption 2 for n entries."""
 
     def assumption2(self) -> Verdict:
-        """Assumption 2 holds; the witness is the function ``t(ζ, η, n)``."""
+        """Assumption 2 holds; the evidence is the function ``t(ζ, η, n)``."""
         return Verdict(True, (f"{self.name}: {self.because()}",), self.temperature)
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Sparsity patterns and whether a sparse Transformer with them is universal (paper B), with the witness.
+"""Sparsity patterns and whether a sparse Transformer with them is universal (paper B), with the evidence.
 
 p = te.patterns.strided(n=1024, stride=32)
 v = te.patterns.check(p)

@@ -1,4 +1,4 @@
-"""Is this pattern universal? Assumption 1 of paper B, condition by condition, each answer with its witness.
+"""Is this pattern universal? Assumption 1 of paper B, condition by condition, each answer with its evidence.
 
 Theorem (B): if (1) every token attends to itself, (2) the union of the steps has a Hamiltonian path, (3) the receptive
 depth s is finite, and the probability map satisfies Assumption 2, then the sparse Transformers ``ST^{2,1,4}`` with
@@ -91,7 +91,7 @@ class PatternVerdict:
             "connections": list(p.connections),
             "sparsity": p.sparsity,
             "self_loops": self.self_loops.holds,
-            "token_without_itself": self.self_loops.witness,
+            "token_without_itself": self.self_loops.evidence,
             "hamiltonian_path": route,
             "receptive_depth": self.depth,
             "field_depth": self.field_depth,
@@ -220,7 +220,7 @@ def _causal(pattern: Pattern, loops: Verdict, depth: DepthResult, field: DepthRe
 
 
 def _causal_json(verdict: Verdict) -> dict[str, Any]:
-    depth: DepthResult = verdict.witness
+    depth: DepthResult = verdict.evidence
     return {
         "sees_all_earlier_tokens": verdict.holds,
         "depth": depth.depth,

@@ -46,10 +46,10 @@ def _exactly(depth: int, method: str, pair: tuple[int, int] | None) -> DepthResu
 
 def _by_intervals(pattern: Pattern, causal: bool) -> DepthResult | None:
     """Every row of every step is an interval around its token with non-decreasing ends: scalar recursions decide."""
-    ends = [step.interval_rows() for step in pattern.steps]
-    if any(e is None for e in ends):
+    ends = {step: step.interval_rows() for step in dict.fromkeys(pattern.steps)}
+    if any(found is None for found in ends.values()):
         return None
-    depth, pair = interval_recursion([e for e in ends if e is not None], causal)
+    depth, pair = interval_recursion(pattern.steps, ends, causal)
     if depth is None:
         return DepthResult(None, "intervals", never=pair)
     return _exactly(depth, "intervals", pair)
@@ -96,9 +96,8 @@ def _by_bounds(pattern: Pattern, causal: bool, work: float, trivial: int | None)
             break
     else:
         t = None
-    alone = np.arange(pattern.n)
-    cores = [step.interval_around() or (alone, alone) for step in pattern.steps]
-    by_core, _ = interval_recursion(cores, causal)
+    cores = {step: step.interval_around() for step in dict.fromkeys(pattern.steps)}
+    by_core, _ = interval_recursion(pattern.steps, cores, causal)
     upper = min((u for u in (t, by_core, trivial) if u is not None), default=None)
     if upper == lower:
         return _exactly(lower, "bounds that meet", pair)

@@ -6,6 +6,8 @@ All of them assume ``k ∈ A_k^l`` for all k and l, so that ``S_k^t`` only grows
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from thereexists.patterns.parts import BlockBand, Residue
@@ -15,36 +17,39 @@ from thereexists.patterns.step import Step
 Ends = tuple[np.ndarray, np.ndarray]
 
 
-def interval_recursion(ends: list[Ends], causal: bool) -> tuple[int | None, tuple[int, int]]:
+def interval_recursion(
+    steps: Sequence[Step], ends: Mapping[Step, Ends | None], causal: bool
+) -> tuple[int | None, tuple[int, int]]:
     """Depth when row k of step l is ``[lo_l(k), hi_l(k)] ∋ k`` with non-decreasing ends; and the farthest pair.
 
     By induction ``S_k^t`` is an interval with non-decreasing ends: the union over ``j ∈ [lo, hi]`` of intervals around
     j is an interval, from the low end at lo to the high end at hi. So all rows are full as soon as token 0 sees n − 1
     and token n − 1 sees 0. The tokens that see n − 1 after t steps are ``[r_t, n)``, ``r_t`` the first token whose row
     in step t reaches ``r_{t−1}``; likewise ``[0, q_t]`` for token 0. In the causal case only the latter is asked for.
+    A step without ends is taken for rows ``{k}``.
     """
-    n, p = len(ends[0][0]), len(ends)
-    tokens = np.arange(n)
-    shared: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
-    moves = []
-    for lo, hi in ends:
-        key = (id(lo), id(hi))
-        if key not in shared:
-            first = np.searchsorted(hi, tokens, "left").tolist()
-            last = (np.searchsorted(lo, tokens, "right") - 1).tolist()
-            shared[key] = first, last
-        moves.append(shared[key])
+    n, p = steps[0].n, len(steps)
+    moves = {step: _moves(found, n) for step, found in ends.items()}
     r, q, t, still = (0 if causal else n - 1), 0, 0, 0
     pair = (n - 1, 0)
     while r > 0 or q < n - 1:
         if still >= p:
             return None, ((0, n - 1) if r > 0 else (n - 1, 0))
         pair = (0, n - 1) if r > 0 else (n - 1, 0)
-        first, last = moves[t % p]
+        first, last = moves[steps[t % p]]
         before = r, q
         r, q, t = first[r], last[q], t + 1
         still = still + 1 if before == (r, q) else 0
     return max(t, 1), pair
+
+
+def _moves(ends: Ends | None, n: int) -> tuple[Sequence[int], Sequence[int]]:
+    """For every token the first whose row reaches it from below, and the last whose row reaches it from above."""
+    if ends is None:
+        return range(n), range(n)
+    lo, hi = ends
+    tokens = np.arange(n)
+    return np.searchsorted(hi, tokens, "left").tolist(), (np.searchsorted(lo, tokens, "right") - 1).tolist()
 
 
 def full_by_rules(pattern: Pattern, t: int, causal: bool) -> bool:

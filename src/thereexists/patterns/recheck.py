@@ -1,4 +1,4 @@
-"""Check a verdict's witnesses again, with nothing of what found them.
+"""Check a verdict's evidence again, with nothing of what found them.
 
 The finders use formulas for rows, images and ends. This file uses only the definition of a part (``contains``) and the
 members of single rows (``rows``), and walks. It imports none of the finders' modules; a test enforces that.

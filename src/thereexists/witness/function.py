@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from thereexists.certificates.certificate import FILE, Certificate, load_certificate
+from thereexists.certificates.certificate import FILE, load_certificate
 from thereexists.certificates.cubes import weights_sha256
+from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.core import storage
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import malformed
@@ -50,14 +51,14 @@ class FunctionWitness(Witness):
         return self.grid.n
 
     @functools.cached_property
-    def certificate(self) -> Certificate | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def certificate(self) -> FunctionCertificate | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The certificate in the folder it was loaded from, as its author wrote it: ``te.verify`` checks it.
 
         None if it is about other weights, as after the network was replaced or converted.
         """
         if self.folder is None or not is_regular(self.folder / FILE):
             return None
-        found = load_certificate(self.folder)
+        found = load_certificate(self.folder, self.kind.certificates)
         return found if found.weights_sha256 == weights_sha256(self.network) else None
 
     def __call__(self, x: Any, engine: str = "auto") -> Any:

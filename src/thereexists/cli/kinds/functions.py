@@ -59,29 +59,20 @@ class FunctionCommands(Commands):
         print_json(traced.describe()) if as_json else print_trace(traced)
 
     def certified(self, certificate: Any, as_json: bool) -> None:
-        print_json(certificate_summary(certificate)) if as_json else print_certificate(certificate)
+        print_json(certificate.describe()) if as_json else print_certificate(certificate)
 
 
 FUNCTION = FunctionCommands()
 
 
-_SUMMARY = ("kind", "p", "bound", "parts", "confidence", "cells", "undecided", "float_error", "assumptions", "seconds")
-
-
-def certificate_summary(certificate: Any) -> dict[str, Any]:
-    return {field: getattr(certificate, field) for field in _SUMMARY}
-
-
 def print_certificate(certificate: Any) -> None:
     out = console()
-    label = "proved" if certificate.kind == "rigorous" else f"at {certificate.confidence:.1%} confidence"
-    parts = ", ".join(
-        f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.parts.items() if value is not None
-    )
-    out.print(styled((certificate.kind, "bold"), f"  d_{certificate.p:g} ≤ {certificate.bound:.6g}, {label}: {parts}"))
+    parts = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.shares().items())
+    bound = f"d_{certificate.p:g} ≤ {certificate.bound:.6g}"
+    out.print(styled((certificate.kind, "bold"), f"  {bound}, {certificate.label()}: {parts}"))
     out.print(
-        f"{certificate.cells:,} cubes, {certificate.undecided} undecided; float64 run within "
-        f"{certificate.float_error['max']:.2g} of the real one (measured); {certificate.seconds:.1f} s"
+        f"{certificate.detail()}; float64 run within {certificate.float_error['max']:.2g} of the real one (measured); "
+        f"{certificate.seconds:.1f} s"
     )
     for assumption in certificate.assumptions:
         out.print(f"assuming that {assumption}")

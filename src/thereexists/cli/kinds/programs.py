@@ -71,7 +71,7 @@ class ProgramCommands(Commands):
 
     def certified(self, certificate: Any, as_json: bool) -> None:
         if as_json:
-            print_json(dataclasses.asdict(certificate))
+            print_json(certificate.describe())
             return
         for name, bound in certificate.bounds.items():
             console().print(styled(("rigorous", "bold"), f"  sup norm ≤ {bound['bound']:.6g} in {name}"))

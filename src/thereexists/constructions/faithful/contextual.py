@@ -1,4 +1,4 @@
-"""Is a table of ids a contextual mapping? A verdict, with the colliding pair as witness.
+"""Is a table of ids a contextual mapping? A verdict, with the colliding pair as evidence.
 
 Definition (Yun et al. 2020, Definition 3.1). q is a contextual mapping on a finite set of sequences if (1) the n ids
 of a sequence are distinct, and (2) no id of a sequence is an id of another one. For an equivariant q, sequences that
@@ -18,7 +18,7 @@ from thereexists.core.verdict import Verdict
 def is_contextual_mapping(ids: Any, sequences: Any, equivariant: bool = False) -> Verdict:
     """``ids`` (count, n) of ``sequences`` (count, n, d) or (count, n).
 
-    A failing verdict's witness is ``((i, j), (i', j'))``: token j of sequence i and token j' of sequence i' share
+    A failing verdict's evidence is ``((i, j), (i', j'))``: token j of sequence i and token j' of sequence i' share
     their id although they must not.
     """
     ids, sequences = np.asarray(ids), np.asarray(sequences)

@@ -16,9 +16,9 @@ from typing import Any, final
 import numpy as np
 import torch
 
-from thereexists.certificates.certificate import FILE
+from thereexists.certificates.certificate import FILE, load_certificate
 from thereexists.certificates.program_bound import rounding_of_a_file
-from thereexists.certificates.program_certificate import ProgramCertificate, load_program_certificate
+from thereexists.certificates.program_certificate import ProgramCertificate
 from thereexists.certificates.program_limits import check_program
 from thereexists.certificates.program_places import check_places
 from thereexists.constructions.program.compiler import check_inputs, interpret
@@ -30,6 +30,7 @@ from thereexists.constructions.program.tracing import ProgramTrace, trace_rows
 from thereexists.core import storage
 from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
 from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
+from thereexists.core.kinds import KINDS
 from thereexists.core.verdict import Verdict
 from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
@@ -280,7 +281,8 @@ def load_program(path: str | Path, record: dict[str, Any], weights: dict[str, to
         places = tuple(record["places"])
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, StopIteration) as error:
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
-    certificate = load_program_certificate(path) if (Path(path) / FILE).is_file() else None
+    kinds = KINDS[ProgramWitness.construction].certificates
+    certificate = load_certificate(path, kinds) if (Path(path) / FILE).is_file() else None
     return ProgramWitness(network, program, source, places, certificate, read=True)
 
 

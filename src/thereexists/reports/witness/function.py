@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import platform
 import shlex
 from pathlib import Path
@@ -11,14 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from thereexists.certificates.certificate import FILE, Certificate, load_certificate
+from thereexists.certificates.certificate import FILE, load_certificate
 from thereexists.certificates.cubes import weights_sha256
+from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.functions.target import Target
 from thereexists.model import Transformer
 from thereexists.reports import svg
 from thereexists.reports.artefact import Found, weights_hash
-from thereexists.reports.certificate import Stated, bound_section
+from thereexists.reports.certificate import bound_section
 from thereexists.reports.contexts import contexts_section
 from thereexists.reports.html import (
     Markup,
@@ -49,7 +49,7 @@ _SAME = ("name", "n", "d", "low", "high", "origin")  # what a certificate and it
 def function_page(folder: Path, witness: FunctionWitness, record: dict[str, Any], target: Target | None = None) -> Page:
     """All sections; ``target`` gives the function again, for a witness of a user's own."""
     target = target or witness.target
-    certificate = load_certificate(folder) if (folder / FILE).is_file() else None
+    certificate = load_certificate(folder, witness.kind.certificates) if (folder / FILE).is_file() else None
     cut = slice_through(witness, target)
     sections = [
         Section("built", "What was built", _built(witness, record)),
@@ -124,7 +124,9 @@ def stages_section(network: Transformer) -> Markup:
     return join([figure(bar, "Parameters, stage by stage."), table(head, labels)])
 
 
-def _certificate(folder: Path, witness: FunctionWitness, record: dict[str, Any], found: Certificate | None) -> Markup:
+def _certificate(
+    folder: Path, witness: FunctionWitness, record: dict[str, Any], found: FunctionCertificate | None
+) -> Markup:
     measured = witness.distance
     sampled = None
     if measured is not None:
@@ -142,7 +144,7 @@ def _certificate(folder: Path, witness: FunctionWitness, record: dict[str, Any],
         return paragraph(about, "bad")
     return join(
         [
-            bound_section(Stated.of(dataclasses.asdict(found), folder / FILE), sampled),
+            bound_section(found, sampled),
             paragraph(
                 "These figures are read from certificate.json, whose digest and weights were compared. To check the "
                 f"proof itself again: thereexists verify {shlex.quote(str(folder))}",

@@ -1,0 +1,204 @@
+"""The certificates of a function: ``d_p(f, g) ≤ bound`` over the whole domain, proved or with a stated confidence."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, Self, final
+
+from thereexists.certificates.block_sums import Blocks, load_blocks, packed
+from thereexists.certificates.certificate import (
+    BLOCKS,
+    RIGHT,
+    Certificate,
+    is_count,
+    is_list_of,
+    is_number,
+    is_object,
+    is_record,
+    is_table_of,
+    is_text,
+)
+from thereexists.core.atomic_files import put_in_place, write_beside, written_beside
+from thereexists.core.errors import NotProved
+
+
+def _nowhere() -> Blocks:
+    raise NotProved("This certificate was put together without the sums over cubes: make it with te.certify.")
+
+
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
+class FunctionCertificate(Certificate):
+    """``d_p(f, g) ≤ bound``, for f as ``target`` states it and g the network with these weights.
+
+    ``float_error`` is measured, not proved: the float64 run against enclosures of the real one, on some cubes.
+    ``second_opinion``: what Arb and exact rationals say of the enclosures of some cubes.
+    """
+
+    p: float
+    cells: int
+    output_bound: list[float]
+    target_bound: float
+    seed: int
+    target: dict[str, Any]
+    grid: dict[str, Any]
+    float_error: dict[str, Any]
+    second_opinion: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        """No certificate without a finite bound: "proved" and infinity never stand together."""
+        if not (is_number(self.bound) and math.isfinite(self.bound)):
+            loose = [name.replace("_", " ") for name, size in self.shares().items() if not math.isfinite(size)]
+            where = f" (the part {', '.join(loose)} has no finite bound)" if loose else ""
+            raise NotProved(f"Not proved: no finite bound on d_p follows from these weights and this target{where}.")
+
+    def claim(self) -> str:
+        return f"d_{float(self.p):g} ≤ {float(self.bound):.4g}"
+
+    def statement(self) -> str:
+        return f"d_{float(self.p):g}(f, network) ≤ {float(self.bound):.6g}, {self.holds_for()}"
+
+    @abstractmethod
+    def holds_for(self) -> str:
+        """The inputs, and the sense, that the bound is about."""
+
+    def subject(self) -> dict[str, str]:
+        stated = self.target
+        sequences = {"sequences": f"n = {stated['n']} tokens, d = {stated['d']}"} if {"n", "d"} <= stated.keys() else {}
+        return {"function": str(stated.get("name", "a function")), **sequences}
+
+    def tried(self) -> dict[str, str]:
+        opinion, drift = self.second_opinion, self.float_error
+        return {
+            "second opinion": f"{opinion['cubes']:,} cubes by ball and rational arithmetic, "
+            f"{len(opinion['disagreeing'])} disagree",
+            "float run": f"within {drift['max']:.4g} of exact arithmetic ({drift['kind']}, {drift['cubes']:,} cubes)",
+        }
+
+    @abstractmethod
+    def asked_splits(self) -> int:
+        """Into how many parts a side of a cube is cut for questions about f; 0: f is asked about single points."""
+
+    @abstractmethod
+    def cubes_to_sum(self, cells: int) -> int:
+        """Over how many cubes of a grid of ``cells`` the bound is a sum."""
+
+    @classmethod
+    def right(cls) -> dict[str, Callable[[Any], bool]]:
+        return RIGHT | {
+            "p": is_number,
+            "cells": is_count,
+            "output_bound": is_list_of(is_number),
+            "target_bound": is_number,
+            "seed": is_count,
+            "target": is_object,
+            "grid": is_object,
+            "float_error": is_record(kind=is_text, dtype=is_text, cubes=is_count, max=is_number),
+            "second_opinion": is_record(cubes=is_count, seed=is_count, disagreeing=is_list_of(is_count)),
+        }
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
+class RigorousCertificate(FunctionCertificate):
+    """Proved, for the network in exact real arithmetic.
+
+    ``parts``: grid (f against the network's constant on cubes with distinct columns), equal_columns (the other cubes,
+    without positional encoding), ramps (everything off the cores), network (undecided cubes, and the radii of the
+    enclosures); bound = (grid^p + equal_columns^p + ramps^p)^{1/p} + network. ``sums`` gives the sums over cubes, block
+    by block, that all of it follows from: those just computed, or those stored beside the file.
+    """
+
+    kind: ClassVar[str] = "rigorous"
+    PARTS: ClassVar[tuple[str, ...]] = ("grid", "equal_columns", "ramps", "network")
+
+    parts: dict[str, float]
+    undecided: int
+    splits: int
+    blocks_sha256: str
+    sums: Callable[[], Blocks] = dataclasses.field(default=_nowhere, compare=False)
+
+    def label(self) -> str:
+        return "proved"
+
+    def holds_for(self) -> str:
+        return "for every input of the domain"
+
+    def shares(self) -> dict[str, float]:
+        return self.parts
+
+    def added_up(self) -> str:
+        return "" if self.p == 1 else f"The first three add up as p-th powers, p = {self.p:g}."
+
+    def detail(self) -> str:
+        return f"{self.cells:,} cubes, {self.undecided:,} undecided"
+
+    def asked_splits(self) -> int:
+        return self.splits
+
+    def cubes_to_sum(self, cells: int) -> int:
+        return cells
+
+    @classmethod
+    def right(cls) -> dict[str, Callable[[Any], bool]]:
+        own = {"undecided": is_count, "splits": is_count, "blocks_sha256": is_text}
+        return super().right() | own | {"parts": is_table_of(is_number, cls.PARTS)}
+
+    @classmethod
+    def of(cls, record: dict[str, Any], folder: Path) -> Self:
+        sums = functools.partial(load_blocks, folder, record.get("blocks_sha256", ""))
+        return dataclasses.replace(super().of(record, folder), sums=sums)
+
+    def put(self, file: Path, text: str) -> None:
+        """Both files are written out before the first of two renames: see ``block_sums.py`` for a kill between them."""
+        place = file.parent / BLOCKS
+        beside = written_beside(place, packed(self.sums()))
+        try:
+            write_beside(file, text)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+        put_in_place(beside, place)
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
+class StatisticalCertificate(FunctionCertificate):
+    """With probability ``confidence`` over its own random points, ``samples`` of them.
+
+    It is about the float64 run, cut to ``output_bound``.
+    """
+
+    kind: ClassVar[str] = "statistical"
+
+    confidence: float
+    samples: int
+
+    def claim(self) -> str:
+        return f"{super().claim()} at confidence {self.confidence}"
+
+    def label(self) -> str:
+        return f"at {self.confidence:.1%} confidence"
+
+    def holds_for(self) -> str:
+        return f"with confidence {self.confidence}, over the certificate's own random points"
+
+    def shares(self) -> dict[str, float]:
+        return {"sample": self.bound}
+
+    def detail(self) -> str:
+        return f"{self.samples:,} random points, seed {self.seed}; a grid of {self.cells:,} cubes"
+
+    def asked_splits(self) -> int:
+        return 0
+
+    def cubes_to_sum(self, cells: int) -> int:
+        return 0
+
+    @classmethod
+    def right(cls) -> dict[str, Callable[[Any], bool]]:
+        return super().right() | {"confidence": is_number, "samples": is_count}
