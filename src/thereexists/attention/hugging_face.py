@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from thereexists.attention.asked import implementations, note_configs, pattern_asked
+from thereexists.attention.by_hand import look_again, needs_a_look, told
 from thereexists.attention.driven import (
     NAME,
     is_attention,
@@ -79,12 +80,13 @@ def register() -> None:
 def _look_at_every_model(base: Any) -> None:
     """Let transformers' base class show us each model that is built for, or switched to, our implementation.
 
-    No registry tells which model uses an entry, so two methods are wrapped: the one that settles the implementation,
-    which runs before a model's parts exist and again when it is switched, and the one that ends its construction.
+    No registry tells which model uses an entry, so three methods are wrapped: the one that settles the implementation,
+    which runs before a model's parts exist and again when it is switched, the one that ends its construction, and the
+    call, before which a config may have been changed by hand (``by_hand``).
     """
     if hasattr(base, "_thereexists_looked_at"):
         return
-    settle, finish = base.get_correct_attn_implementation, base.post_init
+    settle, finish, call = base.get_correct_attn_implementation, base.post_init, base.__call__
 
     @wraps(settle)
     def get_correct_attn_implementation(self, requested_attention=None, is_init_check=False):
@@ -101,6 +103,7 @@ def _look_at_every_model(base: Any) -> None:
                 f"use; load it with attn_implementation='{NAME}'.",
                 stacklevel=2,
             )
+            told(self, used)
         _note_implementation(self.config, used)
         return used
 
@@ -112,7 +115,14 @@ def _look_at_every_model(base: Any) -> None:
         if self.config._attn_implementation == NAME:
             watch(self)
 
+    @wraps(call)
+    def __call__(self, *args, **kwargs):
+        if needs_a_look(self):
+            look_again(self)
+        return call(self, *args, **kwargs)
+
     base.get_correct_attn_implementation, base.post_init = get_correct_attn_implementation, post_init
+    base.__call__ = __call__
     base._thereexists_looked_at = True
 
 
