@@ -43,8 +43,8 @@ from thereexists.attention.plan import head_steps
 from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import fused_attention
 from thereexists.patterns import Pattern, Step
-from thereexists.patterns import build as build_pattern
 from thereexists.patterns.numbers import shown
+from thereexists.patterns.stated import build_stated, check_stated
 from thereexists.patterns.stored import record, restore
 
 Source = Pattern | Callable[[int], Pattern]
@@ -330,6 +330,7 @@ def _spec(source: str | dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 def _from_spec(spec: tuple[tuple[str, Any], ...], n: int, heads: int, causal: bool) -> Pattern | Step:
     sizes = dict(spec)
     name, config = sizes.pop("name"), sizes.pop("config")
+    check_stated(name, n, sizes, union=config == "union", at_hand=True)  # a config may be a stranger's
     pattern = _whole(name, tuple(sizes.items()), n, causal)
     if config == "union":
         return _union(pattern)
@@ -340,7 +341,7 @@ def _from_spec(spec: tuple[tuple[str, Any], ...], n: int, heads: int, causal: bo
 
 @lru_cache(maxsize=64)
 def _whole(name: str, sizes: tuple[tuple[str, Any], ...], n: int, causal: bool) -> Pattern:
-    pattern = build_pattern(name, n, **dict(sizes))
+    pattern = build_stated(name, n, dict(sizes), at_hand=True)
     return _no_future(pattern) if causal else pattern
 
 

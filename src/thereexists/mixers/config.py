@@ -64,8 +64,8 @@ class MixerConfig(PretrainedConfig):
         kernel_size: int = 9,
         norm_first: bool = False,
         is_decoder: bool = False,
-        pattern: str | None = None,
-        pattern_options: dict[str, Any] | None = None,
+        pattern: Any = None,  # a name; from a config.json it may be anything, and is checked
+        pattern_options: Any = None,
         pattern_config: str = "union",
         sparse_prediction: bool = False,
         pooling: str = "first",
@@ -91,6 +91,10 @@ class MixerConfig(PretrainedConfig):
         self.kernel_size = kernel_size
         self.norm_first = norm_first
         self.pattern = pattern
+        if not isinstance(pattern_options, dict | None):
+            raise InvalidInput(
+                f"'pattern_options' must be a dictionary of sizes; got {type(pattern_options).__name__}."
+            )
         self.pattern_options = dict(pattern_options or {})
         self.pattern_config = pattern_config
         self.sparse_prediction = sparse_prediction
@@ -123,10 +127,10 @@ class MixerConfig(PretrainedConfig):
             raise InvalidInput(f"'pooling' must be first (BERT's) or mean; got {self.pooling!r}.")
         if self.kernel_size % 2 == 0:
             raise InvalidInput(f"'kernel_size' must be odd, so that a kernel has a middle; got {self.kernel_size}.")
-        if not 0 <= self.hybrid_blocks <= self.num_hidden_layers:
+        if type(self.hybrid_blocks) is not int or not 0 <= self.hybrid_blocks <= self.num_hidden_layers:
             raise InvalidInput(
                 f"'hybrid_blocks' must lie in 0..{self.num_hidden_layers}, the number of blocks; "
-                f"got {self.hybrid_blocks}."
+                f"got {self.hybrid_blocks!r}."
             )
         if self.pattern_config not in PATTERN_CONFIGS:
             raise InvalidInput(
