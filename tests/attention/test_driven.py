@@ -12,7 +12,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: 
 import thereexists as te  # noqa: E402
 from tests.attention.tiny_models import causal_types, fate  # noqa: E402
 from thereexists import patterns as tp  # noqa: E402
-from thereexists.attention import driven, hugging_face  # noqa: E402
+from thereexists.attention import by_hand, driven, hugging_face  # noqa: E402
 from thereexists.core.errors import InvalidInput  # noqa: E402
 
 te.attention.register_with_transformers()  # another test may have imported us before transformers
@@ -49,14 +49,18 @@ SMALL = {
 }
 
 
+CONFIGS = {
+    "bloom": lambda: transformers.BloomConfig(hidden_size=16, n_layer=1, n_head=2, vocab_size=50),
+    "deberta-v2": lambda: transformers.DebertaV2Config(**SMALL),
+    "megatron-bert": lambda: transformers.MegatronBertConfig(**SMALL, is_decoder=True),
+}
+
+
 def bypassing(kind, monkeypatch):
     """A model that the first look would have refused."""
-    config = {
-        "bloom": lambda: transformers.BloomConfig(hidden_size=16, n_layer=1, n_head=2, vocab_size=50),
-        "deberta-v2": lambda: transformers.DebertaV2Config(**SMALL),
-        "megatron-bert": lambda: transformers.MegatronBertConfig(**SMALL, is_decoder=True),
-    }[kind]()
-    monkeypatch.setattr(hugging_face, "refuse_by_source", lambda model: None)
+    config = CONFIGS[kind]()
+    for looks in (hugging_face, by_hand):
+        monkeypatch.setattr(looks, "refuse_by_source", lambda model: None)
     return transformers.AutoModel.from_config(config, attn_implementation="thereexists").eval()
 
 
@@ -74,7 +78,8 @@ def test_the_second_look_refuses_after_a_run(kind, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["bloom", "megatron-bert"])
 def test_the_mask_alone_refuses(kind, monkeypatch):
-    monkeypatch.setattr(hugging_face, "watch", lambda model: None)
+    for looks in (hugging_face, by_hand):
+        monkeypatch.setattr(looks, "watch", lambda model: None)
     model = bypassing(kind, monkeypatch)
     with pytest.raises(InvalidInput, match=f"model_type '{kind}'.*its mask"):
         model(torch.randint(50, (1, 8)))
@@ -89,7 +94,53 @@ def test_a_switched_model_is_looked_at():
         te.attention.use_pattern(model, tp.window(8, 1))
     bert = transformers.AutoModel.from_config(transformers.BertConfig(**SMALL))
     bert.set_attn_implementation("thereexists")
-    assert any(driven._MARK in module.__dict__ for module in bert.encoder.modules())
+    assert any(driven.WATCHED in module.__dict__ for module in bert.encoder.modules())
+
+
+@pytest.mark.parametrize("pattern", [None, "window"])
+@pytest.mark.parametrize("kind", ["bloom", "deberta-v2"])
+def test_a_name_set_by_hand_is_refused_where_we_do_not_drive(kind, pattern):
+    """transformers sees nothing of it: DeBERTa would ignore the pattern, and Bloom fail somewhere inside."""
+    model = transformers.AutoModel.from_config(CONFIGS[kind]()).eval()
+    model.config.thereexists_pattern = pattern
+    for name in ("_attn_implementation", "_attn_implementation_internal"):
+        setattr(model.config, name, "thereexists")
+        with pytest.raises(InvalidInput, match=f"model_type '{kind}'.*never asks the interface"):
+            model(torch.randint(50, (1, 8)))
+
+
+def test_a_name_set_by_hand_drives_a_model_that_can_be_driven():
+    torch.manual_seed(0)
+    model = transformers.AutoModelForMaskedLM.from_config(transformers.BertConfig(**SMALL)).eval()
+    tokens = torch.randint(50, (1, 8))
+    full = model(tokens).logits
+    model.config.thereexists_pattern = {"name": "window", "window": 1}
+    with pytest.raises(InvalidInput, match=r"BertForMaskedLM.*holds a pattern.*by hand"):
+        model(tokens)  # the pattern would be dropped
+    model.config._attn_implementation = "thereexists"
+    sparse = model(tokens).logits
+    assert not torch.equal(sparse, full)
+    assert all(driven.WATCHED in m.__dict__ for m in model.modules() if driven.is_attention(m) or m is model)
+    model.bert.encoder.layer[0].attention.self.forward = lambda states, *args, **kwargs: (states, None)
+    with pytest.raises(InvalidInput, match="BertSelfAttention ran without"):
+        model(tokens)
+
+
+def test_another_name_set_by_hand_does_not_drop_a_pattern():
+    config = transformers.BertConfig(**SMALL, thereexists_pattern={"name": "window", "window": 1})
+    model = transformers.AutoModelForMaskedLM.from_config(config, attn_implementation="thereexists").eval()
+    tokens = torch.randint(50, (1, 8))
+    model(tokens)
+    model.config._attn_implementation = "eager"
+    with pytest.raises(InvalidInput, match=r"attn_implementation='eager' does not use.*by hand"):
+        model(tokens)
+    model.config._attn_implementation = "sdpa"
+    with pytest.warns(UserWarning, match="does not use"):
+        model.set_attn_implementation("eager")
+    model(tokens)  # the user has been told
+    model.config._attn_implementation = "sdpa"
+    with pytest.raises(InvalidInput, match="by hand"):
+        model(tokens)
 
 
 def test_an_error_inside_a_model_leaves_no_trace():

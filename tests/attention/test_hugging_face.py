@@ -109,6 +109,14 @@ def test_a_sparse_model_trains():
     assert all(g is not None and g.abs().max() > 0 for g in gradients)
 
 
+def test_a_pattern_of_a_downloaded_config_is_bounded_before_it_is_built(monkeypatch):
+    monkeypatch.setattr(tp.Step, "__init__", lambda *args, **kwargs: pytest.fail("a pattern was built"))
+    for how in ("sequential", "union", "multihead"):
+        model, _ = pair(BERT, thereexists_pattern={"name": "alternating", "period": 10**9, "config": how})
+        with pytest.raises(InvalidInput, match="pairs to list"):
+            model(torch.randint(50, (1, 8)))
+
+
 def test_what_is_refused():
     model, _ = pair(BERT, thereexists_pattern={"name": "strided", "config": "nonsense"})
     with pytest.raises(InvalidInput, match="sequential, union or multihead"):

@@ -163,3 +163,13 @@ def test_a_witness_in_a_lower_dtype_is_not_saved(tmp_path):
     with pytest.raises(te.ThereExistsError, match="saved in float64"):
         witness.to("float32").save(tmp_path / "w")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_more_cubes_than_a_witness_carries_are_refused_when_it_is_planned(tmp_path):
+    """2^60 cubes in 61 contexts: the table is small, but nobody could load such a witness again."""
+    for request in ({"delta": 1 / 2}, {"epsilon": 0.1}):
+        with pytest.raises(te.ThereExistsError, match=r"cubes, and a witness carries at most 2\^52\. Choose"):
+            te.plan(builtin("distance-to-mean", n=60), construction="compact", **request)
+    most = te.build(builtin("distance-to-mean", n=52), delta=1 / 2, construction="compact")
+    most.save(tmp_path / "w")
+    assert te.load(tmp_path / "w").plan.grid.cells == 1 << 52

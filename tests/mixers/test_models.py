@@ -20,7 +20,7 @@ from transformers import (
 from transformers.utils import logging
 
 from tests.mixers.cases import CASES, IDS, SMALL, rounding, small
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.mixers import (
     MIXERS,
     MixerConfig,
@@ -32,6 +32,7 @@ from thereexists.mixers import (
     load_model,
     mixer_config,
 )
+from thereexists.patterns import Step
 
 every_case = pytest.mark.parametrize(("name", "choice"), CASES, ids=IDS)
 every_mixer = pytest.mark.parametrize("name", MIXERS)
@@ -350,6 +351,36 @@ def test_initial_weights_have_the_stated_spread():
 def test_a_wrong_configuration(fields, message):
     with pytest.raises(InvalidInput, match=message):
         MixerConfig(**{**SMALL, **fields})
+
+
+STATED = [  # patterns of a stranger's config.json: (name, sizes)
+    ("alternating", {"period": 10**9}),
+    ("dilated", {"window": 2, "dilation": [1] * 10**6}),
+    ("dilated", {"window": "x"}),
+    ("random", {"seed": {"a": 1}}),
+    (["star"], {}),
+    ("star", [1]),
+]
+
+
+@pytest.mark.parametrize(("name", "sizes"), STATED)
+def test_a_pattern_of_a_downloaded_config_is_bounded_before_it_is_built(name, sizes, tmp_path, monkeypatch):
+    build(MixerForMaskedLM, small("sparse", {"pattern": "star"})).save_pretrained(tmp_path)
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "pattern": name, "pattern_options": sizes}))
+    monkeypatch.setattr(Step, "__init__", lambda *args, **kwargs: pytest.fail("a pattern was built"))
+    with pytest.raises(ThereExistsError):
+        load_model(tmp_path, MixerForMaskedLM)
+
+
+def test_a_pattern_is_bounded_again_at_the_length_at_hand(monkeypatch):
+    """A config that was changed after its check, or that states a length which no sequence has."""
+    config = small("sparse", {"pattern": "alternating"})
+    config.pattern_options = {"period": 10**9}
+    model = build(MixerModel, config)
+    monkeypatch.setattr(Step, "__init__", lambda *args, **kwargs: pytest.fail("a pattern was built"))
+    with pytest.raises(InvalidInput, match="pairs to list"):
+        model(words(n=8))
 
 
 def test_a_wrong_size_or_field():

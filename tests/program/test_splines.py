@@ -8,6 +8,7 @@ from flint import arb
 
 import thereexists as te
 from thereexists import program as P
+from thereexists.certificates.program_splines import KNOWN as PROVED
 from thereexists.constructions.program import splines
 from thereexists.constructions.program.splines import KNOWN, place
 
@@ -76,3 +77,23 @@ def test_the_verifier_proves_every_function_that_the_compiler_knows():
         certificate = te.build(P.apply(function, x / 2 + 0.25, epsilon=1e-2), dtypes=("float64",)).certificate
         assert not any("author" in text for text in certificate.assumptions), known.name
         assert certificate.splines[0]["function"] == known.name
+
+
+@pytest.mark.parametrize(("name", "reach"), [("sigmoid", 3e4), ("tanh", 3e4), ("arctan", 3e4), ("tanh", 1e-5)])
+def test_the_verifier_follows_smooth_functions_on_every_range(name, reach):
+    """Balls that are wide, or have their centre at 0, are no reason to call a function not differentiable."""
+    applied = P.apply(FUNCTIONS[name], P.tokens(1, low=-reach, high=reach), epsilon=1e-2)
+    assert te.build(applied, dtypes=("float64",)).certificate.bound <= 1.001e-2
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_the_verifiers_balls_hold_values_and_derivatives(name):
+    rng = np.random.default_rng(0)
+    known, above = PROVED[name], name in RANGES
+    for _ in range(64):
+        width = 10 ** rng.uniform(-8, 2)
+        centre = rng.uniform(0, 1) * 10 ** rng.uniform(-8, 2) + 1.01 * width if above else rng.normal() * 50
+        wide = arb(centre, width)
+        for f in (known.f, known.first, known.second):
+            point = f(arb(centre + rng.uniform(-0.999, 0.999) * width))
+            assert not f(wide).is_finite() or f(wide).overlaps(point)

@@ -41,6 +41,53 @@ ROUNDED = {
     ),
 }
 
+HARSH = {  # small boxes, large constants, steep lines; and what nobody reads
+    "taken away": lambda: (lambda x: P.clip(x - x, 0.0, 1.0))(P.sort(P.absolute(P.tokens(5, 2)))),
+    "attention from where, all logits tiny": lambda: (
+        lambda x: P.attend(P.where(np.arange(8) % 2, x, x), x, x)  # eight softmaxes with nearly the same values
+    )(P.tokens(8, low=1e-12, high=2e-12)),
+    "where above its argument": lambda: (
+        lambda x: P.where([0.0, 1.0], P.product(x, P.product(x, x, epsilon=1e-2), epsilon=1e-2), 0.0) * -0.3
+    )(P.tokens(2, low=1e-12, high=2e-12)),
+    "where of a rank": lambda: (lambda x: P.where(np.arange(5) % 2, x, P.rank(x, margin=2e-6)))(
+        P.tokens(5, low=-1e-5, high=1e-5)
+    ),
+    "two steep lines": lambda: (
+        lambda x: P.piecewise(
+            P.piecewise(x, [1.2e-12, 1.3e-12], [-2.9, 1.3]), [1.2e-12, 1.925e-12, 1.928e-12], [0.2, -1.3, -0.16]
+        )
+    )(P.tokens(2, low=1e-12, high=2e-12)),
+    "a sharp soft maximum": lambda: P.soft_largest(
+        0.0041 * P.piecewise(P.tokens(2, low=1e-12, high=2e-12), [1.1e-12, 1.6e-12], [0.4, -1.1]), sharpness=2.27e14
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HARSH)
+def test_what_is_rounded_by_more_than_its_size_is_proved_at_its_price(name, tmp_path):
+    program = HARSH[name]()
+    witness = te.build(program, dtypes=("float64",))
+    X = inputs(witness.source, 512, 0)
+    off = np.abs(witness(X) - P.interpret(program, X.astype(np.longdouble))).max()
+    assert off <= witness.certificate.bound
+    witness.save(tmp_path / "w")
+    assert te.verify(tmp_path / "w").holds
+
+
+@pytest.mark.parametrize("name", HARSH)
+def test_a_harsh_program_is_still_told_from_another(name):
+    """The output a hundredth larger: refused, unless the bound that is then stated allows for it."""
+    program = HARSH[name]()
+    compiled = P.compile(program)
+    with torch.no_grad():
+        compiled.network.W_out.mul_(1.01)
+    try:
+        claimed = certify_program(to_record(program), compiled.network, dtypes=("float64",)).bound
+    except (NotProved, Refuted):
+        return
+    X = inputs(compiled.source, 512, 0)
+    assert np.abs(compiled.network.run(X) - P.interpret(program, X.astype(np.longdouble))).max() <= claimed
+
 
 @pytest.mark.parametrize("name", ROUNDED)
 def test_what_the_compiler_gets_right_is_proved(name, tmp_path):

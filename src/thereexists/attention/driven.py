@@ -31,7 +31,7 @@ from thereexists.core.errors import InvalidInput
 NAME = "thereexists"
 _CROSS = re.compile(r"cross|encoder_?attn|enc_?dec|encoder_decoder", re.IGNORECASE)
 _OTHER_STATES = ("key_value_states", "encoder_hidden_states", "cross_attention_states", "context_hidden_states")
-_MARK = "_thereexists_watched"
+WATCHED = "_thereexists_watched"
 
 
 @dataclass
@@ -177,9 +177,9 @@ def is_attention(module: nn.Module) -> bool:
 
 
 def _hook(module: nn.Module, attends: bool) -> None:
-    if _MARK in module.__dict__:
+    if WATCHED in module.__dict__:
         return
-    module.__dict__[_MARK] = attends
+    module.__dict__[WATCHED] = attends
     module.register_forward_pre_hook(_enter, with_kwargs=True)
     module.register_forward_hook(_leave, always_call=True)
 
@@ -187,7 +187,7 @@ def _hook(module: nn.Module, attends: bool) -> None:
 def _enter(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
     if torch.compiler.is_compiling():
         return
-    attends, stack = module.__dict__[_MARK], _STACK.running
+    attends, stack = module.__dict__[WATCHED], _STACK.running
     config = getattr(module, "config", None)
     ours = stack[-1].ours if attends and stack else getattr(config, "_attn_implementation", None) == NAME
     others = [kwargs[name] for name in _OTHER_STATES if kwargs.get(name) is not None]

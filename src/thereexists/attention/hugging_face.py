@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from thereexists.attention.asked import implementations, note_configs, pattern_asked
+from thereexists.attention.by_hand import look_again, needs_a_look, told
 from thereexists.attention.driven import (
     NAME,
     is_attention,
@@ -43,8 +44,8 @@ from thereexists.attention.plan import head_steps
 from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import fused_attention
 from thereexists.patterns import Pattern, Step
-from thereexists.patterns import build as build_pattern
 from thereexists.patterns.numbers import shown
+from thereexists.patterns.stated import build_stated, check_stated
 from thereexists.patterns.stored import record, restore
 
 Source = Pattern | Callable[[int], Pattern]
@@ -84,12 +85,13 @@ def register_with_transformers() -> None:
 def _look_at_every_model(base: Any) -> None:
     """Let transformers' base class show us each model that is built for, or switched to, our implementation.
 
-    No registry tells which model uses an entry, so two methods are wrapped: the one that settles the implementation,
-    which runs before a model's parts exist and again when it is switched, and the one that ends its construction.
+    No registry tells which model uses an entry, so three methods are wrapped: the one that settles the implementation,
+    which runs before a model's parts exist and again when it is switched, the one that ends its construction, and the
+    call, before which a config may have been changed by hand (``by_hand``).
     """
     if hasattr(base, "_thereexists_looked_at"):
         return
-    settle, finish = base.get_correct_attn_implementation, base.post_init
+    settle, finish, call = base.get_correct_attn_implementation, base.post_init, base.__call__
 
     @wraps(settle)
     def get_correct_attn_implementation(self, requested_attention=None, is_init_check=False):
@@ -106,6 +108,7 @@ def _look_at_every_model(base: Any) -> None:
                 f"use; load it with attn_implementation='{NAME}'.",
                 stacklevel=2,
             )
+            told(self, used)
         _note_implementation(self.config, used)
         return used
 
@@ -117,7 +120,14 @@ def _look_at_every_model(base: Any) -> None:
         if self.config._attn_implementation == NAME:
             watch(self)
 
+    @wraps(call)
+    def __call__(self, *args, **kwargs):
+        if needs_a_look(self):
+            look_again(self)
+        return call(self, *args, **kwargs)
+
     base.get_correct_attn_implementation, base.post_init = get_correct_attn_implementation, post_init
+    base.__call__ = __call__
     base._thereexists_looked_at = True
 
 
@@ -325,6 +335,7 @@ def _spec(source: str | dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 def _from_spec(spec: tuple[tuple[str, Any], ...], n: int, heads: int, causal: bool) -> Pattern | Step:
     sizes = dict(spec)
     name, config = sizes.pop("name"), sizes.pop("config")
+    check_stated(name, n, sizes, union=config == "union", at_hand=True)  # a config may be a stranger's
     pattern = _whole(name, tuple(sizes.items()), n, causal)
     if config == "union":
         return _union(pattern)
@@ -335,7 +346,7 @@ def _from_spec(spec: tuple[tuple[str, Any], ...], n: int, heads: int, causal: bo
 
 @lru_cache(maxsize=64)
 def _whole(name: str, sizes: tuple[tuple[str, Any], ...], n: int, causal: bool) -> Pattern:
-    pattern = build_pattern(name, n, **dict(sizes))
+    pattern = build_stated(name, n, dict(sizes), at_hand=True)
     return _no_future(pattern) if causal else pattern
 
 

@@ -121,10 +121,10 @@ def refutation(error: NotProved, network: EmbeddedTransformer, bounds: dict[str,
     if not isinstance(error, NotFollowed):
         return None
     meaning, meant = error.meaning, error.meant
-    gap, scale = float(meant.gap.max()), _scale(meaning, meant)
+    gap, near = float(meant.gap.max()), _near(meaning, meant)
     try:
         if bounds is None:
-            bounds = {"float64": rounding(network, tuple(meaning.box), "float64") + CLOSE * scale}
+            bounds = {"float64": rounding(network, tuple(meaning.box), "float64") + near}
         trial = try_out(meaning, meant, network, {name: bound + gap for name, bound in bounds.items()}, sample=256)
     except (ThereExistsError, ArithmeticError):
         return None
@@ -139,13 +139,13 @@ def _distance(meaning: Meaning, meant: Meant, network: EmbeddedTransformer, shor
     named = len(terms.labels)
     padding = exact(meaning.box[0][0]) if shorter else None
     outputs, error, strange = execute(terms, network, len(meaning.box), meaning.n, padding)
-    worst, scale = 0.0, _scale(meaning, meant)
+    worst, near = 0.0, _near(meaning, meant)
     for f, (found, wanted) in enumerate(zip(outputs, meant.forms, strict=True)):
         for i, b in enumerate(wanted):
             a, off = found[i], float(error[f, i])
             if a is not b and terms.key(a) != terms.key(b):
                 away = distance(terms, a, b)
-                if away > CLOSE * scale:
+                if away > near:
                     raise NotProved(_mismatch(terms, f, i, terms.combine([(1, a), (-1, b)]), b, named, strange))
                 off += away
             worst = _larger(worst, off)
@@ -159,11 +159,16 @@ def _larger(a: float, b: float) -> float:
     return max(a, b)
 
 
-def _scale(meaning: Meaning, meant: Meant) -> float:
-    """The largest number of the program: rounded weights leave traces of that order, and all of them are paid for."""
+def _near(meaning: Meaning, meant: Meant) -> float:
+    """How far outputs may be apart and still be the same thing; whatever it is, it is paid for.
+
+    Rounded weights leave traces of the order of the largest number of the program, or of what its units add up and
+    take away again.
+    """
     terms = meaning.terms
     sizes = [max(-low, high) for low, high in zip(terms.low, terms.high, strict=True)]
-    return float(max(*sizes, *(terms.size(form) for row in meant.forms for form in row)))
+    largest = max(*sizes, *(terms.size(form) for row in meant.forms for form in row))
+    return max(CLOSE * float(largest), float(terms.traces))
 
 
 def _mismatch(terms: Terms, f: int, i: int, difference: Form, wanted: Form, named: int, strange: list[str]) -> str:

@@ -27,6 +27,7 @@ import torch
 from thereexists.certificates.program_forms import (
     NO_BEND,
     SHORT,
+    TRACE,
     ZERO,
     Bent,
     Form,
@@ -75,6 +76,7 @@ class Execution:
     error: np.ndarray
     constants: dict[int, np.ndarray]  # rows that do not depend on the input
     strange: list[str] = field(default_factory=list)  # what no operation of the program accounts for
+    traces: float = 0.0  # what rounded weights may leave, however small a row is: ``Terms.traces``
     _near: Nearest | None = None
 
     @classmethod
@@ -107,7 +109,8 @@ class Execution:
             if r in constants and any(exact(c) != form.constant for c, form in zip(constants[r], row, strict=True)):
                 del constants[r]
             rows.append(row)
-        return cls(terms, n, rows, np.zeros((n, d_model)), constants, _near=Nearest(terms))
+        error = np.zeros((n, d_model))
+        return cls(terms, n, rows, error, constants, traces=float(terms.traces), _near=Nearest(terms))
 
     # --- attention -------------------------------------------------------------------------------------------------
 
@@ -242,11 +245,20 @@ class Execution:
         best: tuple[float, int] = (np.inf, -1)
         for term in self.near.softs(soft):
             best = min(best, (self._soft_distance(soft, terms.softs[term]), term))
-        if best[1] >= 0 and best[0] <= CLOSE * max(self._size(Form({best[1]: 1})), CLOSE):
+        if best[1] >= 0 and best[0] <= max(self._close(best[1]), self._logit_traces(terms.softs[best[1]])):
             return Form({best[1]: 1}), best[0]
         if len(self.strange) < 8:
             self.strange.append(where)
         return terms.soft(soft, "a softmax that the program does not have"), 0.0
+
+    def _close(self, term: int) -> float:
+        return max(CLOSE * max(self._size(Form({term: 1})), CLOSE), self.traces)
+
+    def _logit_traces(self, soft: Soft) -> float:
+        """What rounded weights may do by logits that are rounded relatively to their size."""
+        sizes = (max(self._size(key[k]) for key in soft.keys) * self._size(q) for k, q in enumerate(soft.query))
+        ends = [self.terms.range(form) for form in soft.values]
+        return TRACE * sum(sizes) * float(max(high for _, high in ends) - min(low for low, _ in ends))
 
     def _soft_distance(self, a: Soft, b: Soft) -> float:
         if len(a.query) != len(b.query) or len(a.keys) != len(b.keys):
@@ -298,7 +310,7 @@ class Execution:
             if len(terms.means[term]) == len(forms):
                 parts = zip(forms, terms.means[term], strict=True)
                 best = min(best, (sum(self._distance(a, b) for a, b in parts) / len(forms), term))
-        if best[1] >= 0 and best[0] <= CLOSE * max(self._size(Form({best[1]: 1})), CLOSE):
+        if best[1] >= 0 and best[0] <= self._close(best[1]):
             return Form({best[1]: 1}), best[0] * UP
         return terms.combine([(ratio(1, len(forms)), form) for form in forms]), 0.0
 
@@ -484,7 +496,7 @@ class Execution:
         term = terms.names.get(terms.key(form))
         if term is not None:
             return Form({term: 1}), 0.0
-        close = CLOSE * self._size(form)
+        close = max(CLOSE * self._size(form), self.traces)
         best: tuple[float, int] = (np.inf, -1)
         for term in self.near.names(form):
             best = min(best, (self._distance(form, terms.made[term]), term))

@@ -24,6 +24,7 @@ from thereexists.core.errors import NotProved
 
 Number = int | fmpq
 NO_BEND = 0
+TRACE = 2.0**-49  # of a number that is added and taken away again: sixteen roundings of it
 SHORT = 64  # means of more forms are terms of their own
 LONGEST = 1 << 13  # bits of a number
 
@@ -114,6 +115,8 @@ class Terms:
     def __init__(self, allowed: Allowance | None = None) -> None:
         self.allowed = allowed or Allowance()
         self.written = self.bent_units = 0
+        self.largest: Number = 0  # of what units add up: their arguments' parts, times what they write
+        self.traces: Number = 0  # what such numbers of the program may leave behind in rounded weights
         self.low: list[Number] = []
         self.high: list[Number] = []
         self.labels: list[str] = []
@@ -332,8 +335,10 @@ class Terms:
             raise NotProved(f"The program bends more often than the network has units for ({self.allowed.units:,}).")
         jumps: dict[Number, Number] = {}
         slope = constant = 0
+        size = max(-low, high)
         for c, g, b in units:
             t, a = ratio(-b, g), c * abs(g)  # c·ReLU(g·(s − t)) = a·ReLU(±(s − t))
+            self.largest = max(self.largest, abs(a) * size, abs(c * b))
             if g < 0:  # a·ReLU(t − s) = a·ReLU(s − t) − a·(s − t)
                 slope, constant = slope - a, constant + a * t
             if t <= low:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.certificates.program_forms import Allowance, Form, Number, Soft, Terms, differing, exact, ratio
+from thereexists.certificates.program_forms import TRACE, Allowance, Form, Number, Soft, Terms, differing, exact, ratio
 from thereexists.certificates.program_splines import Spline, spline_error
 from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
 
@@ -77,6 +77,7 @@ def meaning_of(
         if len(values[-1].forms) != node["d"]:
             raise InvalidInput(f"'{operation}' has {len(values[-1].forms)} features; the program says {node['d']}.")
     meaning.terms.allowed = Allowance(meaning.terms.allowed.numbers)  # the rest limits the program only
+    meaning.terms.traces = exact(exact(TRACE) * meaning.terms.largest)  # before a network adds its own
     if not meaning.box:
         raise InvalidInput("A program reads 'tokens'; this one does not.")
     return meaning, values[-1]

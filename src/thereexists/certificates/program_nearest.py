@@ -12,8 +12,9 @@ small things small, each with its own error:
     a·ReLU(s − t) ≤ a·(sup s − t):                                             a breakpoint at the very end;
     a bend whose values all lie in a short interval is the middle of that interval, up to half its length.
 
-A rounded weight puts a unit that ought to stay open (or closed) on the whole range a hair away from that. And terms
-that are nothing but names (long means, bends that the identities make linear) are written out.
+A rounded weight puts a unit that ought to stay open (or closed) on the whole range a hair away from that: relatively to
+the range, or to numbers that the unit adds up, which may be far larger (``Terms.traces``). And terms that are nothing
+but names (long means, bends that the identities make linear) are written out.
 """
 
 from __future__ import annotations
@@ -76,10 +77,11 @@ def _straightened(terms: Terms, form: Form) -> tuple[Form, Number, bool]:
         offset: Number = 0
         kept: dict[Number, Number] = {}
         for t, jump in terms.jumps(bend):
-            if t <= ends.low + edge:
+            near = edge if terms.traces == 0 else max(edge, ratio(terms.traces, abs(jump)))
+            if t <= ends.low + near:
                 slope, offset = slope + jump, offset - jump * t
                 error = error + abs(jump) * max(t - ends.low, 0)
-            elif t >= ends.high - edge:
+            elif t >= ends.high - near:
                 error = error + abs(jump) * max(ends.high - t, 0)
             else:
                 kept[t] = jump
@@ -87,7 +89,8 @@ def _straightened(terms: Terms, form: Form) -> tuple[Form, Number, bool]:
         if rest != NO_BEND:
             values = terms.values_of_bend(rest, s)
             low, high = min(values), max(values)
-            if high - low <= EDGE * sum(abs(jump) for jump in kept.values()) * (ends.high - ends.low):
+            steep = sum(abs(jump) for jump in kept.values())
+            if high - low <= max(EDGE * steep * (ends.high - ends.low), terms.traces):
                 offset, error = offset + ratio(exact(low + high), 2), error + ratio(exact(high - low), 2)
                 rest = NO_BEND
         if rest != NO_BEND:
@@ -130,8 +133,12 @@ class Nearest:
         return self._like("means", self._means, value, max(float(self.terms.size(form)) for form in forms))[:TRIED]
 
     def softs(self, soft: Soft) -> list[int]:
-        size = max(float(self.terms.size(form)) for form in soft.values)
-        return self._like("softs", self._softs, self._soft(soft), size)[:TRIED]
+        """By their ingredients: two softmaxes of small logits have nearly the same values, whoever asks."""
+        if "softs" not in self._tables:
+            self._tables["softs"] = _table([self._ingredients(self.terms.softs[number]) for number in self._softs])
+        self.terms.count(1 + (len(self._softs) >> 6))
+        found = _search(*self._tables["softs"], self._ingredients(soft), ALIKE)
+        return [self._softs[k] for k in found][:TRIED]
 
     def directions_like(self, form: Form) -> list[int]:
         """Directions of which the form may be a multiple, up to a constant."""
@@ -190,6 +197,16 @@ class Nearest:
         weights = np.exp(logits - logits.max(axis=0))
         values = np.array([self.value(form) for form in soft.values])
         return (weights * values).sum(axis=0) / weights.sum(axis=0)
+
+    def _ingredients(self, soft: Soft) -> np.ndarray:
+        """A number for each point, made of query, keys and values in their order, each relatively to its largest."""
+        parts = [soft.query, [form for key in soft.keys for form in key], soft.values]
+        total = np.zeros(POINTS)
+        for part, phase in zip(parts, (0.3, 1.1, 2.3), strict=True):
+            values = np.array([self.value(form) for form in part])  # (forms, points)
+            largest = float(np.abs(values).max(initial=0.0)) or 1.0
+            total += np.cos(np.arange(1, len(part) + 1) * phase) @ (values / largest)
+        return total
 
 
 def _unlike(a: Form, b: Form) -> int:

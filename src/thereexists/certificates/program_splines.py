@@ -30,33 +30,58 @@ EVALUATION = 2.0**-50  # how well a function of the user's own computes its valu
 
 @dataclass(frozen=True)
 class Known:
-    """f, f' and f'' on balls."""
+    """f, f' and f'' on balls, and whether f is monotone wherever it is defined."""
 
     f: Callable[[arb], arb]
     first: Callable[[arb], arb]
     second: Callable[[arb], arb]
+    monotone: bool = True
 
 
-def _logistic(x: arb) -> arb:
-    return 1 / (1 + (-x).exp())
+def _by_its_ends(f: Callable[[arb], arb]) -> Callable[[arb], arb]:
+    """A monotone function on a ball, from its two ends: no wider than the values, however wide the ball is."""
+    return lambda x: f(x.lower()).union(f(x.upper()))
 
 
+def _within(ball: arb, low: float, high: float) -> arb:
+    """The part of a ball between two ends that its numbers are known to keep; all of that where Arb knows less."""
+    least, most = ball.lower(), ball.upper()  # comparisons with NaN are false
+    return (least if least >= low else arb(low)).union(most if most <= high else arb(high))
+
+
+_tanh = _by_its_ends(lambda x: x.tanh())
+_logistic = _by_its_ends(lambda x: 1 / (1 + (-x).exp()))
+
+
+def _tanh_first(x: arb) -> arb:
+    return _within((1 - _tanh(x)) * (1 + _tanh(x)), 0, 1)
+
+
+def _logistic_first(x: arb) -> arb:
+    return _within(_logistic(x) * (1 - _logistic(x)), 0, 0.25)
+
+
+# Where the balls are too wide to say more: |tanh''| ≤ 4/(3√3) < 0.77, |arctan''| ≤ 9/(8√3) < 0.65, and |σ''| < 0.0963.
 KNOWN = {
-    "sin": Known(lambda x: x.sin(), lambda x: x.cos(), lambda x: -x.sin()),
-    "cos": Known(lambda x: x.cos(), lambda x: -x.sin(), lambda x: -x.cos()),
+    "sin": Known(lambda x: x.sin(), lambda x: x.cos(), lambda x: -x.sin(), monotone=False),
+    "cos": Known(lambda x: x.cos(), lambda x: -x.sin(), lambda x: -x.cos(), monotone=False),
     "exp": Known(lambda x: x.exp(), lambda x: x.exp(), lambda x: x.exp()),
-    "log": Known(lambda x: x.log(), lambda x: 1 / x, lambda x: -1 / x**2),
+    "log": Known(lambda x: x.log(), lambda x: 1 / x, lambda x: -1 / (x * x)),
     "sqrt": Known(lambda x: x.sqrt(), lambda x: 1 / (2 * x.sqrt()), lambda x: -1 / (4 * x * x.sqrt())),
-    "square": Known(lambda x: x * x, lambda x: 2 * x, lambda x: arb(2)),
-    "reciprocal": Known(lambda x: 1 / x, lambda x: -1 / x**2, lambda x: 2 / x**3),
-    "tanh": Known(lambda x: x.tanh(), lambda x: 1 - x.tanh() ** 2, lambda x: -2 * x.tanh() * (1 - x.tanh() ** 2)),
-    "arctan": Known(lambda x: x.atan(), lambda x: 1 / (1 + x * x), lambda x: -2 * x / (1 + x * x) ** 2),
-    "log1p": Known(lambda x: (1 + x).log(), lambda x: 1 / (1 + x), lambda x: -1 / (1 + x) ** 2),
-    "rsqrt": Known(lambda x: 1 / x.sqrt(), lambda x: -1 / (2 * x * x.sqrt()), lambda x: 3 / (4 * x**2 * x.sqrt())),
+    "square": Known(lambda x: x * x, lambda x: 2 * x, lambda x: arb(2), monotone=False),
+    "reciprocal": Known(lambda x: 1 / x, lambda x: -1 / (x * x), lambda x: 2 / (x * x * x), monotone=False),
+    "tanh": Known(_tanh, _tanh_first, lambda x: _within(-2 * _tanh(x) * _tanh_first(x), -0.77, 0.77)),
+    "arctan": Known(
+        lambda x: x.atan(),
+        lambda x: _within(1 / (1 + x * x), 0, 1),
+        lambda x: _within(-2 * x / ((1 + x * x) * (1 + x * x)), -0.65, 0.65),
+    ),
+    "log1p": Known(lambda x: (1 + x).log(), lambda x: 1 / (1 + x), lambda x: -1 / ((1 + x) * (1 + x))),
+    "rsqrt": Known(lambda x: 1 / x.sqrt(), lambda x: -1 / (2 * x * x.sqrt()), lambda x: 3 / (4 * x * x * x.sqrt())),
     "sigmoid": Known(
         _logistic,
-        lambda x: _logistic(x) * (1 - _logistic(x)),
-        lambda x: _logistic(x) * (1 - _logistic(x)) * (1 - 2 * _logistic(x)),
+        _logistic_first,
+        lambda x: _within(_logistic_first(x) * (1 - 2 * _logistic(x)), -0.0963, 0.0963),
     ),
 }
 
@@ -147,7 +172,7 @@ def _proved(spline: Spline, reach: tuple[float, float], first: int = 0) -> tuple
         piece = balls[k].union(balls[k + 1])
         bend = _most(known.second(piece) * (balls[k + 1] - balls[k]) ** 2 / 8)
         slope = known.first(piece)
-        if slope > 0 or slope < 0:  # monotone: f and its chord both lie between the two ends
+        if known.monotone or slope > 0 or slope < 0:  # f and its chord both lie between the two ends
             bend = min(bend, _most(known.f(balls[k + 1]) - known.f(balls[k])))
         own = max(own, bend + max(off[k], off[k + 1]))
         steepest = max(steepest, _most(slope))

@@ -54,8 +54,9 @@ class Grid:
     @classmethod
     def for_target(cls, target: Target, delta: float | str | Fraction, slots: tuple[int, ...] = ()) -> Grid:
         N = cells_per_axis(delta)
-        steps = [_dyadic_step(low, high, N) for low, high in zip(target.low, target.high, strict=True)]
-        origin, step = zip(*steps, strict=True)
+        sides = list(zip(target.low.tolist(), target.high.tolist(), strict=True))
+        steps = {side: _dyadic_step(*side, N) for side in dict.fromkeys(sides)}  # few are different
+        origin, step = zip(*(steps[side] for side in sides), strict=True)
         high = tuple(float(h) for h in target.high)
         return cls(target.n, target.d, N, origin, step, high, not target.equivariant or bool(slots), slots)
 

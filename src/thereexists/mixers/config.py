@@ -72,7 +72,10 @@ class MixerConfig(PretrainedConfig):
 
     def __init__(self, **given: Any):
         own = {name: given.pop(name, getattr(MixerConfig, name)) for name in FIELDS}
-        own["pattern_options"] = dict(own["pattern_options"] or {})
+        options = own["pattern_options"]  # from a config.json it may be anything
+        if not isinstance(options, dict | None):
+            raise InvalidInput(f"'pattern_options' must be a dictionary of sizes; got {type(options).__name__}.")
+        own["pattern_options"] = dict(options or {})
         self._set(own)
         self._check()
         super().__init__(is_encoder_decoder=self.is_encoder_decoder, **given)
@@ -99,10 +102,10 @@ class MixerConfig(PretrainedConfig):
             raise InvalidInput(f"'pooling' must be first (BERT's) or mean; got {self.pooling!r}.")
         if self.kernel_size % 2 == 0:
             raise InvalidInput(f"'kernel_size' must be odd, so that a kernel has a middle; got {self.kernel_size}.")
-        if not 0 <= self.hybrid_blocks <= self.num_hidden_layers:
+        if type(self.hybrid_blocks) is not int or not 0 <= self.hybrid_blocks <= self.num_hidden_layers:
             raise InvalidInput(
                 f"'hybrid_blocks' must lie in 0..{self.num_hidden_layers}, the number of blocks; "
-                f"got {self.hybrid_blocks}."
+                f"got {self.hybrid_blocks!r}."
             )
         if self.pattern_config not in PATTERN_CONFIGS:
             raise InvalidInput(

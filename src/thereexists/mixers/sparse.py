@@ -21,6 +21,8 @@ from thereexists.mixers.attention import Attention, attention_flops, attention_p
 from thereexists.mixers.config import MixerConfig
 from thereexists.mixers.registry import MixerKind
 from thereexists.patterns import REGISTRY, build
+from thereexists.patterns.numbers import shown
+from thereexists.patterns.stated import check_stated
 
 MIRRORED = ("star",)  # patterns whose hub is the last token
 
@@ -66,7 +68,9 @@ def is_mirrored(name: str, options: Any) -> bool:
 @lru_cache(maxsize=256)
 def _mask(name: str, options: tuple, spread: str, n: int, heads: int, layer: int, causal: bool) -> np.ndarray:
     """``(1 or h, n, n)``: who may look at whom in block ``layer``; mirroring comes before causality."""
-    pattern = build(name, n, **{key: value for key, value in options if key != "mirror"})
+    sizes = {key: value for key, value in options if key != "mirror"}
+    check_stated(name, n, sizes, union=spread == "union", at_hand=True)
+    pattern = build(name, n, **sizes)
     if spread == "multihead":
         pattern = pattern.multihead(heads)
         mask = np.repeat(pattern.mask(), pattern.heads or (), axis=0)
@@ -92,16 +96,19 @@ def allowed_on(
 
 
 def _check(config: MixerConfig) -> None:
+    """A configuration may be a stranger's: what its pattern costs at its own length is bounded before it is built."""
     name, options = config.pattern, config.pattern_options
     if name is None:
         raise InvalidInput("The mixer 'sparse' needs a 'pattern'; give the name of one, for example 'strided'.")
-    if name not in REGISTRY:
-        raise InvalidInput(f"There is no pattern named '{name}'. Known: {', '.join(REGISTRY)}.")
+    if not isinstance(name, str) or name not in REGISTRY:
+        raise InvalidInput(f"There is no pattern named {shown(name)}. Known: {', '.join(REGISTRY)}.")
     unknown = sorted(set(options) - set(REGISTRY[name].parameters) - {"mirror"})
     if unknown:
         raise InvalidInput(
             f"'{name}' has no option '{unknown[0]}'; it takes {', '.join((*REGISTRY[name].parameters, 'mirror'))}."
         )
+    sizes = {key: value for key, value in options.items() if key != "mirror"}
+    check_stated(name, config.max_position_embeddings, sizes, union=config.pattern_config == "union", at_hand=True)
 
 
 def _hashable(options: dict[str, Any]) -> tuple:

@@ -6,7 +6,7 @@ keeps, with room to spare, and hold for n tokens, d features, N cells a feature,
 
     both                features of the grid, the function and the ends of the network are d; E has n rows
     both                cells K^n ≤ 2^52: the ids of the faithful network are exact in float64, and the compact
-                        network's contexts were all tabulated
+                        network's cubes are numbered, when some are drawn, and its contexts were all tabulated
     faithful            one layer for each id at least: n·K^n with positions, Σ j·C(K, j) for j ≤ n without
     compact             one hidden unit for each of the N − 1 inner edges of a feature at least; without positions
                         one for every number of tokens up to n, too
@@ -53,12 +53,17 @@ def check_sizes(place: object, network: Transformer, grid: Grid, target: Target)
     n, d, N = grid.n, grid.d, grid.N
     problem = (
         _ends(network, grid, target)
-        or (f"{N}^{n * d} cubes are too many" if n * d * math.log2(N) > MOST_CELL_BITS else None)
+        or (f"{N}^{n * d} cubes are too many" if too_many_cubes(n, d, N) else None)
         or _least_size(network, grid)
         or _pattern(network, n)
     )
     if problem is not None:
         raise BadWitnessFile(f"{place} states sizes that its weights do not have: {problem}.")
+
+
+def too_many_cubes(n: int, d: int, N: int) -> bool:
+    """Whether N^{nd} is more than any construction builds, or reader counts."""
+    return n * d * math.log2(N) > MOST_CELL_BITS
 
 
 def _ends(network: Transformer, grid: Grid, target: Target) -> str | None:

@@ -7,6 +7,7 @@ an estimate for people, not a proof: the certificate is another matter.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from thereexists.certificates.units import over_share
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Array, Target
+from thereexists.witness.plan import beyond_float64
 
 REPLICATES = 16
 
@@ -59,6 +61,8 @@ def estimate_distance(
     mean = float(means.mean())
     half = float(stats.t.ppf((1 + confidence) / 2, REPLICATES - 1) * means.std(ddof=1) / np.sqrt(REPLICATES))
     low, estimate, high = (over_share(unit, target, max(x, 0.0), p) for x in (mean - half, mean, mean + half))
+    if high == math.inf:
+        raise beyond_float64(target, p)
     return Distance(p, estimate, low, high, len(X), confidence, seed)
 
 

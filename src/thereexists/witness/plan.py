@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from thereexists.certificates.units import norm
+from thereexists.core.errors import CannotBuild
 from thereexists.functions.grid import Grid
+from thereexists.functions.target import Target
 
 
 class Plan(ABC):
@@ -40,6 +43,23 @@ class ErrorBudget:
     @classmethod
     def read(cls, stated: dict[str, Any] | None) -> ErrorBudget | None:
         return None if stated is None else cls(*(stated[key] for key in ("p", "grid", "equal_columns", "ramps")))
+
+
+def stated(budget: ErrorBudget, target: Target) -> ErrorBudget:
+    """The budget, if float64 holds its total: infinity is no prediction."""
+    if math.isfinite(budget.total):
+        return budget
+    raise beyond_float64(target, budget.p)
+
+
+def beyond_float64(target: Target, p: float) -> CannotBuild:
+    """d_p is about volume^{1/p}·|f − g|, and |f − g| at most 2^400: with volume^{1/p} ≤ 2^600 it is a float64."""
+    bits = target.n * sum(math.log2(width) for width in (target.high - target.low).tolist())
+    return CannotBuild(
+        f"d_{p:g} over this domain, of a volume of about 2^{bits:.0f}, is a number beyond float64, so nothing could be "
+        f"predicted or certified. Choose p = {max(math.ceil(bits / 600), 2)} or larger, or rescale the function to a "
+        "smaller domain."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -109,20 +109,6 @@ def context_count(grid: Grid) -> int:
     return grid.cells * grid.n if grid.positional else math.comb(grid.K + grid.n - 1, grid.n) * min(grid.n, grid.K)
 
 
-def least_context_bits(grid: Grid) -> float:
-    """At most log2 of ``context_count``, from logarithms alone.
-
-    N^{nd} cubes with positions; without, C(K+n−1, m) multisets, m = min(n, K−1), and C(a, m) ≥ (a/m)^m.
-    """
-    if grid.positional:
-        return grid.n * grid.d * math.log2(grid.N)
-    bits = grid.d * math.log2(grid.N)  # of K
-    if bits > 60:  # n ≤ 2^27 is smaller
-        return grid.n * (bits - math.log2(grid.n))
-    m = min(grid.n, grid.K - 1)
-    return m * (math.log2(grid.K + grid.n - 1) - math.log2(m))
-
-
 def rows_of(grid: Grid) -> Rows:
     return Rows(**row_counts(grid))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -11,7 +12,6 @@ from thereexists.constructions.compact.blocks import (
     Memory,
     context_count,
     layer_counts,
-    least_context_bits,
     parameter_count,
     row_counts,
     rows_of,
@@ -19,7 +19,6 @@ from thereexists.constructions.compact.blocks import (
     widths,
 )
 from thereexists.constructions.faithful.plan import (
-    MOST_BITS,
     Request,
     ask_one_by_one,
     check_arguments,
@@ -32,9 +31,10 @@ from thereexists.constructions.faithful.plan import (
     physical_memory,
 )
 from thereexists.core.errors import CannotBuild, InvalidInput
-from thereexists.functions.grid import Grid
+from thereexists.functions.grid import Grid, cells_per_axis
 from thereexists.functions.target import Target
-from thereexists.witness.plan import ErrorBudget, FunctionPlan
+from thereexists.model.sizes import MOST_CELL_BITS, too_many_cubes
+from thereexists.witness.plan import ErrorBudget, FunctionPlan, stated
 
 
 @final
@@ -65,6 +65,7 @@ def prepare(target: Target, request: Request, max_width: int | None) -> tuple[Co
     if max_width is not None and (isinstance(max_width, bool) or not isinstance(max_width, int) or max_width < 1):
         raise InvalidInput(f"'max_width' must be an integer of at least 1; got {max_width!r} instead.")
     check_arguments(target, request)
+    refuse_if_not_counted(target.n, target.d, cells_per_axis(coarsest(request)))
     refuse_if_too_large(Grid.for_target(target, coarsest(request)))
     check_claims(target)
     if request.delta is not None:
@@ -108,26 +109,32 @@ def _plan_for_epsilon(target: Target, epsilon: float, p: float, max_width: int |
             "A grid for 'epsilon' needs a modulus of continuity: state the Lipschitz constant (--lipschitz), "
             "or choose the grid yourself (--delta)."
         )
+    part = math.inf
     for N in grids_for(epsilon):
         grid = Grid.for_target(target, Fraction(1, N))
-        if _grid_part(target, grid, p) <= epsilon:  # hopeless grids cost nothing
+        part = _grid_part(target, grid, p)
+        if part <= epsilon:  # hopeless grids cost nothing
             try:
                 plan, memory = _plan_for(target, grid, p, max_width)
             except CannotBuild as refusal:
                 raise CannotBuild(f"epsilon = {epsilon:g} needs a grid of delta = 1/{N} or finer. {refusal}") from None
             if plan.error is not None and plan.error.total <= epsilon:
                 return plan, memory
-    raise finer_than_any(epsilon)
+    raise finer_than_any(epsilon, target, p, part)
+
+
+def refuse_if_not_counted(n: int, d: int, N: int) -> None:
+    """Refuse, from the sizes alone, more cubes than a saved witness may have: nobody could load it again."""
+    if too_many_cubes(n, d, N):
+        raise CannotBuild(
+            f"The grid of n = {n}, d = {d}, delta = 1/{N} has about 2^{n * d * math.log2(N):.0f} cubes, and a witness "
+            f"carries at most 2^{MOST_CELL_BITS}. Choose a coarser grid, or fewer tokens or features."
+        )
 
 
 def refuse_if_too_large(grid: Grid) -> None:
-    """Refuse before any work what this machine cannot tabulate, hopeless sizes without computing them."""
-    least = least_context_bits(grid)
-    if least > MOST_BITS:
-        raise CannotBuild(
-            f"The compact table of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} has more than 2^{least:.0f} "
-            "contexts, and no machine stores so many. Choose far fewer tokens or features."
-        )
+    """Refuse before any work what this machine cannot tabulate."""
+    refuse_if_not_counted(grid.n, grid.d, grid.N)
     need, have = _table_bytes(grid), physical_memory()
     if need > have:
         raise CannotBuild(
@@ -150,7 +157,7 @@ def _error_budget(target: Target, grid: Grid, memory: Memory, p: float) -> Error
         return None
     F = max(abs(float(v)) for table in memory.values for v in (table.min(), table.max())) + variation
     ramps = over_share(F + memory.largest, target, grid.d * grid.n * grid.ramp_share(), p)
-    return ErrorBudget(p, _grid_part(target, grid, p), 0.0, ramps)
+    return stated(ErrorBudget(p, _grid_part(target, grid, p), 0.0, ramps), target)
 
 
 def _grid_part(target: Target, grid: Grid, p: float) -> float:

@@ -29,10 +29,10 @@ from thereexists.constructions.faithful.sparse_shift import Route, SparseShift
 from thereexists.constructions.faithful.value_mapping import Extremes, Progress, ValueTable, layer_count, tabulate
 from thereexists.core.errors import CannotBuild, InvalidInput, InvalidTarget
 from thereexists.functions.claims import refute
-from thereexists.functions.grid import MOST_CELLS, Grid
+from thereexists.functions.grid import MOST_CELLS, Grid, cells_per_axis
 from thereexists.functions.target import BATCH, Target
 from thereexists.patterns import Pattern
-from thereexists.witness.plan import ErrorBudget, FunctionPlan
+from thereexists.witness.plan import ErrorBudget, FunctionPlan, beyond_float64, stated
 
 MAX_ID_BITS = 52
 _CHUNK = 1 << 17
@@ -113,6 +113,7 @@ def prepare(
     if pattern is not None and not isinstance(pattern, Pattern):
         raise InvalidInput(f"'pattern' must be a pattern, such as te.patterns.star(n=4); got {type(pattern).__name__}.")
     check_arguments(target, request)
+    refuse_hopeless(target, request)
     route = None if pattern is None else _route(target, pattern)
     refuse_if_too_large(_mapping(target, coarsest(request), route))
     check_claims(target)
@@ -131,11 +132,24 @@ def check_arguments(target: Target, request: Request) -> None:
         raise InvalidInput(f"'p' must be a finite number of at least 1; got {request.p} instead.")
     if (request.delta is None) == (request.epsilon is None):
         raise InvalidInput("Give either 'delta' (the grid) or 'epsilon' (the error), and not both.")
+    if over_share(1.0, target, 1.0, request.p) == math.inf:
+        raise beyond_float64(target, request.p)
     need, have = _ASKED * 8 * BATCH * target.n * target.d, physical_memory()
     if need > have:
         raise CannotBuild(
             f"Asking {target.name} about {BATCH} sequences of n = {target.n}, d = {target.d} takes {gib(need)}; this "
             f"machine has {gib(have)}. Choose fewer tokens or features."
+        )
+
+
+def refuse_hopeless(target: Target, request: Request) -> None:
+    """Refuse ids of thousands of bits from n, d and N alone: no grid is laid, and no path searched, to say so."""
+    N = cells_per_axis(coarsest(request))
+    least = target.n * target.d * math.log2(N)  # the largest id is at least N^{nd}
+    if least > MOST_BITS:
+        raise CannotBuild(
+            f"The ids of n = {target.n}, d = {target.d}, delta = 1/{N} need more than {least:.0f} bits and float64 "
+            f"carries {MAX_ID_BITS} safely. Choose far fewer tokens or features."
         )
 
 
@@ -176,6 +190,7 @@ Mapping = SelectiveShift | SparseShift
 
 def mapping_for(target: Target, delta: float | str | Fraction, pattern: Pattern | None) -> Mapping:
     """The contextual mapping of a request that has been checked."""
+    refuse_hopeless(target, Request(delta))
     return _mapping(target, delta, None if pattern is None else _route(target, pattern))
 
 
@@ -230,16 +245,18 @@ def _plan_for_epsilon(
             "A grid for 'epsilon' needs a modulus of continuity: state the Lipschitz constant (--lipschitz), "
             "or choose the grid yourself (--delta)."
         )
+    part = math.inf
     for N in grids_for(epsilon):
         mapping = _mapping(target, Fraction(1, N), route)
-        if _grid_part(target, mapping.grid, p) <= epsilon:  # hopeless grids cost nothing
+        part = _grid_part(target, mapping.grid, p)
+        if part <= epsilon:  # hopeless grids cost nothing
             try:
                 prepared = _plan_for(target, Fraction(1, N), p, route, progress)
             except CannotBuild as refusal:
                 raise CannotBuild(f"epsilon = {epsilon:g} needs a grid of delta = 1/{N} or finer. {refusal}") from None
             if prepared.plan.error is not None and prepared.plan.error.total <= epsilon:
                 return prepared
-    raise finer_than_any(epsilon)
+    raise finer_than_any(epsilon, target, p, part)
 
 
 def grids_for(epsilon: float) -> list[int]:
@@ -249,22 +266,16 @@ def grids_for(epsilon: float) -> list[int]:
     return [1 << k for k in range(1, MOST_CELLS.bit_length())]
 
 
-def finer_than_any(epsilon: float) -> CannotBuild:
+def finer_than_any(epsilon: float, target: Target, p: float, part: float) -> CannotBuild:
+    """``part``: what the finest grid of all still misses."""
+    if not math.isfinite(part):
+        return beyond_float64(target, p)
     return CannotBuild(f"epsilon = {epsilon:g} needs a finer grid than there is in float64. Choose a larger one.")
 
 
 def refuse_if_too_large(mapping: SelectiveShift | SparseShift) -> None:
-    """Refuse before any work what float64 cannot hold or this machine cannot store.
-
-    The largest id is at least N^{nd}: where that alone has thousands of bits, it is not computed to say so.
-    """
+    """Refuse before any work what float64 cannot hold or this machine cannot store."""
     grid = mapping.grid
-    least = grid.n * grid.d * math.log2(grid.N)
-    if least > MOST_BITS:
-        raise CannotBuild(
-            f"The ids of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} need more than {least:.0f} bits and float64 "
-            f"carries {MAX_ID_BITS} safely. Choose far fewer tokens or features."
-        )
     bits = id_bits(mapping)
     if bits > MAX_ID_BITS:
         raise CannotBuild(
@@ -335,7 +346,7 @@ def error_budget(target: Target, grid: Grid, extremes: Extremes, p: float) -> Er
         F = max(F, largest)
     B = 3 * float(clamp_levels(extremes).max())
     ramps = over_share(F + B, target, grid.d * grid.n * grid.ramp_share(), p)
-    return ErrorBudget(p, _grid_part(target, grid, p), equal_columns, ramps)
+    return stated(ErrorBudget(p, _grid_part(target, grid, p), equal_columns, ramps), target)
 
 
 def _over_equal_columns(target: Target, grid: Grid, variation: float, p: float) -> tuple[float, float]:
