@@ -128,10 +128,10 @@ def _mix(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     return Meant(forms, np.abs(matrix) @ x.gap * _ROUNDED_UP)
 
 
-def _gather(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+def _take(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     source = settings["source"][: meaning.n]
     if len(settings["source"]) != meaning.full or any(type(j) is not int or not 0 <= j < meaning.n for j in source):
-        raise InvalidInput(f"'gather' takes {meaning.full} positions that a sequence of {meaning.n} tokens has.")
+        raise InvalidInput(f"'take' takes {meaning.full} positions that a sequence of {meaning.n} tokens has.")
     return Meant([[row[j] for j in source] for row in x.forms], x.gap[:, source], x.ends)
 
 
@@ -266,11 +266,11 @@ def _apply(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     return Meant(forms, (error.own + error.slope * x.gap + error.slope * error.outside) * _ROUNDED_UP)
 
 
-def _piecewise(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+def _interp(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     """The straight lines through (knots, values), constant outside; the gap grows by the steepest slope."""
     spline = Spline.of({**settings, "function": "", "curvature": 0.0})
     least, most = min(spline.values), max(spline.values)
-    one = lambda form: meaning.terms.name(spline_form(meaning.terms, spline, form), least, most, "piecewise")  # noqa: E731
+    one = lambda form: meaning.terms.name(spline_form(meaning.terms, spline, form), least, most, "interp")  # noqa: E731
     return Meant(_map(meaning, one, x), x.gap * spline.steepest * _ROUNDED_UP)
 
 
@@ -321,7 +321,7 @@ def _where(meaning: Meaning, settings: dict[str, Any], g: Meant, a: Meant, b: Me
     return Meant(forms, gap * _ROUNDED_UP)
 
 
-def _product(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Meant) -> Meant:
+def _multiply(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Meant) -> Meant:
     """a·b = ((t·a + b)² − (t·a − b)²)/(4t), both squares by splines through float64 squares at the knots.
 
     A chord of the square lies above it. With values off by at most e, each spline is between −e and own + e above the
@@ -329,7 +329,7 @@ def _product(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Meant) -> 
     """
     terms, t = meaning.terms, exact(settings["balance"])
     if t <= 0:
-        raise InvalidInput("'product' balances with a positive number.")
+        raise InvalidInput("'multiply' balances with a positive number.")
     splines, ranges = [], []
     for which, _sign in (("plus", 1), ("minus", -1)):
         knots = [float(k) for k in settings[which]]
@@ -341,7 +341,7 @@ def _product(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Meant) -> 
         for k, (spline, sign) in enumerate(zip(splines, (1, -1), strict=True)):
             form = terms.combine([(t, v), (sign, w)])
             ranges[k].append(terms.range(form))
-            named = terms.name(spline_form(terms, spline, form), min(spline.values), max(spline.values), "product")
+            named = terms.name(spline_form(terms, spline, form), min(spline.values), max(spline.values), "multiply")
             parts.append((sign, named))
         return terms.combine([(ratio(c, 4 * t), form) for c, form in parts])
 
@@ -355,7 +355,7 @@ def _product(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Meant) -> 
     sizes = [max(float(terms.size(form)) for row in value.forms for form in row) for value in (a, b)]
     gap = sizes[1] * a.gap + sizes[0] * b.gap + a.gap * b.gap + (own + 2 * noise) / (4 * float(t))
     meaning.splines.append(
-        {"function": "product", "own": (own + 2 * noise) / (4 * float(t)), "knots": len(splines[0].knots)}
+        {"function": "multiply", "own": (own + 2 * noise) / (4 * float(t)), "knots": len(splines[0].knots)}
     )
     return Meant(forms, gap * _ROUNDED_UP)
 
@@ -446,7 +446,7 @@ def _soft_largest(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant
     return Meant(forms, np.broadcast_to(gap, x.gap.shape) * _ROUNDED_UP)
 
 
-def _total(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+def _sum(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     forms = [[meaning.terms.combine([(meaning.n, meaning.terms.mean(row))])] * meaning.n for row in x.forms]
     gap = x.gap.sum(axis=1, keepdims=True) * (1.0 + meaning.n * 2.0**-50)
     return Meant(forms, np.broadcast_to(gap, x.gap.shape))
@@ -495,7 +495,7 @@ MEANINGS: dict[str, Callable[..., Meant]] = {
     "constant": _constant,
     "linear": _linear,
     "mix": _mix,
-    "gather": _gather,
+    "take": _take,
     "mean": _mean,
     "relu": _relu,
     "abs": _abs,
@@ -504,14 +504,14 @@ MEANINGS: dict[str, Callable[..., Meant]] = {
     "clip": _clip,
     "sort": _sort,
     "apply": _apply,
-    "total": _total,
-    "largest": _tournament(largest, "largest"),
-    "smallest": _tournament(smallest, "smallest"),
-    "piecewise": _piecewise,
+    "sum": _sum,
+    "max": _tournament(largest, "max"),
+    "min": _tournament(smallest, "min"),
+    "interp": _interp,
     "scale": _scale,
     "prefix_mean": _prefix_mean,
     "where": _where,
-    "product": _product,
+    "multiply": _multiply,
     "rank": _rank,
     "argsort": _argsort,
     "attend": _attend,

@@ -102,8 +102,8 @@ def refine(program: Value, factor: float) -> Value:
             knots = node.settings["knots"]
             curvature = 8.0 * own / float(np.diff(knots).max()) ** 2
             made[id(node)] = _spline(node.settings["function"], arguments[0], own * factor, curvature)
-        elif node.operation == "product" and own:
-            made[id(node)] = operations.product(*arguments, epsilon=own * factor)  # pyright: ignore
+        elif node.operation == "multiply" and own:
+            made[id(node)] = operations.multiply(*arguments, epsilon=own * factor)  # pyright: ignore
         elif arguments == node.arguments:
             made[id(node)] = node
         else:
