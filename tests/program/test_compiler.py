@@ -68,7 +68,7 @@ def test_linear_programs_need_no_block():
 
 
 def test_explain_names_every_half_block():
-    text = P.compile(P.sort(P.tokens(4))).explain()
+    text = P.compile(P.sort(P.tokens(4))).listing()
     assert text.startswith("3 blocks")
     assert "block 2 attention: sort: partner" in text
     assert "block 3 feed-forward: sort: exchange" in text
@@ -109,7 +109,7 @@ def test_the_bound_follows_the_weights():
     before = compiled.bound("float32").rounding
     weights = dict(compiled.network.named_parameters())
     with torch.no_grad():
-        weights["E"][:, compiled.layout.row[compiled.plan.at(0)[0]]] *= 64
+        weights["E"][:, compiled.layout.row[compiled.schedule.at(0)[0]]] *= 64
         weights["stages.block_1.attention.W_V"][..., compiled.layout.one] *= 64
     after = compiled.bound("float32").rounding
     assert after >= 64 * before

@@ -76,7 +76,7 @@ def test_a_random_program_of_all_operations_keeps_its_bound(seed):
 def test_rows_that_are_not_erased_are_caught():
     compiled = P.compile(PROGRAMS["layered"](5))
     layout = dataclasses.replace(compiled.layout, erased={})
-    network = network_of(compiled.atoms, list(compiled.outputs), compiled.plan, layout, compiled.source.d)
+    network = network_of(compiled.atoms, list(compiled.outputs), compiled.schedule, layout, compiled.source.d)
     network.safe = compiled.network.safe
     dirty = dataclasses.replace(compiled, network=network)
     assert violations(dirty, compiled.bound("float32"), "float32") > 0.0

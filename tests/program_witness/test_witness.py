@@ -102,7 +102,7 @@ def test_save_load_verify(tmp_path):
     assert te.load(tmp_path / "w", "float32").network.dtype == torch.float32
     te.certify(loaded).save(tmp_path / "w")
     assert te.verify(tmp_path / "w").holds
-    assert "mean" in loaded.explain()
+    assert "mean" in loaded.listing()
 
 
 @pytest.mark.parametrize("to", ["torch", "hf"])

@@ -2,7 +2,7 @@
 
 out  = te.attention.sparse_attention(q, k, v, pattern)      # (batch, heads, n, head_dim)
 attn = te.attention.SparseAttention(pattern, heads=12, dim=768)
-te.attention.explain(pattern, device="cuda")                # the plan it chose, and why
+te.attention.explain(pattern, device="cuda")                # how it will be run, and why
 """
 
 from importlib import import_module
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from thereexists.attention.hugging_face import use_pattern
     from thereexists.attention.module import SparseAttention
     from thereexists.attention.pattern_module import PaperAttention, SparseTransformer
-    from thereexists.attention.plan import Plan, explain
+    from thereexists.attention.ways import Explanation, explain
 
 _LAZY = {  # these need torch
     "PaperAttention": "thereexists.attention.pattern_module",
-    "Plan": "thereexists.attention.plan",
+    "Explanation": "thereexists.attention.ways",
     "SparseAttention": "thereexists.attention.module",
     "SparseTransformer": "thereexists.attention.pattern_module",
-    "explain": "thereexists.attention.plan",
+    "explain": "thereexists.attention.ways",
     "sparse_attention": "thereexists.attention.functional",
     "use_pattern": "thereexists.attention.hugging_face",
 }
 
 __all__ = [
+    "Explanation",
     "PaperAttention",
-    "Plan",
     "SparseAttention",
     "SparseTransformer",
     "explain",

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from thereexists.attention.call_options import CallOptions
 from thereexists.attention.lower import Columns, Lowered
-from thereexists.attention.settings import Settings
 from thereexists.attention.windows import Call, calls
 
 _MASKED_PAIRS = 1 << 23  # pairs of one call that needs a mask per chunk
@@ -122,14 +122,14 @@ class _ColumnBlocks:
         return keep
 
 
-def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, settings: Settings) -> None:
+def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, options: CallOptions) -> None:
     """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n)."""
-    for index, (q3, k3, v3, out3, lse3) in enumerate(_flat(settings.pad is not None, q, k, v, out, lse)):
-        pad = None if settings.pad is None else settings.pad[index]
-        _forward(q3, k3, v3, out3, lse3, pieces, settings, pad, index * q3.shape[0])
+    for index, (q3, k3, v3, out3, lse3) in enumerate(_flat(options.pad is not None, q, k, v, out, lse)):
+        pad = None if options.pad is None else options.pad[index]
+        _forward(q3, k3, v3, out3, lse3, pieces, options, pad, index * q3.shape[0])
 
 
-def _forward(q, k, v, out, lse, pieces: CpuPieces, settings: Settings, pad: Tensor | None, head0: int) -> None:
+def _forward(q, k, v, out, lse, pieces: CpuPieces, options: CallOptions, pad: Tensor | None, head0: int) -> None:
     entries = pieces.lowered.entries
     only_entries = not pieces.calls and pieces.columns is None and entries is not None
     wide = out if out.dtype in (torch.float32, torch.float64) and out.is_contiguous() else torch.empty(
@@ -143,26 +143,26 @@ def _forward(q, k, v, out, lse, pieces: CpuPieces, settings: Settings, pad: Tens
         for call in strip:
             for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
                 views = call.take_rows(q, c0, c1), call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
-                o, l = _attend(*views, mask, call.causal, settings.scale)
+                o, l = _attend(*views, mask, call.causal, options.scale)
                 _merge(call.take_rows(wide, c0, c1), call.take_rows(lse, c0, c1), o, l, fresh)
         fresh = False
     if pieces.columns is not None:
         for r0, r1, cols in pieces.columns.blocks():
             mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
-            o, l = _attend(q[:, None, r0:r1], k[:, None, cols], v[:, None, cols], mask, False, settings.scale)
+            o, l = _attend(q[:, None, r0:r1], k[:, None, cols], v[:, None, cols], mask, False, options.scale)
             _merge(wide[:, None, r0:r1], lse[:, None, r0:r1], o, l, fresh)
         fresh = False
     if entries is not None:
         kind = _work(lse)
         _numba().entries_forward(
             *(x.detach().to(lse.dtype).contiguous().numpy() for x in (q, k, v)), wide.numpy(), lse.numpy(),
-            *_lists(entries), _pad_array(pad, q.shape[1]), kind(settings.scale), not fresh,
-            *_noise(settings, kind), head0,
+            *_lists(entries), _pad_array(pad, q.shape[1]), kind(options.scale), not fresh,
+            *_noise(options, kind), head0,
         )  # fmt: skip
     if pieces.rows is not None:
         rows = pieces.rows
         mask = _row_mask(pieces.lowered.causal, rows, pad, q)
-        o, l = _attend(q[:, None, rows], k[:, None], v[:, None], mask, False, settings.scale)
+        o, l = _attend(q[:, None, rows], k[:, None], v[:, None], mask, False, options.scale)
         wide[:, rows] = o[:, 0].to(wide.dtype)
         lse[:, rows] = l[:, 0]
     if wide is not out:
@@ -170,18 +170,18 @@ def _forward(q, k, v, out, lse, pieces: CpuPieces, settings: Settings, pad: Tens
 
 
 def backward(
-    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, settings: Settings
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, options: CallOptions
 ) -> tuple[Tensor, Tensor, Tensor]:
     grads = [torch.zeros(x.shape, dtype=lse.dtype) for x in (q, k, v)]
-    parts = _flat(settings.pad is not None, q, k, v, out, lse, do, *grads)
+    parts = _flat(options.pad is not None, q, k, v, out, lse, do, *grads)
     for index, (q3, k3, v3, o3, l3, g3, dq3, dk3, dv3) in enumerate(parts):
-        pad = None if settings.pad is None else settings.pad[index]
-        _backward(q3, k3, v3, o3, l3, g3, dq3, dk3, dv3, pieces, settings, pad, index * q3.shape[0])
+        pad = None if options.pad is None else options.pad[index]
+        _backward(q3, k3, v3, o3, l3, g3, dq3, dk3, dv3, pieces, options, pad, index * q3.shape[0])
     dq, dk, dv = grads
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)
 
 
-def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Settings, pad, head0: int) -> None:
+def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, options: CallOptions, pad, head0: int) -> None:
     true = torch.where(lse == -torch.inf, torch.inf, lse)  # an empty row: P = exp(−inf) = 0
     lse = true
     if pieces.rows is not None:  # the other pieces leave these rows alone
@@ -191,7 +191,7 @@ def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Se
             for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
                 keys = call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
                 g, rows, o, l = (call.take_rows(x, c0, c1) for x in (do, q, out, lse))
-                gq, gk, gv = _attend_backward(g, rows, *keys, o, l, mask, call.causal, settings.scale)
+                gq, gk, gv = _attend_backward(g, rows, *keys, o, l, mask, call.causal, options.scale)
                 call.take_rows(dq, c0, c1).add_(gq)
                 call.add_keys(dk, gk, c0, c1)
                 call.add_keys(dv, gv, c0, c1)
@@ -200,7 +200,7 @@ def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Se
             mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
             g, rows, o, l = (x[:, None, r0:r1] for x in (do, q, out, lse))
             keys = k[:, None, cols], v[:, None, cols]
-            gq, gk, gv = _attend_backward(g, rows, *keys, o, l, mask, False, settings.scale)
+            gq, gk, gv = _attend_backward(g, rows, *keys, o, l, mask, False, options.scale)
             dq[:, r0:r1].add_(gq[:, 0])
             dk.index_add_(1, cols, gk[:, 0].to(dk.dtype))
             dv.index_add_(1, cols, gv[:, 0].to(dv.dtype))
@@ -210,14 +210,14 @@ def _backward(q, k, v, out, lse, do, dq, dk, dv, pieces: CpuPieces, settings: Se
         delta = (do.to(lse.dtype) * out.to(lse.dtype)).sum(-1)
         _numba().entries_backward(
             *(x.detach().to(lse.dtype).contiguous().numpy() for x in (do, q, k, v, lse, delta)),
-            dq.numpy(), dk.numpy(), dv.numpy(), *_lists(entries), _pad_array(pad, q.shape[1]), kind(settings.scale),
-            *_noise(settings, kind), head0,
+            dq.numpy(), dk.numpy(), dv.numpy(), *_lists(entries), _pad_array(pad, q.shape[1]), kind(options.scale),
+            *_noise(options, kind), head0,
         )  # fmt: skip
     if pieces.rows is not None:
         rows = pieces.rows
         mask = _row_mask(pieces.lowered.causal, rows, pad, q)
         g, own, o, l = (x[:, None, rows] for x in (do, q, out, true))
-        gq, gk, gv = _attend_backward(g, own, k[:, None], v[:, None], o, l, mask, False, settings.scale)
+        gq, gk, gv = _attend_backward(g, own, k[:, None], v[:, None], o, l, mask, False, options.scale)
         dq[:, rows] += gq[:, 0].to(dq.dtype)
         dk.add_(gk[:, 0])
         dv.add_(gv[:, 0])
@@ -293,8 +293,8 @@ def _pad_array(pad: Tensor | None, n: int):
     return np.ones(n, np.uint8) if pad is None else pad.to(torch.uint8).numpy()
 
 
-def _noise(settings: Settings, kind):
+def _noise(options: CallOptions, kind):
     import numpy as np
 
-    seed, threshold = np.uint64(settings.seed & (2**64 - 1)), np.uint64(settings.threshold)
-    return settings.dropout > 0, seed, threshold, kind(settings.gain)
+    seed, threshold = np.uint64(options.seed & (2**64 - 1)), np.uint64(options.threshold)
+    return options.dropout > 0, seed, threshold, kind(options.gain)

@@ -56,7 +56,7 @@ class Group:
 
 
 @dataclass
-class Target:
+class WrittenRow:
     """One row written by a feed-forward half: linear part, constant, and groups."""
 
     row: int
@@ -307,14 +307,14 @@ class Execution:
     def feed_forward(self, W_1: Any, b_1: Any, W_2: Any, b_2: Any, where: str) -> None:
         rows, errors, cache = {}, {}, {}
         for row in np.flatnonzero(W_2.any(axis=1) | (b_2 != 0)).tolist():
-            target = self._target(row, W_1, b_1, W_2[row], b_2[row])
+            target = self._written_row(row, W_1, b_1, W_2[row], b_2[row])
             rows[row], errors[row] = self._bend(target, W_1, b_1, cache)
         for row, forms in rows.items():
             named = [self._named(form, row, where) for form in forms]
             self._write(row, [form for form, _ in named])
             self.error[:, row] = errors[row] + np.array([off for _, off in named])
 
-    def _target(self, row: int, W_1: Any, b_1: Any, c: Any, b_2: float) -> Target:
+    def _written_row(self, row: int, W_1: Any, b_1: Any, c: Any, b_2: float) -> WrittenRow:
         """z_row + Σ c_u·ReLU(f_u) + b_2, with c·ReLU(f) + e·ReLU(−f) = c·f + (c + e)·ReLU(−f)."""
         linear: dict[int, Number] = {row: 1}
         constant = exact(b_2)
@@ -347,9 +347,9 @@ class Execution:
             which = [u for u, _, _ in group.units]
             group.constants = [r for r in self.constants if W_1[which, r].any()]
         linear = {r: exact(w) for r, w in linear.items() if w != 0}
-        return Target(row, linear, exact(constant), list(groups.values()))
+        return WrittenRow(row, linear, exact(constant), list(groups.values()))
 
-    def _bend(self, target: Target, W_1: Any, b_1: Any, cache: dict) -> tuple[list[Form], np.ndarray]:
+    def _bend(self, target: WrittenRow, W_1: Any, b_1: Any, cache: dict) -> tuple[list[Form], np.ndarray]:
         parts = [[(w, self.rows[r][i]) for r, w in target.linear.items()] for i in range(self.n)]
         off = np.zeros(self.n)
         for group in target.groups:
@@ -438,7 +438,7 @@ class Execution:
             )
         return kinds.reshape(-1), shifts
 
-    def _carried(self, target: Target, W_1: Any, b_1: Any) -> np.ndarray:
+    def _carried(self, target: WrittenRow, W_1: Any, b_1: Any) -> np.ndarray:
         """The rows' errors through the half block: the gradient bound at the head of this file."""
         if not self.error.any():
             return np.zeros(self.n)

@@ -13,7 +13,7 @@ from thereexists.cli._output import console, print_facts, print_json, say
 from thereexists.core.plain_text import visible
 
 WorkerCount = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores unless said.")]
-EngineName = Annotated[str, typer.Option("--engine", help="loky (processes of this machine) or ray (a cluster).")]
+PoolName = Annotated[str, typer.Option("--pool", help="loky (processes of this machine) or ray (a cluster).")]
 Address = Annotated[
     str | None, typer.Option("--address", help="Of a running Ray cluster, or auto; without it a local one is started.")
 ]
@@ -24,18 +24,18 @@ _EVERY = 30.0  # seconds between two lines where no bar can be drawn
 
 @contextmanager
 def the_workers(
-    label: str, count: int | None, engine: str, address: str | None, quiet: bool, shown: bool = True
+    label: str, count: int | None, pool: str, address: str | None, quiet: bool, shown: bool = True
 ) -> Iterator[Any]:
     """The ``Workers`` of the options, whose progress is shown on stderr: a bar, or a line now and then in a log."""
     from thereexists.parallel import Workers
 
-    bare = Workers(count, engine, address)
+    bare = Workers(count, pool, address)
     if quiet or not shown:
         yield bare
         return
     errors = console(stderr=True)
     if not errors.is_terminal:
-        yield Workers(count, engine, address, _Lines(label))
+        yield Workers(count, pool, address, _Lines(label))
         return
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn
     from rich.progress import Progress as Bar
@@ -48,7 +48,7 @@ def the_workers(
         def report(state: Any) -> None:
             bar.update(task, completed=state.cells_done, total=state.cells, state=describe(state))
 
-        yield Workers(count, engine, address, report)
+        yield Workers(count, pool, address, report)
 
 
 def describe(state: Any) -> str:

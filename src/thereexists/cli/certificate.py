@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thereexists.cli._output import AsJson, bold, console, print_json, styled
-from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, print_estimate, the_workers
+from thereexists.cli._workers import Address, DryRun, PoolName, WorkerCount, print_estimate, the_workers
 from thereexists.core.errors import InvalidInput, NotProved
 from thereexists.core.kinds import kind_of
 
@@ -34,14 +34,14 @@ def certify(
     samples: Annotated[int, typer.Option(help="Of a statistical certificate.")] = 20_000,
     seed: Annotated[int, typer.Option(min=0, help="For every random choice.")] = 0,
     workers: WorkerCount = None,
-    engine: EngineName = "loky",
+    pool: PoolName = "loky",
     address: Address = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Prove a bound on the error of a witness, over its whole domain, and write it to certificate.json.
 
-    An interrupted run goes on where it stopped. Workers and engine change how long it takes, never what comes out.
+    An interrupted run goes on where it stopped. Workers and pool change how long it takes, never what comes out.
 
     Examples: thereexists certify w/
 
@@ -58,7 +58,7 @@ def certify(
     if function is not None or bound is not None:
         target = given_target(stored_target(witness, read_record(witness)), function)
         target = target if bound is None else dataclasses.replace(target, bound=bound)
-    with the_workers("certify", workers, engine, address, quiet=as_json, shown=not dry_run) as crew:
+    with the_workers("certify", workers, pool, address, quiet=as_json, shown=not dry_run) as crew:
         if dry_run:
             print_estimate(predict(loaded, p, target, crew), as_json)
             return
@@ -84,7 +84,7 @@ def verify(
         Path | None, typer.Option(help="A folder of your own, outside the witness, to resume from if interrupted.")
     ] = None,
     workers: WorkerCount = None,
-    engine: EngineName = "loky",
+    pool: PoolName = "loky",
     address: Address = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
@@ -105,7 +105,7 @@ def verify(
 
     record = read_record(witness)  # no folder to check is a mistake of the caller, not a failed check
     target = None if function is None else given_target(stored_target(witness, record), function)
-    with the_workers("verify", workers, engine, address, quiet=as_json, shown=not dry_run) as crew:
+    with the_workers("verify", workers, pool, address, quiet=as_json, shown=not dry_run) as crew:
         if dry_run:
             from thereexists.witness.load import load
 

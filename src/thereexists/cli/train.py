@@ -260,7 +260,7 @@ def experiment(
     steps: Annotated[int | None, typer.Option(help="Steps in every stage, to see that all works.")] = None,
     device: Device = None,
     checkpoint_seconds: Checkpoint = 60.0,
-    engine: Annotated[str, typer.Option(help="local, or ray: runs spread over the GPUs of a cluster.")] = "local",
+    pool: Annotated[str, typer.Option(help="local, or ray: runs spread over the GPUs of a cluster.")] = "local",
     address: Annotated[str | None, typer.Option(help="Of a running Ray cluster, or auto; else a local one.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say the device hours it will take; do nothing.")] = False,
     on: Annotated[str | None, typer.Option(help="With --dry-run: another device than here, such as h200.")] = None,
@@ -272,7 +272,7 @@ def experiment(
 
     thereexists experiment table-a --size base --seeds 3 --dry-run --on h200
 
-    thereexists experiment table-a --engine ray --address auto --out /shared/runs
+    thereexists experiment table-a --pool ray --address auto --out /shared/runs
     """
     from thereexists.experiments.grid import load, unfold
     from thereexists.experiments.results import rows
@@ -287,10 +287,10 @@ def experiment(
     runs = unfold(load(name), size, seeds, None if dry_run else data, only, overrides, first)
     if on is not None and not dry_run:
         raise InvalidInput("--on is about a device that is not here: it belongs to --dry-run.")
-    if engine not in ("local", "ray"):
-        raise InvalidInput(f"--engine must be local or ray for an experiment; got {engine!r} instead.")
-    if address is not None and engine != "ray":
-        raise InvalidInput("An address belongs to a cluster: say --engine ray, or leave --address out.")
+    if pool not in ("local", "ray"):
+        raise InvalidInput(f"--pool must be local or ray for an experiment; got {pool!r} instead.")
+    if address is not None and pool != "ray":
+        raise InvalidInput("An address belongs to a cluster: say --pool ray, or leave --address out.")
     if dry_run:
         from thereexists.cli._forecast import show_forecast
 
@@ -304,7 +304,7 @@ def experiment(
         parallel=parallel,
         budget_seconds=budget_seconds,
         checkpoint_seconds=checkpoint_seconds,
-        engine=engine,
+        pool=pool,
         address=address,
     )
     outcome = run_all(runs, how)

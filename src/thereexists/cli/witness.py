@@ -11,7 +11,7 @@ import typer
 
 from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
-from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, print_estimate, the_workers
+from thereexists.cli._workers import Address, DryRun, PoolName, WorkerCount, print_estimate, the_workers
 from thereexists.cli.kinds import programs
 from thereexists.cli.kinds.functions import certificate_summary, print_certificate, print_witness
 from thereexists.core.errors import InvalidInput, NotProved, ThereExistsError
@@ -159,7 +159,7 @@ def build(
         str | None, typer.Option(help="Build out of core, in files of this size, such as 64MB: larger than memory.")
     ] = None,
     workers: WorkerCount = None,
-    engine: EngineName = "loky",
+    pool: PoolName = "loky",
     address: Address = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
@@ -205,7 +205,7 @@ def build(
     out = out or Path(f"{resolved.name}-witness")
     storage.check_writable(out)
     chosen = _pattern(pattern, sizes, resolved.n)
-    crew = functools.partial(the_workers, count=workers, engine=engine, address=address, quiet=as_json)
+    crew = functools.partial(the_workers, count=workers, pool=pool, address=address, quiet=as_json)
     with crew("", shown=False):
         pass  # a mistake in the options is told before any work
     if shard_size is not None:

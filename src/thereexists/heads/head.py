@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from thereexists.core.verdict import Verdict
-from thereexists.heads.target import SparseTarget
+from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.verify import Verification
 
 
@@ -24,7 +24,7 @@ class Head:
     X: torch.Tensor
     W_Q: torch.Tensor
     W_K: torch.Tensor
-    target: SparseTarget
+    target: AttentionMatrix
     method: str
     eps1: float
     eps2: float

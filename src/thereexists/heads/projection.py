@@ -19,13 +19,13 @@ import math
 import numpy as np
 
 from thereexists.core.errors import CannotBuild, InvalidInput
-from thereexists.heads.target import SparseTarget
+from thereexists.heads.matrix import AttentionMatrix
 
 LARGEST_SVD = 2048
 FACTORINGS = ("signs", "svd")
 
 
-def log_matrix(target: SparseTarget, eps1: float, eps2: float):
+def log_matrix(target: AttentionMatrix, eps1: float, eps2: float):
     """``B`` as ``scipy.sparse.csr_array``: ``log(A_ij / min_i) + log((1+eps2)/eps1)`` on the support."""
     from scipy.sparse import csr_array
 
@@ -36,7 +36,7 @@ def log_matrix(target: SparseTarget, eps1: float, eps2: float):
 
 
 def project(
-    target: SparseTarget, m: int, *, eps1: float, eps2: float, seed: int, factoring: str = "signs"
+    target: AttentionMatrix, m: int, *, eps1: float, eps2: float, seed: int, factoring: str = "signs"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Queries and keys (L, m) of one random draw."""
     if factoring not in FACTORINGS:
@@ -51,15 +51,15 @@ def project(
     return Y @ P, Z @ P
 
 
-def trivial(target: SparseTarget, eps1: float, eps2: float) -> tuple[np.ndarray, np.ndarray]:
+def trivial(target: AttentionMatrix, eps1: float, eps2: float) -> tuple[np.ndarray, np.ndarray]:
     """No projection at all: ``X1 = B``, ``X2 = I``, hidden size ``2L``, exact. The end of every search."""
     return log_matrix(target, eps1, eps2).toarray(), np.eye(target.length)
 
 
-_svd_memory: dict[tuple[int, float, float], tuple[SparseTarget, np.ndarray, np.ndarray]] = {}
+_svd_memory: dict[tuple[int, float, float], tuple[AttentionMatrix, np.ndarray, np.ndarray]] = {}
 
 
-def svd_factors(target: SparseTarget, eps1: float, eps2: float) -> tuple[np.ndarray, np.ndarray]:
+def svd_factors(target: AttentionMatrix, eps1: float, eps2: float) -> tuple[np.ndarray, np.ndarray]:
     """``Y, Z`` with ``B = Y Z^T``; one decomposition is kept, because a search over m asks for it again and again."""
     L = target.length
     if L > LARGEST_SVD:

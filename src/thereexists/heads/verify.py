@@ -26,8 +26,8 @@ import torch
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.verdict import Verdict
+from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.rounding import apply, logit_rounding
-from thereexists.heads.target import SparseTarget
 
 DTYPES = {
     "bfloat16": torch.bfloat16,
@@ -57,7 +57,7 @@ def verify(
     X: torch.Tensor,
     W_Q: torch.Tensor,
     W_K: torch.Tensor,
-    target: SparseTarget,
+    target: AttentionMatrix,
     *,
     eps1: float,
     eps2: float,
@@ -133,7 +133,7 @@ def check_tolerances(eps1: float, eps2: float) -> None:
 
 
 def _scan(
-    queries: torch.Tensor, keys: torch.Tensor, target: SparseTarget, picked: np.ndarray
+    queries: torch.Tensor, keys: torch.Tensor, target: AttentionMatrix, picked: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Per row: log leakage, log ratio spread, what comparing ratios rounds; and the largest absolute logit seen."""
     on_gpu = queries.device.type == "cuda"
@@ -163,7 +163,7 @@ def _scan(
 
 
 def _scan_rows(
-    queries: torch.Tensor, keys: torch.Tensor, keys_t: torch.Tensor, target: SparseTarget, block: np.ndarray
+    queries: torch.Tensor, keys: torch.Tensor, keys_t: torch.Tensor, target: AttentionMatrix, block: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """One tile of rows against all columns, a tile of columns at a time.
 
@@ -210,7 +210,7 @@ def _ramp(counts: np.ndarray) -> np.ndarray:
 
 
 def _describe(
-    row: int, queries: torch.Tensor, keys: torch.Tensor, target: SparseTarget, gap: float, spread: float, rho: float
+    row: int, queries: torch.Tensor, keys: torch.Tensor, target: AttentionMatrix, gap: float, spread: float, rho: float
 ) -> dict[str, object]:
     """The worst row, with the columns that make it the worst."""
     span = slice(target.indptr[row], target.indptr[row + 1])

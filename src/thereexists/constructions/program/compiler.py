@@ -46,11 +46,11 @@ def compile(program: Value, *, causal: bool = False, heads: int | None = None, w
     source = _tokens(only_value("compile", program))
     limits = _limits(heads, width)
     atoms, outputs = lower(program, _RULES, Atoms(program.n, causal, width=width))
-    plan = schedule(atoms, outputs, limits)
-    layout = allocate(atoms, plan, limits)
-    network = network_of(atoms, outputs, plan, layout, source.d + (atoms.valid is not None))
+    times = schedule(atoms, outputs, limits)
+    layout = allocate(atoms, times, limits)
+    network = network_of(atoms, outputs, times, layout, source.d + (atoms.valid is not None))
     network.safe = DTYPES
-    return Compiled(program, source, atoms, tuple(outputs), plan, layout, network)
+    return Compiled(program, source, atoms, tuple(outputs), times, layout, network)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Compiled:
     source: Value
     atoms: Atoms
     outputs: tuple[Form, ...]
-    plan: Schedule
+    schedule: Schedule
     layout: Layout
     network: EmbeddedTransformer
 
@@ -115,20 +115,20 @@ class Compiled:
 
     @property
     def blocks(self) -> int:
-        return self.plan.blocks
+        return self.schedule.blocks
 
-    def explain(self) -> str:
+    def listing(self) -> str:
         """Which operation lives in which half block and row."""
         shape = self.network.shape()
         lines = [
             f"{self.blocks} blocks, d_model {shape['d']}, at most {shape['h']} heads of size {shape['m']}, "
             f"feed-forward width {shape['r']}, {self.network.parameter_count:,} parameters"
         ]
-        for time in range(self.plan.end + 1):
+        for time in range(self.schedule.end + 1):
             half = (
                 "embedding" if time == 0 else f"block {(time + 1) // 2} {'attention' if time % 2 else 'feed-forward'}"
             )
-            made = [f"{self.atoms.names[a]} → row {self.layout.row[a]}" for a in self.plan.at(time)]
+            made = [f"{self.atoms.names[a]} → row {self.layout.row[a]}" for a in self.schedule.at(time)]
             if made:
                 lines.append(f"{half}: {', '.join(made)}")
         return "\n".join(lines)

@@ -49,7 +49,7 @@ def mix(x: Value, matrix: Any) -> Value:
 
 
 def take(x: Value, indices: Any, called: str = "take") -> Value:
-    """Token i becomes token ``indices[i]``. ``called`` is the name that errors and `explain` use."""
+    """Token i becomes token ``indices[i]``. ``called`` is the name that errors and `listing` use."""
     x = only_value(called, x)
     places = np.asarray(indices)
     if places.shape != (x.n,) or not np.issubdtype(places.dtype, np.integer):

@@ -45,7 +45,7 @@ RATES = {
 
 
 @dataclass(frozen=True, eq=False)
-class HeadPlan:
+class HeadWay:
     """The way chosen for one step, the estimates it was chosen by, and the pieces."""
 
     step: Step
@@ -60,13 +60,13 @@ class HeadPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Explanation:
     """What ``explain`` returns; its ``repr`` is the report."""
 
     name: str
     n: int
     device: str
-    heads: tuple[HeadPlan, ...]
+    heads: tuple[HeadWay, ...]
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -111,18 +111,15 @@ _WAYS = {
 }
 
 
-def plan(pattern: Pattern | Step, device: str = "cpu", padded: bool = False, dropout: bool = False) -> Plan:
-    """The plan for a one-step or multihead pattern on ``device`` (``cpu`` or ``cuda``)."""
+def explain(pattern: Pattern | Step, device: str = "cpu", padded: bool = False, dropout: bool = False) -> Explanation:
+    """How attention over a one-step or multihead pattern will be run on ``device`` (``cpu`` or ``cuda``), and why."""
     if device not in RATES:
-        raise InvalidInput(f"Plans exist for the devices {', '.join(RATES)}; got '{device}'.")
+        raise InvalidInput(f"Attention runs on the devices {', '.join(RATES)}; got '{device}'.")
     steps = head_steps(pattern)
     name = pattern.name if isinstance(pattern, Pattern) else "step"
     own = padded or dropout  # stock calls have neither our treatment of empty rows nor our dropout
-    heads = tuple(_plan_step(step, span, device, own, dropout) for span, step in steps)
-    return Plan(name, pattern.n, device, heads)
-
-
-explain = plan
+    heads = tuple(_way_of(step, span, device, own, dropout) for span, step in steps)
+    return Explanation(name, pattern.n, device, heads)
 
 
 def head_steps(pattern: Pattern | Step) -> list[tuple[tuple[int, int] | None, Step]]:
@@ -145,7 +142,7 @@ def head_steps(pattern: Pattern | Step) -> list[tuple[tuple[int, int] | None, St
     return list(zip(spans, pattern.steps, strict=True))
 
 
-def _plan_step(step: Step, span: tuple[int, int] | None, device: str, own: bool, dropout: bool) -> HeadPlan:
+def _way_of(step: Step, span: tuple[int, int] | None, device: str, own: bool, dropout: bool) -> HeadWay:
     """The cheapest way; ``own`` rules out the stock calls."""
     rates, n, connections = RATES[device], step.n, step.connections
     lowered = lower(step, _NARROW if device == "cpu" else 0)
@@ -169,7 +166,7 @@ def _plan_step(step: Step, span: tuple[int, int] | None, device: str, own: bool,
     way = min(estimates, key=lambda w: estimates[w])
     if way == "listed" and not only_listed:
         lowered = list_everything(step)
-    return HeadPlan(step, span, way, estimates, lowered)
+    return HeadWay(step, span, way, estimates, lowered)
 
 
 def list_everything(step: Step) -> Lowered:
