@@ -25,7 +25,7 @@ def test_the_lines_of_the_readme():
     layer = te.attention.SparseAttention(pattern, heads=2, dim=16)
     x = torch.randn(1, BIG, 16)
     assert layer(x).shape == x.shape
-    assert "residue classes mod 32" in repr(te.attention.explain(pattern, device="cuda"))
+    assert "residue classes mod 32" in str(te.attention.explain(pattern, device="cuda"))
     assert "strided-union" in repr(layer)
 
 

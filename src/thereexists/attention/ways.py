@@ -15,6 +15,7 @@ import numpy as np
 
 from thereexists.attention.lower import Entries, Lowered, Strip, lower
 from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.plain_text import brief
 from thereexists.patterns import Pattern, Step
 from thereexists.patterns.step import _chunks
 
@@ -61,7 +62,7 @@ class HeadWay:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """What ``explain`` returns; its ``repr`` is the report."""
+    """What ``explain`` returns; printed, it is the whole report."""
 
     name: str
     n: int
@@ -90,17 +91,24 @@ class Explanation:
         }
 
     def __repr__(self) -> str:
+        groups = [f"{_who(h)}: {h.way}, {h.step.connections:,} connections" for h in self.heads]
+        return brief(f"Explanation: {self.name}, n = {self.n:,}, on {self.device}", *groups)
+
+    def __str__(self) -> str:
         lines = [f"{self.name}, n = {self.n:,}, on {self.device}"]
         for h in self.heads:
-            who = "all heads" if h.heads is None else f"heads {h.heads[0]}–{h.heads[1] - 1}"
             share = h.step.connections / self.n**2
-            lines.append(f"  {who}: {_WAYS[h.way]}")
+            lines.append(f"  {_who(h)}: {_WAYS[h.way]}")
             lines.append(f"    {h.step.connections:,} connections, {share:.3g} of the pairs")
             lines.extend(f"    · {piece}" for piece in h.pieces)
             ranked = sorted(h.estimates.items(), key=lambda item: item[1])
             costs = ", ".join(f"{way} {1e3 * cost:.3g} ms" for way, cost in ranked)
             lines.append(f"    because (estimates for 12 heads of size 64): {costs}")
         return "\n".join(lines)
+
+
+def _who(head: HeadWay) -> str:
+    return "all heads" if head.heads is None else f"heads {head.heads[0]}–{head.heads[1] - 1}"
 
 
 _WAYS = {

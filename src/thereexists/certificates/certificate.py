@@ -17,6 +17,7 @@ import numpy as np
 from thereexists.core.atomic_files import parts_of, put_in_place, the_error_in_words, write_beside, written_beside
 from thereexists.core.errors import BadWitnessFile, InvalidInput, NotProved, Recovered
 from thereexists.core.json_files import malformed, read_json, record_digest
+from thereexists.core.plain_text import brief
 from thereexists.core.regular_files import is_regular, read_regular
 
 FILE = "certificate.json"
@@ -77,8 +78,9 @@ class Certificate:
             raise NotProved(f"Not proved: no finite bound on d_p follows from these weights and this target{where}.")
 
     def __repr__(self) -> str:
-        lines = [f"Certificate: {self.claim()}, {self.kind}", f"  {self.cells:,} cubes, {self.undecided:,} undecided"]
-        return "\n".join([*lines, *(f"  assuming that {text}" for text in self.assumptions[:3])])
+        cubes = f"{self.cells:,} cubes, {self.undecided:,} undecided"
+        assumed = (f"assuming that {text}" for text in self.assumptions)
+        return brief(f"Certificate: {self.claim()}, {self.kind}", cubes, *assumed)
 
     def claim(self) -> str:
         """The bound in a few words."""

@@ -22,6 +22,7 @@ from thereexists.core.atomic_files import write_beside
 from thereexists.core.dtypes import DTYPES
 from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput, NotProved, ThereExistsError
 from thereexists.core.json_files import record_digest
+from thereexists.core.plain_text import brief
 from thereexists.model import EmbeddedTransformer
 
 ARITHMETIC = (
@@ -59,9 +60,8 @@ class ProgramCertificate:
     seconds: float
 
     def __repr__(self) -> str:
-        lines = [f"ProgramCertificate: {self.claim()}, {self.kind}"]
-        lines += [f"  ≤ {part['bound']:.4g} in {name}" for name, part in self.bounds.items() if name != self.dtype]
-        return "\n".join(lines)
+        others = [f"≤ {part['bound']:.4g} in {name}" for name, part in self.bounds.items() if name != self.dtype]
+        return brief(f"ProgramCertificate: {self.claim()}, {self.kind}", *others)
 
     def claim(self) -> str:
         """The bound in a few words."""

@@ -50,7 +50,7 @@ def explain(
         print_json({"ways": [p.to_json() | {"pattern": pattern.name} for p in ways]})
         return
     for p in ways:
-        for line in repr(p).splitlines():
+        for line in str(p).splitlines():
             say(line)
 
 

@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
 from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.rounding import apply, logit_rounding
@@ -51,6 +52,14 @@ class Verification:
     dtype: str
     device: str
     seconds: float
+
+    def __repr__(self) -> str:
+        return brief(
+            f"Verification: {self.verdict.in_words()}",
+            f"leakage {self.leakage:.2e}, ratio error {self.ratio_error:.2e}, worst in row {self.worst_row:,}",
+            f"{self.rows:,} rows in {self.dtype} on {self.device}, rounding at most {self.rounding:.2e}",
+            *self.verdict.reasons,
+        )
 
 
 def verify(

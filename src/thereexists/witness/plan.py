@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from thereexists.certificates.units import norm
+from thereexists.core.plain_text import brief
 from thereexists.functions.grid import Grid
 
 
@@ -19,6 +20,16 @@ class Plan(ABC):
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """The plan as plain data, for JSON and for the record."""
+
+    @abstractmethod
+    def facts(self) -> list[str]:
+        """At most four lines, for ``repr``: what it is for, and how good it will be."""
+
+    def __repr__(self) -> str:
+        parts = {name: depth for name, depth in self.layers.items() if name != "total"}
+        stages = f": {', '.join(f'{depth:,} {name}' for name, depth in parts.items())}" if len(parts) < 8 else ""
+        size = f"{self.layers['total']:,} blocks{stages}; {self.parameters:,} parameters"
+        return brief(type(self).__name__, size, *self.facts())
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class ErrorBudget:
         return None if stated is None else cls(*(stated[key] for key in ("p", "grid", "equal_columns", "ramps")))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class FunctionPlan(Plan):
     """For a function on a grid: sizes, exactly; the error, as a bound where the target states a modulus of continuity.
 
@@ -71,6 +82,12 @@ class FunctionPlan(Plan):
             "error": None if self.error is None else self.error.describe(),
             **self.own(),
         }
+
+    def facts(self) -> list[str]:
+        grid, error = self.grid, self.error
+        sizes = f"n = {grid.n}, d = {grid.d}, delta = {grid.delta}: {grid.N:,} cells a feature, {grid.K:,} a token"
+        promise = "no error predicted" if error is None else f"d_{error.p:g} ≤ {error.total:.4g} predicted"
+        return [f"{self.construction}, Theorem {self.theorem}", sizes, f"{self.memory_bytes:,} bytes; {promise}"]
 
     @abstractmethod
     def own(self) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from thereexists.constructions.program.schedule import Layout, Limits, Schedule,
 from thereexists.constructions.program.weights import network_of
 from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import brief
 from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
 
@@ -67,7 +68,7 @@ class Bound:
         return self.rounding + self.approximation
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Compiled:
     """The network, and what every stage of the compiler found."""
 
@@ -78,6 +79,15 @@ class Compiled:
     schedule: Schedule
     layout: Layout
     network: EmbeddedTransformer
+
+    def __repr__(self) -> str:
+        shape, low, high = self.network.shape(), self.source.settings["low"], self.source.settings["high"]
+        return brief(
+            f"Compiled: {self.program!r} of {self.source.n} tokens of {self.source.d} features in [{low:g}, {high:g}]",
+            f"{self.blocks} blocks, {self.network.parameter_count:,} parameters, "
+            f"{shape['h']} heads of size {shape['m']}, width {shape['r']}, {shape['d']} rows",
+            f"off by at most {self.approximation:.3g} in real arithmetic; .bound(dtype) adds rounding",
+        )
 
     def __call__(self, X: Array, dtype: str = "float64") -> Array:
         """Inputs (batch, n, d) through the network in a dtype; float64 out. Inputs are rounded to the dtype first."""
