@@ -8,7 +8,7 @@ import torch
 
 from tests.program.cases import PROGRAMS, inputs
 from thereexists import program as P
-from thereexists.arithmetic.rounding import quantum
+from thereexists.arithmetic.dtype_sums import quantum
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.model import Transformer
 
