@@ -104,9 +104,9 @@ def check(name: str, kind: str, d: int, padded: bool, dropout: float) -> None:
     import numpy as np
 
     from thereexists.attention import triton_backend as tb
+    from thereexists.attention.call_options import CallOptions, survivors
     from thereexists.attention.lower import lower
     from thereexists.attention.reference import exact_attention, excess
-    from thereexists.attention.settings import Settings, survivors
 
     step = check_steps(257)[name]
     n, b, h, dtype = step.n, 2, 2, getattr(torch, kind)
@@ -118,17 +118,17 @@ def check(name: str, kind: str, d: int, padded: bool, dropout: float) -> None:
     if padded:
         pad = torch.rand(b, n, device=DEVICE) > 0.3
         mask = mask & pad[:, None, None, :]
-    settings = Settings(d**-0.5, pad, dropout, seed=7)
+    options = CallOptions(d**-0.5, pad, dropout, seed=7)
     pieces = tb.TritonPieces(lower(step), torch.device(DEVICE))
     out, lse = torch.full_like(q, float("nan")), torch.full((b, h, n), float("nan"), device=DEVICE)
-    tb.forward(q, k, v, out, lse, pieces, settings)
-    grads = tb.backward(do, q, k, v, out, lse, pieces, settings)
+    tb.forward(q, k, v, out, lse, pieces, options)
+    grads = tb.backward(do, q, k, v, out, lse, pieces, options)
     gain = None
     if dropout:
         row, key = np.arange(n)[:, None], np.arange(n)[None, :]
-        kept = [survivors(7, settings.threshold, bh, row, key) for bh in range(b * h)]
+        kept = [survivors(7, options.threshold, bh, row, key) for bh in range(b * h)]
         gain = torch.from_numpy(np.stack(kept).reshape(b, h, n, n)).to(DEVICE).double() / (1 - dropout)
-    want = exact_attention(q, k, v, mask, do, settings.scale, pieces=5, gain=gain)
+    want = exact_attention(q, k, v, mask, do, options.scale, pieces=5, gain=gain)
     got = {"out": excess(out, want.out, want.out_bound)}
     for label, g, w, bound in zip(("dq", "dk", "dv"), grads, want.grads, want.grad_bounds, strict=True):
         got[label] = excess(g, w, bound)

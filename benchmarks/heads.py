@@ -31,7 +31,7 @@ def grid() -> list[dict]:
     rows = []
     for L in (256, 1024, 4096):
         for k in (1, 2, 4):
-            target = te.heads.random_target(L, k, 2.0, 0)
+            target = te.heads.random_matrix(L, k, 2.0, 0)
             paper = te.heads.fit(target, method="projection", eps1=1e-3, eps2=1e-2)
             best = te.heads.fit(target, method="auto", eps1=1e-3, eps2=1e-2)
             row = {
@@ -74,7 +74,7 @@ def long() -> list[dict]:
     import thereexists as te
 
     torch.set_num_threads(2)
-    target = te.heads.random_target(65536, 4, 2.0, 0)
+    target = te.heads.random_matrix(65536, 4, 2.0, 0)
     started = time.perf_counter()
     head = te.heads.fit(target, method="auto", eps1=1e-3, eps2=1e-2)
     fit_seconds = time.perf_counter() - started
@@ -145,7 +145,7 @@ def factorings() -> list[dict]:
             for factoring in ("signs", "svd"):
                 sizes = [
                     te.heads.fit(
-                        te.heads.random_target(L, k, 2.0, seed),
+                        te.heads.random_matrix(L, k, 2.0, seed),
                         method="projection",
                         factoring=factoring,
                         eps1=0.5,
@@ -169,7 +169,7 @@ def orders() -> list[dict]:
 
     rows = []
     for L in (256, 1024, 4096, 16384):
-        target = te.heads.random_target(L, 4, 2.0, 0)
+        target = te.heads.random_matrix(L, 4, 2.0, 0)
         row: dict = {"length": L, "k": 4}
         for name, place in (("natural", np.arange(L)), ("spread", spread_order(target, 0))):
             row[name] = _circle_head(target, place, *blocks_of_rows(target, place), 1e-3).dynamic_range
@@ -180,11 +180,11 @@ def orders() -> list[dict]:
 
 def million(device: str) -> list[dict]:
     """k = 1 on the circle in closed form (numpy only: a GPU machine may lack scipy and numba), every row verified."""
-    from thereexists.heads.target import random_target
+    from thereexists.heads.matrix import random_matrix
     from thereexists.heads.verify import Arithmetic, verify
 
     L = 2**20
-    target = random_target(L, 1, 2.0, 0)
+    target = random_matrix(L, 1, 2.0, 0)
     angle = 2 * np.pi * np.arange(L) / L
     keys = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     # 1 - cos(2 pi / L) = 2 sin^2(pi / L) separates neighbours; lambda makes that log(1000) + 0.05.

@@ -22,7 +22,7 @@ VALUES, MARGIN, INPUTS = 5, 0.25, 60
 
 
 def reverse(n: int) -> P.Value:
-    return P.reverse(P.tokens(n))
+    return P.flip(P.tokens(n))
 
 
 def sort(n: int) -> P.Value:
@@ -33,7 +33,7 @@ def histogram(n: int) -> P.Value:
     """How many tokens have my value: the counts of all values, and the flag of mine chooses."""
     x = P.tokens(n)
     flags = P.equal(P.mix(x, np.ones((VALUES, 1))), np.tile(np.arange(VALUES) * MARGIN, (n, 1)), margin=MARGIN)
-    return P.mix(P.where(flags, P.total(flags), 0.0), np.ones((1, VALUES)))
+    return P.mix(P.where(flags, P.sum(flags), 0.0), np.ones((1, VALUES)))
 
 
 def fraction_of_previous(n: int) -> P.Value:

@@ -34,7 +34,7 @@ print(f"hidden size {head.hidden_size} by {head.method}; verified on every row: 
 # The theorem's own bound for such targets, with its constants, is true and far from useful:
 
 # %%
-print(f"theorem: {te.heads.bounds_for(te.heads.as_target(A), 1e-3, 1e-2).theorem_hidden_size:,}")
+print(f"theorem: {te.heads.bounds_for(te.heads.as_matrix(A), 1e-3, 1e-2).theorem_hidden_size:,}")
 
 # %% [markdown]
 # It is an ordinary head. As `nn.MultiheadAttention`, on the inputs that were found, in float64:

@@ -18,7 +18,7 @@ from thereexists import program as P
 # %%
 x = P.tokens(n=33)
 median = P.broadcast(P.sort(x), 16)
-compiled = P.compile(P.absolute(x - median))
+compiled = P.compile(P.abs(x - median))
 print(f"{compiled.blocks} standard blocks, {compiled.network.parameter_count:,} parameters")
 
 # %% [markdown]

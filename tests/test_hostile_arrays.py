@@ -8,7 +8,7 @@ from scipy.sparse import bsr_array, coo_array, csc_array, csr_array, dia_array, 
 
 from thereexists.cli._input import read_sequences
 from thereexists.core.errors import InvalidInput, ThereExistsError
-from thereexists.heads.io import load_target
+from thereexists.heads.io import load_matrix
 from thereexists.patterns import load_npz
 from thereexists.reports import report
 
@@ -103,7 +103,7 @@ HOSTILE = {
 def test_a_hostile_file_is_one_sentence(name, tmp_path):
     file = tmp_path / "a.npz"
     HOSTILE[name](file)
-    for read in (load_npz, load_target, report):
+    for read in (load_npz, load_matrix, report):
         with pytest.raises(ThereExistsError) as said:
             read(file)
         assert "\n" not in str(said.value)
@@ -116,7 +116,7 @@ def test_honest_files_still_load(tmp_path):
     eye = np.eye(4)
     for number, kind in enumerate((csr_array, csc_array, coo_array, bsr_array, dia_array)):
         save_npz(tmp_path / f"{number}.npz", kind(eye))
-        assert load_target(tmp_path / f"{number}.npz").nonzeros == 4
+        assert load_matrix(tmp_path / f"{number}.npz").nonzeros == 4
         assert load_npz(tmp_path / f"{number}.npz").n == 4
     np.savez_compressed(tmp_path / "m.npz", a=np.ones((64, 64), bool), b=np.asfortranarray(np.tri(64)))
     pattern = load_npz(tmp_path / "m.npz")

@@ -41,7 +41,7 @@ def originals(tmp_path_factory):
         certify(witness, opinions=1).save(root / name)
     te.memorise([["a", "dog"], ["a"]], [["pes"], ["x", "y"]]).save(root / "tokens")
     build_sharded(builtin("sort", n=2), root / "shards", 1 / 4, shard_bytes=1500)
-    te.heads.fit(te.heads.random_target(32, 2, 2.0, 0), method="moments").save(root / "head")
+    te.heads.fit(te.heads.random_matrix(32, 2, 2.0, 0), method="moments").save(root / "head")
     return root
 
 

@@ -94,6 +94,90 @@ def test_the_import_rule_can_fail(tmp_path, line):
     assert offending(bad, "certificates")
 
 
+# Words with one meaning each (docs/notation.md): the one class of that name, and who returns what from ``explain``.
+ONLY = {
+    "Target": "functions/target.py",
+    "Plan": "witness/plan.py",
+    "Step": "patterns/step.py",
+    "Settings": "experiments/settings.py",
+    "Engine": "evaluate/_engine.py",
+}
+EXPLAINS = {"Choice", "Explanation", "tuple[str, ...]"}  # ways to run a network, or attention; of an engine, its parts
+RUNS_NETWORKS = {"evaluate", "witness", "constructions", "certificates", "cli", "reports"}  # who may speak of an engine
+
+
+def second_meanings(source):
+    """Every class, function, parameter or field of the package that gives one of these words another meaning."""
+    for file in sorted(source.rglob("*.py")):
+        place = file.relative_to(source).as_posix()
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef) and ONLY.get(node.name, place) != place:
+                yield f"{place}: class {node.name}"
+            if isinstance(node, ast.FunctionDef) and node.name == "explain":
+                says = node.returns and ast.unparse(node.returns)
+                if says not in EXPLAINS and not place.startswith("cli/"):
+                    yield f"{place}: explain"
+            named = node.arg if isinstance(node, ast.arg) else node.target if isinstance(node, ast.AnnAssign) else None
+            named = named.id if isinstance(named, ast.Name) else named
+            if named == "engine" and place.split("/")[0] not in RUNS_NETWORKS:
+                yield f"{place}: engine"
+
+
+def test_words_with_one_meaning_have_no_second_one():
+    assert list(second_meanings(SOURCE)) == []
+    for name, place in ONLY.items():
+        assert f"class {name}" in (SOURCE / place).read_text()
+    command = "".join(file.read_text() for file in (SOURCE / "cli").rglob("*.py"))
+    assert command.count('"--engine"') == 0  # the one option of that name is spelt by its parameter
+    assert command.count(" engine: Annotated[") == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "class Step:\n    pass",
+        "class Plan:\n    pass",
+        "def explain(self) -> str: ...",
+        "def work(pieces, engine: str): ...",
+        "class Workers:\n    engine: str = 'loky'",
+    ],
+)
+def test_a_second_meaning_is_found(tmp_path, line):
+    (tmp_path / "parallel").mkdir()
+    (tmp_path / "parallel" / "bad.py").write_text(line + "\n")
+    assert len(list(second_meanings(tmp_path))) == 1
+
+
+MOST_LINES = 400
+REASON = "Longer than 400 lines because "  # of a docstring at the head of a file
+PENDING = {"cli/train.py"}  # to be divided by the one declaration of its commands
+
+
+def too_long(source):
+    """Files above the limit without a reason in their first lines, and reasons that are none."""
+    for file in sorted(source.rglob("*.py")):
+        text, place = file.read_text(), file.relative_to(source).as_posix()
+        about = ast.get_docstring(ast.parse(text)) or ""
+        reason = about.partition(REASON)[2].partition(".")[0]
+        long = len(text.splitlines()) > MOST_LINES
+        if place not in PENDING and long != (len(reason.split()) >= 5):
+            yield place
+
+
+def test_a_long_file_says_why():
+    assert list(too_long(SOURCE)) == []
+
+
+@pytest.mark.parametrize("about", ["Much.", "Longer than 400 lines because it is."])
+def test_a_long_file_without_a_reason_is_found(tmp_path, about):
+    (tmp_path / "bad.py").write_text(f'"""{about}"""\n' + "x = 1\n" * MOST_LINES)
+    assert list(too_long(tmp_path)) == ["bad.py"]
+    (tmp_path / "bad.py").write_text(
+        f'"""{REASON}it is one table that is read from top to bottom."""\n' + "x = 1\n" * 500
+    )
+    assert list(too_long(tmp_path)) == []
+
+
 def test_the_command_imports_nothing_heavy_to_print_its_help():
     code = "import sys, thereexists.cli; sys.exit(any(m in sys.modules for m in ('torch', 'numpy', 'scipy', 'numba')))"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

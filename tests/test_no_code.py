@@ -19,8 +19,8 @@ import thereexists as te
 from thereexists import cli
 
 cubes.CUBES, parallel_map.CHUNK_SECONDS, parallel_map.WORTH_STARTING = 1, 0.0, 0.0  # workers even for so little
-function, engine, scratch = sys.argv[1:]
-one, two = (["--function", function, "--workers", count, "--engine", engine] for count in "12")
+function, pool, scratch = sys.argv[1:]
+one, two = (["--function", function, "--workers", count, "--pool", pool] for count in "12")
 codes = []
 for words in (
     ["verify", ".", *one], ["verify", ".", *two], ["certify", ".", *one], ["certify", ".", *two], ["show", "."],
@@ -56,9 +56,9 @@ def trapped(original, tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("engine", ["loky", pytest.param("ray", marks=pytest.mark.slow)])
-def test_no_command_runs_code_that_a_folder_brings_or_names(original, trapped, engine):
-    ran = hostile.python(COMMANDS, f"{original / 'mine.py'}:f", engine, trapped, cwd=trapped / "w", timeout=280)
+@pytest.mark.parametrize("pool", ["loky", pytest.param("ray", marks=pytest.mark.slow)])
+def test_no_command_runs_code_that_a_folder_brings_or_names(original, trapped, pool):
+    ran = hostile.python(COMMANDS, f"{original / 'mine.py'}:f", pool, trapped, cwd=trapped / "w", timeout=280)
     assert not (trapped / "mark").exists(), (trapped / "mark").read_text()
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines()[-1] == str([0] * 8), ran.stdout + ran.stderr

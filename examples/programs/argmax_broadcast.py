@@ -11,8 +11,8 @@ N, MARGIN = 16, 2.0**-6
 
 x = P.tokens(n=N, d=2)
 key, payload = P.mix(x, [[1.0, 0.0]]), P.mix(x, [[0.0, 1.0]])
-winner = P.at_least(key, P.largest(key), margin=MARGIN)
-program = P.total(P.where(winner, payload, 0.0))
+winner = P.greater_equal(key, P.max(key), margin=MARGIN)
+program = P.sum(P.where(winner, payload, 0.0))
 
 
 def reference(X: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ lower = np.minimum(places.astype(int), N - 2)
 weight = places - lower
 
 x = P.tokens(n=N)
-program = P.gather(x, lower) * (1 - weight) + P.gather(x, lower + 1) * weight
+program = P.take(x, lower) * (1 - weight) + P.take(x, lower + 1) * weight
 
 
 def reference(X: np.ndarray) -> np.ndarray:

@@ -6,8 +6,8 @@ from thereexists import program as P
 
 N = 16
 x = P.tokens(n=N)
-left = P.gather(x, np.maximum(np.arange(N) - 1, 0))
-right = P.gather(x, np.minimum(np.arange(N) + 1, N - 1))
+left = P.take(x, np.maximum(np.arange(N) - 1, 0))
+right = P.take(x, np.minimum(np.arange(N) + 1, N - 1))
 program = P.middle(left, x, right)
 
 

@@ -10,8 +10,8 @@ from thereexists import program as P
 N, MARGIN = 10, 2.0**-6
 
 x = P.tokens(n=N)
-count = P.total(P.greater(x, 0.5, margin=MARGIN))
-program = P.piecewise(count, np.arange(N + 1), np.arange(N + 1) % 2)
+count = P.sum(P.greater(x, 0.5, margin=MARGIN))
+program = P.interp(count, np.arange(N + 1), np.arange(N + 1) % 2)
 
 
 def reference(X: np.ndarray) -> np.ndarray:

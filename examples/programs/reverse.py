@@ -4,7 +4,7 @@ import numpy as np
 
 from thereexists import program as P
 
-program = P.reverse(P.tokens(n=16))
+program = P.flip(P.tokens(n=16))
 
 
 def reference(X: np.ndarray) -> np.ndarray:

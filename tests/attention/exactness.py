@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from tests.attention.cases import steps
+from thereexists.attention.call_options import CallOptions, survivors
 from thereexists.attention.lower import lower
 from thereexists.attention.reference import exact_attention, excess
-from thereexists.attention.settings import Settings, survivors
 
 PIECES = 5  # at most: two strips, columns, entries, full rows
 
@@ -28,9 +28,9 @@ def inputs(shape, dtype, device="cpu", seed=0, heads_last=False):
     return [x.transpose(1, 2) if heads_last else x for x in tensors]
 
 
-def surviving(settings, b, h, n):
+def surviving(options, b, h, n):
     row, key = np.arange(n)[:, None], np.arange(n)[None, :]
-    kept = [survivors(settings.seed, settings.threshold, i, row, key) for i in range(b * h)]
+    kept = [survivors(options.seed, options.threshold, i, row, key) for i in range(b * h)]
     return torch.from_numpy(np.stack(kept).reshape(b, h, n, n)).double()
 
 
@@ -43,13 +43,13 @@ def excesses(step, backend, pieces, dtype, padded=False, dropout=0.0, device="cp
     if padded:
         pad = (torch.rand(b, n, generator=torch.Generator().manual_seed(1)) > 0.3).to(device)
         mask = mask & pad[:, None, None, :]
-    settings = Settings(d**-0.5, pad, dropout, seed=7 + (3 << 40))
+    options = CallOptions(d**-0.5, pad, dropout, seed=7 + (3 << 40))
     kind = torch.float64 if dtype == torch.float64 else torch.float32
     out, lse = torch.full_like(q, torch.nan), torch.full((b, h, n), torch.nan, dtype=kind, device=device)
-    backend.forward(q, k, v, out, lse, pieces, settings)
-    grads = backend.backward(do, q, k, v, out, lse, pieces, settings)
-    gain = surviving(settings, b, h, n).to(device) / (1 - dropout) if dropout else None
-    want = exact_attention(q, k, v, mask, do, settings.scale, PIECES, gain)
+    backend.forward(q, k, v, out, lse, pieces, options)
+    grads = backend.backward(do, q, k, v, out, lse, pieces, options)
+    gain = surviving(options, b, h, n).to(device) / (1 - dropout) if dropout else None
+    want = exact_attention(q, k, v, mask, do, options.scale, PIECES, gain)
     found = {"out": excess(out, want.out, want.out_bound)}
     for name, g, w, bound in zip(("dq", "dk", "dv"), grads, want.grads, want.grad_bounds, strict=True):
         found[name] = excess(g, w, bound)

@@ -14,7 +14,7 @@ import thereexists as te
 from tests.attention.exactness import inputs
 from thereexists import patterns as tp
 from thereexists.attention import SparseAttention, explain, sparse_attention
-from thereexists.attention.operator import plan_for
+from thereexists.attention.operator import explained
 from thereexists.core.errors import InvalidInput, ThereExistsError
 
 BIG = 2048  # large enough that the planner leaves the mask alone
@@ -25,7 +25,7 @@ def test_the_lines_of_the_readme():
     layer = te.attention.SparseAttention(pattern, heads=2, dim=16)
     x = torch.randn(1, BIG, 16)
     assert layer(x).shape == x.shape
-    assert "residue classes mod 32" in repr(te.attention.explain(pattern, device="cuda"))
+    assert "residue classes mod 32" in str(te.attention.explain(pattern, device="cuda"))
     assert "strided-union" in repr(layer)
 
 
@@ -86,8 +86,8 @@ def test_the_planner_chooses_by_structure():
 def test_plans_are_made_once_and_go_with_the_pattern():
     pattern = tp.window(BIG, 8)
     device = torch.device("cpu")
-    assert plan_for(pattern, device) is plan_for(pattern, device)
-    assert plan_for(pattern, device) is not plan_for(tp.window(BIG, 8), device)
+    assert explained(pattern, device) is explained(pattern, device)
+    assert explained(pattern, device) is not explained(tp.window(BIG, 8), device)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,9 @@ def test_memory_is_linear_in_the_connections():
 
     sizes = []
     for n in (4096, 8192):
-        made = [c for s in plan_for(tp.window(n, 64), torch.device("cpu")).heads[0].lowered.strips for c in calls(s, n)]
+        made = [
+            c for s in explained(tp.window(n, 64), torch.device("cpu")).heads[0].lowered.strips for c in calls(s, n)
+        ]
         sizes.append(sum(c.mask.numel() if c.mask is not None else 0 for c in made))
         assert sum(c.chunks * c.rows for c in made) == n
         assert sum(c.pairs for c in made) <= 1.3 * np.maximum(tp.window(n, 64).step(0).connections, 1)

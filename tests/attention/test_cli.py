@@ -20,10 +20,10 @@ def test_explain_prints_the_plan():
     assert done.exit_code == 0
     assert "residue classes mod 64" in done.stdout
     done = run("explain", "strided", "--n", "4096", "--config", "sequential", "--json")
-    assert [p["n"] for p in json.loads(done.stdout)["plans"]] == [4096, 4096]
+    assert [p["n"] for p in json.loads(done.stdout)["ways"]] == [4096, 4096]
     done = run("explain", "strided", "--n", "4096", "--config", "multihead", "--heads", "6", "--json")
-    (plan,) = json.loads(done.stdout)["plans"]
-    assert [h["heads"] for h in plan["heads"]] == [[0, 3], [3, 6]]
+    (way,) = json.loads(done.stdout)["ways"]
+    assert [h["heads"] for h in way["heads"]] == [[0, 3], [3, 6]]
 
 
 def test_bench_measures_all_contenders():

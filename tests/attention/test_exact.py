@@ -10,10 +10,9 @@ from tests.attention.exactness import excesses, inputs, surviving
 from thereexists.attention import Dropout, cpu_backend, sparse_attention
 from thereexists.attention.cpu_backend import CpuPieces
 from thereexists.attention.lower import lower
-from thereexists.attention.operator import plan_for
-from thereexists.attention.plan import head_steps, list_everything
+from thereexists.attention.operator import explained
 from thereexists.attention.reference import exact_attention, excess
-from thereexists.attention.settings import Settings
+from thereexists.attention.ways import head_steps, list_everything
 
 N = 37  # odd, and no multiple of any stride, block or chunk
 NAMES = list(steps(N))
@@ -64,7 +63,7 @@ def test_the_public_function_on_the_library(config, causal):
         else:
             chosen = [pattern.union() if config == "union" else pattern.multihead(pattern.cycle + 1)]
         for p in chosen:
-            assert _public(p) <= 1, (name, plan_for(p, torch.device("cpu")))
+            assert _public(p) <= 1, (name, explained(p, torch.device("cpu")))
 
 
 def _public(p, **options):
@@ -94,8 +93,8 @@ def test_a_fresh_seed_each_call_and_the_same_result_for_the_same_seed():
 
 def test_dropout_keeps_the_expectation():
     """Survivors are as many as they should be: a binomial within six standard deviations."""
-    settings = Settings(1.0, None, 0.25, seed=11)
-    kept = surviving(settings, 2, 2, 100)
+    options = CallOptions(1.0, None, 0.25, seed=11)
+    kept = surviving(options, 2, 2, 100)
     mean, deviation = 0.75 * kept.numel(), (0.75 * 0.25 * kept.numel()) ** 0.5
     assert abs(float(kept.sum()) - mean) <= 6 * deviation
     assert not torch.equal(kept[0, 0], kept[0, 1])

@@ -8,7 +8,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from tests.attention.exactness import inputs
 from thereexists import patterns as tp
 from thereexists.attention import Dropout, explain, operator, sparse_attention
-from thereexists.attention.plan import _plan_step
+from thereexists.attention.ways import _way_of
 
 N = 9
 PATTERNS = {
@@ -23,17 +23,17 @@ PATTERNS = {
 def forced(pattern, way, monkeypatch):
     """The planner takes ``way`` wherever it can, and never hands the whole call to torch's kernel."""
 
-    def plan_step(step, span, device, own, dropout):
-        made = _plan_step(step, span, device, own, dropout)
+    def way_of(step, span, device, own, dropout):
+        made = _way_of(step, span, device, own, dropout)
         if way not in made.estimates:
             return made
         from thereexists.attention.lower import lower
-        from thereexists.attention.plan import _NARROW, HeadPlan, list_everything
+        from thereexists.attention.ways import _NARROW, HeadWay, list_everything
 
         lowered = list_everything(step) if way == "listed" else lower(step, _NARROW)
-        return HeadPlan(step, span, way, made.estimates, lowered)
+        return HeadWay(step, span, way, made.estimates, lowered)
 
-    monkeypatch.setattr("thereexists.attention.plan._plan_step", plan_step)
+    monkeypatch.setattr("thereexists.attention.ways._way_of", way_of)
     monkeypatch.setattr("thereexists.attention.functional._stock", lambda handle, device: None)
     return explain(pattern).ways
 

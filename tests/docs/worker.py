@@ -110,7 +110,7 @@ def warm_up() -> None:
     te.certify(witness)
     te.certify(te.build(target, delta=1 / 2, construction="compact"))
     te.patterns.check(te.patterns.star(n=8))
-    te.heads.fit(te.heads.random_target(32, 2))
+    te.heads.fit(te.heads.random_matrix(32, 2))
 
 
 def main() -> None:

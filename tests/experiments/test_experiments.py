@@ -216,7 +216,7 @@ def test_a_ray_cluster_runs_the_same_experiment(data, cache, tmp_path):
         "2",
     ]
     command += ["--data", str(data), "--device", "cpu", "--json", "--out"]
-    outs = {"here": [], "ray": ["--engine", "ray", "--parallel", "2"]}
+    outs = {"here": [], "ray": ["--pool", "ray", "--parallel", "2"]}
     found = {}
     for name, more in outs.items():
         run = subprocess.run([*command, str(tmp_path / name), *more], capture_output=True, text=True, timeout=300)

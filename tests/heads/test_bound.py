@@ -13,7 +13,7 @@ from thereexists.heads import projection
 from thereexists.heads.bound import corrected_hidden_size, log_height
 from thereexists.heads.corrected import correct, random_keys
 from thereexists.heads.fit import FitOptions, check_proposal
-from thereexists.heads.target import as_target
+from thereexists.heads.matrix import as_matrix
 
 
 @pytest.mark.parametrize(("length", "k"), [(8, 1), (16, 2), (32, 3)])
@@ -22,7 +22,7 @@ def test_the_projection_succeeds_at_the_theorems_size(length, k):
     options = FitOptions(eps1=eps1, eps2=eps2, method="projection")
     wins = 0
     for seed in range(9):
-        target = heads.random_target(length, k, 2.0, seed)
+        target = heads.random_matrix(length, k, 2.0, seed)
         m = heads.theorem_hidden_size(length, k, target.gamma, eps1, eps2) // 2
         queries, keys = projection.project(target, m, eps1=eps1, eps2=eps2, seed=seed)
         wins += bool(check_proposal(target, options, "projection", queries, keys, seed, {}).verification.verdict.holds)
@@ -32,7 +32,7 @@ def test_the_projection_succeeds_at_the_theorems_size(length, k):
 @pytest.mark.parametrize(("length", "k"), [(16, 1), (64, 2), (128, 3)])
 def test_the_corrected_projection_separates_at_its_size(length, k):
     """Below coherence 1/(2k-1) every row separates; the draw reaches that with probability above one half."""
-    target = heads.random_target(length, k, 2.0, 0)
+    target = heads.random_matrix(length, k, 2.0, 0)
     m = corrected_hidden_size(length, k) // 2
     wins = sum(len(correct(target, random_keys(length, m, seed), eps1=1e-3).failed) == 0 for seed in range(9))
     assert wins > 4
@@ -74,7 +74,7 @@ def test_a_senseless_class_is_refused(arguments):
 
 
 def test_a_target_outside_the_class_is_named():
-    target = as_target(csr_array(np.array([[1.0, 1, 0], [0, 1, 0], [0, 1, 1]])))
+    target = as_matrix(csr_array(np.array([[1.0, 1, 0], [0, 1, 0], [0, 1, 1]])))
     assert heads.bounds_for(target, 1e-3, 1e-2).k == 3
     with pytest.raises(InvalidInput, match="Column 1 of the target has 3"):
         heads.bounds_for(target, 1e-3, 1e-2, k=2)

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import bsr_array, csc_array, csr_array
 
 from thereexists.core.errors import InvalidInput
-from thereexists.heads.target import as_target
+from thereexists.heads.matrix import as_matrix
 
 BROKEN = {
     "falls": ([0, 5, 2], [0, 1]),
@@ -27,7 +27,7 @@ def test_broken_index_arrays_are_refused(name, kind, monkeypatch):
     A = kind(np.eye(2))
     A.indptr, A.indices = map(np.array, BROKEN[name])
     with pytest.raises(InvalidInput):
-        as_target(A)
+        as_matrix(A)
 
 
 def _never(self):
@@ -36,5 +36,5 @@ def _never(self):
 
 def test_blocks_and_columns_still_pass():
     for kind in (csr_array, csc_array, bsr_array):
-        assert as_target(kind(np.eye(4))).nonzeros == 4
-    assert as_target(csr_array(([1.0, 2.0, 1.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))).nonzeros == 2
+        assert as_matrix(kind(np.eye(4))).nonzeros == 4
+    assert as_matrix(csr_array(([1.0, 2.0, 1.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))).nonzeros == 2

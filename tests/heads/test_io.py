@@ -17,7 +17,7 @@ STORED = Path(__file__).parents[2] / "docs" / "data" / "heads-witnesses"
 
 @pytest.fixture(scope="module")
 def head():
-    return heads.fit(heads.random_target(32, 2, 2.0, 0), method="moments")
+    return heads.fit(heads.random_matrix(32, 2, 2.0, 0), method="moments")
 
 
 def test_a_head_comes_back_bit_for_bit(head, tmp_path):
@@ -32,7 +32,7 @@ def test_a_head_comes_back_bit_for_bit(head, tmp_path):
 
 
 def test_words_come_back_too(tmp_path):
-    head = heads.fit(heads.random_target(24, 2, 2.0, 0), method="moments", eps2=1e-14)
+    head = heads.fit(heads.random_matrix(24, 2, 2.0, 0), method="moments", eps2=1e-14)
     head.save(tmp_path / "h")
     assert (heads.load(tmp_path / "h").words == head.words).all()
 
@@ -99,9 +99,9 @@ def test_a_tampered_number_is_caught_by_verifying_not_by_believing(head, tmp_pat
 
 
 def test_targets_round_trip(tmp_path):
-    target = heads.random_target(50, 3, 4.0, 0)
-    heads.save_target(target, tmp_path / "t.npz")
-    again = heads.load_target(tmp_path / "t.npz")
+    target = heads.random_matrix(50, 3, 4.0, 0)
+    heads.save_matrix(target, tmp_path / "t.npz")
+    again = heads.load_matrix(tmp_path / "t.npz")
     assert (again.indices == target.indices).all()
     shift = (again.log_values - target.log_values).reshape(50, 3)  # rows come back normalised
     assert np.ptp(shift, axis=1).max() <= 8 * np.finfo(float).eps
@@ -120,13 +120,13 @@ def test_files_that_are_no_sparse_matrix_say_what_to_do(tmp_path):
         ("wide.npz", "square"),
     ):
         with pytest.raises(InvalidInput, match=words):
-            heads.load_target(tmp_path / name)
+            heads.load_matrix(tmp_path / name)
 
 
 def test_a_pickle_is_never_opened(tmp_path):
     np.save(tmp_path / "evil.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(InvalidInput):
-        heads.load_target(tmp_path / "evil.npy")
+        heads.load_matrix(tmp_path / "evil.npy")
 
 
 @pytest.mark.parametrize("name", sorted(p.name for p in STORED.iterdir()))
@@ -140,7 +140,7 @@ def test_the_stored_witnesses_hold(name, dense_errors):
 
 
 def test_the_stored_head_of_hidden_size_ten_is_for_the_benchmarks_target():
-    head, target = heads.load(STORED / "random-256-4"), heads.random_target(256, 4, 2.0, 0)
+    head, target = heads.load(STORED / "random-256-4"), heads.random_matrix(256, 4, 2.0, 0)
     assert head.hidden_size == 10
     assert (head.target.indices == target.indices).all()
     assert np.abs(head.target.log_values - target.log_values).max() <= 4 * np.finfo(float).eps

@@ -16,8 +16,8 @@ from thereexists.heads import convex, corrected, moments, projection
 from thereexists.heads._natural import divergence, fisher, gradient
 from thereexists.heads.descent import Search, descend, rotation_weights
 from thereexists.heads.fit import METHODS, smallest_width
+from thereexists.heads.matrix import as_matrix, random_matrix
 from thereexists.heads.places import blocks_of_rows, clustered_order, spread_order
-from thereexists.heads.target import as_target, random_target
 from thereexists.heads.verify_exact import verify_exact
 
 EPS = {"eps1": 1e-3, "eps2": 1e-2}
@@ -30,17 +30,17 @@ def unequal():
     for i in range(30):
         chosen = rng.choice(29, size=rng.integers(1, 5), replace=False)
         A[i, chosen] = np.exp(rng.uniform(0, math.log(50), size=len(chosen)))
-    return as_target(csr_array(A))
+    return as_matrix(csr_array(A))
 
 
 CASES = {
-    "permutation": random_target(24, 1, 1.0, 0),
-    "k=2": random_target(40, 2, 2.0, 1),
-    "k=4": random_target(48, 4, 2.0, 2),
+    "permutation": random_matrix(24, 1, 1.0, 0),
+    "k=2": random_matrix(40, 2, 2.0, 1),
+    "k=4": random_matrix(48, 4, 2.0, 2),
     "unequal rows": unequal(),
-    "one token": random_target(1, 1),
-    "two tokens, full": random_target(2, 2, 3.0),
-    "identity": as_target(csr_array(np.eye(20))),
+    "one token": random_matrix(1, 1),
+    "two tokens, full": random_matrix(2, 2, 3.0),
+    "identity": as_matrix(csr_array(np.eye(20))),
 }
 
 
@@ -72,7 +72,7 @@ def test_every_method_attends_as_told_by_the_definition(method, case, dense_erro
 )
 def test_the_weights_do_not_depend_on_the_target(method):
     size = {} if method == "moments" else {"hidden_size": 2000 if method == "projection" else 64}
-    one, other = (heads.fit(random_target(32, 2, 2.0, s), method=method, eps1=0.5, eps2=9.0, **size) for s in (0, 1))
+    one, other = (heads.fit(random_matrix(32, 2, 2.0, s), method=method, eps1=0.5, eps2=9.0, **size) for s in (0, 1))
     assert one.hidden_size == other.hidden_size == size.get("hidden_size", 8)
     assert (one.W_Q == other.W_Q).all()
     assert (one.W_K == other.W_K).all()
@@ -80,7 +80,7 @@ def test_the_weights_do_not_depend_on_the_target(method):
 
 
 def test_the_same_seed_gives_the_same_head():
-    target = random_target(40, 2, 2.0, 0)
+    target = random_matrix(40, 2, 2.0, 0)
     for method in ("corrected", "convex", "moments"):
         first, again = heads.fit(target, method=method, seed=5), heads.fit(target, method=method, seed=5)
         assert (first.X == again.X).all()
@@ -92,7 +92,7 @@ def test_the_same_seed_gives_the_same_head():
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("length", [16, 64, 256])
 def test_moments_need_4k_whatever_the_length(k, length):
-    head = heads.fit(random_target(length, k, 2.0, 0), method="moments", **EPS)
+    head = heads.fit(random_matrix(length, k, 2.0, 0), method="moments", **EPS)
     assert head.verdict.holds
     assert head.hidden_size <= 4 * k
 
@@ -106,7 +106,7 @@ def test_the_width_is_the_number_of_frequencies(k, scales, width):
 
 @pytest.mark.parametrize("scales", [2, 3])
 def test_more_scales_need_less_precision(scales, dense_errors):
-    target = random_target(512, 2, 2.0, 0)
+    target = random_matrix(512, 2, 2.0, 0)
     circle = moments.place_on_moments(target, eps1=1e-3, scales=scales - 1)
     torus = moments.place_on_moments(target, eps1=1e-3, scales=scales)
     assert torus.dynamic_range < circle.dynamic_range
@@ -129,7 +129,7 @@ def test_a_band_pairs_its_neighbours_and_needs_fewer_dimensions(half):
 
 @given(st.integers(2, 30), st.integers(1, 5), st.integers(0, 2**31))
 def test_blocks_cover_every_support_and_hold_no_other_token(length, k, seed):
-    target = random_target(length, min(k, length), 1.0, seed)
+    target = random_matrix(length, min(k, length), 1.0, seed)
     place = np.random.default_rng(seed).permutation(length)
     left, right = blocks_of_rows(target, place)
     columns, _, _ = target.padded()
@@ -146,7 +146,7 @@ def test_blocks_cover_every_support_and_hold_no_other_token(length, k, seed):
 @settings(max_examples=30)
 def test_the_bump_is_smallest_next_to_a_zero(length, k, seed):
     """The lemma of moments.py, by brute force over all tokens."""
-    target = random_target(length, min(k, length - 1), 1.0, seed)
+    target = random_matrix(length, min(k, length - 1), 1.0, seed)
     place = np.random.default_rng(seed).permutation(length)
     left, right = blocks_of_rows(target, place)
     step = 2 * np.pi / length
@@ -166,7 +166,7 @@ def test_the_bump_is_smallest_next_to_a_zero(length, k, seed):
 
 
 def test_spreading_is_a_permutation_and_beats_the_natural_order():
-    target = random_target(512, 4, 2.0, 0)
+    target = random_matrix(512, 4, 2.0, 0)
     natural, spread = np.arange(512), spread_order(target, 0)
     assert sorted(spread) == list(range(512))
     assert sorted(clustered_order(target)) == list(range(512))
@@ -178,7 +178,7 @@ def test_spreading_is_a_permutation_and_beats_the_natural_order():
 
 def test_beyond_float64_the_words_hold_and_float64_alone_does_not():
     """Ratios right to 1e-13 under logits of thousands: float64 cannot, two words can."""
-    target = random_target(40, 3, 2.0, 0)
+    target = random_matrix(40, 3, 2.0, 0)
     tight = {"eps1": 1e-3, "eps2": 1e-13}
     head = heads.fit(target, method="moments", **tight)
     assert head.words is not None
@@ -197,7 +197,7 @@ def test_beyond_float64_the_words_hold_and_float64_alone_does_not():
 
 
 def test_corrected_logits_are_exact_on_the_support():
-    target = random_target(100, 3, 2.0, 0)
+    target = random_matrix(100, 3, 2.0, 0)
     keys = corrected.random_keys(100, 60, 0)
     solved = corrected.correct(target, keys, eps1=1e-3)
     columns, log_values, _ = target.padded()
@@ -208,14 +208,14 @@ def test_corrected_logits_are_exact_on_the_support():
 
 
 def test_corrected_says_which_rows_fail():
-    target = random_target(64, 2, 2.0, 0)
+    target = random_matrix(64, 2, 2.0, 0)
     keys = corrected.random_keys(64, 4, 0)  # 16 sign vectors for 64 tokens: some coincide
     assert len(corrected.correct(target, keys, eps1=1e-3).failed) > 0
 
 
 def test_convex_queries_are_the_shortest():
     """Against scipy's SLSQP on the full problem, all columns at once."""
-    target = random_target(20, 2, 2.0, 0)
+    target = random_matrix(20, 2, 2.0, 0)
     keys = corrected.random_keys(20, 12, 1)
     solved = convex.convex_queries(target, keys, eps1=1e-1)
     wanted = math.log(10) + convex.MARGIN
@@ -246,13 +246,13 @@ def test_convex_queries_are_the_shortest():
 
 def test_convex_proves_a_token_inside_the_hull_unreachable():
     keys = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1], [0.1, 0.1]])
-    solved = convex.convex_queries(as_target(csr_array(np.eye(5))), keys, eps1=1e-3)
+    solved = convex.convex_queries(as_matrix(csr_array(np.eye(5))), keys, eps1=1e-3)
     assert solved.failed.tolist() == [4]
 
 
 @pytest.mark.slow
 def test_convex_needs_less_than_corrected():
-    target = random_target(300, 3, 2.0, 0)
+    target = random_matrix(300, 3, 2.0, 0)
     sizes = {m: heads.fit(target, method=m, **EPS).hidden_size for m in ("convex", "corrected")}
     assert sizes["convex"] < sizes["corrected"]
 
@@ -263,7 +263,7 @@ def test_convex_needs_less_than_corrected():
 @pytest.mark.parametrize("factoring", projection.FACTORINGS)
 def test_projections_are_unbiased(factoring):
     """The mean over draws approaches B at the rate 1/sqrt(draws): it stays within 6 standard errors."""
-    target = random_target(12, 2, 2.0, 0)
+    target = random_matrix(12, 2, 2.0, 0)
     B = projection.log_matrix(target, 0.1, 0.5).toarray()
     settings = {"eps1": 0.1, "eps2": 0.5, "factoring": factoring}
     pairs = [projection.project(target, 8, seed=s, **settings) for s in range(400)]
@@ -273,21 +273,21 @@ def test_projections_are_unbiased(factoring):
 
 
 def test_the_trivial_head_ends_the_search():
-    head = heads.fit(random_target(16, 4, 2.0, 0), method="projection", **EPS)
+    head = heads.fit(random_matrix(16, 4, 2.0, 0), method="projection", **EPS)
     assert head.hidden_size == 32
     assert head.settings["factoring"] == "trivial"
 
 
 def test_the_svd_says_what_it_would_cost():
     with pytest.raises(CannotBuild, match="GB"):
-        projection.svd_factors(random_target(4096, 1), 0.1, 0.1)
+        projection.svd_factors(random_matrix(4096, 1), 0.1, 0.1)
 
 
 # --- descent, auto, search ----------------------------------------------------------------------------------------
 
 
 def test_descent_goes_below_the_moments(dense_errors):
-    target = random_target(48, 2, 2.0, 0)
+    target = random_matrix(48, 2, 2.0, 0)
     X, W_Q, W_K = descend(target, 6, search=Search(2, 800, 60), **EPS)
     assert X.shape == (48, 6)  # the moments need 8
     leakage, ratio = dense_errors(X, W_Q, W_K, target)
@@ -297,7 +297,7 @@ def test_descent_goes_below_the_moments(dense_errors):
 
 def test_long_targets_are_polished_by_lbfgs(dense_errors, monkeypatch):
     monkeypatch.setattr("thereexists.heads.descent.LARGEST", 0)
-    target = random_target(48, 2, 2.0, 0)
+    target = random_matrix(48, 2, 2.0, 0)
     leakage, ratio = dense_errors(*descend(target, 6, search=Search(2, 800, 60), **EPS), target)
     assert leakage < 1e-3
     assert ratio <= 1e-2
@@ -316,7 +316,7 @@ def test_the_fisher_matrix_is_the_hessian_where_the_head_already_attends_as_told
 
 @pytest.mark.slow
 def test_256_tokens_with_four_each_fit_in_hidden_size_10():
-    head = heads.fit(random_target(256, 4, 2.0, 0), method="descent", hidden_size=10, effort="thorough", **EPS)
+    head = heads.fit(random_matrix(256, 4, 2.0, 0), method="descent", hidden_size=10, effort="thorough", **EPS)
     assert head.verdict.holds
 
 
@@ -331,7 +331,7 @@ def test_rotation_weights_are_orthogonal_and_neither_symmetric_nor_skew(d):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_auto_is_never_above_any_method_and_survives_its_dtype(dtype):
-    target = random_target(96, 2, 2.0, 0)
+    target = random_matrix(96, 2, 2.0, 0)
     best = heads.fit(target, dtype=dtype, **EPS)
     assert best.verification.dtype == dtype
     assert best.verdict.holds
@@ -342,7 +342,7 @@ def test_auto_is_never_above_any_method_and_survives_its_dtype(dtype):
 def test_dtype_needed_is_confirmed_and_the_next_smaller_one_is_not():
     order = ["bfloat16", "float16", "float32", "float64"]
     for method in ("moments", "corrected"):
-        head = heads.fit(random_target(128, 2, 2.0, 0), method=method, **EPS)
+        head = heads.fit(random_matrix(128, 2, 2.0, 0), method=method, **EPS)
         at = order.index(head.dtype_needed)
         for name in order:
             holds = heads.verify(
@@ -355,7 +355,7 @@ def test_dtype_needed_is_confirmed_and_the_next_smaller_one_is_not():
 
 
 def test_a_head_that_fails_in_half_precision_still_says_what_it_needs():
-    head = heads.fit(random_target(128, 2, 2.0, 0), method="moments", dtype="float16", **EPS)
+    head = heads.fit(random_matrix(128, 2, 2.0, 0), method="moments", dtype="float16", **EPS)
     assert head.verdict.holds is not True
     assert head.dtype_needed == "float64"
 
@@ -376,7 +376,7 @@ def test_the_search_finds_the_boundary_of_a_monotone_property():
 
 def test_a_size_that_cannot_work_is_refused_without_claiming_a_proof():
     with pytest.raises(CannotBuild, match="not a proof"):
-        heads.fit(random_target(64, 3, 2.0, 0), method="corrected", hidden_size=6)
+        heads.fit(random_matrix(64, 3, 2.0, 0), method="corrected", hidden_size=6)
 
 
 @pytest.mark.parametrize(
@@ -385,4 +385,4 @@ def test_a_size_that_cannot_work_is_refused_without_claiming_a_proof():
 )
 def test_bad_options_are_refused(options):
     with pytest.raises(InvalidInput):
-        heads.fit(random_target(8, 1), **options)
+        heads.fit(random_matrix(8, 1), **options)

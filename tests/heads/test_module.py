@@ -12,7 +12,7 @@ from thereexists.core.errors import InvalidInput
 @pytest.fixture(scope="module", params=["moments", "corrected", "descent"])
 def head(request):
     size = {"hidden_size": 8} if request.param == "descent" else {}
-    return heads.fit(heads.random_target(40, 2, 2.0, 0), method=request.param, **size)
+    return heads.fit(heads.random_matrix(40, 2, 2.0, 0), method=request.param, **size)
 
 
 def worst_weight_error(weights, head):

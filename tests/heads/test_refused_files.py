@@ -12,8 +12,8 @@ from thereexists.cli import app
 from thereexists.core.errors import ThereExistsError
 from thereexists.heads.bound import theorem_hidden_size
 from thereexists.heads.head import Head
-from thereexists.heads.io import load_target
-from thereexists.heads.target import as_target, from_csr
+from thereexists.heads.io import load_matrix
+from thereexists.heads.matrix import as_matrix, from_csr
 from thereexists.heads.verify import verify
 from thereexists.heads.verify_exact import verify_exact
 
@@ -60,9 +60,9 @@ def test_targets_of_any_real_type_are_read(dtype, tmp_path):
         indices=A.indices,
         indptr=A.indptr,
     )
-    found = load_target(tmp_path / "t.npz")
+    found = load_matrix(tmp_path / "t.npz")
     A.data = A.data.astype(dtype)
-    for target in (found, as_target(A)):
+    for target in (found, as_matrix(A)):
         assert np.allclose(np.exp(target.log_values), [1, 2, 4], rtol=2.0**-50, atol=0)
 
 

@@ -20,8 +20,8 @@ from thereexists.reports import report
 def made(tmp_path_factory):
     """A head in float64 and one of words."""
     at = tmp_path_factory.mktemp("made")
-    heads.fit(heads.random_target(16, 2, 2.0, 0), method="moments").save(at / "plain")
-    heads.fit(heads.random_target(16, 2, 2.0, 0), method="moments", eps2=1e-14).save(at / "words")
+    heads.fit(heads.random_matrix(16, 2, 2.0, 0), method="moments").save(at / "plain")
+    heads.fit(heads.random_matrix(16, 2, 2.0, 0), method="moments", eps2=1e-14).save(at / "words")
     return at
 
 

@@ -43,7 +43,7 @@ def test_a_small_study_runs_and_draws(tmp_path):
 
 
 def test_the_attention_map_is_drawn(tmp_path):
-    draw_head(heads.fit(heads.random_target(20, 2), method="moments"), tmp_path / "h.png")
+    draw_head(heads.fit(heads.random_matrix(20, 2), method="moments"), tmp_path / "h.png")
     assert (tmp_path / "h.png").stat().st_size > 5000
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from thereexists.heads.target import from_csr
+from thereexists.heads.matrix import from_csr
 from thereexists.heads.verify import DTYPES, Arithmetic, verify
 
 L = 4

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thereexists.core.errors import InvalidInput
+from thereexists.heads.matrix import AttentionMatrix, random_matrix
 from thereexists.heads.rounding import logit_rounding
-from thereexists.heads.target import SparseTarget, random_target
 from thereexists.heads.verify import Arithmetic, verify
 
 
@@ -34,7 +34,7 @@ def exact_head(target, height):
 
 @given(st.integers(2, 12), st.integers(1, 3), st.integers(1, 6), st.integers(0, 2**31))
 def test_it_measures_what_the_definition_says(dense_errors, length, k, m, seed):
-    target = random_target(length, min(k, length), 3.0, seed)
+    target = random_matrix(length, min(k, length), 3.0, seed)
     rng = np.random.default_rng(seed)
     X, W_Q, W_K = (torch.from_numpy(rng.normal(size=s)) for s in ((length, 4), (4, m), (4, m)))
     found = verify(X, W_Q, W_K, target, eps1=0.5, eps2=0.5)
@@ -61,7 +61,7 @@ def circle_head(target):
 def test_every_planted_leak_is_caught_in_its_row(fault, row):
     """5,000 tokens: several tiles of rows and of columns, faults on both sides of every edge."""
     L = 5000
-    target = random_target(L, 1, 1.0, 1)
+    target = random_matrix(L, 1, 1.0, 1)
     (X, W_Q, W_K), height = circle_head(target)
     assert verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2).verdict.holds
     guilty = {row}
@@ -82,7 +82,7 @@ def test_every_planted_leak_is_caught_in_its_row(fault, row):
 
 @pytest.mark.parametrize("row", [0, 255, 256, 299])
 def test_a_planted_ratio_error_just_over_the_tolerance_is_caught(row):
-    target = random_target(300, 3, 2.0, 5)
+    target = random_matrix(300, 3, 2.0, 5)
     X, W_Q, W_K = exact_head(target, 20.0)
     entry = target.indices[target.indptr[row]]
     before = float(X[row, entry])
@@ -96,15 +96,15 @@ def test_a_planted_ratio_error_just_over_the_tolerance_is_caught(row):
 
 
 def test_a_forgotten_support_entry_is_a_leak():
-    target = random_target(40, 2, 1.0, 0)
+    target = random_matrix(40, 2, 1.0, 0)
     X, W_Q, W_K = exact_head(target, 20.0)
-    fewer = random_target(40, 1, 1.0, 0)
+    fewer = random_matrix(40, 1, 1.0, 0)
     assert verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2).verdict.holds
     assert verify(X, W_Q, W_K, fewer, eps1=1e-3, eps2=1e-2).verdict.holds is False
 
 
 def test_closer_to_the_tolerance_than_rounding_is_undecided():
-    target = random_target(16, 1, 1.0, 0)
+    target = random_matrix(16, 1, 1.0, 0)
     X, W_Q, W_K = exact_head(target, math.log(1e3) * (1 + 1e-16) + 2e-15)
     found = verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2)
     assert found.verdict.holds is None
@@ -115,7 +115,7 @@ def test_closer_to_the_tolerance_than_rounding_is_undecided():
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_a_lower_dtype_is_really_run(dtype):
     """Logits of 1000 + log A: float64 sees the ratios, a short significand cannot."""
-    target = random_target(32, 2, 2.0, 3)
+    target = random_matrix(32, 2, 2.0, 3)
     fine = exact_head(target, 20.0)
     coarse = exact_head(target, 60000.0)
     assert verify(*fine, target, eps1=1e-3, eps2=1e-2).verdict.holds
@@ -139,13 +139,13 @@ def test_the_rounding_bound_covers_another_summation_order():
 
 
 def test_a_full_row_has_no_leakage():
-    target = random_target(3, 3, 1.0, 0)
+    target = random_matrix(3, 3, 1.0, 0)
     X, W_Q, W_K = exact_head(target, 0.0)
     assert verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2).leakage == 0.0
 
 
 def test_rows_can_be_picked_and_the_verdict_says_so():
-    target = random_target(50, 2, 2.0, 0)
+    target = random_matrix(50, 2, 2.0, 0)
     X, W_Q, W_K = exact_head(target, 20.0)
     X[7] = 0
     part = verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2, rows=np.array([1, 3]))
@@ -156,14 +156,14 @@ def test_rows_can_be_picked_and_the_verdict_says_so():
 
 @pytest.mark.parametrize(("eps1", "eps2"), [(0.0, 0.1), (1.0, 0.1), (0.1, 0.0), (0.1, math.inf), (math.nan, 0.1)])
 def test_senseless_tolerances_are_refused(eps1, eps2):
-    target = random_target(4, 1)
+    target = random_matrix(4, 1)
     X, W_Q, W_K = exact_head(target, 9.0)
     with pytest.raises(InvalidInput):
         verify(X, W_Q, W_K, target, eps1=eps1, eps2=eps2)
 
 
 def test_shapes_that_do_not_fit_are_refused():
-    target = random_target(4, 1)
+    target = random_matrix(4, 1)
     X, W_Q, W_K = exact_head(target, 9.0)
     with pytest.raises(InvalidInput, match="does not fit"):
         verify(X[:3], W_Q, W_K, target, eps1=0.1, eps2=0.1)
@@ -177,7 +177,7 @@ def test_the_verifier_imports_nothing_that_fits(name):
         "thereexists.core.errors",
         "thereexists.core.verdict",
         "thereexists.heads.rounding",
-        "thereexists.heads.target",
+        "thereexists.heads.matrix",
         "thereexists.heads.verify",
     }
     source = Path(importlib.import_module(f"thereexists.heads.{name}").__file__ or "").read_text()
@@ -194,7 +194,7 @@ def test_the_verifier_imports_nothing_that_fits(name):
 
 @pytest.mark.gpu
 def test_the_gpu_agrees_with_the_cpu():
-    target = random_target(20000, 2, 2.0, 0)
+    target = random_matrix(20000, 2, 2.0, 0)
     X = torch.randn(20000, 8, dtype=torch.float64)
     W_Q, W_K = torch.randn(8, 4, dtype=torch.float64), torch.randn(8, 4, dtype=torch.float64)
     cpu = verify(X, W_Q, W_K, target, eps1=0.5, eps2=0.5)
@@ -207,7 +207,7 @@ def test_the_gpu_agrees_with_the_cpu():
 def test_large_logarithms_of_the_target_swallow_no_logit(size):
     """Every row asks for two equal entries; the head gives them a ratio of e^100. Only ratios within a row count."""
     indptr, indices = np.array([0, 2, 4, 6]), np.array([0, 1, 1, 2, 0, 2])
-    target = SparseTarget(3, indptr, indices, np.full(6, size))
+    target = AttentionMatrix(3, indptr, indices, np.full(6, size))
     B = torch.full((3, 3), -20.0, dtype=torch.float64)
     for row, (a, b) in enumerate([(0, 1), (1, 2), (0, 2)]):
         B[row, a], B[row, b] = 0.0, 100.0
@@ -218,5 +218,5 @@ def test_large_logarithms_of_the_target_swallow_no_logit(size):
     assert found.ratio_error == pytest.approx(np.expm1(100.0))
     apart = np.where(np.arange(6) % 2, size, -size)  # a target that float64 cannot compare with any logit
     if abs(size) > 2.0**60:
-        far = SparseTarget(3, indptr, indices, apart)
+        far = AttentionMatrix(3, indptr, indices, apart)
         assert verify(*head, far, eps1=1e-3, eps2=1e-2).verdict.holds is not True

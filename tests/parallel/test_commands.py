@@ -40,12 +40,12 @@ def slow(*values):
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
-        (("certify", "W", "--engine", "slurm"), "must be one of loky, ray; got 'slurm'"),
-        slow(("certify", "W", "--address", "auto"), "say --engine ray"),
+        (("certify", "W", "--pool", "slurm"), "must be one of loky, ray; got 'slurm'"),
+        slow(("certify", "W", "--address", "auto"), "say --pool ray"),
         slow(("verify", "W", "--sample", "2"), "'sample' must be a share above 0 and at most 1; got 2.0"),
         slow(("build", "sort", "--n", "3", "--delta", "1/4", "--shard-size", "many"), "must look like 64MB"),
         slow(("build", "sort", "--n", "3", "--delta", "1/4", "--dry-run"), "--dry-run is for --shard-size"),
-        (("experiment", "copying", "--engine", "loky"), "must be local or ray"),
+        (("experiment", "copying", "--pool", "loky"), "must be local or ray"),
     ],
 )
 def test_mistakes_are_one_sentence_and_code_two(witness, arguments, found, tmp_path):

@@ -182,7 +182,7 @@ def test_what_shards_cannot_do_is_refused(tmp_path):
         building.build_sharded(builtin("deep-sets", n=2), tmp_path / "w", 1 / 2)
     with pytest.raises(InvalidInput, match="a few layers"):
         building.build_sharded(builtin("sort", n=2), tmp_path / "w", 1 / 2, shard_bytes=8)
-    with pytest.raises(InvalidInput, match="say --engine ray"):
+    with pytest.raises(InvalidInput, match="say --pool ray"):
         Workers(2, address="auto")
     with pytest.raises(InvalidInput, match="one of loky, ray"):
         Workers(2, "slurm")

@@ -7,13 +7,13 @@ from thereexists import program as P
 
 def smooth(n):
     x = P.tokens(n)
-    return 0.25 * P.shift(x, 1) + 0.5 * x + 0.25 * P.shift(x, -1)
+    return 0.25 * P.roll(x, 1) + 0.5 * x + 0.25 * P.roll(x, -1)
 
 
 def mixed(n):
     x = P.tokens(n, d=2)
-    spread = P.largest(x) - P.smallest(x)
-    return P.mix(P.absolute(x - P.mean(x)) / 3 + P.minimum(spread, 0.7), [[1.0, -0.3], [0.1, 2.0]])
+    spread = P.max(x) - P.min(x)
+    return P.mix(P.abs(x - P.mean(x)) / 3 + P.minimum(spread, 0.7), [[1.0, -0.3], [0.1, 2.0]])
 
 
 def layered(n):
@@ -21,7 +21,7 @@ def layered(n):
     x = P.tokens(n)
     y = x
     for k in range(1, 5):
-        y = P.maximum(P.reverse(y) - 0.1 * k, P.relu(x - P.mean(y)))
+        y = P.maximum(P.flip(y) - 0.1 * k, P.relu(x - P.mean(y)))
     return y + x
 
 
@@ -36,23 +36,23 @@ PROGRAMS = {
     "linear": lambda n: 0.3 * P.tokens(n) - 0.1,
     "negative": lambda n: 1 - P.tokens(n, low=-3.0, high=0.3) / 7,
     "mix": lambda n: P.mix(P.tokens(n, d=2), [[0.1, -0.7], [3.0, 1.0], [0.0, 1.0]]),
-    "gather": lambda n: P.gather(P.tokens(n), (np.arange(n) * 7 + 3) % n // 2),
-    "gather of a form": lambda n: P.reverse(3 * P.tokens(n, low=-1.0) - 0.7),
-    "shift": lambda n: P.shift(P.tokens(n), 3),
-    "reverse": lambda n: P.reverse(P.tokens(n)),
+    "take": lambda n: P.take(P.tokens(n), (np.arange(n) * 7 + 3) % n // 2),
+    "take of a form": lambda n: P.flip(3 * P.tokens(n, low=-1.0) - 0.7),
+    "roll": lambda n: P.roll(P.tokens(n), 3),
+    "flip": lambda n: P.flip(P.tokens(n)),
     "broadcast": lambda n: P.broadcast(P.tokens(n), n - 1),
     "mean": lambda n: P.mean(P.tokens(n)),
-    "total": lambda n: P.total(P.tokens(n, low=-0.5, high=0.25)),
+    "sum": lambda n: P.sum(P.tokens(n, low=-0.5, high=0.25)),
     "relu": lambda n: P.relu(P.tokens(n) - 0.4),
-    "absolute": lambda n: P.absolute(P.tokens(n) - 0.4),
-    "maximum": lambda n: (lambda x: P.maximum(x, P.reverse(x)))(P.tokens(n)),
+    "abs": lambda n: P.abs(P.tokens(n) - 0.4),
+    "maximum": lambda n: (lambda x: P.maximum(x, P.flip(x)))(P.tokens(n)),
     "minimum": lambda n: P.minimum(0.3, P.tokens(n, low=-2.0)),
     "clip": lambda n: P.clip(P.tokens(n), 0.2, 0.7),
     "sort": lambda n: P.sort(P.tokens(n)),
     "sort of a form": lambda n: P.sort(2.5 * P.tokens(n, low=-0.3, high=0.9) + ramp(n)),
     "sort of two features": lambda n: P.sort(P.tokens(n, d=2)),
-    "largest": lambda n: P.largest(P.tokens(n)),
-    "smallest": lambda n: P.smallest(P.tokens(n, low=-1.0)),
+    "max": lambda n: P.max(P.tokens(n)),
+    "min": lambda n: P.min(P.tokens(n, low=-1.0)),
     "apply": lambda n: P.apply(np.sin, 3 * P.tokens(n), epsilon=1e-3, curvature=1.0),
     "apply twice": lambda n: P.apply(
         np.cos, P.apply(np.sin, P.tokens(n), epsilon=1e-2, curvature=1.0), epsilon=1e-2, curvature=1.0
@@ -97,13 +97,13 @@ PROGRAMS |= {
     "delay": lambda n: P.delay(P.tokens(n), min(2, n - 1), fill=-0.25),
     "delay ahead": lambda n: P.delay(P.tokens(n), -1, fill=3.0),
     "convolve": lambda n: P.convolve(P.tokens(n), [0.5, -0.25, 0.1]),
-    "where by position": lambda n: (lambda x: P.where(np.arange(n) % 2, x, P.reverse(x) - 1))(P.tokens(n)),
+    "where by position": lambda n: (lambda x: P.where(np.arange(n) % 2, x, P.flip(x) - 1))(P.tokens(n)),
     "where": selected,
     "greater": lambda n: P.greater(P.tokens(n), 0.4, margin=0.125),
-    "at_least": lambda n: (lambda x: P.at_least(x, P.reverse(x), margin=0.1))(P.tokens(n)),
-    "equal": lambda n: (lambda x: P.equal(x, P.shift(x, 1), margin=0.25))(P.tokens(n)),
-    "piecewise": lambda n: P.piecewise(P.tokens(n), [0.1, 0.5, 0.75], [1.0, -2.0, 0.25]),
-    "middle": lambda n: (lambda x: P.middle(P.shift(x, 1), x, P.shift(x, -1)))(P.tokens(n)),
+    "greater_equal": lambda n: (lambda x: P.greater_equal(x, P.flip(x), margin=0.1))(P.tokens(n)),
+    "equal": lambda n: (lambda x: P.equal(x, P.roll(x, 1), margin=0.25))(P.tokens(n)),
+    "interp": lambda n: P.interp(P.tokens(n), [0.1, 0.5, 0.75], [1.0, -2.0, 0.25]),
+    "middle": lambda n: (lambda x: P.middle(P.roll(x, 1), x, P.roll(x, -1)))(P.tokens(n)),
     "median": lambda n: P.median(P.tokens(n)),
     "top_k": lambda n: P.top_k(P.tokens(n), min(2, n)),
     "rank": lambda n: P.rank(P.tokens(n), margin=0.25),
@@ -111,22 +111,22 @@ PROGRAMS |= {
     "histogram": lambda n: P.histogram(P.tokens(n), [0.0, 0.3, 0.7, 1.0], margin=0.125),
     "apply, derived": lambda n: P.apply(np.exp, 2 * P.tokens(n) - 1, epsilon=1e-3),
     "apply, square root": lambda n: P.apply(np.sqrt, P.tokens(n), epsilon=1e-2),
-    "product": lambda n: (lambda x: P.product(x, P.reverse(x), epsilon=1e-3))(P.tokens(n, low=-1.0)),
-    "product of unequal ranges": lambda n: (lambda x: (8 * x + 1) * (x / 8 - 2))(P.tokens(n)),
-    "quotient": lambda n: (lambda x: P.quotient(P.reverse(x), x + 0.5, epsilon=1e-2))(P.tokens(n)),
+    "multiply": lambda n: (lambda x: P.multiply(x, P.flip(x), epsilon=1e-3))(P.tokens(n, low=-1.0)),
+    "multiply, of unequal ranges": lambda n: (lambda x: (8 * x + 1) * (x / 8 - 2))(P.tokens(n)),
+    "divide": lambda n: (lambda x: P.divide(P.flip(x), x + 0.5, epsilon=1e-2))(P.tokens(n)),
     "soft_largest": lambda n: P.soft_largest(P.tokens(n), sharpness=32.0),
     "attention": lambda n: P.attention(P.tokens(n, d=3), *own_weights(2, 3, 3), temperature=2.0),
     "attention, two layers": lambda n: P.attention(
         P.attention(P.tokens(n, d=2, low=-1.0), *own_weights(1, 2, 2)), *own_weights(1, 2, 2, seed=1)
     ),
     "lookup": lambda n: P.lookup(P.tokens(n), np.linspace(0.0, 1.0, n), ramp(n), sharpness=40.0),
-    "lookup of data": lambda n: (lambda x: P.lookup(x, P.reverse(x), x, sharpness=4.0))(P.tokens(n)),
+    "lookup of data": lambda n: (lambda x: P.lookup(x, P.flip(x), x, sharpness=4.0))(P.tokens(n)),
     "spread out": spread_out,
-    "shorter total": lambda n: P.total(P.tokens(n, low=-1.0, shorter=True)),
-    "shorter largest": lambda n: P.largest(P.tokens(n, shorter=True)),
-    "shorter smallest": lambda n: P.smallest(P.tokens(n, shorter=True)),
+    "shorter sum": lambda n: P.sum(P.tokens(n, low=-1.0, shorter=True)),
+    "shorter max": lambda n: P.max(P.tokens(n, shorter=True)),
+    "shorter min": lambda n: P.min(P.tokens(n, shorter=True)),
 }
-APPROXIMATE = {name for name in PROGRAMS if name.startswith(("apply", "product", "quotient", "soft_", "lookup of"))}
+APPROXIMATE = {name for name in PROGRAMS if name.startswith(("apply", "multiply", "divide", "soft_", "lookup of"))}
 
 
 def inputs(source, count, seed):

@@ -26,18 +26,19 @@ ARGUMENTS = {
     "x": lambda x: x,
     "like": lambda x: x,
     "a": lambda x: x,
-    "b": lambda x: P.reverse(x),
+    "b": lambda x: P.flip(x),
     "c": lambda x: affine(x),
     "flag": lambda x: np.repeat((np.arange(x.n) % 2 == 0)[:, None] * 1.0, x.d, axis=1),
     "query": lambda x: x,
     "key": lambda x: x,
     "keys": lambda x: np.linspace(0.1, 0.7, x.n),
-    "value": lambda x: P.reverse(x),
+    "value": lambda x: P.flip(x),
     "values": lambda x: np.linspace(-0.3, 1.1, x.n),
     "array": lambda x: np.linspace(-0.3, 0.7, x.n),
     "matrix": lambda x: np.linspace(-0.7, 0.9, 2 * x.d).reshape(2, x.d),
-    "source": lambda x: (np.arange(x.n) * 2 + 1) % x.n,
+    "indices": lambda x: (np.arange(x.n) * 2 + 1) % x.n,
     "by": lambda x: 1,
+    "shift": lambda x: 1,
     "fill": lambda x: 0.3,
     "position": lambda x: x.n - 1,
     "kernel": lambda x: [0.5, -0.3, 0.1],
@@ -74,17 +75,17 @@ def operations():
                 found[f"apply {function}"] = _applied(function)
         elif name == "constant":
             found[name] = lambda x: x + P.constant(np.linspace(-0.3, 0.7, x.n), x)
-        elif name == "quotient":
-            found[name] = lambda x: P.quotient(affine(x), P.clip(x, 0.5, 2.0), epsilon=1e-2)
-        elif name == "piecewise":
-            found[name] = lambda x: P.piecewise(x, [0.1, 0.35, 0.8], [1.0, -0.3, 0.7])
+        elif name == "divide":
+            found[name] = lambda x: P.divide(affine(x), P.clip(x, 0.5, 2.0), epsilon=1e-2)
+        elif name == "interp":
+            found[name] = lambda x: P.interp(x, [0.1, 0.35, 0.8], [1.0, -0.3, 0.7])
         else:
             found[name] = _called(name)
-    found["+"] = lambda x: affine(x) + P.reverse(x)
+    found["+"] = lambda x: affine(x) + P.flip(x)
     found["-"] = lambda x: 0.7 - x / 3
     found["* array"] = lambda x: x * np.linspace(0.1, 1.3, x.n)
-    found["where data"] = lambda x: P.where(P.greater(x, 0.3, margin=0.1), affine(x), P.reverse(x))
-    found["lookup data"] = lambda x: P.lookup(x, P.reverse(x), affine(x), sharpness=3.0, epsilon=1e-2)
+    found["where data"] = lambda x: P.where(P.greater(x, 0.3, margin=0.1), affine(x), P.flip(x))
+    found["lookup data"] = lambda x: P.lookup(x, P.flip(x), affine(x), sharpness=3.0, epsilon=1e-2)
     return found
 
 

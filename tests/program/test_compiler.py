@@ -8,7 +8,7 @@ import torch
 
 from tests.program.cases import PROGRAMS, inputs
 from thereexists import program as P
-from thereexists.arithmetic.rounding import quantum
+from thereexists.arithmetic.dtype_sums import quantum
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.model import Transformer
 
@@ -41,7 +41,7 @@ def test_rows_are_reused():
     for rounds in (2, 20):
         y = x
         for _ in range(rounds):
-            y = P.maximum(P.shift(y, 1) - 0.1, y / 2)
+            y = P.maximum(P.roll(y, 1) - 0.1, y / 2)
         compiled = P.compile(y)
         assert compiled.blocks == rounds
         widths.append(compiled.layout.d_model)
@@ -50,7 +50,7 @@ def test_rows_are_reused():
 
 def test_independent_operations_share_a_block():
     x = P.tokens(8)
-    y = P.relu(P.reverse(x) - 0.5) + P.absolute(P.mean(x) - 0.5) + P.clip(P.shift(x, 3), 0.1, 0.2)
+    y = P.relu(P.flip(x) - 0.5) + P.abs(P.mean(x) - 0.5) + P.clip(P.roll(x, 3), 0.1, 0.2)
     compiled = P.compile(y)
     assert compiled.blocks == 1
     assert compiled.network.shape()["h"] == 4  # reverse, mean, shift, and the one that takes the offset away
@@ -58,7 +58,7 @@ def test_independent_operations_share_a_block():
 
 def test_common_subexpressions_are_one_and_dead_code_is_dropped():
     x = P.tokens(8)
-    twice = P.compile(P.sort(x) + P.relu(P.sort(x) - 0.5) + 0 * P.relu(P.mean(P.sort(P.reverse(x)))))
+    twice = P.compile(P.sort(x) + P.relu(P.sort(x) - 0.5) + 0 * P.relu(P.mean(P.sort(P.flip(x)))))
     once = P.compile(P.sort(x))
     assert twice.blocks == once.blocks + 1
 
@@ -68,7 +68,7 @@ def test_linear_programs_need_no_block():
 
 
 def test_explain_names_every_half_block():
-    text = P.compile(P.sort(P.tokens(4))).explain()
+    text = P.compile(P.sort(P.tokens(4))).listing()
     assert text.startswith("3 blocks")
     assert "block 2 attention: sort: partner" in text
     assert "block 3 feed-forward: sort: exchange" in text
@@ -85,7 +85,7 @@ def test_a_network_comes_back_from_its_structure():
 
 def test_a_gather_that_is_not_sharp_is_judged_as_what_it_is():
     """Logits 16 apart: no longer one-hot. The rounding bound is one of a soft head, and the program is missed."""
-    compiled = P.compile(P.reverse(P.tokens(4)))
+    compiled = P.compile(P.flip(P.tokens(4)))
     before = compiled.bound("float64").rounding
     with torch.no_grad():
         dict(compiled.network.named_parameters())["stages.block_1.attention.W_Q"].div_(64)
@@ -109,7 +109,7 @@ def test_the_bound_follows_the_weights():
     before = compiled.bound("float32").rounding
     weights = dict(compiled.network.named_parameters())
     with torch.no_grad():
-        weights["E"][:, compiled.layout.row[compiled.plan.at(0)[0]]] *= 64
+        weights["E"][:, compiled.layout.row[compiled.schedule.at(0)[0]]] *= 64
         weights["stages.block_1.attention.W_V"][..., compiled.layout.one] *= 64
     after = compiled.bound("float32").rounding
     assert after >= 64 * before
@@ -135,27 +135,27 @@ X4 = P.tokens(4)
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: P.gather(X4, [0, 1, 2, 4]), "'gather' takes positions from 0 to 3; got 4"),
-        (lambda: P.gather(X4, [0, 1]), "'gather' takes 4 whole numbers"),
-        (lambda: P.gather(X4, [0.5, 1, 2, 3]), "'gather' takes 4 whole numbers"),
+        (lambda: P.take(X4, [0, 1, 2, 4]), "'take' takes positions from 0 to 3; got 4"),
+        (lambda: P.take(X4, [0, 1]), "'take' takes 4 whole numbers"),
+        (lambda: P.take(X4, [0.5, 1, 2, 3]), "'take' takes 4 whole numbers"),
         (lambda: P.broadcast(X4, 4), "'broadcast' takes a position from 0 to 3"),
-        (lambda: P.shift(X4, 0.5), "'shift' takes a whole number"),
+        (lambda: P.roll(X4, 0.5), "'roll' takes a whole number"),
         (lambda: P.tokens(0), "'tokens' takes a whole number n"),
         (lambda: P.tokens(2, low=1.0, high=1.0), "'tokens' takes finite ends"),
         (lambda: X4 + P.tokens(5), r"'\+' takes values of one program; got values of n = 4 and n = 5"),
         (lambda: P.maximum(X4, P.tokens(4, d=2)), "'maximum' takes values with equally many features"),
         (lambda: X4 + np.ones(3), r"'\+' takes values, numbers or arrays"),
         (lambda: X4 + np.nan, r"'\+' takes finite constants"),
-        (lambda: X4 / (X4 - 0.5), "'quotient' takes a denominator that is never 0; this one goes from -0.5 to 0.5"),
-        (lambda: 1 / X4, "'quotient' takes a denominator that is never 0"),
-        (lambda: P.product(X4, X4, epsilon=0), "'product' takes a positive epsilon"),
-        (lambda: P.product(X4, X4, epsilon=1e-12), "'product' would need more than"),
+        (lambda: X4 / (X4 - 0.5), "'divide' takes a denominator that is never 0; this one goes from -0.5 to 0.5"),
+        (lambda: 1 / X4, "'divide' takes a denominator that is never 0"),
+        (lambda: P.multiply(X4, X4, epsilon=0), "'multiply' takes a positive epsilon"),
+        (lambda: P.multiply(X4, X4, epsilon=1e-12), "'multiply' would need more than"),
         (lambda: X4 * np.ones(3), "'scale' takes values, numbers or arrays"),
         (lambda: P.rank(X4, margin=-1.0), "'rank' takes a positive margin"),
         (lambda: P.where([0, 1, 2, 0], X4, 1.0), "'where' takes a flag of zeros and ones"),
         (lambda: P.where(3 * X4, X4, 1.0), "'where' takes a flag between 0 and 1; this one goes from"),
         (lambda: P.where([0, 1, 1, 0], X4, np.inf), "'where' takes finite constants"),
-        (lambda: P.piecewise(X4, [0.0, 0.0], [1.0, 2.0]), "'piecewise' takes ascending knots"),
+        (lambda: P.interp(X4, [0.0, 0.0], [1.0, 2.0]), "'interp' takes ascending knots"),
         (lambda: P.histogram(X4, [0.5], margin=0.1), "'histogram' takes at least two"),
         (lambda: P.top_k(X4, 5), "'top_k' takes a k from 1 to 4"),
         (lambda: P.convolve(X4, []), "'convolve' takes a finite kernel"),

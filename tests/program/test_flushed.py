@@ -13,7 +13,7 @@ CASES = {
     "tokens": P.tokens,
     "tokens, larger": lambda n: 64 * P.tokens(n),
     "mixed": lambda n: P.mix(P.tokens(n, d=2), [[1.0, -8.0], [4.0, 2.0]]),
-    "reverse": lambda n: P.reverse(P.tokens(n)),
+    "flip": lambda n: P.flip(P.tokens(n)),
     "relu": lambda n: P.relu(P.tokens(n)),
     "sort": lambda n: P.sort(P.tokens(n)),
     "mean": lambda n: P.mean(P.tokens(n)),

@@ -22,11 +22,11 @@ SHORTER = {
     "linear": lambda: 0.3 * _x() - ramp(N),
     "scale": lambda: _x() * ramp(N),
     "mean": lambda: P.mean(2 * _x(low=-1.0) + ramp(N)),
-    "total": lambda: P.total(_x(low=0.25)),
-    "count": lambda: P.total(P.constant(1.0, _x()) + 0 * _x()),
+    "sum": lambda: P.sum(_x(low=0.25)),
+    "count": lambda: P.sum(P.constant(1.0, _x()) + 0 * _x()),
     "sort": lambda: P.sort(_x(low=-0.5)),
-    "largest": lambda: P.largest(_x() + ramp(N)),
-    "smallest": lambda: P.smallest(_x() - ramp(N)),
+    "max": lambda: P.max(_x() + ramp(N)),
+    "min": lambda: P.min(_x() - ramp(N)),
     "rank": lambda: P.rank(_x(), margin=0.25),
     "argsort": lambda: P.argsort(_x(), margin=0.25),
     "top_k": lambda: P.top_k(_x(), 1),
@@ -41,7 +41,7 @@ SHORTER = {
     "attention with large logits": lambda: P.attention(_x(2), *(40 * W for W in own_weights(2, 2, 2))),
     "soft_largest": lambda: P.soft_largest(_x(), sharpness=16.0),
     "very soft_largest": lambda: P.soft_largest(_x(low=-4.0), sharpness=1000.0),
-    "product with the mean": lambda: (lambda x: P.product(x, P.mean(x)))(_x()),
+    "product with the mean": lambda: (lambda x: P.multiply(x, P.mean(x)))(_x()),
 }
 
 
@@ -53,7 +53,7 @@ def exceeded(compiled, claim, dtype, length, count=24):
     return max(0.0, float(np.abs(compiled(X, dtype) - exact).max()) - claim.total)
 
 
-QUICK = ("linear", "scale", "mean", "total")  # of the others three dtypes take seconds each
+QUICK = ("linear", "scale", "mean", "sum")  # of the others three dtypes take seconds each
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_the_shorter_programs_are_those_of_their_own_length():
     """The interpreter at length ℓ is the program written for ℓ tokens."""
     for length in (1, 3, N):
         X = inputs(P.tokens(length), 16, 0)
-        for make in (P.mean, P.total, P.sort, P.largest, P.cumsum, P.cummax, lambda x: P.rank(x, margin=0.1)):
+        for make in (P.mean, P.sum, P.sort, P.max, P.cumsum, P.cummax, lambda x: P.rank(x, margin=0.1)):
             distance = P.interpret(make(_x()), X) - P.interpret(make(P.tokens(length)), X)
             assert np.abs(distance).max() <= N * N * 2.0**-53  # sums in another order
 
@@ -89,8 +89,8 @@ def test_a_network_that_ignores_the_flags_is_caught():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: P.reverse(_x()), "'reverse' needs token 6 at position 0, which a shorter sequence does not have"),
-        (lambda: P.shift(_x(), 1), "'shift' needs token 6 at position 0"),
+        (lambda: P.flip(_x()), "'flip' needs token 6 at position 0, which a shorter sequence does not have"),
+        (lambda: P.roll(_x(), 1), "'roll' needs token 6 at position 0"),
         (lambda: P.broadcast(_x(), 3), "'broadcast' needs token 3 at position 0"),
         (lambda: P.median(_x()), "'median' needs token 3 at position 0"),
         (lambda: P.delay(_x(), -1), "'delay' needs token 1 at position 0"),
@@ -109,7 +109,7 @@ def test_lengths_that_were_not_promised_are_refused():
 
 
 CAUSAL = [
-    *("linear", "scale", "relu", "clip", "cumsum", "prefix_mean", "cummax", "cummin", "delay", "convolve", "piecewise"),
+    *("linear", "scale", "relu", "clip", "cumsum", "prefix_mean", "cummax", "cummin", "delay", "convolve", "interp"),
     *("apply", "spread out", "where", "greater"),
 ]
 LOOKS_BACK = {
@@ -165,11 +165,11 @@ def test_a_missing_mask_is_caught():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda x: P.reverse(x), "'reverse' needs token 6 at position 0, which a causal mask hides"),
+        (lambda x: P.flip(x), "'flip' needs token 6 at position 0, which a causal mask hides"),
         (lambda x: P.mean(x), "'mean' needs token 6 at position 0, which a causal mask hides; take prefix_mean"),
-        (lambda x: P.total(x), "'total' needs token 6 at position 0, which a causal mask hides; take cumsum"),
+        (lambda x: P.sum(x), "'sum' needs token 6 at position 0, which a causal mask hides; take cumsum"),
         (lambda x: P.sort(x), "'sort: partner' needs token 1 at position 0"),
-        (lambda x: P.largest(x), "'largest' needs token 1 at position 0"),
+        (lambda x: P.max(x), "'max' needs token 1 at position 0"),
         (lambda x: P.rank(x, margin=0.1), "'rank' needs token 6 at position 0"),
         (lambda x: P.soft_largest(x, sharpness=8.0), "'soft_largest' needs token 6 at position 0"),
         (lambda x: P.attention(x, *own_weights(1, 1, 1)), "'attention' needs token 6 at position 0"),
@@ -185,7 +185,7 @@ def test_causal_attention_wants_a_causal_network():
         P.compile(P.attention(P.tokens(N), *own_weights(1, 1, 1), causal=True))
 
 
-@pytest.mark.parametrize("name", ["apply", "rank", "convolve", "product", "mixed", "histogram"])
+@pytest.mark.parametrize("name", ["apply", "rank", "convolve", "multiply", "mixed", "histogram"])
 @pytest.mark.parametrize(("heads", "width"), [(2, None), (3, 6)])
 def test_widths_are_limited_on_request(name, heads, width):
     free, compiled = P.compile(PROGRAMS[name](N)), P.compile(PROGRAMS[name](N), heads=heads, width=width)

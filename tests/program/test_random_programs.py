@@ -24,10 +24,10 @@ def random_program(seed, everything=False):
     makers = [
         lambda: pick() * float(rng.choice([0.5, -1.0, 0.3])) + pick(),
         lambda: pick() / 2 - rng.integers(-2, 3, n) / 4,
-        lambda: P.gather(pick(), rng.integers(0, n, n)),
+        lambda: P.take(pick(), rng.integers(0, n, n)),
         lambda: P.mean(pick()),
         lambda: P.relu(pick() - 0.1),
-        lambda: P.absolute(pick()),
+        lambda: P.abs(pick()),
         lambda: P.maximum(pick(), pick()),
         lambda: P.minimum(pick(), 0.5),
         lambda: P.clip(pick(), -0.25, 0.5),
@@ -42,8 +42,8 @@ def random_program(seed, everything=False):
             lambda: P.delay(pick(), int(rng.integers(1, n))),
             lambda: P.where(P.greater(pick(), pick(), margin=0.25), pick(), pick()),
             lambda: P.where(np.repeat(rng.integers(0, 2, (n, 1)), d, axis=1), pick(), pick()),
-            lambda: P.piecewise(pick(), [-0.5, 0.0, 0.4], rng.normal(size=3)),
-            lambda: P.product(pick(), pick(), epsilon=1e-3),
+            lambda: P.interp(pick(), [-0.5, 0.0, 0.4], rng.normal(size=3)),
+            lambda: P.multiply(pick(), pick(), epsilon=1e-3),
             lambda: P.apply(np.tanh, pick(), epsilon=1e-3),
             lambda: P.attend(pick(), pick() * float(rng.choice([0.5, 4.0, 32.0])), pick()),
             lambda: P.soft_largest(pick(), sharpness=float(rng.choice([4.0, 256.0]))),
@@ -76,7 +76,7 @@ def test_a_random_program_of_all_operations_keeps_its_bound(seed):
 def test_rows_that_are_not_erased_are_caught():
     compiled = P.compile(PROGRAMS["layered"](5))
     layout = dataclasses.replace(compiled.layout, erased={})
-    network = network_of(compiled.atoms, list(compiled.outputs), compiled.plan, layout, compiled.source.d)
+    network = network_of(compiled.atoms, list(compiled.outputs), compiled.schedule, layout, compiled.source.d)
     network.safe = compiled.network.safe
     dirty = dataclasses.replace(compiled, network=network)
     assert violations(dirty, compiled.bound("float32"), "float32") > 0.0

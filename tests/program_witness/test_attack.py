@@ -14,9 +14,9 @@ from thereexists.constructions.program.saving import to_record
 from thereexists.model import Transformer
 
 TARGETS = [
-    ("sort", "prefix_mean"), ("rank", "+"), ("where data", "convolve"), ("histogram", "-"), ("quotient", "mix"),
-    ("attention", "clip"), ("lookup data", "scale"), ("product", "absolute"), ("apply sin", "cumsum"),
-    ("middle", "delay"), ("argsort", "* array"), ("soft_largest", "piecewise"), ("median", "mean"), ("equal", "shift"),
+    ("sort", "prefix_mean"), ("rank", "+"), ("where data", "convolve"), ("histogram", "-"), ("divide", "mix"),
+    ("attention", "clip"), ("lookup data", "scale"), ("multiply", "abs"), ("apply sin", "cumsum"),
+    ("middle", "delay"), ("argsort", "* array"), ("soft_largest", "interp"), ("median", "mean"), ("equal", "roll"),
 ]  # fmt: skip
 
 

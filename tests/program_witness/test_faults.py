@@ -21,8 +21,8 @@ from thereexists.model import Transformer
 
 def program():
     x = P.tokens(4, low=-0.5, high=0.5)
-    y = P.sort(P.shift(x, 1) - 0.25 * P.mean(x))
-    return P.maximum(y, 0.5 * P.absolute(P.reverse(x))) + P.apply(np.cos, x, epsilon=1e-2, curvature=1.0)
+    y = P.sort(P.roll(x, 1) - 0.25 * P.mean(x))
+    return P.maximum(y, 0.5 * P.abs(P.flip(x))) + P.apply(np.cos, x, epsilon=1e-2, curvature=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +146,8 @@ def setting(operation, change, arguments=None):
     return forge
 
 
-def _last_gather(record):
-    return [node for node in record["program"]["nodes"] if node["operation"] == "gather"][-1]
+def _last_take(record):
+    return [node for node in record["program"]["nodes"] if node["operation"] == "take"][-1]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def _last_gather(record):
         setting("sort", lambda node: node.update(operation="relu")),
         setting("linear", lambda node: node["settings"]["coefficients"].reverse(), arguments=2),
         setting("linear", lambda node: node["settings"].update(coefficients=[1.0, -0.99999999]), arguments=2),
-        lambda record: _last_gather(record)["settings"]["source"].reverse(),  # (what is sorted may be permuted)
+        lambda record: _last_take(record)["settings"]["source"].reverse(),  # (what is sorted may be permuted)
         setting("apply", lambda node: node["settings"].update(function="exp")),
         setting("apply", lambda node: node["settings"]["values"].__setitem__(1, 0.5)),
         setting("tokens", lambda node: node["settings"].update(high=0.75)),

@@ -130,11 +130,11 @@ def test_the_weights_are_the_program(name, options):
 SHORTER = {
     "sort": lambda x: P.sort(x),
     "mean": lambda x: P.mean(x) - x,
-    "total": lambda x: P.total(x),
+    "sum": lambda x: P.sum(x),
     "rank": lambda x: P.rank(x, margin=0.25),
     "argsort": lambda x: P.argsort(x, margin=0.25),
     "soft_largest": lambda x: P.soft_largest(x, sharpness=8.0),
-    "smallest": lambda x: P.smallest(x),
+    "min": lambda x: P.min(x),
 }
 
 
@@ -200,7 +200,7 @@ def test_every_operation_of_the_compiler_has_a_meaning_or_is_refused():
 def test_where_beyond_both_ends():
     """A forged span [0.25, 0.75] of numbers in [0, 1]: at x = (1, 0) a unit does not close *and* the end is missed."""
     x = P.tokens(2)
-    honest = P.where(np.array([[1.0], [0.0]]), x, P.reverse(x))
+    honest = P.where(np.array([[1.0], [0.0]]), x, P.flip(x))
     program = dataclasses.replace(honest, settings={"bottom": 0.25, "height": 0.5})
     compiled = P.compile(program)
     certificate = certify_program(to_record(program), compiled.network, dtypes=("float64",))

@@ -102,13 +102,13 @@ def test_save_load_verify(tmp_path):
     assert te.load(tmp_path / "w", "float32").network.dtype == torch.float32
     te.certify(loaded).save(tmp_path / "w")
     assert te.verify(tmp_path / "w").holds
-    assert "mean" in loaded.explain()
+    assert "mean" in loaded.listing()
 
 
 @pytest.mark.parametrize("to", ["torch", "hf"])
 def test_exports_keep_their_bound(to, tmp_path):
     pytest.importorskip("transformers")
-    witness = te.build(P.reverse(smooth()))
+    witness = te.build(P.flip(smooth()))
     done = te.export(witness, to, tmp_path / "e", "float32")
     assert done["of"] == "random inputs"
     assert done["compared"] >= 256
@@ -118,7 +118,7 @@ def test_exports_keep_their_bound(to, tmp_path):
 
 def test_onnx_keeps_its_bound(tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
-    witness = te.build(P.reverse(smooth()))
+    witness = te.build(P.flip(smooth()))
     te.export(witness, "onnx", tmp_path / "e", "float32")
     session = onnxruntime.InferenceSession(str(tmp_path / "e" / "model.onnx"), providers=["CPUExecutionProvider"])
     X = np.random.default_rng(0).random((1000, 5, 1), dtype=np.float32)
@@ -137,7 +137,7 @@ def test_an_export_with_another_query_is_refused(tmp_path, monkeypatch):
 
     monkeypatch.setattr(importlib.import_module("thereexists.exports.torch_format"), "stock_state", forged)
     with pytest.raises(te.ThereExistsError, match="does not agree"):
-        te.export(te.build(P.reverse(P.tokens(5))), "torch", tmp_path / "e", "float32")
+        te.export(te.build(P.flip(P.tokens(5))), "torch", tmp_path / "e", "float32")
     assert not (tmp_path / "e").exists()
 
 

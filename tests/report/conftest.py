@@ -25,7 +25,7 @@ def saved(folder, *, certified=True, **request):
 def head(tmp_path_factory):
     """A small head for a random target, and its folder."""
     folder = tmp_path_factory.mktemp("head") / "h"
-    made = te.heads.fit(te.heads.random_target(12, 1, seed=0), method="corrected")
+    made = te.heads.fit(te.heads.random_matrix(12, 1, seed=0), method="corrected")
     made.save(folder)
     return made, folder
 

@@ -42,7 +42,7 @@ def artefacts(folders, tokens, head, tmp_path_factory):
     np.savez(at / "mask.npz", mask=np.kron(np.eye(2), np.ones((3, 3))).astype(bool))
     printed("apart.json", "pattern", "check", "mask.npz")
     printed("compare.json", "pattern", "compare", "--n", 16)
-    te.heads.save_target(te.heads.random_target(12, 1, seed=0), at / "target.npz")
+    te.heads.save_matrix(te.heads.random_matrix(12, 1, seed=0), at / "target.npz")
     printed("fit.json", "heads", "fit", "target.npz", "--method", "corrected")
     printed("head-verify.json", "heads", "verify", head[1])
     config = {"model_type": "mistral", "max_position_embeddings": 64, "num_hidden_layers": 2, "sliding_window": 8}

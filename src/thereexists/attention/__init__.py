@@ -2,7 +2,7 @@
 
 out  = te.attention.sparse_attention(q, k, v, pattern)      # (batch, heads, n, head_dim)
 attn = te.attention.SparseAttention(pattern, heads=12, dim=768)
-te.attention.explain(pattern, device="cuda")                # the plan it chose, and why
+te.attention.explain(pattern, device="cuda")                # how it will be run, and why
 
 Imported after transformers, it enters ``attn_implementation="thereexists"`` there; imported before, it does so when
 ``register_with_transformers()`` is called, for nothing of ours watches what else is imported.
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from thereexists.attention.hugging_face import register_with_transformers, use_pattern
     from thereexists.attention.module import SparseAttention
     from thereexists.attention.pattern_module import PaperAttention, SparseTransformer
-    from thereexists.attention.plan import Plan, explain
+    from thereexists.attention.ways import Explanation, explain
 
 _LAZY = {  # these need torch
     "Dropout": "thereexists.attention.functional",
     "PaperAttention": "thereexists.attention.pattern_module",
-    "Plan": "thereexists.attention.plan",
+    "Explanation": "thereexists.attention.ways",
     "SparseAttention": "thereexists.attention.module",
     "SparseTransformer": "thereexists.attention.pattern_module",
-    "explain": "thereexists.attention.plan",
+    "explain": "thereexists.attention.ways",
     "register_with_transformers": "thereexists.attention.hugging_face",
     "sparse_attention": "thereexists.attention.functional",
     "use_pattern": "thereexists.attention.hugging_face",
@@ -33,8 +33,8 @@ _LAZY = {  # these need torch
 
 __all__ = [
     "Dropout",
+    "Explanation",
     "PaperAttention",
-    "Plan",
     "SparseAttention",
     "SparseTransformer",
     "explain",

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from thereexists import patterns as tp
 from thereexists.attention.functional import sparse_attention
-from thereexists.attention.operator import plan_for
+from thereexists.attention.operator import explained
 from thereexists.core.errors import InvalidInput
 from thereexists.patterns import Pattern, Step
 
@@ -158,7 +158,7 @@ def measure(name: str, step: Pattern | Step, setting: Setting) -> Row:
     summary = statistics.median if setting.device == "cuda" else min
     figure = {label: 1e3 * summary(values) for label, values in times.items()}
     called = 1e3 * _cuda_seconds(lambda: sparse_attention(q, k, v, step), 50) if q.is_cuda and "ours" in times else None
-    way = "+".join(plan_for(step, q.device).ways)
+    way = "+".join(explained(step, q.device).ways)
     return Row(
         name, setting.n, step.causal, setting.backward, step.connections, way,
         figure.get("ours"), figure.get("dense"), figure.get("flex"), notes, called,

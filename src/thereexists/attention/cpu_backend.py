@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from thereexists.attention.call_options import CallOptions
 from thereexists.attention.lower import Columns, Lowered
-from thereexists.attention.settings import Settings
 from thereexists.attention.windows import Call, calls
 
 _MASKED_PAIRS = 1 << 23  # pairs of one call that needs a mask per chunk
@@ -135,10 +135,10 @@ class _ColumnBlocks:
         return keep
 
 
-def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, settings: Settings) -> None:
+def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, options: CallOptions) -> None:
     """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n)."""
-    for index, (q3, k3, v3, out3, lse3) in enumerate(_flat(settings.pad is not None, q, k, v, out, lse)):
-        _forward(q3, k3, v3, out3, lse3, _Part(pieces, settings, index, index * q3.shape[0]))
+    for index, (q3, k3, v3, out3, lse3) in enumerate(_flat(options.pad is not None, q, k, v, out, lse)):
+        _forward(q3, k3, v3, out3, lse3, _Part(pieces, options, index, index * q3.shape[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,17 +146,17 @@ class _Part:
     """What is run at once: a sequence with padding of its own, or (without padding) the whole batch."""
 
     pieces: CpuPieces
-    settings: Settings
+    options: CallOptions
     index: int
     head0: int  # number of the first head, counted through batch and heads
 
     @property
     def pad(self) -> Tensor | None:
-        return None if self.settings.pad is None else self.settings.pad[self.index]
+        return None if self.options.pad is None else self.options.pad[self.index]
 
 
 def _forward(q, k, v, out, lse, part: _Part) -> None:
-    pieces, settings, pad = part.pieces, part.settings, part.pad
+    pieces, options, pad = part.pieces, part.options, part.pad
     entries = pieces.lowered.entries
     only_entries = not pieces.calls and pieces.columns is None and entries is not None
     wide = out if out.dtype in (torch.float32, torch.float64) and out.is_contiguous() else torch.empty(
@@ -170,26 +170,26 @@ def _forward(q, k, v, out, lse, part: _Part) -> None:
         for call in strip:
             for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
                 views = call.take_rows(q, c0, c1), call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
-                o, l = _attend(*views, Softmax(settings.scale, mask, call.causal))
+                o, l = _attend(*views, Softmax(options.scale, mask, call.causal))
                 _merge(call.take_rows(wide, c0, c1), call.take_rows(lse, c0, c1), o, l, fresh)
         fresh = False
     if pieces.columns is not None:
         for r0, r1, cols in pieces.columns.blocks():
             mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
-            o, l = _attend(q[:, None, r0:r1], k[:, None, cols], v[:, None, cols], Softmax(settings.scale, mask))
+            o, l = _attend(q[:, None, r0:r1], k[:, None, cols], v[:, None, cols], Softmax(options.scale, mask))
             _merge(wide[:, None, r0:r1], lse[:, None, r0:r1], o, l, fresh)
         fresh = False
     if entries is not None:
         kind = _work(lse)
         _numba().entries_forward(
             *(x.detach().to(lse.dtype).contiguous().numpy() for x in (q, k, v)), wide.numpy(), lse.numpy(),
-            *_lists(entries), _pad_array(pad, q.shape[1]), kind(settings.scale), not fresh,
-            *_noise(settings, kind), part.head0,
+            *_lists(entries), _pad_array(pad, q.shape[1]), kind(options.scale), not fresh,
+            *_noise(options, kind), part.head0,
         )  # fmt: skip
     if pieces.rows is not None:
         rows = pieces.rows
         mask = _row_mask(pieces.lowered.causal, rows, pad, q)
-        o, l = _attend(q[:, None, rows], k[:, None], v[:, None], Softmax(settings.scale, mask))
+        o, l = _attend(q[:, None, rows], k[:, None], v[:, None], Softmax(options.scale, mask))
         wide[:, rows] = o[:, 0].to(wide.dtype)
         lse[:, rows] = l[:, 0]
     if wide is not out:
@@ -197,19 +197,19 @@ def _forward(q, k, v, out, lse, part: _Part) -> None:
 
 
 def backward(
-    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, settings: Settings
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, options: CallOptions
 ) -> tuple[Tensor, Tensor, Tensor]:
     grads = [torch.zeros(x.shape, dtype=lse.dtype) for x in (q, k, v)]
-    parts = _flat(settings.pad is not None, q, k, v, out, lse, do, *grads)
+    parts = _flat(options.pad is not None, q, k, v, out, lse, do, *grads)
     for index, (q3, k3, v3, o3, l3, g3, *grads3) in enumerate(parts):
-        _backward(g3, q3, k3, v3, o3, l3, grads3, _Part(pieces, settings, index, index * q3.shape[0]))
+        _backward(g3, q3, k3, v3, o3, l3, grads3, _Part(pieces, options, index, index * q3.shape[0]))
     dq, dk, dv = grads
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)
 
 
 def _backward(do, q, k, v, out, lse, grads: list[Tensor], part: _Part) -> None:
     """Add to ``grads``, of q, k and v."""
-    (dq, dk, dv), pieces, settings, pad = grads, part.pieces, part.settings, part.pad
+    (dq, dk, dv), pieces, options, pad = grads, part.pieces, part.options, part.pad
     true = torch.where(lse == -torch.inf, torch.inf, lse)  # an empty row: P = exp(−inf) = 0
     lse = true
     if pieces.rows is not None:  # the other pieces leave these rows alone
@@ -219,7 +219,7 @@ def _backward(do, q, k, v, out, lse, grads: list[Tensor], part: _Part) -> None:
             for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
                 keys = call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
                 g, rows, o, l = (call.take_rows(x, c0, c1) for x in (do, q, out, lse))
-                gq, gk, gv = _attend_backward(g, rows, *keys, o, l, Softmax(settings.scale, mask, call.causal))
+                gq, gk, gv = _attend_backward(g, rows, *keys, o, l, Softmax(options.scale, mask, call.causal))
                 call.take_rows(dq, c0, c1).add_(gq)
                 call.add_keys(dk, gk, c0, c1)
                 call.add_keys(dv, gv, c0, c1)
@@ -228,7 +228,7 @@ def _backward(do, q, k, v, out, lse, grads: list[Tensor], part: _Part) -> None:
             mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
             g, rows, o, l = (x[:, None, r0:r1] for x in (do, q, out, lse))
             keys = k[:, None, cols], v[:, None, cols]
-            gq, gk, gv = _attend_backward(g, rows, *keys, o, l, Softmax(settings.scale, mask))
+            gq, gk, gv = _attend_backward(g, rows, *keys, o, l, Softmax(options.scale, mask))
             dq[:, r0:r1].add_(gq[:, 0])
             dk.index_add_(1, cols, gk[:, 0].to(dk.dtype))
             dv.index_add_(1, cols, gv[:, 0].to(dv.dtype))
@@ -238,14 +238,14 @@ def _backward(do, q, k, v, out, lse, grads: list[Tensor], part: _Part) -> None:
         delta = (do.to(lse.dtype) * out.to(lse.dtype)).sum(-1)
         _numba().entries_backward(
             *(x.detach().to(lse.dtype).contiguous().numpy() for x in (do, q, k, v, lse, delta)),
-            dq.numpy(), dk.numpy(), dv.numpy(), *_lists(entries), _pad_array(pad, q.shape[1]), kind(settings.scale),
-            *_noise(settings, kind), part.head0,
+            dq.numpy(), dk.numpy(), dv.numpy(), *_lists(entries), _pad_array(pad, q.shape[1]), kind(options.scale),
+            *_noise(options, kind), part.head0,
         )  # fmt: skip
     if pieces.rows is not None:
         rows = pieces.rows
         mask = _row_mask(pieces.lowered.causal, rows, pad, q)
         g, own, o, l = (x[:, None, rows] for x in (do, q, out, true))
-        gq, gk, gv = _attend_backward(g, own, k[:, None], v[:, None], o, l, Softmax(settings.scale, mask))
+        gq, gk, gv = _attend_backward(g, own, k[:, None], v[:, None], o, l, Softmax(options.scale, mask))
         dq[:, rows] += gq[:, 0].to(dq.dtype)
         dk.add_(gk[:, 0])
         dv.add_(gv[:, 0])
@@ -321,8 +321,8 @@ def _pad_array(pad: Tensor | None, n: int):
     return np.ones(n, np.uint8) if pad is None else pad.to(torch.uint8).numpy()
 
 
-def _noise(settings: Settings, kind):
+def _noise(options: CallOptions, kind):
     import numpy as np
 
-    seed, threshold = np.uint64(settings.seed & (2**64 - 1)), np.uint64(settings.threshold)
-    return settings.dropout > 0, seed, threshold, kind(settings.gain)
+    seed, threshold = np.uint64(options.seed & (2**64 - 1)), np.uint64(options.threshold)
+    return options.dropout > 0, seed, threshold, kind(options.gain)

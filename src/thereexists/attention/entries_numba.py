@@ -32,7 +32,7 @@ def set_threads(count: int) -> None:
 @njit(inline="always")
 @no_type_check
 def _survives(seed, threshold, head, row, key):
-    """See ``settings.survivors``, the definition."""
+    """See ``call_options.survivors``, the definition."""
     word = np.uint64(0xFFFFFFFF)
     c0, c1, c2, c3 = np.uint64(row), np.uint64(key), np.uint64(head), np.uint64(0)
     k0, k1 = seed & word, (seed >> np.uint64(32)) & word

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from thereexists.attention.operator import Attention, Weighting, attention_op, handle_of, known, mask_for, plan_for
+from thereexists.attention.operator import Attention, Weighting, attention_op, explained, handle_of, known, mask_for
 from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import fused_attention
 from thereexists.core.shapes import Bool, Float, Int
@@ -92,7 +92,7 @@ def attend(
 @torch.compiler.assume_constant_result
 def _stock(handle: int, device: str) -> str | None:
     """``dense``, ``causal`` or ``masked`` when one stock call does everything, so that its own autograd can be used."""
-    first, *others = plan_for(known(handle), torch.device(device)).heads
+    first, *others = explained(known(handle), torch.device(device)).heads
     if others or first.way not in ("dense", "masked"):
         return None
     return "causal" if first.way == "dense" and first.step.causal else first.way
@@ -101,7 +101,7 @@ def _stock(handle: int, device: str) -> str | None:
 @torch.compiler.assume_constant_result
 def _stock_mask(handle: int, device: str) -> Tensor | None:
     where = torch.device(device)
-    return mask_for(plan_for(known(handle), where).heads[0], where)
+    return mask_for(explained(known(handle), where).heads[0], where)
 
 
 def padding(q: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | None:

@@ -40,7 +40,7 @@ from thereexists.attention.driven import (
 )
 from thereexists.attention.functional import sparse_attention
 from thereexists.attention.pattern_mask import PatternMask
-from thereexists.attention.plan import head_steps
+from thereexists.attention.ways import head_steps
 from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import fused_attention
 from thereexists.patterns import Pattern, Step

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from thereexists.attention.functional import Dropout, Held, attend, padding
 from thereexists.attention.operator import handle_of
-from thereexists.attention.plan import head_steps
+from thereexists.attention.ways import head_steps
 from thereexists.core.errors import InvalidInput
 from thereexists.core.shapes import Bool, Float, Int
 from thereexists.patterns import Pattern, Step

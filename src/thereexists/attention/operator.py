@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from thereexists.attention.plan import HeadPlan, Plan, head_steps, plan
-from thereexists.attention.settings import Settings
+from thereexists.attention.call_options import CallOptions
+from thereexists.attention.ways import Explanation, HeadWay, explain, head_steps
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.fused_attention import fused_attention
 from thereexists.patterns import Pattern, Step
@@ -35,15 +35,17 @@ def handle_of(pattern: Pattern | Step) -> int:
     return known
 
 
-def plan_for(pattern: Pattern | Step, device: torch.device, padded: bool = False, dropout: bool = False) -> Plan:
-    """The plan, made once for each device and kind of call."""
+def explained(
+    pattern: Pattern | Step, device: torch.device, padded: bool = False, dropout: bool = False
+) -> Explanation:
+    """How it will be run, worked out once for each device and kind of call."""
     handle_of(pattern)
     kept = pattern.__dict__["_attention_plans"]
     key = (device.type, padded, dropout)
     if key not in kept:
         if device.type not in ("cpu", "cuda"):
             raise InvalidInput(f"Sparse attention runs on cpu and cuda; the tensors are on '{device.type}'.")
-        kept[key] = plan(pattern, device.type, padded, dropout)
+        kept[key] = explain(pattern, device.type, padded, dropout)
     return kept[key]
 
 
@@ -52,7 +54,7 @@ def known(handle: int) -> Pattern | Step:
     return _KNOWN[handle]
 
 
-def pieces_for(head: HeadPlan, device: torch.device) -> Any:
+def pieces_for(head: HeadWay, device: torch.device) -> Any:
     """The pieces with their tables on ``device``."""
     kept = head.__dict__.setdefault("_on_device", {})
     if device not in kept:
@@ -71,8 +73,8 @@ def pieces_for(head: HeadPlan, device: torch.device) -> Any:
     return kept[device]
 
 
-def mask_for(head: HeadPlan, device: torch.device) -> Tensor | None:
-    """The n × n mask of a ``masked`` plan; None for ``dense``."""
+def mask_for(head: HeadWay, device: torch.device) -> Tensor | None:
+    """The n × n mask of a head that is ``masked``; None for ``dense``."""
     if head.way == "dense":
         return None
     kept = head.__dict__.setdefault("_masks", {})
@@ -81,13 +83,13 @@ def mask_for(head: HeadPlan, device: torch.device) -> Tensor | None:
     return kept[device]
 
 
-def stock_attention(q: Tensor, k: Tensor, v: Tensor, head: HeadPlan, scale: float, dropout: float = 0.0) -> Tensor:
+def stock_attention(q: Tensor, k: Tensor, v: Tensor, head: HeadWay, scale: float, dropout: float = 0.0) -> Tensor:
     mask = mask_for(head, q.device)
     causal = mask is None and head.step.causal
     return fused_attention(q, k, v, mask, is_causal=causal, scale=scale, dropout_p=dropout)
 
 
-def _spans(p: Plan, heads: int) -> list[tuple[HeadPlan, slice]]:
+def _spans(p: Explanation, heads: int) -> list[tuple[HeadWay, slice]]:
     return [(h, slice(0, heads) if h.heads is None else slice(*h.heads)) for h in p.heads]
 
 
@@ -115,17 +117,17 @@ class Weighting:
     def pattern(self) -> Pattern | Step:
         return _KNOWN[self.handle]
 
-    def plan(self, device: torch.device) -> Plan:
-        return plan_for(self.pattern, device, self.pad is not None, self.dropout > 0)
+    def explained(self, device: torch.device) -> Explanation:
+        return explained(self.pattern, device, self.pad is not None, self.dropout > 0)
 
-    def settings(self, head: int) -> Settings:
+    def options(self, head: int) -> CallOptions:
         """Groups of heads get seeds of their own, so that two heads never drop the same pairs."""
         seed = 0 if self.seed is None else int(self.seed.item()) + (head << 40)
-        return Settings(self.scale, self.pad, self.dropout, seed)
+        return CallOptions(self.scale, self.pad, self.dropout, seed)
 
 
 def run_forward(q: Tensor, k: Tensor, v: Tensor, how: Weighting) -> tuple[Tensor, Tensor]:
-    p = how.plan(q.device)
+    p = how.explained(q.device)
     out = torch.empty_like(q)
     lse = torch.empty(q.shape[:3], dtype=torch.float64 if q.dtype == torch.float64 else torch.float32, device=q.device)
     for head, span in _spans(p, q.shape[1]):
@@ -133,10 +135,10 @@ def run_forward(q: Tensor, k: Tensor, v: Tensor, how: Weighting) -> tuple[Tensor
         if head.way in ("dense", "masked"):
             out[:, span] = stock_attention(qs, ks, vs, head, how.scale)
             continue
-        settings = how.settings(span.start)
+        options = how.options(span.start)
         whole = len(p.heads) == 1
         own = lse if whole else torch.empty_like(lse[:, span], memory_format=torch.contiguous_format)
-        _backend(q.device).forward(qs, ks, vs, out[:, span], own, pieces_for(head, q.device), settings)
+        _backend(q.device).forward(qs, ks, vs, out[:, span], own, pieces_for(head, q.device), options)
         if not whole:
             lse[:, span] = own
     return out, lse
@@ -145,7 +147,7 @@ def run_forward(q: Tensor, k: Tensor, v: Tensor, how: Weighting) -> tuple[Tensor
 def run_backward(
     do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, how: Weighting
 ) -> tuple[Tensor, Tensor, Tensor]:
-    p = how.plan(q.device)
+    p = how.explained(q.device)
     parts = []
     for head, span in _spans(p, q.shape[1]):
         qs, ks, vs, gs = q[:, span], k[:, span], v[:, span], do[:, span]
@@ -154,10 +156,10 @@ def run_backward(
                 a, b, c = (x.detach().requires_grad_() for x in (qs, ks, vs))
                 parts.append(torch.autograd.grad(stock_attention(a, b, c, head, how.scale), (a, b, c), gs))
             continue
-        settings = how.settings(span.start)
+        options = how.options(span.start)
         parts.append(
             _backend(q.device).backward(
-                gs, qs, ks, vs, out[:, span], lse[:, span].contiguous(), pieces_for(head, q.device), settings
+                gs, qs, ks, vs, out[:, span], lse[:, span].contiguous(), pieces_for(head, q.device), options
             )
         )
     if len(parts) == 1:
@@ -175,9 +177,9 @@ def run_second_order(
     parts = []
     for span, step in head_steps(how.pattern):
         own = slice(0, q.shape[1]) if span is None else slice(*span)
-        settings = how.settings(own.start)
+        options = how.options(own.start)
         mine = tuple(g[:, own] for g in given)
-        parts.append(second_order(mine, do[:, own], q[:, own], k[:, own], v[:, own], step, settings))
+        parts.append(second_order(mine, do[:, own], q[:, own], k[:, own], v[:, own], step, options))
     return tuple(torch.cat(grads, dim=1) for grads in zip(*parts, strict=True))
 
 
@@ -189,7 +191,7 @@ class Attention(torch.autograd.Function):
         out, lse = run_forward(q, k, v, how)
         ctx.save_for_backward(q, k, v, out, lse, how.pad, how.seed)
         ctx.how = replace(how, pad=None, seed=None)
-        ctx.pattern = how.pattern  # keeps the plan alive until the backward
+        ctx.pattern = how.pattern  # keeps what was worked out alive until the backward
         return out
 
     @staticmethod

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from thereexists.attention import kernels_backward, kernels_forward
+from thereexists.attention.call_options import CallOptions
 from thereexists.attention.lower import Entries, Lowered
-from thereexists.attention.settings import Settings
 from thereexists.attention.tiles import Launch, column_runs, key_tiles, launches, row_tiles
 
 LOG2E = 1.4426950408889634
@@ -140,14 +140,14 @@ class _Lists:
         self.indptr = put(entries.indptr, np.int64 if entries.indptr[-1] >= 2**31 else np.int32)
 
 
-def _flags(q: Tensor, launch: Launch, settings: Settings, pieces: TritonPieces, blocks: Blocks) -> dict[str, Any]:
+def _flags(q: Tensor, launch: Launch, options: CallOptions, pieces: TritonPieces, blocks: Blocks) -> dict[str, Any]:
     return {
         "D": q.shape[-1],
         "SKIP": launch.skip,
         "EX_MODULUS": launch.outside.modulus,
         "CAUSAL": pieces.lowered.causal,
-        "PAD": settings.pad is not None,
-        "DROPOUT": settings.dropout > 0,
+        "PAD": options.pad is not None,
+        "DROPOUT": options.dropout > 0,
         "PRECISION": "ieee" if q.dtype == torch.float32 else "tf32",
         "BLOCK_M": blocks.m,
         "BLOCK_N": blocks.n,
@@ -157,9 +157,9 @@ def _flags(q: Tensor, launch: Launch, settings: Settings, pieces: TritonPieces, 
     }
 
 
-def _pad(settings: Settings, lse: Tensor) -> Tensor:
+def _pad(options: CallOptions, lse: Tensor) -> Tensor:
     """Bytes the kernels can load; without padding any tensor will do, it is not read."""
-    return lse if settings.pad is None else settings.pad.view(torch.uint8)
+    return lse if options.pad is None else options.pad.view(torch.uint8)
 
 
 def _padded(d: int) -> int:
@@ -175,14 +175,14 @@ def _outer(x: Tensor) -> tuple[int, int, int]:
 
 
 def forward(
-    q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: TritonPieces, settings: Settings
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: TritonPieces, options: CallOptions
 ) -> None:
     """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n, float32, contiguous)."""
     b, heads, n, d = q.shape
     programs = b * heads
-    pad = _pad(settings, lse)
-    scale = settings.scale * LOG2E
-    noise = (settings.seed, settings.threshold, settings.gain)
+    pad = _pad(options, lse)
+    scale = options.scale * LOG2E
+    noise = (options.seed, options.threshold, options.gain)
     strides = (*_outer(q), *_outer(k), *_outer(v))
     merged = False
     for launch in pieces.launches:
@@ -193,8 +193,8 @@ def forward(
             *strides, *_outer(out), heads, n, scale, *noise,
             MODULUS=launch.modulus, STRIP=launch.strip is not None and not launch.own,
             COLUMNS=launch.columns is not None, OWN=launch.own, STEP=launch.step, EDGES=pieces.edges(launch, blocks),
-            ACCUMULATE=merged, WHOLE_MASKED=settings.pad is not None or launch.skip > 0,
-            **_flags(q, launch, settings, pieces, blocks),
+            ACCUMULATE=merged, WHOLE_MASKED=options.pad is not None or launch.skip > 0,
+            **_flags(q, launch, options, pieces, blocks),
         )  # fmt: skip
         merged = True
     if pieces.entries is not None:
@@ -202,14 +202,14 @@ def forward(
         fwd.entries_forward[(len(lists.rows), programs)](
             q, k, v, out, lse, lists.rows, lists.indptr, lists.indices, pad,
             *strides, *_outer(out), heads, n, scale, *noise,
-            D=d, PAD=settings.pad is not None, DROPOUT=settings.dropout > 0, ACCUMULATE=merged,
+            D=d, PAD=options.pad is not None, DROPOUT=options.dropout > 0, ACCUMULATE=merged,
             BLOCK_E=ENTRIES.n, BLOCK_D=_padded(d), num_warps=ENTRIES.warps, num_stages=ENTRIES.stages,
         )  # fmt: skip
     if pieces.rows is not None:
-        _full_rows(q, k, v, out, lse, pieces, settings)
+        _full_rows(q, k, v, out, lse, pieces, options)
 
 
-def _full_rows(q, k, v, out, lse, pieces: TritonPieces, settings: Settings) -> None:
+def _full_rows(q, k, v, out, lse, pieces: TritonPieces, options: CallOptions) -> None:
     """Rows that see everything: enough chunks of the keys to fill the device, then one merge of the chunks."""
     assert pieces.rows is not None
     b, heads, n, d = q.shape
@@ -222,11 +222,11 @@ def _full_rows(q, k, v, out, lse, pieces: TritonPieces, settings: Settings) -> N
     chunks = -(-n // chunk)
     o_part = torch.empty(chunks, b, heads, count, d, dtype=torch.float32, device=q.device)
     l_part = torch.empty(chunks, b, heads, count, dtype=torch.float32, device=q.device)
-    pad = _pad(settings, lse)
+    pad = _pad(options, lse)
     fwd.rows_forward[(chunks * tiles, programs)](
         q, k, v, o_part, l_part, rows, pad, *_outer(q), *_outer(k), *_outer(v),
-        heads, n, count, chunk, settings.scale * LOG2E, settings.seed, settings.threshold, settings.gain,
-        D=d, CAUSAL=pieces.lowered.causal, PAD=settings.pad is not None, DROPOUT=settings.dropout > 0,
+        heads, n, count, chunk, options.scale * LOG2E, options.seed, options.threshold, options.gain,
+        D=d, CAUSAL=pieces.lowered.causal, PAD=options.pad is not None, DROPOUT=options.dropout > 0,
         PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
         BLOCK_M=blocks.m, BLOCK_N=blocks.n, BLOCK_D=_padded(d), num_warps=blocks.warps, num_stages=blocks.stages,
     )  # fmt: skip
@@ -237,13 +237,13 @@ def _full_rows(q, k, v, out, lse, pieces: TritonPieces, settings: Settings) -> N
 
 
 def backward(
-    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: TritonPieces, settings: Settings
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: TritonPieces, options: CallOptions
 ) -> tuple[Tensor, Tensor, Tensor]:
     b, heads, n, d = q.shape
     programs = b * heads
-    pad = _pad(settings, lse)
-    scale, final = settings.scale * LOG2E, settings.scale
-    noise = (settings.seed, settings.threshold, settings.gain)
+    pad = _pad(options, lse)
+    scale, final = options.scale * LOG2E, options.scale
+    noise = (options.seed, options.threshold, options.gain)
     do = do if do.stride(-1) == 1 else do.contiguous()
     strides = (*_outer(q), *_outer(k), *_outer(v), *_outer(do))
     delta = torch.empty_like(lse)
@@ -266,7 +266,7 @@ def backward(
     for launch in pieces.launches:
         blocks = _blocks(DQ, q, pieces.longest(launch))
         tiles = pieces.table("rows", launch, blocks)
-        flags = _flags(q, launch, settings, pieces, blocks)
+        flags = _flags(q, launch, options, pieces, blocks)
         bwd.tiles_dq[(len(tiles), programs)](
             q, k, v, do, lse, delta, dq, tiles, *pieces.ends(launch), pieces.cols(launch), pad,
             *strides, *_outer(dq), heads, n, scale, *noise, final,
@@ -277,7 +277,7 @@ def backward(
         if launch.strip is not None:
             blocks = _blocks(DKDV, q, pieces.longest(launch))
             tiles = pieces.table("keys", launch, blocks)
-            flags = _flags(q, launch, settings, pieces, blocks)
+            flags = _flags(q, launch, options, pieces, blocks)
             del flags["EX_MODULUS"], flags["CAUSAL"]
             bwd.strip_dkdv[(len(tiles), programs)](
                 q, k, v, do, lse, delta, dk, dv, tiles, *pieces.ends(launch), pad,
@@ -291,11 +291,11 @@ def backward(
             runs = pieces.table("columns", launch, blocks)
             bwd.columns_dkdv[(len(runs), programs)](
                 q, k, v, do, lse, delta, dk, dv, runs, *pieces.ends(launch), pieces.cols(launch), pad,
-                *strides, heads, n, scale, *noise, final, **_flags(q, launch, settings, pieces, blocks),
+                *strides, heads, n, scale, *noise, final, **_flags(q, launch, options, pieces, blocks),
             )  # fmt: skip
     if pieces.entries is not None:
         common = {
-            "D": d, "PAD": settings.pad is not None, "DROPOUT": settings.dropout > 0, "BLOCK_E": ENTRIES.n,
+            "D": d, "PAD": options.pad is not None, "DROPOUT": options.dropout > 0, "BLOCK_E": ENTRIES.n,
             "BLOCK_D": _padded(d), "num_warps": ENTRIES.warps, "num_stages": ENTRIES.stages,
         }  # fmt: skip
         lists = pieces.entries
@@ -313,7 +313,7 @@ def backward(
         bwd.rows_backward[(-(-n // blocks.n), programs)](
             q, k, v, do, true, delta, dq, dk, dv, pieces.rows, pad,
             *strides, heads, n, len(pieces.rows), scale, *noise, final,
-            D=d, CAUSAL=pieces.lowered.causal, PAD=settings.pad is not None, DROPOUT=settings.dropout > 0,
+            D=d, CAUSAL=pieces.lowered.causal, PAD=options.pad is not None, DROPOUT=options.dropout > 0,
             PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
             BLOCK_M=blocks.m, BLOCK_N=blocks.n, BLOCK_D=_padded(d), num_warps=blocks.warps, num_stages=blocks.stages,
         )  # fmt: skip

@@ -22,11 +22,11 @@ import numpy as np
 import torch
 
 from thereexists.arithmetic.rounding import rounding_bound
-from thereexists.certificates.program_execute import CLOSE, execute
+from thereexists.certificates.program_execute import execute
 from thereexists.certificates.program_forms import Allowance, Form, Terms, exact
 from thereexists.certificates.program_limits import allowance
 from thereexists.certificates.program_meaning import Meaning, Meant, is_shorter, meaning_of
-from thereexists.certificates.program_nearest import distance
+from thereexists.certificates.program_nearest import CLOSE, distance
 from thereexists.certificates.program_trial import try_out
 from thereexists.core.errors import NotProved, ThereExistsError
 from thereexists.model import EmbeddedTransformer

@@ -7,13 +7,8 @@ rest bends (``program_forms.py``). A row that equals a quantity named by the pro
 
 Weights are floats, the program's coefficients rationals. So a form of the network may be only *near* one of the
 program: then it is replaced, the difference is bounded over the whole box (``program_nearest.py``), and the bound is
-carried on: nothing is replaced that is not paid for. What may be carried, |row − form| ≤ error, follows at a
-feed-forward half z + Σ h_g(w_g·z) from
-
-    |change|  ≤  max over slopes m of h_g of Σ_r |lin_r + m·w_r|·error_r   (one group g; the others by their slopes),
-
-the gradient of a piecewise linear function along the segment between the two arguments. So min and max hand on the
-larger of two errors, not their sum.
+carried on: nothing is replaced that is not paid for. This file has the rows and the heads; what a feed-forward half
+makes of rows and of their errors is in ``program_bends.py``.
 """
 
 from __future__ import annotations
@@ -24,12 +19,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from thereexists.certificates.program_bends import bend, written_row
 from thereexists.certificates.program_forms import (
-    NO_BEND,
     SHORT,
     TRACE,
     ZERO,
-    Bent,
     Form,
     NotProved,
     Number,
@@ -39,31 +33,10 @@ from thereexists.certificates.program_forms import (
     exact,
     ratio,
 )
-from thereexists.certificates.program_nearest import UP, Nearest, distance, flattened
+from thereexists.certificates.program_nearest import CLOSE, UP, Nearest, distance, flattened
 from thereexists.model import EmbeddedTransformer
 
 ONE_HOT = 800.0
-CLOSE = 2.0**-30  # forms that differ by more, relatively to their size, are different things
-NOISE = exact(2.0**-40)  # what rounded weights may leave of a sum that ought to vanish, relatively to its parts
-
-
-@dataclass
-class Group:
-    """Units that bend one direction w·z: (which, its sign, the weight to the target)."""
-
-    weights: list[tuple[int, Number]]
-    constants: list[int]  # rows of constants that they read
-    units: list[tuple[int, int, Number]] = field(default_factory=list)
-
-
-@dataclass
-class Target:
-    """One row written by a feed-forward half: linear part, constant, and groups."""
-
-    row: int
-    linear: dict[int, Number]
-    constant: Number
-    groups: list[Group]
 
 
 @dataclass
@@ -319,173 +292,12 @@ class Execution:
     def feed_forward(self, W_1: Any, b_1: Any, W_2: Any, b_2: Any, where: str) -> None:
         rows, errors, cache = {}, {}, {}
         for row in np.flatnonzero(W_2.any(axis=1) | (b_2 != 0)).tolist():
-            target = self._target(row, W_1, b_1, W_2[row], b_2[row])
-            rows[row], errors[row] = self._bend(target, W_1, b_1, cache)
+            target = written_row(self, row, W_1, b_1, W_2[row], b_2[row])
+            rows[row], errors[row] = bend(self, target, W_1, b_1, cache)
         for row, forms in rows.items():
             named = [self._named(form, row, where) for form in forms]
             self._write(row, [form for form, _ in named])
             self.error[:, row] = errors[row] + np.array([off for _, off in named])
-
-    def _target(self, row: int, W_1: Any, b_1: Any, c: Any, b_2: float) -> Target:
-        """z_row + Σ c_u·ReLU(f_u) + b_2, with c·ReLU(f) + e·ReLU(−f) = c·f + (c + e)·ReLU(−f)."""
-        linear: dict[int, Number] = {row: 1}
-        constant = exact(b_2)
-        seen: dict[bytes, int] = {}
-        weight: dict[int, Number] = {}
-        for u in np.flatnonzero(c).tolist():
-            mirror = seen.pop(_bytes(-W_1[u], -b_1[u]), None)
-            if mirror is None:
-                seen[_bytes(W_1[u], b_1[u])] = u
-                weight[u] = weight.get(u, 0) + exact(c[u])
-                continue
-            first = weight.pop(mirror)
-            for r in np.flatnonzero(W_1[mirror]).tolist():
-                linear[r] = linear.get(r, 0) + first * exact(W_1[mirror, r])
-            constant = constant + first * exact(b_1[mirror])
-            weight[u] = exact(first + exact(c[u]))
-        varying = np.array([r not in self.constants for r in range(W_1.shape[1])])
-        groups: dict[bytes, Group] = {}
-        for u, w in weight.items():
-            if w == 0:
-                continue
-            w_1 = np.where(varying, W_1[u], 0.0)
-            used = np.flatnonzero(w_1)
-            sign = -1 if len(used) and w_1[used[0]] < 0 else 1
-            key = _bytes(sign * w_1, 0.0)
-            if key not in groups:
-                groups[key] = Group([(int(r), exact(sign * w_1[r])) for r in used], [])
-            groups[key].units.append((u, sign, w))
-        for group in groups.values():
-            which = [u for u, _, _ in group.units]
-            group.constants = [r for r in self.constants if W_1[which, r].any()]
-        linear = {r: exact(w) for r, w in linear.items() if w != 0}
-        return Target(row, linear, exact(constant), list(groups.values()))
-
-    def _bend(self, target: Target, W_1: Any, b_1: Any, cache: dict) -> tuple[list[Form], np.ndarray]:
-        parts = [[(w, self.rows[r][i]) for r, w in target.linear.items()] for i in range(self.n)]
-        off = np.zeros(self.n)
-        for group in target.groups:
-            kinds, shifts = self._shifts(group, W_1, b_1)
-            bents: dict[tuple, Bent] = {}
-            steepest: float | None = None
-            places = cache.setdefault(tuple(group.weights), {})
-            for i in range(self.n):
-                if i not in places:
-                    places[i] = self._direction(group, i)
-                s, factor, kappa, snapped = places[i]
-                units = shifts[kinds[i]]
-                if snapped:  # the units together are Lipschitz with their steepest slope
-                    if steepest is None:
-                        steepest = max(abs(slope) for slope in self._slopes(group, W_1, b_1)) * UP
-                    off[i] += steepest * snapped
-                if s is None:
-                    self.terms.count(len(units))
-                    value = sum((c * max(sign * kappa + b, 0) for c, sign, b in units), start=0)
-                    parts[i].append((1, Form({}, {}, exact(value))))
-                    continue
-                ends = self.terms.directions[s]
-                key = (int(kinds[i]), factor, kappa, ends.low, ends.high)
-                if key not in bents:
-                    bents[key] = self.terms.bent(s, [(c, sign * factor, sign * kappa + b) for c, sign, b in units])
-                bent = bents[key]
-                if bent.slope == 0:
-                    bends = {s: bent.bend} if bent.bend != NO_BEND else {}
-                    parts[i].append((1, Form({}, bends, bent.constant)))
-                else:
-                    parts[i].append((1, self.terms.apply(s, bent)))
-        forms = [self.terms.combine(part, target.constant) for part in parts]
-        return forms, off * (1 + 2.0**-30) + self._carried(target, W_1, b_1)
-
-    def _direction(self, group: Group, i: int) -> tuple[int | None, Number, Number, float]:
-        """w·z at token i as factor·s + constant, s a direction of the program if one is near; and how near."""
-        terms = self.terms
-        form = terms.combine([(w, self.rows[r][i]) for r, w in group.weights]) if group.weights else ZERO
-        if form.is_constant:
-            return None, 0, form.constant, 0.0
-        key, factor = terms.split(form)
-        s = terms.find_direction(key)
-        if s is not None and s < self.near.directions:
-            return s, factor, form.constant, 0.0
-        scale = sum((abs(w) * terms.size(self.rows[r][i]) for r, w in group.weights), start=0)
-        for k in self.near.directions_like(form):
-            found = self._multiple(form, k, scale)
-            if found is not None:
-                return k, *found
-        plain, error = flattened(terms, form)
-        moving = Form(plain.linear, plain.bends)
-        if terms.size(moving) + error <= NOISE * scale:  # what rounding has left of a sum that vanishes
-            return None, 0, plain.constant, float(terms.size(moving) + error) * UP
-        return terms.direction(key), factor, form.constant, 0.0
-
-    def _multiple(self, form: Form, k: int, scale: Number) -> tuple[Number, Number, float] | None:
-        """form = factor·direction + constant ± error, or None if the error is not small."""
-        terms, direction = self.terms, self.terms.as_form(k)
-        factor = _leading_ratio(terms, form, direction)
-        if factor is None:
-            return None
-        rest, error = flattened(terms, terms.combine([(1, form), (-factor, direction)]))
-        away = terms.size(Form(rest.linear, rest.bends)) + error
-        ends = terms.directions[k]
-        if away > max(exact(CLOSE) * abs(factor) * (ends.high - ends.low), NOISE * scale):
-            return None
-        return factor, rest.constant, float(away) * UP
-
-    def _shifts(self, group: Group, W_1: Any, b_1: Any) -> tuple[np.ndarray, list[list[tuple[Number, int, Number]]]]:
-        """What the units add to w·z: b_1 and rows of constants, which may differ from token to token."""
-        which = [u for u, _, _ in group.units]
-        if not group.constants:
-            return np.zeros(self.n, dtype=int), [[(c, sign, exact(b_1[u])) for u, sign, c in group.units]]
-        columns = np.stack([self.constants[r] for r in group.constants], axis=1)
-        distinct, kinds = np.unique(columns, axis=0, return_inverse=True)
-        self.terms.count(len(distinct) * len(which) * (1 + len(group.constants)))
-        weights = [[exact(W_1[u, r]) for r in group.constants] for u in which]
-        shifts = []
-        for values in distinct:
-            numbers = [exact(v) for v in values]
-            shifts.append(
-                [
-                    (c, sign, exact(sum((a * v for a, v in zip(row, numbers, strict=True)), start=exact(b_1[u]))))
-                    for (u, sign, c), row in zip(group.units, weights, strict=True)
-                ]
-            )
-        return kinds.reshape(-1), shifts
-
-    def _carried(self, target: Target, W_1: Any, b_1: Any) -> np.ndarray:
-        """The rows' errors through the half block: the gradient bound at the head of this file."""
-        if not self.error.any():
-            return np.zeros(self.n)
-        d_model = self.error.shape[1]
-        lin = np.zeros(d_model)
-        for r, w in target.linear.items():
-            lin[r] = float(w)
-        ways, alone = [], []
-        for group in target.groups:
-            w = np.zeros(d_model)
-            for r, a in group.weights:
-                w[r] = float(a)
-            steepest = sum(abs(float(c)) for _, _, c in group.units)
-            alone.append(self.error @ np.abs(w) * steepest)
-            ways.append((w, self._slopes(group, W_1, b_1)))
-        plain = self.error @ np.abs(lin)
-        total = sum(alone, start=np.zeros(self.n))
-        best = plain + total
-        for (w, slopes), own in zip(ways, alone, strict=True):
-            self.terms.count(len(slopes) * self.n >> 4)
-            along = np.max([self.error @ np.abs(lin + m * w) for m in slopes], axis=0)
-            rounded = 2.0**-48 * (plain + total)  # lin + m·w was
-            best = np.minimum(best, along + (total - own) + rounded)
-        return best * (1 + 2.0**-30)
-
-    def _slopes(self, group: Group, W_1: Any, b_1: Any) -> list[float]:
-        """All slopes of Σ c·ReLU(±v + b) over the whole line, for every token's b."""
-        found: set[float] = set()
-        for units in self._shifts(group, W_1, b_1)[1]:
-            slope: Number = sum((c * sign for c, sign, _ in units if sign < 0), start=0)  # far on the left
-            found.add(float(slope))
-            for _, c in sorted(((-sign * b, c) for c, sign, b in units), key=lambda pair: pair[0]):
-                slope = slope + c  # opening adds c, closing takes away −c
-                found.add(float(slope))
-        return sorted(found)
 
     # --- names -----------------------------------------------------------------------------------------------------
 
@@ -534,25 +346,6 @@ class Execution:
 
     def _size(self, form: Form) -> float:
         return float(self.terms.size(form))
-
-
-def _leading_ratio(terms: Terms, form: Form, direction: Form) -> Number | None:
-    """The ratio of two forms at the part of the direction that counts most."""
-    sizes = {t: abs(c) * (terms.high[t] - terms.low[t]) for t, c in direction.linear.items()}
-    lead = max(sizes, key=lambda t: sizes[t], default=None)
-    if lead is not None and lead in form.linear:
-        return ratio(form.linear[lead], direction.linear[lead])
-    if lead is not None:
-        return None
-    shared = [s for s in direction.bends if s in form.bends]
-    if not shared:
-        return None
-    (_, a), (_, b) = (max(terms.jumps(f.bends[shared[0]]), key=lambda jump: abs(jump[1])) for f in (form, direction))
-    return ratio(a, b)
-
-
-def _bytes(weights: Any, bias: float) -> bytes:
-    return (weights + 0.0).tobytes() + np.float64(bias + 0.0).tobytes()
 
 
 def _token(terms: Terms, i: int, f: int, length: int, missing: Form) -> Form:

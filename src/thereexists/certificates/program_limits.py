@@ -94,8 +94,8 @@ AT_LEAST: dict[str, Callable[[int], int]] = {
     "argsort": lambda n: 2 * n * n,
     "attend": lambda n: n * n,
     "prefix_mean": lambda n: n * n // 2,
-    "largest": lambda n: n * (n - 1).bit_length(),
-    "smallest": lambda n: n * (n - 1).bit_length(),
+    "max": lambda n: n * (n - 1).bit_length(),
+    "min": lambda n: n * (n - 1).bit_length(),
 }
 
 

@@ -29,6 +29,8 @@ ALIKE = 1e-6  # of their size: how much values of candidates may differ
 MOST_CANDIDATES = 64  # with nearly the same values
 TRIED = 4  # of these: those made of the same terms come first
 UP = 1 + 2.0**-30
+CLOSE = 2.0**-30  # forms that differ by more, relatively to their size, are different things
+NOISE = exact(2.0**-40)  # what rounded weights may leave of a sum that ought to vanish, relatively to its parts
 
 
 def flattened(terms: Terms, form: Form) -> tuple[Form, Number]:

@@ -25,9 +25,7 @@ class WorkerOptions:
     """Who computes, which never changes what comes out."""
 
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores unless said.")] = None
-    engine: Annotated[str, typer.Option("--engine", help="loky (processes of this machine) or ray (a cluster).")] = (
-        "loky"
-    )
+    pool: Annotated[str, typer.Option("--pool", help="loky (processes of this machine) or ray (a cluster).")] = "loky"
     address: Annotated[
         str | None,
         typer.Option("--address", help="Of a running Ray cluster, or auto; without it a local one is started."),
@@ -41,7 +39,7 @@ class WorkerOptions:
         """The workers; unless ``quiet``, their progress on stderr: a bar, or a line now and then in a log."""
         from thereexists.parallel import Workers
 
-        bare = Workers(self.workers, self.engine, self.address)
+        bare = Workers(self.workers, self.pool, self.address)
         if quiet:
             yield bare
             return

@@ -31,35 +31,35 @@ Causal = Annotated[bool, typer.Option("--causal", help="Tokens see only themselv
 class ExplainOptions:
     what: What
     n: Annotated[int | None, typer.Option("--n", help="Number of tokens.")] = None
-    device: Annotated[Device, typer.Option(help="The device to plan for; it need not be present.")] = Device.cpu
+    device: Annotated[Device, typer.Option(help="The device it will run on; it need not be present.")] = Device.cpu
     config: Annotated[Config, typer.Option("--config", help="How steps are spread over heads.")] = Config.union
     heads: Annotated[int, typer.Option(min=1, help="Heads of a multihead configuration.")] = 8
     parameter: Annotated[list[str] | None, typer.Option("--set", help="A size, as name=value.")] = None
     causal: Causal = False
-    padded: Annotated[bool, typer.Option("--padded", help="Plan for calls with a padding mask.")] = False
-    dropout: Annotated[bool, typer.Option("--dropout", help="Plan for calls with attention dropout.")] = False
+    padded: Annotated[bool, typer.Option("--padded", help="For calls with a padding mask.")] = False
+    dropout: Annotated[bool, typer.Option("--dropout", help="For calls with attention dropout.")] = False
     as_json: AsJson = False
 
 
 @command(app)
 def explain(asked: ExplainOptions) -> None:
-    """The plan for a pattern: its pieces, and why this way. A sequential pattern gets a plan for every step.
+    """How attention over a pattern will be run: its pieces, and why this way; of a sequential pattern, every step.
 
     Example: thereexists attention explain strided --n 65536 --device cuda
     """
-    from thereexists.attention import explain as plan
+    from thereexists.attention import explain as explained
 
     sizes = dict(assignment(x) for x in asked.parameter or [])
     pattern = load_pattern(asked.what, asked.n, sizes, asked.config, asked.heads, asked.causal)
     if asked.config is Config.sequential and pattern.cycle > 1:
-        plans = [plan(step, asked.device.value, asked.padded, asked.dropout) for step in pattern.steps]
+        ways = [explained(step, asked.device.value, asked.padded, asked.dropout) for step in pattern.steps]
     else:
-        plans = [plan(pattern, asked.device.value, asked.padded, asked.dropout)]
+        ways = [explained(pattern, asked.device.value, asked.padded, asked.dropout)]
     if asked.as_json:
-        print_json({"plans": [p.to_json() | {"pattern": pattern.name} for p in plans]})
+        print_json({"ways": [p.to_json() | {"pattern": pattern.name} for p in ways]})
         return
-    for p in plans:
-        for line in repr(p).splitlines():
+    for p in ways:
+        for line in str(p).splitlines():
             say(line)
 
 

@@ -69,7 +69,7 @@ def fit(asked: FitRequest) -> None:
     if asked.out is not None:
         check_destination(asked.out)  # before minutes are spent, not after
     with progress_bar("fit and verify", quiet=asked.json):
-        head = heads.fit(heads.load_target(asked.target), **asdict(asked.head))
+        head = heads.fit(heads.load_matrix(asked.target), **asdict(asked.head))
     if asked.out is not None:
         head.save(asked.out)
     if asked.plot is not None:
@@ -103,7 +103,7 @@ def verify(
     saved, record = load_with_record(head)
     if saved.words is not None and (dtype, device) != ("float64", "cpu"):
         raise InvalidInput("This head is a sum of words, checked in balls: leave --dtype and --device out.")
-    wanted = heads.load_target(target) if target else saved.target
+    wanted = heads.load_matrix(target) if target else saved.target
     e1, e2 = saved.eps1 if eps1 is None else eps1, saved.eps2 if eps2 is None else eps2
     found = verify_again(replace(saved, target=wanted, eps1=e1, eps2=e2), dtype, device)
     own = target is None and eps1 is None and eps2 is None  # what the file says, it says of its own target
@@ -135,8 +135,8 @@ def random(
     """
     from thereexists import heads
 
-    made = heads.random_target(length, k, gamma, seed)
-    heads.save_target(made, out)
+    made = heads.random_matrix(length, k, gamma, seed)
+    heads.save_matrix(made, out)
     report = {
         "length": length,
         "k": made.k,
@@ -169,7 +169,7 @@ def bound(
     from thereexists import heads
 
     if target is not None:
-        found = heads.bounds_for(heads.load_target(target), eps1, eps2, k)
+        found = heads.bounds_for(heads.load_matrix(target), eps1, eps2, k)
     elif length is None or k is None:
         raise InvalidInput("A bound needs --length and --k, or --target FILE. Got neither pair.")
     else:

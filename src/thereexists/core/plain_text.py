@@ -30,6 +30,17 @@ def lines_of(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
+MOST_LINES = 6  # of a ``repr``
+WIDEST_LINE = 150
+
+
+def brief(what: str, *facts: str) -> str:
+    """What ``repr`` says of a result: what it is, and at most five facts, none of them long or obeyed by a terminal."""
+    lines = [visible(what), *(f"  {visible(fact)}" for fact in facts)]
+    lines = lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], f"  … {len(facts) - MOST_LINES + 2} more"]
+    return "\n".join(line if len(line) <= WIDEST_LINE else line[: WIDEST_LINE - 1] + "…" for line in lines)
+
+
 def visible_json(text: str) -> str:
     """JSON with the same characters as ``\\uXXXX``: the same value to whoever parses it."""
     return _OBEYED.sub(lambda found: _escaped(ord(found[0])), text)

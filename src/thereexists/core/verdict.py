@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from thereexists.core.plain_text import brief
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -13,6 +15,12 @@ class Verdict:
     holds: bool | None
     reasons: tuple[str, ...] = ()
     evidence: Any = None
+
+    def __repr__(self) -> str:
+        return brief(f"{type(self).__name__}: {self.in_words()}", *self.reasons)
+
+    def in_words(self) -> str:
+        return "undecided" if self.holds is None else "holds" if self.holds else "does not hold"
 
     def __bool__(self) -> bool:
         if self.holds is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from thereexists.parallel.engines import Workers, import_ray, start_ray
+from thereexists.parallel.pools import Workers, import_ray, start_ray
 
 if TYPE_CHECKING:
     from thereexists.experiments.grid import Run

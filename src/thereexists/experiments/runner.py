@@ -52,7 +52,7 @@ class How:
     checkpoint_seconds: float = 60.0
     keep_models: bool = False
     results: Path | None = None  # a .jsonl file that every record is appended to
-    engine: str = "local"  # or ray: the runs spread over a cluster
+    pool: str = "local"  # or ray: the runs spread over a cluster
     address: str | None = None  # of a Ray cluster; without it a local one is started
     stop_at: float | None = None  # the time of day at which runs write their checkpoints and stop
 
@@ -105,7 +105,7 @@ def run_all(runs: list[Run], how: How, say: Callable[[str], None] | None = None)
         over = how.budget_seconds is not None and time.monotonic() - started > how.budget_seconds
         return over or (how.stop_at is not None and time.time() > how.stop_at)
 
-    if how.engine == "ray":
+    if how.pool == "ray":
         from thereexists.experiments.cluster import run_on_ray
 
         far = dataclasses.replace(how, out=how.out.resolve(), cache=how.cache.resolve())

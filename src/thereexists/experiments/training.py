@@ -34,9 +34,9 @@ from thereexists.experiments.monitor import Monitor
 from thereexists.experiments.provenance import device_name, versions
 from thereexists.experiments.sampling import Place, seed_of
 from thereexists.experiments.settings import Settings, learning_rate
-from thereexists.experiments.step import Step, autocast, optimizer_of
 from thereexists.experiments.task import Task, create
 from thereexists.experiments.tokens import default_cache
+from thereexists.experiments.update import Update, autocast, optimizer_of
 
 _FETCHES = 100  # how often in a run the loss is read from the device
 _CURVE_POINTS, _CURVE_FROM = 12, 0.01  # held-out figures on the way: how many, and the share of the budget at the first
@@ -92,7 +92,7 @@ def train(settings: Settings, out: Path, how: Execution = Execution(), resume: b
         objective.compile()
     objective, optimizer = accelerator.prepare(objective, optimizer)
 
-    update = Step(settings, place, accelerator, objective, optimizer)
+    update = Update(settings, place, accelerator, objective, optimizer)
     run = _Run(settings, task, place, accelerator, model, objective, optimizer, update, steps, progress, out)
     main = accelerator.is_main_process
     shown, logged = main and not how.quiet, main and how.tensorboard
@@ -121,7 +121,7 @@ class _Run:
     model: Any
     objective: nn.Module
     optimizer: Any
-    update: Step
+    update: Update
     steps: int | None  # None: until the seconds are over
     progress: Progress
     out: Path

@@ -7,32 +7,32 @@ head.X, head.W_Q, head.W_K, head.hidden_size, head.verdict
 from thereexists.heads.bound import Bounds, bounds, bounds_for, theorem_hidden_size
 from thereexists.heads.fit import FitOptions, fit
 from thereexists.heads.head import Head
-from thereexists.heads.io import load, load_target, save_target
+from thereexists.heads.io import load, load_matrix, save_matrix
+from thereexists.heads.matrix import AttentionMatrix, as_matrix, random_matrix
 from thereexists.heads.module import FixedAttention as Module
 from thereexists.heads.module import multihead_attention
 from thereexists.heads.study import Study, run_study
-from thereexists.heads.target import SparseTarget, as_target, random_target
 from thereexists.heads.verify import Arithmetic, Verification, verify
 
 __all__ = [
     "Arithmetic",
+    "AttentionMatrix",
     "Bounds",
     "FitOptions",
     "Head",
     "Module",
-    "SparseTarget",
     "Study",
     "Verification",
-    "as_target",
+    "as_matrix",
     "bounds",
     "bounds_for",
     "fit",
     "load",
-    "load_target",
+    "load_matrix",
     "multihead_attention",
-    "random_target",
+    "random_matrix",
     "run_study",
-    "save_target",
+    "save_matrix",
     "theorem_hidden_size",
     "verify",
 ]

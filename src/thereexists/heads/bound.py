@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
-from thereexists.heads.target import SparseTarget
+from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.verify import check_tolerances
 
 
@@ -61,14 +61,14 @@ def bounds(length: int, k: int, gamma: float, eps1: float, eps2: float) -> Bound
     )
 
 
-def bounds_for(target: SparseTarget, eps1: float, eps2: float, k: int | None = None) -> Bounds:
+def bounds_for(target: AttentionMatrix, eps1: float, eps2: float, k: int | None = None) -> Bounds:
     """The bounds for a given target; with ``k``, the target must really have at most ``k`` per row and column."""
     if k is not None:
         check_sparsity(target, k)
     return bounds(target.length, k or target.k, target.gamma, eps1, eps2)
 
 
-def check_sparsity(target: SparseTarget, k: int) -> None:
+def check_sparsity(target: AttentionMatrix, k: int) -> None:
     """Refuse a target outside the class of the theorem, naming the offending row or column."""
     rows, columns = np.diff(target.indptr), np.bincount(target.indices, minlength=target.length)
     for counts, name in ((rows, "Row"), (columns, "Column")):

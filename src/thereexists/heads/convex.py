@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.scan import support_tiles
-from thereexists.heads.target import SparseTarget
 
 MARGIN = 0.05
 START, ADD, ROUNDS = 48, 16, 12
@@ -42,7 +42,7 @@ class ConvexRows:
 
 
 def convex_queries(
-    target: SparseTarget, keys: np.ndarray, *, eps1: float, rows: np.ndarray | None = None, cap: float = CAP
+    target: AttentionMatrix, keys: np.ndarray, *, eps1: float, rows: np.ndarray | None = None, cap: float = CAP
 ) -> ConvexRows:
     """Minimum-norm queries of ``rows`` (all by default) against the keys (L, m)."""
     from thereexists.heads._ascent import ascend
@@ -79,7 +79,7 @@ def convex_queries(
 class _Geometry:
     """Differences of keys for a set of rows, with the equality constraints projected out."""
 
-    def __init__(self, target: SparseTarget, keys: np.ndarray, rows: np.ndarray) -> None:
+    def __init__(self, target: AttentionMatrix, keys: np.ndarray, rows: np.ndarray) -> None:
         columns, log_values, real = target.padded()
         columns, log_values, real = columns[rows], log_values[rows], real[rows]
         self.target, self.keys, self.rows = target, keys, rows

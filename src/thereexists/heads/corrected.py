@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thereexists.heads.target import SparseTarget
+from thereexists.heads.matrix import AttentionMatrix
 
 MARGIN = 0.05  # on the log scale: the leakage aims at eps1·e^-0.05, so that rounding cannot push it over
 SEPARABLE = 0.995  # a row whose u_l comes closer to 1 than this would need a height above 200·log(1/eps1): it is failed
@@ -38,7 +38,7 @@ def random_keys(length: int, m: int, seed: int) -> np.ndarray:
     return np.random.default_rng([seed, m]).choice([-1.0, 1.0], size=(length, m)) / math.sqrt(m)
 
 
-def correct(target: SparseTarget, keys: np.ndarray, *, eps1: float, rows: np.ndarray | None = None) -> CorrectedRows:
+def correct(target: AttentionMatrix, keys: np.ndarray, *, eps1: float, rows: np.ndarray | None = None) -> CorrectedRows:
     """The queries of ``rows`` (all of them by default) against the given keys."""
     columns, log_values, real = target.padded()
     if rows is not None:
@@ -67,7 +67,7 @@ def support_basis(
 
 
 def _heights(
-    target: SparseTarget, keys: np.ndarray, ones: np.ndarray, values: np.ndarray, eps1: float, rows: np.ndarray
+    target: AttentionMatrix, keys: np.ndarray, ones: np.ndarray, values: np.ndarray, eps1: float, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """``T_i`` of every row, streamed over tiles of columns; rows that do not separate get a large finite height."""
     wanted = -math.log(eps1) + MARGIN

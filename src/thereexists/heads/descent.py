@@ -22,7 +22,7 @@ import torch
 
 from thereexists.core.errors import CannotBuild
 from thereexists.heads._natural import LARGEST, divergence, gradient, levenberg_marquardt
-from thereexists.heads.target import SparseTarget
+from thereexists.heads.matrix import AttentionMatrix
 
 LONGEST = 2048
 ROUND = 1000  # iterations of L-BFGS between two looks at the tolerances
@@ -53,7 +53,7 @@ class Search:
 
 
 def descend(
-    target: SparseTarget,
+    target: AttentionMatrix,
     d: int,
     *,
     eps1: float,

@@ -13,8 +13,8 @@ import torch
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.heads.bound import theorem_hidden_size
 from thereexists.heads.head import Head
+from thereexists.heads.matrix import AttentionMatrix, as_matrix
 from thereexists.heads.precision import dtype_needed
-from thereexists.heads.target import SparseTarget, as_target
 from thereexists.heads.verify import DTYPES, Arithmetic, Verification, check_tolerances, verify
 
 Found = TypeVar("Found")
@@ -57,7 +57,7 @@ class Proposal:
 
 
 def fit(A: Any, **options: Any) -> Head:
-    """Find inputs ``X`` on which a fixed head attends like ``A`` (``scipy.sparse``, or a ``SparseTarget``).
+    """Find inputs ``X`` on which a fixed head attends like ``A`` (``scipy.sparse``, or a ``AttentionMatrix``).
 
     >>> head = fit(A, eps1=1e-3, eps2=1e-2, method="auto")
     >>> head.X, head.W_Q, head.W_K, head.hidden_size, head.verdict
@@ -65,7 +65,7 @@ def fit(A: Any, **options: Any) -> Head:
     started = time.perf_counter()
     chosen = FitOptions(**options)
     _check(chosen)
-    target = as_target(A)
+    target = as_matrix(A)
     proposal = propose(target, chosen)
     theorem = theorem_hidden_size(target.length, target.k, target.gamma, chosen.eps1, chosen.eps2)
     v = proposal.verification
@@ -91,10 +91,10 @@ def fit(A: Any, **options: Any) -> Head:
     )
 
 
-def propose(target: SparseTarget, options: FitOptions) -> Proposal:
+def propose(target: AttentionMatrix, options: FitOptions) -> Proposal:
     from thereexists.heads import methods
 
-    table: dict[str, Callable[[SparseTarget, FitOptions], Proposal]] = {
+    table: dict[str, Callable[[AttentionMatrix, FitOptions], Proposal]] = {
         "auto": methods.auto,
         "projection": methods.projection,
         "corrected": methods.corrected,
@@ -106,7 +106,7 @@ def propose(target: SparseTarget, options: FitOptions) -> Proposal:
 
 
 def check_proposal(
-    target: SparseTarget,
+    target: AttentionMatrix,
     options: FitOptions,
     method: str,
     queries: np.ndarray,
@@ -127,7 +127,7 @@ def run_check(
     X: torch.Tensor,
     W_Q: torch.Tensor,
     W_K: torch.Tensor,
-    target: SparseTarget,
+    target: AttentionMatrix,
     options: FitOptions,
     rows: np.ndarray | None = None,
 ) -> Verification:

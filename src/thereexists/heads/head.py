@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
+from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
-from thereexists.heads.target import SparseTarget
+from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.verify import Verification
 
 
@@ -24,7 +25,7 @@ class Head:
     X: torch.Tensor
     W_Q: torch.Tensor
     W_K: torch.Tensor
-    target: SparseTarget
+    target: AttentionMatrix
     method: str
     eps1: float
     eps2: float
@@ -91,9 +92,17 @@ class Head:
         return FixedAttention(self.W_Q, self.W_K)
 
     def __repr__(self) -> str:
+        return brief(self._size(), *self._found())
+
+    def _size(self) -> str:
+        return (
+            f"{type(self).__name__}: {self.target.length:,} tokens, k = {self.target.k}, "
+            f"hidden size {self.hidden_size} (theorem {self.theorem_hidden_size:,})"
+        )
+
+    def _found(self) -> tuple[str, ...]:
         v = self.verification
         return (
-            f"Head(length={self.target.length}, k={self.target.k}, method={self.method!r}, "
-            f"hidden_size={self.hidden_size} (theorem {self.theorem_hidden_size:,}), leakage={v.leakage:.2e}, "
-            f"ratio_error={v.ratio_error:.2e}, dtype_needed={self.dtype_needed!r}, holds={v.verdict.holds})"
+            f"by the method {self.method}, needs {self.dtype_needed}",
+            f"leakage {v.leakage:.2e}, ratio error {v.ratio_error:.2e}: {v.verdict.in_words()}",
         )

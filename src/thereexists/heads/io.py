@@ -18,8 +18,8 @@ from thereexists.core.sparse_arrays import from_arrays
 from thereexists.core.verdict import Verdict
 from thereexists.heads.bound import theorem_hidden_size
 from thereexists.heads.head import Head
+from thereexists.heads.matrix import AttentionMatrix, as_matrix, from_csr
 from thereexists.heads.stated import StatedHead
-from thereexists.heads.target import SparseTarget, as_target, from_csr
 from thereexists.heads.verify import Verification
 
 _TENSORS = {"X", "W_Q", "W_K", "indptr", "indices", "log_values", "words"}
@@ -99,7 +99,7 @@ def load_with_record(path: str | Path) -> tuple[StatedHead, dict[str, Any]]:
         raise BadWitnessFile(f"The saved head in {path} is incomplete or altered ({said}); make it again.") from None
 
 
-def _target(tensors: dict[str, torch.Tensor]) -> SparseTarget:
+def _target(tensors: dict[str, torch.Tensor]) -> AttentionMatrix:
     indptr, indices, log_values = (tensors[n].numpy() for n in ("indptr", "indices", "log_values"))
     kinds = (indptr.dtype, indices.dtype, log_values.dtype) == (np.int64, np.int64, np.float64)
     if not (kinds and indptr.ndim == indices.ndim == log_values.ndim == 1 and np.isfinite(log_values).all()):
@@ -107,11 +107,16 @@ def _target(tensors: dict[str, torch.Tensor]) -> SparseTarget:
     made = from_csr(indptr, indices, np.exp(log_values - log_values.max(initial=-np.inf)).clip(1e-300))
     if not np.array_equal(made.indices, indices):
         raise InvalidInput("the columns of every row of the target must be in increasing order")
-    return SparseTarget(len(indptr) - 1, indptr, indices, log_values)
+    return AttentionMatrix(len(indptr) - 1, indptr, indices, log_values)
 
 
 def _check_arrays(
-    path: Path, X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor, words: torch.Tensor | None, target: SparseTarget
+    path: Path,
+    X: torch.Tensor,
+    W_Q: torch.Tensor,
+    W_K: torch.Tensor,
+    words: torch.Tensor | None,
+    target: AttentionMatrix,
 ) -> None:
     """Shapes and kinds; and ``X`` is the leading word of the sum, the number that float64 would keep of it."""
     fits = X.ndim == W_Q.ndim == 2 and X.shape == (target.length, W_Q.shape[0]) and W_Q.shape == W_K.shape
@@ -167,7 +172,7 @@ def _short(word: str, name: str) -> str:
     return word
 
 
-def save_target(target: SparseTarget, path: str | Path) -> None:
+def save_matrix(target: AttentionMatrix, path: str | Path) -> None:
     """``scipy.sparse.save_npz`` of the row-normalised matrix."""
     from scipy.sparse import save_npz
 
@@ -176,7 +181,7 @@ def save_target(target: SparseTarget, path: str | Path) -> None:
     write_beside(path, lambda stream: save_npz(stream, target.to_scipy()))
 
 
-def load_target(path: str | Path) -> SparseTarget:
+def load_matrix(path: str | Path) -> AttentionMatrix:
     """A sparse matrix saved by ``scipy.sparse.save_npz``."""
     path = Path(path)
     if not path.is_file():
@@ -187,7 +192,7 @@ def load_target(path: str | Path) -> SparseTarget:
         raise InvalidInput(_not_sparse_file(path, _alone(path)) + f" ({error})") from None
     if "format" not in arrays:
         raise InvalidInput(_not_sparse_file(path, list(arrays.values())))
-    return as_target(from_arrays(arrays, path))
+    return as_matrix(from_arrays(arrays, path))
 
 
 def _alone(path: Path) -> list[np.ndarray]:

@@ -12,8 +12,8 @@ from thereexists.heads import corrected as corrected_rows
 from thereexists.heads import projection as paper
 from thereexists.heads.descent import LONGEST, Search, descend
 from thereexists.heads.fit import FitOptions, Proposal, check_proposal, run_check, smallest_width
+from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.moments import circle_heads, place_on_moments
-from thereexists.heads.target import SparseTarget
 
 # restarts, steps of Adam, steps of Levenberg–Marquardt
 DESCENT_EFFORT = {
@@ -24,7 +24,7 @@ DESCENT_EFFORT = {
 SAMPLE = 128  # rows looked at before a whole draw is built and verified
 
 
-def projection(target: SparseTarget, options: FitOptions) -> Proposal:
+def projection(target: AttentionMatrix, options: FitOptions) -> Proposal:
     """The paper's: draws until one is verified; the search ends at the trivial ``X = [B, I]``, ``d = 2L``."""
     L = target.length
     sample = _sample(L, options.seed)
@@ -52,15 +52,15 @@ def projection(target: SparseTarget, options: FitOptions) -> Proposal:
     return found
 
 
-def corrected(target: SparseTarget, options: FitOptions) -> Proposal:
+def corrected(target: AttentionMatrix, options: FitOptions) -> Proposal:
     return _random_keys(target, options, "corrected")
 
 
-def convex(target: SparseTarget, options: FitOptions) -> Proposal:
+def convex(target: AttentionMatrix, options: FitOptions) -> Proposal:
     return _random_keys(target, options, "convex")
 
 
-def _random_keys(target: SparseTarget, options: FitOptions, method: str, largest: int | None = None) -> Proposal:
+def _random_keys(target: AttentionMatrix, options: FitOptions, method: str, largest: int | None = None) -> Proposal:
     """Random keys, and queries that are exact on the support; the sample decides whether the rest is worth solving."""
     L = target.length
     sample = _sample(L, options.seed)
@@ -101,7 +101,7 @@ def _random_keys(target: SparseTarget, options: FitOptions, method: str, largest
     return found
 
 
-def moments(target: SparseTarget, options: FitOptions) -> Proposal:
+def moments(target: AttentionMatrix, options: FitOptions) -> Proposal:
     """One circle; if the dtype does not carry it and no size was given, extended precision on the same circle."""
     first = _moments(target, options, 1)
     if first.verification.verdict.holds or options.dtype != "float64":
@@ -111,7 +111,7 @@ def moments(target: SparseTarget, options: FitOptions) -> Proposal:
     return extended_moments(target, options)
 
 
-def _moments(target: SparseTarget, options: FitOptions, scales: int) -> Proposal:
+def _moments(target: AttentionMatrix, options: FitOptions, scales: int) -> Proposal:
     """The first head that the dtype carries, else the last one tried."""
     if scales == 1:
         candidates = circle_heads(target, eps1=options.eps1, seed=options.seed)
@@ -128,7 +128,7 @@ def _moments(target: SparseTarget, options: FitOptions, scales: int) -> Proposal
     return proposal
 
 
-def descent(target: SparseTarget, options: FitOptions, start: int | None = None) -> Proposal:
+def descent(target: AttentionMatrix, options: FitOptions, start: int | None = None) -> Proposal:
     """Given ``hidden_size``: one search there. Without: downwards from ``4k`` until a size fails."""
     search = DESCENT_EFFORT[options.effort]
 
@@ -156,7 +156,7 @@ def descent(target: SparseTarget, options: FitOptions, start: int | None = None)
     return _only(best, "descent", replace(options, hidden_size=d))
 
 
-def auto(target: SparseTarget, options: FitOptions) -> Proposal:
+def auto(target: AttentionMatrix, options: FitOptions) -> Proposal:
     """The smallest hidden size that the dtype carries, among the methods that are cheap enough at this length."""
     L = target.length
     found = [p for p in (_quietly(_trivial, target, options) if L <= 64 else None,) if p]
@@ -187,7 +187,7 @@ def auto(target: SparseTarget, options: FitOptions) -> Proposal:
     return min(found, key=lambda p: p.hidden_size)
 
 
-def _trivial(target: SparseTarget, options: FitOptions) -> Proposal:
+def _trivial(target: AttentionMatrix, options: FitOptions) -> Proposal:
     queries, keys = paper.trivial(target, options.eps1, options.eps2)
     return _only(
         check_proposal(target, options, "projection", queries, keys, options.seed, {"factoring": "trivial"}),

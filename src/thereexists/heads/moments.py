@@ -31,8 +31,8 @@ from itertools import product
 
 import numpy as np
 
+from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.places import blocks_of_rows, clustered_order, spread_order
-from thereexists.heads.target import SparseTarget
 
 MARGIN = 0.05
 
@@ -72,14 +72,14 @@ def moment_width(k: int, scales: int = 1) -> int:
     return sum(2**j * math.comb(scales, j) * math.comb(k, j) for j in range(1, min(k, scales) + 1))
 
 
-def place_on_moments(target: SparseTarget, *, eps1: float, scales: int = 1, seed: int = 0) -> MomentHead:
+def place_on_moments(target: AttentionMatrix, *, eps1: float, scales: int = 1, seed: int = 0) -> MomentHead:
     """The head of the module docstring. It always returns; whether float64 carries it, the verifier says."""
     if scales == 1:
         return circle_heads(target, eps1=eps1, seed=seed)[0]
     return _torus(target, eps1, scales, seed)
 
 
-def circle_heads(target: SparseTarget, *, eps1: float, seed: int = 0) -> list[MomentHead]:
+def circle_heads(target: AttentionMatrix, *, eps1: float, seed: int = 0) -> list[MomentHead]:
     """One head per order of the tokens: smaller degree first, and more degree only for less precision."""
     orders = (np.arange(target.length), clustered_order(target), spread_order(target, seed))
     heads = [_circle_head(target, order, *blocks_of_rows(target, order), eps1) for order in orders]
@@ -92,7 +92,7 @@ def circle_heads(target: SparseTarget, *, eps1: float, seed: int = 0) -> list[Mo
 
 
 def _circle_head(
-    target: SparseTarget, place: np.ndarray, left: np.ndarray, right: np.ndarray, eps1: float
+    target: AttentionMatrix, place: np.ndarray, left: np.ndarray, right: np.ndarray, eps1: float
 ) -> MomentHead:
     L, degree = target.length, left.shape[1]
     step = 2 * np.pi / np.longdouble(L)
@@ -103,7 +103,7 @@ def _circle_head(
     return _assemble(target, torus, bump, smallest, eps1, degree)
 
 
-def _torus(target: SparseTarget, eps1: float, scales: int, seed: int) -> MomentHead:
+def _torus(target: AttentionMatrix, eps1: float, scales: int, seed: int) -> MomentHead:
     L, k = target.length, target.k_row
     base = math.ceil(round(L ** (1 / scales), 9))
     place = spread_order(target, seed, base, scales)
@@ -122,7 +122,7 @@ def half_lattice(k: int, scales: int) -> list[tuple[int, ...]]:
 
 
 def _assemble(
-    target: SparseTarget, torus: Torus, bump: np.ndarray, smallest: np.ndarray, eps1: float, degree: int
+    target: AttentionMatrix, torus: Torus, bump: np.ndarray, smallest: np.ndarray, eps1: float, degree: int
 ) -> MomentHead:
     """Interpolant plus ``lambda`` times bump, then one refinement against the rounded keys."""
     keys = torus.features()
@@ -177,7 +177,7 @@ def _block_product(left: np.ndarray, right: np.ndarray, step: np.longdouble) -> 
 
 
 def _smallest_beside_zero(
-    target: SparseTarget, place: np.ndarray, left: np.ndarray, right: np.ndarray, step: float
+    target: AttentionMatrix, place: np.ndarray, left: np.ndarray, right: np.ndarray, step: float
 ) -> np.ndarray:
     """min of F over the off-support grid points: they are next to a zero (docstring). Products, not differences."""
     L = target.length
@@ -194,7 +194,7 @@ def _smallest_beside_zero(
     return np.where(np.isfinite(smallest), smallest, 1.0)  # a full row has nothing to push down
 
 
-def _torus_product(target: SparseTarget, torus: Torus) -> tuple[np.ndarray, np.ndarray]:
+def _torus_product(target: AttentionMatrix, torus: Torus) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of ``prod_{j in S} sum_r (1 - cos(theta_r - theta_jr))`` on the half lattice; the constant."""
     columns, _, real = target.padded()
     L, k = columns.shape
@@ -213,7 +213,7 @@ def _torus_product(target: SparseTarget, torus: Torus) -> tuple[np.ndarray, np.n
     return picked, np.real(F[(slice(None), *(k,) * scales)])
 
 
-def _smallest_streamed(target: SparseTarget, torus: Torus, bump: np.ndarray, constant: np.ndarray) -> np.ndarray:
+def _smallest_streamed(target: AttentionMatrix, torus: Torus, bump: np.ndarray, constant: np.ndarray) -> np.ndarray:
     """min of F over the off-support tokens, from its coefficients, in tiles."""
     from thereexists.heads.scan import off_support_maximum
 

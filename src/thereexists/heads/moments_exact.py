@@ -13,16 +13,16 @@ import torch
 
 from thereexists.core.errors import CannotBuild
 from thereexists.heads.fit import FitOptions, Proposal
+from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.moments import MARGIN, _smallest_beside_zero
 from thereexists.heads.places import blocks_of_rows, clustered_order, spread_order
 from thereexists.heads.precision import bits_needed
-from thereexists.heads.target import SparseTarget
 from thereexists.heads.verify_exact import verify_exact
 
 LONGEST = 2048
 
 
-def extended_moments(target: SparseTarget, options: FitOptions) -> Proposal:
+def extended_moments(target: AttentionMatrix, options: FitOptions) -> Proposal:
     """The moment head with as many words as its dynamic range asks for."""
     if target.length > LONGEST:
         raise CannotBuild(
@@ -66,12 +66,12 @@ def extended_moments(target: SparseTarget, options: FitOptions) -> Proposal:
     return Proposal("moments", words[0].clone(), W_Q, W_K, options.seed, settings, checked, words)
 
 
-def _cost(target: SparseTarget, place: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
+def _cost(target: AttentionMatrix, place: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
     return -float(_smallest_beside_zero(target, place, left, right, 2 * math.pi / target.length).min())
 
 
 def _rows(
-    target: SparseTarget, place: np.ndarray, left: np.ndarray, right: np.ndarray, smallest: np.ndarray, eps1: float
+    target: AttentionMatrix, place: np.ndarray, left: np.ndarray, right: np.ndarray, smallest: np.ndarray, eps1: float
 ):
     """Queries and keys as lists of lists of balls; and the largest ``||q||_1``."""
     from flint import acb, arb, arb_mat, fmpq

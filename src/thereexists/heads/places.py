@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from thereexists.heads.target import SparseTarget
+from thereexists.heads.matrix import AttentionMatrix
 
 
-def clustered_order(target: SparseTarget) -> np.ndarray:
+def clustered_order(target: AttentionMatrix) -> np.ndarray:
     """``place[token]`` by reverse Cuthill-McKee on "occurs in one support with": bands become runs of neighbours."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import reverse_cuthill_mckee
@@ -24,7 +24,7 @@ def clustered_order(target: SparseTarget) -> np.ndarray:
     return place
 
 
-def blocks_of_rows(target: SparseTarget, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def blocks_of_rows(target: AttentionMatrix, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Ends (left, right) of each row's blocks, (L, D), -1 for none: neighbours pair up, others stay single.
 
     A run of consecutive places (cyclically) of length ``n`` gives ``ceil(n/2)`` blocks. For a block that wraps around,
@@ -65,7 +65,7 @@ def _rotate_to_gap(at: np.ndarray, count: np.ndarray, L: int) -> np.ndarray:
     return rotated + np.where((slots < count[:, None]) & (source < start[:, None]), L, 0)
 
 
-def spread_order(target: SparseTarget, seed: int = 0, base: int | None = None, scales: int = 1) -> np.ndarray:
+def spread_order(target: AttentionMatrix, seed: int = 0, base: int | None = None, scales: int = 1) -> np.ndarray:
     """Places that keep the tokens of every support apart on the torus of ``scales`` digits in the given base.
 
     A greedy start (each place takes, of the next 48 tokens, the one whose partners were placed longest ago), then
@@ -90,7 +90,7 @@ def spread_order(target: SparseTarget, seed: int = 0, base: int | None = None, s
     return mend_places(place, columns, counts, rows_of, starts, np.cos(angle), np.sin(angle), 60 * L + 20000, seed)
 
 
-def _partners(target: SparseTarget) -> tuple[np.ndarray, np.ndarray]:
+def _partners(target: AttentionMatrix) -> tuple[np.ndarray, np.ndarray]:
     """Adjacency of "occurs in one support with", as CSR with repetitions; heavy rows (over 64) are left out."""
     columns, _, real = target.padded()
     light = real.sum(1) <= 64

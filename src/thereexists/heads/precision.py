@@ -13,8 +13,8 @@ import math
 import torch
 
 from thereexists.core.errors import InvalidInput
+from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.rounding import apply, selects
-from thereexists.heads.target import SparseTarget
 from thereexists.heads.verify import DTYPES, Arithmetic, Verification, verify
 
 
@@ -22,7 +22,7 @@ def dtype_needed(
     X: torch.Tensor,
     W_Q: torch.Tensor,
     W_K: torch.Tensor,
-    target: SparseTarget,
+    target: AttentionMatrix,
     found: Verification,
     eps1: float,
     eps2: float,

@@ -20,13 +20,13 @@ from functools import lru_cache
 import numpy as np
 
 from thereexists.core.errors import CannotBuild, InvalidInput
-from thereexists.heads.target import SparseTarget
+from thereexists.heads.matrix import AttentionMatrix
 
 LARGEST_SVD = 2048
 FACTORINGS = ("signs", "svd")
 
 
-def log_matrix(target: SparseTarget, eps1: float, eps2: float):
+def log_matrix(target: AttentionMatrix, eps1: float, eps2: float):
     """``B`` as ``scipy.sparse.csr_array``: ``log(A_ij / min_i) + log((1+eps2)/eps1)`` on the support."""
     from scipy.sparse import csr_array
 
@@ -37,7 +37,7 @@ def log_matrix(target: SparseTarget, eps1: float, eps2: float):
 
 
 def project(
-    target: SparseTarget, m: int, *, eps1: float, eps2: float, seed: int, factoring: str = "signs"
+    target: AttentionMatrix, m: int, *, eps1: float, eps2: float, seed: int, factoring: str = "signs"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Queries and keys (L, m) of one random draw."""
     if factoring not in FACTORINGS:
@@ -52,12 +52,12 @@ def project(
     return Y @ P, Z @ P
 
 
-def trivial(target: SparseTarget, eps1: float, eps2: float) -> tuple[np.ndarray, np.ndarray]:
+def trivial(target: AttentionMatrix, eps1: float, eps2: float) -> tuple[np.ndarray, np.ndarray]:
     """No projection at all: ``X1 = B``, ``X2 = I``, hidden size ``2L``, exact. The end of every search."""
     return log_matrix(target, eps1, eps2).toarray(), np.eye(target.length)
 
 
-def svd_factors(target: SparseTarget, eps1: float, eps2: float) -> tuple[np.ndarray, np.ndarray]:
+def svd_factors(target: AttentionMatrix, eps1: float, eps2: float) -> tuple[np.ndarray, np.ndarray]:
     """``Y, Z`` with ``B = Y Z^T``."""
     L = target.length
     if L > LARGEST_SVD:
@@ -69,7 +69,7 @@ def svd_factors(target: SparseTarget, eps1: float, eps2: float) -> tuple[np.ndar
 
 
 @lru_cache(maxsize=1)
-def _decomposed(target: SparseTarget, eps1: float, eps2: float) -> tuple[np.ndarray, np.ndarray]:
+def _decomposed(target: AttentionMatrix, eps1: float, eps2: float) -> tuple[np.ndarray, np.ndarray]:
     """The last one is kept, of this very target: a search over m asks for it again and again."""
     U, s, Vt = np.linalg.svd(log_matrix(target, eps1, eps2).toarray())
     return U * np.sqrt(s), Vt.T * np.sqrt(s)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from thereexists.heads.target import SparseTarget
+from thereexists.heads.matrix import AttentionMatrix
 
 
 def off_support_maximum(
-    queries: np.ndarray, keys: np.ndarray, target: SparseTarget, rows: np.ndarray | None = None
+    queries: np.ndarray, keys: np.ndarray, target: AttentionMatrix, rows: np.ndarray | None = None
 ) -> np.ndarray:
     """``max_{l not in S_i} q_i·k_l`` for the given rows of the target (``queries`` has one row for each)."""
     import torch
@@ -28,7 +28,7 @@ def off_support_maximum(
     return top.numpy()
 
 
-def support_tiles(target: SparseTarget, rows: np.ndarray, size: int):
+def support_tiles(target: AttentionMatrix, rows: np.ndarray, size: int):
     """For every tile of rows: its start, and the (local row, column) of each support entry in it."""
     counts = np.diff(target.indptr)[rows]
     for start in range(0, len(rows), size):

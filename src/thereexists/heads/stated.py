@@ -19,6 +19,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from thereexists.core.authors_word import WORDS
+from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
 from thereexists.heads.head import Head
 from thereexists.heads.precision import bits_needed, room_left, size_of, steps_of
@@ -47,12 +48,7 @@ class StatedHead(Head):
         return {**super().report(), WORDS.replace(" ", "_"): unchecked}
 
     def __repr__(self) -> str:
-        v = self.verification
-        return (
-            f"Head(length={self.target.length}, k={self.target.k}, hidden_size={self.hidden_size} "
-            f"(theorem {self.theorem_hidden_size:,}); {WORDS}: method={self.method!r}, leakage={v.leakage:.2e}, "
-            f"ratio_error={v.ratio_error:.2e}, dtype_needed={self.dtype_needed!r}, holds={v.verdict.holds})"
-        )
+        return brief(self._size(), *(f"{WORDS}: {line}" for line in self._found()))
 
 
 def verify_again(head: Head, dtype: str = "float64", device: str = "cpu") -> Verification:

@@ -18,7 +18,7 @@ import numpy as np
 
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.heads.fit import FitOptions, propose
-from thereexists.heads.target import random_target
+from thereexists.heads.matrix import random_matrix
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def run_study(
                 try:
                     sizes = tuple(
                         propose(
-                            random_target(L, k, gamma, seed), replace(options, method=method, seed=seed)
+                            random_matrix(L, k, gamma, seed), replace(options, method=method, seed=seed)
                         ).hidden_size
                         for seed in seeds
                     )

@@ -25,9 +25,10 @@ import numpy as np
 import torch
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
+from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.rounding import apply, logit_rounding
-from thereexists.heads.target import SparseTarget
 
 DTYPES = {
     "bfloat16": torch.bfloat16,
@@ -64,12 +65,20 @@ class Verification:
     device: str
     seconds: float
 
+    def __repr__(self) -> str:
+        return brief(
+            f"Verification: {self.verdict.in_words()}",
+            f"leakage {self.leakage:.2e}, ratio error {self.ratio_error:.2e}, worst in row {self.worst_row:,}",
+            f"{self.rows:,} rows in {self.dtype} on {self.device}, rounding at most {self.rounding:.2e}",
+            *self.verdict.reasons,
+        )
+
 
 def verify(
     X: torch.Tensor,
     W_Q: torch.Tensor,
     W_K: torch.Tensor,
-    target: SparseTarget,
+    target: AttentionMatrix,
     *,
     eps1: float,
     eps2: float,
@@ -143,7 +152,7 @@ def check_tolerances(eps1: float, eps2: float) -> None:
 
 
 def _scan(
-    queries: torch.Tensor, keys: torch.Tensor, target: SparseTarget, picked: np.ndarray
+    queries: torch.Tensor, keys: torch.Tensor, target: AttentionMatrix, picked: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Per row: log leakage, log ratio spread, what comparing ratios rounds; and the largest absolute logit seen."""
     on_gpu = queries.device.type == "cuda"
@@ -173,7 +182,7 @@ def _scan(
 
 
 def _scan_rows(
-    queries: torch.Tensor, keys: torch.Tensor, keys_t: torch.Tensor, target: SparseTarget, block: np.ndarray
+    queries: torch.Tensor, keys: torch.Tensor, keys_t: torch.Tensor, target: AttentionMatrix, block: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """One tile of rows against all columns, a tile of columns at a time.
 
@@ -220,7 +229,7 @@ def _ramp(counts: np.ndarray) -> np.ndarray:
 
 
 def _describe(
-    row: int, queries: torch.Tensor, keys: torch.Tensor, target: SparseTarget, gap: float, spread: float, rho: float
+    row: int, queries: torch.Tensor, keys: torch.Tensor, target: AttentionMatrix, gap: float, spread: float, rho: float
 ) -> dict[str, object]:
     """The worst row, with the columns that make it the worst."""
     span = slice(target.indptr[row], target.indptr[row + 1])

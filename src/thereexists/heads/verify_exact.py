@@ -14,7 +14,7 @@ import torch
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.verdict import Verdict
-from thereexists.heads.target import SparseTarget
+from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.verify import Verification, check_tolerances
 
 TILE = 64
@@ -24,7 +24,7 @@ def verify_exact(
     words: torch.Tensor,
     W_Q: torch.Tensor,
     W_K: torch.Tensor,
-    target: SparseTarget,
+    target: AttentionMatrix,
     *,
     eps1: float,
     eps2: float,

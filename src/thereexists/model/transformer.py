@@ -12,6 +12,8 @@ sequences is an array (batch, n, d): tokens are rows, and the formulas above app
 A network of the proofs is very deep and very narrow, so its weights are stacked by depth: a *stage* is a run of
 consecutive blocks whose weights share their shapes. A stage without an attention part (or without a feed-forward
 part) stands for blocks whose missing half has zero weights: by the residual connection that half is the identity.
+
+Longer than 400 lines because the whole class is in one file, to be read from top to bottom beside the paper.
 """
 
 from __future__ import annotations

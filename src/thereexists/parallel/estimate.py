@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from thereexists.parallel.engines import Workers
 from thereexists.parallel.map import Block, Task, chunk_size, one_thread
+from thereexists.parallel.pools import Workers
 
 
 @dataclass(frozen=True)

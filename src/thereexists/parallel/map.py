@@ -1,4 +1,4 @@
-"""One parallel map over blocks of cells: the same results, in the same order, for any number of workers and any engine.
+"""One parallel map over blocks of cells: the same results, in the same order, for any number of workers and any pool.
 
 A *task* cuts its work into blocks that depend on the work alone; what a block gives never depends on which process
 computes it, or beside which others (one thread each: the order of a floating sum is then fixed). Blocks are scheduled
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from thereexists.core.errors import InvalidInput, ThereExistsError
-from thereexists.parallel.engines import (
+from thereexists.parallel.job import JobFolder, put
+from thereexists.parallel.pools import (
     HERE,
     Progress,
     Workers,
@@ -27,7 +28,6 @@ from thereexists.parallel.engines import (
     run_chunks,
     starting,
 )
-from thereexists.parallel.job import JobFolder, put
 from thereexists.parallel.ranges import Range, cut, missing
 
 CHUNK_SECONDS = 5.0
@@ -96,7 +96,7 @@ def parallel_map(
         failures = 0
         while todo := cut(missing(job.finished(), total), size, total):
             left = sum(map(len, todo)) * watch.seconds_per_block
-            if workers.alone or (workers.engine == "loky" and left < WORTH_STARTING):
+            if workers.alone or (workers.pool == "loky" and left < WORTH_STARTING):
                 end_processes()
                 block = block or (open_here or task.open)()
                 for part in todo:
@@ -170,7 +170,7 @@ def _folder(given: Path | None) -> Iterator[Path]:
 
 
 class _Watch:
-    """Tells how far the job is; while an engine runs, a thread looks into the job's folder once a second."""
+    """Tells how far the job is; while a pool runs, a thread looks into the job's folder once a second."""
 
     def __init__(self, job: JobFolder, task: Task, workers: Workers, progress: Callable[[int, int], object]):
         self.job, self.task, self.workers, self.progress = job, task, workers, progress

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
 from thereexists.patterns.depth import receptive_depth
 from thereexists.patterns.depth_result import DepthResult
@@ -46,6 +47,10 @@ class PatternVerdict:
     field_result: DepthResult
     causal: Verdict | None
     seconds: float
+
+    def __repr__(self) -> str:
+        answer = "undecided" if self.universal is None else "universal" if self.universal else "not universal"
+        return brief(f"PatternVerdict: {self.pattern.name}, n = {self.pattern.n:,}: {answer}", *self.reasons)
 
     @property
     def path(self) -> np.ndarray | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.plain_text import brief
 from thereexists.patterns.parts import Rect, as_causal_part
 from thereexists.patterns.step import Step
 
@@ -173,8 +174,11 @@ class Pattern:
         return mask_mod
 
     def __repr__(self) -> str:
-        shape = f"n={self.n}, cycle={self.cycle}, connections={list(self.connections)}"
-        return f"Pattern({self.name}: {shape}, sparsity={self.sparsity:.4f})"
+        counts = ", ".join([f"{count:,}" for count in self.connections[:8]] + ["…"] * (self.cycle > 8))
+        return brief(
+            f"Pattern: {self.name}, n = {self.n:,}, {self.cycle} step{'s' if self.cycle > 1 else ''}",
+            f"{counts} connections, sparsity {self.sparsity:.4f}",
+        )
 
 
 def looks_ahead(step: Step) -> tuple[int, int] | None:

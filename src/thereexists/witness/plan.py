@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from thereexists.certificates.units import norm
 from thereexists.core.errors import CannotBuild
+from thereexists.core.plain_text import brief
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
 
@@ -22,6 +23,16 @@ class Plan(ABC):
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """The plan as plain data, for JSON and for the record."""
+
+    @abstractmethod
+    def facts(self) -> list[str]:
+        """At most four lines, for ``repr``: what it is for, and how good it will be."""
+
+    def __repr__(self) -> str:
+        parts = {name: depth for name, depth in self.layers.items() if name != "total"}
+        stages = f": {', '.join(f'{depth:,} {name}' for name, depth in parts.items())}" if len(parts) < 8 else ""
+        size = f"{self.layers['total']:,} blocks{stages}; {self.parameters:,} parameters"
+        return brief(type(self).__name__, size, *self.facts())
 
 
 @dataclass(frozen=True)
@@ -62,7 +73,7 @@ def beyond_float64(target: Target, p: float) -> CannotBuild:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class FunctionPlan(Plan):
     """For a function on a grid: sizes, exactly; the error, as a bound where the target states a modulus of continuity.
 
@@ -91,6 +102,12 @@ class FunctionPlan(Plan):
             "error": None if self.error is None else self.error.describe(),
             **self.own(),
         }
+
+    def facts(self) -> list[str]:
+        grid, error = self.grid, self.error
+        sizes = f"n = {grid.n}, d = {grid.d}, delta = {grid.delta}: {grid.N:,} cells a feature, {grid.K:,} a token"
+        promise = "no error predicted" if error is None else f"d_{error.p:g} ≤ {error.total:.4g} predicted"
+        return [f"{self.construction}, Theorem {self.theorem}", sizes, f"{self.memory_bytes:,} bytes; {promise}"]
 
     @abstractmethod
     def own(self) -> dict[str, Any]:

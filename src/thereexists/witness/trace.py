@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.core.plain_text import brief
+
 
 class Trace(ABC):
     """What a network does to one sequence, step by step."""
@@ -20,6 +22,19 @@ class Trace(ABC):
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """The trace as plain data, as ``trace --json`` gives it."""
+
+    @abstractmethod
+    def facts(self) -> list[str]:
+        """At most three lines, for ``repr``: what went in, and how much happened."""
+
+    def __repr__(self) -> str:
+        return brief(type(self).__name__, *self.facts(), f"output {numbers(self.output)}")
+
+
+def numbers(x: Any) -> str:
+    """A sequence on one line: the tokens, or their number where there are many."""
+    x = np.asarray(x)
+    return f"of the shape {x.shape}" if x.size > 16 else str(x.tolist())
 
 
 @dataclass(frozen=True)
@@ -36,7 +51,7 @@ class Move:
     after: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StageTrace(Trace):
     """``states``: the sequence (n, d) after every stage; ``moves``: what changed it.
 
@@ -51,6 +66,9 @@ class StageTrace(Trace):
     @property
     def output(self) -> np.ndarray:
         return list(self.states.values())[-1]
+
+    def facts(self) -> list[str]:
+        return [f"input {numbers(self.input)}", f"{len(self.states)} states, {len(self.moves):,} moves"]
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -26,6 +26,7 @@ from thereexists.core import storage
 from thereexists.core.dtypes import dtype_name
 from thereexists.core.errors import InvalidInput
 from thereexists.core.kinds import KINDS, Kind
+from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
 from thereexists.model import Transformer
 from thereexists.witness.plan import Plan
@@ -104,12 +105,12 @@ class Witness(ABC):
     def __repr__(self) -> str:
         """What it is, in a few lines."""
         shape = self.network.shape()
-        lines = [
+        return brief(
             f"{type(self).__name__}: {self.kind.what}",
-            f"  {self.network.depth:,} blocks, {self.network.parameter_count:,} parameters, "
+            f"{self.network.depth:,} blocks, {self.network.parameter_count:,} parameters, "
             f"{shape['h']} heads of size {shape['m']}, width {shape['r']}, {shape['d']} rows",
-        ]
-        return "\n".join([*lines, *(f"  {line}" for line in self.facts())])
+            *self.facts(),
+        )
 
     def facts(self) -> list[str]:
         """At most four lines more, for ``repr``."""

@@ -38,7 +38,7 @@ from thereexists.witness.plan import ErrorBudget, FunctionPlan, stated
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CompactPlan(FunctionPlan):
     """Four blocks. ``sizes``: d_model, widths, contexts, units, max_width; once built, the safe dtypes and why."""
 

@@ -41,7 +41,7 @@ _ASKED = 8  # batches of sequences and answers that ``Target.check_one_by_one`` 
 _FIRST_USE = 10 << 20  # what NumPy and torch take when they are first used: measured
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class DeepPlan(FunctionPlan):
     """A network as the proof builds it: its sweeps over the values, and the bits that its ids need."""
 
@@ -55,13 +55,13 @@ class DeepPlan(FunctionPlan):
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class FaithfulPlan(DeepPlan):
     """Dense attention: Theorems 1 and 2."""
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SparsePlan(DeepPlan):
     """Sparse attention: Theorem B. ``pattern``: its name, cycle, connections, Hamiltonian path and depth s."""
 

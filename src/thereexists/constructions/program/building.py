@@ -84,8 +84,8 @@ class Compiling(Method):
 def places(compiled: Compiled) -> tuple[dict[str, Any], ...]:
     """Which operation lives in which block, half and row."""
     found = []
-    for time in range(compiled.plan.end + 1):
-        made = [[compiled.atoms.names[atom], compiled.layout.row[atom]] for atom in compiled.plan.at(time)]
+    for time in range(compiled.schedule.end + 1):
+        made = [[compiled.atoms.names[atom], compiled.layout.row[atom]] for atom in compiled.schedule.at(time)]
         if made:
             half = "embedding" if time == 0 else "attention" if time % 2 else "feed-forward"
             found.append({"block": (time + 1) // 2, "half": half, "made": made})
@@ -102,8 +102,8 @@ def refine(program: Value, factor: float) -> Value:
             knots = node.settings["knots"]
             curvature = 8.0 * own / float(np.diff(knots).max()) ** 2
             made[id(node)] = _spline(node.settings["function"], arguments[0], own * factor, curvature)
-        elif node.operation == "product" and own:
-            made[id(node)] = operations.product(*arguments, epsilon=own * factor)  # pyright: ignore
+        elif node.operation == "multiply" and own:
+            made[id(node)] = operations.multiply(*arguments, epsilon=own * factor)  # pyright: ignore
         elif arguments == node.arguments:
             made[id(node)] = node
         else:
@@ -148,8 +148,8 @@ def worst_operation(compiled: Compiled, dtype: str) -> tuple[str, int, float]:
     before, worst = 0.0, ("tokens", 0, 0.0)
     for block in range(network.depth + 1):
         stages = dict(list(network.stages.items())[:block])
-        rows = {a: r for a, r in compiled.layout.row.items() if compiled.plan.made[a] <= 2 * block}
-        alive = {r for a, r in rows.items() if compiled.plan.last[a] > 2 * block or block == network.depth}
+        rows = {a: r for a, r in compiled.layout.row.items() if compiled.schedule.made[a] <= 2 * block}
+        alive = {r for a, r in rows.items() if compiled.schedule.last[a] > 2 * block or block == network.depth}
         W_out = torch.zeros(max(len(alive), 1), network.W_out.shape[1], dtype=torch.float64)
         for k, row in enumerate(sorted(alive)):
             W_out[k, row] = 1.0
@@ -157,7 +157,7 @@ def worst_operation(compiled: Compiled, dtype: str) -> tuple[str, int, float]:
         part.stages = torch.nn.ModuleDict({k: copy.deepcopy(s) for k, s in stages.items()})  # pyright: ignore
         error = rounding(part, box, dtype)
         if error - before > worst[2]:
-            here = [a for a in rows if compiled.plan.made[a] in (2 * block - 1, 2 * block)] or list(rows)
+            here = [a for a in rows if compiled.schedule.made[a] in (2 * block - 1, 2 * block)] or list(rows)
             worst = (compiled.atoms.names[here[-1]], block, error - before)
         before = max(before, error)
     return worst

@@ -28,6 +28,7 @@ from thereexists.constructions.program.schedule import Layout, Limits, Schedule,
 from thereexists.constructions.program.weights import network_of
 from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import brief
 from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
 
@@ -46,11 +47,11 @@ def compile(program: Value, *, causal: bool = False, heads: int | None = None, w
     source = _tokens(only_value("compile", program))
     limits = _limits(heads, width)
     atoms, outputs = lower(program, _RULES, Atoms(program.n, causal, width=width))
-    plan = schedule(atoms, outputs, limits)
-    layout = allocate(atoms, plan, limits)
-    network = network_of(atoms, outputs, plan, layout, source.d + (atoms.valid is not None))
+    times = schedule(atoms, outputs, limits)
+    layout = allocate(atoms, times, limits)
+    network = network_of(atoms, outputs, times, layout, source.d + (atoms.valid is not None))
     network.safe = DTYPES
-    return Compiled(program, source, atoms, tuple(outputs), plan, layout, network)
+    return Compiled(program, source, atoms, tuple(outputs), times, layout, network)
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Bound:
         return self.rounding + self.approximation
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Compiled:
     """The network, and what every stage of the compiler found."""
 
@@ -75,9 +76,18 @@ class Compiled:
     source: Value
     atoms: Atoms
     outputs: tuple[Form, ...]
-    plan: Schedule
+    schedule: Schedule
     layout: Layout
     network: EmbeddedTransformer
+
+    def __repr__(self) -> str:
+        shape, low, high = self.network.shape(), self.source.settings["low"], self.source.settings["high"]
+        return brief(
+            f"Compiled: {self.program!r} of {self.source.n} tokens of {self.source.d} features in [{low:g}, {high:g}]",
+            f"{self.blocks} blocks, {self.network.parameter_count:,} parameters, "
+            f"{shape['h']} heads of size {shape['m']}, width {shape['r']}, {shape['d']} rows",
+            f"off by at most {self.approximation:.3g} in real arithmetic; .bound(dtype) adds rounding",
+        )
 
     def __call__(self, X: Array, dtype: str = "float64") -> Array:
         """Inputs (batch, n, d) through the network in a dtype; float64 out. Inputs are rounded to the dtype first."""
@@ -115,20 +125,20 @@ class Compiled:
 
     @property
     def blocks(self) -> int:
-        return self.plan.blocks
+        return self.schedule.blocks
 
-    def explain(self) -> str:
+    def listing(self) -> str:
         """Which operation lives in which half block and row."""
         shape = self.network.shape()
         lines = [
             f"{self.blocks} blocks, d_model {shape['d']}, at most {shape['h']} heads of size {shape['m']}, "
             f"feed-forward width {shape['r']}, {self.network.parameter_count:,} parameters"
         ]
-        for time in range(self.plan.end + 1):
+        for time in range(self.schedule.end + 1):
             half = (
                 "embedding" if time == 0 else f"block {(time + 1) // 2} {'attention' if time % 2 else 'feed-forward'}"
             )
-            made = [f"{self.atoms.names[a]} → row {self.layout.row[a]}" for a in self.plan.at(time)]
+            made = [f"{self.atoms.names[a]} → row {self.layout.row[a]}" for a in self.schedule.at(time)]
             if made:
                 lines.append(f"{half}: {', '.join(made)}")
         return "\n".join(lines)

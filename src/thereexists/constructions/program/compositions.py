@@ -7,21 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.constructions.program.elementwise import abs as absolute
+from thereexists.constructions.program.elementwise import clip, maximum, minimum, relu
 from thereexists.constructions.program.graph import Value, as_value, only_value, same_shape
-from thereexists.constructions.program.operations import (
-    apply,
-    clip,
-    gather,
-    maximum,
-    minimum,
-    mix,
-    positive,
-    relu,
-    sort,
-    total,
-    where,
-)
+from thereexists.constructions.program.operations import apply, mix, positive, sort, take, where
 from thereexists.constructions.program.ranges import value_range
+from thereexists.constructions.program.reductions import sum as total
 from thereexists.core.errors import InvalidInput
 
 
@@ -32,7 +23,7 @@ def delay(x: Value, by: int = 1, fill: float = 0.0) -> Value:
         raise InvalidInput(f"'delay' takes a whole number of places; got {by!r} instead.")
     source = np.arange(x.n) - int(by)
     inside = (source >= 0) & (source < x.n)
-    moved = gather(x, np.clip(source, 0, x.n - 1), "delay")
+    moved = take(x, np.clip(source, 0, x.n - 1), "delay")
     return moved if inside.all() else where(np.repeat(inside[:, None] * 1.0, x.d, axis=1), moved, fill)
 
 
@@ -53,15 +44,13 @@ def greater(a: Any, b: Any, *, margin: float) -> Value:
     return clip(_difference("greater", a, b) / positive("greater", "margin", margin), 0.0, 1.0)
 
 
-def at_least(a: Any, b: Any, *, margin: float) -> Value:
+def greater_equal(a: Any, b: Any, *, margin: float) -> Value:
     """a ≥ b: 1 from a = b on, 0 up to a = b − margin, a straight ramp between."""
-    return clip(_difference("at_least", a, b) / positive("at_least", "margin", margin) + 1.0, 0.0, 1.0)
+    return clip(_difference("greater_equal", a, b) / positive("greater_equal", "margin", margin) + 1.0, 0.0, 1.0)
 
 
 def equal(a: Any, b: Any, *, margin: float) -> Value:
     """a = b: 1 there, 0 from a distance of ``margin`` on, straight lines between."""
-    from thereexists.constructions.program.operations import absolute
-
     return relu(1.0 - absolute(_difference("equal", a, b)) / positive("equal", "margin", margin))
 
 
@@ -81,7 +70,7 @@ def median(x: Value) -> Value:
     """Every token becomes the median of all."""
     x = only_value("median", x)
     ordered = sort(x)
-    low, high = (gather(ordered, np.full(x.n, k), "median") for k in ((x.n - 1) // 2, x.n // 2))
+    low, high = (take(ordered, np.full(x.n, k), "median") for k in ((x.n - 1) // 2, x.n // 2))
     return low if x.n % 2 else (low + high) / 2
 
 
@@ -90,7 +79,7 @@ def top_k(x: Value, k: int) -> Value:
     x = only_value("top_k", x)
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= x.n:
         raise InvalidInput(f"'top_k' takes a k from 1 to {x.n}; got {k!r} instead.")
-    return gather(-sort(-x), np.minimum(np.arange(x.n), int(k) - 1), "top_k")
+    return take(-sort(-x), np.minimum(np.arange(x.n), int(k) - 1), "top_k")
 
 
 def histogram(x: Value, edges: Any, *, margin: float) -> Value:
@@ -106,7 +95,7 @@ def histogram(x: Value, edges: Any, *, margin: float) -> Value:
     if x.d != 1:
         raise InvalidInput(f"'histogram' takes tokens of one feature; got {x.d}. Choose one with mix.")
     B = len(edges) - 1
-    above = at_least(mix(x, np.ones((B + 1, 1))), edges[None, :].repeat(x.n, axis=0), margin=margin)
+    above = greater_equal(mix(x, np.ones((B + 1, 1))), edges[None, :].repeat(x.n, axis=0), margin=margin)
     return total(mix(above, np.eye(B, B + 1) - np.eye(B, B + 1, 1)))
 
 

@@ -43,9 +43,9 @@ class Value:
 
     def __mul__(self, other: Any) -> Value:
         if isinstance(other, Value):
-            from thereexists.constructions.program.operations import product
+            from thereexists.constructions.program.operations import multiply
 
-            return product(self, other)
+            return multiply(self, other)
         if np.ndim(other) != 0:
             from thereexists.constructions.program.operations import scale
 
@@ -54,17 +54,17 @@ class Value:
 
     def __truediv__(self, other: Any) -> Value:
         if isinstance(other, Value):
-            from thereexists.constructions.program.operations import quotient
+            from thereexists.constructions.program.operations import divide
 
-            return quotient(self, other)
+            return divide(self, other)
         if np.ndim(other) != 0 or other == 0:
             raise InvalidInput("'/' divides a value by a value or by a number other than 0.")
         return linear("/", (1.0 / _number("/", other),), (self,), self)
 
     def __rtruediv__(self, other: Any) -> Value:
-        from thereexists.constructions.program.operations import quotient
+        from thereexists.constructions.program.operations import divide
 
-        return quotient(other, self)
+        return divide(other, self)
 
     def __neg__(self) -> Value:
         return linear("-", (-1.0,), (self,), self)

@@ -1,4 +1,7 @@
-"""What a user writes: ``tokens``, arithmetic, and the functions below. Bad input is refused here, by operation."""
+"""What a user writes: ``tokens``, arithmetic, and the functions below. Bad input is refused here, by operation.
+
+Named as NumPy names it, where NumPy has the same thing along the tokens; see also ``elementwise`` and ``reductions``.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.constructions.program import splines
-from thereexists.constructions.program.graph import LARGEST, Value, as_value, nodes, only_value, same_shape
+from thereexists.constructions.program.graph import LARGEST, Value, as_value, only_value, same_shape
 from thereexists.constructions.program.lowering import gate_height
 from thereexists.constructions.program.ranges import approximation, value_range
 from thereexists.core.errors import InvalidInput
@@ -45,29 +48,30 @@ def mix(x: Value, matrix: Any) -> Value:
     return Value("mix", (x,), x.n, len(matrix), {"matrix": matrix})
 
 
-def gather(x: Value, source: Any, called: str = "gather") -> Value:
-    """Token i becomes token ``source[i]``. ``called`` is the name that errors and `explain` use."""
+def take(x: Value, indices: Any, called: str = "take") -> Value:
+    """Token i becomes token ``indices[i]``. ``called`` is the name that errors and `listing` use."""
     x = only_value(called, x)
-    places = np.asarray(source)
+    places = np.asarray(indices)
     if places.shape != (x.n,) or not np.issubdtype(places.dtype, np.integer):
-        raise InvalidInput(f"'gather' takes {x.n} whole numbers, one for each token; got {_shape(places)} instead.")
+        raise InvalidInput(f"'take' takes {x.n} whole numbers, one for each token; got {_shape(places)} instead.")
     outside = places[(places < 0) | (places >= x.n)]
     if len(outside):
-        raise InvalidInput(f"'gather' takes positions from 0 to {x.n - 1}; got {outside[0]} instead.")
-    return Value("gather", (x,), x.n, x.d, {"source": tuple(places.tolist()), "called": called})
+        raise InvalidInput(f"'take' takes positions from 0 to {x.n - 1}; got {outside[0]} instead.")
+    return Value("take", (x,), x.n, x.d, {"source": tuple(places.tolist()), "called": called})
 
 
-def shift(x: Value, by: Any = 1) -> Value:
-    """Token i becomes token i − by, around the end."""
-    x = only_value("shift", x)
-    if isinstance(by, bool) or not isinstance(by, int | np.integer):
-        raise InvalidInput(f"'shift' takes a whole number of places; got {by!r} instead.")
-    return gather(x, (np.arange(x.n) - int(by)) % x.n, "shift")
+def roll(x: Value, shift: Any = 1) -> Value:
+    """Token i becomes token i − shift, around the end."""
+    x = only_value("roll", x)
+    if isinstance(shift, bool) or not isinstance(shift, int | np.integer):
+        raise InvalidInput(f"'roll' takes a whole number of places; got {shift!r} instead.")
+    return take(x, (np.arange(x.n) - int(shift)) % x.n, "roll")
 
 
-def reverse(x: Value) -> Value:
-    x = only_value("reverse", x)
-    return gather(x, np.arange(x.n)[::-1], "reverse")
+def flip(x: Value) -> Value:
+    """The tokens in reverse order."""
+    x = only_value("flip", x)
+    return take(x, np.arange(x.n)[::-1], "flip")
 
 
 def broadcast(x: Value, position: Any) -> Value:
@@ -75,116 +79,13 @@ def broadcast(x: Value, position: Any) -> Value:
     x = only_value("broadcast", x)
     if not isinstance(position, int | np.integer) or not 0 <= position < x.n:
         raise InvalidInput(f"'broadcast' takes a position from 0 to {x.n - 1}; got {position!r} instead.")
-    return gather(x, np.full(x.n, int(position)), "broadcast")
-
-
-def mean(x: Value) -> Value:
-    """Every token becomes the mean of all."""
-    x = only_value("mean", x)
-    return Value("mean", (x,), x.n, x.d, {"scale": 1})
-
-
-def total(x: Value) -> Value:
-    """Every token becomes the sum of all."""
-    x = only_value("total", x)
-    operation, settings = ("total", {"n": x.n}) if is_shorter(x) else ("mean", {"scale": x.n})
-    return Value(operation, (x,), x.n, x.d, settings)
-
-
-def prefix_mean(x: Value) -> Value:
-    """Token i becomes the mean of the tokens 0 … i."""
-    x = only_value("prefix_mean", x)
-    return Value("prefix_mean", (x,), x.n, x.d)
-
-
-def cumsum(x: Value) -> Value:
-    """Token i becomes the sum of the tokens 0 … i, by doubling: after round k it has that of i − 2^k + 1 … i.
-
-    Reading before the beginning would have to give 0; instead x(0) is replaced by 0, such reads go to token 0, and x(0)
-    is added at the end. ⌈log2 n⌉ + 1 blocks, and no token ever looks ahead.
-    """
-    x = only_value("cumsum", x)
-    y = scale(x, (np.arange(x.n) > 0) * 1.0)
-    for k in range((x.n - 1).bit_length()):
-        y = y + gather(y, np.maximum(np.arange(x.n) - 2**k, 0), "cumsum")
-    return y + gather(x, np.zeros(x.n, dtype=np.int64), "cumsum")
-
-
-def cummax(x: Value) -> Value:
-    """Token i becomes the largest of the tokens 0 … i, by doubling; token 0 may take part more than once."""
-    return _cumulative("cummax", maximum, x)
-
-
-def cummin(x: Value) -> Value:
-    return _cumulative("cummin", minimum, x)
-
-
-def _cumulative(name: str, better: Callable[[Value, Value], Value], x: Value) -> Value:
-    x = only_value(name, x)
-    for k in range((x.n - 1).bit_length()):
-        x = better(x, gather(x, np.maximum(np.arange(x.n) - 2**k, 0), name))
-    return x
-
-
-def relu(x: Value) -> Value:
-    x = only_value("relu", x)
-    return Value("relu", (x,), x.n, x.d)
-
-
-def absolute(x: Value) -> Value:
-    x = only_value("absolute", x)
-    return Value("abs", (x,), x.n, x.d)
-
-
-def maximum(a: Any, b: Any) -> Value:
-    return _two("maximum", a, b)
-
-
-def minimum(a: Any, b: Any) -> Value:
-    return _two("minimum", a, b)
-
-
-def _two(name: str, a: Any, b: Any) -> Value:
-    like = only_value(name, a if isinstance(a, Value) else b)
-    a, b = as_value(name, a, like), as_value(name, b, like)
-    same_shape(name, a, b)
-    return Value(name, (a, b), like.n, like.d)
-
-
-def clip(x: Value, low: float, high: float) -> Value:
-    x = only_value("clip", x)
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise InvalidInput(f"'clip' takes finite ends low ≤ high; got {low} and {high} instead.")
-    return Value("clip", (x,), x.n, x.d, {"low": float(low), "high": float(high)})
+    return take(x, np.full(x.n, int(position)), "broadcast")
 
 
 def sort(x: Value) -> Value:
     """Each feature in ascending order along the tokens."""
     x = only_value("sort", x)
     return Value("sort", (x,), x.n, x.d)
-
-
-def largest(x: Value) -> Value:
-    """Every token becomes the largest: a tournament of log2 n rounds."""
-    return _tournament("largest", maximum, x)
-
-
-def smallest(x: Value) -> Value:
-    return _tournament("smallest", minimum, x)
-
-
-def _tournament(name: str, better: Callable[[Value, Value], Value], x: Value) -> Value:
-    x = only_value(name, x)
-    if is_shorter(x):
-        return Value(name, (x,), x.n, x.d)
-    for k in range((x.n - 1).bit_length()):  # after round k token i has the best of i, i+1, …, i+2^(k+1)−1
-        x = better(x, gather(x, (np.arange(x.n) + 2**k) % x.n, name))
-    return x
-
-
-def is_shorter(x: Value) -> bool:
-    """Whether a value is one of a program for all lengths up to n."""
-    return any(node.operation == "tokens" and node.settings["shorter"] for node in nodes(x))
 
 
 def rank(x: Value, *, margin: float) -> Value:
@@ -226,17 +127,17 @@ def where(flag: Any, a: Any, b: Any) -> Value:
     return Value("where", (g, a, b), like.n, like.d, settings)
 
 
-def piecewise(x: Value, knots: Any, values: Any) -> Value:
+def interp(x: Value, knots: Any, values: Any) -> Value:
     """Token-wise, the straight lines through (knots, values), constant outside: exact."""
-    x = only_value("piecewise", x)
+    x = only_value("interp", x)
     t, v = (np.asarray(array, dtype=np.float64) for array in (knots, values))
     if t.ndim != 1 or t.shape != v.shape or len(t) < 2 or not (np.isfinite(t).all() and np.isfinite(v).all()):
-        raise InvalidInput(f"'piecewise' takes as many finite values as knots, two at least; got {t.shape}, {v.shape}.")
+        raise InvalidInput(f"'interp' takes as many finite values as knots, two at least; got {t.shape}, {v.shape}.")
     if (np.diff(t) <= 0).any():
-        raise InvalidInput("'piecewise' takes ascending knots; these are not.")
+        raise InvalidInput("'interp' takes ascending knots; these are not.")
     slope = float(np.abs(np.diff(v) / np.diff(t)).max() * (1 + 2.0**-40))
     settings = {"knots": t, "values": v, "slope": slope, "range": (float(v.min()), float(v.max()))}
-    return Value("piecewise", (x,), x.n, x.d, settings)
+    return Value("interp", (x,), x.n, x.d, settings)
 
 
 def apply(
@@ -269,12 +170,12 @@ def apply(
     return Value("apply", (x,), x.n, x.d, settings)
 
 
-def product(a: Any, b: Any, *, epsilon: float = 1e-3) -> Value:
+def multiply(a: Any, b: Any, *, epsilon: float = 1e-3) -> Value:
     """a·b, off by at most ``epsilon`` (plus what the errors of a and b make of themselves)."""
-    positive("product", "epsilon", epsilon)
-    like = only_value("product", a if isinstance(a, Value) else b)
-    a, b = as_value("product", a, like), as_value("product", b, like)
-    same_shape("product", a, b)
+    positive("multiply", "epsilon", epsilon)
+    like = only_value("multiply", a if isinstance(a, Value) else b)
+    a, b = as_value("multiply", a, like), as_value("multiply", b, like)
+    same_shape("multiply", a, b)
     (low_a, high_a), (low_b, high_b) = value_range(a), value_range(b)
     # a range that is (nearly) a point counts as a 64th of its size: the difference of squares is divided by 4t
     wide_a, wide_b = (max(h - l, 2.0**-6 * max(-l, h), 2.0**-30) for l, h in ((low_a, high_a), (low_b, high_b)))
@@ -286,7 +187,9 @@ def product(a: Any, b: Any, *, epsilon: float = 1e-3) -> Value:
     def knots(low: float, high: float) -> Array:
         first, last = math.floor(low / h - 2.0**-20), math.ceil(high / h + 2.0**-20)
         if last - first > splines.MOST_KNOTS:
-            raise InvalidInput(f"'product' would need more than {splines.MOST_KNOTS:,} knots; choose a larger epsilon.")
+            raise InvalidInput(
+                f"'multiply' would need more than {splines.MOST_KNOTS:,} knots; choose a larger epsilon."
+            )
         return h * np.arange(first, last + 1)
 
     own = h * h / (16 * t)
@@ -301,27 +204,25 @@ def product(a: Any, b: Any, *, epsilon: float = 1e-3) -> Value:
         "size_b": max(abs(low_b), abs(high_b)),
         "range": (min(corners) - slack, max(corners) + slack),
     }
-    return Value("product", (a, b), like.n, like.d, settings)
+    return Value("multiply", (a, b), like.n, like.d, settings)
 
 
-def quotient(a: Any, b: Value, *, epsilon: float = 1e-3) -> Value:
+def divide(a: Any, b: Value, *, epsilon: float = 1e-3) -> Value:
     """a/b = a·(1/b), off by at most ``epsilon``: half for the reciprocal, half for the product."""
-    b = only_value("quotient", b)
-    positive("quotient", "epsilon", epsilon)
+    b = only_value("divide", b)
+    positive("divide", "epsilon", epsilon)
     low, high = value_range(b)
     if low <= 0 <= high:
         raise InvalidInput(
-            f"'quotient' takes a denominator that is never 0; this one goes from {low:.6g} to {high:.6g}; clip it."
+            f"'divide' takes a denominator that is never 0; this one goes from {low:.6g} to {high:.6g}; clip it."
         )
     low_a, high_a = (
-        (float(a), float(a))
-        if np.ndim(a) == 0 and not isinstance(a, Value)
-        else value_range(as_value("quotient", a, b))
+        (float(a), float(a)) if np.ndim(a) == 0 and not isinstance(a, Value) else value_range(as_value("divide", a, b))
     )
     size = max(abs(low_a), abs(high_a))
     if not isinstance(a, Value) and np.ndim(a) == 0:
         return float(a) * apply(splines.reciprocal, b, epsilon=epsilon / max(size, 2.0**-60))
-    return product(a, apply(splines.reciprocal, b, epsilon=epsilon / (2 * max(size, 2.0**-60))), epsilon=epsilon / 2)
+    return multiply(a, apply(splines.reciprocal, b, epsilon=epsilon / (2 * max(size, 2.0**-60))), epsilon=epsilon / 2)
 
 
 def scale(x: Value, factors: Any) -> Value:
@@ -329,7 +230,7 @@ def scale(x: Value, factors: Any) -> Value:
     x = only_value("scale", x)
     factors = as_value("scale", factors, x)
     if factors.operation != "constant":
-        raise InvalidInput("'scale' takes an array of factors; for two values there is product(a, b, epsilon=…).")
+        raise InvalidInput("'scale' takes an array of factors; for two values there is multiply(a, b, epsilon=…).")
     return Value("scale", (x,), x.n, x.d, {"factors": factors.settings["array"]})
 
 

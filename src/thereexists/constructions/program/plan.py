@@ -11,7 +11,7 @@ from thereexists.witness.plan import Plan
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProgramPlan(Plan):
     """``bounds``: of every dtype that has one, in the sup norm, rounding included."""
 
@@ -29,6 +29,13 @@ class ProgramPlan(Plan):
         bounds = {} if certificate is None else {name: part["bound"] for name, part in certificate.bounds.items()}
         layers = {name: stage.depth for name, stage in network.stages.items()} | {"total": network.depth}
         return cls(layers, shape["d"], shape["h"], shape["m"], shape["r"], network.parameter_count, bounds)
+
+    def facts(self) -> list[str]:
+        bounds = ", ".join(f"{bound:.3g} in {dtype}" for dtype, bound in self.bounds.items())
+        return [
+            f"{self.d_model} rows, {self.heads} heads of size {self.head_size}, width {self.width}",
+            f"sup norm ≤ {bounds}" if bounds else "no bounds",
+        ]
 
     def describe(self) -> dict[str, Any]:
         return {**vars(self), "construction": "program"}

@@ -19,7 +19,7 @@ _ranges: WeakKeyDictionary[Value, tuple[float, float]] = WeakKeyDictionary()
 _errors: WeakKeyDictionary[Value, float] = WeakKeyDictionary()
 
 
-_AMONG = {"gather", "prefix_mean", "sort", "largest", "smallest", "soft_largest"}
+_AMONG = {"take", "prefix_mean", "sort", "max", "min", "soft_largest"}
 
 
 def value_range(value: Value) -> tuple[float, float]:

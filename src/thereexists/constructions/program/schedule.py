@@ -105,7 +105,7 @@ def units_of(hinge: Hinge) -> int:
     return len(hinge.units) + 2 * bool(hinge.carried.terms or hinge.carried.constant)
 
 
-def allocate(atoms: Atoms, plan: Schedule, limits: Limits = Limits()) -> Layout:
+def allocate(atoms: Atoms, times: Schedule, limits: Limits = Limits()) -> Layout:
     """Rows of constants are kept for ever; all others are reused."""
     row: dict[int, int] = {}
     erased: dict[int, list[int]] = {}
@@ -121,27 +121,27 @@ def allocate(atoms: Atoms, plan: Schedule, limits: Limits = Limits()) -> Layout:
         return d_model - 1
 
     living: set[int] = set()
-    for time in range(plan.end + 1):
-        for atom in plan.at(time):
+    for time in range(times.end + 1):
+        for atom in times.at(time):
             definition = atoms.definitions[atom]
             if isinstance(definition, Hinge):
                 for old, c in definition.carried.terms.items():
-                    if c == 1 and old in living and plan.last[old] == time:
+                    if c == 1 and old in living and times.last[old] == time:
                         heir[atom] = old
                         living.discard(old)
                         break
             row[atom] = row[heir[atom]] if atom in heir else take()
         if time % 2 == 0 and time > 0:
-            done = sorted(atom for atom in living if plan.last[atom] <= time)
+            done = sorted(atom for atom in living if times.last[atom] <= time)
             if limits.width is not None:
-                used = sum(units_of(d) for d in (atoms.definitions[a] for a in plan.at(time)) if isinstance(d, Hinge))
+                used = sum(units_of(d) for d in (atoms.definitions[a] for a in times.at(time)) if isinstance(d, Hinge))
                 done = done[: max(0, limits.width - used) // 2]
             erased[time] = done
             living -= set(erased[time])
             free += [row[atom] for atom in erased[time]]
-        living |= {a for a in plan.at(time) if not isinstance(atoms.definitions[a], Constant)}
+        living |= {a for a in times.at(time) if not isinstance(atoms.definitions[a], Constant)}
     return Layout(row, erased, heir, d_model, 0)
 
 
-def tokens_of(atoms: Atoms, plan: Schedule) -> list[int]:
-    return [a for a in plan.made if isinstance(atoms.definitions[a], Token)]
+def tokens_of(atoms: Atoms, times: Schedule) -> list[int]:
+    return [a for a in times.made if isinstance(atoms.definitions[a], Token)]

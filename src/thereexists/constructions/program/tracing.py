@@ -9,7 +9,7 @@ import torch
 
 from thereexists.functions.target import Array
 from thereexists.model.transformer import Block
-from thereexists.witness.trace import Trace
+from thereexists.witness.trace import Trace, numbers
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Written:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProgramTrace(Trace):
     """What was written, in order, and the output (n, d)."""
 
@@ -34,6 +34,9 @@ class ProgramTrace(Trace):
     @property
     def output(self) -> Array:
         return self.answer
+
+    def facts(self) -> list[str]:
+        return [f"input {numbers(self.input)}", f"{len(self.steps):,} values written"]
 
     def describe(self) -> dict[str, Any]:
         steps = [vars(step) for step in self.steps]

@@ -34,14 +34,14 @@ def snap_offset(low: float, high: float) -> float:
         C *= 2.0
 
 
-def network_of(atoms: Atoms, outputs: list[Form], plan: Schedule, layout: Layout, d: int) -> EmbeddedTransformer:
-    tokens = tokens_of(atoms, plan)
+def network_of(atoms: Atoms, outputs: list[Form], times: Schedule, layout: Layout, d: int) -> EmbeddedTransformer:
+    tokens = tokens_of(atoms, times)
     row, d_model = layout.row, layout.d_model
     offset = {a: snap_offset(float(atoms.low[a].min()), float(atoms.high[a].max())) for a in tokens}
-    offset = offset if plan.blocks else {}
+    offset = offset if times.blocks else {}
     W_in, E = np.zeros((d_model, d)), np.zeros((atoms.n, d_model))
     E[:, layout.one] = 1.0
-    for atom in plan.at(0):
+    for atom in times.at(0):
         definition = atoms.definitions[atom]
         if isinstance(definition, Token):
             W_in[row[atom], definition.feature] = 1.0
@@ -49,9 +49,9 @@ def network_of(atoms: Atoms, outputs: list[Form], plan: Schedule, layout: Layout
         elif isinstance(definition, Constant):
             E[:, row[atom]] = definition.values
     stages = {}
-    for block in range(1, plan.blocks + 1):
-        attention = _attention(atoms, plan, layout, 2 * block - 1, offset if block == 1 else {})
-        stages[f"block_{block}"] = Stage(attention, _feed_forward(atoms, plan, layout, 2 * block))
+    for block in range(1, times.blocks + 1):
+        attention = _attention(atoms, times, layout, 2 * block - 1, offset if block == 1 else {})
+        stages[f"block_{block}"] = Stage(attention, _feed_forward(atoms, times, layout, 2 * block))
     W_out = np.array([_read(form, layout) for form in outputs])
     return EmbeddedTransformer(stages, _tensor(W_out), W_in=_tensor(W_in), E=_tensor(E))
 
@@ -81,11 +81,11 @@ def _short(value: float) -> bool:
     return scaled == math.floor(scaled)
 
 
-def _attention(atoms: Atoms, plan: Schedule, layout: Layout, time: int, offset: dict[int, float]) -> Attention | None:
+def _attention(atoms: Atoms, times: Schedule, layout: Layout, time: int, offset: dict[int, float]) -> Attention | None:
     """One head for all that has the same queries and keys; its values are the head's value dimensions."""
     heads: dict[tuple, list[tuple[Array, int, float]]] = {}
     forms: dict[tuple, tuple[tuple[Form, ...], tuple[Form, ...]]] = {}
-    for atom in plan.at(time):
+    for atom in times.at(time):
         definition = atoms.definitions[atom]
         if isinstance(definition, Attend):
             value = _read(_without(definition.value, offset), layout)
@@ -128,9 +128,9 @@ def _unit(layout: Layout, value: float) -> Array:
     return weights
 
 
-def _feed_forward(atoms: Atoms, plan: Schedule, layout: Layout, time: int) -> FeedForward | None:
+def _feed_forward(atoms: Atoms, times: Schedule, layout: Layout, time: int) -> FeedForward | None:
     units: list[tuple[Form, int, Fraction]] = []  # (what is read, the row that is written, its weight)
-    for atom in plan.at(time):
+    for atom in times.at(time):
         definition = atoms.definitions[atom]
         if not isinstance(definition, Hinge):
             continue
@@ -140,7 +140,7 @@ def _feed_forward(atoms: Atoms, plan: Schedule, layout: Layout, time: int) -> Fe
         if atom in layout.heir:
             carried = carried - Form({layout.heir[atom]: Fraction(1)})
         units += _identity(atoms, carried, target, Fraction(1))
-    if time < plan.end:
+    if time < times.end:
         for atom in layout.erased.get(time, []):
             units += _identity(atoms, Form({atom: Fraction(1)}), layout.row[atom], Fraction(-1))
     if not units:

@@ -210,7 +210,7 @@ class ProgramWitness(Witness):
         """Of a file only the dtype it is in: that one was proved, or is before anything is exported."""
         return (dtype_name(self.network.dtype),) if self.read else super().safe()
 
-    def explain(self) -> str:
+    def listing(self) -> str:
         """Which operation lives in which block, half and row."""
         lines = []
         for place in self.places:

@@ -10,7 +10,7 @@ from thereexists.witness.plan import Plan
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TokensPlan(Plan):
     """``pairs`` stored in blocks over d_model rows; ``widths``: the hidden units of every block."""
 
@@ -26,6 +26,9 @@ class TokensPlan(Plan):
         widths = {k: s.feed_forward.W_1.shape[1] for k, s in network.stages.items() if s.feed_forward is not None}
         sizes = (widths, network.shape()["d"], network.parameter_count)
         return cls(pairs, layers | {"total": network.depth}, *sizes)
+
+    def facts(self) -> list[str]:
+        return [f"{self.pairs:,} pairs, {self.d_model} rows"]
 
     def describe(self) -> dict[str, Any]:
         return {**vars(self), "construction": "tokens"}

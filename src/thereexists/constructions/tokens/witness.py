@@ -49,12 +49,15 @@ COUNTED = frozenset(
 
 
 @final
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class TokenTrace(StageTrace):
     """``words`` in, and the ``answer``: the stored words, or None where nothing is stored."""
 
     words: list[Any]
     answer: list[Any] | None
+
+    def facts(self) -> list[str]:
+        return [f"words {self.words!r}", f"answer {self.answer!r}", *super().facts()[1:]]
 
     def describe(self) -> dict[str, Any]:
         return {"words": self.words, "answer": self.answer, **super().describe()}

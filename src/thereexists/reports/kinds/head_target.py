@@ -14,9 +14,9 @@ from thereexists.reports.kinds.pattern import is_sparse_matrix
 
 
 def _page(found: Found) -> Page:
-    from thereexists.heads import load_target
+    from thereexists.heads import load_matrix
 
-    target = load_target(found.path)
+    target = load_matrix(found.path)
     n = min(WINDOW, target.length)
     matrix = np.asarray(target.to_scipy()[:n, :n].toarray())
     logs = np.log10(np.maximum(matrix, 10.0**FLOOR))

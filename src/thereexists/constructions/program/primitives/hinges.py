@@ -95,8 +95,8 @@ def interpret_where(g: Any, a: Any, b: Any, bottom: float, height: float) -> Any
     return np.where(g == 1, a, np.where(g == 0, b, soft))
 
 
-def _piecewise(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
-    return [through(atoms, form, node.settings["knots"], node.settings["values"], "piecewise") for form in arguments[0]]
+def _interp(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
+    return [through(atoms, form, node.settings["knots"], node.settings["values"], "interp") for form in arguments[0]]
 
 
 def _spline(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
@@ -113,7 +113,7 @@ def through(atoms: Atoms, form: Form, knots: Array, values: Array, name: str) ->
     return atoms.hinge(units, Form.number(v[0]), low, high, name)
 
 
-def interpret_piecewise(X: Any, knots: Array, values: Array, **_: Any) -> Any:
+def interpret_interp(X: Any, knots: Array, values: Array, **_: Any) -> Any:
     piece = np.clip(np.searchsorted(knots, X.astype(np.float64), side="right") - 1, 0, len(knots) - 2)
     t, v = knots.astype(X.dtype), values.astype(X.dtype)
     inside = np.clip(X, t[0], t[-1])
@@ -127,7 +127,7 @@ TABLE = {
     "minimum": Primitive(np.minimum, _minimum, one),
     "clip": Primitive(lambda X, low, high: np.clip(X, low, high), _clip, one),
     "where": Primitive(interpret_where, _where, lambda s, errors: errors[1] + errors[2] + s["height"] * errors[0]),
-    "piecewise": Primitive(interpret_piecewise, _piecewise, lambda s, errors: s["slope"] * errors[0]),
+    "interp": Primitive(interpret_interp, _interp, lambda s, errors: s["slope"] * errors[0]),
     "apply": Primitive(
         lambda X, function, **_: function(X), _spline, lambda s, errors: s["slope"] * errors[0] + s["own"]
     ),

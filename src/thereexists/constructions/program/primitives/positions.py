@@ -11,25 +11,25 @@ from thereexists.constructions.program.primitives.linear import scaled
 from thereexists.core.errors import InvalidInput
 
 
-def _gather(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
+def _take(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
     source = np.array(node.settings["source"])
     return [atoms.gather(source, form, node.settings["called"]) for form in arguments[0]]
 
 
 def _mean(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
     scale = node.settings["scale"]
-    name = "mean" if scale == 1 else "total"
+    name = "mean" if scale == 1 else "sum"
     _needs_all(atoms, name)
     return [atoms.average(form, scale, name) for form in arguments[0]]
 
 
-def _total(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
+def _sum(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
     """For programs of shorter lengths: padded tokens become 0 and count, so that n times the mean is the sum."""
-    _needs_all(atoms, "total")
+    _needs_all(atoms, "sum")
     if atoms.valid is None:
-        raise InvalidInput("'total' of a shorter sequence needs its flags.")
-    forms = [atoms.valid * form.constant if not form.terms else atoms.real(form, 0.0, "total") for form in arguments[0]]
-    return [atoms.average(form, atoms.n, "total", everywhere=True) for form in forms]
+        raise InvalidInput("'sum' of a shorter sequence needs its flags.")
+    forms = [atoms.valid * form.constant if not form.terms else atoms.real(form, 0.0, "sum") for form in arguments[0]]
+    return [atoms.average(form, atoms.n, "sum", everywhere=True) for form in forms]
 
 
 def _needs_all(atoms: Atoms, name: str) -> None:
@@ -60,14 +60,12 @@ def _every(X, value):
 
 
 TABLE = {
-    "gather": Primitive(lambda X, source, called: X[:, list(source[: X.shape[1]])], _gather, one),
+    "take": Primitive(lambda X, source, called: X[:, list(source[: X.shape[1]])], _take, one),
     "mean": Primitive(
         lambda X, scale: _every(X, scale * X.mean(axis=1, keepdims=True)),
         _mean,
         lambda s, errors: s["scale"] * errors[0],
     ),
-    "total": Primitive(
-        lambda X, n: _every(X, X.sum(axis=1, keepdims=True)), _total, lambda s, errors: s["n"] * errors[0]
-    ),
+    "sum": Primitive(lambda X, n: _every(X, X.sum(axis=1, keepdims=True)), _sum, lambda s, errors: s["n"] * errors[0]),
     "prefix_mean": Primitive(lambda X: np.cumsum(X, axis=1) / np.arange(1, X.shape[1] + 1)[:, None], _prefix_mean, one),
 }

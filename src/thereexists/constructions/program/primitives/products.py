@@ -16,12 +16,12 @@ from thereexists.constructions.program.primitives.base import Primitive
 from thereexists.constructions.program.primitives.hinges import through
 
 
-def _product(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
+def _multiply(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
     s, t = node.settings, node.settings["balance"]
     out = []
     for a, b in zip(*arguments, strict=True):
-        plus = through(atoms, a * t + b, s["plus"], s["plus"] ** 2, "product")
-        minus = through(atoms, a * t - b, s["minus"], s["minus"] ** 2, "product")
+        plus = through(atoms, a * t + b, s["plus"], s["plus"] ** 2, "multiply")
+        minus = through(atoms, a * t - b, s["minus"], s["minus"] ** 2, "multiply")
         out.append((plus - minus) * (Fraction(1, 4) / Fraction(t)))
     return out
 
@@ -32,4 +32,4 @@ def _carry(settings: dict[str, Any], errors: list[float]) -> float:
     return settings["size_b"] * e_a + settings["size_a"] * e_b + e_a * e_b + settings["own"]
 
 
-TABLE = {"product": Primitive(lambda a, b, **_: a * b, _product, _carry)}
+TABLE = {"multiply": Primitive(lambda a, b, **_: a * b, _multiply, _carry)}

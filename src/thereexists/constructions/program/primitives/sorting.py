@@ -134,12 +134,8 @@ def _carry_rank(settings: dict[str, Any], errors: list[float]) -> float:
 
 TABLE = {
     "sort": Primitive(lambda X: np.sort(X, axis=1), _sort, one),
-    "largest": Primitive(
-        lambda X: np.broadcast_to(X.max(axis=1, keepdims=True), X.shape), _tournament(1, "largest"), one
-    ),
-    "smallest": Primitive(
-        lambda X: np.broadcast_to(X.min(axis=1, keepdims=True), X.shape), _tournament(-1, "smallest"), one
-    ),
+    "max": Primitive(lambda X: np.broadcast_to(X.max(axis=1, keepdims=True), X.shape), _tournament(1, "max"), one),
+    "min": Primitive(lambda X: np.broadcast_to(X.min(axis=1, keepdims=True), X.shape), _tournament(-1, "min"), one),
     "rank": Primitive(lambda X, margin, n: interpret_rank(X, margin), _rank, _carry_rank),
     "argsort": Primitive(
         interpret_argsort, _argsort, lambda s, errors: s["n"] * s["n"] * min(1.0, _carry_rank(s, errors))

@@ -20,7 +20,7 @@ _LARGEST_LOG = 709.0  # e^709 is the last whole power of e that is a float64
 
 
 @dataclass(frozen=True, eq=False)
-class SparseTarget:
+class AttentionMatrix:
     """``indptr``, ``indices``, ``log_values``: CSR of ``log A`` on the support, columns sorted inside every row."""
 
     length: int
@@ -87,9 +87,9 @@ class SparseTarget:
         return csr_array((self.probabilities(), self.indices, self.indptr), shape=(self.length, self.length))
 
 
-def as_target(A: Any) -> SparseTarget:
+def as_matrix(A: Any) -> AttentionMatrix:
     """Check a scipy sparse matrix (or pass a checked target through)."""
-    if isinstance(A, SparseTarget):
+    if isinstance(A, AttentionMatrix):
         return A
     if not (hasattr(A, "tocsr") and hasattr(A, "shape")):
         raise InvalidInput(_not_sparse(A))
@@ -113,7 +113,7 @@ def _checked_csr(A: Any) -> Any:
     return with_plain_data(A).tocsr().copy()
 
 
-def from_csr(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> SparseTarget:
+def from_csr(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> AttentionMatrix:
     """Build a target from raw CSR arrays with unique columns in every row; every defect is named with its place."""
     indptr, indices = np.asarray(indptr, np.int64), np.asarray(indices, np.int64)
     values = np.asarray(values, np.float64)
@@ -149,12 +149,12 @@ def from_csr(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> Spa
         )
     if ((np.diff(indices) == 0) & (np.diff(rows) == 0)).any():
         raise InvalidInput("The CSR arrays repeat a column inside a row; sum the duplicates first.")
-    target = SparseTarget(L, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), indices, np.log(values))
+    target = AttentionMatrix(L, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), indices, np.log(values))
     _ = target.gamma  # refused here, where the entries were given
     return target
 
 
-def random_target(length: int, k: int, gamma: float = 2.0, seed: int = 0) -> SparseTarget:
+def random_matrix(length: int, k: int, gamma: float = 2.0, seed: int = 0) -> AttentionMatrix:
     """k disjoint random permutations (exactly k non-zeros per row and column), log-uniform values within gamma."""
     if length < 1 or not 1 <= k <= length:
         raise InvalidInput(f"k must lie between 1 and the length. Got length {length}, k {k}.")

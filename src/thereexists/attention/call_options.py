@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Settings:
+class CallOptions:
     """Scale, key padding, dropout. A dropped pair is a function of (seed, head, row, key) alone, not of the plan."""
 
     scale: float

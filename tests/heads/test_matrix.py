@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
 
 from thereexists.core.errors import InvalidInput
-from thereexists.heads.target import as_target, from_csr, random_target
+from thereexists.heads.matrix import as_matrix, from_csr, random_matrix
 
 
 @given(st.integers(1, 40), st.integers(1, 6), st.floats(1.0, 50.0), st.integers(0, 2**31))
 def test_random_targets_have_exactly_k_per_row_and_column_within_gamma(length, k, gamma, seed):
     k = min(k, length)
-    target = random_target(length, k, gamma, seed)
+    target = random_matrix(length, k, gamma, seed)
     A = target.to_scipy().toarray()
     assert ((A > 0).sum(0) == k).all()
     assert ((A > 0).sum(1) == k).all()
@@ -24,7 +24,7 @@ def test_random_targets_have_exactly_k_per_row_and_column_within_gamma(length, k
 
 
 def test_a_seed_gives_the_same_target_and_another_seed_another():
-    first, again, other = (random_target(50, 3, 2.0, s) for s in (7, 7, 8))
+    first, again, other = (random_matrix(50, 3, 2.0, s) for s in (7, 7, 8))
     assert (first.indices == again.indices).all()
     assert (first.log_values == again.log_values).all()
     assert (first.indices != other.indices).any()
@@ -32,7 +32,7 @@ def test_a_seed_gives_the_same_target_and_another_seed_another():
 
 def test_rows_of_unequal_length_survive_padding():
     A = np.array([[0, 2, 0], [1, 1, 3], [5, 0, 0]], dtype=float)
-    target = as_target(csr_array(A))
+    target = as_matrix(csr_array(A))
     columns, log_values, real = target.padded()
     rebuilt = np.zeros_like(A)
     for i in range(3):
@@ -44,7 +44,7 @@ def test_rows_of_unequal_length_survive_padding():
 
 def test_duplicates_are_summed_and_explicit_zeros_dropped():
     A = coo_array(([1.0, 2.0, 0.0, 1.0], ([0, 0, 0, 1], [1, 1, 0, 1])), shape=(2, 2))
-    target = as_target(A)
+    target = as_matrix(A)
     assert target.indices.tolist() == [1, 1]
     assert target.log_values[0] == np.log(3.0)
 
@@ -65,7 +65,7 @@ def test_duplicates_are_summed_and_explicit_zeros_dropped():
 )
 def test_bad_targets_are_refused_with_the_place_and_the_remedy(matrix, words):
     with pytest.raises(InvalidInput) as error:
-        as_target(matrix)
+        as_matrix(matrix)
     for word in words:
         assert word in str(error.value)
 
@@ -82,4 +82,4 @@ def test_broken_csr_arrays_are_refused():
 @pytest.mark.parametrize(("length", "k", "gamma"), [(0, 1, 2.0), (4, 5, 2.0), (4, 0, 2.0), (4, 1, 0.5), (4, 1, np.nan)])
 def test_impossible_random_targets_are_refused(length, k, gamma):
     with pytest.raises(InvalidInput):
-        random_target(length, k, gamma)
+        random_matrix(length, k, gamma)

@@ -45,7 +45,7 @@ def optimizer_of(objective: nn.Module, settings: Settings, place: Place) -> torc
     )
 
 
-class Step:
+class Update:
     """Called once a step; the loss it returns is overwritten by the next call."""
 
     def __init__(self, settings: Settings, place: Place, accelerator: Any, objective: nn.Module, optimizer: Any):

@@ -15,6 +15,7 @@ import numpy as np
 
 from thereexists.attention.lower import Entries, Lowered, Strip, lower
 from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.plain_text import brief
 from thereexists.patterns import Pattern, Step
 from thereexists.patterns.step import _chunks
 
@@ -45,7 +46,7 @@ RATES = {
 
 
 @dataclass(frozen=True, eq=False)
-class HeadPlan:
+class HeadWay:
     """The way chosen for one step, the estimates it was chosen by, and the pieces."""
 
     step: Step
@@ -60,13 +61,13 @@ class HeadPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """What ``explain`` returns; its ``repr`` is the report."""
+class Explanation:
+    """What ``explain`` returns; printed, it is the whole report."""
 
     name: str
     n: int
     device: str
-    heads: tuple[HeadPlan, ...]
+    heads: tuple[HeadWay, ...]
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -90,17 +91,24 @@ class Plan:
         }
 
     def __repr__(self) -> str:
+        groups = [f"{_who(h)}: {h.way}, {h.step.connections:,} connections" for h in self.heads]
+        return brief(f"Explanation: {self.name}, n = {self.n:,}, on {self.device}", *groups)
+
+    def __str__(self) -> str:
         lines = [f"{self.name}, n = {self.n:,}, on {self.device}"]
         for h in self.heads:
-            who = "all heads" if h.heads is None else f"heads {h.heads[0]}–{h.heads[1] - 1}"
             share = h.step.connections / self.n**2
-            lines.append(f"  {who}: {_WAYS[h.way]}")
+            lines.append(f"  {_who(h)}: {_WAYS[h.way]}")
             lines.append(f"    {h.step.connections:,} connections, {share:.3g} of the pairs")
             lines.extend(f"    · {piece}" for piece in h.pieces)
             ranked = sorted(h.estimates.items(), key=lambda item: item[1])
             costs = ", ".join(f"{way} {1e3 * cost:.3g} ms" for way, cost in ranked)
             lines.append(f"    because (estimates for 12 heads of size 64): {costs}")
         return "\n".join(lines)
+
+
+def _who(head: HeadWay) -> str:
+    return "all heads" if head.heads is None else f"heads {head.heads[0]}–{head.heads[1] - 1}"
 
 
 _WAYS = {
@@ -111,18 +119,15 @@ _WAYS = {
 }
 
 
-def plan(pattern: Pattern | Step, device: str = "cpu", padded: bool = False, dropout: bool = False) -> Plan:
-    """The plan for a one-step or multihead pattern on ``device`` (``cpu`` or ``cuda``)."""
+def explain(pattern: Pattern | Step, device: str = "cpu", padded: bool = False, dropout: bool = False) -> Explanation:
+    """How attention over a one-step or multihead pattern will be run on ``device`` (``cpu`` or ``cuda``), and why."""
     if device not in RATES:
-        raise InvalidInput(f"Plans exist for the devices {', '.join(RATES)}; got '{device}'.")
+        raise InvalidInput(f"Attention runs on the devices {', '.join(RATES)}; got '{device}'.")
     steps = head_steps(pattern)
     name = pattern.name if isinstance(pattern, Pattern) else "step"
     own = padded or dropout  # stock calls have neither our treatment of empty rows nor our dropout
-    heads = tuple(_plan_step(step, span, device, own, dropout) for span, step in steps)
-    return Plan(name, pattern.n, device, heads)
-
-
-explain = plan
+    heads = tuple(_way_of(step, span, device, own, dropout) for span, step in steps)
+    return Explanation(name, pattern.n, device, heads)
 
 
 def head_steps(pattern: Pattern | Step) -> list[tuple[tuple[int, int] | None, Step]]:
@@ -145,7 +150,7 @@ def head_steps(pattern: Pattern | Step) -> list[tuple[tuple[int, int] | None, St
     return list(zip(spans, pattern.steps, strict=True))
 
 
-def _plan_step(step: Step, span: tuple[int, int] | None, device: str, own: bool, dropout: bool) -> HeadPlan:
+def _way_of(step: Step, span: tuple[int, int] | None, device: str, own: bool, dropout: bool) -> HeadWay:
     """The cheapest way; ``own`` rules out the stock calls."""
     rates, n, connections = RATES[device], step.n, step.connections
     lowered = lower(step, _NARROW if device == "cpu" else 0)
@@ -169,7 +174,7 @@ def _plan_step(step: Step, span: tuple[int, int] | None, device: str, own: bool,
     way = min(estimates, key=lambda w: estimates[w])
     if way == "listed" and not only_listed:
         lowered = list_everything(step)
-    return HeadPlan(step, span, way, estimates, lowered)
+    return HeadWay(step, span, way, estimates, lowered)
 
 
 def list_everything(step: Step) -> Lowered:

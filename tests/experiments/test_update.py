@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from thereexists.experiments import step
+from thereexists.experiments import update
 from thereexists.experiments.settings import Budget, Settings
 from thereexists.experiments.training import Execution, train
 
@@ -24,8 +24,8 @@ def test_recorded_steps_are_those_launched_singly(precision, monkeypatch, tmp_pa
     torch.use_deterministic_algorithms(True)
     try:
         histories = []
-        for warm in (step._WARM, 10**9):
-            monkeypatch.setattr(step, "_WARM", warm)
+        for warm in (update._WARM, 10**9):
+            monkeypatch.setattr(update, "_WARM", warm)
             out = tmp_path / str(warm)
             histories.append(
                 train(settings, out, Execution("cuda", tmp_path, tensorboard=False, quiet=True))["history"]

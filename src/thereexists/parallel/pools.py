@@ -1,7 +1,7 @@
-"""The engines that run chunks, all through joblib: processes of this machine (loky), or a Ray cluster.
+"""The pools that run chunks, all through joblib: processes of this machine (loky), or a Ray cluster.
 
-No engine decides what a result is: a worker writes its finished chunk into the job's folder, and the folder is read
-when the engine returns or fails. A worker that dies (killed, out of memory, its machine lost) is reported as
+No pool decides what a result is: a worker writes its finished chunk into the job's folder, and the folder is read
+when the pool returns or fails. A worker that dies (killed, out of memory, its machine lost) is reported as
 :class:`WorkersLost`; what it had not finished is simply still missing.
 
 What listens where: loky talks through pipes. A Ray cluster that is started here binds to 127.0.0.1 and ends with the
@@ -23,7 +23,7 @@ from typing import Any
 from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.parallel.ranges import Range
 
-ENGINES = ("loky", "ray")
+POOLS = ("loky", "ray")
 _OBJECT_STORE = 80 << 20  # Ray's shared memory; chunks go through files, so the smallest size it accepts is enough
 
 
@@ -56,22 +56,22 @@ class Progress:
 class Workers:
     """How a job is run, which never changes its result.
 
-    ``count`` processes (None: the cores there are, or what the cluster has); ``engine`` loky or ray; ``address`` of a
+    ``count`` processes (None: the cores there are, or what the cluster has); ``pool`` loky or ray; ``address`` of a
     running Ray cluster ("auto" finds the one on this machine), without which a local one is started.
     """
 
     count: int | None = None
-    engine: str = "loky"
+    pool: str = "loky"
     address: str | None = None
     report: Callable[[Progress], object] | None = None
 
     def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
-            raise InvalidInput(f"'engine' must be one of {', '.join(ENGINES)}; got {self.engine!r} instead.")
+        if self.pool not in POOLS:
+            raise InvalidInput(f"'pool' must be one of {', '.join(POOLS)}; got {self.pool!r} instead.")
         if self.count is not None and (isinstance(self.count, bool) or self.count < 1):
             raise InvalidInput(f"'workers' must be an integer of at least 1; got {self.count!r} instead.")
-        if self.address is not None and self.engine == "loky":
-            raise InvalidInput("An address belongs to a cluster: say --engine ray, or leave --address out.")
+        if self.address is not None and self.pool == "loky":
+            raise InvalidInput("An address belongs to a cluster: say --pool ray, or leave --address out.")
 
     @property
     def processes(self) -> int:
@@ -85,7 +85,7 @@ class Workers:
     @property
     def alone(self) -> bool:
         """Whether everything happens in the process that asks."""
-        return self.engine == "loky" and self.processes == 1
+        return self.pool == "loky" and self.processes == 1
 
 
 HERE = Workers(1)  # this very process
@@ -95,7 +95,7 @@ def run_chunks(work: Callable[[Range], None], parts: list[Range], workers: Worke
     """``work(part)`` for every part, in any order; raises what a work raises, and WorkersLost for a dead worker."""
     with _lost_workers(), warnings.catch_warnings(), _cluster(workers) as count:
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
-        _map(work, parts, workers.engine, count)
+        _map(work, parts, workers.pool, count)
 
 
 _PATIENCE = 20.0  # seconds that processes get to start before a mistake is told
@@ -107,7 +107,7 @@ def starting(workers: Workers, prepare: Callable[[int], object]) -> Iterator[Non
 
     Nothing depends on it: where it fails, they start when they are given work.
     """
-    if workers.alone or workers.engine != "loky":
+    if workers.alone or workers.pool != "loky":
         yield
         return
 
@@ -115,7 +115,7 @@ def starting(workers: Workers, prepare: Callable[[int], object]) -> Iterator[Non
 
     def start() -> None:
         with suppress(Exception):
-            _map(prepare, range(workers.processes), workers.engine, workers.processes)
+            _map(prepare, range(workers.processes), workers.pool, workers.processes)
 
     thread = threading.Thread(target=start, daemon=True)
     thread.start()
@@ -138,11 +138,11 @@ def end_processes() -> None:
         loky.get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _map(work: Callable[[Any], object], arguments: Iterable[Any], engine: str, count: int) -> None:
+def _map(work: Callable[[Any], object], arguments: Iterable[Any], pool: str, count: int) -> None:
     import joblib
 
-    threads = {"inner_max_num_threads": 1} if engine == "loky" else {}
-    with _nothing_from_here(), joblib.parallel_config(backend=engine, n_jobs=count, **threads):
+    threads = {"inner_max_num_threads": 1} if pool == "loky" else {}
+    with _nothing_from_here(), joblib.parallel_config(backend=pool, n_jobs=count, **threads):
         joblib.Parallel(batch_size=1, pre_dispatch="2*n_jobs", max_nbytes=None)(  # pyright: ignore[reportArgumentType]
             joblib.delayed(work)(one) for one in arguments
         )
@@ -189,8 +189,8 @@ def _lost_workers() -> Iterator[None]:
 
 @contextmanager
 def _cluster(workers: Workers) -> Iterator[int]:
-    """The number of processes, after starting or finding what the engine needs; ends what was started here."""
-    if workers.engine == "loky":
+    """The number of processes, after starting or finding what the pool needs; ends what was started here."""
+    if workers.pool == "loky":
         try:
             yield workers.processes
         finally:
@@ -218,7 +218,7 @@ def import_ray() -> Any:
         import ray
     except ImportError:
         raise InvalidInput(
-            "The engine ray needs the package ray: pip install 'thereexists[cluster]', or take --engine loky."
+            "The pool ray needs the package ray: pip install 'thereexists[cluster]', or take --pool loky."
         ) from None
     return ray
 

@@ -1,0 +1,162 @@
+"""What the operations that are no sums mean: gates, splines, products, softmax. Entries of ``program_meaning.py``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from thereexists.certificates.program_forms import Form, Soft, Terms, differing, exact, ratio
+from thereexists.certificates.program_meant import ROUNDED_UP, Meaning, Meant, map_forms, positive
+from thereexists.certificates.program_splines import Spline, spline_error
+from thereexists.core.errors import InvalidInput
+
+
+def apply_meaning(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+    """f(t_0) + Σ_k (s_k − s_{k−1})·ReLU(v − t_k): the spline through the knots, constant before and after them."""
+    spline = Spline.of(settings)
+    terms = meaning.terms
+    least, most = min(spline.values), max(spline.values)
+    forms, ranges = [], []
+    for row in x.forms:
+        out = []
+        for form in row:
+            ranges.append(terms.range(form))
+            out.append(terms.name(spline_form(terms, spline, form), least, most, "apply"))
+        forms.append(out)
+    low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
+    error = spline_error(spline, float(x.gap.max()), low, high, x.ends)
+    meaning.assumptions += [text for text in error.assumptions if text not in meaning.assumptions]
+    meaning.splines.append({"function": spline.name, "own": error.own, "knots": len(spline.knots)})
+    return Meant(forms, (error.own + error.slope * x.gap + error.slope * error.outside) * ROUNDED_UP)
+
+
+def interp_meaning(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+    """The straight lines through (knots, values), constant outside; the gap grows by the steepest slope."""
+    spline = Spline.of({**settings, "function": "", "curvature": 0.0})
+    least, most = min(spline.values), max(spline.values)
+    one = lambda form: meaning.terms.name(spline_form(meaning.terms, spline, form), least, most, "interp")  # noqa: E731
+    return Meant(map_forms(meaning, one, x), x.gap * spline.steepest * ROUNDED_UP)
+
+
+def multiply_meaning(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Meant) -> Meant:
+    """a·b = ((t·a + b)² − (t·a − b)²)/(4t), both squares by splines through float64 squares at the knots.
+
+    A chord of the square lies above it. With values off by at most e, each spline is between −e and own + e above the
+    square, so their difference is off by at most the larger own + 2e. And |a*b* − ab| ≤ |b|·g_a + |a|·g_b + g_a·g_b.
+    """
+    terms, t = meaning.terms, exact(settings["balance"])
+    if t <= 0:
+        raise InvalidInput("'multiply' balances with a positive number.")
+    splines, ranges = [], []
+    for which, _sign in (("plus", 1), ("minus", -1)):
+        knots = [float(k) for k in settings[which]]
+        splines.append(Spline.of({"knots": knots, "values": [k * k for k in knots], "function": "square"}))
+        ranges.append([])
+
+    def one(v: Form, w: Form) -> Form:
+        parts = []
+        for k, (spline, sign) in enumerate(zip(splines, (1, -1), strict=True)):
+            form = terms.combine([(t, v), (sign, w)])
+            ranges[k].append(terms.range(form))
+            named = terms.name(spline_form(terms, spline, form), min(spline.values), max(spline.values), "multiply")
+            parts.append((sign, named))
+        return terms.combine([(ratio(c, 4 * t), form) for c, form in parts])
+
+    forms = map_forms(meaning, one, a, b)
+    own = noise = 0.0
+    for spline, found in zip(splines, ranges, strict=True):
+        error = spline_error(spline, 0.0, min(r[0] for r in found), max(r[1] for r in found))
+        own = max(own, error.own + error.slope * error.outside)
+        noise = max(noise, max(float(abs(v)) for v in spline.values) * 2.0**-52)
+        noise += error.slope * error.outside
+    sizes = [max(float(terms.size(form)) for row in value.forms for form in row) for value in (a, b)]
+    gap = sizes[1] * a.gap + sizes[0] * b.gap + a.gap * b.gap + (own + 2 * noise) / (4 * float(t))
+    meaning.splines.append(
+        {"function": "multiply", "own": (own + 2 * noise) / (4 * float(t)), "knots": len(splines[0].knots)}
+    )
+    return Meant(forms, gap * ROUNDED_UP)
+
+
+def where_meaning(meaning: Meaning, settings: dict[str, Any], g: Meant, a: Meant, b: Meant) -> Meant:
+    """l + ReLU(a − l − R·(1 − g)) + ReLU(b − l − R·g): a for g = 1 and b for g = 0, if l ≤ a, b ≤ l + R.
+
+    For other flags this formula is the meaning. Where a or b may leave [l, l + R], by v below and w above, the formula
+    is off by at most v + w from the choice it stands for: a lower end that is missed, and a unit that does not close.
+    It is convex in g, so its largest value is at an end of the flag's range.
+    """
+    terms, least, R = meaning.terms, exact(settings["bottom"]), exact(settings["height"])
+    below = above = 0
+
+    def one(flag: Form, first: Form, second: Form) -> Form:
+        nonlocal below, above
+        (low_a, high_a), (low_b, high_b) = terms.range(first), terms.range(second)
+        below, above = max(below, least - min(low_a, low_b)), max(above, max(high_a, high_b) - least - R)
+        units = [
+            terms.relu(terms.combine([(1, first), (R, flag)], -least - R)),
+            terms.relu(terms.combine([(1, second), (-R, flag)], -least)),
+        ]
+        most = max(
+            max(high_a - least - R * (1 - end), 0) + max(high_b - least - R * end, 0) for end in terms.range(flag)
+        )
+        return terms.name(terms.combine([(1, unit) for unit in units], least), least, exact(least + most), "where")
+
+    forms = map_forms(meaning, one, g, a, b)
+    gap = a.gap + b.gap + abs(float(R)) * g.gap + float(below) + float(above)
+    return Meant(forms, gap * ROUNDED_UP)
+
+
+def attend_meaning(meaning: Meaning, settings: dict[str, Any], q: Meant, k: Meant, v: Meant) -> Meant:
+    """Σ_j softmax_j(⟨q_i, k_j⟩) v_j over all tokens, or over the tokens up to i if it is causal.
+
+    Logits off by δ move the output by at most δ·(spread of v)/2 (a covariance, see ``program_execute.py``).
+    """
+    terms, n, causal = meaning.terms, meaning.n, bool(settings["causal"])
+    if len(q.forms) != len(k.forms):
+        raise InvalidInput("'attend' takes queries and keys with equally many features.")
+    forms: list[list[Form]] = [[] for _ in v.forms]
+    for i in range(n):
+        seen = range(i + 1 if causal else n)
+        query, keys = [row[i] for row in q.forms], [[row[j] for row in k.forms] for j in seen]
+        kept = differing(query, keys)
+        query, keys = [query[f] for f in kept], [[key[f] for f in kept] for key in keys]
+        for f, row in enumerate(v.forms):
+            values = [row[j] for j in seen]
+            constant = all(form.is_constant and form.constant == values[0].constant for form in values)
+            forms[f].append(values[0] if constant else terms.soft(Soft(query, keys, values), "attend"))
+    size_q, size_k = (np.array([max(float(terms.size(x)) for x in row) for row in part.forms]) for part in (q, k))
+    e_q, e_k = q.gap.max(axis=1), k.gap.max(axis=1)
+    delta = float((size_k * e_q + size_q * e_k + e_q * e_k).sum()) * ROUNDED_UP
+    gap = []
+    for row, own in zip(v.forms, v.gap, strict=True):
+        ends = [terms.range(form) for form in row]
+        spread = float(max(high for _, high in ends) - min(low for low, _ in ends)) + 2 * float(own.max())
+        gap.append(np.full(n, delta * spread / 2 + own.max()))
+    return Meant(forms, np.array(gap) * ROUNDED_UP)
+
+
+def soft_largest_meaning(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+    """max x, missed from below by at most log(n)/λ: λ·Σ p x + entropy(p) = log Σ exp(λx) ≥ λ·max, entropy ≤ log n."""
+    terms, n, sharpness = meaning.terms, meaning.n, positive(settings, "sharpness")
+    forms = []
+    for row in x.forms:
+        keys = [[terms.combine([(sharpness, form)])] for form in row]
+        constant = all(form.is_constant and form.constant == row[0].constant for form in row)
+        kept = differing([Form({}, {}, 1)], keys)
+        query, keys = [Form({}, {}, 1)] * len(kept), [[key[f] for f in kept] for key in keys]
+        one = row[0] if constant else terms.soft(Soft(query, keys, row), "soft_largest")
+        forms.append([one] * n)
+    missed = math.log(n) / float(sharpness) if n > 1 else 0.0
+    gap = x.gap.max(axis=1, keepdims=True) + missed
+    return Meant(forms, np.broadcast_to(gap, x.gap.shape) * ROUNDED_UP)
+
+
+def spline_form(terms: Terms, spline: Spline, form: Form) -> Form:
+    if form.is_constant:
+        value = sum((c * max(form.constant - t, 0) for t, c in spline.jumps), start=spline.values[0])
+        return Form({}, {}, exact(value))
+    key, factor = terms.split(form)
+    s = terms.direction(key)
+    bent = terms.bent(s, [(c, factor, form.constant - t) for t, c in spline.jumps])
+    return terms.combine([(1, terms.apply(s, bent))], spline.values[0])

@@ -1,0 +1,41 @@
+"""What one feed-forward half computes of a token by itself, exactly. Here ``abs`` is a program's, not Python's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from thereexists.constructions.program.graph import Value, as_value, only_value, same_shape
+from thereexists.core.errors import InvalidInput
+
+
+def relu(x: Value) -> Value:
+    x = only_value("relu", x)
+    return Value("relu", (x,), x.n, x.d)
+
+
+def abs(x: Value) -> Value:
+    x = only_value("abs", x)
+    return Value("abs", (x,), x.n, x.d)
+
+
+def maximum(a: Any, b: Any) -> Value:
+    return _two("maximum", a, b)
+
+
+def minimum(a: Any, b: Any) -> Value:
+    return _two("minimum", a, b)
+
+
+def _two(name: str, a: Any, b: Any) -> Value:
+    like = only_value(name, a if isinstance(a, Value) else b)
+    a, b = as_value(name, a, like), as_value(name, b, like)
+    same_shape(name, a, b)
+    return Value(name, (a, b), like.n, like.d)
+
+
+def clip(x: Value, low: float, high: float) -> Value:
+    x = only_value("clip", x)
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise InvalidInput(f"'clip' takes finite ends low ≤ high; got {low} and {high} instead.")
+    return Value("clip", (x,), x.n, x.d, {"low": float(low), "high": float(high)})
