@@ -72,12 +72,12 @@ FALSE = {
     "gamma": {"report__gamma": 1.0},
     "rounding": {"verification__rounding": 1e-40, "report__rounding": 1e-40},
     "worst row": {"verification__worst_row": 0},
-    "a row that is not there": {"verification__worst_row": 99, "verification__verdict__witness__row": 99},
+    "a row that is not there": {"verification__worst_row": 99, "verification__verdict__evidence__row": 99},
     "figures of the worst row": {
-        "verification__verdict__witness__leakage": 1e-9,
+        "verification__verdict__evidence__leakage": 1e-9,
         "report__worst_row__leakage": 1e-9,
     },
-    "no witness": {"verification__verdict__witness": None, "report__worst_row": None},
+    "no evidence": {"verification__verdict__evidence": None, "report__worst_row": None},
     "reasons": {"verification__verdict__reasons": ["checked by experts"], "report__reasons": ["checked by experts"]},
     "reasons in the report alone": {"report__reasons": ["checked by experts"]},
     "settings in the report alone": {"report__settings": {"draws": 1}},
@@ -85,7 +85,7 @@ FALSE = {
     "one more entry of the report": {"report__audited_by": "experts"},
     "one more entry of the verification": {"verification__audited": True},
     "one more entry of the verdict": {"verification__verdict__audited": True},
-    "one more entry of the witness": {"verification__verdict__witness__audited": True},
+    "one more entry of the evidence": {"verification__verdict__evidence__audited": True},
 }
 
 
@@ -100,7 +100,7 @@ def test_a_false_figure_does_not_hold(copies, kind, what):
 def test_the_columns_of_the_worst_row_are_compared(copies):
     for name, value in (("largest_zero_column", 0), ("smallest_support_column", 99), ("ratio_columns", [1, 1, 1])):
         saved = heads.load(copies / "plain").verification.verdict.evidence
-        path = f"verdict__witness__{name}"
+        path = f"verdict__evidence__{name}"
         changed = saved["smallest_support_column"] if name == "largest_zero_column" else value
         forge(copies / "plain", **{f"verification__{path}": changed, f"report__worst_row__{name}": changed})
         assert verified(copies / "plain")[0] == 1
