@@ -27,7 +27,7 @@ def test_evidence_of_checks_that_go_either_way():
 
 
 def test_a_saved_head_calls_it_evidence(tmp_path):
-    heads.fit(heads.random_target(8, 2), eps1=0.1, eps2=0.1).save(tmp_path / "h")
+    heads.fit(heads.random_matrix(8, 2), eps1=0.1, eps2=0.1).save(tmp_path / "h")
     stated = json.loads((tmp_path / "h" / "head.json").read_text())["verification"]["verdict"]
     assert stated.keys() == {"holds", "reasons", "evidence"}
     assert heads.load(tmp_path / "h").verification.verdict.evidence == stated["evidence"]

@@ -43,7 +43,7 @@ class ExperimentOptions:
     steps: Annotated[int | None, typer.Option(help="Steps in every stage, to see that all works.")] = None
     device: Device = None
     checkpoint_seconds: Checkpoint = 60.0
-    engine: Annotated[str, typer.Option(help="local, or ray: runs spread over the GPUs of a cluster.")] = "local"
+    pool: Annotated[str, typer.Option(help="local, or ray: runs spread over the GPUs of a cluster.")] = "local"
     address: Annotated[str | None, typer.Option(help="Of a running Ray cluster, or auto; else a local one.")] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say the device hours it will take; do nothing.")] = False
     on: Annotated[str | None, typer.Option(help="With --dry-run: another device than here, such as h200.")] = None
@@ -53,7 +53,7 @@ class ExperimentOptions:
         from thereexists.experiments.runner import How
         from thereexists.experiments.tokens import default_cache
 
-        same = ("device", "resume", "parallel", "budget_seconds", "checkpoint_seconds", "engine", "address")
+        same = ("device", "resume", "parallel", "budget_seconds", "checkpoint_seconds", "pool", "address")
         return How(self.out, default_cache(), **{name: getattr(self, name) for name in same})
 
 
@@ -65,7 +65,7 @@ def experiment(asked: ExperimentOptions) -> None:
 
     thereexists experiment table-a --size base --seeds 3 --dry-run --on h200
 
-    thereexists experiment table-a --engine ray --address auto --out /shared/runs
+    thereexists experiment table-a --pool ray --address auto --out /shared/runs
     """
     from thereexists.experiments.grid import load, unfold
     from thereexists.experiments.results import rows
@@ -80,10 +80,10 @@ def experiment(asked: ExperimentOptions) -> None:
     runs = unfold(load(asked.name), asked.size, asked.seeds, data, asked.only, overrides, first)
     if asked.on is not None and not asked.dry_run:
         raise InvalidInput("--on is about a device that is not here: it belongs to --dry-run.")
-    if asked.engine not in ("local", "ray"):
-        raise InvalidInput(f"--engine must be local or ray for an experiment; got {asked.engine!r} instead.")
-    if asked.address is not None and asked.engine != "ray":
-        raise InvalidInput("An address belongs to a cluster: say --engine ray, or leave --address out.")
+    if asked.pool not in ("local", "ray"):
+        raise InvalidInput(f"--pool must be local or ray for an experiment; got {asked.pool!r} instead.")
+    if asked.address is not None and asked.pool != "ray":
+        raise InvalidInput("An address belongs to a cluster: say --pool ray, or leave --address out.")
     if asked.dry_run:
         from thereexists.cli._forecast import show_forecast
 
