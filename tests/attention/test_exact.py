@@ -8,6 +8,7 @@ import torch
 from tests.attention.cases import library, steps
 from tests.attention.exactness import excesses, inputs, surviving
 from thereexists.attention import Dropout, cpu_backend, sparse_attention
+from thereexists.attention.call_options import CallOptions
 from thereexists.attention.cpu_backend import CpuPieces
 from thereexists.attention.lower import lower
 from thereexists.attention.operator import explained

@@ -40,11 +40,8 @@ def called_witness(tree):
         entry = (
             isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == "witness"
         )
-        if (attribute or entry) and ast.unparse(node.value).rpartition(".")[2] not in (
-            "self",
-            "thereexists",
-            "summary",
-        ):
+        owner = ast.unparse(node.value).rpartition(".")[2] if attribute or entry else "self"
+        if owner not in ("self", "thereexists", "summary", "asked"):
             yield ast.unparse(node)
 
 

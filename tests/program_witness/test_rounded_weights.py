@@ -42,23 +42,23 @@ ROUNDED = {
 }
 
 HARSH = {  # small boxes, large constants, steep lines; and what nobody reads
-    "taken away": lambda: (lambda x: P.clip(x - x, 0.0, 1.0))(P.sort(P.absolute(P.tokens(5, 2)))),
+    "taken away": lambda: (lambda x: P.clip(x - x, 0.0, 1.0))(P.sort(P.abs(P.tokens(5, 2)))),
     "attention from where, all logits tiny": lambda: (
         lambda x: P.attend(P.where(np.arange(8) % 2, x, x), x, x)  # eight softmaxes with nearly the same values
     )(P.tokens(8, low=1e-12, high=2e-12)),
     "where above its argument": lambda: (
-        lambda x: P.where([0.0, 1.0], P.product(x, P.product(x, x, epsilon=1e-2), epsilon=1e-2), 0.0) * -0.3
+        lambda x: P.where([0.0, 1.0], P.multiply(x, P.multiply(x, x, epsilon=1e-2), epsilon=1e-2), 0.0) * -0.3
     )(P.tokens(2, low=1e-12, high=2e-12)),
     "where of a rank": lambda: (lambda x: P.where(np.arange(5) % 2, x, P.rank(x, margin=2e-6)))(
         P.tokens(5, low=-1e-5, high=1e-5)
     ),
     "two steep lines": lambda: (
-        lambda x: P.piecewise(
-            P.piecewise(x, [1.2e-12, 1.3e-12], [-2.9, 1.3]), [1.2e-12, 1.925e-12, 1.928e-12], [0.2, -1.3, -0.16]
+        lambda x: P.interp(
+            P.interp(x, [1.2e-12, 1.3e-12], [-2.9, 1.3]), [1.2e-12, 1.925e-12, 1.928e-12], [0.2, -1.3, -0.16]
         )
     )(P.tokens(2, low=1e-12, high=2e-12)),
     "a sharp soft maximum": lambda: P.soft_largest(
-        0.0041 * P.piecewise(P.tokens(2, low=1e-12, high=2e-12), [1.1e-12, 1.6e-12], [0.4, -1.1]), sharpness=2.27e14
+        0.0041 * P.interp(P.tokens(2, low=1e-12, high=2e-12), [1.1e-12, 1.6e-12], [0.4, -1.1]), sharpness=2.27e14
     ),
 }
 
