@@ -80,8 +80,8 @@ CHEAP = {  # a request for every command that answers in a moment; in order, eac
     "mixers": "",
     "train copy": "--pattern star --layers 1 --size tiny --length 8 --batch 4 --steps 1 --out r",
 }
-TRAINING = {"train mlm", "train nli", "train lm", "train mt", "experiment", "results"}  # tests/experiments/test_cli.py
-ELSEWHERE = TRAINING | {"explore"}  # tests/report/test_explore.py
+TRAINING = {"train mlm", "train nli", "train lm", "train mt", "experiment", "results"}  # tests/cli/test_experiment.py
+ELSEWHERE = TRAINING | {"explore"}  # tests/reports/explore/test_explore.py
 
 
 def test_every_command_is_asked_for_json_somewhere():

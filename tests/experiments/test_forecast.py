@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.test_cli import call  # noqa: F401  (a fixture)
+from tests.cli.test_experiment import call  # noqa: F401  (a fixture)
 from tests.experiments.test_experiments import grid, how
 from thereexists.core.errors import InvalidInput
 from thereexists.experiments import forecast as forecasts

@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import thereexists as te
-from tests.program_witness.test_faults import forge_record
-from tests.test_checkers import forge_certificate
+from tests.certificates.test_checkers import forge_certificate
+from tests.certificates.test_program_faults import forge_record
 from thereexists import program as P
 from thereexists.core import storage
 from thereexists.core.errors import BadWitnessFile

@@ -1,6 +1,6 @@
 """Pictures against goldens that a person has looked at. Goldens are made anew by
 
-    THEREEXISTS_GOLDENS=write pytest tests/report/test_goldens.py
+    THEREEXISTS_GOLDENS=write pytest tests/reports/test_goldens.py
 
 and must then be looked at again before they are committed; goldens.json says by which browser they were made and what
 is to be seen on them.
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.report.conftest import serving
+from tests.reports.conftest import serving
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -77,7 +77,7 @@ def check(name, pixels, browser):
         Image.fromarray(pixels).save(file, optimize=True)
         listed = GOLDENS / "goldens.json"
         told = json.loads(listed.read_text(encoding="utf-8")) if listed.is_file() else {"pictures": {}}
-        told["made_by"] = "THEREEXISTS_GOLDENS=write pytest tests/report/test_goldens.py"
+        told["made_by"] = "THEREEXISTS_GOLDENS=write pytest tests/reports/test_goldens.py"
         told["pictures"][name] = {"chromium": browser.version, "size": list(pixels.shape[:2]), "seen": SEEN[name]}
         listed.write_text(json.dumps(told, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
     golden = read(file)

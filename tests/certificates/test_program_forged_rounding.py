@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import thereexists as te
-from tests.program_witness.test_faults import forge_record
+from tests.certificates.test_program_faults import forge_record
 from thereexists import program as P
 from thereexists.arithmetic import outward
 from thereexists.arithmetic.rounding import rounding_bound

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import thereexists as te
-from tests.test_checkers import certified, forge_record, forge_weights, weight
+from tests.certificates.test_checkers import certified, forge_record, forge_weights, weight
 from thereexists.certificates.output_bound import output_bound
 from thereexists.core import storage
 from thereexists.functions.targets import builtin

@@ -6,8 +6,8 @@ import torch
 from flint import fmpq
 
 import thereexists as te
+from tests.certificates.test_program_faults import forge_weights
 from tests.program.cases import inputs
-from tests.program_witness.test_faults import forge_weights
 from thereexists import program as P
 from thereexists.certificates.program_bound import Refuted, compare
 from thereexists.certificates.program_certificate import certify_program

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import thereexists as te
+from tests.certificates.program_mutations import MUTATIONS
 from tests.program.composed import SPANS, operations
-from tests.program_witness.mutations import MUTATIONS
 from thereexists import program as P
 from thereexists.certificates.program_certificate import certify_program
 from thereexists.constructions.program.saving import to_record

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import thereexists as te
-from tests.compact.test_faults import forge_tokens
+from tests.certificates.test_compact_faults import forge_tokens
 from thereexists.certificates.stored_tokens import sums_of
 from thereexists.core.errors import BadWitnessFile, InvalidInput
 from thereexists.evaluate.recall import KeyIndex

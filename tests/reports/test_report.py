@@ -15,7 +15,7 @@ import torch
 
 import thereexists as te
 from tests.cli.test_witness_commands import thereexists
-from tests.report.conftest import EVIL
+from tests.reports.conftest import EVIL
 from thereexists.certificates.certificate import load_certificate
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.constructions.faithful.selective_shift import SelectiveShift

@@ -8,7 +8,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 import thereexists as te
-from tests.test_checkers import forge_certificate
+from tests.certificates.test_checkers import forge_certificate
 from thereexists import program as P
 from thereexists.certificates import certificate as certificates
 from thereexists.certificates import program_bound

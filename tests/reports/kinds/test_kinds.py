@@ -12,15 +12,15 @@ import torch
 
 import thereexists as te
 from tests.cli.test_witness_commands import thereexists
-from tests.report.conftest import EVIL
-from tests.report.test_report import OUTSIDE, balanced
+from tests.reports.conftest import EVIL
+from tests.reports.test_report import OUTSIDE, balanced
 from thereexists.core.errors import ThereExistsError
 from thereexists.reports import Found, every_kind, report
 from thereexists.reports.measure import plane_through
 from thereexists.reports.memory import recall_of
 from thereexists.reports.surface import LEVELS, field, surface
 
-DATA = Path(__file__).parents[2] / "docs" / "data"
+DATA = Path(__file__).parents[3] / "docs" / "data"
 PLACES = (
     "faithful", "memorise", "table", "head", "certificate.json", "certify.json", "verify.json",
     "check.json", "apart.json", "compare.json", "fit.json", "head-verify.json", "target.npz", "mask.npz",

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.report.conftest import serving
+from tests.reports.conftest import serving
 
 expect = pytest.importorskip("playwright.sync_api").expect
 NAMED = re.compile(r"\S")

@@ -14,7 +14,7 @@ import torch
 
 import thereexists as te
 from tests.cli.test_witness_commands import thereexists
-from tests.report.conftest import EVIL, serving
+from tests.reports.conftest import EVIL, serving
 from thereexists.certificates.certificate import load_certificate
 from thereexists.core import storage
 from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import thereexists as te
-from tests.compact.mutations import (
+from tests.certificates.compact_mutations import (
     added_and_taken_away,
     dead_unit,
     deep_stage,
@@ -20,8 +20,8 @@ from tests.compact.mutations import (
     permuted_rows,
     split_unit,
 )
-from tests.compact.test_faults import forge_tokens
-from tests.test_checkers import forge_record
+from tests.certificates.test_checkers import forge_record
+from tests.certificates.test_compact_faults import forge_tokens
 from thereexists.certificates import verify_tokens
 from thereexists.certificates.safe_dtypes import verdicts
 from thereexists.core.dtypes import DTYPES
