@@ -1,21 +1,16 @@
 """Every checker catches a planted fault. Here: ``verify``, against forgeries that all digests have been redone for."""
 
 import dataclasses
-import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from safetensors.torch import load_file, save_file
 
 import thereexists as te
+from tests.hostile import certified, forge_certificate, forge_record, forge_weights, weight
 from thereexists.certificates import certificate as certificates
-from thereexists.certificates.cubes import weights_sha256
-from thereexists.core import storage
-from thereexists.core.json_files import record_digest
 from thereexists.functions.targets import builtin
-from thereexists.model import Transformer
 from thereexists.witness.verbs import certify as certify_function
 
 
@@ -39,45 +34,6 @@ def copy(originals, tmp_path):
         return target
 
     return make
-
-
-def forge_record(folder, change):
-    """Change witness.json and redo its digest, as a careful forger would."""
-    record = json.loads((folder / "witness.json").read_text())
-    change(record)
-    record["digest"] = record_digest(record)
-    (folder / "witness.json").write_text(json.dumps(record))
-
-
-def forge_certificate(folder, change):
-    file = folder / certificates.FILE
-    record = json.loads(file.read_text())
-    change(record)
-    record["digest"] = record_digest(record)
-    file.write_text(json.dumps(record))
-
-
-def forge_weights(folder, change):
-    """Change weights and redo every hash: only mathematics can notice now."""
-    weights = load_file(folder / "model.safetensors")
-    change(weights)
-    save_file(weights, folder / "model.safetensors")
-    sha = storage.file_sha256(folder / "model.safetensors")
-    forge_record(folder, lambda r: r.update(weights_sha256=sha))
-    structure = json.loads((folder / "witness.json").read_text())["structure"]
-    network = Transformer.from_structure(structure, dict(weights))
-    forge_certificate(folder, lambda r: r.update(weights_sha256=weights_sha256(network)))
-
-
-def weight(name, index, amount):
-    def change(weights):
-        weights[f"stages.{name}"][index] += amount
-
-    return lambda folder: forge_weights(folder, change)
-
-
-def certified(**fields):
-    return lambda folder: forge_certificate(folder, lambda r: r.update(**fields))
 
 
 def recorded(part, **fields):

@@ -5,12 +5,10 @@ import json
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 import thereexists as te
-from tests.certificates.test_checkers import certified, forge_record, forge_weights, weight
+from tests.hostile import certified, forge_record, forge_weights, weight
 from thereexists.certificates.output_bound import output_bound
-from thereexists.core import storage
 from thereexists.functions.targets import builtin
 from thereexists.model import EmbeddedTransformer, FeedForward, Stage
 
@@ -97,15 +95,6 @@ def test_verify_catches_and_names(copy, fault):
     assert named in [check.name for check in verdict.evidence if not check.passed], verdict.reasons
 
 
-def forge_tokens(folder, change=None, record=None):
-    weights = load_file(folder / "model.safetensors")
-    if change is not None:
-        change(weights)
-    save_file(weights, folder / "model.safetensors")
-    sha = storage.file_sha256(folder / "model.safetensors")
-    forge_record(folder, lambda r: (r.update(weights_sha256=sha), record(r) if record else None))
-
-
 def other_digit(weights):
     W_2 = weights["stages.recall.feed_forward.W_2"]
     row = int(W_2[0, :, 3].nonzero()[0, 0])  # the first digit that unit 3 stores
@@ -139,9 +128,9 @@ def test_verify_catches_faults_in_tokens(copy, fault):
     name, change, named = TOKEN_FAULTS[fault]
     folder = copy(name)
     if change is None:
-        forge_tokens(folder, record=lambda r: r["tokens"].pop("n"))
+        forge_weights(folder, record=lambda r: r["tokens"].pop("n"))
     else:
-        forge_tokens(folder, change)
+        forge_weights(folder, change)
     verdict = te.verify(folder)
     assert verdict.holds is False
     assert named in [check.name for check in verdict.evidence if not check.passed], verdict.reasons

@@ -20,8 +20,7 @@ from tests.certificates.compact_mutations import (
     permuted_rows,
     split_unit,
 )
-from tests.certificates.test_checkers import forge_record
-from tests.certificates.test_compact_faults import forge_tokens
+from tests.hostile import forge_record, forge_weights
 from thereexists.certificates import verify_tokens
 from thereexists.certificates.safe_dtypes import verdicts
 from thereexists.core.dtypes import DTYPES
@@ -93,7 +92,7 @@ def test_a_constant_added_and_taken_away_makes_a_table_unsafe(symmetric, tmp_pat
 def test_slots_of_shorter_inputs_are_not_proved(tmp_path):
     table = te.build(te.Table.of(sorted, range(3), 3), construction="compact")
     table.save(tmp_path / "w")
-    forge_tokens(tmp_path / "w", record=lambda r: r["tokens"].update(fixed=False, purpose="memorise"))
+    forge_weights(tmp_path / "w", record=lambda r: r["tokens"].update(fixed=False, purpose="memorise"))
     assert "dtypes" in failed(te.verify(tmp_path / "w"))
 
 

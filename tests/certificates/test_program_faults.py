@@ -1,6 +1,5 @@
 """Planted faults in saved programs, every hash redone where a careful forger would: ``verify`` must name each."""
 
-import json
 import shutil
 
 import numpy as np
@@ -8,15 +7,11 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 import thereexists as te
-from tests.certificates.test_checkers import forge_certificate
+from tests.hostile import forge_certificate, forge_program, forge_record, forge_weights
 from thereexists import program as P
 from thereexists.certificates import certificate as certificates
 from thereexists.certificates import program_bound
-from thereexists.certificates.cubes import weights_sha256
-from thereexists.certificates.program_certificate import program_sha256
 from thereexists.core import storage
-from thereexists.core.json_files import record_digest
-from thereexists.model import Transformer
 
 
 def program():
@@ -36,28 +31,6 @@ def original(tmp_path_factory):
 def copy(original, tmp_path):
     shutil.copytree(original, tmp_path / "w")
     return tmp_path / "w"
-
-
-def forge_record(folder, change):
-    record = json.loads((folder / "witness.json").read_text())
-    change(record)
-    record["digest"] = record_digest(record)
-    (folder / "witness.json").write_text(json.dumps(record))
-    sha = program_sha256(record["program"])
-    weights = load_file(folder / "model.safetensors")
-    try:
-        of_weights = weights_sha256(Transformer.from_structure(record["structure"], dict(weights)))
-    except te.ThereExistsError:  # no network at all: there is nothing to hash
-        of_weights = "0" * 64
-    forge_certificate(folder, lambda c: c.update(program_sha256=sha, weights_sha256=of_weights))
-
-
-def forge_weights(folder, change):
-    weights = load_file(folder / "model.safetensors")
-    change(weights)
-    save_file(weights, folder / "model.safetensors")
-    sha = storage.file_sha256(folder / "model.safetensors")
-    forge_record(folder, lambda r: r.update(weights_sha256=sha))
 
 
 def failing(folder):
@@ -172,7 +145,7 @@ def _last_take(record):
     ],
 )
 def test_a_changed_record(copy, forge):
-    forge_record(copy, forge)
+    forge_program(copy, forge)
     assert failing(copy)
 
 
@@ -208,7 +181,7 @@ def test_a_changed_certificate(copy, forge):
 
 def test_a_claim_for_a_dtype_without_enough_bits(copy):
     """Everything redone for bfloat16 with the bound of float32: only the recomputed bound can notice."""
-    forge_record(copy, lambda r: r["structure"].update(safe=["float64", "float32", "bfloat16"]))
+    forge_program(copy, lambda r: r["structure"].update(safe=["float64", "float32", "bfloat16"]))
     forge_certificate(copy, lambda c: c["bounds"].update(bfloat16=dict(c["bounds"]["float32"])))
     assert "bound bfloat16" in failing(copy)
 
@@ -217,10 +190,7 @@ def test_weights_in_another_dtype(copy):
     weights = {name: w.float() for name, w in load_file(copy / "model.safetensors").items()}
     save_file(weights, copy / "model.safetensors")
     sha = storage.file_sha256(copy / "model.safetensors")
-    record = json.loads((copy / "witness.json").read_text())
-    record["weights_sha256"] = sha
-    record["digest"] = record_digest(record)
-    (copy / "witness.json").write_text(json.dumps(record))
+    forge_record(copy, lambda r: r.update(weights_sha256=sha))
     assert failing(copy)
 
 
@@ -235,7 +205,7 @@ def test_a_second_layer_in_a_stage(copy):
     change(weights)
     save_file(weights, copy / "model.safetensors")
     sha = storage.file_sha256(copy / "model.safetensors")
-    forge_record(copy, lambda r: (r.update(weights_sha256=sha), r["structure"]["stages"]["block_2"].update(depth=2)))
+    forge_program(copy, lambda r: (r.update(weights_sha256=sha), r["structure"]["stages"]["block_2"].update(depth=2)))
     assert "meaning" in failing(copy)
 
 
@@ -256,7 +226,7 @@ def test_no_certificate(copy):
 )
 def test_a_program_far_larger_than_its_network_costs_no_work(copy, forge, monkeypatch):
     monkeypatch.setattr(program_bound, "meaning_of", lambda *_: pytest.fail("a program of that size was written out"))
-    forge_record(copy, forge)
+    forge_program(copy, forge)
     assert "meaning" in failing(copy)
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import thereexists as te
-from tests.certificates.test_program_faults import forge_record
+from tests.hostile import forge_program
 from thereexists import program as P
 from thereexists.arithmetic import outward
 from thereexists.arithmetic.rounding import rounding_bound
@@ -153,7 +153,7 @@ def test_settings_that_the_interpreter_would_take_otherwise_are_refused(tmp_path
         nodes[-1]["settings"].update(change)
 
     assert te.verify(tmp_path / "w").holds
-    forge_record(tmp_path / "w", edit)
+    forge_program(tmp_path / "w", edit)
     assert not te.verify(tmp_path / "w").holds
 
 
@@ -163,7 +163,7 @@ def test_whole_numbers_in_an_array_are_numbers(tmp_path):
     def edit(record):
         next(node for node in record["program"]["nodes"] if node["operation"] == "mix")["settings"]["matrix"] = [[1]]
 
-    forge_record(tmp_path / "w", edit)
+    forge_program(tmp_path / "w", edit)
     assert te.verify(tmp_path / "w").holds
     X = np.array([[[0.7], [0.1], [0.4]]])
     assert np.allclose(te.load(tmp_path / "w").interpret(X), np.maximum(X - 0.5, 0))
@@ -175,7 +175,7 @@ def test_a_constant_has_no_arguments(tmp_path):
     def edit(record):
         next(node for node in record["program"]["nodes"] if node["operation"] == "constant")["arguments"] = [0]
 
-    forge_record(tmp_path / "w", edit)
+    forge_program(tmp_path / "w", edit)
     assert not te.verify(tmp_path / "w").holds
 
 

@@ -1,7 +1,6 @@
 """Program files made to cost: refused in one sentence after no more work than their bytes justify; no traceback."""
 
 import contextlib
-import json
 import resource
 import shutil
 import time
@@ -11,12 +10,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import thereexists as te
-from tests.certificates.test_checkers import forge_certificate
-from tests.certificates.test_program_faults import forge_record
+from tests.hostile import forge_certificate, forge_program, forge_record
 from thereexists import program as P
 from thereexists.core import storage
 from thereexists.core.errors import BadWitnessFile
-from thereexists.core.json_files import record_digest
 
 SECONDS = 10.0  # of the processor, types checked; what these files ask for takes a minute to hours, or gigabytes
 BYTES = 1 << 28
@@ -46,7 +43,7 @@ def resized(folder, n, nodes):
         record.update(weights_sha256=sha, program={"n": n, "nodes": nodes})
         record["structure"]["E"] = [n, weights["E"].shape[1]]
 
-    forge_record(folder, change)
+    forge_program(folder, change)
 
 
 def node(operation, *arguments, d=1, **settings):
@@ -152,7 +149,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_program_gets_one_sentence(copy, name):
-    forge_program(copy, BROKEN[name])
+    forge_record(copy, lambda r: r.update(program=BROKEN[name]))
     verdict = te.verify(copy)
     assert not verdict.holds
     for check in verdict.evidence:
@@ -160,13 +157,6 @@ def test_a_broken_program_gets_one_sentence(copy, name):
         assert "Traceback" not in check.detail
     with contextlib.suppress(BadWitnessFile):
         te.load(copy)
-
-
-def forge_program(folder, program):
-    record = json.loads((folder / "witness.json").read_text())
-    record["program"] = program
-    record["digest"] = record_digest(record)
-    (folder / "witness.json").write_text(json.dumps(record))
 
 
 @pytest.mark.parametrize("depth", [0, 2])
@@ -182,7 +172,7 @@ def test_a_stage_of_another_depth(copy, depth):
         record["weights_sha256"] = sha
         record["structure"]["stages"]["block_1"]["depth"] = depth
 
-    forge_record(copy, change)
+    forge_program(copy, change)
     verdict = te.verify(copy)
     assert not verdict.holds
     assert not any("cannot be checked" in check.detail for check in verdict.evidence)
@@ -216,6 +206,6 @@ def test_a_certificate_of_wrong_types(copy, change):
 
 @pytest.mark.parametrize("places", [7, [7], [{}], [{"block": "x", "half": 1, "made": [1]}], [{"block": 1, "made": []}]])
 def test_places_of_wrong_types(copy, places):
-    forge_record(copy, lambda record: record.update(places=places))
+    forge_program(copy, lambda record: record.update(places=places))
     with pytest.raises(BadWitnessFile):
         te.load(copy)

@@ -10,8 +10,8 @@ from flint import fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.constructions.program.test_random_programs import random_program
 from tests.program.cases import PROGRAMS, inputs
+from tests.program.drawn import random_program
 from thereexists import program as P
 from thereexists.certificates.program_bound import compare
 from thereexists.certificates.program_certificate import certify_program

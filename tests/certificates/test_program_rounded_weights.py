@@ -6,7 +6,7 @@ import torch
 from flint import fmpq
 
 import thereexists as te
-from tests.certificates.test_program_faults import forge_weights
+from tests.hostile import forge_weights
 from tests.program.cases import inputs
 from thereexists import program as P
 from thereexists.certificates.program_bound import Refuted, compare

@@ -3,23 +3,10 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from thereexists.cli import app
 from thereexists.core.errors import ThereExistsError
 
 SMALL = ["--size", "tiny", "--layers", "1", "--length", "16", "--batch", "8", "--steps", "2", "--device", "cpu"]
-
-
-@pytest.fixture
-def call(tmp_path, monkeypatch, cache):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("THEREEXISTS_CACHE", str(cache))
-
-    def call(*arguments):
-        return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-    return call
 
 
 def test_from_pretraining_to_results(call, data, tmp_path):

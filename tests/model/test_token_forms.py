@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import thereexists as te
-from tests.certificates.test_compact_faults import forge_tokens
+from tests.hostile import forge_weights
 from thereexists.certificates.stored_tokens import sums_of
 from thereexists.core.errors import BadWitnessFile, InvalidInput
 from thereexists.evaluate.recall import KeyIndex
@@ -205,7 +205,7 @@ RECORDS = {
 def test_a_record_that_no_witness_has_is_refused(rare, fault, tmp_path):
     change, message = RECORDS[fault]
     rare.save(tmp_path / "w")
-    forge_tokens(tmp_path / "w", record=change)
+    forge_weights(tmp_path / "w", record=change)
     with pytest.raises(BadWitnessFile, match=message):
         te.load(tmp_path / "w")
     assert te.verify(tmp_path / "w").holds is False

@@ -1,15 +1,12 @@
 """Small witnesses of every kind, saved with their certificates."""
 
 import functools
-import threading
-from contextlib import contextmanager
 
 import pytest
 
 import thereexists as te
+from tests.reports.pages import EVIL
 from thereexists.core import storage
-
-EVIL = "</title><script>window.pwned = 1</script><img src=x onerror=window.pwned=2>\" onload='window.pwned=3' &amp; "
 
 
 def saved(folder, *, certified=True, **request):
@@ -71,18 +68,3 @@ def hostile(folders, tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile") / "w"
     storage.write(folder, record, weights)
     return folder
-
-
-@contextmanager
-def serving(folder):
-    """The page of a witness on a server of its own."""
-    from thereexists.reports.explore import Server, open_viewer
-
-    with Server(open_viewer(folder)) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()

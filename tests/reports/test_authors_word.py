@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import thereexists as te
-from tests.certificates.test_checkers import forge_certificate, forge_record
+from tests.hostile import forge_certificate, forge_record
 from thereexists.cli import app
 from thereexists.core.errors import BadWitnessFile
 from thereexists.functions.targets import builtin

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.reports.conftest import serving
+from tests.reports.pages import serving
 
 Image = pytest.importorskip("PIL.Image")
 

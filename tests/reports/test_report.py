@@ -7,15 +7,14 @@ import json
 import re
 import shlex
 import shutil
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 import torch
 
 import thereexists as te
-from tests.cli.test_witness_commands import thereexists
-from tests.reports.conftest import EVIL
+from tests.command import thereexists
+from tests.reports.pages import EVIL, OUTSIDE, balanced
 from thereexists.certificates.certificate import load_certificate
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.constructions.faithful.selective_shift import SelectiveShift
@@ -29,31 +28,6 @@ from thereexists.reports.sparse import path_edges
 from thereexists.reports.witness.function import build_command
 
 KINDS = ("faithful", "equivariant", "wide", "compact", "sparse")
-VOID = {"meta", "link"}
-OUTSIDE = re.compile(r"(?:https?:)?//|\bsrc\s*=|url\(|@import|<script|<iframe|<object|\son\w+\s*=", re.I)
-
-
-class Balance(HTMLParser):
-    """Fails on a tag that is closed wrongly; ``open`` must be empty at the end."""
-
-    def __init__(self):
-        super().__init__()
-        self.open = []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open[-1:] == [tag], f"</{tag}> closes nothing"
-        self.open.pop()
-
-
-def balanced(document):
-    parser = Balance()
-    parser.feed(document)
-    parser.close()
-    return parser.open == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

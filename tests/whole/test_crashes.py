@@ -10,7 +10,7 @@ import pytest
 
 import thereexists as te
 from tests import hostile
-from tests.cli.test_witness_commands import thereexists
+from tests.command import thereexists
 from thereexists import program as P
 from thereexists.certificates import units
 from thereexists.constructions.faithful.sharded import build_sharded

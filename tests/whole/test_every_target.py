@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 import thereexists as te
+from tests.hostile import certified
 from thereexists.cli import app
 from thereexists.core.errors import BadWitnessFile, NotProved
-from thereexists.core.json_files import record_digest
 from thereexists.functions.targets import BUILTINS, builtin
 from thereexists.reports import report
 from thereexists.reports.explore.viewer import open_viewer
@@ -94,10 +94,7 @@ def test_a_stored_certificate_without_a_finite_bound_is_refused(tmp_path, bound)
     witness = te.build(builtin("sort", n=1), delta=1 / 2)
     witness.save(tmp_path / "w")
     te.certify(witness, opinions=1).save(tmp_path / "w")
-    file = tmp_path / "w" / certificates.FILE
-    record = json.loads(file.read_text()) | {"bound": bound}
-    record["digest"] = record_digest(record)
-    file.write_text(json.dumps(record))
+    certified(bound=bound)(tmp_path / "w")
     with pytest.raises(BadWitnessFile):
         certificates.load_certificate(tmp_path / "w")
     with pytest.raises(BadWitnessFile):

@@ -91,10 +91,6 @@ def careful(n):
     return change
 
 
-def certified(**fields):
-    return lambda folder: hostile.forge_certificate(folder, lambda r: r.update(fields))
-
-
 def statistical(**fields):
     """A certificate of the other kind, with exactly its fields."""
 
@@ -185,8 +181,8 @@ SIZES = {
     "slots 1e9": stated("grid", "slots", value=[10**9]),
     "plan of words": stated("plan", "parameters", value="many"),
     "samples 1e12": statistical(samples=10**12, confidence=0.9),
-    "splits 1e9": certified(splits=10**9),
-    "parts are a list": certified(parts=[]),
+    "splits 1e9": hostile.certified(splits=10**9),
+    "parts are a list": hostile.certified(parts=[]),
 }
 TOKENS = {
     "n 1e9": stated("tokens", "n", value=10**9),

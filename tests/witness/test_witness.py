@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import thereexists as te
+from tests.hostile import forge_record
 from thereexists.core import storage
-from thereexists.core.json_files import record_digest
 from thereexists.functions.targets import builtin
 
 
@@ -122,11 +122,11 @@ BREAKAGES = {
     "changed domain": (lambda w: change_record(w, lambda r: r["target"].update(high=[2.0])), "digest does not match"),
     "newer format": (lambda w: change_record(w, lambda r: r.update(format_version=99)), "update thereexists"),
     "another kind": (
-        lambda w: change_record(w, lambda r: r.update(kind="head") or r.update(digest=record_digest(r))),
+        lambda w: forge_record(w, lambda r: r.update(kind="head")),
         "holds a 'head'",
     ),
     "missing field": (
-        lambda w: change_record(w, lambda r: r.pop("grid") and r.update(digest=record_digest(r))),
+        lambda w: forge_record(w, lambda r: r.pop("grid")),
         "not a complete witness",
     ),
 }
@@ -167,7 +167,7 @@ def test_weights_stored_in_a_lower_dtype_are_refused(saved):
     weights = {k: v.float() for k, v in load_file(saved / "model.safetensors").items()}
     save_file(weights, saved / "model.safetensors")
     sha = storage.file_sha256(saved / "model.safetensors")
-    change_record(saved, lambda r: r.update(weights_sha256=sha) or r.update(digest=record_digest(r)))
+    forge_record(saved, lambda r: r.update(weights_sha256=sha))
     with pytest.raises(te.ThereExistsError, match=r"must be in float64.*is torch.float32"):
         te.load(saved)
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import thereexists as te
-from tests.certificates.test_enclose import planted
+from tests.hostile import planted
 from thereexists.constructions.faithful.sparse_shift import Route, SparseShift
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target

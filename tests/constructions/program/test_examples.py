@@ -5,8 +5,8 @@ import pytest
 
 import thereexists as te
 from tests.program.cases import inputs
-from tests.program.test_contract import in_dtype
-from tests.program.test_examples import EXAMPLES, example
+from tests.program.claims import in_dtype
+from tests.program.examples import EXAMPLES, example
 from thereexists import program as P
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.experiments.conftest import SMALL
+from tests.experiments.small_data import SMALL
 from thereexists.core.errors import InvalidInput
 from thereexists.experiments.sampling import IGNORED, Place
 from thereexists.experiments.scoring import bleu, score_result

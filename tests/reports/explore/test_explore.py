@@ -13,8 +13,8 @@ import pytest
 import torch
 
 import thereexists as te
-from tests.cli.test_witness_commands import thereexists
-from tests.reports.conftest import EVIL, serving
+from tests.command import thereexists
+from tests.reports.pages import EVIL, serving
 from thereexists.certificates.certificate import load_certificate
 from thereexists.core import storage
 from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.reports.conftest import serving
+from tests.reports.pages import serving
 
 expect = pytest.importorskip("playwright.sync_api").expect
 NAMED = re.compile(r"\S")

@@ -11,9 +11,8 @@ import pytest
 import torch
 
 import thereexists as te
-from tests.cli.test_witness_commands import thereexists
-from tests.reports.conftest import EVIL
-from tests.reports.test_report import OUTSIDE, balanced
+from tests.command import thereexists
+from tests.reports.pages import EVIL, OUTSIDE, balanced
 from thereexists.core.errors import ThereExistsError
 from thereexists.reports import Found, every_kind, report
 from thereexists.reports.measure import plane_through
