@@ -1,6 +1,7 @@
-"""The rules of the house that a machine can check: which way imports point, and that the command starts quickly."""
+"""The rules of the house that a machine can check: where imports point, where tests lie, how the command starts."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import thereexists
 from tests.typechecker import SHAPED
 
 SOURCE = Path(thereexists.__file__).parent
+TESTS = Path(__file__).parents[1]
 # The floors of the house, from the ground up: a package imports packages below it, never one above, not even lazily.
 FLOORS = [
     "_version",
@@ -92,6 +94,87 @@ def test_the_import_rule_can_fail(tmp_path, line):
     bad = tmp_path / "bad.py"
     bad.write_text(line + "\n")
     assert offending(bad, "certificates")
+
+
+ELSEWHERE = {"docs", "whole"}  # tests of the documentation, and of the product as a whole
+# Small packages inside another, whose parts only mean something there: tested in the folder of that one.
+INSIDE = {"cli/kinds", "constructions/program/primitives", "reports/witness"}
+A_TEST = re.compile(r"\btests(\.\w+)*\.(test_\w+|conftest)\b")  # the name of a module, as a command or a string has it
+
+
+def folders_of(tests):
+    return {file.parent.relative_to(tests).as_posix() for file in tests.rglob("test_*.py")}
+
+
+def packages_in(source):
+    return {file.parent.relative_to(source).as_posix() for file in source.rglob("__init__.py")} - {"."}
+
+
+def unlike_the_package(tests, source):
+    """Folders of tests that are no package by the same path, and packages without a folder of tests."""
+    return (folders_of(tests) - ELSEWHERE) ^ (packages_in(source) - INSIDE)
+
+
+def imported_tests(tests):
+    """Modules that import from a test or a conftest; what several need is in a plain module beside them."""
+    for file in sorted(tests.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            parts = {part for name in names for part in name.split(".")}
+            told = isinstance(node, ast.Constant) and isinstance(node.value, str) and A_TEST.search(node.value)
+            if told or any(part == "conftest" or part.startswith("test_") for part in parts):
+                yield file.relative_to(tests).as_posix()
+
+
+def test_tests_lie_where_their_modules_lie():
+    assert unlike_the_package(TESTS, SOURCE) == set()
+    assert packages_in(SOURCE) >= INSIDE
+
+
+@pytest.mark.parametrize(
+    ("found", "file"),
+    [
+        ("forged", "tests/forged/test_a.py"),
+        (".", "tests/test_a.py"),
+        ("core/forged", "tests/core/forged/test_a.py"),
+        ("core/docs", "tests/core/docs/test_a.py"),
+        ("heads", "source/heads/__init__.py"),
+        ("core/files", "source/core/files/__init__.py"),
+    ],
+)
+def test_a_folder_unlike_the_package_is_found(tmp_path, found, file):
+    there = ("source/__init__.py", "source/core/__init__.py", "tests/__init__.py", "tests/core/test_a.py")
+    for name in (*there, "tests/docs/test_a.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert unlike_the_package(tmp_path / "tests", tmp_path / "source") == set()
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).touch()
+    assert unlike_the_package(tmp_path / "tests", tmp_path / "source") == {found}
+
+
+def test_no_test_is_imported():
+    assert list(imported_tests(TESTS)) == []
+
+
+@pytest.mark.parametrize("name", ["test_a", "conftest"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from tests.core.{} import forge",
+        "from tests.core import {}",
+        "def f():\n    import tests.core.{} as forging",
+        "from . import {}",
+        "from .{} import forge",
+        "CODE = 'from tests.core.{} import forge'",
+        "COMMAND = [sys.executable, '-m', 'tests.core.{}']",
+    ],
+)
+def test_an_imported_test_is_found(tmp_path, line, name):
+    (tmp_path / "core").mkdir()
+    (tmp_path / "core" / "test_b.py").write_text(line.format(name) + "\n")
+    assert list(imported_tests(tmp_path)) == ["core/test_b.py"]
 
 
 # Words with one meaning each (docs/notation.md): the one class of that name, and who returns what from ``explain``.
