@@ -4,11 +4,13 @@ import json
 import subprocess
 import sys
 
+import torch
 from safetensors.torch import load_file, save_file
 
 import thereexists as te
 from thereexists.certificates import certificate as certificates
 from thereexists.certificates.cubes import weights_sha256
+from thereexists.certificates.program_certificate import program_sha256
 from thereexists.core import storage
 from thereexists.core.json_files import record_digest
 from thereexists.functions.target import from_file
@@ -27,15 +29,12 @@ def forge_record(folder, change, name="witness.json"):
 
 
 def forge_certificate(folder, change):
-    file = folder / certificates.FILE
-    record = json.loads(file.read_text())
-    change(record)
-    record["digest"] = record_digest(record)
-    file.write_text(json.dumps(record))
+    """Change the certificate and redo its digest."""
+    forge_record(folder, change, certificates.FILE)
 
 
-def forge_weights(folder, change, record=lambda r: None):
-    """Change weights (and the record with them) and redo every hash."""
+def forge_weights(folder, change=lambda w: None, record=lambda r: None):
+    """Change weights (and the record with them) and redo every hash: only mathematics can notice now."""
     weights = load_file(folder / "model.safetensors")
     change(weights)
     save_file(weights, folder / "model.safetensors")
@@ -47,12 +46,46 @@ def forge_weights(folder, change, record=lambda r: None):
 
     forge_record(folder, both)
     if (folder / certificates.FILE).is_file():
-        structure = json.loads((folder / "witness.json").read_text())["structure"]
-        try:
-            made = weights_sha256(Transformer.from_structure(structure, dict(weights)))
-        except Exception:  # no network at all: there is nothing to hash
-            return
-        forge_certificate(folder, lambda r: r.update(weights_sha256=made))
+        forge_certificate(folder, lambda c: c.update(weights_sha256=_hash_of_network(folder)))
+
+
+def forge_program(folder, change):
+    """Change the record of a program, and say in its certificate that it is about this program and these weights."""
+    forge_record(folder, change)
+    sha = program_sha256(json.loads((folder / "witness.json").read_text())["program"])
+    forge_certificate(folder, lambda c: c.update(program_sha256=sha, weights_sha256=_hash_of_network(folder)))
+
+
+def _hash_of_network(folder):
+    structure = json.loads((folder / "witness.json").read_text())["structure"]
+    try:
+        return weights_sha256(Transformer.from_structure(structure, load_file(folder / "model.safetensors")))
+    except Exception:  # no network at all: there is nothing to hash
+        return "0" * 64
+
+
+def weight(name, index, amount):
+    """A forger who adds to one weight."""
+
+    def change(weights):
+        weights[f"stages.{name}"][index] += amount
+
+    return lambda folder: forge_weights(folder, change)
+
+
+def certified(**fields):
+    """A forger who writes other things into the certificate."""
+    return lambda folder: forge_certificate(folder, lambda r: r.update(**fields))
+
+
+def planted(network, change):
+    """A copy of a network with one weight changed."""
+    copy = type(network).from_structure(
+        network.structure(), {k: v.detach().clone() for k, v in network.state_dict().items()}
+    )
+    with torch.no_grad():
+        change(copy)
+    return copy
 
 
 def honest(folder, file):

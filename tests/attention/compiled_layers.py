@@ -6,7 +6,7 @@ python -m tests.attention.compiled_layers
 import pytest
 import torch
 
-from tests.attention.test_layers import CONFIGS, CYCLE, N, albert, tiny
+from tests.attention.layered import CONFIGS, CYCLE, N, albert, tiny
 
 TOKENS = torch.arange(10, 10 + N)[None]
 

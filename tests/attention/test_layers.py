@@ -10,54 +10,9 @@ import torch
 
 transformers = pytest.importorskip("transformers")
 
-import thereexists as te  # noqa: E402
+from tests.attention.layered import CONFIGS, CYCLE, LAYERS, SIZES, N, albert, tiny  # noqa: E402
 from thereexists.attention import hugging_face  # noqa: E402
 from thereexists.core.errors import InvalidInput  # noqa: E402
-from thereexists.patterns.parts import Band, Offsets  # noqa: E402
-from thereexists.patterns.pattern import Pattern  # noqa: E402
-from thereexists.patterns.step import Step  # noqa: E402
-
-te.attention.register_with_transformers()  # another test may have imported us before transformers
-
-N, LAYERS = 24, 3
-SIZES = {
-    "hidden_size": 16,
-    "num_hidden_layers": LAYERS,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "vocab_size": 80,
-    "max_position_embeddings": 32,
-}
-SHORT = {"dim": 16, "n_layers": LAYERS, "n_heads": 2, "hidden_dim": 16, "vocab_size": 80, "max_position_embeddings": 32}
-BART = {
-    "d_model": 16,
-    "encoder_layers": LAYERS,
-    "decoder_layers": LAYERS,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 16,
-    "decoder_ffn_dim": 16,
-    "vocab_size": 80,
-    "max_position_embeddings": 32,
-}
-CONFIGS = {
-    "bert": lambda: transformers.BertConfig(**SIZES),
-    "distilbert": lambda: transformers.DistilBertConfig(**SHORT),
-    "splinter": lambda: transformers.SplinterConfig(**SIZES),
-    "nomic_bert": lambda: transformers.AutoConfig.for_model("nomic_bert", **SIZES),
-    "clip_text_model": lambda: transformers.CLIPTextConfig(**SIZES, bos_token_id=1, eos_token_id=2),
-    "bart": lambda: transformers.BartConfig(**BART),
-    "llama": lambda: transformers.LlamaConfig(**SIZES, num_key_value_heads=2),
-}
-# One step of each kind: what a token depends on after three layers tells which step stood in which layer.
-CYCLE = Pattern("cycle", tuple(Step(N, (part,)) for part in (Band(-1, 0), Offsets((-5, 0)), Band(0, 0))))
-
-
-def tiny(config, pattern=CYCLE):
-    torch.manual_seed(0)
-    model = transformers.AutoModel.from_config(config, attn_implementation="thereexists").double().eval()
-    te.attention.use_pattern(model, pattern)
-    return model
 
 
 def dependence(model):
@@ -100,10 +55,6 @@ def test_a_clip_model_numbers_its_towers_apart():
     model = transformers.AutoModel.from_config(config, attn_implementation="thereexists")
     for tower in (model.text_model, model.vision_model):
         assert [layer.self_attn._thereexists_layer for layer in tower.encoder.layers] == [0, 1, 2]
-
-
-def albert(**changes):
-    return transformers.AlbertConfig(**SIZES | changes, embedding_size=16)
 
 
 def test_one_module_in_several_layers_is_refused_where_layers_differ():

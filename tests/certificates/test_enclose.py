@@ -6,6 +6,7 @@ import torch
 
 import thereexists as te
 from tests.cases import CASES, IDS
+from tests.hostile import planted
 from thereexists.arithmetic.balls import Ball
 from thereexists.certificates import enclose
 from thereexists.certificates.output_bound import output_bound
@@ -56,16 +57,6 @@ def test_bisection_equals_layer_by_layer(witness):
 
 def test_three_opinions_agree(witness):
     assert second_opinion(witness.network, witness.grid, sample=3, seed=0).disagreeing == ()
-
-
-def planted(network, change):
-    """A copy of a network with one weight changed."""
-    copy = type(network).from_structure(
-        network.structure(), {k: v.detach().clone() for k, v in network.state_dict().items()}
-    )
-    with torch.no_grad():
-        change(copy)
-    return copy
 
 
 def test_all_three_catch_a_planted_fault():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.test_witness_commands import thereexists
+from tests.command import thereexists
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.docs.blocks import ROOT
-from tests.experiments.conftest import article, nli_lines
+from tests.experiments.small_data import article, nli_lines
 
 
 def make_props(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 import inspect
 import io
-import json
 import os
 import shlex
 import subprocess
@@ -13,9 +12,9 @@ import pytest
 import typer
 from rich.console import Console
 
-from tests.cli.test_witness_commands import thereexists
 from tests.docs import shell
-from thereexists.cli import _complete, _output, app
+from tests.docs.asked import CHEAP
+from thereexists.cli import _output, app
 
 
 def walk(command, path=()):
@@ -54,51 +53,18 @@ def test_every_option_is_explained(name):
         assert getattr(parameter, "help", None), f"{name} {parameter.name}"
 
 
-CHEAP = {  # a request for every command that answers in a moment; in order, each may use what those before it wrote
-    "targets": "",
-    "plan": "sort --n 2 --delta 1/4",
-    "build": "sort --n 2 --delta 1/4 --out w",
-    "run": "w --input '0.3 0.1'",
-    "show": "w",
-    "trace": "w --input '0.3 0.1'",
-    "certify": "w",
-    "verify": "w",
-    "report": "w --out report.html",
-    "memorise": "pairs.jsonl --out m",
-    "export": "m --to torch",
-    "heads random": "--length 8 --k 1 --out t.npz",
-    "heads fit": "t.npz --method corrected --out h",
-    "heads verify": "h",
-    "heads bound": "--length 8 --k 1",
-    "heads study": "--lengths 8 --k 1 --methods corrected",
-    "pattern list": "",
-    "pattern check": "star --n 8",
-    "pattern compare": "--n 8",
-    "pattern draw": "star --n 8",
-    "attention explain": "star --n 8",
-    "attention bench": "--n 16 --patterns star --no-flex --repetitions 1",
-    "mixers": "",
-    "train copy": "--pattern star --layers 1 --size tiny --length 8 --batch 4 --steps 1 --out r",
-}
-TRAINING = {"train mlm", "train nli", "train lm", "train mt", "experiment", "results"}  # tests/experiments/test_cli.py
-ELSEWHERE = TRAINING | {"explore"}  # tests/report/test_explore.py
+TRAINING = {"train mlm", "train nli", "train lm", "train mt", "experiment", "results"}  # tests/cli/test_experiment.py
+ELSEWHERE = TRAINING | {"explore"}  # tests/reports/explore/test_explore.py
 
 
 def test_every_command_is_asked_for_json_somewhere():
     assert set(COMMANDS) == set(CHEAP) | ELSEWHERE
 
 
-def ask_all_for_json():
-    for name, arguments in CHEAP.items():
-        done = thereexists(*name.split(), *shlex.split(arguments), "--json", cwd=".")
-        assert isinstance(json.loads(done.stdout), dict), name
-        assert done.stderr == "", name
-
-
 @pytest.mark.parametrize("check", ["ask_all_for_json", "compare_names"])
 def test_in_the_worker(check, worker, tmp_path):
     """``ask_all_for_json``: one object on stdout, nothing on stderr. ``compare_names``: completion is up to date."""
-    code = f"from tests.docs.test_command_line import {check}\n\n{check}()"
+    code = f"from tests.docs.asked import {check}\n\n{check}()"
     (tmp_path / "page.md").write_text(f"```python\n{code}\n```\n")
     (tmp_path / "here").mkdir()
     worker(tmp_path / "page.md", tmp_path / "here")
@@ -124,26 +90,6 @@ def test_a_bar_is_for_terminals_only():
     assert "3/3" in shown
     assert on(io.StringIO()) == ""
     assert on(Terminal(), quiet=True) == ""
-
-
-def compare_names():
-    from thereexists.evaluate import ENGINES
-    from thereexists.experiments import EXPERIMENTS
-    from thereexists.exports import FORMATS
-    from thereexists.functions.targets import BUILTINS
-    from thereexists.heads.fit import METHODS
-    from thereexists.mixers import MIXERS, SIZES
-    from thereexists.patterns import REGISTRY
-
-    assert set(BUILTINS) == set(_complete.TARGETS)
-    assert set(REGISTRY) == set(_complete.PATTERNS)
-    assert set(MIXERS) == set(_complete.MIXERS)
-    assert set(SIZES) == set(_complete.SIZES)
-    assert set(METHODS) == set(_complete.METHODS)
-    assert {"auto", *ENGINES} == set(_complete.ENGINES)
-    assert set(FORMATS) == set(_complete.FORMATS)
-    assert set(EXPERIMENTS) == set(_complete.EXPERIMENTS)
-    assert _complete.names(_complete.PATTERNS)("st") == ["strided", "star"]
 
 
 @pytest.mark.parametrize(

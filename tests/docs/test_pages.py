@@ -114,3 +114,10 @@ def test_every_link_leads_somewhere():
     for page in PAGES.values():
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_test_that_a_page_names_is_there():
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES.values())
+    named = set(re.findall(r"\btests/[\w/.]*\w", text))
+    assert "tests/certificates/test_checkers.py" in named
+    assert [path for path in named if not (ROOT / path).exists()] == []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.experiments.test_results import record, stage, table_a
+from tests.experiments.records import record, stage, table_a
 from thereexists.experiments.claims import Claim, difference, each_before, judge, judge_copying, order
 from thereexists.experiments.plots import draw
 from thereexists.experiments.report import write_report

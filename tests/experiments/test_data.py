@@ -6,7 +6,7 @@ import lzma
 import numpy as np
 import pytest
 
-from tests.experiments.conftest import WORDS
+from tests.experiments.small_data import WORDS
 from thereexists.core.errors import InvalidInput
 from thereexists.experiments import tokenizer as tokenizers
 from thereexists.experiments.corpus import read_articles, read_nli, read_parallel, read_sst2, read_text

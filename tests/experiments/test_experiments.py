@@ -8,25 +8,13 @@ import time
 import psutil
 import pytest
 
+from tests.experiments.runs import grid, how
 from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.experiments import runner
 from thereexists.experiments.__main__ import main
 from thereexists.experiments.grid import EXPERIMENTS, load, unfold
 from thereexists.experiments.runner import How, run_all
-from thereexists.experiments.settings import Budget
 from thereexists.experiments.training import Interrupted
-
-SMALLER = {"length": 16, "batch": 8, "precision": "fp32", "options": {"vocabulary": 150, "symbols": 5, "evaluate": 8}}
-
-
-def grid(name, data, seeds=1, only=None, steps=2, **changes):
-    overrides = SMALLER | {"budget": Budget(steps=steps)} | changes
-    return unfold(load(name), "tiny", seeds, data, only, overrides)
-
-
-def how(tmp_path, cache, **changes):
-    return How(tmp_path / "runs", cache, device="cpu", **changes)
-
 
 RUNS = {  # every mixer, every pattern, every configuration once
     "table-a": ["attention", "average", "bproj", "sepconv", "hybrid-1"],

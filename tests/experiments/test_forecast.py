@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.test_cli import call  # noqa: F401  (a fixture)
-from tests.experiments.test_experiments import grid, how
+from tests.experiments.runs import grid, how
 from thereexists.core.errors import InvalidInput
 from thereexists.experiments import forecast as forecasts
 from thereexists.experiments.__main__ import main
@@ -90,7 +89,7 @@ def test_the_device_may_be_named_in_short():
         device_of(known, "abacus")
 
 
-def test_dry_run_on_the_command_line(call, tmp_path):  # noqa: F811
+def test_dry_run_on_the_command_line(call, tmp_path):
     """Neither data nor a GPU is needed, and nothing is written."""
     asked = ["experiment", "table-a", "--size", "base", "--seeds", 3, "--dry-run", "--only", "[as]*"]
     shown = call(*asked, "--on", "h200")

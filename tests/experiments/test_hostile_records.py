@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.experiments.test_results import record, stage, table_a
+from tests.experiments.records import record, stage, table_a
 from thereexists.cli import app
 from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.experiments.plots import draw

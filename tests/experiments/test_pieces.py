@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.experiments.test_experiments import grid, how
+from tests.experiments.runs import grid, how
 from thereexists.core.errors import InvalidInput
 from thereexists.experiments import prepared, training
 from thereexists.experiments.__main__ import main

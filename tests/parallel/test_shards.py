@@ -9,11 +9,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import thereexists as te
+from tests.hostile import forge_record
 from thereexists.certificates import second_opinion as opinions
 from thereexists.constructions.faithful import sharded as building
 from thereexists.core import shards, storage
 from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput
-from thereexists.core.json_files import record_digest
 from thereexists.functions.targets import builtin
 from thereexists.parallel import Workers
 from thereexists.parallel import map as parallel_map
@@ -90,10 +90,11 @@ def shard(folder, number=2):
 
 def redo(folder):
     """Every hash of the record, as a careful forger would."""
-    record = json.loads((folder / "witness.json").read_text())
-    record["shards_sha256"] = {name: storage.file_sha256(folder / name) for name in record["shards_sha256"]}
-    record["digest"] = record_digest(record)
-    (folder / "witness.json").write_text(json.dumps(record))
+
+    def change(record):
+        record["shards_sha256"] = {name: storage.file_sha256(folder / name) for name in record["shards_sha256"]}
+
+    forge_record(folder, change)
 
 
 def flip(folder):

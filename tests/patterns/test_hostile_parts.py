@@ -7,8 +7,8 @@ from itertools import zip_longest
 import numpy as np
 import pytest
 import torch
-from tests.patterns.hostile_parts import part, record
 
+from tests.patterns.hostile_parts import part, record
 from thereexists.attention import sparse_attention
 from thereexists.attention.lower import Entries, Lowered, Strip, lower
 from thereexists.core.errors import InvalidInput, ThereExistsError

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.patterns import brute
 from typer.testing import CliRunner
 
+from tests.patterns import brute
 from thereexists.cli import app
 from thereexists.patterns import check, from_mask
 

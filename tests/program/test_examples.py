@@ -1,18 +1,14 @@
 """Every program of examples/programs/: equal to its numpy reference within its bound, on 10,000 random inputs."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from tests.program.cases import inputs
-from tests.program.test_contract import in_dtype
+from tests.program.claims import in_dtype
+from tests.program.examples import EXAMPLES, example
 from thereexists import program as P
 from thereexists.core.errors import InvalidInput
 
-FOLDER = Path(__file__).parents[2] / "examples" / "programs"
-EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
 CAUSAL = {
     "moving_average",
     "exponential_smoothing",
@@ -27,13 +23,6 @@ NEEDED = {
     *("argmax_broadcast", "linear_interpolation", "parity"),
 }
 USELESS = 0.1  # no claim is tested by this: a bound in float32 above it would say nothing
-
-
-def example(name):
-    spec = importlib.util.spec_from_file_location(f"example_{name}", FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)  # pyright: ignore[reportArgumentType]
-    spec.loader.exec_module(module)  # pyright: ignore[reportOptionalMemberAccess]
-    return module
 
 
 def excess(compiled, reference, dtype, count):

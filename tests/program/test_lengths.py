@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.program.cases import PROGRAMS, inputs, own_weights, ramp
-from tests.program.test_contract import in_dtype, violations
+from tests.program.claims import in_dtype, violations
 from thereexists import program as P
 from thereexists.core.errors import InvalidInput
 

@@ -1,0 +1,255 @@
+"""The page of explore in a real browser: silent, usable by mouse, keyboard and ear, on a phone, in light and dark."""
+
+import itertools
+import re
+
+import pytest
+
+from tests.reports.pages import serving
+
+expect = pytest.importorskip("playwright.sync_api").expect
+NAMED = re.compile(r"\S")
+
+
+@pytest.fixture(scope="module")
+def servers(folders, tokens, hostile):
+    with (
+        serving(folders["faithful"]) as faithful,
+        serving(folders["wide"]) as wide,
+        serving(folders["compact"]) as compact,
+        serving(tokens["memorise"]) as words,
+        serving(hostile) as evil,
+    ):
+        yield {"faithful": faithful, "wide": wide, "compact": compact, "words": words, "hostile": evil}
+
+
+def visit(browser, server, **context):
+    """The page, and everything it said, or asked of others than its own server."""
+    page = browser.new_context(**context).new_page()
+    noise = []
+    page.on("console", lambda message: noise.append(message.text))
+    page.on("pageerror", lambda error: noise.append(str(error)))
+    page.on("dialog", lambda dialog: (noise.append("a dialog"), dialog.dismiss()))
+    page.on("request", lambda asked: None if asked.url.startswith(server.url) else noise.append(asked.url))
+    page.goto(server.url)
+    page.wait_for_selector("#log button")
+    return page, noise
+
+
+@pytest.fixture
+def page(browser, servers):
+    opened, noise = visit(browser, servers["faithful"], reduced_motion="reduce")
+    yield opened
+    assert noise == []
+    opened.context.close()
+
+
+def says(page):
+    return page.inner_text("#says")
+
+
+def places(page):
+    return page.evaluate("[...document.querySelectorAll('#picture .token')].map(t => t.style.transform)")
+
+
+@pytest.mark.parametrize("kind", ["faithful", "wide", "compact", "words", "hostile"])
+def test_it_loads_silently_and_fits(browser, servers, kind):
+    page, noise = visit(browser, servers[kind])
+    colours = set()
+    for scheme, width in (("light", 1200), ("dark", 1200), ("light", 390)):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 800})
+        page.click("#first")
+        page.click("#next")
+        page.click("#last")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("document.getElementById('error').hidden")
+        colours.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert noise == []
+    assert len(colours) == 2
+    page.context.close()
+
+
+def test_hostile_text_stays_text(browser, servers):
+    page, noise = visit(browser, servers["hostile"])
+    assert page.inner_text("h1").startswith("</title><script>window.pwned = 1</script>")
+    assert page.evaluate("window.pwned === undefined && document.scripts.length === 1 && !document.images.length")
+    assert noise == []
+    # Planted fault: had the text been written as markup, the policy would have stopped its script, aloud.
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=window.pwned=2>')")
+    page.wait_for_timeout(300)
+    assert any("Content Security Policy" in line for line in noise)
+    assert page.evaluate("window.pwned === undefined")
+    page.context.close()
+
+
+def test_changes_one_after_the_other(page):
+    assert says(page).startswith("The input.")
+    seen, where = [], [places(page)]
+    for _ in range(7):
+        page.click("#next")
+        seen.append(says(page).split(":")[0])
+        where.append(places(page))
+    assert seen == [*["Quantiser"] * 2, *["Selective shift"] * 2, "Global shift", *["Value mapping"] * 2]
+    assert all(a != b for a, b in itertools.pairwise(where))  # every change is seen in the picture
+    page.click("#next")
+    assert "Change 7 of 7" in page.inner_text("#where")  # there is no further one
+    page.click("#previous")
+    assert "Change 6 of 7" in page.inner_text("#where")
+    page.click("#first")
+    assert places(page) == where[0]
+
+
+def test_single_layers_and_the_number_of_a_layer(page):
+    page.click("#next")
+    layer = int(page.input_value("#layer"))
+    picture = places(page)
+    page.click("#step")
+    while int(page.input_value("#layer")) == layer + 1 and says(page) != "This layer changes nothing.":
+        layer += 1
+        page.click("#step")
+    assert says(page) == "This layer changes nothing."
+    assert page.locator("#log [aria-current]").count() == 0
+    page.click("#back")
+    assert int(page.input_value("#layer")) == layer
+    page.fill("#layer", "11")
+    page.press("#layer", "Enter")
+    assert "context, layer" in page.inner_text("#where")
+    page.wait_for_selector("#heads table")
+    assert page.locator("#heads table").count() == 2
+    assert picture != places(page)
+    page.fill("#layer", "999999")
+    page.press("#layer", "Enter")
+    assert page.input_value("#layer") == page.get_attribute("#layer", "max")
+
+
+def test_the_input_changes_the_output(page):
+    before = page.inner_text("#compare-table")
+    circles = page.evaluate("document.getElementById('compare').innerHTML")
+    page.focus("#x-0-0")
+    page.keyboard.press("Home")  # a slider by keyboard: to its lowest value
+    expect(page.locator("#compare-table")).not_to_have_text(before, use_inner_text=True)
+    assert page.evaluate("document.getElementById('compare').innerHTML") != circles
+    assert page.inner_text(".slider output >> nth=0") == "0"
+    after = page.inner_text("#compare-table")
+    page.click("#random")
+    expect(page.locator("#compare-table")).not_to_have_text(after, use_inner_text=True)
+
+
+def test_playing_and_pausing(page):
+    page.clock.install()
+    page.click("#play")
+    assert page.get_attribute("#play", "aria-pressed") == "true"
+    assert page.inner_text("#play") == "Pause"
+    page.clock.run_for(2100)
+    assert "Change 2 of 7" in page.inner_text("#where")
+    page.click("#play")
+    page.clock.run_for(3000)
+    assert "Change 2 of 7" in page.inner_text("#where")
+    page.click("#play")
+    page.clock.run_for(20_000)
+    assert "Change 7 of 7" in page.inner_text("#where")
+    assert page.inner_text("#play") == "Play"  # it stops at the end by itself
+
+
+def test_keys(page):
+    page.evaluate("document.activeElement.blur()")
+    for key, where in (
+        ("ArrowRight", "Change 1 of 7"), ("ArrowRight", "Change 2 of 7"), ("ArrowLeft", "Change 1 of 7"),
+        ("End", "Change 7 of 7"), ("Home", "Change 0 of 7"), ("Shift+ArrowRight", "layer 1 of"),
+    ):  # fmt: skip
+        page.keyboard.press(key)
+        assert where in page.inner_text("#where")
+    page.keyboard.press("Space")
+    assert page.inner_text("#play") == "Pause"
+    page.keyboard.press("Space")
+    assert page.inner_text("#play") == "Play"
+
+
+def test_every_control_has_a_name_and_a_place_in_the_order(page):
+    for role in ("button", "slider", "spinbutton", "img", "table"):
+        count = page.get_by_role(role).count()
+        assert count > 0 or role == "table"
+        if role != "table":
+            assert page.get_by_role(role, name=NAMED).count() == count, role
+    assert page.get_by_role("button", name="Next change").count() == 1
+    assert page.get_by_role("slider", name="token 0").count() == 1
+    assert page.get_by_role("spinbutton", name="Layer").count() == 1
+    assert page.get_attribute("#says", "aria-live") == "polite"
+    assert page.get_attribute("#error", "role") == "alert"
+    order = []
+    page.evaluate("document.activeElement.blur()")
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        order.append(page.evaluate("document.activeElement.id"))
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline != "none", f"the focus on {order[-1]} cannot be seen"
+    wanted = ["x-0-0", "x-1-0", "random", "frame", "first", "previous", "play", "next", "last", "back", "layer", "step"]
+    assert order == wanted
+
+
+def test_the_scrubber_and_the_list_lead_to_the_same_place(page):
+    page.focus("#frame")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert "Change 3 of 7" in page.inner_text("#where")
+    assert says(page) in page.get_attribute("#frame", "aria-valuetext")
+    page.click("#log li:nth-child(6) button")
+    assert "Change 5 of 7" in page.inner_text("#where")
+    assert page.get_attribute("#log li:nth-child(6) button", "aria-current") == "step"
+
+
+def test_words(browser, servers):
+    page, noise = visit(browser, servers["words"])
+    assert "pes" in page.inner_text("#compare-table")
+    page.fill("#words", "a cat")
+    expect(page.locator("#compare-table")).to_contain_text("kočka")
+    page.fill("#words", "a wolf")
+    page.wait_for_selector("#error:not([hidden])")
+    assert "not in the vocabulary" in page.inner_text("#error")
+    page.select_option("#example", index=2)
+    expect(page.locator("#compare-table")).to_contain_text("zpívají")
+    assert page.evaluate("document.getElementById('error').hidden")
+    assert all("400" in line for line in noise)  # the refusal, which the browser tells of
+    page.context.close()
+
+
+def test_a_contrast_that_can_be_read(browser, servers):
+    """WCAG AA: 4.5 to 1 for the texts of the page, in both schemes."""
+    for scheme in ("light", "dark"):
+        page, _ = visit(browser, servers["faithful"], color_scheme=scheme)
+        page.fill("#layer", "11")
+        page.press("#layer", "Enter")
+        page.wait_for_selector("#heads table")
+        for selector in (
+            "#says",
+            "#where",
+            "#about",
+            ".chips li",
+            "#play",
+            "#next",
+            ".log small",
+            "#note",
+            "td.strong",
+        ):
+            found = page.evaluate(_CONTRAST, selector)
+            assert found is None or found >= 4.5, (scheme, selector, found)
+        page.context.close()
+
+
+_CONTRAST = """(selector) => {
+  const node = document.querySelector(selector);
+  if (!node) return null;
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgb = (colour) => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (c) => c.slice(0, 3).map((v) => v / 255)
+    .map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  let under = node;
+  while (rgb(getComputedStyle(under).backgroundColor)[3] === 0) under = under.parentElement;
+  const [a, b] = [light(rgb(getComputedStyle(node).color)), light(rgb(getComputedStyle(under).backgroundColor))];
+  return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+}"""

@@ -1,0 +1,201 @@
+"""What a record or a certificate says and nobody counted again: never shown but as its author's word.
+
+Every field is forged to a value that is easy to find, every digest redone; then ``show`` and ``report`` are searched.
+"""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import thereexists as te
+from tests.hostile import forge_certificate, forge_record
+from thereexists.cli import app
+from thereexists.core.errors import BadWitnessFile
+from thereexists.functions.targets import builtin
+from thereexists.reports import report
+from thereexists.reports.explore.viewer import open_viewer
+
+WORDS = "as its author says"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    at = tmp_path_factory.mktemp("made")
+    own = te.Target(lambda X: X / 2, n=2, lipschitz=0.5, name="half", description="half of it")
+    for name, target, options in (
+        ("faithful", builtin("sort", n=2), {}),
+        ("compact", builtin("sort", n=2), {"construction": "compact"}),
+        ("own", own, {"construction": "compact"}),
+        ("sparse", builtin("sort", n=2), {"pattern": te.patterns.star(n=2)}),
+    ):
+        witness = te.build(target, delta=1 / 2, **options)
+        witness.save(at / name)
+        te.certify(witness, opinions=1).save(at / name)
+    te.memorise([["a"], ["b"]], [["c"], ["d"]]).save(at / "tokens")
+    return at
+
+
+@pytest.fixture
+def copy(made, tmp_path):
+    return lambda name: shutil.copytree(made / name, tmp_path / name)
+
+
+def shown(folder):
+    done = CliRunner().invoke(app, ["show", str(folder)], env={"COLUMNS": "600"}, catch_exceptions=False)
+    return done.stdout
+
+
+def as_text(page):
+    """The rows and paragraphs of a page, without tags."""
+    body = str(page)[str(page).index("<main") :]
+    pieces = re.split(r"</(?:tr|p|li|dd|h1|h2|pre|figcaption|div)>", body)
+    return [re.sub(r"<[^>]+>", " ", piece) for piece in pieces]
+
+
+def unmarked(pieces, marker):
+    return [piece for piece in pieces if marker in piece and WORDS not in piece]
+
+
+DISTANCE = {
+    "p": 1.0,
+    "estimate": 0.00771,
+    "low": 0.00771,
+    "high": 0.00771,
+    "samples": 7713,
+    "confidence": 0.77,
+    "seed": 7717,
+}
+RECORD = {  # the change, and what would be seen of it
+    "layers": (lambda r: r["plan"].update(layers=dict.fromkeys(r["plan"]["layers"], 7711)), "7,711"),
+    "parameters": (lambda r: r["plan"].update(parameters=7711), "7,711"),
+    "id bits": (lambda r: "id_bits" in r["plan"] and r["plan"].update(id_bits=7.7), "7.7"),
+    "memory": (lambda r: r["plan"].update(memory_bytes=77 << 20), "77.0"),
+    "predicted": (
+        lambda r: r["plan"].update(
+            error={"p": 1.0, "grid": 0.0771, "equal_columns": 0.0, "ramps": 0.0, "total": 0.0771}
+        ),
+        "0.0771",
+    ),
+    "measured": (lambda r: r.update(distance=DISTANCE), "0.00771"),
+    "samples": (lambda r: r.update(distance=DISTANCE), "7,713"),
+    "seed": (lambda r: r.update(distance=DISTANCE), "7717"),
+    "class": (lambda r: r["class"].update(h=7711, m=7711, r=7711), "7,711"),
+    "description": (lambda r: r["target"].update(description="proved by Gauss"), "Gauss"),
+    "version": (lambda r: r.update(package_version="77.1"), "77.1"),
+    "reference": (lambda r: r["target"]["origin"].update(reference="gauss"), "gauss"),
+    "safe dtypes": (lambda r: r["plan"].get("sizes", {}).update(dtypes={"float8": "x"}), "float8"),
+    "contexts": (lambda r: r["plan"].get("sizes", {}).update(contexts=7711, units=7711), "7,711"),
+    "widths": (
+        lambda r: r["plan"].get("sizes", {}).update(widths={"wide": 7711}, d_model=7711),
+        "7,711",
+    ),
+}
+ALLOWED = {"reference": "thereexists build"}  # the command that would build it again names it too
+
+
+@pytest.mark.parametrize("kind", ["faithful", "compact", "own", "sparse"])
+def test_nothing_in_a_record_is_shown_as_if_it_had_been_counted(copy, kind):
+    folder = copy(kind)
+    original = (folder / "witness.json").read_text()
+    for field, (change, marker) in RECORD.items():
+        (folder / "witness.json").write_text(original)
+        forge_record(folder, change)
+        for text in (shown(folder).splitlines(), as_text(report(folder))):
+            wrong = [piece for piece in unmarked(text, marker) if ALLOWED.get(field, "\0") not in piece]
+            assert not wrong, (field, wrong)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: r["plan"].update(theorem=77),
+        lambda r: r["plan"].update(theorem=[1]),
+        lambda r: r["plan"].update(parameters="7711"),
+        lambda r: r["plan"].update(id_bits=None),
+    ],
+)
+def test_a_plan_of_other_types_is_refused(copy, change):
+    folder = copy("faithful")
+    forge_record(folder, change)
+    with pytest.raises(BadWitnessFile, match="plan"):
+        te.load(folder)
+
+
+def test_explore_marks_what_it_reads(copy):
+    folder = copy("faithful")
+    forge_record(folder, RECORD["description"][0])
+    about = open_viewer(folder).about()
+    assert about["about"] == builtin("sort", n=2).description
+    assert WORDS in about["facts"]["certified"]
+
+
+CERTIFICATE = {
+    "bound": (lambda r: r.update(bound=0.0771), "0.0771"),
+    "second opinions": (lambda r: r.update(second_opinion={"cubes": 7711, "seed": 0, "disagreeing": []}), "7,711"),
+    "float run": (lambda r: r["float_error"].update(max=0.0771), "0.0771"),
+    "cubes": (lambda r: r.update(cells=7711), "7,711"),
+    "assumptions": (lambda r: r.update(assumptions=["Gauss said so"]), "Gauss"),
+}
+
+
+@pytest.mark.parametrize("field", CERTIFICATE)
+def test_nothing_in_a_certificate_is_shown_as_if_it_had_been_checked(copy, field):
+    folder, (change, marker) = copy("compact"), CERTIFICATE[field]
+    forge_certificate(folder, change)
+    for page in (report(folder), report(folder / "certificate.json")):
+        assert not unmarked(as_text(page), marker)
+        assert not unmarked(as_text(page), "proved for every input")
+
+
+def test_verdict_files_are_their_authors_word(tmp_path):
+    (tmp_path / "v.json").write_text(json.dumps({"holds": True, "checks": []}))
+    page = report(tmp_path / "v.json")
+    assert not unmarked(as_text(page), "Everything holds")
+
+
+@pytest.mark.parametrize("key", ["pairs", "parameters", "safe"])
+def test_a_file_of_tokens_says_nothing_unknown_of_itself(copy, key):
+    folder = copy("tokens")
+    forge_record(folder, lambda r: r["info"].update({key: 7711}))
+    with pytest.raises(BadWitnessFile, match=f"'{key}'"):
+        te.load(folder)
+
+
+def test_what_a_file_of_tokens_says_of_itself_replaces_nothing(copy):
+    folder = copy("tokens")
+    forge_record(folder, lambda r: r["info"].update(conflicts=[1, 2]))
+    text = shown(folder)
+    assert not unmarked(text.splitlines(), "2 inputs")
+    assert not unmarked(as_text(report(folder)), "2 inputs")
+
+
+def test_places_and_reasons_of_a_program_are_marked(tmp_path):
+    from thereexists import program as pr
+
+    witness = te.build(pr.tokens(2) + 1.0, epsilon=1e-3)
+    witness.save(tmp_path / "p")
+    forge_record(tmp_path / "p", lambda r: r["places"][0]["made"][0].__setitem__(0, "constant"))
+    forge_certificate(tmp_path / "p", lambda r: r["reasons"].update(float16="Gauss"))
+    text = shown(tmp_path / "p")
+    assert "operation → row (as its author says)" in text
+    assert not unmarked(text.splitlines(), "Gauss")
+    assert not unmarked(text.splitlines(), "certified")
+    assert any(WORDS in piece for piece in as_text(report(tmp_path / "p")))
+
+
+def test_sizes_are_counted_on_the_network(made):
+    for kind in ("faithful", "compact", "sparse"):
+        done = CliRunner().invoke(app, ["show", str(made / kind), "--json"], catch_exceptions=False)
+        said, witness = json.loads(done.stdout), te.load(made / kind)
+        assert said["layers"]["total"] == witness.network.depth
+        assert said["parameters"] == witness.network.parameter_count == witness.plan.parameters
+        assert said["theorem"] == witness.plan.theorem
+        assert set(said["as_its_author_says"]) >= {"distance", "error"}
+        if kind == "compact":
+            assert said["sizes"]["widths"] == witness.plan.sizes["widths"]
+            assert said["sizes"]["safe"] == witness.plan.sizes["safe"]
+    assert np.isfinite(witness.plan.id_bits)
