@@ -63,7 +63,7 @@ def verify_again(head: Head, dtype: str = "float64", device: str = "cpu") -> Ver
 
 def false_claims(head: Head, record: dict[str, Any], found: Verification) -> list[str]:
     """Sentences about what the file states and the arrays do not show; ``found`` is a verification of all rows."""
-    stated = head.verification
+    stated, measured = head.verification, found
     if head.words is None and stated.dtype != found.dtype:
         found = verify_again(head, stated.dtype) if stated.dtype in DTYPES else found
     wrong = [f"the file has entries that no head has: {', '.join(names)}" for names in [_unknown(record)] if names]
@@ -92,14 +92,17 @@ def false_claims(head: Head, record: dict[str, Any], found: Verification) -> lis
             f"the file states the theorem's hidden size {record.get('theorem_hidden_size')}, and it is "
             f"{head.theorem_hidden_size}"
         )
-    if not _carries(head, found):
+    if not _carries(head, measured):
         wrong.append(f"the file says that {head.dtype_needed} carries the head, and that is not so")
     wrong += [f"its report and its record differ in {name}" for name in _differing(head, record)]
     return wrong
 
 
 def _carries(head: Head, found: Verification) -> bool:
-    """Whether the arithmetic that the file names is enough: run in it, or bounded as ``precision.py`` does."""
+    """Whether the arithmetic that the file names is enough: run in it, or bounded as ``precision.py`` does.
+
+    ``found`` is what float64, or the balls of a sum of words, show: never what fewer bits would measure.
+    """
     claimed = head.dtype_needed
     if claimed in DTYPES:
         return head.words is None and verify_again(head, claimed).verdict.holds is True
@@ -109,7 +112,7 @@ def _carries(head: Head, found: Verification) -> bool:
     room = room_left(found, head.eps1, head.eps2)
     if not room > 0:  # the head does not hold: nothing is said about what would carry it
         return found.verdict.holds is not True
-    return int(number) >= bits_needed(size_of(head.X, head.W_Q, head.W_K), steps_of(head.W_Q), room)
+    return int(number) >= bits_needed(size_of(head.X, head.W_Q, head.W_K), steps_of(head.W_Q, head.W_K), room)
 
 
 def _differing(head: Head, record: dict[str, Any]) -> list[str]:
