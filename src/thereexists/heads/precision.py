@@ -6,8 +6,8 @@ Storing ``X`` and the weights in a dtype of unit roundoff ``u`` adds at most fou
 smallest predicted one whose own run is verified.
 
 A number of *bits* is a claim about numbers of that significand, rounded to nearest, whose exponents never run out: in
-every order of summation the tolerances are kept. What was measured is itself within ``rho`` of the real logits, so
-twice the measurement's own bound is taken off what is left.
+every order of summation the tolerances are kept. What was measured is itself rounded, so four
+times the measurement's own bound (two for a difference of logits, two for comparing it) are taken off what is left.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def dtype_needed(
 def bits_needed(size: float, steps: int, room: float) -> int:
     """Smallest significand length ``p`` with ``2 γ_steps size <= room`` at ``u = 2^-p``, and one bit to spare.
 
-    ``γ = s u / (1 - s u) <= G`` is ``u <= G / (s (1 + G))``; with ``G = room / (2 size)``, ``2^p >= s (1 + 2 size/room)``.
+    ``γ = s u / (1 - s u) <= G`` is ``u <= G / (s (1 + G))``; with ``G = room / (2 size)`` it is
+    ``2^p >= s (1 + 2 size / room)``.
     """
     ratio = 1 + math.log2(max(size, 1e-300)) - math.log2(room)  # on the log scale: the quotient may overflow
     return max(2, math.ceil(math.log2(steps) + float(np.logaddexp2(0.0, ratio))) + 1)
@@ -68,7 +69,9 @@ def room_left(found: Verification, eps1: float, eps2: float) -> float:
         return -math.inf
     leak = math.log(eps1) - math.log(max(found.leakage, _LEAST)) - _LOG_ERROR
     ratio = math.log1p(eps2) * (1 - _LOG_ERROR) - math.log1p(found.ratio_error)
-    return min(leak, ratio) - 2 * found.rounding
+    if found.dtype in DTYPES:  # logarithms of the target, up to 709, were subtracted in float64; balls count that
+        ratio -= _LOG_ERROR
+    return min(leak, ratio) - 4 * found.rounding
 
 
 def size_of(X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor) -> float:
