@@ -66,3 +66,29 @@ def odd_unions(n):
         "blocks with a shift": (BlockBand(4, -1, 0, shift=2), own),
     }
     return {name: Step(n, parts) for name, parts in several.items()}
+
+
+@lru_cache(maxsize=8)
+def steps_with_empty_rows(n):
+    """Steps in which some tokens attend to nobody; a pattern may not have them, a step alone may."""
+    few = np.arange(n) % 3 == 1
+    listed = Explicit(np.concatenate(([0], np.cumsum(few))), (np.flatnonzero(few) * 5) % n)
+    ring = Explicit(np.arange(n + 1), (np.arange(n) + 1) % n)
+    half, last = range(n // 2, n), range(n - 1, n)
+    several = {
+        "listed": (listed,),
+        "listed and a hub": (listed, Rect(half, range(1))),
+        "ahead": (Band(2, 3),),
+        "far ahead and listed": (Band(n // 2, n), listed),
+        "behind": (Band(-9, -5),),
+        "offsets": (Offsets((4, 9)),),
+        "dilated ahead": (Offsets(tuple(range(2, 22, 2))),),
+        "one row sees all": (Rect(last, range(n)),),
+        "one row sees all, others listed": (Rect(last, range(n)), listed),
+        "rectangle": (Rect(half, half),),
+        "nobody": (Offsets((n,)),),
+        "nobody but a window": (Offsets((n,)), Band(1, 1)),
+        "blocks before": (BlockBand(4, -2, -1),),
+    }
+    out = {name: Step(n, parts) for name, parts in several.items()}
+    return out | {"ring-causal": Step(n, (ring,), True), "ahead of blocks-causal": Step(n, (BlockBand(4, 1, 2),), True)}

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import torch
 
-from tests.attention.cases import steps
+from tests.attention.cases import steps, steps_with_empty_rows
 from thereexists.attention.call_options import CallOptions, survivors
 from thereexists.attention.lower import lower
 from thereexists.attention.reference import exact_attention, excess
@@ -51,6 +51,9 @@ def excesses(step, backend, pieces, dtype, padded=False, dropout=0.0, device="cp
     gain = surviving(options, b, h, n).to(device) / (1 - dropout) if dropout else None
     want = exact_attention(q, k, v, mask, do, options.scale, PIECES, gain)
     found = {"out": excess(out, want.out, want.out_bound)}
+    nobody = ~mask.any(-1)
+    if not torch.equal(lse == -torch.inf, nobody) or bool(out[nobody].any()) or bool(grads[0][nobody].any()):
+        found["out"] = torch.inf  # a row without keys gives 0, a log-sum-exp of −inf, and no gradient
     for name, g, w, bound in zip(("dq", "dk", "dv"), grads, want.grads, want.grad_bounds, strict=True):
         found[name] = excess(g, w, bound)
     return found
@@ -64,7 +67,7 @@ def main():
         for what in ("WHOLE", "WINDOW", "COLUMNS", "DQ", "DKDV"):
             setattr(backend, what, backend.Blocks(16, 16, 4, 1))
         backend.ENTRIES = backend.Blocks(1, 8, 1, 1)
-    table = steps(int(n))
+    table = steps(int(n)) | {f"empty: {name}": step for name, step in steps_with_empty_rows(int(n)).items()}
     for name in names or table:
         pieces = backend.TritonPieces(lower(table[name]), torch.device(device))
         for padded, dropout in ((False, 0.0), (True, 0.25)):

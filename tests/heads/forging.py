@@ -2,10 +2,28 @@
 
 import json
 
+import torch
 from safetensors.torch import load_file, save_file
 
 from thereexists.core import storage
 from thereexists.core.json_files import record_digest
+from thereexists.heads.bound import theorem_hidden_size
+from thereexists.heads.head import Head
+from thereexists.heads.verify import Arithmetic, verify
+from thereexists.heads.verify_exact import verify_exact
+
+
+def save_own(folder, X, W_Q, W_K, target, *, eps1, eps2, dtype_needed="float64", words=None, checked_in="float64"):
+    """A head of one's own making, measured as it is and saved with a claim about the dtype that carries it."""
+    X, W_Q, W_K = (torch.as_tensor(a, dtype=torch.float64) for a in (X, W_Q, W_K))
+    tolerances = {"eps1": eps1, "eps2": eps2}
+    if words is None:
+        found = verify(X, W_Q, W_K, target, **tolerances, arithmetic=Arithmetic(checked_in))
+    else:
+        found = verify_exact(words, W_Q, W_K, target, **tolerances, bits=53 * len(words) + 64)
+    theorem = theorem_hidden_size(target.length, target.k, target.gamma, eps1, eps2)
+    Head(X, W_Q, W_K, target, "moments", eps1, eps2, 0, found, theorem, dtype_needed, 0.1, {}, words).save(folder)
+    return found
 
 
 def forge(folder, tensors=None, **fields):

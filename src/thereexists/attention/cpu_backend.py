@@ -158,11 +158,12 @@ class _Part:
 def _forward(q, k, v, out, lse, part: _Part) -> None:
     pieces, options, pad = part.pieces, part.options, part.pad
     entries = pieces.lowered.entries
-    only_entries = not pieces.calls and pieces.columns is None and entries is not None
+    every_row_listed = entries is not None and len(entries.rows) == q.shape[1]
+    only_entries = not pieces.calls and pieces.columns is None and every_row_listed
     wide = out if out.dtype in (torch.float32, torch.float64) and out.is_contiguous() else torch.empty(
         out.shape, dtype=lse.dtype
     )  # fmt: skip
-    if not only_entries:
+    if not only_entries:  # a row that no piece has sees nobody: 0, and the logarithm of 0
         wide.zero_()
         lse.fill_(-torch.inf)
     fresh = True

@@ -47,8 +47,8 @@ def sparse_attention(
 
     ``pattern`` is a one-step pattern (``p.step(0)``, ``p.union()``, or one with a cycle of 1) or ``p.multihead(h)``.
     ``scale`` defaults to 1/√d. ``key_padding_mask`` is True at real tokens; ``lengths`` says the same by a number per
-    sequence. A row whose keys are all padding gives 0. ``kv_heads`` may divide ``heads`` (grouped queries).
-    ``dropout_p`` drops attention weights; ``Dropout(p, seed)`` drops the same ones again.
+    sequence. A row without keys, or whose keys are all padding, gives 0. ``kv_heads`` may divide ``heads`` (grouped
+    queries). ``dropout_p`` drops attention weights; ``Dropout(p, seed)`` drops the same ones again.
     """
     if not isinstance(pattern, Pattern | Step):
         raise InvalidInput(

@@ -60,6 +60,8 @@ class TritonPieces:
         self._transposed: _Lists | None = None
         self.rows = None if lowered.rows is None else self.tensor(lowered.rows)
         self.pieces = len(self.launches) + (self.entries is not None)
+        listed = lowered.entries is not None and len(lowered.entries.rows) == lowered.n
+        self.every_row = bool(self.launches) or listed  # the tiles of a launch are all rows, with keys or without
 
     def tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array, np.int32)).to(self.device)
@@ -185,6 +187,9 @@ def forward(
     noise = (options.seed, options.threshold, options.gain)
     strides = (*_outer(q), *_outer(k), *_outer(v))
     merged = False
+    if not pieces.every_row:  # a row that no piece has sees nobody: 0, and the logarithm of 0
+        out.zero_()
+        lse.fill_(-torch.inf)
     for launch in pieces.launches:
         blocks = _blocks(pieces.kind(launch), q, pieces.longest(launch))
         tiles = pieces.table("rows", launch, blocks)
@@ -258,7 +263,10 @@ def backward(
     alone = pieces.pieces == 1 and pieces.rows is None
     strips = [launch for launch in pieces.launches if launch.strip is not None]
     direct = alone and not any(launch.columns for launch in pieces.launches)
-    dq = torch.empty_like(q) if alone else _grad(q, bool(pieces.launches))
+    if alone:
+        dq = torch.empty_like(q) if pieces.every_row else torch.zeros_like(q)
+    else:
+        dq = _grad(q, bool(pieces.launches))
     dk, dv = (
         (torch.empty_like(x) if strips else torch.zeros_like(x)) if direct else _grad(x, bool(strips)) for x in (k, v)
     )

@@ -125,8 +125,9 @@ def explain(pattern: Pattern | Step, device: str = "cpu", padded: bool = False, 
         raise InvalidInput(f"Attention runs on the devices {', '.join(RATES)}; got '{device}'.")
     steps = head_steps(pattern)
     name = pattern.name if isinstance(pattern, Pattern) else "step"
-    own = padded or dropout  # stock calls have neither our treatment of empty rows nor our dropout
-    heads = tuple(_way_of(step, span, device, own, dropout) for span, step in steps)
+    # Stock calls have neither our treatment of empty rows (padding, or a step alone may have them) nor our dropout.
+    own = padded or dropout
+    heads = tuple(_way_of(step, span, device, own or not step.degrees.all(), dropout) for span, step in steps)
     return Explanation(name, pattern.n, device, heads)
 
 

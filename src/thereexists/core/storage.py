@@ -127,9 +127,10 @@ def read_record(path: Path, layout: Layout = WITNESS) -> dict[str, Any]:
     if not isinstance(record, dict) or "format_version" not in record:
         raise BadWitnessFile(f"{file} was truncated or changed: it is not a {layout.kind} record.")
     version = record["format_version"]
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise BadWitnessFile(
-            f"{file} has format version {version}, and this package reads up to {FORMAT_VERSION}: update thereexists."
+            f"{file} has format version {str(version)[:40]}, and this package reads up to {FORMAT_VERSION}: update "
+            "thereexists."
         )
     if record.get("digest") != record_digest(record):
         raise BadWitnessFile(f"{file} was changed after it was written: its digest does not match.")

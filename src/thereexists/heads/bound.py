@@ -27,6 +27,8 @@ from thereexists.core.errors import InvalidInput
 from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.verify import check_tolerances
 
+LONGEST = 1 << 62  # more tokens than any machine numbers
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -109,5 +111,7 @@ def check_class(length: int, k: int, gamma: float, eps1: float, eps2: float) -> 
     check_tolerances(eps1, eps2)
     if length < 1 or not 1 <= k <= length:
         raise InvalidInput(f"k must lie between 1 and the length. Got length {length}, k {k}.")
+    if length > LONGEST:
+        raise InvalidInput(f"The length must be at most {LONGEST:,}. Got a number of {len(str(length))} digits.")
     if not (math.isfinite(gamma) and gamma >= 1):
         raise InvalidInput(f"gamma is a ratio max/min and must be finite and >= 1. Got {gamma}.")

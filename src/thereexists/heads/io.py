@@ -17,6 +17,7 @@ from thereexists.core.plain_arrays import read_npy, read_npz
 from thereexists.core.sparse_arrays import from_arrays
 from thereexists.core.verdict import Verdict
 from thereexists.heads.bound import theorem_hidden_size
+from thereexists.heads.figures import number
 from thereexists.heads.head import Head
 from thereexists.heads.matrix import AttentionMatrix, as_matrix, from_csr
 from thereexists.heads.stated import StatedHead
@@ -86,7 +87,7 @@ def load_with_record(path: str | Path) -> tuple[StatedHead, dict[str, Any]]:
             _word(record["method"], "method"),
             eps1,
             eps2,
-            int(_float(record["seed"], "seed")),
+            _count(record["seed"], "seed"),
             _verification(record["verification"]),
             theorem_hidden_size(target.length, target.k, target.gamma, eps1, eps2),  # never the stored one
             _short(_word(record["dtype_needed"], "dtype_needed"), "dtype_needed"),
@@ -143,20 +144,28 @@ def _check_arrays(
 def _verification(stated: dict[str, Any]) -> Verification:
     """What was stated of the verification, every entry of its kind; see ``stated.py`` for what it is worth."""
     verdict, reasons = stated["verdict"], stated["verdict"]["reasons"]
-    if verdict["holds"] not in (True, False, None) or not isinstance(reasons, list):
+    told = verdict["holds"]
+    if not (told is None or isinstance(told, bool)) or not isinstance(reasons, list):
         raise InvalidInput("a verdict is true, false or null, with a list of reasons")
     numbers = {n: _float(stated[n], n) for n in ("leakage", "ratio_error", "max_logit", "rounding", "seconds")}
-    counts = {n: int(_float(stated[n], n)) for n in ("worst_row", "rows")}
+    counts = {n: _count(stated[n], n) for n in ("worst_row", "rows")}
     words = {n: _word(stated[n], n) for n in ("dtype", "device")}
-    kept = Verdict(verdict["holds"], tuple(map(str, reasons)), verdict["evidence"])
+    kept = Verdict(told, tuple(_word(line, "a reason") for line in reasons), verdict["evidence"])
     return Verification(verdict=kept, **numbers, **counts, **words)  # pyright: ignore[reportArgumentType]
 
 
 def _float(value: Any, name: str) -> float:
-    value = float(value) if value in ("inf", "-inf", "nan") else value
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    found = number(value)
+    if found is None:
         raise InvalidInput(f"{name} must be a number, and is {str(value)[:40]!r}")
-    return float(value)
+    return found
+
+
+def _count(value: Any, name: str) -> int:
+    """A whole number as JSON writes one: 2.9 is none, nor are 2.0 and true."""
+    if type(value) is not int:
+        raise InvalidInput(f"{name} must be a whole number, and is {str(value)[:40]!r}")
+    return value
 
 
 def _word(value: Any, name: str) -> str:

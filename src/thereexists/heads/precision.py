@@ -1,21 +1,29 @@
 """Which dtype carries a head: first from the rounding bound, then by running the verification in that dtype.
 
-The verifier's bound is ``rho = g(n, u) M`` with ``M = max_i (|X||W_Q|)_i · max_j (|W_K|^T|X|^T)_j``. Storing ``X``
-and the weights in a dtype of unit roundoff ``u`` adds at most four roundings per product. A dtype is *predicted* to
-do if twice that ``rho`` fits between what was measured and what is tolerated, and *needed* means: the smallest
-predicted one whose own run is verified.
+The verifier's bound is ``rho = γ_n M`` with ``M = max_i (|X||W_Q|)_i · max_j (|W_K|^T|X|^T)_j`` (``rounding.py``).
+Storing ``X`` and the weights in a dtype of unit roundoff ``u`` adds at most four roundings per product. A dtype is
+*predicted* to do if twice that ``rho`` fits between what was measured and what is tolerated, and *needed* means: the
+smallest predicted one whose own run is verified.
+
+A number of *bits* is a claim about numbers of that significand, rounded to nearest, whose exponents never run out: in
+every order of summation the tolerances are kept. What was measured is itself rounded, so four
+times the measurement's own bound (two for a difference of logits, two for comparing it) are taken off what is left.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 
 from thereexists.core.errors import InvalidInput
 from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.rounding import apply, selects
 from thereexists.heads.verify import DTYPES, Arithmetic, Verification, verify
+
+_LEAST = torch.finfo(torch.float64).smallest_normal  # a smaller leakage may have been rounded to zero
+_LOG_ERROR = 1e-12  # of exp and log: relative, and absolute for logarithms up to 745
 
 
 def dtype_needed(
@@ -34,7 +42,7 @@ def dtype_needed(
     size = size_of(X, W_Q, W_K)
     for name, kind in DTYPES.items():
         info = torch.finfo(kind)
-        if float(X.abs().max()) > info.max or 2 * _gamma(steps_of(W_Q), info.eps / 2) * size >= room:
+        if float(X.abs().max()) > info.max or 2 * _gamma(steps_of(W_Q, W_K), info.eps / 2) * size >= room:
             continue
         if name == found.dtype and found.verdict.holds:
             return name
@@ -42,17 +50,28 @@ def dtype_needed(
             return name
     if found.dtype == "float64" and found.verdict.holds:
         return "float64"
-    return f"{bits_needed(size, steps_of(W_Q), room if room > 0 else math.log1p(eps2) / 4)} bits"
+    return f"{bits_needed(size, steps_of(W_Q, W_K), room if room > 0 else math.log1p(eps2) / 4)} bits"
 
 
 def bits_needed(size: float, steps: int, room: float) -> int:
-    """Smallest significand length ``p`` with ``2 · steps · 2^-p · size < room`` (and one bit to spare)."""
-    return max(2, math.ceil(math.log2(2 * steps * max(size, 1e-300) / room)) + 1)
+    """Smallest significand length ``p`` with ``2 γ_steps size <= room`` at ``u = 2^-p``, and one bit to spare.
+
+    ``γ = s u / (1 - s u) <= G`` is ``u <= G / (s (1 + G))``; with ``G = room / (2 size)`` it is
+    ``2^p >= s (1 + 2 size / room)``.
+    """
+    ratio = 1 + math.log2(max(size, 1e-300)) - math.log2(room)  # on the log scale: the quotient may overflow
+    return max(2, math.ceil(math.log2(steps) + float(np.logaddexp2(0.0, ratio))) + 1)
 
 
 def room_left(found: Verification, eps1: float, eps2: float) -> float:
-    leak = math.log(eps1) - (math.log(found.leakage) if found.leakage > 0 else -math.inf)
-    return min(leak, math.log1p(eps2) - math.log1p(found.ratio_error))
+    """How far every logit difference may move, on the log scale, from what was measured, its own rounding taken off."""
+    if not math.isfinite(found.leakage + found.ratio_error + found.rounding):
+        return -math.inf
+    leak = math.log(eps1) - math.log(max(found.leakage, _LEAST)) - _LOG_ERROR
+    ratio = math.log1p(eps2) * (1 - _LOG_ERROR) - math.log1p(found.ratio_error)
+    if found.dtype in DTYPES:  # logarithms of the target, up to 709, were subtracted in float64; balls count that
+        ratio -= _LOG_ERROR
+    return min(leak, ratio) - 4 * found.rounding
 
 
 def size_of(X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor) -> float:
@@ -66,10 +85,10 @@ def size_of(X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor) -> float:
     return size
 
 
-def steps_of(W: torch.Tensor) -> int:
-    """Roundings on the longest path: m products, storing X and the weights, 2d if the weights mix coordinates."""
-    d, m = W.shape
-    return m + 6 + (0 if selects(W) else 2 * d)
+def steps_of(W_Q: torch.Tensor, W_K: torch.Tensor) -> int:
+    """Roundings on the longest path: m products, storing X and the weights, 2d if either of them mixes coordinates."""
+    d, m = W_Q.shape
+    return m + 6 + (0 if selects(W_Q) and selects(W_K) else 2 * d)
 
 
 def _gamma(steps: int, unit: float) -> float:

@@ -14,6 +14,7 @@ its author's word: ``method``, ``seed``, ``settings``, ``seconds``, the device, 
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, fields
 from typing import Any
@@ -21,14 +22,19 @@ from typing import Any
 from thereexists.core.authors_word import WORDS
 from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
+from thereexists.heads.figures import SLACK, number, same_leakage, same_logit, same_ratio_error, same_rounding
 from thereexists.heads.head import Head
 from thereexists.heads.precision import bits_needed, room_left, size_of, steps_of
-from thereexists.heads.verify import DTYPES, Arithmetic, Verification, verify
+from thereexists.heads.verify import DTYPES, Arithmetic, Verification, comparing_rounds, verify
 from thereexists.heads.verify_exact import verify_exact
 from thereexists.heads.worst import is_worst
 
-SLACK = 1e-9  # relative: another machine's exp and log
-ROUNDING_SLACK = 1e-6  # radii of balls are kept to 30 bits
+_IN_WORDS = {
+    "leakage": "leakage",
+    "ratio_error": "ratio error",
+    "max_logit": "max logit",
+    "rounding": "rounding bound",
+}
 _RECORD = {"format_version", "kind", "package_version", "report", "method", "eps1", "eps2", "seed", "weights_sha256"}
 _RECORD |= {"theorem_hidden_size", "dtype_needed", "seconds", "settings", "verification", "digest"}
 _VERIFICATION = {field.name for field in fields(Verification)}
@@ -63,7 +69,7 @@ def verify_again(head: Head, dtype: str = "float64", device: str = "cpu") -> Ver
 
 def false_claims(head: Head, record: dict[str, Any], found: Verification) -> list[str]:
     """Sentences about what the file states and the arrays do not show; ``found`` is a verification of all rows."""
-    stated = head.verification
+    stated, measured = head.verification, found
     if head.words is None and stated.dtype != found.dtype:
         found = verify_again(head, stated.dtype) if stated.dtype in DTYPES else found
     wrong = [f"the file has entries that no head has: {', '.join(names)}" for names in [_unknown(record)] if names]
@@ -74,32 +80,39 @@ def false_claims(head: Head, record: dict[str, Any], found: Verification) -> lis
             f"the file says that {stated.rows} rows were verified in {stated.dtype}; there are {found.rows}, in "
             f"{found.dtype}"
         )
-    # Two evaluations of one logit are within 2ρ of each other, whatever their order of summation.
-    slack = math.expm1(min(4 * found.rounding, 700.0)) + SLACK
-    for name in ("leakage", "ratio_error", "max_logit"):
+    # The middles of balls are the same on every machine, up to exp and log.
+    in_balls = head.words is not None
+    rho = 0.0 if in_balls else found.rounding
+    compared = 0.0 if in_balls else comparing_rounds(found.max_logit, head.target.log_gamma)
+    agree = {
+        "leakage": same_leakage(stated.leakage, found.leakage, rho),
+        "ratio_error": same_ratio_error(stated.ratio_error, found.ratio_error, rho, compared),
+        "max_logit": same_logit(stated.max_logit, found.max_logit, rho),
+        "rounding": same_rounding(stated.rounding, found.rounding),
+    }
+    for name in (name for name, fine in agree.items() if not fine):
         claimed, actual = getattr(stated, name), getattr(found, name)
-        extra = 1.0 if name == "ratio_error" else 0.0
-        if not _near(claimed + extra, actual + extra, slack):
-            wrong.append(f"the file states the {name.replace('_', ' ')} {claimed:.6g}, and it is {actual:.6g}")
-    if not _near(stated.rounding, found.rounding, ROUNDING_SLACK):
-        wrong.append(f"the file states the rounding bound {stated.rounding:.6g}, and it is {found.rounding:.6g}")
+        wrong.append(f"the file states the {_IN_WORDS[name]} {claimed:.6g}, and it is {actual:.6g}")
     if stated.verdict.reasons != found.verdict.reasons:
         wrong.append("the file gives other reasons for its verdict than were found")
     if not is_worst(head, stated, found):
         wrong.append("the worst row that the file describes is not the worst, or not as it says")
-    if record.get("theorem_hidden_size") != head.theorem_hidden_size:
+    if not _same(record.get("theorem_hidden_size"), head.theorem_hidden_size):
         wrong.append(
-            f"the file states the theorem's hidden size {record.get('theorem_hidden_size')}, and it is "
+            f"the file states the theorem's hidden size {str(record.get('theorem_hidden_size'))[:40]}, and it is "
             f"{head.theorem_hidden_size}"
         )
-    if not _carries(head, found):
+    if not _carries(head, measured):
         wrong.append(f"the file says that {head.dtype_needed} carries the head, and that is not so")
     wrong += [f"its report and its record differ in {name}" for name in _differing(head, record)]
     return wrong
 
 
 def _carries(head: Head, found: Verification) -> bool:
-    """Whether the arithmetic that the file names is enough: run in it, or bounded as ``precision.py`` does."""
+    """Whether the arithmetic that the file names is enough: run in it, or bounded as ``precision.py`` does.
+
+    ``found`` is what float64, or the balls of a sum of words, show: never what fewer bits would measure.
+    """
     claimed = head.dtype_needed
     if claimed in DTYPES:
         return head.words is None and verify_again(head, claimed).verdict.holds is True
@@ -109,7 +122,7 @@ def _carries(head: Head, found: Verification) -> bool:
     room = room_left(found, head.eps1, head.eps2)
     if not room > 0:  # the head does not hold: nothing is said about what would carry it
         return found.verdict.holds is not True
-    return int(number) >= bits_needed(size_of(head.X, head.W_Q, head.W_K), steps_of(head.W_Q), room)
+    return int(number) >= bits_needed(size_of(head.X, head.W_Q, head.W_K), steps_of(head.W_Q, head.W_K), room)
 
 
 def _differing(head: Head, record: dict[str, Any]) -> list[str]:
@@ -117,17 +130,19 @@ def _differing(head: Head, record: dict[str, Any]) -> list[str]:
     report, actual = record.get("report"), Head.report(head)
     if not isinstance(report, dict):
         return ["everything"]
-    differing = []
-    for name, value in actual.items():
-        stated = report.get(name)
-        if isinstance(value, float) and isinstance(stated, int | float):
-            same = _near(float(stated), value, SLACK)
-        elif isinstance(value, float):
-            same = stated == str(value)  # infinities are stored as words
-        else:
-            same = stated == value
-        differing += [] if same else [name]
-    return differing
+    return [name for name, value in actual.items() if not _same(report.get(name), value, name == "gamma")]
+
+
+def _same(stated: Any, value: Any, computed: bool = False) -> bool:
+    """Whether an entry is ``value``, of the same kind: 2.0 is no count, 1 is not true. ``computed``: up to rounding."""
+    if not isinstance(value, float):
+        return json.dumps(stated, sort_keys=True) == json.dumps(value, sort_keys=True)
+    told = number(stated)
+    if told is None:
+        return False
+    return (
+        told == value or (math.isnan(told) and math.isnan(value)) or (computed and abs(told - value) <= SLACK * value)
+    )
 
 
 def _unknown(record: dict[str, Any]) -> list[str]:
@@ -143,7 +158,3 @@ def _unknown(record: dict[str, Any]) -> list[str]:
     return [
         f"{place}{name}"[:60] for place, part, known in parts if isinstance(part, dict) for name in part.keys() - known
     ]
-
-
-def _near(claimed: float, actual: float, slack: float) -> bool:
-    return claimed == actual or abs(claimed - actual) <= slack * abs(actual) + 1e-300

@@ -37,6 +37,10 @@ DTYPES = {
     "float64": torch.float64,
 }
 
+LEAST_EPS1, LEAST_EPS2 = 1e-100, 1e-30
+_LARGEST = torch.finfo(torch.float64).max
+_COMPARING = 2.0**-50  # three subtractions, each of at most twice the sum of a logit and a logarithm
+
 
 @dataclass(frozen=True)
 class Arithmetic:
@@ -145,10 +149,21 @@ def verify(
 
 
 def check_tolerances(eps1: float, eps2: float) -> None:
-    if not (0 < eps1 < 1):
-        raise InvalidInput(f"eps1 is the largest allowed zero/non-zero ratio and must lie in (0, 1). Got {eps1}.")
-    if not (0 < eps2 < math.inf):
-        raise InvalidInput(f"eps2 is the allowed relative error of the ratios and must be positive. Got {eps2}.")
+    """Large enough that no underflow counts, in the verifiers or in the theorem's ``1 / log(1 + eps2)^2``."""
+    if not (LEAST_EPS1 <= eps1 < 1):
+        raise InvalidInput(
+            f"eps1 is the largest allowed zero/non-zero ratio and must lie in [{LEAST_EPS1:g}, 1). Got {eps1}."
+        )
+    if not (LEAST_EPS2 <= eps2 <= _LARGEST):
+        raise InvalidInput(
+            f"eps2 is the allowed relative error of the ratios and must be at least {LEAST_EPS2:g} and finite. "
+            f"Got {eps2}."
+        )
+
+
+def comparing_rounds(max_logit: float, log_gamma: float) -> float:
+    """A bound on what ``_scan_rows`` adds to a spread of errors for its three subtractions, in any row."""
+    return _COMPARING * (max_logit + log_gamma)
 
 
 def _scan(
@@ -202,7 +217,7 @@ def _scan_rows(
     log_values = log_values - _per_row(log_values, local, len(block), "amax")[local]
     offset = on - log_values
     spread = _per_row(offset, local, len(block), "amax") - _per_row(offset, local, len(block), "amin")
-    slack = 2.0**-50 * _per_row(on.abs() + log_values.abs(), local, len(block), "amax")
+    slack = _COMPARING * _per_row(on.abs() + log_values.abs(), local, len(block), "amax")
     ceiling = torch.full((len(block),), -math.inf, dtype=q.dtype, device=device)
     order = torch.argsort(columns)
     local, columns = local[order], columns[order]

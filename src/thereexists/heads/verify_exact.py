@@ -2,6 +2,11 @@
 
 Logits are enclosed by ``python-flint`` matrices of balls at a stated number of bits; the verdict uses upper and lower
 ends, so it is a statement about the real numbers stored. Nothing of the fitting code is imported.
+
+The ends are compared in float64. ``slack`` of an entry is its ball's radius and 2^-52 of what float64 subtracts there;
+converting and subtracting round twice by 2^-53 of that, so a real difference lies within twice the slack, also in the
+last place. Each further sum, and the logarithm of a tolerance, costs at most 2^-50 of its size; 2^-49 is taken. What
+underflows is below ``_LOST`` in all, and no tolerance is that small (``check_tolerances``).
 """
 
 from __future__ import annotations
@@ -18,6 +23,8 @@ from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.verify import Verification, check_tolerances
 
 TILE = 64
+_LAST_PLACE = 2.0**-49
+_LOST = 1e-200
 
 
 def verify_exact(
@@ -49,6 +56,7 @@ def verify_exact(
         keys_t, rows_of_queries = keys.transpose(), queries.tolist()
         L = target.length
         gap, spread, radius, largest = np.empty(L), np.empty(L), np.empty(L), 0.0
+        highest, lowest = np.empty(L), np.empty(L)  # ends of the gap, up to the slack of the support
         for start in range(0, L, TILE):
             z = (arb_mat(rows_of_queries[start : start + TILE]) * keys_t).tolist()
             for offset, row in enumerate(z):
@@ -61,24 +69,25 @@ def verify_exact(
                 largest = max(largest, abs(float(anchor.mid())))
                 relative = [x - anchor for x in row]
                 middle = np.array([float(x.mid()) for x in relative])
-                # Converting a midpoint to float64 costs half an ulp; nextafter-size slack of 2^-52 covers it.
                 slack = np.array([float(x.rad()) for x in relative]) + np.abs(middle) * 2.0**-52
                 slack[support] += np.abs(target.log_values[span]) * 2.0**-52  # the difference below rounds too
                 on, error = middle[support], middle[support] - target.log_values[span]
                 with np.errstate(invalid="ignore"):
-                    off = middle + slack
-                off[support] = -np.inf
+                    off, high, low = middle + slack, middle + 2 * slack, middle - 2 * slack
+                off[support] = high[support] = low[support] = -np.inf
                 on_slack = float(slack[support].max())
                 # off already sits at its upper end; what remains uncertain is the support.
-                gap[i] = off.max() - on.min()
+                gap[i], highest[i], lowest[i] = (end.max() - on.min() for end in (off, high, low))
                 spread[i] = error.max() - error.min()
                 radius[i] = on_slack
     finally:
         flint.ctx.prec = before
     log1, log2 = math.log(eps1), math.log1p(eps2)
     with np.errstate(invalid="ignore"):  # words so large that nothing is known stay undecided
-        fine = (gap + radius < log1) & (spread + 2 * radius <= log2)
-        broken = (gap - 2 * radius >= log1) | (spread - 2 * radius > log2)
+        up, down = 1 + _LAST_PLACE, 1 - _LAST_PLACE
+        # A gap beyond twice log(eps1) is on one side whatever its last place says; log(eps1) < 0.
+        fine = (highest + 2 * radius + _LOST < log1 * up) & (spread * up + 4 * radius + _LOST <= log2 * down)
+        broken = (lowest - 2 * radius - _LOST >= log1 * down) | (spread * down - 4 * radius - _LOST > log2 * up)
     holds = True if fine.all() else (False if broken.any() else None)
     worst = int(np.argmax(np.maximum(gap - log1, spread - log2)))
     why = {

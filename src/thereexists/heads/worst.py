@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.heads.figures import SLACK, number, same_leakage, same_ratio_error, same_rounding
 from thereexists.heads.head import Head
-from thereexists.heads.verify import DTYPES, Arithmetic, Verification, verify
-
-SLACK = 1e-9  # relative: another machine's exp and log
+from thereexists.heads.verify import DTYPES, Arithmetic, Verification, comparing_rounds, verify
 
 
 def is_worst(head: Head, stated: Verification, found: Verification) -> bool:
@@ -25,32 +24,30 @@ def is_worst(head: Head, stated: Verification, found: Verification) -> bool:
     if type(told["row"]) is not int or not 0 <= row < head.target.length:
         return False
     if head.words is not None or "leakage" not in actual or found.dtype not in DTYPES:  # in balls, or not finite
-        return row == found.worst_row and _same_figures(told, actual, 0.0)
+        return row == found.worst_row and _same_figures(told, actual, 0.0, 0.0)
     target, rounding = head.target, 4 * found.rounding
+    compared = comparing_rounds(found.max_logit, target.log_gamma)
     tolerances = {"eps1": head.eps1, "eps2": head.eps2}
     in_its_dtype, only = Arithmetic(found.dtype), np.array([row])
     alone = verify(head.X, head.W_Q, head.W_K, target, **tolerances, arithmetic=in_its_dtype, rows=only)
-    if not _same_figures(told, alone.verdict.evidence, rounding):
+    if not _same_figures(told, alone.verdict.evidence, found.rounding, compared):
         return False
-    if _badness(head, alone.verdict.evidence) < _badness(head, actual) - rounding - SLACK:
+    if _badness(head, alone.verdict.evidence) < _badness(head, actual) - rounding - 2 * compared - SLACK:
         return False
     return _same_columns(head, told, rounding, found.dtype)
 
 
-def _same_figures(told: dict[str, Any], actual: dict[str, Any], rounding: float) -> bool:
-    """Leakage and the ratio error are exponentials of differences of logits."""
-    relative = math.expm1(min(rounding, 700.0)) + SLACK
-    for name, slack, extra in (("leakage", relative, 0.0), ("ratio_error", relative, 1.0), ("rounding", 1e-6, 0.0)):
-        if name not in actual:
-            continue
-        claimed = told[name]
-        claimed = float(claimed) if claimed in ("inf", "-inf", "nan") else claimed
-        if isinstance(claimed, bool) or not isinstance(claimed, int | float):
-            return False
-        wanted = actual[name] + extra
-        if not (claimed + extra == wanted or abs(claimed + extra - wanted) <= slack * wanted + 1e-300):
-            return False
-    return True
+def _same_figures(told: dict[str, Any], actual: dict[str, Any], rho: float, compared: float) -> bool:
+    stated = {name: number(told[name]) for name in ("leakage", "ratio_error", "rounding") if name in actual}
+    figures = {name: value for name, value in stated.items() if value is not None}
+    if figures.keys() != stated.keys():
+        return False
+    if "rounding" in figures and not same_rounding(figures["rounding"], actual["rounding"]):
+        return False
+    return "leakage" not in figures or (
+        same_leakage(figures["leakage"], actual["leakage"], rho)
+        and same_ratio_error(figures["ratio_error"], actual["ratio_error"], rho, compared)
+    )
 
 
 def _badness(head: Head, row: dict[str, Any]) -> float:

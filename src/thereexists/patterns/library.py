@@ -8,12 +8,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from math import isqrt
 from typing import Any
 
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.patterns.numbers import of_kind, whole
 from thereexists.patterns.parts import Band, BlockBand, Explicit, Offsets, Part, Rect, Residue, Xor
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
@@ -55,10 +57,28 @@ def register(
         if name in REGISTRY:
             raise InvalidInput(f"A pattern named '{name}' is registered already; choose another name.")
         summary = (build.__doc__ or "").strip().splitlines()[0].replace("``", "")
-        REGISTRY[name] = Entry(build, defaults, summary, work, listed)
-        return build
+        checked = _checking(build)
+        REGISTRY[name] = Entry(checked, defaults, summary, work, listed)
+        return checked
 
     return enter
+
+
+def _checking(build: Callable[..., Pattern]) -> Callable[..., Pattern]:
+    """The constructor, which then takes exactly what its annotations say."""
+    signature = inspect.signature(build)
+
+    @wraps(build)
+    def checked(*positional: Any, **named: Any) -> Pattern:
+        _check_kinds(signature, signature.bind(*positional, **named).arguments)
+        return build(*positional, **named)
+
+    return checked
+
+
+def _check_kinds(signature: inspect.Signature, given: Mapping[str, Any]) -> None:
+    for key, value in given.items():
+        of_kind(value, signature.parameters[key].annotation, f"'{key}'")
 
 
 def build(name: str, n: int, **parameters: Any) -> Pattern:
@@ -80,6 +100,7 @@ def sizes_for(name: str, n: int, parameters: Mapping[str, Any]) -> dict[str, Any
         raise InvalidInput(
             f"'{name}' has no parameter '{unknown[0]}'; it takes {', '.join(entry.parameters) or 'none besides n'}."
         )
+    _check_kinds(inspect.signature(entry.build), parameters)
     _size(n=n)
     defaults = entry.defaults(n)
     if "sparsity" in parameters:  # it takes the place of a degree
@@ -118,7 +139,7 @@ def _offsets(n: int, window: int, dilation: int | Sequence[int]) -> int:
 @register("dilated", lambda n: {"window": 4, "dilation": 2}, _offsets, listed=True)
 def dilated(n: int, window: int, dilation: int | Sequence[int]) -> Pattern:
     """Dilated window: ``window`` tokens on either side, ``dilation`` apart; several dilations make a cycle."""
-    dilations = (dilation,) if isinstance(dilation, int) else tuple(int(g) for g in dilation)
+    dilations = (dilation,) if isinstance(dilation, int) else tuple(dilation)
     if not dilations:
         raise InvalidInput("'dilation' must be a positive integer or a list of them; got an empty list.")
     for g in dilations:
@@ -183,6 +204,7 @@ def bigbird(n: int, block: int, random_blocks: int = 3, seed: int = 0) -> Patter
     _size(n=n, block=block)
     if n % block:
         raise InvalidInput(f"bigbird needs n to be a multiple of its block; got n = {n} and block = {block}.")
+    whole(seed, "'seed'", 0)
     blocks = n // block
     if not 0 <= random_blocks < blocks:
         raise InvalidInput(f"'random_blocks' must lie in 0..{blocks - 1} for {blocks} blocks; got {random_blocks}.")
@@ -239,6 +261,7 @@ def _random_pairs(n: int, degree: int | None = None, sparsity: float | None = No
 def random(n: int, degree: int | None = None, sparsity: float | None = None, seed: int = 0) -> Pattern:
     """RANDOM (paper B): oneself and ``degree`` others drawn without replacement (or a given ``sparsity``), seeded."""
     _size(n=n)
+    whole(seed, "'seed'", 0)
     if sparsity is not None:
         if degree is not None or not 0 <= sparsity <= 1:
             raise InvalidInput(f"Give either 'degree' or a 'sparsity' in [0, 1]; got {degree} and {sparsity}.")
@@ -266,7 +289,7 @@ def _hubs(n: int, tokens: range | np.ndarray) -> list[Part]:
 
 def _random_rows(n: int, degree: int, seed: int) -> np.ndarray:
     """``degree`` distinct members of ``[n] \\ {k}`` for every ``k``, uniform, each row ascending."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(whole(seed, "'seed'", 0))
     if degree > (n - 1) // 8:  # many: the smallest of n − 1 random keys
         others = np.argsort(rng.random((n, n - 1)), axis=1)[:, :degree]
     else:  # few: draw again the rows that drew somebody twice

@@ -45,6 +45,36 @@ def vector(values: Any, what: str, least: int = -(1 << 63), most: int = (1 << 63
     return array.astype(np.int64, copy=False)
 
 
+def of_kind(value: Any, kind: str, what: str) -> None:
+    """Refuse a value that is not what an annotation says, read narrowly: 2.0 and true are no int, 1 is no bool."""
+    fits, words = _KINDS[kind]
+    if not fits(value):
+        raise InvalidInput(f"{what} must be {words}; got {shown(value)}.")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
+
+
+def _is_list(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim == 1 and (value.dtype.kind in "iu" or not len(value))
+    return isinstance(value, range) or (isinstance(value, list | tuple) and all(map(_is_whole, value)))
+
+
+def _is_number(value: Any) -> bool:
+    return _is_whole(value) or (isinstance(value, float | np.floating) and bool(np.isfinite(value)))
+
+
+_KINDS = {
+    "int": (_is_whole, "a whole number"),
+    "bool": (lambda value: isinstance(value, bool | np.bool_), "true or false"),
+    "int | None": (lambda value: value is None or _is_whole(value), "a whole number"),
+    "float | None": (lambda value: value is None or _is_number(value), "a number"),
+    "int | Sequence[int]": (lambda value: _is_whole(value) or _is_list(value), "a whole number or a list of them"),
+}
+
+
 def inside(tokens: np.ndarray, n: int, what: str) -> None:
     """The last look before numbers become addresses: a part that is wrong in itself fails here, not in a kernel."""
     if len(tokens) and not (tokens.min() >= 0 and tokens.max() < n):

@@ -251,14 +251,21 @@ class Offsets(Part):
             found = found | (j - k == offset)
         return found
 
+    def reaching(self, n: int) -> np.ndarray:
+        """The offsets that lead somewhere among ``n`` tokens: at most 2n − 1, however many are given."""
+        offsets = np.asarray(self.offsets)
+        return offsets[(offsets > -n) & (offsets < n)]
+
     def entries(self, n, k):
-        columns = k[:, None] + np.asarray(self.offsets)
+        columns = k[:, None] + self.reaching(n)
         inside = (columns >= 0) & (columns < n)
         return inside.sum(axis=1), columns[inside]
 
     def count(self, n, k, lo, hi):
         lo, hi = np.maximum(lo, 0), np.minimum(hi, n - 1)
-        return sum((((k + o >= lo) & (k + o <= hi)).astype(np.int64) for o in self.offsets), np.zeros(len(k), np.int64))
+        return sum(
+            (((k + o >= lo) & (k + o <= hi)).astype(np.int64) for o in self.reaching(n)), np.zeros(len(k), np.int64)
+        )
 
     def image(self, x, causal):
         return _shifted(x, [o for o in self.offsets if o <= 0 or not causal])

@@ -75,8 +75,8 @@ def _part_record(part: Part) -> list[Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Part):
         return _part_record(value)
-    if isinstance(value, range):
-        return {"range": [value.start, value.stop, value.step]}
+    if isinstance(value, range):  # the same tokens, ending with the last one
+        return {"range": [value[0], value[-1] + 1, value.step if len(value) > 1 else 1] if value else [0, 0, 1]}
     return [int(x) for x in value] if isinstance(value, np.ndarray | tuple) else int(value)
 
 
@@ -100,7 +100,7 @@ def _part(stored: Any, n: int) -> Part:
     if kind is Explicit:
         return Explicit(np.array(_integers(values[0]), np.int64), np.array(_integers(values[1], 0, n - 1), np.int64))
     if kind is Offsets:
-        return Offsets(tuple(_integers(values[0], -n, n)))
+        return Offsets(tuple(_integers(values[0])))
     numbers: Any = _integers(values)
     return kind(*numbers)
 

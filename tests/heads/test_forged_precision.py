@@ -1,0 +1,84 @@
+"""The bits that a saved head says it needs: every rounding counts, and only what float64 measured is believed."""
+
+import json
+import math
+
+import numpy as np
+import torch
+from typer.testing import CliRunner
+
+import thereexists.heads as heads
+from tests.heads.forging import save_own
+from thereexists.cli import app
+from thereexists.heads.matrix import from_csr
+from thereexists.heads.precision import bits_needed, room_left, steps_of
+from thereexists.heads.verify import verify
+
+DIAGONAL = from_csr(np.array([0, 1, 2]), np.array([0, 1]), np.ones(2))
+
+
+def verified(folder):
+    done = CliRunner().invoke(app, ["heads", "verify", str(folder), "--json"])
+    return done.exit_code, json.loads(done.stdout)
+
+
+def mixing(d=25_600, ones=64):
+    """One query coordinate, keys that are sums of d: 64 ones, then numbers that a sum in 24 bits loses one by one."""
+    X = np.zeros((2, d))
+    X[0, :ones], X[0, ones:] = 1.0, 0.99 * 2.0**-24
+    X[1, 0] = -1.0
+    selecting, adding = np.zeros((d, 1)), np.ones((d, 1))
+    selecting[0, 0] = 1.0
+    lost = float(X[0, ones:].sum())
+    eps1 = math.exp(-(float(X[0].sum()) + 1 - 0.6 * lost))
+    return X, selecting, adding, eps1
+
+
+def test_bits_count_the_sums_of_keys_too(tmp_path):
+    X, W_Q, W_K, eps1 = mixing()
+    in_24_bits = float(np.cumsum(X[0].astype(np.float32), dtype=np.float32)[-1])
+    assert in_24_bits + 1 < -math.log(eps1) < float(X[0].sum()) + 1  # the claim is false: one order of summation fails
+    found = save_own(tmp_path / "h", X, W_Q, W_K, DIAGONAL, eps1=eps1, eps2=0.01, dtype_needed="24 bits")
+    assert found.verdict.holds
+    code, said = verified(tmp_path / "h")
+    assert (code, said["holds"]) == (1, False)
+    assert any("24 bits carries the head, and that is not so" in line for line in said["reasons"])
+
+
+def test_what_few_bits_measured_says_nothing_about_other_bits(tmp_path):
+    """bfloat16 rounds 257 and 256.5 to 256 or 258: the room that it sees is not there."""
+    X = np.array([[1.0, 256.99], [1.0, 255.01]])
+    target = from_csr(np.array([0, 1, 2]), np.array([0, 0]), np.ones(2))
+    W_Q, W_K = np.array([[1.0], [0.0]]), np.array([[0.0], [1.0]])
+    gap = 256.99 - 255.01
+    eps1 = math.exp(-gap + 0.01)
+    found = save_own(
+        tmp_path / "h", X, W_Q, W_K, target, eps1=eps1, eps2=1.0, dtype_needed="13 bits", checked_in="bfloat16"
+    )
+    assert found.verdict.holds is None  # nothing is decided there, and in float64 the head holds with 0.01 to spare
+    in_float64 = verify(*(torch.as_tensor(a) for a in (X, W_Q, W_K)), target, eps1=eps1, eps2=1.0)
+    assert in_float64.verdict.holds
+    assert room_left(found, eps1, 1.0) < 0 < room_left(in_float64, eps1, 1.0) < 0.011
+    code, said = verified(tmp_path / "h")
+    assert code == 1
+    assert any("13 bits carries the head, and that is not so" in line for line in said["reasons"])
+
+
+def test_bits_keep_the_error_of_long_sums_below_one():
+    """γ_n = n u / (1 − n u) needs n u < 1, however small the head."""
+    for steps in (7, 1000, 60_000):
+        for size, room in ((1e-30, 1.0), (1.0, 1.0), (1e200, 1e-200)):
+            bits = bits_needed(size, steps, room)
+            unit = 2.0**-bits if bits < 1000 else 0.0
+            assert steps * unit < 0.5
+            if unit:
+                assert 2 * steps * unit / (1 - steps * unit) * size <= room / 2 * (1 + 1e-9) or size < 1e-20
+
+
+def test_an_honest_head_states_bits_that_hold(tmp_path):
+    head = heads.fit(heads.random_matrix(16, 2, 2.0, 0), method="moments", eps2=1e-14)
+    head.save(tmp_path / "h")
+    room = room_left(head.verification, head.eps1, head.eps2)
+    assert 0 < room < 1e-14
+    assert int(head.dtype_needed.split()[0]) >= bits_needed(1.0, steps_of(head.W_Q, head.W_K), room)
+    assert verified(tmp_path / "h")[0] == 0
