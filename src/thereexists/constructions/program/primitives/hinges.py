@@ -120,7 +120,7 @@ def through(atoms: Atoms, form: Form, knots: Array, values: Array, name: str) ->
     jumps = [after - before for before, after in zip([Fraction(0), *slopes], [*slopes, Fraction(0)], strict=True)]
     low, high = np.full(atoms.n, float(min(v))), np.full(atoms.n, float(max(v)))
     units = [(c, form - Form.number(k)) for c, k in zip(jumps, t, strict=True) if c]
-    return atoms.hinge(units, Form.number(v[0]), low, high, name)
+    return atoms.hinge(units, Form.number(v[0]), low, high, name) if units else Form.number(v[0])
 
 
 def interpret_interp(X: Any, knots: Array, values: Array) -> Any:
