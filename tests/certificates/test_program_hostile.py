@@ -55,9 +55,6 @@ TOKENS = node("tokens", d=1, low=0.0, high=1.0, shorter=False) | {
 }
 
 
-SIZES = {"sum_q": 1.0, "sum_k": 1.0, "spread": 1.0, "range": [0.0, 1.0]}
-
-
 def powers(count):
     """Coefficients of more and more bits."""
     return [TOKENS, *(node("linear", k, coefficients=[0.1]) for k in range(count))]
@@ -81,7 +78,7 @@ HOSTILE = {
     "rank of 1,500": (1500, [TOKENS, node("rank", 0, margin=0.1, n=1500)]),
     "argsort of 1,500": (1500, [TOKENS, node("argsort", 0, margin=0.1, n=1500)]),
     "prefix means of 4,096": (1 << 12, [TOKENS, node("prefix_mean", 0)]),
-    "attention of 4,096": (1 << 12, [TOKENS, node("attend", 0, 0, 0, causal=False, called="x", m=1, **SIZES)]),
+    "attention of 4,096": (1 << 12, [TOKENS, node("attend", 0, 0, 0, causal=False, called="x")]),
     "powers": (64, powers(2_000)),
     "doubled powers": (64, doubled(2_000)),
     "powers of names": (64, bent_powers(600)),

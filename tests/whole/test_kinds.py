@@ -7,6 +7,8 @@ import ast
 import copy
 import dataclasses
 import json
+import sys
+import warnings
 from importlib import import_module
 from inspect import isabstract
 from pathlib import Path
@@ -17,7 +19,7 @@ from typer.testing import CliRunner
 
 import thereexists as te
 from tests.kinds import EXAMPLES
-from thereexists.cli import app
+from thereexists.cli import app, main
 from thereexists.cli.kinds import Commands
 from thereexists.core.kinds import CERTIFICATES, KINDS, Kind, named
 from thereexists.reports.explore import open_viewer
@@ -41,6 +43,20 @@ def command(*words):
     done = CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"}, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
+
+
+@pytest.mark.parametrize("verb", ["certify", "verify"])
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if EXAMPLES[name].kind in ("program", "tokens")])
+def test_a_dry_run_of_what_has_no_cubes_is_refused_in_one_sentence(name, verb, folders, monkeypatch, capsys):
+    """The same one for both verbs: not that its certificate, which it may not need, is missing or another one."""
+    monkeypatch.setattr(sys, "argv", ["thereexists", verb, str(folders[name]), "--dry-run"])
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # the command sets its own
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    said, what = capsys.readouterr(), KINDS[EXAMPLES[name].kind].what
+    wanted = f"Error: A dry run is for functions, whose cubes are spread; this is {what}."
+    assert (said.out, " ".join(said.err.split())) == ("", wanted)
 
 
 # ---- the registry --------------------------------------------------------------------------------------------------

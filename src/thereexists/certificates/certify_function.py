@@ -121,8 +121,7 @@ def predict(
     witness: Any, p: float = 1.0, target: Target | None = None, workers: Workers = HERE, share: float | None = None
 ) -> Estimate:
     """What a rigorous certificate of the witness (or checking a ``share`` of it) will cost, from one measured block."""
-    if RigorousCertificate.kind not in witness.kind.certificates:
-        raise InvalidInput(f"A dry run is for functions, whose cubes are spread; this is {witness.kind.what}.")
+    check_spread(witness)
     network, grid, f = _checked(witness, target)
     if f.variation(1.0) is None and f.interval is None:
         raise InvalidInput("A statistical certificate runs on its own random points in one process: nothing to spread.")
@@ -133,6 +132,12 @@ def predict(
     nowhere = ShippedNetwork("", saved=False)  # one block is computed, here
     task = CubeSums.of(problem, network, f, nowhere, ShippedTarget.of(f, stays=True), chosen)
     return estimate(task, workers, lambda: task.opened(network, f))
+
+
+def check_spread(witness: Any) -> None:
+    """Whether there are cubes that several workers share; what has none is checked in one go."""
+    if RigorousCertificate.kind not in witness.kind.certificates:
+        raise InvalidInput(f"A dry run is for functions, whose cubes are spread; this is {witness.kind.what}.")
 
 
 def _checked(witness: Any, target: Target | None) -> tuple[Transformer, Grid, Target]:

@@ -90,12 +90,15 @@ class Bent:
 
 
 def differing(query: list[Form], keys: list[list[Form]]) -> list[int]:
-    """The dimensions of logits that differ among the tokens: a constant that all logits share changes nothing."""
+    """The dimensions of logits that differ among the tokens: what all logits share changes nothing.
+
+    A product is shared if the query is 0, whatever the keys are; and if the keys are one constant, whatever it is.
+    """
     kept = []
     for k, q in enumerate(query):
         column = [key[k] for key in keys]
-        constant = q.is_constant and all(form.is_constant for form in column)
-        if not constant or any(q.constant * form.constant != q.constant * column[0].constant for form in column):
+        zero = q.is_constant and q.constant == 0
+        if not zero and any(not form.is_constant or form.constant != column[0].constant for form in column):
             kept.append(k)
     return kept
 

@@ -2,11 +2,13 @@
 
 The verifier proves what its table of meanings says (``program_meaning.py``). A loaded program is also *interpreted*,
 with the settings of the file. So nothing may stand there that the meaning does not read or this table does not fix:
-else a verified program could mean one thing and compute another.
+else a verified program could mean one thing and compute another. No figure that follows from others (a slope, a range,
+the error of a spline) is a setting: whoever needs it works it out.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -52,8 +54,16 @@ def _table(part: Any) -> bool:
     return isinstance(part, list) and bool(part) and all(map(_numbers, part))
 
 
-def _ends(part: Any) -> bool:
-    return _numbers(part) and len(part) == 2 and part[0] <= part[1]
+def _positive(part: Any) -> bool:
+    return _number(part) and part > 0
+
+
+def _knots(part: Any) -> bool:
+    return _numbers(part) and len(part) >= 2 and all(a < b for a, b in itertools.pairwise(part))
+
+
+def _digest(part: Any) -> bool:
+    return isinstance(part, str) and len(part) == 64 and set(part) <= set("0123456789abcdef")
 
 
 Right = Callable[[Any], bool]
@@ -78,27 +88,15 @@ SETTINGS: dict[str, tuple[int | None, dict[str, Right]]] = {
     "sort": (1, {}),
     "max": (1, {}),
     "min": (1, {}),
-    "rank": (1, {"margin": _number, "n": _whole}),
-    "argsort": (1, {"margin": _number, "n": _whole}),
-    "interp": (1, {"knots": _numbers, "values": _numbers, "slope": _size, "range": _ends}),
-    "apply": (
-        1,
-        {"function": _known, "knots": _numbers, "values": _numbers, "own": _size, "slope": _size, "curvature": _size,
-         "source_sha256": _word},
-    ),
-    "multiply": (
-        2,
-        {"plus": _numbers, "minus": _numbers, "balance": _number, "own": _size, "size_a": _size, "size_b": _size,
-         "range": _ends},
-    ),
-    "attend": (
-        3,
-        {"causal": _flag, "called": _word, "m": _whole, "sum_q": _size, "sum_k": _size, "spread": _size,
-         "range": _ends},
-    ),
-    "soft_largest": (1, {"sharpness": _number, "own": _size}),
-}  # fmt: skip
-OPTIONAL = {"source_sha256"}  # of a function of the user's own
+    "rank": (1, {"margin": _positive, "n": _whole}),
+    "argsort": (1, {"margin": _positive, "n": _whole}),
+    "interp": (1, {"knots": _knots, "values": _numbers}),
+    "apply": (1, {"function": _known, "knots": _knots, "values": _numbers}),
+    "multiply": (2, {"plus": _knots, "minus": _knots, "balance": _positive}),
+    "attend": (3, {"causal": _flag, "called": _word}),
+    "soft_largest": (1, {"sharpness": _positive}),
+}
+OF_ONES_OWN = {"curvature": _size, "source_sha256": _digest}  # of 'apply', if its function has no name
 
 
 def check_settings(program: dict[str, Any]) -> None:
@@ -109,21 +107,23 @@ def check_settings(program: dict[str, Any]) -> None:
         if name not in SETTINGS:
             raise BadWitnessFile(f"'{name[:40]}' is not an operation that the verifier knows.")
         count, rights = SETTINGS[name]
-        odd = sorted(settings.keys() - rights.keys()) + sorted(rights.keys() - settings.keys() - OPTIONAL)
+        rights = rights | OF_ONES_OWN if name == "apply" and settings.get("function") == "" else rights
+        odd = sorted(settings.keys() ^ rights.keys())
         if odd:
             raise BadWitnessFile(f"'{name}' has the settings {', '.join(rights) or 'none'}; '{odd[0][:40]}' is amiss.")
         wrong = [key for key, setting in settings.items() if not rights[key](setting)]
         if wrong:
-            raise BadWitnessFile(f"The setting '{wrong[0]}' of '{name}' has a value of a wrong type.")
+            raise BadWitnessFile(f"The setting '{wrong[0]}' of '{name}' has a value that it cannot have.")
+        if "values" in settings and len(settings["values"]) != len(settings["knots"]):
+            raise BadWitnessFile(f"'{name}' has {len(settings['knots'])} knots and {len(settings['values'])} values.")
         count = len(settings["coefficients"]) if count is None else count
         if len(node["arguments"]) != count:
             raise BadWitnessFile(f"'{name}' takes {count} values; got {len(node['arguments'])} instead.")
-        stated = {"n": program["n"]}
-        if name == "attend":
-            stated["m"] = nodes[node["arguments"][0]]["d"]
-        for key, value in stated.items():
-            if key in settings and settings[key] != value:
-                raise BadWitnessFile(f"'{name}' says {key} = {settings[key]}; in this program it is {value}.")
+        n = program["n"]
+        if settings.get("n", n) != n:
+            raise BadWitnessFile(f"'{name}' says n = {settings['n']}; in this program it is {n}.")
+        if name == "mean" and settings["scale"] not in (1, n):
+            raise BadWitnessFile(f"'mean' is 1 or n = {n} times the mean; this one has the scale {settings['scale']}.")
     read = {k for node in nodes for k in node["arguments"]}
     idle = [node["operation"] for k, node in enumerate(nodes[:-1]) if k not in read]
     if idle:

@@ -105,7 +105,7 @@ def verify(asked: VerifyOptions) -> None:
 
     thereexists verify w/ --sample 0.01 --workers 2
     """
-    from thereexists.certificates import load_certificate, predict
+    from thereexists.certificates import check_spread, load_certificate, predict
     from thereexists.certificates import verify as check
     from thereexists.core.storage import read_record
 
@@ -115,8 +115,10 @@ def verify(asked: VerifyOptions) -> None:
         if asked.crew.dry_run:
             from thereexists.witness.load import load
 
+            loaded = load(asked.witness)
+            check_spread(loaded)  # before a certificate of a function is looked for
             p = load_certificate(asked.witness, ("rigorous", "statistical")).p
-            print_estimate(predict(load(asked.witness), p, target, workers, asked.sample), asked.as_json)
+            print_estimate(predict(loaded, p, target, workers, asked.sample), asked.as_json)
             return
         verdict = check(asked.witness, target, workers=workers, sample=asked.sample, job=asked.job)
     if asked.as_json:

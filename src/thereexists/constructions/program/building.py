@@ -8,16 +8,17 @@ import math
 from dataclasses import dataclass
 from typing import Any, final
 
-import numpy as np
 import torch
 
 from thereexists.certificates.program_bound import rounding
 from thereexists.certificates.program_certificate import ProgramCertificate, certify_program
-from thereexists.constructions.program import operations
+from thereexists.constructions.program import operations, splines
 from thereexists.constructions.program.compiler import Compiled
 from thereexists.constructions.program.compiler import compile as compile_program
 from thereexists.constructions.program.graph import Value, nodes
 from thereexists.constructions.program.plan import ProgramPlan
+from thereexists.constructions.program.primitives import products
+from thereexists.constructions.program.ranges import value_range
 from thereexists.constructions.program.saving import to_record
 from thereexists.constructions.program.witness import ProgramWitness
 from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
@@ -46,11 +47,12 @@ def build_program(
         large = program.n * compiled.blocks > _LARGE
         wanted = dtypes if dtypes is not None else ("float64",) if large else DTYPES
         asked = tuple(dict.fromkeys((name, *wanted)))
-        certificate = certify_program(to_record(program), compiled.network, name, epsilon, asked)
+        written = to_record(program)
+        certificate = certify_program(written, compiled.network, name, epsilon, asked)
         left = {other: f"no bound was asked for; build with dtype='{other}'." for other in DTYPES if other not in asked}
         certificate = dataclasses.replace(certificate, reasons=certificate.reasons | left)
         if name in certificate.bounds:
-            return ProgramWitness(compiled.network, program, compiled.source, places(compiled), certificate)
+            return ProgramWitness(compiled.network, program, compiled.source, places(compiled), certificate, written)
         own = certificate.parts["approximation"]
         if epsilon is None or own == 0 or own < epsilon / 4 or turn == _ROUNDS - 1:
             break
@@ -97,13 +99,11 @@ def refine(program: Value, factor: float) -> Value:
     made: dict[int, Value] = {}
     for node in nodes(program):
         arguments = tuple(made[id(argument)] for argument in node.arguments)
-        own = node.settings.get("own")
+        own = _own_error(node)
         if node.operation == "apply" and own:
-            knots = node.settings["knots"]
-            curvature = 8.0 * own / float(np.diff(knots).max()) ** 2
-            made[id(node)] = _spline(node.settings["function"], arguments[0], own * factor, curvature)
+            made[id(node)] = _spline(node, arguments[0], own * factor)
         elif node.operation == "multiply" and own:
-            made[id(node)] = operations.multiply(*arguments, epsilon=own * factor)  # pyright: ignore
+            made[id(node)] = operations.multiply(*arguments, epsilon=own * factor)
         elif arguments == node.arguments:
             made[id(node)] = node
         else:
@@ -111,11 +111,23 @@ def refine(program: Value, factor: float) -> Value:
     return made[id(program)]
 
 
-def _spline(function: Any, x: Value, epsilon: float, curvature: float) -> Value:
-    try:
-        return operations.apply(function, x, epsilon=epsilon)  # pyright: ignore[reportCallIssue]
-    except (TypeError, ThereExistsError):
-        return operations.apply(function, x, epsilon=epsilon, curvature=curvature)
+def _own_error(node: Value) -> float:
+    """What finer splines would make less."""
+    if node.operation == "apply":
+        return splines.own_error(node.settings, *value_range(node.arguments[0]))
+    if node.operation == "multiply":
+        return products.own_error(node, *(value_range(argument) for argument in node.arguments))
+    return 0.0
+
+
+def _spline(node: Value, x: Value, epsilon: float) -> Value:
+    function = node.settings["function"]
+    if isinstance(function, splines.Remembered):
+        raise CannotBuild(
+            f"'apply' of a function of your own that was loaded cannot be made better, to {epsilon:.3g}: the file has "
+            "its spline, not the function; write the program with the function and build that."
+        )
+    return operations.apply(function, x, epsilon=epsilon, curvature=node.settings.get("curvature"))
 
 
 def _blame(compiled: Compiled, certificate: ProgramCertificate, dtype: str, epsilon: float | None) -> str:

@@ -11,7 +11,6 @@ from thereexists.constructions.program.elementwise import abs as absolute
 from thereexists.constructions.program.elementwise import clip, maximum, minimum, relu
 from thereexists.constructions.program.graph import Value, as_value, only_value, same_shape
 from thereexists.constructions.program.operations import apply, mix, positive, sort, take, where
-from thereexists.constructions.program.ranges import value_range
 from thereexists.constructions.program.reductions import sum as total
 from thereexists.core.errors import InvalidInput
 
@@ -131,26 +130,14 @@ def attend(query: Value, key: Value, value: Value, *, causal: bool = False, call
     query, key, value = (only_value(called, v) for v in (query, key, value))
     if query.d != key.d or len({query.n, key.n, value.n}) > 1:
         raise InvalidInput(f"'{called}' takes queries and keys of one size; got d = {query.d} and d = {key.d}.")
-    sizes = [max(map(abs, value_range(v))) for v in (query, key)]
-    low, high = value_range(value)
-    settings = {
-        "causal": bool(causal),
-        "called": called,
-        "m": query.d,
-        "sum_q": query.d * sizes[0],
-        "sum_k": key.d * sizes[1],
-        "spread": high - low,
-        "range": (low, high),
-    }
-    return Value("attend", (query, key, value), value.n, value.d, settings)
+    return Value("attend", (query, key, value), value.n, value.d, {"causal": bool(causal), "called": called})
 
 
 def soft_largest(x: Value, *, sharpness: float) -> Value:
     """Every token becomes the largest, by one softmax head: up to log(n)/sharpness too small."""
     x = only_value("soft_largest", x)
     sharpness = positive("soft_largest", "sharpness", sharpness)
-    settings = {"sharpness": sharpness, "own": math.log(x.n) / sharpness * (1 + 2.0**-40)}
-    return Value("soft_largest", (x,), x.n, x.d, settings)
+    return Value("soft_largest", (x,), x.n, x.d, {"sharpness": sharpness})
 
 
 def lookup(query: Value, keys: Any, values: Any, *, sharpness: float, epsilon: float = 1e-3) -> Value:

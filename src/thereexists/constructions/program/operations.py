@@ -135,9 +135,7 @@ def interp(x: Value, knots: Any, values: Any) -> Value:
         raise InvalidInput(f"'interp' takes as many finite values as knots, two at least; got {t.shape}, {v.shape}.")
     if (np.diff(t) <= 0).any():
         raise InvalidInput("'interp' takes ascending knots; these are not.")
-    slope = float(np.abs(np.diff(v) / np.diff(t)).max() * (1 + 2.0**-40))
-    settings = {"knots": t, "values": v, "slope": slope, "range": (float(v.min()), float(v.max()))}
-    return Value("interp", (x,), x.n, x.d, settings)
+    return Value("interp", (x,), x.n, x.d, {"knots": t, "values": v})
 
 
 def apply(
@@ -155,9 +153,9 @@ def apply(
     if curvature is not None:
         if not (curvature >= 0 and math.isfinite(curvature)):
             raise InvalidInput(f"'apply' takes epsilon > 0 and curvature ≥ 0; got {epsilon} and {curvature} instead.")
-        knots, values, missed = splines.uniform(function, low, high, epsilon, curvature)
-    elif function in splines.KNOWN:
-        knots, values, missed = splines.place(function, low, high, epsilon)
+        knots, values, _ = splines.uniform(function, low, high, epsilon, curvature)
+    elif splines.known_as(function) is not None:
+        knots, values, _ = splines.place(function, low, high, epsilon)
     else:
         known = ", ".join(known.name for known in splines.KNOWN.values())
         raise InvalidInput(
@@ -165,8 +163,8 @@ def apply(
             f"give curvature=, or take one that it knows ({known})."
         )
     settings = {"function": function, "knots": knots, "values": values}
-    settings["own"] = float(missed + np.abs(values).max() * 2.0**-50)
-    settings["slope"] = float(np.abs(np.diff(values) / np.diff(knots)).max() * (1 + 2.0**-40))
+    if splines.known_as(function) is None:
+        settings |= {"curvature": float(curvature), "source_sha256": splines.source_sha256(function)}  # pyright: ignore
     return Value("apply", (x,), x.n, x.d, settings)
 
 
@@ -192,17 +190,10 @@ def multiply(a: Any, b: Any, *, epsilon: float = 1e-3) -> Value:
             )
         return h * np.arange(first, last + 1)
 
-    own = h * h / (16 * t)
-    corners = [x * y for x in (low_a, high_a) for y in (low_b, high_b)]
-    slack = own + 2.0**-50 * max(map(abs, corners))
     settings = {
         "plus": knots(t * low_a + low_b, t * high_a + high_b),
         "minus": knots(t * low_a - high_b, t * high_a - low_b),
         "balance": t,
-        "own": own,
-        "size_a": max(abs(low_a), abs(high_a)),
-        "size_b": max(abs(low_b), abs(high_b)),
-        "range": (min(corners) - slack, max(corners) + slack),
     }
     return Value("multiply", (a, b), like.n, like.d, settings)
 

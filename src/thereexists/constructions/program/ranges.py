@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from thereexists.constructions.program.graph import Value, nodes
 from thereexists.constructions.program.lowering import Atoms, Form
 from thereexists.constructions.program.primitives import PRIMITIVES
+from thereexists.constructions.program.primitives.products import product_range
 
 _Memo = tuple[Atoms, WeakKeyDictionary[Value, list[Form]]]
 _memos: WeakKeyDictionary[Value, _Memo] = WeakKeyDictionary()  # of every 'tokens'
@@ -50,17 +51,22 @@ def _range(value: Value) -> tuple[float, float]:
 
 def _exactly(value: Value) -> Iterator[tuple[float, float]]:
     """Intervals that need no slack: what an operation says of itself, or those of its argument."""
-    if "range" in value.settings:
-        yield value.settings["range"]
+    ranges = [_ranges[argument] for argument in value.arguments]
+    if value.operation == "interp":
+        yield float(value.settings["values"].min()), float(value.settings["values"].max())
+    if value.operation == "multiply":
+        yield product_range(value, *ranges)
+    if value.operation == "attend":
+        yield ranges[2]
     if value.operation == "clip":
         yield value.settings["low"], value.settings["high"]
     if value.operation in ("relu", "abs"):
         yield 0.0, math.inf
     if value.operation in _AMONG or (value.operation == "mean" and value.settings["scale"] == 1):
-        yield _ranges[value.arguments[0]]
+        yield ranges[0]
     if value.operation in ("maximum", "minimum"):
         larger = max if value.operation == "maximum" else min
-        (low_a, high_a), (low_b, high_b) = (_ranges[argument] for argument in value.arguments)
+        (low_a, high_a), (low_b, high_b) = ranges
         yield larger(low_a, low_b), larger(high_a, high_b)
 
 
@@ -69,5 +75,5 @@ def approximation(program: Value) -> float:
     for node in nodes(program):
         if node not in _errors:
             errors = [_errors[a] for a in node.arguments]
-            _errors[node] = float(PRIMITIVES[node.operation].carry(node.settings, errors))
+            _errors[node] = float(PRIMITIVES[node.operation].carry(node, errors, value_range))
     return _errors[program]

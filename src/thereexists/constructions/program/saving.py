@@ -1,13 +1,13 @@
 """A program as plain data, and back: what a saved witness holds, and what the verifier reads. No code is ever stored.
 
-A function of ``apply`` is stored by its name if it is one that everybody knows (np.sin …), and always by its knots and
-values; of a function of the user's own there is the SHA-256 of its source, to say which one it was.
+What stands there defines the operations; what follows from that (slopes, ranges, errors of splines) is worked out again
+by whoever needs it. A function of ``apply`` is stored by its knots and values, and by its name if it is one that
+everybody knows (np.sin …). Of a function of the user's own there is the curvature that its author states, and the
+SHA-256 of its source, to say which one it was: both stay with the value, and go into what is built from it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -54,14 +54,12 @@ def from_record(record: dict[str, Any]) -> Value:
 
 
 def _plain_settings(value: Value) -> dict[str, Any]:
-    settings: dict[str, Any] = {key: _plain(setting) for key, setting in value.settings.items() if key != "function"}
+    settings: dict[str, Any] = {key: _plain(setting) for key, setting in value.settings.items()}
     if value.operation == "tokens":
         settings["d"] = value.d
     if value.operation == "apply":
-        settings |= _describe(value.settings["function"])
-        widest = float(np.diff(value.settings["knots"]).max())
-        # own ≥ h²·curvature/8, so this is at least the curvature that was stated
-        settings["curvature"] = 8.0 * value.settings["own"] / widest**2 * (1 + 2.0**-40)
+        known = splines.known_as(value.settings["function"])
+        settings["function"] = known.name if known is not None and known.name in KNOWN else ""
     return settings
 
 
@@ -79,21 +77,9 @@ def _restored(name: str, setting: Any) -> Any:
     return tuple(setting) if isinstance(setting, list) else setting
 
 
-def _describe(function: Callable[[Array], Array]) -> dict[str, Any]:
-    known = next((known.name for other, known in splines.KNOWN.items() if other is function), "")
-    if known in KNOWN:
-        return {"function": known}
-    name = getattr(function, "__name__", "")
-    try:
-        source = inspect.getsource(function)
-    except (OSError, TypeError):
-        source = repr(name)
-    return {"function": "", "source_sha256": hashlib.sha256(source.encode()).hexdigest()}
-
-
 def _function(settings: dict[str, Any]) -> Callable[[Array], Array]:
+    """The function of that name; of one of somebody's own its spline."""
     for function, known in splines.KNOWN.items():
-        if known.name == settings.get("function", "") and known.name in KNOWN:
+        if known.name == settings["function"]:
             return function
-    knots, values = np.array(settings["knots"]), np.array(settings["values"])
-    return lambda X: np.interp(np.asarray(X, dtype=np.float64), knots, values)
+    return splines.Remembered(np.array(settings["knots"]), np.array(settings["values"]))

@@ -4,10 +4,16 @@ For the functions of the table below the bound is *derived*: on every piece f'' 
 statement of the caller is believed. Knots are placed by curvature: pieces are as long as the enclosure allows. Where
 f'' is not bounded (a square root at 0) a piece may use that a monotone f and its chord both lie between the two ends.
 For any other function the caller states a bound on |f''|, and the knots are equally spaced.
+
+How far a spline is from its function is worked out from knots, values and the function (or the stated curvature)
+whenever it is asked for (``own_error``), of a spline that was just placed and of one that a file holds alike.
 """
 
 from __future__ import annotations
 
+import hashlib
+import inspect
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,6 +74,70 @@ KNOWN: dict[Callable[..., Any], Known] = {
     rsqrt: Known("rsqrt", lambda x: 1 / x.sqrt(), lambda x: 3 / (4 * x**2 * x.sqrt()), True),
 }
 sigmoid = _sigmoid
+
+
+@dataclass(frozen=True, eq=False)
+class Remembered:
+    """What a file knows of a function of somebody's own: its spline. The function itself is not there."""
+
+    knots: Array
+    values: Array
+
+    def __call__(self, X: Any) -> Array:
+        return np.interp(np.asarray(X, dtype=np.float64), self.knots, self.values)
+
+
+def known_as(function: Callable[..., Any]) -> Known | None:
+    """The entry of a function of the table; None of one of the user's own."""
+    return next((known for other, known in KNOWN.items() if other is function), None)
+
+
+def source_sha256(function: Callable[..., Any]) -> str:
+    """Which function of the user's own it is; of one without a source, by its name."""
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):
+        source = repr(getattr(function, "__name__", ""))
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def steepest(knots: Array, values: Array) -> float:
+    return float(np.abs(np.diff(values) / np.diff(knots)).max() * (1 + 2.0**-40))
+
+
+def own_error(settings: dict[str, Any], low: float, high: float) -> float:
+    """How far the spline of an ``apply`` may be from its function, for arguments in [low, high].
+
+    Values of a function of the table are compared with it; those of any other one are right to within 2^-50. Outside
+    of the knots a spline is constant: o beyond the last one, f is off by o·sup|f'| more, and |f'| is at most the slope
+    of the last piece (which it has somewhere there) plus (h + o)·curvature.
+    """
+    function, knots, values = (settings[key] for key in ("function", "knots", "values"))
+    known, largest = known_as(function), float(np.abs(values).max())
+    below, above = max(float(knots[0]) - low, 0.0), max(high - float(knots[-1]), 0.0)
+    if known is not None:
+        return _proved_error(known, knots, values, low if below else None, high if above else None)
+    curvature, widest, o = settings["curvature"], float(np.diff(knots).max()), max(below, above)
+    slope = steepest(knots, values) + 2.0**-49 * largest / float(np.diff(knots).min())
+    outside = o * (slope + curvature * (widest + o)) * (1 + 2.0**-40)
+    return widest**2 * curvature / 8 + largest * 2.0**-50 + outside
+
+
+def _proved_error(known: Known, knots: Array, values: Array, low: float | None, high: float | None) -> float:
+    from flint import arb
+
+    t, v = knots.tolist(), values.tolist()
+    off = [_above(known.f(arb(knot)) - arb(value)) for knot, value in zip(t, v, strict=True)]
+    own = max(_missed(known, a, b) for a, b in itertools.pairwise(t)) + max(off)
+    for end, knot, value in ((low, t[0], v[0]), (high, t[-1], v[-1])):
+        if end is not None:
+            own = max(own, _above(known.f(arb(end).union(arb(knot))) - arb(value)))
+    if not math.isfinite(own):
+        raise InvalidInput(
+            f"'apply' cannot bound {known.name} from {t[0]:.6g} to {t[-1]:.6g}: it must be smooth on the range of its "
+            "argument; clip that first."
+        )
+    return own
 
 
 def place(function: Callable[..., Any], low: float, high: float, epsilon: float) -> tuple[Array, Array, float]:

@@ -25,8 +25,12 @@ from thereexists.model import Attention, EmbeddedTransformer, FeedForward, Stage
 
 
 def snap_offset(low: float, high: float) -> float:
-    """C − low', C a power of two and low' ≤ low a sixteenth of C, with low' + C ≤ … ≤ high + (C − low') ≤ 2C."""
-    C = 2.0 ** math.ceil(math.log2(max(high - low, abs(low), abs(high), 2.0**-60)))
+    """C − low', C a power of two and low' ≤ low a sixteenth of C, with low' + C ≤ … ≤ high + (C − low') ≤ 2C.
+
+    An offset far beyond the tokens would drown them, and what is subtracted for it in a head that multiplies tokens by
+    much would be rounded by more than they are: so C is as small as they are, as long as C·2^-52 is a normal float64.
+    """
+    C = 2.0 ** math.ceil(math.log2(max(high - low, abs(low), abs(high), 2.0**-960)))
     while True:
         floor = math.floor(low * 16 / C) * C / 16
         if high - floor <= C:

@@ -25,7 +25,6 @@ from thereexists.constructions.program.compiler import check_inputs, interpret
 from thereexists.constructions.program.graph import Value
 from thereexists.constructions.program.plan import ProgramPlan
 from thereexists.constructions.program.saving import from_record as value_of
-from thereexists.constructions.program.saving import to_record
 from thereexists.constructions.program.tracing import ProgramTrace, trace_rows
 from thereexists.core import storage
 from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
@@ -46,6 +45,8 @@ _SAMPLE_WORK = 1 << 27
 class ProgramWitness(Witness):
     """``places``: which operation lives in which block, half and row, as ``show`` prints it.
 
+    ``written``: the program as plain data; of a file, as it stands there. It is saved and certified as it was read.
+
     ``read``: certificate and dtypes come from a file, its author's word. A dtype is proved when it is asked for.
     """
 
@@ -56,6 +57,7 @@ class ProgramWitness(Witness):
     source: Value
     places: tuple[dict[str, Any], ...]
     certificate: ProgramCertificate | None
+    written: dict[str, Any]
     read: bool = False
 
     @property
@@ -247,7 +249,7 @@ class ProgramWitness(Witness):
 
     def record(self) -> dict[str, Any]:
         """The program as plain data."""
-        return to_record(self.program)
+        return self.written
 
     def facts(self) -> list[str]:
         certificate = self.certificate
@@ -283,7 +285,7 @@ def load_program(path: str | Path, record: dict[str, Any], weights: dict[str, to
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
     kinds = KINDS[ProgramWitness.construction].certificates
     certificate = load_certificate(path, kinds) if (Path(path) / FILE).is_file() else None
-    return ProgramWitness(network, program, source, places, certificate, read=True)
+    return ProgramWitness(network, program, source, places, certificate, record["program"], read=True)
 
 
 def _all(program: Value) -> list[Value]:

@@ -7,13 +7,14 @@ of the standard deviations, δ and half the spread. If every value changes by at
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from thereexists.constructions.program.graph import Value
 from thereexists.constructions.program.lowering import Atoms, Form
-from thereexists.constructions.program.primitives.base import Primitive
+from thereexists.constructions.program.primitives.base import Primitive, Ranges
 from thereexists.core.errors import InvalidInput
 
 
@@ -29,7 +30,7 @@ def _attend(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form
     return [atoms.soft(queries, keys, value, called) for value in values]
 
 
-def interpret_attend(Q: Any, K: Any, V: Any, causal: bool, called: str, **_: Any) -> Any:
+def interpret_attend(Q: Any, K: Any, V: Any, causal: bool, called: str) -> Any:
     length = max(X.shape[1] for X in (Q, K, V))
     logits = Q @ np.swapaxes(K, 1, 2)  # (batch, i, j)
     if causal:
@@ -38,10 +39,15 @@ def interpret_attend(Q: Any, K: Any, V: Any, causal: bool, called: str, **_: Any
     return weights / weights.sum(axis=2, keepdims=True) @ V
 
 
-def _carry(settings: dict[str, Any], errors: list[float]) -> float:
-    e_q, e_k, e_v = errors
-    logit = settings["sum_k"] * e_q + settings["sum_q"] * e_k + settings["m"] * e_q * e_k
-    return min(logit * settings["spread"] / 2, settings["spread"]) + e_v
+def _carry(node: Value, errors: list[float], ranges: Ranges) -> float:
+    """A logit is a sum of m products, each of which moves by |k|·e_q + |q|·e_k + e_q·e_k."""
+    (query, key, value), (e_q, e_k, e_v) = node.arguments, errors
+    if e_q == e_k == 0:
+        return e_v
+    size_q, size_k = (max(map(abs, ranges(part))) for part in (query, key))
+    low, high = ranges(value)
+    logit = query.d * (size_k * e_q + size_q * e_k + e_q * e_k)
+    return min(logit * (high - low) / 2, high - low) + e_v
 
 
 def _soft_largest(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
@@ -55,11 +61,15 @@ def _soft_largest(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> lis
     return [atoms.soft([one], [form * sharpness], form, "soft_largest") for form in arguments[0]]
 
 
+def _carry_largest(node: Value, errors: list[float], ranges: Ranges) -> float:
+    return errors[0] + math.log(node.n) / node.settings["sharpness"] * (1 + 2.0**-40)
+
+
 TABLE = {
     "attend": Primitive(interpret_attend, _attend, _carry),
     "soft_largest": Primitive(
-        lambda X, sharpness, own: np.broadcast_to(X.max(axis=1, keepdims=True), X.shape),
+        lambda X, sharpness: np.broadcast_to(X.max(axis=1, keepdims=True), X.shape),
         _soft_largest,
-        lambda s, errors: errors[0] + s["own"],
+        _carry_largest,
     ),
 }

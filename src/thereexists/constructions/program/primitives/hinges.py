@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.constructions.program import splines
 from thereexists.constructions.program.graph import Value
 from thereexists.constructions.program.lowering import Atoms, Form
-from thereexists.constructions.program.primitives.base import Primitive, one
+from thereexists.constructions.program.primitives.base import Primitive, Ranges, one
 from thereexists.functions.target import Array
 
 
@@ -65,6 +66,7 @@ def _where(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]
     """ReLU(a − l − R·(1 − g)) + l·g, and the same of b with 1 − g: for g = 1 the first is a and the second 0.
 
     l is a lower end of both and R at least their spans. For g between 0 and 1 this formula is the meaning of `where`.
+    It is convex in g, so it is largest at an end of the flag's range.
     """
     bottom, R = node.settings["bottom"], node.settings["height"]
     out = []
@@ -76,18 +78,26 @@ def _where(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]
         ]
         (low_a, high_a), (low_b, high_b) = atoms.range(a), atoms.range(b)
         low_g, high_g = atoms.range(g)
-        hard = (low_g == high_g) & ((low_g == 0) | (low_g == 1))  # a flag that only depends on the position
-        low = np.where(hard, np.where(low_g == 1, low_a, low_b), bottom)
-        high = np.where(
-            hard, np.where(low_g == 1, high_a, high_b), _where_top(high_a - bottom, high_b - bottom, R) + bottom
-        )
+        fixed = low_g == high_g  # a flag that only depends on the position
+        low = np.where(fixed, _where_end(low_g, low_a, low_b, bottom, R), bottom)
+        high = np.maximum(*(_where_end(end, high_a, high_b, bottom, R) for end in (low_g, high_g)))
         out.append(atoms.hinge(units, Form.number(bottom), low, high, "where"))
     return out
 
 
-def _where_top(a: Array, b: Array, R: float) -> Array:
-    """The largest ReLU(a − R(1 − g)) + ReLU(b − R·g), 0 ≤ g ≤ 1: convex in g, so an end; both are ≤ R."""
-    return np.maximum(np.maximum(a, 0.0), np.maximum(b, 0.0))
+def _where_end(g: Array, a: Array, b: Array, bottom: float, R: float) -> Array:
+    """The formula, rising in a and in b; for g = 1 and g = 0 without rounding a or b."""
+    first, second = np.maximum(a - bottom - R * (1 - g), 0.0), np.maximum(b - bottom - R * g, 0.0)
+    soft = bottom + first + second
+    return np.where(g == 1, np.maximum(a, bottom) + second, np.where(g == 0, np.maximum(b, bottom) + first, soft))
+
+
+def _carry_where(node: Value, errors: list[float], ranges: Ranges) -> float:
+    """Where a or b leaves [l, l + R], the formula is off by as much: an end that is missed, a unit that stays open."""
+    bottom, R = node.settings["bottom"], node.settings["height"]
+    (low_a, high_a), (low_b, high_b) = (ranges(argument) for argument in node.arguments[1:])
+    below, above = max(bottom - min(low_a, low_b), 0.0), max(max(high_a, high_b) - bottom - R, 0.0)
+    return errors[1] + errors[2] + abs(R) * errors[0] + below + above
 
 
 def interpret_where(g: Any, a: Any, b: Any, bottom: float, height: float) -> Any:
@@ -110,14 +120,22 @@ def through(atoms: Atoms, form: Form, knots: Array, values: Array, name: str) ->
     jumps = [after - before for before, after in zip([Fraction(0), *slopes], [*slopes, Fraction(0)], strict=True)]
     low, high = np.full(atoms.n, float(min(v))), np.full(atoms.n, float(max(v)))
     units = [(c, form - Form.number(k)) for c, k in zip(jumps, t, strict=True) if c]
-    return atoms.hinge(units, Form.number(v[0]), low, high, name)
+    return atoms.hinge(units, Form.number(v[0]), low, high, name) if units else Form.number(v[0])
 
 
-def interpret_interp(X: Any, knots: Array, values: Array, **_: Any) -> Any:
+def interpret_interp(X: Any, knots: Array, values: Array) -> Any:
     piece = np.clip(np.searchsorted(knots, X.astype(np.float64), side="right") - 1, 0, len(knots) - 2)
     t, v = knots.astype(X.dtype), values.astype(X.dtype)
     inside = np.clip(X, t[0], t[-1])
     return v[piece] + (v[piece + 1] - v[piece]) * ((inside - t[piece]) / (t[piece + 1] - t[piece]))
+
+
+def _carry_interp(node: Value, errors: list[float], ranges: Ranges) -> float:
+    return splines.steepest(node.settings["knots"], node.settings["values"]) * errors[0]
+
+
+def _carry_spline(node: Value, errors: list[float], ranges: Ranges) -> float:
+    return _carry_interp(node, errors, ranges) + splines.own_error(node.settings, *ranges(node.arguments[0]))
 
 
 TABLE = {
@@ -126,9 +144,7 @@ TABLE = {
     "maximum": Primitive(np.maximum, _maximum, one),
     "minimum": Primitive(np.minimum, _minimum, one),
     "clip": Primitive(lambda X, low, high: np.clip(X, low, high), _clip, one),
-    "where": Primitive(interpret_where, _where, lambda s, errors: errors[1] + errors[2] + s["height"] * errors[0]),
-    "interp": Primitive(interpret_interp, _interp, lambda s, errors: s["slope"] * errors[0]),
-    "apply": Primitive(
-        lambda X, function, **_: function(X), _spline, lambda s, errors: s["slope"] * errors[0] + s["own"]
-    ),
+    "where": Primitive(interpret_where, _where, _carry_where),
+    "interp": Primitive(interpret_interp, _interp, _carry_interp),
+    "apply": Primitive(lambda X, function, **_: function(X), _spline, _carry_spline),
 }

@@ -78,18 +78,20 @@ def scaled(atoms: Atoms, form: Form, factors: Array) -> Form:
 
 TABLE = {
     "tokens": Primitive(lambda X, **_: X, _tokens, one),
-    "constant": Primitive(lambda array: array[None], _constant, lambda _, errors: 0.0),
+    "constant": Primitive(lambda array: array[None], _constant, lambda node, errors, ranges: 0.0),
     "linear": Primitive(
         lambda *X, coefficients: sum(c * x for c, x in zip(coefficients, X, strict=True)),
         _linear,
-        lambda s, errors: sum(abs(c) * e for c, e in zip(s["coefficients"], errors, strict=True)),
+        lambda node, errors, _: sum(abs(c) * e for c, e in zip(node.settings["coefficients"], errors, strict=True)),
     ),
     "mix": Primitive(
-        lambda X, matrix: X @ matrix.T, _mix, lambda s, errors: float(np.abs(s["matrix"]).sum(axis=1).max()) * errors[0]
+        lambda X, matrix: X @ matrix.T,
+        _mix,
+        lambda node, errors, _: float(np.abs(node.settings["matrix"]).sum(axis=1).max()) * errors[0],
     ),
     "scale": Primitive(
         lambda X, factors: factors[: X.shape[1]] * X,
         _scale,
-        lambda s, errors: float(np.abs(s["factors"]).max()) * errors[0],
+        lambda node, errors, _: float(np.abs(node.settings["factors"]).max()) * errors[0],
     ),
 }

@@ -64,8 +64,10 @@ TABLE = {
     "mean": Primitive(
         lambda X, scale: _every(X, scale * X.mean(axis=1, keepdims=True)),
         _mean,
-        lambda s, errors: s["scale"] * errors[0],
+        lambda node, errors, _: abs(node.settings["scale"]) * errors[0],
     ),
-    "sum": Primitive(lambda X, n: _every(X, X.sum(axis=1, keepdims=True)), _sum, lambda s, errors: s["n"] * errors[0]),
+    "sum": Primitive(
+        lambda X, n: _every(X, X.sum(axis=1, keepdims=True)), _sum, lambda node, errors, _: node.n * errors[0]
+    ),
     "prefix_mean": Primitive(lambda X: np.cumsum(X, axis=1) / np.arange(1, X.shape[1] + 1)[:, None], _prefix_mean, one),
 }

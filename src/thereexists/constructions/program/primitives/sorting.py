@@ -14,7 +14,7 @@ import numpy as np
 
 from thereexists.constructions.program.graph import Value
 from thereexists.constructions.program.lowering import Atoms, Form, gate_height
-from thereexists.constructions.program.primitives.base import Primitive, one
+from thereexists.constructions.program.primitives.base import Primitive, Ranges, one
 from thereexists.constructions.program.primitives.hinges import extreme
 
 
@@ -127,9 +127,13 @@ def interpret_argsort(X: Any, margin: float, n: int) -> Any:
     return np.maximum(np.arange(length)[:, None] - n * (1 - mine), 0).sum(axis=2)
 
 
-def _carry_rank(settings: dict[str, Any], errors: list[float]) -> float:
+def _carry_rank(node: Value, errors: list[float], ranges: Ranges) -> float:
     """Each of the n − 1 ramps reads two tokens."""
-    return (settings["n"] - 1) * 2 * errors[0] / settings["margin"]
+    return (node.n - 1) * 2 * errors[0] / node.settings["margin"]
+
+
+def _carry_argsort(node: Value, errors: list[float], ranges: Ranges) -> float:
+    return node.n * node.n * min(1.0, _carry_rank(node, errors, ranges))
 
 
 TABLE = {
@@ -137,7 +141,5 @@ TABLE = {
     "max": Primitive(lambda X: np.broadcast_to(X.max(axis=1, keepdims=True), X.shape), _tournament(1, "max"), one),
     "min": Primitive(lambda X: np.broadcast_to(X.min(axis=1, keepdims=True), X.shape), _tournament(-1, "min"), one),
     "rank": Primitive(lambda X, margin, n: interpret_rank(X, margin), _rank, _carry_rank),
-    "argsort": Primitive(
-        interpret_argsort, _argsort, lambda s, errors: s["n"] * s["n"] * min(1.0, _carry_rank(s, errors))
-    ),
+    "argsort": Primitive(interpret_argsort, _argsort, _carry_argsort),
 }
