@@ -5,7 +5,7 @@ import torch
 
 from tests.attention.cases import steps_with_empty_rows
 from tests.attention.exactness import excesses, inputs
-from tests.attention.test_triton import run, worst
+from tests.attention.interpreted import run, worst
 from thereexists.attention import cpu_backend, sparse_attention
 from thereexists.attention.cpu_backend import CpuPieces
 from thereexists.attention.lower import lower

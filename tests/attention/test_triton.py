@@ -3,12 +3,9 @@
 They run in a process of their own, because the interpreter is chosen when Triton is imported.
 """
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
+
+from tests.attention.interpreted import run, worst
 
 CASES = [
     "runs of rows-causal",  # a column list per run of rows
@@ -16,24 +13,6 @@ CASES = [
     "fixed[1]",  # the row's own key beside columns in arithmetic progression
     "listed and all",  # all pieces at once
 ]
-
-
-def run(device, n, kind, names):
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.attention.exactness", device, str(n), kind, *names],
-        env={**os.environ, "TRITON_INTERPRET": "1" if device == "cpu" else "0"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert rows
-    return rows
-
-
-def worst(row):
-    return max(row[key] for key in ("out", "dq", "dk", "dv"))
 
 
 def test_kernels_under_the_interpreter():

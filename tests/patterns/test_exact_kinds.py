@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 import torch
-from tests.attention.cases import odd_unions
 
 import thereexists as te
+from tests.attention.cases import odd_unions
 from thereexists.core.errors import InvalidInput
 from thereexists.patterns.parts import Band, Offsets, Rect
 from thereexists.patterns.pattern import Pattern
@@ -65,6 +65,18 @@ def test_so_is_one_in_the_config_of_a_model(name, sizes):
     module._thereexists_pattern = {"name": name, **sizes}
     with pytest.raises(InvalidInput):
         hugging_face.pattern_of(module, 8, 2, False)
+
+
+def test_nor_is_it_taken_for_a_right_one_that_came_before():
+    """In a cache, true is 1 and 2.0 is 2."""
+    hugging_face = pytest.importorskip("thereexists.attention.hugging_face")
+    module = torch.nn.Module()
+    for right, wrong in ((1, True), (2, 2.0)):
+        module._thereexists_pattern = {"name": "random", "degree": right}
+        assert hugging_face.pattern_of(module, 8, 2, False).degrees[0] == right + 1
+        module._thereexists_pattern = {"name": "random", "degree": wrong}
+        with pytest.raises(InvalidInput, match="degree"):
+            hugging_face.pattern_of(module, 8, 2, False)
 
 
 def test_every_annotation_of_the_library_has_a_meaning():

@@ -95,17 +95,23 @@ def known(name: str) -> Entry:
 def sizes_for(name: str, n: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters, and for those left out sizes that suit ``n``."""
     entry = known(name)
+    check_kinds(name, parameters)
+    _size(n=n)
+    defaults = entry.defaults(n)
+    if "sparsity" in parameters:  # it takes the place of a degree
+        defaults.pop("degree", None)
+    return {**defaults, **parameters}
+
+
+def check_kinds(name: str, parameters: Mapping[str, Any]) -> None:
+    """Refuse parameters that the pattern does not have, and values of another kind than it takes."""
+    entry = known(name)
     unknown = sorted(set(parameters) - set(entry.parameters))
     if unknown:
         raise InvalidInput(
             f"'{name}' has no parameter '{unknown[0]}'; it takes {', '.join(entry.parameters) or 'none besides n'}."
         )
     _check_kinds(inspect.signature(entry.build), parameters)
-    _size(n=n)
-    defaults = entry.defaults(n)
-    if "sparsity" in parameters:  # it takes the place of a degree
-        defaults.pop("degree", None)
-    return {**defaults, **parameters}
 
 
 def _root(n: int) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import thereexists as te
-from tests.program_witness.test_faults import forge_record
+from tests.hostile import forge_program
 from thereexists import program as P
 from thereexists.certificates.program_settings import check_settings
 from thereexists.constructions.program.saving import from_record, to_record
@@ -43,7 +43,7 @@ def test_a_stated_figure_is_refused(tmp_path, name):
     def edit(record):
         next(node for node in record["program"]["nodes"] if node["operation"] == operation)["settings"].update(figures)
 
-    forge_record(tmp_path / "w", edit)
+    forge_program(tmp_path / "w", edit)
     assert not te.verify(tmp_path / "w").holds
     with pytest.raises(BadWitnessFile, match=operation):
         te.certify(tmp_path / "w")
