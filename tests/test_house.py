@@ -16,6 +16,7 @@ FLOORS = [
     "_version",
     "core",  # errors, verdicts, files, dtypes, the registry of kinds
     "functions",  # what a witness is built for
+    "automata",  # and finite automata, which are built too
     "model",  # the networks
     "arithmetic",  # balls, roundings: what builders and verifiers share
     "evaluate",  # engines
@@ -35,7 +36,7 @@ FLOORS = [
     "__main__",
 ]
 # What an independent verifier may stand on.
-VERIFIER = {"_version", "core", "functions", "model", "arithmetic", "evaluate", "parallel", "certificates"}
+VERIFIER = {"_version", "core", "functions", "automata", "model", "arithmetic", "evaluate", "parallel", "certificates"}
 
 
 def imports(file):
