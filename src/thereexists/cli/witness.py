@@ -12,7 +12,7 @@ import typer
 from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.cli._workers import Address, DryRun, EngineName, WorkerCount, print_estimate, the_workers
-from thereexists.cli.kinds import programs
+from thereexists.cli.kinds import automata, programs
 from thereexists.cli.kinds.functions import certificate_summary, print_certificate, print_witness
 from thereexists.core.errors import InvalidInput, NotProved, ThereExistsError
 
@@ -62,7 +62,8 @@ Construction = Annotated[
 MaxWidth = Annotated[
     int | None, typer.Option(help="Compact: spread feed-forward layers over blocks of at most so many units.")
 ]
-ProgramType = Annotated[str | None, typer.Option("--dtype", help="Of a program: the dtype its bound is for.")]
+ProgramType = Annotated[str | None, typer.Option("--dtype", help="Of a program or an automaton: its dtype.")]
+Alphabet = Annotated[str | None, typer.Option(help="Of an automaton: its symbols, as ab01 or as words between spaces.")]
 Where = Annotated[Path, typer.Argument(help="The folder of a witness.")]
 
 
@@ -103,6 +104,7 @@ def plan(
     construction: Construction = None,
     max_width: MaxWidth = None,
     dtype: ProgramType = None,
+    alphabet: Alphabet = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what a build would give, before building: layers, id bits, memory, predicted error.
@@ -112,7 +114,13 @@ def plan(
     thereexists plan prog.py:smooth
 
     thereexists plan table.csv
+
+    thereexists plan "regex:(ab|ba)*" --alphabet ab --n 1024
     """
+    if automata.is_automaton(target, alphabet):
+        automata.refuse_others(delta=delta, epsilon=epsilon, lipschitz=lipschitz, pattern=pattern)
+        automata.plan(automata.AutomatonRequest(target, alphabet, n, dtype), as_json)
+        return
     if programs.is_program(target, n):
         _only_for_targets(delta, lipschitz, equivariant, pattern, sizes, max_width)
         programs.plan(target, epsilon, dtype, as_json)
@@ -155,6 +163,7 @@ def build(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the distance estimate.")] = 0,
     certify: Annotated[bool, typer.Option("--certify/--no-certify", help="Prove a bound on the error too.")] = True,
     dtype: ProgramType = None,
+    alphabet: Alphabet = None,
     shard_size: Annotated[
         str | None, typer.Option(help="Build out of core, in files of this size, such as 64MB: larger than memory.")
     ] = None,
@@ -179,7 +188,13 @@ def build(
     thereexists build prog.py:smooth --epsilon 1e-3 --out w/
 
     thereexists build my.py:f --n 20 --delta 1/2 --shard-size 64MB --workers 2
+
+    thereexists build "regex:(ab|ba)*" --alphabet ab --n 1024 --out w/
     """
+    if automata.is_automaton(target, alphabet):
+        automata.refuse_others(delta=delta, epsilon=epsilon, lipschitz=lipschitz, pattern=pattern)
+        automata.build(automata.AutomatonRequest(target, alphabet, n, dtype, out), as_json)
+        return
     if dry_run and shard_size is None:
         raise InvalidInput("--dry-run is for --shard-size; `thereexists plan` says what a build in memory takes.")
     if programs.is_program(target, n):
