@@ -239,8 +239,9 @@ def test_a_sharded_witness_is_a_witness_like_any_other(tmp_path):
 
 # ---- nobody else asks of what kind a witness is --------------------------------------------------------------------
 
-KIND_WORDS = {"faithful", "compact", "tokens", "program", "sparse"}
+KIND_WORDS = {"faithful", "compact", "tokens", "program", "sparse", "automaton"}
 CLASSES = {"EmbeddedTransformer", "Witness", "TokenWitness", "ProgramWitness", "FaithfulWitness", "CompactWitness"}
+CLASSES |= {"AutomatonWitness", "StateMaps", "MonoidMaps"}
 # Where a look at the class is the point: the registry's own loaders and the one door of all verbs.
 ALLOWED = {
     ("witness/load.py", "isinstance(witness, Witness)"),

@@ -24,8 +24,8 @@ from thereexists.core.errors import NotProved, ThereExistsError
 from thereexists.evaluate.prefixes import run_prefixes
 
 _TRIED = 8  # random strings in every dtype
-_LONGEST = 256  # symbols of theirs; one more has as many as it may, up to
-_LONG = 2048
+_LONGEST = 64  # symbols of theirs; one more has as many as it may, up to
+_LONG = 1024
 
 
 def automaton_checks(asked: Asked) -> Iterator[Check]:
