@@ -47,3 +47,35 @@ def strings(machine, count, most, seed):
     rng = np.random.default_rng(seed)
     lengths = [0, most, *rng.integers(0, most + 1, count - 2).tolist()]
     return [[machine.alphabet[a] for a in rng.integers(0, len(machine.alphabet), length)] for length in lengths]
+
+
+def adversarial(machine, count, most, seed):
+    """A third at random, a third that the machine accepts where it can, and a third of those with one symbol wrong."""
+    rng = np.random.default_rng(seed)
+    distance, toward = _ways_to_accept(machine)
+    moves = [np.flatnonzero(distance[row] < len(distance)) for row in machine.table]  # symbols that keep hope alive
+    found = [rng.integers(0, len(machine.alphabet), rng.integers(0, most + 1)).tolist() for _ in range(count // 3)]
+    accepted = []
+    while len(accepted) < count // 3:
+        word, q, length = [], machine.start, int(rng.integers(0, most + 1))
+        while len(word) + distance[q] < length and len(moves[q]):
+            word.append(int(rng.choice(moves[q])))
+            q = machine.table[q, word[-1]]
+        while distance[q] and len(word) < most:
+            word.append(int(toward[q]))
+            q = machine.table[q, word[-1]]
+        accepted.append(word[:most])
+    for word in accepted[: count - len(found) - len(accepted)]:
+        k, symbol, how = rng.integers(0, len(word) + 1), int(rng.integers(0, len(machine.alphabet))), rng.integers(3)
+        changed = [*word[:k], *([symbol] if how < 2 else []), *word[k + (how != 1) :]]
+        found.append(changed[:most])
+    return [[machine.alphabet[a] for a in word] for word in found + accepted]
+
+
+def _ways_to_accept(machine):
+    """How many symbols a state is from acceptance at the least (the number of states if it never is), and the first."""
+    Q = machine.size
+    distance = np.where(machine.accept, 0, Q)
+    for _ in range(Q):
+        distance = np.minimum(distance, np.minimum(Q, 1 + distance[machine.table].min(axis=1)))
+    return distance, distance[machine.table].argmin(axis=1)

@@ -221,12 +221,14 @@ def read_maps(automaton: Automaton, stored: dict[str, Any]) -> Maps:
     right = right and not (automaton.dead is not None and (states == automaton.dead).any())
     right = right and bool(((outputs >= 0) & (outputs < O)).all() if O else (outputs == -1).all())
     width = 2 if stored["kind"] == "states" else Q
-    right = right and labels.shape[1] == width and bool((labels < T).all()) and len(labels) <= MOST_ROWS
+    right = right and labels.shape[1] == width and len(labels) <= MOST_ROWS
     if right and stored["kind"] == "states":
-        right = bool((labels >= 0).all() and (labels[:, 0] < Q).all())
+        right = bool((labels >= 0).all() and (labels[:, 0] < Q).all() and (labels[:, 1] < T).all())
         right = right and not (automaton.dead is not None and (labels[:, 0] == automaton.dead).any())
     elif right:
-        right = bool((labels >= -1).all()) and (automaton.dead is None or bool((labels[:, automaton.dead] < 0).all()))
+        right = bool(((labels >= -1) & (labels < T)).all()) and (
+            automaton.dead is None or bool((labels[:, automaton.dead] < 0).all())
+        )
         right = right and (automaton.dead is not None or bool((labels >= 0).all()))
     right = right and all(len(np.unique(rows, axis=0)) == len(rows) for rows in (targets, labels))
     if not right:
