@@ -221,6 +221,27 @@ def test_a_gap_that_bfloat16_loses_at_the_far_end(saved, forged):
     assert "bfloat16" in te.load(forged).certificate.reasons
 
 
+def test_a_weight_that_another_dtype_has_not(tmp_path):
+    """1e300 times a row that is 0 is 0 in float64; in float32 the weight is infinite, and 0 · ∞ is no number."""
+    te.build(SMALL["swaps"], n=5, dtype="float64").save(tmp_path / "w")
+    fetched = te.load(tmp_path / "w").maps.own
+
+    def change(w):
+        w["W_out"][0, fetched] = 1e300
+
+    forge_weights(tmp_path / "w", change)
+    refused(tmp_path / "w", "dtypes: the certificate says")
+    with pytest.raises(te.ThereExistsError, match="beyond the range of float32"):
+        te.load(tmp_path / "w", "float32")
+    assert te.load(tmp_path / "w")("abba")
+
+
+def test_rows_without_end_are_refused_before_they_are_listed(forged):
+    """A record that names thousands of maps, over weights that have no room for them."""
+    forge_record(forged, lambda r: r["maps"].update(kind="monoid", labels=[[0, 1, 2, -1]] * 1))
+    refused(forged)
+
+
 def test_a_swapped_transition_of_the_record(forged):
     """The table of the record says otherwise than the weights, and the pattern says otherwise than the table."""
 

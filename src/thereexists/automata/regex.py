@@ -28,6 +28,7 @@ from thereexists.core.errors import InvalidInput
 
 PRINTABLE = "".join(map(chr, range(32, 127)))
 MOST_EDGES = 1 << 16  # of the non-deterministic machine: bounded repetitions are written out
+MOST_VISITS = 1 << 24  # of its states, while the deterministic one is found
 FLAGS = re.IGNORECASE | re.MULTILINE | re.DOTALL | re.VERBOSE | re.ASCII
 _REFUSED = {
     "GROUPREF": "a back-reference",
@@ -198,12 +199,20 @@ def _deterministic(machine: _Machine, end: int, origin: dict[str, Any]) -> Autom
     conditions = {where for edges in machine.free for where, _ in edges if where is not None}
     looks = _looks(conditions)
     classes, members = _symbol_classes(machine, looks)
+    visits = 0
 
     def closure(core: Iterable[tuple[int, int]], before: Any, after: Any) -> set[tuple[int, int]]:
         """What is reached without reading, between a symbol (or the beginning) and the next (or the end)."""
+        nonlocal visits
         found, fresh = set(core), list(core)
         while fresh:
             state, mode = fresh.pop()
+            visits += 1
+            if visits > MOST_VISITS:
+                raise InvalidInput(
+                    "The pattern's automaton is not found in reasonable time: lower the bounds of its repetitions, or "
+                    "write it with fewer alternatives that overlap."
+                )
             for where, target in machine.free[state]:
                 for reached in _through(where, mode, before, after):
                     if (target, reached) not in found:

@@ -95,16 +95,22 @@ def prove(network: EmbeddedTransformer, maps: Maps, n: int, moduli: tuple[int, .
     """The proof, or ``NotProved`` with the first step that fails."""
     if network.embedding is None or network.E is None:
         raise NotProved("the network takes no symbols, or knows no positions.")
+    largest = 0.0
     for name, weight in network.state_dict().items():
-        if weight.dtype.is_floating_point and not bool(weight.isfinite().all()):
+        if not bool(weight.isfinite().all()):
             raise NotProved(f"a weight of {name} is not finite.")
+        largest = max(largest, float(weight.abs().max()))
     prover = _Prover(network, maps, n, _Rows.of(maps, moduli, network.W_out.shape[1]))
+    # What is multiplied by 0 may be any number, but for one that a dtype does not reach: 0 · ∞ is no number.
+    prover.noted("weights", 2.0 ** (math.frexp(largest)[1] - 8), largest)
     _embedding(prover)
     _positions(prover)
-    products = maps.products()
-    T = network.depth
+    T, width, units = network.depth, network.shape()["r"], maps.product_count()
     if 2**T < n:
         raise NotProved(f"{T} blocks reach {2**T} symbols back; {n} are wanted.")
+    if width < units:  # looked at before they are listed: a record may name many rows
+        raise NotProved(f"{units:,} products of the rows take as many units; a block has {width:,}.")
+    products = maps.products()
     seen: list[tuple[tuple[Array, ...], Sum]] = []
     for t, (_, _, layer) in enumerate(network.layers()):
         if layer.attention is None or layer.feed_forward is None or layer.attention[-1] is not None:
