@@ -23,9 +23,10 @@ from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import NotProved, ThereExistsError
 from thereexists.evaluate.prefixes import run_prefixes
 
-_TRIED = 8  # random strings in every dtype
+_TRIED = 8  # random strings in every dtype, at most
 _LONGEST = 64  # symbols of theirs; one more has as many as it may, up to
 _LONG = 1024
+_WORK = 1 << 31  # parameters times symbols
 
 
 def automaton_checks(asked: Asked) -> Iterator[Check]:
@@ -80,15 +81,21 @@ def _trial(stored: StoredAutomaton, found: Proof) -> Check:
     """Random strings, drawn anew each time, by the network in every dtype: for whoever does not believe the proof."""
     machine, seed = stored.automaton, secrets.randbits(32)
     rng = np.random.default_rng(seed)
-    lengths = [min(stored.n, _LONGEST)] * _TRIED + [min(stored.n, _LONG)]
+    symbols = max(1, _WORK // stored.network.parameter_count)  # that are looked at in a dtype
+    short, long = min(stored.n, _LONGEST, symbols), min(stored.n, _LONG, symbols)
+    batches = [(max(1, min(_TRIED, symbols // short)), short), (1, long)]
     for name in safe_of(found):
         network = copy.deepcopy(stored.network).to(as_dtype(name))
-        for k, length in enumerate(dict.fromkeys(lengths)):
-            ids = rng.integers(0, len(machine.alphabet), (_TRIED if k == 0 else 1, length))
+        for count, length in batches:
+            ids = rng.integers(0, len(machine.alphabet), (count, length))
             tokens = np.concatenate([np.full((len(ids), 1), FIRST), ids + SYMBOLS], axis=1)
             if not is_right(stored, ids, run_prefixes(network, tokens)):
                 return Check("trial", False, f"a random string of {length} symbols goes wrong in {name} (seed {seed})")
-    return Check("trial", True, f"{len(lengths)} random strings (seed {seed}) in {', '.join(safe_of(found))}")
+    return Check(
+        "trial",
+        True,
+        f"{sum(count for count, _ in batches)} random strings (seed {seed}) in {', '.join(safe_of(found))}",
+    )
 
 
 def is_right(stored: StoredAutomaton, ids: np.ndarray, found: np.ndarray) -> bool:

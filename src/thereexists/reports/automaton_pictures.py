@@ -57,8 +57,8 @@ def edges_of(automaton: Automaton) -> dict[tuple[int, int], list[str]]:
 def machine_picture(automaton: Automaton, title: str) -> Markup:
     """Circles for states (double: accepting), arrows for steps."""
     live = [q for q in range(automaton.size) if q != automaton.dead]
-    width, height = 720.0, 150.0 + 18.0 * len(live)
-    a, b, cx, cy = width / 2 - 90, height / 2 - 50, width / 2, height / 2
+    width, height = 720.0, 230.0 + 16.0 * len(live)
+    a, b, cx, cy = width / 2 - 90, height / 2 - 75, width / 2, height / 2
     place = {}
     for k, q in enumerate(live):
         angle = math.pi + 2 * math.pi * k / len(live)
@@ -100,7 +100,7 @@ def _edge(source: tuple[float, float], target: tuple[float, float], label: str, 
         dx, dy = (u - x) / length, (v - y) / length
         bend = min(0.18 * length, 40.0)
         via = ((x + u) / 2 - dy * bend, (y + v) / 2 + dx * bend)
-        leave, arrive = (_towards(p, via, gap) for p, gap in ((source, _RADIUS), (target, _RADIUS + 4)))
+        leave, arrive = (_towards(p, via, gap) for p, gap in ((source, _RADIUS), (target, _RADIUS + 6)))
         start, curve = leave, f"Q{via[0]:.1f},{via[1]:.1f} {arrive[0]:.1f},{arrive[1]:.1f}"
         middle = ((x + 2 * via[0] + u) / 4 - 8 * dy, (y + 2 * via[1] + v) / 4 + 8 * dx)
     line = f"M{start[0]:.1f},{start[1]:.1f}{curve}"
