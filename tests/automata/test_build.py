@@ -118,6 +118,21 @@ def test_inputs_of_every_form():
         witness.outputs("ab")
 
 
+def test_a_machine_that_is_not_minimal_and_one_saved_in_bfloat16(tmp_path):
+    """Two dead states, a state that nothing reaches, and a start that nothing enters: built as they are."""
+    table = np.array([[1, 2], [1, 3], [2, 2], [3, 3], [0, 1]])
+    given = te.automata.Automaton(
+        ("a", "b"), table, 0, np.array([True, True, False, False, True]), np.full((5, 2), -1), (), tuple("stuvw"), 5
+    )
+    witness = te.build(given, n=7, dtype="bfloat16")
+    right(witness, ["".join(s) for length in range(6) for s in itertools.product("ab", repeat=length)])
+    witness.save(tmp_path / "w")
+    assert te.verify(tmp_path / "w").holds
+    assert te.load(tmp_path / "w").network.dtype == torch.bfloat16
+    assert te.certify(tmp_path / "w").weights_sha256 == witness.certificate.weights_sha256
+    assert te.load(tmp_path / "w", "float64")("aa")
+
+
 def test_builds_that_are_refused():
     with pytest.raises(InvalidInput, match="'n', the most symbols"):
         te.build(SMALL["swaps"])

@@ -26,7 +26,7 @@ _ONLY_PROGRAMS = "--dtype is for programs (file.py:name, without --n); a functio
 TargetName = Annotated[
     str,
     typer.Argument(
-        help="A built-in target (see `thereexists targets`) or file.py:function.",
+        help="A built-in target (see `thereexists targets`), file.py:function, or regex:PATTERN.",
         autocompletion=_complete.names(_complete.TARGETS),
     ),
 ]

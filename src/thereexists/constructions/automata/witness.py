@@ -153,7 +153,8 @@ class AutomatonWitness(Witness):
         """Which segment's map every position holds after each block."""
         words, one = self.words(x)
         if len(words) != 1 or len(words[0]) > MOST_TRACED:
-            raise InvalidInput(f"trace takes one string of at most {MOST_TRACED} symbols; got {len(words)} of them.")
+            sizes = f"{len(words)} strings" if len(words) != 1 else f"one of {len(words[0]):,}"
+            raise InvalidInput(f"trace takes one string of at most {MOST_TRACED} symbols; got {sizes}.")
         tokens = np.concatenate([[FIRST], words[0] + SYMBOLS])
         blocks, _ = held_maps(self.network, self.maps, tokens)
         symbols = [self.automaton.alphabet[a] for a in words[0].tolist()]
