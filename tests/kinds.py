@@ -37,5 +37,9 @@ EXAMPLES = {
     "sparse": Example("faithful", SORT, {"delta": 1 / 2, "pattern": te.patterns.star(n=2)}, [[0.7], [0.1]], "0.7 0.1"),
     "compact": Example("compact", SORT, {"delta": 1 / 2, "construction": "compact"}, [[0.7], [0.1]], "0.7 0.1"),
     "table": Example("tokens", te.Table([["a", "b"], ["b", "a"]], [["c", "c"], ["d", "d"]]), {}, ["a", "b"], "a b"),
+    "automaton": Example("automaton", te.automata.regex("(ab|ba)*", "ab"), {"n": 6}, "abba", "abba"),
+    "transducer": Example(
+        "automaton", te.automata.mealy(lambda c, a: divmod(int(a) + c, 2), [0, 1], "012"), {"n": 5}, "120", "120"
+    ),
     "program": Example("program", P.sort(P.tokens(2)), {"epsilon": 1e-3}, [[0.7], [0.1]], "0.7 0.1"),
 }

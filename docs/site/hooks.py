@@ -25,6 +25,7 @@ REFERENCE = {  # page -> heading, and the modules whose public names it lists
     "attention": ("Attention", ("thereexists.attention",)),
     "heads": ("Heads", ("thereexists.heads",)),
     "program": ("Programs", ("thereexists.program",)),
+    "automata": ("Automata", ("thereexists.automata",)),
     "mixers": ("Mixers", ("thereexists.mixers",)),
     "experiments": ("Experiments", ("thereexists.experiments",)),
     "export": ("Exports and reports", ("thereexists.exports", "thereexists.reports")),

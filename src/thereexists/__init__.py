@@ -20,6 +20,7 @@ from thereexists._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from thereexists import attention as attention
+    from thereexists import automata as automata
     from thereexists import evaluate as evaluate
     from thereexists import experiments as experiments
     from thereexists import heads as heads

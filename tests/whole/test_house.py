@@ -18,6 +18,7 @@ FLOORS = [
     "_version",
     "core",  # errors, verdicts, files, dtypes, the registry of kinds
     "functions",  # what a witness is built for
+    "automata",  # and finite automata, which are built too
     "model",  # the networks
     "arithmetic",  # balls, roundings: what builders and verifiers share
     "evaluate",  # engines
@@ -40,7 +41,7 @@ MOST = 8  # parameters of a function; past that, an object that means something
 # Whoever calls these hands over one value after the other: compiled kernels, and ops with a flat schema.
 KERNELS = {"numba.njit", "triton.jit", "torch.library.custom_op"}
 # What an independent verifier may stand on.
-VERIFIER = {"_version", "core", "functions", "model", "arithmetic", "evaluate", "parallel", "certificates"}
+VERIFIER = {"_version", "core", "functions", "automata", "model", "arithmetic", "evaluate", "parallel", "certificates"}
 
 
 def imports(file):

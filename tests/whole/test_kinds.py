@@ -257,7 +257,7 @@ def test_a_sharded_witness_is_a_witness_like_any_other(tmp_path):
 
 # ---- nobody else asks of what kind a witness is --------------------------------------------------------------------
 
-KIND_WORDS = {"faithful", "compact", "tokens", "program", "sparse", *CERTIFICATES}
+KIND_WORDS = {"faithful", "compact", "tokens", "program", "sparse", "automaton", *CERTIFICATES}
 CERTIFICATE_CLASSES = {"Certificate", "FunctionCertificate", *(p.partition(":")[2] for p in CERTIFICATES.values())}
 CLASSES = CERTIFICATE_CLASSES | {
     "EmbeddedTransformer",
@@ -266,6 +266,9 @@ CLASSES = CERTIFICATE_CLASSES | {
     "ProgramWitness",
     "FaithfulWitness",
     "CompactWitness",
+    "AutomatonWitness",
+    "StateMaps",
+    "MonoidMaps",
 }
 # Where a look at the class is the point: the registry's own loaders and the one door of all verbs.
 ALLOWED = {

@@ -6,7 +6,7 @@
     certificate.save("w")       certificate.json, beside the weights it is about
 
 The final variants are listed in ``core/kinds.py``: of a function rigorous or statistical (``function_certificate.py``),
-and of a program (``program_certificate.py``). Its kind stands in the file, with exactly the fields of that kind; a
+of a program (``program_certificate.py``), of an automaton (``automaton_certificate.py``). Its kind stands in the file, with exactly the fields of that kind; a
 reader asks the certificate, never of what kind it is. A table or a data set has none: it is recalled exactly or not.
 """
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from thereexists._version import __version__
 from thereexists.arithmetic.balls import Array, Ball
@@ -166,7 +167,9 @@ def weights_sha256(network: Transformer) -> str:
     state = hashlib.sha256(json.dumps(network.structure()).encode())
     for name, tensor in sorted(network.state_dict().items()):
         state.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
-        state.update(np.ascontiguousarray(tensor.detach().numpy()).tobytes())
+        bits = tensor.detach()
+        bits = bits.view(torch.int16) if bits.dtype == torch.bfloat16 else bits  # NumPy has no such numbers
+        state.update(np.ascontiguousarray(bits.numpy()).tobytes())
         shards.release(network)
     return state.hexdigest()
 

@@ -25,7 +25,7 @@ class FunctionOptions:
     target: Annotated[
         str,
         typer.Argument(
-            help="A built-in target (see `thereexists targets`) or file.py:function.",
+            help="A built-in target (see `thereexists targets`), file.py:function, or regex:PATTERN.",
             autocompletion=_complete.names(_complete.TARGETS),
         ),
     ]
@@ -40,6 +40,9 @@ class FunctionOptions:
         typer.Option("--equivariant/--no-equivariant", help="Theorem 1 (claim checked first) or Theorem 2."),
     ] = None
     domain: Annotated[tuple[float, float], typer.Option(help="Low and high end of every entry.")] = (0.0, 1.0)
+    alphabet: Annotated[
+        str | None, typer.Option(help="Of an automaton: its symbols, as ab01 or as words between spaces.")
+    ] = None
 
     def resolve(self) -> Target:
         from thereexists.functions.targets import resolve
@@ -77,7 +80,7 @@ class MethodOptions:
     max_width: Annotated[
         int | None, typer.Option(help="Compact: spread feed-forward layers over blocks of at most so many units.")
     ] = None
-    dtype: Annotated[str | None, typer.Option("--dtype", help="Of a program: the dtype its bound is for.")] = None
+    dtype: Annotated[str | None, typer.Option("--dtype", help="Of a program or an automaton: its dtype.")] = None
 
     def method(self, target: Target) -> Method:
         """``te.Faithful`` or ``te.Compact`` with what was said, and nothing else: it refuses what it does not have."""

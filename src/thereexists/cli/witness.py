@@ -20,7 +20,7 @@ from thereexists.cli._construction import (
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.cli._settings import command
 from thereexists.cli._workers import WorkerOptions, print_estimate
-from thereexists.cli.kinds import programs
+from thereexists.cli.kinds import automata, programs
 from thereexists.cli.kinds.functions import print_certificate, print_witness
 from thereexists.core.errors import InvalidInput, NotProved, ThereExistsError
 
@@ -53,6 +53,12 @@ def targets(as_json: AsJson = False) -> None:
     console().print(table)
 
 
+def _automaton(function: FunctionOptions, method: MethodOptions, out: Path | None = None) -> automata.AutomatonRequest:
+    others = {name: getattr(method, name) for name in ("delta", "epsilon", "pattern", "construction", "max_width")}
+    automata.refuse_others(**others, lipschitz=function.lipschitz, equivariant=function.equivariant)
+    return automata.AutomatonRequest(function.target, function.alphabet, function.n, method.dtype, out)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
     function: FunctionOptions
@@ -69,8 +75,13 @@ def plan(asked: PlanOptions) -> None:
     thereexists plan prog.py:smooth
 
     thereexists plan table.csv
+
+    thereexists plan "regex:(ab|ba)*" --alphabet ab --n 1024
     """
     function, method = asked.function, asked.method
+    if automata.is_automaton(function.target, function.alphabet):
+        automata.plan(_automaton(function, method), asked.as_json)
+        return
     if is_program(function, method):
         programs.plan(function.target, method.epsilon, method.dtype, asked.as_json)
         return
@@ -117,8 +128,13 @@ def build(asked: BuildOptions) -> None:
     thereexists build prog.py:smooth --epsilon 1e-3 --out w/
 
     thereexists build my.py:f --n 20 --delta 1/2 --shard-size 64MB --workers 2
+
+    thereexists build "regex:(ab|ba)*" --alphabet ab --n 1024 --out w/
     """
     function, method, out = asked.function, asked.method, asked.out
+    if automata.is_automaton(function.target, function.alphabet):
+        automata.build(_automaton(function, method, out), asked.as_json)
+        return
     if asked.crew.dry_run and asked.shard_size is None:
         raise InvalidInput("--dry-run is for --shard-size; `thereexists plan` says what a build in memory takes.")
     if is_program(function, method):

@@ -1,1 +1,1 @@
-"""Ways to build a witness, a folder each: ``faithful``, ``compact``, ``tokens``, ``program``."""
+"""Ways to build a witness, a folder each: ``faithful``, ``compact``, ``tokens``, ``program``, ``automata``."""

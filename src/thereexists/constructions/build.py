@@ -3,6 +3,7 @@
 te.build(target, te.Faithful(delta=1 / 8))          te.build(target, delta=1 / 8)
 te.build(target, te.Compact(delta=1 / 8))           te.build(target, delta=1 / 8, construction="compact")
 te.build(te.Table(inputs, outputs))                 te.build(program, epsilon=1e-3, dtype="float32")
+te.build(te.automata.regex("(ab|ba)*", "ab"), n=1024)
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from thereexists.witness.method import Method
 
 
 def build(target: Any, method: Any = None, **options: Any) -> Any:
-    """Construct a Transformer that computes ``target``: a target, a table or a program.
+    """Construct a Transformer that computes ``target``: a target, a table, a program or an automaton.
 
         witness = te.build(te.targets.builtin("sort", n=3), delta=1 / 8)
 
     The options are those of the method: ``te.Faithful`` for a target unless ``construction="compact"`` says
     ``te.Compact``. A program (``te.program``) takes ``epsilon``, a bound in the sup norm, and ``dtype``, in which it
-    holds; a ``te.Table`` takes nothing.
+    holds; an automaton (``te.automata``) takes ``n`` and ``dtype``; a ``te.Table`` takes nothing.
     """
     return the_method(target, method, options).build(target)
 
@@ -43,8 +44,8 @@ def the_method(target: Any, method: Any, options: dict[str, Any]) -> Method:
     known = getattr(type(target), "built_by", None)
     if known is None:
         raise InvalidInput(
-            f"A target is needed: te.Target(f, n=…), or te.targets.builtin(name, n=…), a te.Table or a program; "
-            f"got {type(target).__name__}."
+            f"A target is needed: te.Target(f, n=…), or te.targets.builtin(name, n=…), a te.Table, a program or an "
+            f"automaton; got {type(target).__name__}."
         )
     construction = options.pop("construction", next(iter(known)))
     if construction not in known:

@@ -55,6 +55,7 @@ def named(place: str) -> Any:
 _OF_A_FUNCTION = frozenset({"target", "grid", "plan", "distance"})
 _OF_TOKENS = frozenset({"vocabulary", "output_vocabulary", "tokens", "info"})
 _OF_A_PROGRAM = frozenset({"program", "places"})
+_OF_AN_AUTOMATON = frozenset({"automaton", "maps", "doubling"})
 # What every record holds; one of the two hashes stands for the weights.
 EVERY = frozenset(
     {"format_version", "kind", "construction", "package_version", "dtype", "class", "structure", "digest"}
@@ -65,6 +66,7 @@ CERTIFICATES = {
     "rigorous": "thereexists.certificates.function_certificate:RigorousCertificate",
     "statistical": "thereexists.certificates.function_certificate:StatisticalCertificate",
     "program": "thereexists.certificates.program_certificate:ProgramCertificate",
+    "automaton": "thereexists.certificates.automaton_certificate:AutomatonCertificate",
 }
 
 KINDS = {
@@ -121,6 +123,19 @@ KINDS = {
             page="thereexists.reports.witness.program:page",
             viewer="thereexists.reports.explore.blocks:program_viewer",
             commands="thereexists.cli.kinds.programs:PROGRAM",
+        ),
+        Kind(
+            name="automaton",
+            what="a finite automaton in logarithmic depth",
+            fields=_OF_AN_AUTOMATON,
+            certificates=("automaton",),
+            method="thereexists.constructions.automata.build:Doubling",
+            load="thereexists.constructions.automata.witness:load_automaton",
+            verify="thereexists.certificates.verify_automaton:automaton_checks",
+            certify="thereexists.certificates.automaton_certificate:certify_again",
+            page="thereexists.reports.witness.automaton:page",
+            viewer="thereexists.reports.explore.automata:automaton_viewer",
+            commands="thereexists.cli.kinds.automata:AUTOMATON",
         ),
     )
 }

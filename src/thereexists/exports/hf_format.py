@@ -106,7 +106,7 @@ AutoModel.register(CompactConfig, CompactModel, exist_ok=True)
 def write_hf(witness: Any, folder: Path):
     """Write with ``save_pretrained``; the returned function runs what ``AutoModel.from_pretrained`` gives back."""
     network = witness.network
-    n = witness.n
+    n = witness.positions
     sizes = stock_config(network, n)
     sizes.pop("dtype")
     config = CompactConfig(**sizes, safe_dtypes=list(witness.safe()))

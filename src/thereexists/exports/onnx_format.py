@@ -35,7 +35,7 @@ def write_onnx(witness: Any, folder: Path):
     if network.parameter_count * network.W_out.element_size() > LARGEST:
         raise CannotBuild(f"{network.parameter_count:,} parameters do not fit into one ONNX file of 2 GB.")
     tokens = network.embedding is not None
-    n = witness.n
+    n = witness.positions
     features = 0 if network.W_in is None else network.W_in.shape[1]
     example = torch.ones(2, n, dtype=torch.int64) if tokens else torch.zeros(2, n, features, dtype=network.dtype)
     name = "input_ids" if tokens else "features"

@@ -16,7 +16,7 @@ from thereexists.exports.stock import StockNetwork, stock_config, stock_state
 def write_torch(witness: Any, folder: Path):
     """Write both files; the returned function runs what was read back from them."""
     network = witness.network
-    n = witness.n
+    n = witness.positions
     save_file(stock_state(network), folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "model.safetensors").chmod(0o644)
     (folder / "config.json").write_text(json.dumps(stock_config(network, n), indent=1) + "\n", encoding="utf-8")

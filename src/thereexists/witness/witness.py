@@ -64,6 +64,11 @@ class Witness(ABC):
     def kind(self) -> Kind:
         return KINDS[self.construction]
 
+    @property
+    def positions(self) -> int:
+        """Positions of the network for a longest sequence: one for each token, unless it has others of its own."""
+        return self.n
+
     @abstractmethod
     def __call__(self, x: Any) -> Any:
         """The network's answer."""

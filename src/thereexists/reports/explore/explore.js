@@ -172,7 +172,7 @@ function drawFrame() {
     if (current) button.setAttribute("aria-current", "step"); else button.removeAttribute("aria-current");
     if (current) $("log").scrollTop = button.offsetTop - $("log").offsetTop - 60;
   }
-  if (about.kind === "columns") drawColumns(at, here); else drawStream(at);
+  if (about.kind === "columns") drawColumns(at, here); else if (about.kind === "doubling") drawDoubling(at); else drawStream(at);
   drawAttention(frame, here, stage);
 }
 
@@ -295,6 +295,28 @@ function drawStream(at) {
     (about.rows_left_out ? ` ${about.rows_left_out.toLocaleString("en-US")} more rows are not drawn.` : "");
 }
 
+// --- the doubling tree of an automaton -------------------------------------------------------------------------------
+
+function drawDoubling(at) {
+  const frame = seen.frames[at], picture = $("picture"), WIDTH = widthOf(picture), held = frame.held.slice(1);
+  const n = held.length, step = Math.min(40, (WIDTH - LEFT - 10) / Math.max(1, n)), tall = 18, top = 26;
+  const x = (j) => LEFT + (j - .5) * step, y = (j) => top + (j - 1) * tall;
+  const wide = LEFT + n * step + 16;
+  picture.replaceChildren();
+  picture.setAttribute("viewBox", `0 0 ${WIDTH} ${top + n * tall + 24}`);
+  seen.words.forEach((word, i) => draw(picture, "text", { x: x(i + 1), y: 14, "text-anchor": "middle" }, word));
+  held.forEach((h) => {
+    const j = h.position, end = x(j) + .4 * step, start = h.first > j ? end : x(h.first) - .4 * step;
+    draw(picture, "text", { x: LEFT - 10, y: y(j) + 9, "text-anchor": "end" }, `position ${j}`);
+    draw(picture, "rect", { class: h.first === 1 ? "f1" : "f0", x: start, y: y(j), width: Math.max(1, end - start), height: 8, rx: 3 });
+    if (h.fetched) draw(picture, "path", { class: "edge", d: `M${x(h.fetched)},${y(h.fetched) + 8}V${y(j) + 4}` });
+    if (wide + 40 < WIDTH) draw(picture, "text", { x: wide, y: y(j) + 9 }, h.map.map((r) => r === null ? "·" : r).join(" "));
+  });
+  picture.setAttribute("aria-label", held.map((h) => `position ${h.position} holds symbols ${h.first} to ${h.last}`).join("; "));
+  $("note").textContent = "A bar is the segment whose map a position holds, in the second colour once it is the whole prefix; a line " +
+    "leads from the position whose map was fetched. At the right the map: the state to which 0, 1, 2, … is led, · for the dead one.";
+}
+
 // --- target and output -----------------------------------------------------------------------------------------------
 
 function table(head, rows) {
@@ -316,7 +338,7 @@ function drawCompare() {
     picture.setAttribute("viewBox", "0 0 1 1");
     picture.parentNode.hidden = true;
     const said = (words) => words === null ? "nothing is stored for this input" : words.join(" ");
-    $("compare-table").replaceChildren(table(["", "tokens"], [["stored", said(seen.stored)], ["network", said(seen.answer)]]));
+    $("compare-table").replaceChildren(table(["", "tokens"], [[about.kind === "doubling" ? "automaton" : "stored", said(seen.stored)], ["network", said(seen.answer)]]));
     return;
   }
   const cells = [];

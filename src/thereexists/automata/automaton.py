@@ -1,0 +1,193 @@
+"""The one type of all automata: a complete deterministic machine, with acceptance and one output for each step.
+
+    table[q, a]     the state after symbol a in state q
+    accept[q]       whether a string that ends in q is accepted
+    outputs[q, a]   which symbol of ``output_alphabet`` the step writes; −1 everywhere in a machine that writes nothing
+
+A missing transition of what a user gives becomes one to a *dead* state: it is absorbing and not accepting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from thereexists.core.errors import InvalidInput
+from thereexists.functions.vocabulary import Token, check_vocabulary
+
+MOST_STATES = 1 << 14  # of a machine as it is given, before it is minimised
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Automaton:
+    """``before``: the number of states before it was minimised; ``origin``: what it was made from, in plain data."""
+
+    built_by: ClassVar = {"doubling": "automaton"}  # see ``constructions/build.py``
+
+    alphabet: tuple[Token, ...]
+    table: np.ndarray  # (states, symbols)
+    start: int
+    accept: np.ndarray  # (states,)
+    outputs: np.ndarray  # (states, symbols)
+    output_alphabet: tuple[Token, ...]
+    names: tuple[str, ...]
+    before: int
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        Q, S = len(self.names), len(self.alphabet)
+        shapes = (self.table.shape, self.outputs.shape, self.accept.shape)
+        if not 1 <= Q <= MOST_STATES or S < 1 or shapes != ((Q, S), (Q, S), (Q,)):
+            raise InvalidInput(
+                f"An automaton has 1 to {MOST_STATES:,} states, a symbol at least, and tables (states, symbols); "
+                f"got {Q} states, {S} symbols and tables of the shapes {shapes}."
+            )
+        if not (0 <= self.start < Q and (self.table >= 0).all() and (self.table < Q).all()):
+            raise InvalidInput(f"Every transition and the start must be one of the states 0 to {Q - 1}.")
+        wanted = (0, len(self.output_alphabet)) if self.output_alphabet else (-1, 0)
+        if not ((self.outputs >= wanted[0]).all() and (self.outputs < wanted[1]).all()):
+            raise InvalidInput(f"Every output must be a number of the {len(self.output_alphabet)} output symbols.")
+
+    @property
+    def size(self) -> int:
+        return len(self.names)
+
+    @property
+    def writes(self) -> bool:
+        """Whether it is a transducer."""
+        return bool(self.output_alphabet)
+
+    @cached_property
+    def number(self) -> dict[Token, int]:
+        return {symbol: k for k, symbol in enumerate(self.alphabet)}
+
+    @cached_property
+    def dead(self) -> int | None:
+        """The absorbing state that accepts nothing, of a machine that writes nothing; a minimal one has at most one."""
+        if self.writes:
+            return None
+        found = np.flatnonzero((self.table == np.arange(self.size)[:, None]).all(axis=1) & ~self.accept)
+        return int(found[0]) if len(found) == 1 and self.size > 1 else None
+
+    def words(self, given: Any) -> list[np.ndarray]:
+        """Strings (or lists of symbols) as numbers; a symbol that is not in the alphabet is refused by name."""
+        return [self.word(word, k) for k, word in enumerate(given)]
+
+    def word(self, given: Any, row: int | None = None) -> np.ndarray:
+        symbols = given.tolist() if isinstance(given, np.ndarray) else given
+        if not isinstance(symbols, str | list | tuple):
+            raise InvalidInput(f"An input is a string or a list of symbols; got {type(symbols).__name__} instead.")
+        try:
+            return np.array([self.number[symbol] for symbol in symbols], dtype=np.int64)
+        except (KeyError, TypeError):
+            place = next(k for k, s in enumerate(symbols) if not isinstance(s, str | int) or s not in self.number)
+            where = f"symbol {place}" if row is None else f"symbol {place} of string {row}"
+            raise InvalidInput(
+                f"{symbols[place]!r} ({where}) is not in the alphabet of {len(self.alphabet)} symbols "
+                f"{short(self.alphabet)}."
+            ) from None
+
+    def states(self, word: Any) -> np.ndarray:
+        """The state after every prefix, the empty one included: (length + 1,), by the table."""
+        ids = word if isinstance(word, np.ndarray) and word.dtype.kind in "iu" else self.word(word)
+        return self.run(ids[None])[0]
+
+    def run(self, ids: np.ndarray) -> np.ndarray:
+        """The same for numbers (batch, length): (batch, length + 1). Negative numbers leave the state as it is."""
+        found = np.empty((len(ids), ids.shape[1] + 1), dtype=np.int64)
+        found[:, 0] = self.start
+        for j in range(ids.shape[1]):
+            found[:, j + 1] = np.where(ids[:, j] < 0, found[:, j], self.table[found[:, j], ids[:, j]])
+        return found
+
+    def accepts(self, word: Any) -> bool:
+        return bool(self.accept[self.states(word)[-1]])
+
+    def transduce(self, word: Any) -> list[Token]:
+        """What it writes, one symbol a step."""
+        ids = self.word(word)
+        return [self.output_alphabet[k] for k in self.outputs[self.states(ids)[:-1], ids].tolist()]
+
+    def __eq__(self, other: object) -> bool:
+        """The same machine, whatever its states are called and whatever it was made from."""
+        if not isinstance(other, Automaton):
+            return NotImplemented
+        same = self.alphabet == other.alphabet and self.output_alphabet == other.output_alphabet
+        same = same and self.size == other.size and self.start == other.start
+        return same and all(
+            np.array_equal(getattr(self, part), getattr(other, part)) for part in ("table", "accept", "outputs")
+        )
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        writes = f", writes {len(self.output_alphabet)} symbols" if self.writes else ""
+        return (
+            f"Automaton: {self.size} states ({self.before} before minimising), {len(self.alphabet)} symbols "
+            f"{short(self.alphabet)}, {int(self.accept.sum())} accepting{writes}"
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data, as a record holds it; ``restore`` reads it."""
+        return {
+            "alphabet": list(self.alphabet),
+            "table": self.table.tolist(),
+            "start": self.start,
+            "accept": np.flatnonzero(self.accept).tolist(),
+            "outputs": self.outputs.tolist() if self.writes else [],
+            "output_alphabet": list(self.output_alphabet),
+            "names": list(self.names),
+            "before": self.before,
+            "origin": self.origin,
+        }
+
+
+FIELDS = frozenset(("alphabet", "table", "start", "accept", "outputs", "output_alphabet", "names", "before", "origin"))
+
+
+def restore(stored: dict[str, Any]) -> Automaton:
+    """The automaton of a record that anybody may have written."""
+    if not isinstance(stored, dict) or stored.keys() != FIELDS:
+        raise InvalidInput(f"an automaton is described by {', '.join(sorted(FIELDS))}")
+    alphabet = check_vocabulary(stored["alphabet"], "the alphabet").tokens
+    written = stored["output_alphabet"]
+    written = check_vocabulary(written, "the output alphabet").tokens if written != [] else ()
+    names, before = stored["names"], stored["before"]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InvalidInput("the names of states are texts")
+    if type(before) is not int or before < 1 or not isinstance(stored["origin"], dict):
+        raise InvalidInput("the size before minimising is a whole number, and the origin is an object")
+    Q = len(names)
+    table, accept = _numbers(stored["table"], 2), _numbers(stored["accept"], 1)
+    outputs = _numbers(stored["outputs"], 2) if written else np.full(table.shape, -1)
+    if (not written and stored["outputs"] != []) or ((accept < 0) | (accept >= Q)).any():
+        raise InvalidInput("accepting states are states, and only a machine that writes has outputs")
+    if type(stored["start"]) is not int or len(np.unique(accept)) != len(accept):
+        raise InvalidInput("the start is a state, and every accepting state is named once")
+    accepting = np.zeros(Q, dtype=bool)
+    accepting[accept] = True
+    made = (alphabet, table, stored["start"], accepting, outputs, written, tuple(names), before, stored["origin"])
+    return Automaton(*made)
+
+
+def _numbers(rows: Any, sizes: int) -> np.ndarray:
+    """Whole numbers as JSON has them, in lists of equal length."""
+    flat = rows if sizes == 1 else [x for row in rows for x in row]
+    if not all(type(x) is int and abs(x) < 1 << 31 for x in flat):
+        raise InvalidInput("the tables of an automaton hold whole numbers")
+    return np.array(rows, dtype=np.int64).reshape(len(rows), *(() if sizes == 1 else (-1,)))
+
+
+def check_alphabet(symbols: Iterable[Any]) -> tuple[Token, ...]:
+    """Distinct strings or whole numbers, in the order given."""
+    return check_vocabulary(list(symbols), "The alphabet").tokens
+
+
+def short(symbols: Sequence[Any], most: int = 12) -> str:
+    """A list for messages, cut where it is long."""
+    shown = ", ".join(repr(symbol) for symbol in symbols[:most])
+    return f"({shown}{', …' if len(symbols) > most else ''})"

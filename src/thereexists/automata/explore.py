@@ -1,0 +1,151 @@
+"""Machines that are found by walking: a step function is asked for every state that is met, until none is new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from thereexists.automata.automaton import MOST_STATES, Automaton, check_alphabet, short
+from thereexists.automata.minimise import finished
+from thereexists.core.errors import InvalidInput, InvalidTarget
+from thereexists.functions.vocabulary import Token
+
+Step = Callable[[Any, Any], Any]
+
+
+def from_function(
+    step: Step,
+    start: Hashable,
+    alphabet: Iterable[Any],
+    accept: Callable[[Any], Any] | Iterable[Any] | None = None,
+    writes: bool = False,
+) -> Automaton:
+    """The machine of a Python function ``step(state, symbol)``, whose states are found by asking it.
+
+        te.automata.from_function(lambda q, a: (2 * q + int(a)) % 3, start=0, alphabet="01", accept=[0])
+
+    With ``writes``, a step gives (state, output). ``accept``: a function of a state or a list of states; all of them
+    unless said. Each step is asked twice: a function that changes its mind is refused.
+    """
+    symbols = check_alphabet(alphabet)
+    if not callable(step):
+        raise InvalidInput(f"'step' must be a function of a state and a symbol; got {type(step).__name__} instead.")
+
+    def twice(state: Any, symbol: Any) -> Any:
+        first, again = _asked(step, state, symbol), _asked(step, state, symbol)
+        if first != again:
+            raise InvalidTarget(
+                f"The step function is not deterministic: step({state!r}, {symbol!r}) gave {first!r}, and then "
+                f"{again!r}. Give an NFA with te.automata.nfa."
+            )
+        return _pair(first, state, symbol) if writes else (first, None)
+
+    table, written, states = walk(twice, start, symbols)
+    accepting = _accepting(accept, states)
+    return finished(assembled(symbols, table, written, accepting, states, {"kind": "function"}))
+
+
+def mealy(
+    step: Step | dict[Any, Any], states: Sequence[Hashable], alphabet: Iterable[Any], start: Hashable | None = None
+) -> Automaton:
+    """A Mealy machine: ``step(state, symbol)`` gives (state, output); also a dict {(state, symbol): (state, output)}.
+
+        te.automata.mealy(lambda carry, a: divmod(a + carry, 2), states=[0, 1], alphabet=[0, 1, 2])
+
+    It begins in ``start``, the first of ``states`` unless said.
+    """
+    known = list(states)
+    if not known:
+        raise InvalidInput("A Mealy machine needs one state at least; 'states' is empty.")
+    given = step
+
+    def one(state: Any, symbol: Any) -> Any:
+        if callable(given):
+            found = given(state, symbol)
+        elif (state, symbol) in given:
+            found = given[state, symbol]
+        else:
+            raise InvalidInput(f"The Mealy machine has no step for the state {state!r} and the symbol {symbol!r}.")
+        target = _pair(found, state, symbol)[0]
+        if target not in known:
+            raise InvalidInput(f"The step from {state!r} by {symbol!r} leads to {target!r}, which is not in 'states'.")
+        return found
+
+    return from_function(one, known[0] if start is None else start, alphabet, writes=True)
+
+
+def walk(
+    step: Callable[[Any, Any], tuple[Any, Any]], start: Hashable, symbols: Sequence[Any]
+) -> tuple[np.ndarray, list[list[Any]], list[Any]]:
+    """The table (states, symbols), what each step writes, and the states, in the order of breadth-first search."""
+    number, states = {start: 0}, [start]
+    table: list[list[int]] = []
+    written: list[list[Any]] = []
+    while len(table) < len(states):
+        row, said = [], []
+        for symbol in symbols:
+            target, output = step(states[len(table)], symbol)
+            if target not in number:
+                if len(states) >= MOST_STATES:
+                    raise InvalidInput(
+                        f"There are more than {MOST_STATES:,} states, the last of them {short([target])}: an automaton "
+                        "has finitely many. Bound what the state counts."
+                    )
+                number[target] = len(states)
+                states.append(target)
+            row.append(number[target])
+            said.append(output)
+        table.append(row)
+        written.append(said)
+    return np.array(table, dtype=np.int64), written, states
+
+
+def assembled(
+    symbols: tuple[Token, ...],
+    table: np.ndarray,
+    written: list[list[Any]],
+    accept: np.ndarray,
+    states: Sequence[Any],
+    origin: dict[str, Any],
+) -> Automaton:
+    """Tables of what was walked; outputs are numbered in the order in which they are met."""
+    said = [output for row in written for output in row]
+    known = () if said[0] is None else check_alphabet(dict.fromkeys(said))
+    numbers = {output: k for k, output in enumerate(known)} | {None: -1}
+    outputs = np.array([numbers[output] for output in said]).reshape(table.shape)
+    names = tuple(str(state) for state in states)
+    return Automaton(symbols, table, 0, accept, outputs, known, names, len(states), origin)
+
+
+def _asked(step: Step, state: Any, symbol: Any) -> Any:
+    try:
+        found = step(state, symbol)
+        hash(found)
+    except TypeError as error:
+        if "unhashable" in str(error):
+            raise InvalidTarget(
+                f"step({state!r}, {symbol!r}) gave something that cannot be a state ({error}): give tuples for lists."
+            ) from error
+        raise InvalidTarget(f"step({state!r}, {symbol!r}) failed: TypeError: {error}") from error
+    except InvalidInput:
+        raise
+    except Exception as error:
+        raise InvalidTarget(f"step({state!r}, {symbol!r}) failed: {type(error).__name__}: {error}") from error
+    return found
+
+
+def _pair(found: Any, state: Any, symbol: Any) -> tuple[Any, Any]:
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise InvalidTarget(f"step({state!r}, {symbol!r}) must give (state, output); got {found!r} instead.")
+    return found
+
+
+def _accepting(accept: Any, states: list[Any]) -> np.ndarray:
+    if accept is None:
+        return np.ones(len(states), dtype=bool)
+    if callable(accept):
+        return np.array([bool(accept(state)) for state in states])
+    wanted = set(accept)
+    return np.array([state in wanted for state in states])

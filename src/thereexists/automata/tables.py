@@ -1,0 +1,114 @@
+"""Machines that are written down: tables of deterministic and of non-deterministic automata."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from thereexists.automata.automaton import Automaton, check_alphabet
+from thereexists.automata.explore import assembled, walk
+from thereexists.automata.minimise import finished
+from thereexists.core.errors import InvalidInput
+
+DEAD = "(dead)"  # the state of missing transitions; no state of a user's: theirs stand in tuples here
+
+
+def dfa(table: Any, start: Hashable, accept: Iterable[Any], alphabet: Iterable[Any] | None = None) -> Automaton:
+    """A deterministic automaton: {state: {symbol: state}}, or an array (states, symbols) with its alphabet.
+
+        te.automata.dfa({"even": {"1": "odd"}, "odd": {"1": "even"}}, start="even", accept=["even"])
+
+    What is missing leads to a dead state.
+    """
+    rows = _rows(table, alphabet)
+    symbols = check_alphabet(_symbols(rows) if alphabet is None else alphabet)
+    accepting = _known(accept, start, rows, (target for row in rows.values() for target in row.values()))
+    _only(rows, symbols)
+
+    def step(state: Any, symbol: Any) -> tuple[Any, Any]:
+        found = rows.get(state[0], {}) if state != DEAD else {}
+        return ((found[symbol],) if symbol in found else DEAD), None
+
+    moves, written, states = walk(step, (start,), symbols)
+    accepted = np.array([state != DEAD and state[0] in accepting for state in states])
+    names = [DEAD if state == DEAD else state[0] for state in states]
+    return finished(assembled(symbols, moves, written, accepted, names, {"kind": "dfa"}))
+
+
+def nfa(
+    transitions: Mapping[Any, Mapping[Any, Iterable[Any]]],
+    start: Any,
+    accept: Iterable[Any],
+    alphabet: Iterable[Any] | None = None,
+) -> Automaton:
+    """A non-deterministic automaton {state: {symbol: states}}, made deterministic; the symbol None takes no input.
+
+        te.automata.nfa({0: {"a": [0, 1], "b": [0]}, 1: {"b": [2]}}, start=0, accept=[2])   # … ends in ab
+
+    ``start``: a state, or a set or list of them.
+    """
+    rows = {state: {a: tuple(targets) for a, targets in row.items()} for state, row in _mapping(transitions).items()}
+    symbols = check_alphabet([a for a in _symbols(rows) if a is not None] if alphabet is None else alphabet)
+    starts = tuple(start) if isinstance(start, set | frozenset | list) else (start,)
+    if not starts:
+        raise InvalidInput("An NFA begins somewhere; 'start' is empty.")
+    everywhere = (target for row in rows.values() for targets in row.values() for target in targets)
+    accepting = _known(accept, starts[0], rows, [*everywhere, *starts])
+    _only(rows, (*symbols, None))
+
+    def closed(states: Iterable[Any]) -> frozenset[Any]:
+        found, fresh = set(states), list(states)
+        while fresh:
+            more = set(rows.get(fresh.pop(), {}).get(None, ())) - found
+            found |= more
+            fresh += more
+        return frozenset(found)
+
+    def step(states: frozenset[Any], symbol: Any) -> tuple[frozenset[Any], None]:
+        return closed({target for state in states for target in rows.get(state, {}).get(symbol, ())}), None
+
+    moves, written, states = walk(step, closed(starts), symbols)
+    accepted = np.array([bool(accepting & state) for state in states])
+    names = ["{" + ", ".join(sorted(map(str, state))) + "}" for state in states]
+    return finished(assembled(symbols, moves, written, accepted, names, {"kind": "nfa"}))
+
+
+def _rows(table: Any, alphabet: Iterable[Any] | None) -> dict[Any, dict[Any, Any]]:
+    if isinstance(table, Mapping):
+        return {state: dict(row) for state, row in _mapping(table).items()}
+    array = np.asarray(table)
+    symbols = None if alphabet is None else list(alphabet)
+    if symbols is None or array.ndim != 2 or array.dtype.kind not in "iu" or array.shape[1] != len(symbols):
+        raise InvalidInput(
+            "A DFA is {state: {symbol: state}}, or an array of whole numbers (states, symbols) together with its "
+            f"alphabet; got {type(table).__name__} of the shape {array.shape}."
+        )
+    if ((array < 0) | (array >= len(array))).any():
+        raise InvalidInput(f"A table of {len(array)} states leads to the states 0 to {len(array) - 1} only.")
+    return {q: dict(zip(symbols, row, strict=True)) for q, row in enumerate(array.tolist())}
+
+
+def _mapping(table: Any) -> Mapping[Any, Mapping[Any, Any]]:
+    if not isinstance(table, Mapping) or not table or not all(isinstance(row, Mapping) for row in table.values()):
+        raise InvalidInput("Transitions are written as {state: {symbol: …}}, with one state at least.")
+    return table
+
+
+def _symbols(rows: Mapping[Any, Mapping[Any, Any]]) -> list[Any]:
+    return list(dict.fromkeys(symbol for row in rows.values() for symbol in row))
+
+
+def _known(accept: Iterable[Any], start: Any, rows: Mapping[Any, Any], targets: Iterable[Any]) -> frozenset[Any]:
+    known, accepting = {*rows, *targets}, frozenset(accept)
+    strange = [state for state in (start, *accepting) if state not in known]
+    if strange:
+        raise InvalidInput(f"{strange[0]!r} is the start or accepting, and no state of the table.")
+    return accepting
+
+
+def _only(rows: Mapping[Any, Mapping[Any, Any]], symbols: tuple[Any, ...]) -> None:
+    strange = [a for a in _symbols(rows) if a not in symbols]
+    if strange:
+        raise InvalidInput(f"The table has transitions by {strange[0]!r}, which is not in the alphabet.")

@@ -1,0 +1,251 @@
+"""Automata on the command line: ``regex:PATTERN``, ``machine.fst``, ``machine.py:name``."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from thereexists.cli._output import console, print_facts, print_json, say, styled
+from thereexists.cli.kinds import Commands, RunRequest
+from thereexists.core.authors_word import as_its_author_says
+from thereexists.core.errors import InvalidInput
+
+REGEX = "regex:"
+FILES = (".fst", ".att")
+MOST_SHOWN = 32  # positions of a trace on a terminal
+
+
+class AutomatonCommands(Commands):
+    def run(self, witness: Any, asked: RunRequest, as_json: bool) -> None:
+        """One string, or a .txt file with one a line."""
+        from thereexists.evaluate import check_engine
+
+        check_engine(asked.engine)
+        if asked.out is not None:
+            raise InvalidInput("--out writes arrays of numbers; a witness of an automaton prints its answers.")
+        words = _words(witness, asked.text)
+        answers = witness(words)
+        if as_json:
+            states = [[int(q) for q in row] for row in witness.states(words)]
+            output = answers if witness.automaton.writes else answers.tolist()
+            print_json({"output": output, "states": states, "dtype": witness.describe()["dtype"]})
+            return
+        for answer in answers:
+            say(_told(witness, answer))
+
+    def show(self, folder: Path, witness: Any, record: dict[str, Any], as_json: bool) -> None:
+        summary = {"witness": str(folder), **witness.describe()}
+        summary["as_its_author_says"] = ["origin", "certified", "gap", "assumptions", "states_before"]
+        summary["table"] = witness.automaton.table.tolist()
+        print_json(summary) if as_json else print_summary(summary)
+
+    def trace(self, witness: Any, text: str, as_json: bool) -> None:
+        words = _words(witness, text)
+        if len(words) != 1:
+            raise InvalidInput(f"trace takes one string; {text} holds {len(words)}.")
+        traced = witness.trace(words)
+        if as_json:
+            print_json(traced.describe())
+            return
+        from rich.table import Table
+
+        shown = traced.blocks[0][1 : MOST_SHOWN + 1]
+        table = Table("", *(f"{held.position}" for held in shown), box=None)
+        table.add_row("symbol", *(str(symbol) for symbol in traced.word[:MOST_SHOWN]))
+        for t, block in enumerate(traced.blocks):
+            name = "embedding" if t == 0 else f"block {t}"
+            held = block[1 : MOST_SHOWN + 1]
+            table.add_row(f"{name}: symbols", *(f"{h.first}–{h.last}" for h in held))
+            table.add_row("  map", *(" ".join("·" if r is None else str(r) for r in h.map) for h in held))
+        table.add_row("state", *(str(q) for q in traced.states[1 : MOST_SHOWN + 1]))
+        console().print(table)
+        if len(traced.word) > MOST_SHOWN:
+            say(f"(the first {MOST_SHOWN} of {len(traced.word)} positions; --json has all)")
+        say(_told(witness, traced.answer))
+
+    def certified(self, certificate: Any, as_json: bool) -> None:
+        if as_json:
+            print_json(certificate.describe())
+            return
+        console().print(styled((certificate.kind, "bold"), f"  {certificate.claim()}"))
+        for name, reason in certificate.reasons.items():
+            say(f"not in {name}: {reason}")
+        for assumption in certificate.assumptions:
+            say(f"assuming that {assumption}")
+
+
+AUTOMATON = AutomatonCommands()
+
+
+@dataclass(frozen=True)
+class AutomatonRequest:
+    """``build regex:…``: what is named, its alphabet if it was said, n, the dtype, and where to write."""
+
+    reference: str
+    alphabet: str | None
+    n: int | None
+    dtype: str | None
+    out: Path | None = None
+
+
+def is_automaton(reference: str, alphabet: str | None) -> bool:
+    """A pattern, a file of transitions, or a name of a Python file that says what its alphabet is. Nothing is run."""
+    if reference.startswith(REGEX) or Path(reference).suffix in FILES:
+        return True
+    if ".py:" not in reference:
+        if alphabet is not None:
+            raise InvalidInput("--alphabet is for automata: regex:PATTERN, a .fst file or file.py:name.")
+        return False
+    return alphabet is not None or _says_alphabet(reference)
+
+
+def refuse_others(**given: Any) -> None:
+    """Options of functions that were given for an automaton."""
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidInput(
+                f"--{name.replace('_', '-')} is for functions; an automaton takes --n, --alphabet, --dtype and --out."
+            )
+
+
+def plan(asked: AutomatonRequest, as_json: bool) -> None:
+    from thereexists.constructions.build import plan as planned
+
+    automaton = the_automaton(asked)
+    described = planned(automaton, n=_length(asked), dtype=asked.dtype).describe()
+    summary = {"automaton": asked.reference, "blocks": described["layers"]["total"], **described}
+    print_json(summary) if as_json else print_summary(summary)
+
+
+def build(asked: AutomatonRequest, as_json: bool) -> None:
+    """Build, prove and save."""
+    from thereexists.constructions.build import build as construct
+    from thereexists.core import storage
+
+    out = asked.out or Path("automaton-witness")
+    storage.check_writable(out)
+    witness = construct(the_automaton(asked), n=_length(asked), dtype=asked.dtype)
+    witness.save(out)
+    summary = {"witness": str(out), **witness.describe()}
+    if as_json:
+        print_json(summary)
+        return
+    print_summary(summary)
+    AUTOMATON.certified(witness.certificate, as_json)
+
+
+def the_automaton(asked: AutomatonRequest) -> Any:
+    """The automaton that is named."""
+    from thereexists import automata
+
+    reference, symbols = asked.reference, asked.alphabet
+    if reference.startswith(REGEX):
+        pattern = reference.removeprefix(REGEX)
+        return automata.regex(pattern) if symbols is None else automata.regex(pattern, _symbols(symbols))
+    if Path(reference).suffix in FILES:
+        if symbols is not None:
+            raise InvalidInput("A file of transitions names its symbols itself: leave --alphabet out.")
+        return automata.from_att(reference)
+    return _from_python(reference, symbols)
+
+
+def _from_python(reference: str, symbols: str | None) -> Any:
+    """An automaton by name, or a step function whose file says ``alphabet`` and ``start``."""
+    from thereexists import automata
+    from thereexists.core.user_file import read_user_file
+
+    file, name = read_user_file(reference, "automaton")
+    module = file.run()
+    found = getattr(module, name, None)
+    if isinstance(found, automata.Automaton):
+        return found
+    path = reference.rpartition(":")[0]
+    if not callable(found):
+        raise InvalidInput(f"{path} has no automaton and no step function {name!r}.")
+    if not hasattr(module, "start"):
+        raise InvalidInput(f"{path} must say where {name!r} begins: start = …, beside it.")
+    alphabet = _symbols(symbols) if symbols is not None else module.alphabet
+    accept, writes = getattr(module, "accept", None), bool(getattr(module, "writes", False))
+    return automata.from_function(found, module.start, alphabet, accept, writes)
+
+
+def _says_alphabet(reference: str) -> bool:
+    """Whether a file has ``alphabet = …``, or makes the name from ``automata``: read, not run."""
+    from thereexists.core.user_file import read_user_file
+
+    file, name = read_user_file(reference, "function")
+    try:
+        tree = ast.parse(file.source)
+    except (SyntaxError, ValueError):
+        return False  # whoever runs it will say so
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        names = {target.id for target in targets if isinstance(target, ast.Name)}
+        value = getattr(node, "value", None)
+        if "alphabet" in names or (name in names and value is not None and "automata" in ast.unparse(value)):
+            return True
+    return False
+
+
+def _symbols(text: str) -> list[str]:
+    """Characters, or words between spaces."""
+    return text.split() if " " in text.strip() else list(text)
+
+
+def _length(asked: AutomatonRequest) -> int:
+    if asked.n is None:
+        raise InvalidInput("How many symbols may a string have? Say it with --n.")
+    return asked.n
+
+
+def _words(witness: Any, text: str) -> list[Any]:
+    if Path(text).suffix == ".txt":
+        from thereexists.core.plain_arrays import MOST_BYTES
+        from thereexists.core.regular_files import read_regular
+
+        try:
+            lines = read_regular(Path(text), MOST_BYTES, InvalidInput).decode("utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise InvalidInput(f"Cannot read {text}: {error}.") from error
+        if not lines:
+            raise InvalidInput(f"{text} is empty; it must hold one string a line.")
+    else:
+        lines = [text]
+    alphabet = witness.automaton.alphabet
+    if all(isinstance(symbol, str) and len(symbol) == 1 for symbol in alphabet):
+        return lines
+    numbers = {str(symbol): symbol for symbol in alphabet}
+    return [[numbers.get(word, word) for word in line.split()] for line in lines]
+
+
+def _told(witness: Any, answer: Any) -> str:
+    if witness.automaton.writes:
+        plain = all(len(str(symbol)) <= 1 for symbol in witness.automaton.output_alphabet)
+        return ("" if plain else " ").join(str(symbol) for symbol in answer)
+    return "accepted" if answer else "rejected"
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    stated = set(summary.get("as_its_author_says", ()))
+    before = f"{summary['states_before']} before minimising"
+    origin = summary.get("origin") or {}
+    pattern = origin.get("pattern") or summary.get("automaton")
+    lines = {
+        "witness": summary.get("witness"),
+        "automaton": pattern and (as_its_author_says(pattern) if "origin" in stated else pattern),
+        "states": f"{summary['states']} ({as_its_author_says(before) if 'states_before' in stated else before}), "
+        f"{summary['symbols']} symbols",
+        "strings": f"at most {summary['n']:,} symbols",
+        "maps": f"{summary['map_rows']} rows, "
+        + ("one for each pair of states" if summary["maps"] == "states" else "one for each map that a string is"),
+        "network": f"{summary['blocks']} blocks, d_model {summary['d_model']}, one head of size "
+        f"{summary['head_size']}, width {summary['width']:,}, {summary['parameters']:,} parameters",
+        "dtypes": ", ".join(summary.get("dtypes") or summary["safe"]),
+    }
+    if stated:
+        lines["certified"] = as_its_author_says(summary["certified"]) if summary["certified"] else "no"
+    print_facts(lines)

@@ -1,0 +1,1 @@
+"""Finite automata, run by doubling over maps of states."""

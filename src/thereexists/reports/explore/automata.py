@@ -1,0 +1,119 @@
+"""Watching an automaton's network: which segment's map every position holds after each block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thereexists.certificates.automaton_proof import FIRST, SYMBOLS
+from thereexists.constructions.automata.trace import Held, held_maps
+from thereexists.constructions.automata.witness import AutomatonWitness
+from thereexists.core.dtypes import dtype_name
+from thereexists.core.errors import InvalidInput
+from thereexists.reports.explore.viewer import Viewer, layer_number, short, stage_rows
+
+MOST_SYMBOLS = 48  # of a string on the page
+MOST_WORDS = 200
+
+
+class Automata(Viewer):
+    """Every block is a frame: who fetched whose map, and what each position holds then."""
+
+    kind = "doubling"
+
+    def __init__(self, witness: AutomatonWitness):
+        self.witness, self.network = witness, witness.network
+
+    def about(self) -> dict[str, Any]:
+        witness, machine = self.witness, self.witness.automaton
+        rng = np.random.default_rng(0)
+        lengths = [min(witness.n, k) for k in (8, 3, 5, 12, 16)]
+        examples = [[short(machine.alphabet[a]) for a in rng.integers(0, len(machine.alphabet), k)] for k in lengths]
+        facts = {
+            "states": machine.size,
+            "symbols": len(machine.alphabet),
+            "strings": f"up to {witness.n:,}",
+            "blocks": self.network.depth,
+            "parameters": f"{self.network.parameter_count:,}",
+            "number format": dtype_name(self.network.dtype),
+        }
+        return {
+            "kind": self.kind,
+            "title": short(machine.origin.get("pattern") or f"an automaton of {machine.size} states"),
+            "about": "After block t every position holds the map of its last 2^t symbols.",
+            "facts": facts | ({} if self.proved is None else {"certified": self.proved}),
+            "depth": self.network.depth,
+            "stages": stage_rows(self.network),
+            "n": min(witness.n, MOST_SYMBOLS),
+            "fixed": False,
+            "vocabulary": [short(symbol) for symbol in machine.alphabet[:MOST_WORDS]],
+            "examples": examples,
+            "start": examples[0],
+        }
+
+    def run(self, asked: dict[str, Any]) -> dict[str, Any]:
+        word, ids = self._word(asked)
+        blocks, heads = held_maps(self.network, self.witness.maps, np.concatenate([[FIRST], ids + SYMBOLS]))
+        frames = [self._frame(t, block, heads[t - 1] if t else None) for t, block in enumerate(blocks)]
+        machine = self.witness.automaton
+        states, meant = self.witness.states([word])[0], machine.states(word)
+        answer, known = (
+            self._told(self.witness([word])[0]),
+            self._told(machine.transduce(word) if machine.writes else machine.accepts(word)),
+        )
+        return {
+            "frames": frames,
+            "complete": True,
+            "same": bool(np.array_equal(states, meant)) and frames[-1]["states"] == meant.tolist(),
+            "words": [short(symbol) for symbol in word],
+            "answer": [*answer, f"(states {' '.join(map(str, states.tolist()))})"],
+            "stored": [*known, f"(states {' '.join(map(str, meant.tolist()))})"],
+        }
+
+    def attention(self, asked: dict[str, Any]) -> dict[str, Any]:
+        layer = layer_number(asked, self.network.depth)
+        return {"heads": self.run(asked)["frames"][layer]["attention"]}
+
+    def _frame(self, t: int, block: tuple[Held, ...], heads: np.ndarray | None) -> dict[str, Any]:
+        start, dead = self.witness.automaton.start, self.witness.automaton.dead
+        says = "Every position holds the map of its own symbol; position 0 holds the identity."
+        if t:
+            says = (
+                f"Block {t} of {self.network.depth}: every position fetches the map that ends {2 ** (t - 1)} before it "
+                f"(before the beginning: the identity, at position 0) and holds the map of its last {2**t} symbols."
+            )
+        return {
+            "layer": t,
+            "stage": "doubling" if t else "input",
+            "index": max(t - 1, 0),
+            "held": [vars(held) for held in block],
+            "states": [dead if held.map[start] is None else held.map[start] for held in block],
+            "moved": [h.position for h in block],
+            "says": says,
+            "attention": heads,
+        }
+
+    def _told(self, answer: Any) -> list[str]:
+        if self.witness.automaton.writes:
+            return [short(symbol) for symbol in answer]
+        return ["accepted" if answer else "rejected"]
+
+    def _word(self, asked: dict[str, Any]) -> tuple[list[Any], np.ndarray]:
+        """Symbols between spaces; characters may stand together."""
+        given = asked.get("words")
+        texts = [given] if isinstance(given, str) else given
+        if not isinstance(texts, list) or not all(isinstance(word, str) for word in texts):
+            raise InvalidInput("A request must have 'words', a list of texts.")
+        known = {str(symbol): symbol for symbol in self.witness.automaton.alphabet}
+        word: list[Any] = []
+        for piece in texts:
+            word += [known[piece]] if piece in known else [known.get(character, character) for character in piece]
+        most = min(self.witness.n, MOST_SYMBOLS)
+        if len(word) > most:
+            raise InvalidInput(f"The page shows strings of up to {most} symbols; got {len(word)}.")
+        return word, self.witness.automaton.word(word)
+
+
+def automaton_viewer(witness: AutomatonWitness, target: None) -> Automata:
+    return Automata(witness)

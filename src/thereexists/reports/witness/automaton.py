@@ -1,0 +1,135 @@
+"""The report of an automaton's witness: the machine, the doubling tree, what is proved, and how to check it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thereexists.constructions.automata.witness import AutomatonWitness
+from thereexists.core.authors_word import WORDS, as_its_author_says
+from thereexists.reports.artefact import Found, weights_hash
+from thereexists.reports.automaton_pictures import (
+    MOST_DRAWN,
+    doubling_picture,
+    edges_of,
+    machine_picture,
+    symbols_in_words,
+)
+from thereexists.reports.html import Markup, Page, Section, code, facts, figure, join, number, paragraph, table
+from thereexists.reports.witness.function import stages_section
+from thereexists.witness.load import load as read_witness
+
+SHOWN_SYMBOLS = 16
+MOST_EDGES = 200
+
+
+def automaton_page(folder: Path, witness: AutomatonWitness, record: dict[str, Any]) -> Page:
+    machine = witness.automaton
+    what = "transducer" if machine.writes else "automaton"
+    pattern = machine.origin.get("pattern")
+    title = f"There exists a Transformer: {'an ' if what == 'automaton' else 'a '}{what} of {machine.size} states"
+    lead = (
+        f"{'The pattern ' + as_its_author_says(pattern) + ': s' if pattern else 'S'}trings of up to {witness.n:,} "
+        f"symbols, in {witness.network.depth} blocks that were never trained."
+    )
+    sections = (
+        Section("built", "What was built", _built(witness)),
+        Section("automaton", "The automaton", _machine(witness)),
+        Section("doubling", "The doubling tree", _tree(witness)),
+        Section("certificate", "What is certified", _proved(witness)),
+        Section("stages", "Stages and weights", stages_section(witness.network)),
+        Section("reproduce", "How to check it", _check(folder, record)),
+    )
+    return Page("automaton", title, lead, sections)
+
+
+def _built(witness: AutomatonWitness) -> Markup:
+    machine, told = witness.automaton, witness.describe()
+    rows = "a pair of states" if told["maps"] == "states" else "a map that a string is"
+    return facts(
+        {
+            "automaton": f"{machine.size} states, {len(machine.alphabet)} symbols: "
+            f"{symbols_in_words(machine.alphabet, 60)}",
+            "before minimising": as_its_author_says(f"{machine.before} states"),
+            "writes": symbols_in_words(machine.output_alphabet, 60) if machine.writes else None,
+            "strings": f"at most {witness.n:,} symbols",
+            "maps": f"{witness.maps.own} rows, each for {rows}",
+            "network": f"{told['blocks']} blocks, {told['parameters']:,} parameters, {told['dtype']}",
+            "class": f"h = 1 head of size m = {number(told['head_size'])}, r = {number(told['width'])} hidden units, "
+            f"width {number(told['d_model'])}",
+        }
+    )
+
+
+def _machine(witness: AutomatonWitness) -> Markup:
+    machine = witness.automaton
+    edges = edges_of(machine)
+    live = machine.size - (machine.dead is not None)
+    dead = "" if machine.dead is None else f" State {machine.dead}, dead, is not drawn; all other steps lead there."
+    parts = []
+    if live <= MOST_DRAWN:
+        picture = machine_picture(machine, f"An automaton of {machine.size} states")
+        parts.append(figure(picture, f"The arrow from nowhere marks the start, a ring an accepting state.{dead}"))
+    else:
+        parts.append(paragraph(f"{live} states are too many to draw; their steps follow.{dead}"))
+    rows = [[q, r, symbols_in_words(symbols, 80)] for (q, r), symbols in list(edges.items())[:MOST_EDGES]]
+    parts.append(table(["from", "to", "by"], rows))
+    if len(edges) > MOST_EDGES:
+        parts.append(paragraph(f"{len(edges) - MOST_EDGES:,} more steps are not listed.", "soft"))
+    return join(parts)
+
+
+def _tree(witness: AutomatonWitness) -> Markup:
+    symbols = min(witness.n, SHOWN_SYMBOLS)
+    ids = np.random.default_rng(0).integers(0, len(witness.automaton.alphabet), symbols)
+    traced = witness.trace([[witness.automaton.alphabet[a] for a in ids.tolist()]])
+    shown = traced.blocks[: symbols.bit_length() + 1 + (symbols & (symbols - 1) > 0)]
+    picture = doubling_picture(shown, traced.word, "Which segment's map every position holds after each block")
+    words = (
+        "A random string. After block t a position holds the map of its last 2^t symbols, composed of its own half and "
+        "the half that it fetched; in the second colour, the map of the whole prefix. Point at a bar to read its map."
+    )
+    table_rows = [[j, str(s), q] for j, (s, q) in enumerate(zip(traced.word, traced.states[1:], strict=True), 1)]
+    return join([figure(picture, words), table(["position", "symbol", "state after it"], table_rows)])
+
+
+def _proved(witness: AutomatonWitness) -> Markup:
+    certificate = witness.certificate
+    if certificate is None:
+        return paragraph("Nothing: there is no certificate of these weights in the folder.")
+    rows = [[name, "exact"] for name in certificate.dtypes]
+    rows += [[name, f"not certified: {reason}"] for name, reason in certificate.reasons.items()]
+    return join(
+        [
+            paragraph(
+                f"{WORDS[0].upper()}{WORDS[1:]}: {certificate.claim()}. This is read from certificate.json; the proof "
+                "was not checked for this report."
+            ),
+            table(["dtype", "state, output and acceptance"], rows),
+            facts(
+                {"least lead of a logit": number(certificate.gap)}
+                | {f"assumption {k}": words for k, words in enumerate(certificate.assumptions, 1)}
+            ),
+        ]
+    )
+
+
+def _check(folder: Path, record: dict[str, Any]) -> Markup:
+    return join(
+        [
+            code(f"thereexists verify {shlex.quote(str(folder))}"),
+            facts(
+                {
+                    "built by": as_its_author_says(f"thereexists {record['package_version']}"),
+                    "weights": weights_hash(record),
+                }
+            ),
+        ]
+    )
+
+
+def page(found: Found, record: dict[str, Any]) -> Page:
+    return automaton_page(found.path, read_witness(found.path), record)
