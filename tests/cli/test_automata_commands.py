@@ -7,7 +7,7 @@ import torch
 from typer.testing import CliRunner
 
 import thereexists as te
-from tests.cli.test_witness_commands import thereexists
+from tests.command import thereexists
 from thereexists.cli import app
 
 MACHINE = """

@@ -6,8 +6,9 @@
     certificate.save("w")       certificate.json, beside the weights it is about
 
 The final variants are listed in ``core/kinds.py``: of a function rigorous or statistical (``function_certificate.py``),
-of a program (``program_certificate.py``), of an automaton (``automaton_certificate.py``). Its kind stands in the file, with exactly the fields of that kind; a
-reader asks the certificate, never of what kind it is. A table or a data set has none: it is recalled exactly or not.
+of a program (``program_certificate.py``), of an automaton (``automaton_certificate.py``). Its kind stands in the file,
+with exactly the fields of that kind; a reader asks the certificate, never of what kind it is. A table or a data set has
+none: it is recalled exactly or not.
 """
 
 from __future__ import annotations

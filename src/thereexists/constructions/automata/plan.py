@@ -12,7 +12,7 @@ from thereexists.witness.plan import Plan
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AutomatonPlan(Plan):
     """``maps``: how maps of states are written into rows; ``dtypes``: in which the network will be right."""
 
@@ -52,6 +52,13 @@ class AutomatonPlan(Plan):
             parameters=sizes.parameters,
             dtypes=tuple(name for name, verdict in verdicts(largest).items() if verdict.holds),
         )
+
+    def facts(self) -> list[str]:
+        return [
+            f"{self.states} states, {self.symbols} symbols, strings of at most {self.n:,} symbols",
+            f"{self.d_model} rows, one head of size {self.head_size}, width {self.width}",
+            f"exact in {', '.join(self.dtypes)}",
+        ]
 
     def describe(self) -> dict[str, Any]:
         return {**vars(self), "moduli": list(self.moduli), "dtypes": list(self.dtypes), "construction": "automaton"}

@@ -29,7 +29,7 @@ class Held:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AutomatonTrace(Trace):
     """``blocks``: what every position holds after the embedding and after each block."""
 
@@ -41,6 +41,9 @@ class AutomatonTrace(Trace):
     @property
     def output(self) -> Any:
         return self.answer
+
+    def facts(self) -> list[str]:
+        return [f"{len(self.word):,} symbols, {len(self.blocks) - 1} blocks"]
 
     def describe(self) -> dict[str, Any]:
         answer = self.answer.tolist() if isinstance(self.answer, np.generic) else self.answer
