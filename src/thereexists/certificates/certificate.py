@@ -24,6 +24,7 @@ from thereexists.core.atomic_files import the_error_in_words, write_beside
 from thereexists.core.errors import BadWitnessFile, InvalidInput
 from thereexists.core.json_files import malformed, read_json, record_digest
 from thereexists.core.kinds import CERTIFICATES, named
+from thereexists.core.plain_text import brief
 from thereexists.core.regular_files import is_regular
 
 FILE = "certificate.json"
@@ -84,10 +85,8 @@ class Certificate(ABC):
         """Of each stored field: is a stranger's value of the type, and of the parts, that the checks take it for?"""
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__}: {self.claim()}, {self.label()}", f"  {self.detail()}"]
-        lines += [f"  assuming that {text}" for text in self.assumptions[:2]]
-        left = len(self.assumptions) - 2
-        return "\n".join([*lines, f"  and {left} more assumptions"] if left > 0 else lines)
+        assumed = (f"assuming that {text}" for text in self.assumptions)
+        return brief(f"{type(self).__name__}: {self.claim()}, {self.label()}", self.detail(), *assumed)
 
     @classmethod
     def stored(cls) -> list[str]:
