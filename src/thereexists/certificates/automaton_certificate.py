@@ -63,8 +63,8 @@ class AutomatonCertificate(Certificate):
 
     def statement(self) -> str:
         return (
-            f"state, output and acceptance differ from the automaton's by {self.bound:.6g}, after every prefix of every "
-            f"string of at most {self.n:,} symbols, in {', '.join(self.dtypes)}"
+            f"state, output and acceptance differ from the automaton's by {self.bound:.6g}, after every prefix of "
+            f"every string of at most {self.n:,} symbols, in {', '.join(self.dtypes)}"
         )
 
     def label(self) -> str:
