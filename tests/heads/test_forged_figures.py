@@ -151,3 +151,11 @@ def test_balls_do_not_lose_an_error_of_the_size_of_the_tolerance():
     assert said.verdict.holds is not True
     with pytest.raises(InvalidInput, match="eps2"):
         verify_exact(torch.as_tensor(X)[None], selects_q, selects_k, target, eps1=0.5, eps2=5e-324, bits=200)
+
+
+def test_balls_with_logits_beyond_the_exponential_warn_of_nothing():
+    """A planted weight that makes a logit of 1e6 where a zero belongs: refuted, in words, without a warning."""
+    X = torch.tensor([[1.0, 0.0], [1.0, 1e6]], dtype=torch.float64)
+    W = (torch.as_tensor(W_Q), torch.as_tensor(W_K))
+    said = verify_exact(X[None], *W, DIAGONAL, eps1=0.5, eps2=0.1, bits=100)
+    assert (said.verdict.holds, said.leakage) == (False, math.inf)

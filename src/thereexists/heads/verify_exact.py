@@ -50,54 +50,37 @@ def verify_exact(
         )
     before = flint.ctx.prec
     flint.ctx.prec = bits
+    L = target.length
+    gap, highest, lowest, spread, radius, largest = *np.empty((5, L)), 0.0
     try:
         X = sum((arb_mat(word.tolist()) for word in words[1:]), arb_mat(words[0].tolist()))
         queries, keys = X * arb_mat(W_Q.tolist()), X * arb_mat(W_K.tolist())
         keys_t, rows_of_queries = keys.transpose(), queries.tolist()
-        L = target.length
-        gap, spread, radius, largest = np.empty(L), np.empty(L), np.empty(L), 0.0
-        highest, lowest = np.empty(L), np.empty(L)  # ends of the gap, up to the slack of the support
         for start in range(0, L, TILE):
             z = (arb_mat(rows_of_queries[start : start + TILE]) * keys_t).tolist()
-            for offset, row in enumerate(z):
-                i = start + offset
+            for i, row in enumerate(z, start):
                 span = slice(target.indptr[i], target.indptr[i + 1])
                 support = target.indices[span]
-                # Relative to one support entry, subtracted in balls: what is converted to float64 is then as small as
-                # the differences that matter, however large the logits themselves are.
-                anchor = row[int(support[0])]
-                largest = max(largest, abs(float(anchor.mid())))
-                relative = [x - anchor for x in row]
-                middle = np.array([float(x.mid()) for x in relative])
-                slack = np.array([float(x.rad()) for x in relative]) + np.abs(middle) * 2.0**-52
-                slack[support] += np.abs(target.log_values[span]) * 2.0**-52  # the difference below rounds too
-                on, error = middle[support], middle[support] - target.log_values[span]
-                with np.errstate(invalid="ignore"):
-                    off, high, low = middle + slack, middle + 2 * slack, middle - 2 * slack
-                off[support] = high[support] = low[support] = -np.inf
-                on_slack = float(slack[support].max())
-                # off already sits at its upper end; what remains uncertain is the support.
-                gap[i], highest[i], lowest[i] = (end.max() - on.min() for end in (off, high, low))
-                spread[i] = error.max() - error.min()
-                radius[i] = on_slack
+                largest = max(largest, abs(float(row[int(support[0])].mid())))
+                gap[i], highest[i], lowest[i], spread[i], radius[i] = _ends(row, support, target.log_values[span])
     finally:
         flint.ctx.prec = before
     log1, log2 = math.log(eps1), math.log1p(eps2)
-    with np.errstate(invalid="ignore"):  # words so large that nothing is known stay undecided
+    with np.errstate(invalid="ignore", over="ignore"):  # words so large that nothing is known stay undecided
         up, down = 1 + _LAST_PLACE, 1 - _LAST_PLACE
         # A gap beyond twice log(eps1) is on one side whatever its last place says; log(eps1) < 0.
         fine = (highest + 2 * radius + _LOST < log1 * up) & (spread * up + 4 * radius + _LOST <= log2 * down)
         broken = (lowest - 2 * radius - _LOST >= log1 * down) | (spread * down - 4 * radius - _LOST > log2 * up)
+        worst = int(np.argmax(np.maximum(gap - log1, spread - log2)))
     holds = True if fine.all() else (False if broken.any() else None)
-    worst = int(np.argmax(np.maximum(gap - log1, spread - log2)))
     why = {
         True: f"every row meets both tolerances, enclosed in balls of {bits} bits",
         False: f"{int(broken.sum())} of {L} rows miss a tolerance",
         None: f"{bits} bits do not decide some row",
     }[holds]
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         leakage, ratio = float(np.exp(gap.max())), float(np.expm1(spread.max()))
-    evidence = {"row": worst, "leakage": float(np.exp(gap[worst])), "ratio_error": float(np.expm1(spread[worst]))}
+        evidence = {"row": worst, "leakage": float(np.exp(gap[worst])), "ratio_error": float(np.expm1(spread[worst]))}
     seconds = time.perf_counter() - started
     return Verification(
         Verdict(holds, (why,), evidence),
@@ -111,3 +94,21 @@ def verify_exact(
         "cpu",
         seconds,
     )
+
+
+def _ends(row: list, support: np.ndarray, logs: np.ndarray) -> tuple[float, float, float, float, float]:
+    """Of a row of logits in balls: the gap, its upper and its lower end (up to the slack of the support), the spread of
+    the errors, the slack of the support."""
+    # Relative to one support entry, subtracted in balls: what is converted to float64 is then as small as the
+    # differences that matter, however large the logits themselves are.
+    anchor = row[int(support[0])]
+    relative = [x - anchor for x in row]
+    middle = np.array([float(x.mid()) for x in relative])
+    slack = np.array([float(x.rad()) for x in relative]) + np.abs(middle) * 2.0**-52
+    slack[support] += np.abs(logs) * 2.0**-52  # the difference below rounds too
+    on, error = middle[support], middle[support] - logs
+    with np.errstate(invalid="ignore", over="ignore"):  # beyond float64: not a number, and so undecided
+        off, high, low = middle + slack, middle + 2 * slack, middle - 2 * slack
+        off[support] = high[support] = low[support] = -np.inf
+        gap, highest, lowest = (float(end.max() - on.min()) for end in (off, high, low))
+        return gap, highest, lowest, float(error.max() - error.min()), float(slack[support].max())
