@@ -38,3 +38,9 @@ def test_a_black_box_points_to_a_statistical_certificate(tmp_path):
     words = one_line(ran("build my.py:f --n 1 --delta 1/2 --out w", cwd=tmp_path).stdout)
     assert "Not certified: that takes a Lipschitz constant" in words
     assert "--bound" in words
+
+
+def test_an_epsilon_that_equal_columns_forbid_points_there_too(tmp_path):
+    done = ran("build deep-sets --n 3 --epsilon 0.05", cwd=tmp_path)
+    assert done.code == 2
+    assert "--construction compact" in done.stderr

@@ -10,7 +10,6 @@ missing, or an option, a folder or a machine was in the way. A fault that was fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from thereexists.certificates.check import SAMPLE, Asked, Check, How, NoFunctionWanted, Progress, check_opinions, untold
@@ -63,16 +62,11 @@ def verify(
     return _verdict(checks)
 
 
-def unchecked(checks: Iterable[Check]) -> list[str]:
-    """Why some of the checks could not be made."""
-    return [f"{check.name}: {check.detail}" for check in checks if check.passed is None]
-
-
 def _verdict(checks: list[Check]) -> Verdict:
     failed = [f"{check.name}: {check.detail}" for check in checks if check.passed is False]
-    unmade = unchecked(checks)
+    unmade = tuple(f"{check.name}: {check.detail}" for check in checks if check.passed is None)
     if unmade and not failed:
-        return Verdict(None, tuple(unmade), tuple(checks))
+        return Verdict(None, unmade, tuple(checks))
     sampled = [check.detail for check in checks if check.name == SAMPLE]
     if sampled and not failed:
         return Verdict(None, tuple(sampled), tuple(checks))

@@ -112,7 +112,6 @@ def verify(asked: VerifyOptions) -> None:
     """
     from thereexists.certificates import load_certificate, predict
     from thereexists.certificates import verify as check
-    from thereexists.certificates.verify import unchecked
 
     target = None if asked.function is None else _given_again(asked.witness, asked.function)
     with asked.crew.hired("verify", quiet=asked.as_json or asked.crew.dry_run) as workers:
@@ -123,8 +122,9 @@ def verify(asked: VerifyOptions) -> None:
             print_estimate(predict(load(asked.witness), p, target, workers, asked.sample), asked.as_json)
             return
         verdict = check(asked.witness, target, workers=workers, sample=asked.sample, job=asked.job)
-    if verdict.holds is None and (why := unchecked(verdict.evidence)):
-        raise Obstructed(f"{asked.witness} could not be checked, {why[0]}")
+    why = [check.detail for check in verdict.evidence if check.passed is None]
+    if verdict.holds is None and why:
+        raise Obstructed(f"{asked.witness} could not be checked. {why[0]}")
     if asked.as_json:
         print_json({"holds": verdict.holds, "checks": [vars(check) for check in verdict.evidence]})
     else:

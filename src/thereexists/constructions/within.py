@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from thereexists.certificates.certify_function import SUBCUBES
 from thereexists.certificates.forecast import forecast
@@ -26,6 +26,7 @@ from thereexists.functions.target import Target
 from thereexists.witness.function import FunctionWitness
 from thereexists.witness.plan import ErrorBudget, beyond_float64
 
+W = TypeVar("W", bound=FunctionWitness)
 Prove = Callable[[Any, float], FunctionCertificate]  # a witness and p
 _NEVER = 4  # ramps that cost four epsilons never cost one: finer grids halve their share at most, and so may B be
 
@@ -43,7 +44,8 @@ class Steps:
 
     ``lay(δ)`` gives the grid before any work, ``prepare(δ)`` tabulates f and gives a tuple whose ``plan`` is the plan,
     ``output(prepared)`` a bound of |output| for every feature. ``part(grid)`` is what the modulus of continuity says of
-    the cubes; ``all_columns``: the network has f's value, not 0, where two columns share a cell.
+    the cubes; ``all_columns``: the network has f's value, not 0, where two columns share a cell. ``hint`` is what else
+    somebody may try who is refused.
     """
 
     lay: Callable[[Fraction], Grid]
@@ -51,6 +53,7 @@ class Steps:
     output: Callable[[Any], list[float]]
     part: Callable[[Grid], float]
     all_columns: bool
+    hint: str = ""
 
 
 def candidates(target: Target, epsilon: float, p: float, steps: Steps) -> Iterator[Any]:
@@ -61,7 +64,7 @@ def candidates(target: Target, epsilon: float, p: float, steps: Steps) -> Iterat
         try:
             found = _on_grid(target, epsilon, p, steps, delta)
         except CannotBuild as refusal:
-            raise _too_fine(target, epsilon, p, delta, str(refusal)) from None
+            raise _too_fine(target, epsilon, p, delta, str(refusal) + steps.hint) from None
         if found is None:
             continue
         error = found.plan.error
@@ -98,9 +101,7 @@ def predicted_within(found: Iterator[Any], epsilon: float) -> Any:
     return next(prepared for prepared in found if prepared.plan.error.total <= epsilon)
 
 
-def proved_within(
-    found: Iterator[Any], epsilon: float, p: float, make: Callable[[Any], FunctionWitness], prove: Prove
-) -> FunctionWitness:
+def proved_within(found: Iterator[Any], epsilon: float, p: float, make: Callable[[Any], W], prove: Prove) -> W:
     """The first witness whose certificate keeps epsilon, with that certificate; ``NotProved`` if none does."""
     missed = None
     try:

@@ -42,6 +42,9 @@ MAX_ID_BITS = 52
 _CHUNK = 1 << 17
 MOST_BITS = 1 << 10  # of sizes that are computed before they are refused
 _MUCH = 0.1  # of the inputs: worth a sentence
+_COMPACT = (
+    " Equal columns, which Theorem 1 answers by 0, cost the compact construction nothing (--construction compact)."
+)
 _ASKED = 8  # batches of sequences and answers that ``Target.check_one_by_one`` holds at once
 _FIRST_USE = 10 << 20  # what NumPy and torch take when they are first used: measured
 
@@ -150,6 +153,7 @@ def within(
         output=lambda prepared: _output(prepared.table.extremes),
         part=lambda grid: _grid_part(target, grid, request.p),
         all_columns=False,
+        hint=_COMPACT if route is None and target.equivariant and target.n > 1 else "",
     )
     return candidates(target, request.epsilon, request.p, steps)
 
