@@ -29,7 +29,7 @@ target = te.Target(smooth, n=3, lipschitz=1.0, name="smooth")
 
 # %% [markdown]
 # Build. Nothing is trained: the weights are written down, layer by layer, as the proof says. `epsilon` is the distance
-# that you ask for; it chooses the grid.
+# that you ask for: the grid is the coarsest power of two whose certificate proves it.
 
 # %%
 witness = te.build(target, epsilon=0.3)
@@ -39,11 +39,12 @@ x = np.array([[[0.3], [0.1], [0.7]]])
 print("function", smooth(x).ravel(), "network", witness(x).ravel())
 
 # %% [markdown]
-# Certify: the network is enclosed on every cube of the grid by ball arithmetic, the function by its Lipschitz constant.
-# The measured distance lies below the proved bound, as it must.
+# The certificate came with it: the network is enclosed on every cube of the grid by ball arithmetic, the function by
+# its Lipschitz constant. The measured distance lies below the proved bound, as it must. (A witness that was built for a
+# grid, by `delta`, is certified by `te.certify(witness)`.)
 
 # %%
-certificate = te.certify(witness)
+certificate = witness.certificate
 measured = witness.estimate_distance()
 print(f"measured d_1 = {measured.estimate:.4f}, proved d_1 ≤ {certificate.bound:.4f}")
 
@@ -53,8 +54,7 @@ print(f"measured d_1 = {measured.estimate:.4f}, proved d_1 ≤ {certificate.boun
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
-    witness.save(f"{folder}/w")
-    certificate.save(f"{folder}/w")
+    witness.save(f"{folder}/w")  # the certificate is saved with it
     print("verified from the files alone:", te.verify(f"{folder}/w", target).holds)
 
     weight = next(iter(witness.network.parameters()))

@@ -128,7 +128,6 @@ FAULTS = {
         "float run",
     ),
     "the certificate of another witness": (swap_certificate, "weights"),
-    "no certificate": (lambda f: (f / certificates.FILE).unlink(), "files"),
     "a certificate edited by hand": (
         lambda f: (f / certificates.FILE).write_text(
             (f / certificates.FILE).read_text().replace('"p": 1.0', '"p": 3.0')

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from thereexists.core.atomic_files import the_error_in_words, write_beside
-from thereexists.core.errors import BadWitnessFile, InvalidInput
+from thereexists.core.errors import BadWitnessFile, InvalidInput, Unreadable
 from thereexists.core.json_files import malformed, read_json, record_digest
 from thereexists.core.kinds import CERTIFICATES, named
 from thereexists.core.plain_text import brief
@@ -29,7 +30,7 @@ from thereexists.core.regular_files import is_regular
 
 FILE = "certificate.json"
 BLOCKS = "certificate.blocks.safetensors"  # what only some have beside it
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
@@ -74,6 +75,14 @@ class Certificate(ABC):
     @abstractmethod
     def subject(self) -> dict[str, str]:
         """What should be computed, as the author says: its name first."""
+
+    def keeps_epsilon(self) -> bool:
+        """Whether the bound is as small as was asked for; True if nothing was."""
+        return True
+
+    def beside(self) -> dict[str, str]:
+        """The bound in other words: what was asked for, and what it is in other units."""
+        return {}
 
     def tried(self) -> dict[str, str]:
         """What the author looked at beside the proof, and what was seen."""
@@ -135,16 +144,20 @@ def load_certificate(folder: str | Path, kinds: Collection[str] = tuple(CERTIFIC
     """Read certificate.json; refuses one that is missing, broken, changed, of another version or of no such kind."""
     file = Path(folder) / FILE
     if not is_regular(file):
-        raise BadWitnessFile(f"{folder} has no {FILE}; make one with `thereexists certify {folder}`.")
+        raise (BadWitnessFile if os.path.lexists(file) else Unreadable)(
+            f"{folder} has no {FILE}; make one with `thereexists certify {folder}`."
+        )
     record = read_json(file)
     if not isinstance(record, dict) or not {"format_version", "digest"} <= record.keys():
         raise BadWitnessFile(f"{file} was truncated or changed: it is not a certificate.")
     version, stated = record.pop("format_version"), record.pop("digest")
-    if type(version) is not int or version != FORMAT_VERSION:
+    if type(version) is not int or version not in (2, FORMAT_VERSION):
         how = f"make it again with `thereexists certify {folder}`" if version == 1 else "update thereexists"
-        raise BadWitnessFile(f"{file} has format version {version}, not {FORMAT_VERSION}; {how}.")
+        raise Unreadable(f"{file} has format version {version}, not {FORMAT_VERSION}; {how}.")
     if record_digest({"format_version": version, **record}) != stated:
         raise BadWitnessFile(f"{file} was changed after it was written: its digest does not match.")
+    if version == 2:
+        record.setdefault("epsilon", None)  # nothing was promised then
     return certificate_of(record, file, kinds)
 
 

@@ -54,10 +54,11 @@ def certify_function(witness: Any, wanted: Wanted) -> FunctionCertificate:
     states only a bound on |f|.
     """
     network, grid, f = _checked(witness, wanted.target)
+    epsilon = witness.epsilon(wanted.p)
     start = time.perf_counter()
     proves = f.variation(1.0) is not None or f.interval is not None
     made = (_rigorous if proves else _statistical)(network, grid, f, wanted)
-    certificate = dataclasses.replace(made, seconds=round(time.perf_counter() - start, 3))
+    certificate = dataclasses.replace(made, epsilon=epsilon, seconds=round(time.perf_counter() - start, 3))
     if wanted.folder is not None:
         shutil.rmtree(wanted.folder / JOB, ignore_errors=True)
     return certificate
@@ -113,6 +114,7 @@ def _common(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> dict
         "weights_sha256": weights_sha256(network),
         "float_error": float_error(network, grid, wanted.seed),
         "second_opinion": dataclasses.asdict(opinion) | {"disagreeing": list(opinion.disagreeing)},
+        "epsilon": None,
         "package_version": __version__,
     }
 

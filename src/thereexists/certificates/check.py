@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import InvalidInput, Obstructed
 from thereexists.functions.target import Target
 from thereexists.parallel import HERE, Workers
 
@@ -20,17 +20,17 @@ def untold(done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class Check:
-    """One named check of a verification: passed or not, and what was found."""
+    """One named check of a verification: passed or not, or None if it could not be made; and what was found."""
 
     name: str
-    passed: bool
+    passed: bool | None
     detail: str
 
 
 SAMPLE = "sample"  # the check that makes a verdict undecided
 
 
-class NoFunctionWanted(InvalidInput):
+class NoFunctionWanted(Obstructed):
     """The caller's mistake, and no fault of the files."""
 
 

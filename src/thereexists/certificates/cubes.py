@@ -133,11 +133,15 @@ def block_sums(encloser: Encloser, target: Target, problem: Problem, numbers: Ar
 
     Integrals and volumes are in the problem's units.
     """
-    grid, splits = problem.grid, problem.splits
     G = encloser(numbers)
     decided = np.asarray((np.isfinite(G.rad) & (G.rad <= np.array(problem.B))).all(axis=(1, 2)))
-    ids = np.sort(grid.column_ids(grid.cube(numbers)), axis=1)
-    equal = (ids[:, 1:] == ids[:, :-1]).any(axis=1)
+    return sums_of(target, problem, numbers, G, decided)
+
+
+def sums_of(target: Target, problem: Problem, numbers: Array, G: Ball, decided: Array) -> Sums:
+    """The six sums of these cubes, for a network that lies in G on those that are decided."""
+    grid, splits = problem.grid, problem.splits
+    equal = equal_columns(grid, numbers)
     point = Ball(np.where(decided[:, None, None], G.mid, 0.0), np.zeros_like(G.rad))
     step = cubes_at_once(grid, splits)
     parts = [
@@ -155,6 +159,12 @@ def block_sums(encloser: Encloser, target: Target, problem: Problem, numbers: Ar
         float(G.rad[decided].max(initial=0.0)),
         largest,
     ]
+
+
+def equal_columns(grid: Grid, numbers: Array) -> Array:
+    """Of each cube, whether two of its tokens lie in one cell and at one position: (cubes,)."""
+    ids = np.sort(grid.column_ids(grid.cube(numbers)), axis=1)
+    return (ids[:, 1:] == ids[:, :-1]).any(axis=1)
 
 
 def cubes_at_once(grid: Grid, splits: int) -> int:

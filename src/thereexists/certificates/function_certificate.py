@@ -23,6 +23,7 @@ from thereexists.certificates.certificate import (
     is_table_of,
     is_text,
 )
+from thereexists.certificates.units import normalised
 from thereexists.core.atomic_files import put_in_place, write_beside, written_beside
 from thereexists.core.errors import NotProved
 
@@ -36,7 +37,8 @@ class FunctionCertificate(Certificate):
     """``d_p(f, g) ≤ bound``, for f as ``target`` states it and g the network with these weights.
 
     ``float_error`` is measured, not proved: the float64 run against enclosures of the real one, on some cubes.
-    ``second_opinion``: what Arb and exact rationals say of the enclosures of some cubes.
+    ``second_opinion``: what Arb and exact rationals say of the enclosures of some cubes. ``epsilon`` is the d_p that
+    was asked for when the network was built, None if none was: ``verify`` demands that the bound keeps it.
     """
 
     p: float
@@ -48,6 +50,7 @@ class FunctionCertificate(Certificate):
     grid: dict[str, Any]
     float_error: dict[str, Any]
     second_opinion: dict[str, Any]
+    epsilon: float | None
 
     def __post_init__(self) -> None:
         """No certificate without a finite bound: "proved" and infinity never stand together."""
@@ -61,6 +64,25 @@ class FunctionCertificate(Certificate):
 
     def statement(self) -> str:
         return f"d_{float(self.p):g}(f, network) ≤ {float(self.bound):.6g}, {self.holds_for()}"
+
+    def keeps_epsilon(self) -> bool:
+        return self.epsilon is None or self.bound <= self.epsilon
+
+    def beside(self) -> dict[str, str]:
+        said, size = {}, self.normalised()
+        if size is not None and size != self.bound:
+            said["normalised"] = f"{size:.4g}: d_{float(self.p):g} over the p-th root of the domain's volume"
+        if self.epsilon is not None:
+            said["asked for"] = f"{self.epsilon:g}, {'kept' if self.keeps_epsilon() else 'not reached'}"
+        return said
+
+    def normalised(self) -> float | None:
+        """The bound over volume^{1/p}, which does not grow with the domain; None if the target states no domain."""
+        try:
+            low, high, n = (self.target[name] for name in ("low", "high", "n"))
+            return normalised(float(self.bound), low, high, n, self.p)
+        except (KeyError, TypeError, ValueError):  # a stranger's target: only verify looks at it closely
+            return None
 
     @abstractmethod
     def holds_for(self) -> str:
@@ -99,6 +121,7 @@ class FunctionCertificate(Certificate):
             "grid": is_object,
             "float_error": is_record(kind=is_text, dtype=is_text, cubes=is_count, max=is_number),
             "second_opinion": is_record(cubes=is_count, seed=is_count, disagreeing=is_list_of(is_count)),
+            "epsilon": lambda part: part is None or is_number(part),
         }
 
 

@@ -75,6 +75,9 @@ class ProgramCertificate(Certificate):
     def as_small_as_asked(self, bound: float) -> bool:
         return self.epsilon is None or bound <= self.epsilon
 
+    def keeps_epsilon(self) -> bool:
+        return self.as_small_as_asked(self.bound)
+
     def label(self) -> str:
         return "proved"
 

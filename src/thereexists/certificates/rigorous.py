@@ -50,12 +50,16 @@ class Bound:
 
 def rigorous_bound(problem: Problem, target: Target, sums: list[Sums]) -> Bound:
     """The bound that the sums of all blocks give; ``sums`` must be those of every block, once."""
-    grid, p, B, units = problem.grid, problem.p, problem.B, problem.units
-    blocks = -(-grid.cells // problem.block)
+    blocks = -(-problem.grid.cells // problem.block)
     if len(sums) != blocks:
         raise BadWitnessFile(f"The sum over cubes has a gap: {len(sums)} blocks instead of {blocks}.")
-    distinct, equal, open_volume, undecided, radius, F = combined(sums)
+    return bound_of(problem, target, combined(sums))
 
+
+def bound_of(problem: Problem, target: Target, whole: Sums) -> Bound:
+    """The bound that the sums over all cubes give."""
+    grid, p, B, units = problem.grid, problem.p, problem.B, problem.units
+    distinct, equal, open_volume, undecided, radius, F = whole
     widths = target.high - target.low
     range_p = sum(float(units.power(F + b, p)) for b in B if F + b > 0) * grid.n  # Σ over the n·d entries
     off_core = off_core_share(target, grid) * units.volume(widths, grid.n)
@@ -76,11 +80,11 @@ def the_problem(network: Transformer, target: Target, grid: Grid, p: float, spli
     refuse_extremes(p, target)
     refuse_rounded_edges(grid)
     B = output_bound(network)
-    units = Units.of(target, p, [*B, *_sizes(target, grid, splits)])
+    units = Units.of(target, p, [*B, *sizes(target, grid, splits)])
     return Problem(grid, p, splits, B, tile_for(grid), units)
 
 
-def _sizes(target: Target, grid: Grid, splits: int) -> list[float]:
+def sizes(target: Target, grid: Grid, splits: int) -> list[float]:
     """About how large f and the bounds on |f − g| will be: a guess at a few fixed points, for the choice of units."""
     X = target.low + (target.high - target.low) * np.random.default_rng(0).random((_PROBES, target.n, target.d))
     size = float(np.abs(target(X)).max())

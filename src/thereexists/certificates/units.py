@@ -101,6 +101,24 @@ def over_share(size: float, target: Target, share: float, p: float) -> float:
     return max(found, math.ulp(0.0))
 
 
+def normalised(size: float, low: list[float], high: list[float], n: int, p: float) -> float:
+    """A distance d_p over volume^{1/p}, rounded up: what it is on average over the box of n tokens.
+
+    It does not grow with the domain as d_p does. Beyond float64 it is infinity.
+    """
+    if size == 0:
+        return 0.0
+    exponent = -n * math.fsum(math.log2(b - a) for a, b in zip(low, high, strict=True)) / p
+    if exponent == 0:
+        return size
+    whole = math.floor(exponent)
+    try:
+        found = math.ldexp(size * 2.0 ** (exponent - whole) * (1 + 2.0**-30), whole)
+    except OverflowError:
+        return math.inf
+    return float(np.nextafter(found, math.inf))
+
+
 def product_above(a: float, b: float) -> float:
     """At least a·b for numbers ≥ 0; 0 only if one of them is."""
     return 0.0 if a == 0 or b == 0 else float(np.nextafter(a * b, math.inf))

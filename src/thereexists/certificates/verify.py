@@ -2,6 +2,10 @@
 
 Every check has a name, and a failing one says what it found. A verdict holds only if all of them pass. Which checks
 there are depends on the kind of witness: one look-up, and nothing that builds is imported.
+
+Three outcomes. It *holds*. It *does not hold*: what was read is false, altered or not of its kind. It *could not be
+checked*, and nothing is said about it: there is no witness or no certificate, a file cannot be read, the function is
+missing, or an option, a folder or a machine was in the way. A fault that was found before that counts all the same.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from pathlib import Path
 
 from thereexists.certificates.check import SAMPLE, Asked, Check, How, NoFunctionWanted, Progress, check_opinions, untold
 from thereexists.core import storage
-from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
+from thereexists.core.errors import BadWitnessFile, InvalidInput, Obstructed, ThereExistsError, Unreadable
 from thereexists.core.kinds import kind_of
 from thereexists.core.verdict import Verdict
 from thereexists.functions.target import Target
@@ -31,7 +35,8 @@ def verify(
     The verdict's evidence is the tuple of all checks, each with its name, result and detail. ``workers`` says who
     computes. With ``sample``, only that share of the cubes is enclosed again, drawn anew each time, and the verdict is
     *undecided* where no fault was found. ``job`` is a folder of your own that lets an interrupted verification resume;
-    nothing that lies in the witness's folder is believed.
+    nothing that lies in the witness's folder is believed. ``holds`` is None, too, if it could not be checked at all:
+    the last check has ``passed`` None then, and says why.
     """
     if sample is not None and not 0 < sample <= 1:
         raise InvalidInput(f"'sample' must be a share above 0 and at most 1; got {sample} instead.")
@@ -45,6 +50,10 @@ def verify(
             checks.append(check)
     except NoFunctionWanted:
         raise
+    except (Obstructed, Unreadable) as error:
+        checks.append(Check("files" if isinstance(error, Unreadable) else "asked", None, str(error)))
+    except (OSError, MemoryError) as error:  # of this machine, whatever the files say
+        checks.append(Check("machine", None, f"{type(error).__name__}: {error}"))
     except ThereExistsError as error:
         of_files = not checks or isinstance(error, BadWitnessFile)
         checks.append(Check("files" if of_files else "target", False, str(error)))
@@ -54,7 +63,10 @@ def verify(
 
 
 def _verdict(checks: list[Check]) -> Verdict:
-    failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
+    failed = [f"{check.name}: {check.detail}" for check in checks if check.passed is False]
+    unmade = tuple(f"{check.name}: {check.detail}" for check in checks if check.passed is None)
+    if unmade and not failed:
+        return Verdict(None, unmade, tuple(checks))
     sampled = [check.detail for check in checks if check.name == SAMPLE]
     if sampled and not failed:
         return Verdict(None, tuple(sampled), tuple(checks))

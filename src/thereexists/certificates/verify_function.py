@@ -25,7 +25,7 @@ from thereexists.certificates.variation import MOST_SPLITS, some_boxes, splits_w
 from thereexists.certificates.verify_bound import MOST_SUBCUBES, Case, bound_checks
 from thereexists.certificates.verify_tokens import check_dtypes
 from thereexists.core import storage
-from thereexists.core.errors import InvalidInput, InvalidTarget, ThereExistsError
+from thereexists.core.errors import InvalidInput, InvalidTarget, Obstructed
 from thereexists.core.json_files import malformed
 from thereexists.core.kinds import KINDS
 from thereexists.functions.claims import refute
@@ -69,6 +69,7 @@ def _common_checks(case: Case[FunctionCertificate], asked: Asked) -> Iterator[Ch
     yield _check_claims_about_f(case)
     yield _check_cells(case)
     yield _check_figures(case)
+    yield _check_epsilon(case)
     yield from bound_checks(case, asked.opinions, asked.how)
 
 
@@ -88,7 +89,7 @@ def _read(asked: Asked, network_class: type[Transformer]) -> Case[FunctionCertif
         raise storage.BadWitnessFile(f"{folder} claims a sum over {grid.cells:,} cubes: more than anybody can compute.")
     job = asked.how.job
     if job is not None and job.resolve().is_relative_to(folder.resolve()):
-        raise InvalidInput("The folder of a verification must not lie in the witness it verifies.")
+        raise Obstructed("The folder of a verification must not lie in the witness it verifies.")
     return Case(record, network, grid, asked.target or stored, certificate, folder)
 
 
@@ -226,7 +227,7 @@ def _check_symmetry(case: Case[FunctionCertificate]) -> Check:
         return Check("symmetry", True, "no symmetry is claimed")
     try:
         case.target.check_equivariance(seed=secrets.randbits(64))
-    except ThereExistsError as error:
+    except InvalidTarget as error:
         return Check("symmetry", False, str(error))
     return Check("symmetry", True, "permutation equivariant on 64 random permutations")
 
@@ -256,6 +257,20 @@ def _check_one_by_one(case: Case[FunctionCertificate]) -> Check:
 def _check_cells(case: Case[FunctionCertificate]) -> Check:
     claimed, actual = case.certificate.cells, case.grid.cells
     return Check("cells", claimed == actual, f"claimed {claimed}, found {actual}")
+
+
+def _check_epsilon(case: Case[FunctionCertificate]) -> Check:
+    """What was asked for stands in the record, in the d_p of its prediction; a certificate in that d_p keeps it."""
+    plan, certificate = case.record["plan"], case.certificate
+    asked = plan.get("epsilon")
+    if asked is None or plan["error"]["p"] != certificate.p:
+        right = certificate.epsilon is None
+        return Check(
+            "epsilon", right, "none was asked for" if right else f"{certificate.epsilon}, which nobody asked for"
+        )
+    right = certificate.epsilon == asked and certificate.keeps_epsilon()
+    detail = f"asked for {asked:g}, the certificate says {certificate.epsilon} and proves {certificate.bound:.6g}"
+    return Check("epsilon", right, detail)
 
 
 def _check_figures(case: Case[FunctionCertificate]) -> Check:

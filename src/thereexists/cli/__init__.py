@@ -22,7 +22,7 @@ from thereexists.cli import (
     train,
     witness,
 )
-from thereexists.cli._output import say
+from thereexists.cli._output import ClosedPipe, output_to_its_end, say
 from thereexists.core.errors import Recovered, ThereExistsError
 
 app = typer.Typer(
@@ -63,10 +63,13 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: Any) 
 
 
 def main() -> None:
-    """Run the command; a user's mistake becomes one sentence on stderr and exit code 2."""
+    """Run the command; an error becomes one sentence on stderr and its exit code (``core/errors.py``)."""
     warnings.showwarning = _show_warning
     try:
-        app()
+        with output_to_its_end():
+            app()
+    except ClosedPipe as error:
+        sys.exit(error.code)  # nobody listens any more
     except ThereExistsError as error:
-        say(f"Error: {error}", error=True)
-        sys.exit(2)
+        say(f"Error: {error}" if error.code == 2 else str(error), error=True)
+        sys.exit(error.code)

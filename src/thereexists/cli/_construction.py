@@ -59,7 +59,9 @@ class MethodOptions:
     """How it is constructed."""
 
     delta: Annotated[str | None, typer.Option(help="Grid width, such as 1/8.")] = None
-    epsilon: Annotated[float | None, typer.Option(help="Wanted error in d_p; chooses the grid.")] = None
+    epsilon: Annotated[
+        float | None, typer.Option(help="Wanted d_p: the coarsest grid 1/2, 1/4, … that is proved to keep it.")
+    ] = None
     p: Annotated[float, typer.Option("--p", help="The p of d_p.")] = 1.0
     pattern: Annotated[
         str | None,

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Annotated, Any
 
 import typer
 
+from thereexists.core.errors import ThereExistsError
 from thereexists.core.plain_text import visible, visible_json
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object on stdout.")]
@@ -35,6 +37,44 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+class ClosedPipe(ThereExistsError):
+    """Whoever read our output has gone: what was found could not be said. (typer and rich would end with 1.)"""
+
+
+class _Stdout:
+    """The stream, with a closed pipe as an error of ours."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def write(self, text: str) -> Any:
+        return self._tried(self._stream.write, text)
+
+    def flush(self) -> None:
+        self._tried(self._stream.flush)
+
+    def _tried(self, do: Callable[..., Any], *what: Any) -> Any:
+        try:
+            return do(*what)
+        except BrokenPipeError:
+            with suppress(OSError, ValueError):  # what is still in the buffer goes nowhere, and says nothing
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            raise ClosedPipe("the output was closed before its end.") from None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def output_to_its_end() -> Iterator[None]:
+    """Until the last byte is out, a closed pipe is ``ClosedPipe``, and not what anybody makes of it."""
+    with redirect_stdout(_Stdout(sys.stdout)):  # pyright: ignore[reportArgumentType]
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
 
 
 def say(text: Any, error: bool = False) -> None:

@@ -12,7 +12,7 @@ import typer
 from thereexists.cli._output import AsJson, bold, console, print_json, styled
 from thereexists.cli._settings import command
 from thereexists.cli._workers import WorkerOptions, print_estimate
-from thereexists.core.errors import InvalidInput, NotProved
+from thereexists.core.errors import BadWitnessFile, InvalidInput, NotProved, Obstructed, Unreadable
 from thereexists.core.kinds import kind_of
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ def certify(asked: CertifyOptions) -> None:
             raise typer.Exit(1) from None
     certificate.save(asked.witness)
     loaded.kind.find("commands").certified(certificate, asked.as_json)
+    if not certificate.keeps_epsilon():
+        raise typer.Exit(1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +97,10 @@ class VerifyOptions:
 
 @command(app)
 def verify(asked: VerifyOptions) -> None:
-    """Re-check a witness and its certificate from the files alone. Exit code 0 if everything holds, 1 if not.
+    """Re-check a witness and its certificate from the files alone.
+
+    Exit code 0 if everything holds; 1 if it does not: the files are false or altered; 2 if it could not be checked: no
+    witness or no certificate there, an unreadable file, a function that is missing (--function), a wrong option.
 
     With --sample the verdict is "undecided, no fault found" at best: exit code 0, and "holds": null.
 
@@ -107,10 +112,8 @@ def verify(asked: VerifyOptions) -> None:
     """
     from thereexists.certificates import check_spread, load_certificate, predict
     from thereexists.certificates import verify as check
-    from thereexists.core.storage import read_record
 
-    record = read_record(asked.witness)  # no folder to check is a mistake of the caller, not a failed check
-    target = None if asked.function is None else given_target(stored_target(asked.witness, record), asked.function)
+    target = None if asked.function is None else _given_again(asked.witness, asked.function)
     with asked.crew.hired("verify", quiet=asked.as_json or asked.crew.dry_run) as workers:
         if asked.crew.dry_run:
             from thereexists.witness.load import load
@@ -121,12 +124,28 @@ def verify(asked: VerifyOptions) -> None:
             print_estimate(predict(loaded, p, target, workers, asked.sample), asked.as_json)
             return
         verdict = check(asked.witness, target, workers=workers, sample=asked.sample, job=asked.job)
+    why = [check.detail for check in verdict.evidence if check.passed is None]
+    if verdict.holds is None and why:
+        raise Obstructed(f"{asked.witness} could not be checked. {why[0]}")
     if asked.as_json:
         print_json({"holds": verdict.holds, "checks": [vars(check) for check in verdict.evidence]})
     else:
         _print_checks(verdict)
     if verdict.holds is False:
         raise typer.Exit(1)
+
+
+def _given_again(witness: Path, function: str) -> Target | None:
+    """The target with its function; None if the record is no record of ours: the checks say what is wrong with it."""
+    from thereexists.core.storage import read_record
+
+    try:
+        stored = stored_target(witness, read_record(witness))
+    except Unreadable:
+        raise
+    except BadWitnessFile:
+        return None
+    return given_target(stored, function)
 
 
 def stored_target(witness: Path, record: dict[str, Any]) -> Target:
@@ -163,12 +182,15 @@ def print_not_proved(error: NotProved, as_json: bool) -> None:
         console().print(str(error), markup=False)
 
 
+_PASSED = {True: ("ok", "green"), False: ("FAILED", "red"), None: ("not checked", "yellow")}
+
+
 def _print_checks(verdict: Any) -> None:
     from rich.table import Table
 
     table = Table("check", "", "what was found", box=None)
     for check in verdict.evidence:
-        table.add_row(check.name, styled(("ok", "green") if check.passed else ("FAILED", "red")), check.detail)
+        table.add_row(check.name, styled(_PASSED[check.passed]), check.detail)
     console().print(table)
     words = {True: bold("holds"), False: styled(("does not hold", "bold red"))}
     console().print(words.get(verdict.holds, styled(("undecided", "bold"), ": no fault found in the sample")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +22,7 @@ from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.cli._settings import command
 from thereexists.cli._workers import WorkerOptions, print_estimate
 from thereexists.cli.kinds import automata, programs
-from thereexists.cli.kinds.functions import print_certificate, print_witness
+from thereexists.cli.kinds.functions import described, print_certificate, print_witness, with_normalised
 from thereexists.core.errors import InvalidInput, NotProved, ThereExistsError
 
 if TYPE_CHECKING:
@@ -92,8 +93,14 @@ def plan(asked: PlanOptions) -> None:
         plan_table(Path(function.target), method.construction, given, asked.as_json)
         return
     target = function.resolve()
-    summary = {"target": target.name, **method.method(target).plan(target).describe()}
-    print_json(summary) if asked.as_json else print_witness(summary)
+    planned: Any = method.method(target).plan(target)
+    summary = with_normalised({"target": target.name, **planned.describe()}, target)
+    if asked.as_json:
+        print_json({**summary, "advice": planned.advice()})
+        return
+    print_witness(summary)
+    for sentence in planned.advice():
+        console().print(sentence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,8 +165,9 @@ def build(asked: BuildOptions) -> None:
     with asked.crew.hired("", quiet=True):
         pass  # a mistake in the options is told before any work
     if asked.shard_size is None:
-        with progress_bar("tabulate", quiet=asked.as_json) as progress:
-            witness = telling(method.method(target), progress).build(target)
+        certifies = method.epsilon is not None and asked.certify  # and shows that, in the place of this bar
+        with progress_bar("tabulate", quiet=asked.as_json or certifies) as progress:
+            witness = telling(_proving(method.method(target), asked), progress).build(target)
         witness = _measured(witness, asked)
         witness.save(out)
     else:
@@ -167,17 +175,23 @@ def build(asked: BuildOptions) -> None:
         if witness is None:
             return
         witness = _measured(witness, asked)
-    certificate, reason = _certify(witness, out, asked) if asked.certify else (None, InvalidInput("not asked for"))
-    if asked.as_json:
-        made = None if certificate is None else certificate.describe()
-        why = None if reason is None else str(reason)
-        print_json({"witness": str(out), **witness.describe(), "certificate": made, "not_certified": why})
+    if witness.proved is not None:  # made, and saved, with the witness
+        certificate, reason = witness.certificate, None
     else:
-        print_witness({"witness": str(out), **witness.describe()})
+        certificate, reason = _certify(witness, out, asked) if asked.certify else (None, InvalidInput("not asked for"))
+    summary = with_normalised({"witness": str(out), **witness.describe()}, target)
+    if asked.as_json:
+        made = None if certificate is None else described(certificate)
+        why = None if reason is None else str(reason)
+        print_json({**summary, "certificate": made, "not_certified": why, "advice": witness.plan.advice()})
+    else:
+        print_witness(summary)
         if certificate is not None:
             print_certificate(certificate)
         elif asked.certify:
             console().print(f"Not certified: {reason}", markup=False)
+        for sentence in witness.plan.advice():
+            console().print(sentence)
     if isinstance(reason, NotProved):
         raise typer.Exit(1)
 
@@ -261,6 +275,18 @@ def _build_sharded(target: Target, out: Path, asked: BuildOptions) -> Any:
     return None
 
 
+def _proving(method: Any, asked: BuildOptions) -> Any:
+    """The method; one for --epsilon certifies as it goes, by the crew that was asked for, or only predicts."""
+
+    def prove(witness: Any, p: float) -> Any:
+        from thereexists.witness.verbs import certify
+
+        with asked.crew.hired("certify", quiet=asked.as_json) as workers:
+            return certify(witness, p, seed=asked.seed, workers=workers)
+
+    return dataclasses.replace(method, prove=prove if asked.certify else None)
+
+
 def _measured(witness: Any, asked: BuildOptions) -> Any:
     distance = witness.estimate_distance(asked.method.p, asked.samples, asked.seed)
     return dataclasses.replace(witness, distance=distance)
@@ -275,10 +301,20 @@ def _bytes(text: str) -> int:
     return int(number) * units[unit]
 
 
+def _without_a_modulus(target: Target, out: Path) -> str:
+    """What can be had for a function that is known by its values alone."""
+    reference = target.origin.get("reference")
+    words = ["thereexists", "certify", str(out), *([] if reference is None else ["--function", str(reference)])]
+    return (
+        "that takes a Lipschitz constant (--lipschitz). If all you can state is the largest |f|, that gives a bound "
+        f"that holds with 99% confidence: {shlex.join(words)} --bound …"
+    )
+
+
 def _certify(witness: Any, out: Path, asked: BuildOptions) -> tuple[Any, ThereExistsError | None]:
     """The certificate, saved beside the weights, or why there is none: the witness itself is whole either way."""
     if witness.target.variation(1.0) is None and witness.target.interval is None:
-        return None, InvalidInput("that takes a Lipschitz constant (--lipschitz).")
+        return None, InvalidInput(_without_a_modulus(witness.target, out))
     from thereexists.witness.verbs import certify
 
     try:

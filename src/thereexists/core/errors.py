@@ -1,15 +1,30 @@
 """Every error a user can cause derives from ``ThereExistsError``: one sentence saying what was wrong and how to fix it.
 
-The command line prints that sentence and exits with code 2; it never shows a stack trace for bad input.
+The command line prints that sentence and exits with the error's ``code``; it never shows a stack trace for bad input.
+
+    0   done; of a check: it holds
+    1   looked at, and it does not hold, or is not proved
+    2   could not be done or checked: a mistake in what was asked, or something that cannot be read or written
 """
+
+from typing import ClassVar
 
 
 class ThereExistsError(ValueError):
     """Base class: something the user gave cannot be worked with, and the message says why and what to do."""
 
+    code: ClassVar[int] = 2  # of the command that ends with it
+
 
 class InvalidInput(ThereExistsError):
     """An argument, an array or a file has the wrong form."""
+
+
+class Obstructed(InvalidInput):
+    """Something beside the files stood in the way: an option, a folder to work in, a pool, a function that is missing.
+
+    A check that meets it says nothing about what it should have checked.
+    """
 
 
 class InvalidTarget(ThereExistsError):
@@ -28,5 +43,11 @@ class BadWitnessFile(ThereExistsError):
     """A saved artefact is missing, truncated, tampered with, or from a newer version."""
 
 
+class Unreadable(BadWitnessFile):
+    """A saved artefact is not there, cannot be read here, or is from a newer version: nothing is known of it."""
+
+
 class NotProved(ThereExistsError):
     """No bound could be proved of a network. It may be right all the same; no certificate is made that says so."""
+
+    code = 1

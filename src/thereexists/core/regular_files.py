@@ -6,6 +6,7 @@ circle. The file is opened without waiting, and looked at *after* it was opened,
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -13,8 +14,10 @@ from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
-from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
+from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError, Unreadable
 
+# Why a file cannot be read that may be in perfect order: rights, devices, limits of this process.
+_OURS = {errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.EINTR}
 MOST_ENTRIES = 100_000  # that are looked at below a folder
 
 
@@ -25,7 +28,9 @@ def open_regular(
     try:
         handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as failed:
-        raise error(f"{file} cannot be read: {getattr(failed, 'strerror', None) or failed}.") from failed
+        raise _unread(error, failed)(
+            f"{file} cannot be read: {getattr(failed, 'strerror', None) or failed}."
+        ) from failed
     about = os.fstat(handle)
     if not stat.S_ISREG(about.st_mode):
         os.close(handle)
@@ -42,7 +47,13 @@ def read_regular(file: str | Path, most: int, error: type[ThereExistsError] = Ba
         try:
             return stream.read(os.fstat(stream.fileno()).st_size)
         except OSError as failed:
-            raise error(f"{file} cannot be read: {failed.strerror}.") from failed
+            raise _unread(error, failed)(f"{file} cannot be read: {failed.strerror}.") from failed
+
+
+def _unread(error: type[ThereExistsError], failed: Exception) -> type[ThereExistsError]:
+    """What a failure to read tells: of a saved artefact, whether it says something about the file or only about us."""
+    ours = isinstance(failed, OSError) and failed.errno in _OURS
+    return Unreadable if ours and error is BadWitnessFile else error
 
 
 def files_below(folder: Path, most: int = MOST_ENTRIES) -> Iterator[Path]:

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from thereexists.core import shards
 from thereexists.core.atomic_files import is_part_of
-from thereexists.core.errors import BadWitnessFile, InvalidInput, Recovered
+from thereexists.core.errors import BadWitnessFile, InvalidInput, Recovered, Unreadable
 from thereexists.core.json_files import MOST_BYTES, malformed, read_json, record_digest
 from thereexists.core.kinds import kind_of
 from thereexists.core.regular_files import open_regular
@@ -119,7 +119,7 @@ def read_record(path: Path, layout: Layout = WITNESS) -> dict[str, Any]:
     recover(path, layout)
     file = path / layout.record
     if not file.is_file():
-        raise BadWitnessFile(f"There is no saved {layout.kind} at {path} (no {layout.record} there).")
+        raise Unreadable(f"There is no saved {layout.kind} at {path} (no {layout.record} there).")
     weights = path / layout.weights  # a vocabulary is as long as its table of weights, at most
     record = read_json(
         file, MOST_BYTES + (weights.stat().st_size if weights.is_file() else 0), f"a {layout.kind} record"
@@ -128,7 +128,8 @@ def read_record(path: Path, layout: Layout = WITNESS) -> dict[str, Any]:
         raise BadWitnessFile(f"{file} was truncated or changed: it is not a {layout.kind} record.")
     version = record["format_version"]
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
-        raise BadWitnessFile(
+        newer = Unreadable if type(version) is int and version > FORMAT_VERSION else BadWitnessFile
+        raise newer(
             f"{file} has format version {str(version)[:40]}, and this package reads up to {FORMAT_VERSION}: update "
             "thereexists."
         )
@@ -190,7 +191,7 @@ def file_sha256(file: Path) -> str:
         try:
             return hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
-            raise BadWitnessFile(f"{file} cannot be read: {error.strerror}.") from error
+            raise Unreadable(f"{file} cannot be read: {error.strerror}.") from error
 
 
 def _replace(beside: Path, path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import InvalidInput, Obstructed
 from thereexists.functions.target import Array, Target, from_file
 
 
@@ -221,7 +221,7 @@ def restore(stored: dict[str, Any]) -> Target:
         return Target(known.f, interval=known.interval, **properties)
 
     def unavailable(X: Any) -> Any:
-        raise InvalidInput(
+        raise Obstructed(
             f"The function {name!r} is not stored in a witness; give it again, with --function file.py:function or "
             f"target=… (it was built from {origin.get('reference', 'Python code')})."
         )

@@ -33,12 +33,14 @@ def check_plan(plan: dict[str, Any], construction: str) -> None:
     own = {"sizes"} if "sizes" in plan else {"sweeps", "id_bits"} | ({"pattern"} & plan.keys())
     counts = [plan["parameters"], plan["memory_bytes"], plan["layers"]["total"], *plan["layers"].values()]
     parts = ("p", "grid", "equal_columns", "ramps")
-    right = plan.keys() == _OF_EVERY_PLAN | own and plan["construction"] == construction
+    epsilon = plan.get("epsilon")  # older plans have none
+    right = plan.keys() - {"epsilon"} == _OF_EVERY_PLAN | own and plan["construction"] == construction
     right = right and all(type(x) is int for x in (*counts, plan.get("sweeps", 1)))
     right = right and type(plan["theorem"]) in (int, str) and plan["theorem"] in (1, 2, "B")
     right = right and type(plan.get("id_bits", 0)) in (int, float)
     right = right and (error is None or all(type(error[part]) in (int, float) and error[part] >= 0 for part in parts))
     right = right and (error is None or error["p"] >= 1)
+    right = right and (epsilon is None or (type(epsilon) in (int, float) and epsilon > 0 and error is not None))
     right = right and ("sizes" not in plan or isinstance(sizes, dict))
     right = right and ("pattern" not in plan or isinstance(pattern, dict))
     if isinstance(pattern, dict):

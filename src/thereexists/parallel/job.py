@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.atomic_files import write_beside
-from thereexists.core.errors import BadWitnessFile, InvalidInput
+from thereexists.core.errors import BadWitnessFile, InvalidInput, Obstructed
 from thereexists.core.regular_files import read_regular
 from thereexists.parallel.ranges import Range, missing
 from thereexists.parallel.secret import code_of, job_key
@@ -81,14 +81,14 @@ class JobFolder:
 
     def _start_afresh(self) -> None:
         if self.path.is_symlink():  # what it leads to is not ours to empty
-            raise InvalidInput(f"The job's folder {self.path} is a link; remove it, or give the folder itself.")
+            raise Obstructed(f"The job's folder {self.path} is a link; remove it, or give the folder itself.")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             names = {file.name for file in self.path.iterdir()}
         except OSError as error:
-            raise InvalidInput(f"The job's folder {self.path} cannot be used: {error.strerror}.") from error
+            raise Obstructed(f"The job's folder {self.path} cannot be used: {error.strerror}.") from error
         if names and ABOUT not in names:
-            raise InvalidInput(f"{self.path} holds files that are not a job's; give an empty or a new folder.")
+            raise Obstructed(f"{self.path} holds files that are not a job's; give an empty or a new folder.")
         for file in self.path.iterdir():
             _throw_away(file)
         self._settle()
@@ -133,10 +133,11 @@ def _read(file: Path) -> dict[str, Any] | None:
 def _write(file: Path, content: dict[str, Any], secret: bytes) -> None:
     text = json.dumps({**content, CODE: _code(content, secret)})
     if len(text) > MOST_BYTES:  # or it would be thrown away again when it is read
-        raise InvalidInput(
-            f"A chunk of this job has {len(text):,} bytes, more than {MOST_BYTES:,}; make chunks smaller."
-        )
-    write_beside(file, text)
+        raise Obstructed(f"A chunk of this job has {len(text):,} bytes, more than {MOST_BYTES:,}; make chunks smaller.")
+    try:
+        write_beside(file, text)
+    except InvalidInput as error:
+        raise Obstructed(str(error)) from error
 
 
 def _throw_away(file: Path) -> None:

@@ -17,7 +17,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from thereexists.core.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import Obstructed
 from thereexists.parallel.job import JobFolder, put
 from thereexists.parallel.pools import (
     HERE,
@@ -77,7 +77,7 @@ def parallel_map(
     """
     total = -(-task.cells // task.block)
     if workers.address is not None and folder is None:
-        raise InvalidInput("The machines of a cluster hand in their work through a folder that all see: give --job.")
+        raise Obstructed("The machines of a cluster hand in their work through a folder that all see: give --job.")
     with _folder(folder) as path, one_thread():
         job = JobFolder(path, task.key, total)
         watch = _Watch(job, task, workers, progress)
@@ -110,7 +110,7 @@ def parallel_map(
             except WorkersLost as lost:
                 failures = failures + 1 if len(job.finished()) == done else 0
                 if failures >= _ATTEMPTS:
-                    raise ThereExistsError(
+                    raise Obstructed(
                         f"Workers die again and again ({lost}); {len(todo)} chunks are missing, the first of them the "
                         f"blocks {todo[0].first} to {todo[0].stop}. Is there enough memory for so many workers?"
                     ) from lost

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from thereexists.core.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import Obstructed, ThereExistsError
 from thereexists.parallel.ranges import Range
 
 POOLS = ("loky", "ray")
@@ -67,11 +67,11 @@ class Workers:
 
     def __post_init__(self) -> None:
         if self.pool not in POOLS:
-            raise InvalidInput(f"'pool' must be one of {', '.join(POOLS)}; got {self.pool!r} instead.")
+            raise Obstructed(f"'pool' must be one of {', '.join(POOLS)}; got {self.pool!r} instead.")
         if self.count is not None and (isinstance(self.count, bool) or self.count < 1):
-            raise InvalidInput(f"'workers' must be an integer of at least 1; got {self.count!r} instead.")
+            raise Obstructed(f"'workers' must be an integer of at least 1; got {self.count!r} instead.")
         if self.address is not None and self.pool == "loky":
-            raise InvalidInput("An address belongs to a cluster: say --pool ray, or leave --address out.")
+            raise Obstructed("An address belongs to a cluster: say --pool ray, or leave --address out.")
 
     @property
     def processes(self) -> int:
@@ -217,7 +217,7 @@ def import_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise InvalidInput(
+        raise Obstructed(
             "The pool ray needs the package ray: pip install 'thereexists[cluster]', or take --pool loky."
         ) from None
     return ray
@@ -247,7 +247,7 @@ def start_ray(ray: Any, workers: Workers, **more: Any) -> None:
             ray.init(address=workers.address, **quiet)
         except (ConnectionError, ValueError, RuntimeError) as error:
             reason = str(error).splitlines()[0]
-            raise InvalidInput(
+            raise Obstructed(
                 f"There is no Ray cluster at {workers.address!r} ({reason}); start one with `ray start --head`, or "
                 "leave --address out for a local one."
             ) from error

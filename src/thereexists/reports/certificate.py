@@ -26,6 +26,7 @@ def bound_section(certificate: Certificate, measured: str | None = None) -> Mark
     bar = svg.stacked_bar([(i, size) for i, _, size in parts], "Parts of the certified bound")
     rows = [[key(i, name.replace("_", " ")), size, PARTS[name]] for i, name, size in parts]
     said = {
+        **certificate.beside(),
         "measured": measured,
         "assuming": as_its_author_says("; ".join(certificate.assumptions) or "nothing"),
         "in numbers": as_its_author_says(certificate.detail()),

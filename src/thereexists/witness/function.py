@@ -41,6 +41,7 @@ class FunctionWitness(Witness):
     target: Target
     distance: Distance | None = None
     folder: Path | None = dataclasses.field(default=None, compare=False)  # where it was loaded from
+    proved: FunctionCertificate | None = dataclasses.field(default=None, compare=False)  # what it was built to keep
 
     @property
     def grid(self) -> Grid:
@@ -52,13 +53,16 @@ class FunctionWitness(Witness):
 
     @functools.cached_property
     def certificate(self) -> FunctionCertificate | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The certificate in the folder it was loaded from, as its author wrote it: ``te.verify`` checks it.
+        """The one that a build for ``epsilon`` made; or the one in the folder it was loaded from, as its author wrote
+        it: ``te.verify`` checks it.
 
         None if it is about other weights, as after the network was replaced or converted.
         """
-        if self.folder is None or not is_regular(self.folder / FILE):
-            return None
-        found = load_certificate(self.folder, self.kind.certificates)
+        found = self.proved
+        if found is None:
+            if self.folder is None or not is_regular(self.folder / FILE):
+                return None
+            found = load_certificate(self.folder, self.kind.certificates)
         return found if found.weights_sha256 == weights_sha256(self.network) else None
 
     def __call__(self, x: Any, engine: str = "auto") -> Any:
@@ -71,6 +75,17 @@ class FunctionWitness(Witness):
         X, single = self.checked_input(x)
         Y = self.run(X, engine)
         return Y[0] if single else Y
+
+    def epsilon(self, p: float) -> float | None:
+        """The d_p that was asked for when it was built; None if a grid was, or another p."""
+        plan = self.plan
+        return plan.epsilon if plan.error is not None and plan.error.p == p else None
+
+    def save(self, path: str | Path) -> None:
+        """As every witness; with the certificate that a build for ``epsilon`` made of it."""
+        super().save(path)
+        if self.proved is not None and self.certificate is not None:
+            self.certificate.save(path)
 
     @abstractmethod
     def run(self, X: np.ndarray, engine: str = "auto") -> np.ndarray:

@@ -77,7 +77,8 @@ def beyond_float64(target: Target, p: float) -> CannotBuild:
 class FunctionPlan(Plan):
     """For a function on a grid: sizes, exactly; the error, as a bound where the target states a modulus of continuity.
 
-    ``error`` is None where it states none.
+    ``error`` is None where it states none. ``epsilon`` is the distance that was asked for, None if a grid was: then
+    ``error`` is what a certificate is predicted to prove, and at most epsilon.
     """
 
     construction: ClassVar[str]
@@ -88,6 +89,7 @@ class FunctionPlan(Plan):
     parameters: int
     memory_bytes: int
     error: ErrorBudget | None
+    epsilon: float | None = None
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -100,6 +102,7 @@ class FunctionPlan(Plan):
             "parameters": self.parameters,
             "memory_bytes": self.memory_bytes,
             "error": None if self.error is None else self.error.describe(),
+            "epsilon": self.epsilon,
             **self.own(),
         }
 
@@ -107,11 +110,16 @@ class FunctionPlan(Plan):
         grid, error = self.grid, self.error
         sizes = f"n = {grid.n}, d = {grid.d}, delta = {grid.delta}: {grid.N:,} cells a feature, {grid.K:,} a token"
         promise = "no error predicted" if error is None else f"d_{error.p:g} ≤ {error.total:.4g} predicted"
+        promise += "" if self.epsilon is None else f", {self.epsilon:g} asked for"
         return [f"{self.construction}, Theorem {self.theorem}", sizes, f"{self.memory_bytes:,} bytes; {promise}"]
 
     @abstractmethod
     def own(self) -> dict[str, Any]:
         """What only this construction has."""
+
+    def advice(self) -> list[str]:
+        """What somebody who plans this should know, a sentence each."""
+        return []
 
     def stated_pattern(self) -> dict[str, Any] | None:
         """Of sparse attention: name, cycle, connections, path and depth; None where it is dense."""

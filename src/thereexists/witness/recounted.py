@@ -65,6 +65,7 @@ def described_again(witness: FunctionWitness) -> dict[str, Any]:
         "sweeps",
         "memory_bytes",
         "error",
+        "epsilon",
         "distance",
         "pattern",
         "package_version",

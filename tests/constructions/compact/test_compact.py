@@ -103,9 +103,9 @@ def test_a_function_that_needs_little_gets_little():
 
 
 def test_epsilon_chooses_the_grid():
-    planned = te.plan(builtin("distance-to-mean", n=2), epsilon=0.17, construction="compact")
-    assert planned.error.total <= 0.17
-    assert te.plan(builtin("distance-to-mean", n=2), epsilon=0.17).grid.N > planned.grid.N
+    planned = te.plan(builtin("deep-sets", n=2), epsilon=0.15, construction="compact")
+    assert planned.error.total <= 0.15
+    assert te.plan(builtin("deep-sets", n=2), epsilon=0.15).grid.N > planned.grid.N
 
 
 def test_enclosures_contain_the_network_on_cores_and_bounds_hold_on_ramps():

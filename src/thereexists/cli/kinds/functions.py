@@ -14,7 +14,7 @@ from thereexists.core.json_files import malformed
 
 # Lines of the summary, by the entry that they are made of.
 _LINES = {"target": "target", "pattern": "pattern", "id bits": "id_bits", "memory": "memory_bytes"}
-_LINES |= {"predicted": "error", "measured": "distance"}
+_LINES |= {"asked for": "epsilon", "predicted": "error", "measured": "distance"}
 
 
 class FunctionCommands(Commands):
@@ -31,7 +31,7 @@ class FunctionCommands(Commands):
             print_numbers(Y)
 
     def show(self, folder: Path, witness: Any, record: dict[str, Any], as_json: bool) -> None:
-        from thereexists.witness.recounted import described_again
+        from thereexists.witness.recounted import STATED, described_again
 
         with malformed(folder):
             stages = [stage_row(name, stage) for name, stage in witness.network.stages.items()]
@@ -43,6 +43,8 @@ class FunctionCommands(Commands):
                 "origin": record["target"]["origin"],
                 "stages": stages,
             }
+            summary = with_normalised(summary, witness.target)
+            summary[STATED] = [*summary[STATED], "normalised"]
             if as_json:
                 print_json(summary)
                 return
@@ -59,21 +61,54 @@ class FunctionCommands(Commands):
         print_json(traced.describe()) if as_json else print_trace(traced)
 
     def certified(self, certificate: Any, as_json: bool) -> None:
-        print_json(certificate.describe()) if as_json else print_certificate(certificate)
+        print_json(described(certificate)) if as_json else print_certificate(certificate)
 
 
 FUNCTION = FunctionCommands()
 
 
+def described(certificate: Any) -> dict[str, Any]:
+    """A certificate as plain data, with its bound over volume^{1/p} beside it."""
+    return {**certificate.describe(), "normalised": certificate.normalised()}
+
+
+def with_normalised(summary: dict[str, Any], target: Any) -> dict[str, Any]:
+    """The summary with its distances over volume^{1/p}: those do not grow with the domain."""
+    from thereexists.certificates.units import normalised
+
+    def over_volume(size: float | None, p: float) -> float | None:
+        return None if size is None else normalised(size, target.low.tolist(), target.high.tolist(), target.n, p)
+
+    error, distance = summary["error"], summary.get("distance")
+    beside = {
+        "volume": target.volume,
+        "predicted": None if error is None else over_volume(error["total"], error["p"]),
+        "measured": None if distance is None else over_volume(distance["estimate"], distance["p"]),
+    }
+    return {**summary, "normalised": beside}
+
+
+def epsilon_in_words(certificate: Any) -> str:
+    kept = "is kept" if certificate.keeps_epsilon() else "is not reached: choose a finer grid, or a larger epsilon"
+    return f"epsilon = {certificate.epsilon:g}, which was asked for, {kept}"
+
+
+def _beside(size: float | None, plain: float) -> str:
+    """A normalised distance in words, where it is another number."""
+    return "" if size is None or size == plain else f" ({size:.4g} normalised)"
+
+
 def print_certificate(certificate: Any) -> None:
     out = console()
     parts = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.shares().items())
-    bound = f"d_{certificate.p:g} ≤ {certificate.bound:.6g}"
+    bound = f"d_{certificate.p:g} ≤ {certificate.bound:.6g}{_beside(certificate.normalised(), certificate.bound)}"
     out.print(styled((certificate.kind, "bold"), f"  {bound}, {certificate.label()}: {parts}"))
     out.print(
         f"{certificate.detail()}; float64 run within {certificate.float_error['max']:.2g} of the real one (measured); "
         f"{certificate.seconds:.1f} s"
     )
+    if certificate.epsilon is not None:
+        out.print(epsilon_in_words(certificate))
     for assumption in certificate.assumptions:
         out.print(f"assuming that {assumption}")
 
@@ -102,6 +137,7 @@ def print_stages(stages: list[dict[str, Any]]) -> None:
 def print_witness(summary: dict[str, Any]) -> None:
     stated = set(summary.get("as_its_author_says", ()))  # of a file: what nobody counted again
     layers, error, distance = summary["layers"], summary["error"], summary.get("distance")
+    beside = summary["normalised"]
     sizes = summary.get("sizes")
     prefix = {1: "T", 2: "T_P"}.get(summary["theorem"], "ST")
     h, m, r = (summary.get("class", {"h": 2, "m": 1, "r": 4})[size] for size in "hmr")  # of a plan: what it will be
@@ -130,14 +166,17 @@ def print_witness(summary: dict[str, Any]) -> None:
     lines |= {
         "memory": f"{summary['memory_bytes'] / 2**20:.1f} MiB to build",
     }
+    if summary.get("epsilon") is not None:
+        lines["asked for"] = f"d_{error['p']:g} ≤ {summary['epsilon']:g}"
     if error is not None:
         lines["predicted"] = (
-            f"d_{error['p']:g} ≤ {error['total']:.4g}: grid {error['grid']:.4g}, "
-            f"equal columns {error['equal_columns']:.4g}, ramps {error['ramps']:.2g}"
+            f"d_{error['p']:g} ≤ {error['total']:.4g}{_beside(beside['predicted'], error['total'])}: "
+            f"grid {error['grid']:.4g}, equal columns {error['equal_columns']:.4g}, ramps {error['ramps']:.2g}"
         )
     if distance is not None:
         lines["measured"] = (
-            f"d_{distance['p']:g} = {distance['estimate']:.4g}, between {distance['low']:.4g} and "
+            f"d_{distance['p']:g} = {distance['estimate']:.4g}"
+            f"{_beside(beside['measured'], distance['estimate'])}, between {distance['low']:.4g} and "
             f"{distance['high']:.4g} at {distance['confidence']:.0%} ({distance['samples']:,} points)"
         )
     print_facts(

@@ -9,9 +9,10 @@ from typing import final
 
 from thereexists.certificates.safe_dtypes import verdicts
 from thereexists.constructions.compact.blocks import compact_network
-from thereexists.constructions.compact.plan import CompactPlan, prepare
+from thereexists.constructions.compact.plan import CompactPlan, Prepared, prepare, within
 from thereexists.constructions.compact.witness import CompactWitness
 from thereexists.constructions.faithful.plan import Request
+from thereexists.constructions.within import Prove, prove, proved_within
 from thereexists.core.errors import CannotBuild
 from thereexists.functions.target import Target
 from thereexists.witness.method import Method
@@ -22,20 +23,28 @@ from thereexists.witness.method import Method
 class Compact(Method):
     """Four standard blocks over scratch rows, with softmax attention and ReLU.
 
-    ``delta`` is the grid width; or ``epsilon`` the predicted error in d_p, which chooses it. ``max_width`` spreads the
-    feed-forward units over more blocks.
+    ``delta`` is the grid width. ``epsilon`` instead asks for d_p ≤ epsilon, *proved*, as for ``te.Faithful``: the
+    witness comes with its certificate, made by ``prove``; with ``prove=None`` it is only predicted. ``max_width``
+    spreads the feed-forward units over more blocks.
     """
 
     delta: float | str | Fraction | None = None
     epsilon: float | None = None
     p: float = 1.0
     max_width: int | None = None
+    prove: Prove | None = prove
 
     def plan(self, target: Target) -> CompactPlan:
         return prepare(target, self._request, self.max_width)[0]
 
     def build(self, target: Target) -> CompactWitness:
-        plan, memory = prepare(target, self._request, self.max_width)
+        if self.epsilon is None or self.prove is None:
+            return self._made(target, prepare(target, self._request, self.max_width))
+        found = within(target, self._request, self.max_width)
+        return proved_within(found, self.epsilon, self.p, lambda prepared: self._made(target, prepared), self.prove)
+
+    def _made(self, target: Target, prepared: Prepared) -> CompactWitness:
+        plan, memory = prepared
         network = compact_network(plan.grid, memory, self.max_width)
         found = verdicts(network, plan.grid)
         network.safe = tuple(name for name, verdict in found.items() if verdict.holds)

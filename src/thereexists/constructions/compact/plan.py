@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from thereexists.certificates.units import over_share
 from thereexists.constructions.compact.blocks import (
@@ -25,11 +26,10 @@ from thereexists.constructions.faithful.plan import (
     check_claims,
     coarsest,
     counted,
-    finer_than_any,
     gib,
-    grids_for,
     physical_memory,
 )
+from thereexists.constructions.within import Steps, candidates, check_epsilon, predicted_within
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.functions.grid import Grid, cells_per_axis
 from thereexists.functions.target import Target
@@ -57,23 +57,58 @@ class CompactPlan(FunctionPlan):
     def read(cls, stated: dict[str, Any], grid: Grid) -> CompactPlan:
         """The plan of a record, after ``check_plan`` has looked at it."""
         kept = {key: stated[key] for key in ("theorem", "layers", "parameters", "memory_bytes", "sizes")}
-        return cls(**kept, grid=grid, error=ErrorBudget.read(stated["error"]))
+        return cls(**kept, grid=grid, error=ErrorBudget.read(stated["error"]), epsilon=stated.get("epsilon"))
 
 
-def prepare(target: Target, request: Request, max_width: int | None) -> tuple[CompactPlan, Memory]:
+class Prepared(NamedTuple):
+    """What building starts with."""
+
+    plan: CompactPlan
+    memory: Memory
+
+
+def prepare(target: Target, request: Request, max_width: int | None) -> Prepared:
     """Choose the grid, refuse what cannot be built, tabulate f̄ and merge what shares a value."""
+    if request.epsilon is not None:
+        return predicted_within(within(target, request, max_width), request.epsilon)
+    _check(target, request, max_width)
+    assert request.delta is not None  # or the request was refused
+    return _plan_for(target, Grid.for_target(target, request.delta), request.p, max_width)
+
+
+def within(target: Target, request: Request, max_width: int | None) -> Iterator[Prepared]:
+    """What is prepared on the grids that may keep epsilon, coarse to fine."""
+    _check(target, request, max_width)
+    assert request.epsilon is not None
+
+    def lay(delta: Fraction) -> Grid:
+        refuse_if_not_counted(target.n, target.d, cells_per_axis(delta))
+        grid = Grid.for_target(target, delta)
+        refuse_if_too_large(grid)
+        return grid
+
+    steps = Steps(
+        lay=lay,
+        prepare=lambda delta: _plan_for(target, Grid.for_target(target, delta), request.p, max_width),
+        output=lambda prepared: [prepared.memory.largest] * target.d,
+        part=lambda grid: _grid_part(target, grid, request.p),
+        all_columns=True,
+    )
+    return candidates(target, request.epsilon, request.p, steps)
+
+
+def _check(target: Target, request: Request, max_width: int | None) -> None:
     if max_width is not None and (isinstance(max_width, bool) or not isinstance(max_width, int) or max_width < 1):
         raise InvalidInput(f"'max_width' must be an integer of at least 1; got {max_width!r} instead.")
     check_arguments(target, request)
     refuse_if_not_counted(target.n, target.d, cells_per_axis(coarsest(request)))
     refuse_if_too_large(Grid.for_target(target, coarsest(request)))
+    if request.epsilon is not None:
+        check_epsilon(target, request.epsilon)
     check_claims(target)
-    if request.delta is not None:
-        return _plan_for(target, Grid.for_target(target, request.delta), request.p, max_width)
-    return _plan_for_epsilon(target, request.epsilon, request.p, max_width)  # pyright: ignore[reportArgumentType]
 
 
-def _plan_for(target: Target, grid: Grid, p: float, max_width: int | None) -> tuple[CompactPlan, Memory]:
+def _plan_for(target: Target, grid: Grid, p: float, max_width: int | None) -> Prepared:
     refuse_if_too_large(grid)
     ask_one_by_one(target)
     memory = tabulate_contexts(target, grid)
@@ -100,27 +135,7 @@ def _plan_for(target: Target, grid: Grid, p: float, max_width: int | None) -> tu
             "max_width": max_width,
         },
     )
-    return plan, memory
-
-
-def _plan_for_epsilon(target: Target, epsilon: float, p: float, max_width: int | None) -> tuple[CompactPlan, Memory]:
-    if target.variation(1.0) is None:
-        raise InvalidInput(
-            "A grid for 'epsilon' needs a modulus of continuity: state the Lipschitz constant (--lipschitz), "
-            "or choose the grid yourself (--delta)."
-        )
-    part = math.inf
-    for N in grids_for(epsilon):
-        grid = Grid.for_target(target, Fraction(1, N))
-        part = _grid_part(target, grid, p)
-        if part <= epsilon:  # hopeless grids cost nothing
-            try:
-                plan, memory = _plan_for(target, grid, p, max_width)
-            except CannotBuild as refusal:
-                raise CannotBuild(f"epsilon = {epsilon:g} needs a grid of delta = 1/{N} or finer. {refusal}") from None
-            if plan.error is not None and plan.error.total <= epsilon:
-                return plan, memory
-    raise finer_than_any(epsilon, target, p, part)
+    return Prepared(plan, memory)
 
 
 def refuse_if_not_counted(n: int, d: int, N: int) -> None:

@@ -8,13 +8,14 @@ from typing import final
 
 import torch
 
-from thereexists.constructions.faithful.plan import DeepPlan, Prepared, Request, prepare
+from thereexists.constructions.faithful.plan import DeepPlan, Prepared, Request, prepare, within
 from thereexists.constructions.faithful.quantise import quantise
 from thereexists.constructions.faithful.selective_shift import SelectiveShift
 from thereexists.constructions.faithful.softmax_limit import softmax_limit
 from thereexists.constructions.faithful.sparse_shift import SparseShift
 from thereexists.constructions.faithful.value_mapping import Progress, ValueTable, value_mapping
 from thereexists.constructions.faithful.witness import FaithfulWitness
+from thereexists.constructions.within import Prove, prove, proved_within
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
@@ -29,10 +30,13 @@ class Faithful(Method):
     """As the proof does it. An equivariant target gets a network of T^{2,1,4} (Theorem 1), any other one of
     T_P^{2,1,4} with a positional encoding (Theorem 2).
 
-    ``delta`` is the grid width; or ``epsilon`` the predicted error in d_p, which chooses it. With a ``pattern`` the
-    network is sparse, of ST^{2,1,4} (Theorem B), and ``rho`` may be softmax or sparsemax. ``modified`` stops before
-    the last step and gives the network of the modified class (hardmax, three-piece φ), which agrees with the standard
-    one off the ramps. ``progress(done, total)`` is told the ids that have been tabulated.
+    ``delta`` is the grid width. ``epsilon`` instead asks for d_p ≤ epsilon, *proved*: the grid is the coarsest power of
+    two whose certificate says so, the witness comes with that certificate (made by ``prove``), and if there is no such
+    grid the build is refused. With ``prove=None``, or ``modified``, which has no certificate, it is only predicted.
+
+    With a ``pattern`` the network is sparse, of ST^{2,1,4} (Theorem B), and ``rho`` may be softmax or sparsemax.
+    ``modified`` stops before the last step and gives the network of the modified class (hardmax, three-piece φ), which
+    agrees with the standard one off the ramps. ``progress(done, total)`` is told the ids that have been tabulated.
     """
 
     delta: float | str | Fraction | None = None
@@ -42,20 +46,31 @@ class Faithful(Method):
     rho: str = "softmax"
     modified: bool = False
     progress: Progress | None = None
+    prove: Prove | None = prove
 
     def plan(self, target: Target) -> DeepPlan:
         return self._prepared(target).plan
 
     def build(self, target: Target) -> FaithfulWitness:
-        plan, mapping, table = self._prepared(target)
+        if self.epsilon is None or self.modified or self.prove is None:
+            return self._made(target, self._prepared(target))
+        found = within(target, self._request, self.pattern, self.progress)
+        return proved_within(found, self.epsilon, self.p, lambda prepared: self._made(target, prepared), self.prove)
+
+    def _made(self, target: Target, prepared: Prepared) -> FaithfulWitness:
+        plan, mapping, table = prepared
         hard = modified_network(mapping, table, plan.grid)
         network = hard if self.modified else softmax_limit(hard, table, plan.grid, self.rho)
         return FaithfulWitness(network=network, plan=plan, target=target)
 
     def _prepared(self, target: Target) -> Prepared:
+        return prepare(target, self._request, self.pattern, self.progress)
+
+    @property
+    def _request(self) -> Request:
         if self.rho not in ("softmax", "sparsemax"):
             raise InvalidInput(f"'rho' must be softmax or sparsemax; got {self.rho!r} instead.")
-        return prepare(target, Request(self.delta, self.epsilon, self.p), self.pattern, self.progress)
+        return Request(self.delta, self.epsilon, self.p)
 
 
 def modified_network(mapping: SelectiveShift | SparseShift, table: ValueTable, grid: Grid) -> Transformer:

@@ -8,6 +8,8 @@ largest |g| (the clamp's), and shares measured against the volume of the domain:
                    dn · (L h)^p · dn/(dn+p), since the largest of dn uniform distances has that p-th moment
     equal columns  Σ over cubes with equal columns of vol · Σ (|f(centre)| + ω(h))^p: Theorem 1 answers 0 there
     ramps          (share of ramps)            · dn · (F + B)^p
+
+A grid for ``epsilon`` is chosen by what its certificate will prove, which looks at f more closely: ``within.py``.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, final
@@ -27,9 +30,10 @@ from thereexists.constructions.faithful.selective_shift import SelectiveShift
 from thereexists.constructions.faithful.softmax_limit import WIDTH, clamp_levels
 from thereexists.constructions.faithful.sparse_shift import Route, SparseShift
 from thereexists.constructions.faithful.value_mapping import Extremes, Progress, ValueTable, layer_count, tabulate
+from thereexists.constructions.within import Steps, candidates, check_epsilon, predicted_within
 from thereexists.core.errors import CannotBuild, InvalidInput, InvalidTarget
 from thereexists.functions.claims import refute
-from thereexists.functions.grid import MOST_CELLS, Grid, cells_per_axis
+from thereexists.functions.grid import Grid, cells_per_axis
 from thereexists.functions.target import BATCH, Target
 from thereexists.patterns import Pattern
 from thereexists.witness.plan import ErrorBudget, FunctionPlan, beyond_float64, stated
@@ -37,6 +41,10 @@ from thereexists.witness.plan import ErrorBudget, FunctionPlan, beyond_float64, 
 MAX_ID_BITS = 52
 _CHUNK = 1 << 17
 MOST_BITS = 1 << 10  # of sizes that are computed before they are refused
+_MUCH = 0.1  # of the inputs: worth a sentence
+_COMPACT = (
+    " Equal columns, which Theorem 1 answers by 0, cost the compact construction nothing (--construction compact)."
+)
 _ASKED = 8  # batches of sequences and answers that ``Target.check_one_by_one`` holds at once
 _FIRST_USE = 10 << 20  # what NumPy and torch take when they are first used: measured
 
@@ -52,6 +60,16 @@ class DeepPlan(FunctionPlan):
 
     def own(self) -> dict[str, Any]:
         return {"sweeps": self.sweeps, "id_bits": self.id_bits}
+
+    def advice(self) -> list[str]:
+        share = self.grid.equal_column_share()
+        if share < _MUCH:
+            return []
+        return [
+            f"On {share:.0%} of the inputs two tokens lie in one cell, and there the network of Theorem 1 answers 0, "
+            "far from the function: --construction compact has the function's values there too (and --no-equivariant, "
+            "Theorem 2, which tells tokens apart by their positions)."
+        ]
 
 
 @final
@@ -85,7 +103,7 @@ def deep_plan(route: Route | None, **sizes: Any) -> DeepPlan:
 def read_plan(stated: dict[str, Any], grid: Grid) -> DeepPlan:
     """The plan of a record, after ``check_plan`` has looked at it."""
     sizes = {key: stated[key] for key in ("theorem", "layers", "parameters", "memory_bytes", "sweeps", "id_bits")}
-    sizes |= {"grid": grid, "error": ErrorBudget.read(stated["error"])}
+    sizes |= {"grid": grid, "error": ErrorBudget.read(stated["error"]), "epsilon": stated.get("epsilon")}
     return SparsePlan(**sizes, pattern=stated["pattern"]) if "pattern" in stated else FaithfulPlan(**sizes)
 
 
@@ -99,7 +117,7 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True)
 class Request:
-    """A grid width ``delta``, or the coarsest power-of-two grid that keeps ``epsilon`` in d_p."""
+    """A grid width ``delta``, or the coarsest power-of-two grid that is proved to keep ``epsilon`` in d_p."""
 
     delta: float | str | Fraction | None = None
     epsilon: float | None = None
@@ -110,16 +128,54 @@ def prepare(
     target: Target, request: Request, pattern: Pattern | None = None, progress: Progress | None = None
 ) -> Prepared:
     """Choose the grid, refuse what cannot be built, tabulate."""
+    if request.epsilon is not None:
+        return predicted_within(within(target, request, pattern, progress), request.epsilon)
+    route = _checked_route(target, request, pattern)
+    assert request.delta is not None  # or the request was refused
+    return _plan_for(target, request.delta, request.p, route, progress)
+
+
+def within(
+    target: Target, request: Request, pattern: Pattern | None = None, progress: Progress | None = None
+) -> Iterator[Prepared]:
+    """What is prepared on the grids that may keep epsilon, coarse to fine."""
+    route = _checked_route(target, request, pattern)
+    assert request.epsilon is not None
+
+    def lay(delta: Fraction) -> Grid:
+        mapping = _mapping(target, delta, route)
+        refuse_if_too_large(mapping)
+        return mapping.grid
+
+    steps = Steps(
+        lay=lay,
+        prepare=lambda delta: _plan_for(target, delta, request.p, route, progress),
+        output=lambda prepared: _output(prepared.table.extremes),
+        part=lambda grid: _grid_part(target, grid, request.p),
+        all_columns=False,
+        hint=_COMPACT if route is None and target.equivariant and target.n > 1 else "",
+    )
+    return candidates(target, request.epsilon, request.p, steps)
+
+
+def _output(extremes: Extremes) -> list[float]:
+    """A bound of |output| for every feature: the clamp's M, and the moves from its layer on (``softmax_limit.py``)."""
+    levels = clamp_levels(extremes)
+    return [3 * float(levels.max())] * len(levels)
+
+
+def _checked_route(target: Target, request: Request, pattern: Pattern | None) -> Route | None:
+    """The route through the pattern, if there is one, after refusing what cannot be built."""
     if pattern is not None and not isinstance(pattern, Pattern):
         raise InvalidInput(f"'pattern' must be a pattern, such as te.patterns.star(n=4); got {type(pattern).__name__}.")
     check_arguments(target, request)
     refuse_hopeless(target, request)
     route = None if pattern is None else _route(target, pattern)
     refuse_if_too_large(_mapping(target, coarsest(request), route))
+    if request.epsilon is not None:
+        check_epsilon(target, request.epsilon)
     check_claims(target)
-    if request.delta is not None:
-        return _plan_for(target, request.delta, request.p, route, progress)
-    return _plan_for_epsilon(target, request.epsilon, request.p, route, progress)  # pyright: ignore[reportArgumentType]
+    return route
 
 
 def check_arguments(target: Target, request: Request) -> None:
@@ -234,43 +290,6 @@ def _plan_for(
         error=budget,
     )
     return Prepared(planned, mapping, table)
-
-
-def _plan_for_epsilon(
-    target: Target, epsilon: float, p: float, route: Route | None, progress: Progress | None
-) -> Prepared:
-    """Halve δ until the predicted error is at most epsilon, or until a grid is refused."""
-    if target.variation(1.0) is None:
-        raise InvalidInput(
-            "A grid for 'epsilon' needs a modulus of continuity: state the Lipschitz constant (--lipschitz), "
-            "or choose the grid yourself (--delta)."
-        )
-    part = math.inf
-    for N in grids_for(epsilon):
-        mapping = _mapping(target, Fraction(1, N), route)
-        part = _grid_part(target, mapping.grid, p)
-        if part <= epsilon:  # hopeless grids cost nothing
-            try:
-                prepared = _plan_for(target, Fraction(1, N), p, route, progress)
-            except CannotBuild as refusal:
-                raise CannotBuild(f"epsilon = {epsilon:g} needs a grid of delta = 1/{N} or finer. {refusal}") from None
-            if prepared.plan.error is not None and prepared.plan.error.total <= epsilon:
-                return prepared
-    raise finer_than_any(epsilon, target, p, part)
-
-
-def grids_for(epsilon: float) -> list[int]:
-    """The N of the grids that are tried, one after the other."""
-    if not (epsilon > 0 and math.isfinite(epsilon)):
-        raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon} instead.")
-    return [1 << k for k in range(1, MOST_CELLS.bit_length())]
-
-
-def finer_than_any(epsilon: float, target: Target, p: float, part: float) -> CannotBuild:
-    """``part``: what the finest grid of all still misses."""
-    if not math.isfinite(part):
-        return beyond_float64(target, p)
-    return CannotBuild(f"epsilon = {epsilon:g} needs a finer grid than there is in float64. Choose a larger one.")
 
 
 def refuse_if_too_large(mapping: SelectiveShift | SparseShift) -> None:

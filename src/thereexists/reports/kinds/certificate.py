@@ -18,7 +18,8 @@ def _page(found: Found) -> Page:
             "only thereexists verify says."
         )
     else:
-        record.pop("seconds", None)  # how long it took is not part of it
+        for beside in ("seconds", "normalised"):  # how long it took, and what follows from it, are not part of it
+            record.pop(beside, None)
         certificate = certificate_of(record, found.path)
         remark = "This is what the command printed; it carries no digest. The certificate itself is certificate.json."
     subject = certificate.subject()
