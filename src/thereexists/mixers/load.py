@@ -7,7 +7,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.core.json_files import MOST_BYTES, parse_json
 from thereexists.core.regular_files import read_regular
 from thereexists.mixers.config import MixerConfig
@@ -30,6 +30,13 @@ def load_model(path: str | Path, task_class: type[Any], mixer: str | None = None
         )
     except (SafetensorError, OSError) as error:
         raise InvalidInput(f"The weights in {path} cannot be read: {error}. Use an earlier checkpoint.") from error
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        if isinstance(error, ThereExistsError):
+            raise
+        why = (str(error).splitlines() or [""])[0][:200]
+        raise InvalidInput(
+            f"transformers cannot read the checkpoint in {path} ({why}); use its config as saved."
+        ) from error
     except RuntimeError as error:
         if "mismatched" not in str(error):
             raise
@@ -58,7 +65,12 @@ def saved_config(path: str | Path) -> dict[str, Any]:
     saved = parse_json(read_regular(file, MOST_BYTES, InvalidInput), str(file), InvalidInput, "valid JSON")
     kind = saved.get("model_type") if isinstance(saved, dict) else None
     if kind != MixerConfig.model_type:
-        raise InvalidInput(f"{path} holds a model of type {kind!r}; wanted is one of type {MixerConfig.model_type!r}.")
+        raise InvalidInput(
+            f"{path} holds a model of type {repr(kind)[:60]}; wanted is one of type {MixerConfig.model_type!r}."
+        )
+    mixer = saved.get("mixer", "attention")
+    if not isinstance(mixer, str):
+        raise InvalidInput(f"The 'mixer' in {file} must be a name; got {repr(mixer)[:60]}.")
     return {"mixer": "attention", **saved}
 
 
