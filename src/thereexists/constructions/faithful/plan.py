@@ -27,7 +27,7 @@ import numpy as np
 from thereexists.certificates.units import over_share
 from thereexists.constructions.faithful.quantise import layer_count as quantiser_layers
 from thereexists.constructions.faithful.selective_shift import SelectiveShift
-from thereexists.constructions.faithful.softmax_limit import WIDTH, clamp_levels
+from thereexists.constructions.faithful.softmax_limit import WIDTH, clamp_levels, softmax_limit
 from thereexists.constructions.faithful.sparse_shift import Route, SparseShift
 from thereexists.constructions.faithful.value_mapping import Extremes, Progress, ValueTable, layer_count, tabulate
 from thereexists.constructions.within import Steps, candidates, check_epsilon, predicted_within
@@ -35,6 +35,7 @@ from thereexists.core.errors import CannotBuild, InvalidInput, InvalidTarget
 from thereexists.functions.claims import refute
 from thereexists.functions.grid import Grid, cells_per_axis
 from thereexists.functions.target import BATCH, Target
+from thereexists.model import Transformer
 from thereexists.patterns import Pattern
 from thereexists.witness.plan import ErrorBudget, FunctionPlan, beyond_float64, stated
 
@@ -151,11 +152,19 @@ def within(
         lay=lay,
         prepare=lambda delta: _plan_for(target, delta, request.p, route, progress),
         output=lambda prepared: _output(prepared.table.extremes),
+        network=_network,
         part=lambda grid: _grid_part(target, grid, request.p),
         all_columns=False,
         hint=_COMPACT if route is None and target.equivariant and target.n > 1 else "",
     )
     return candidates(target, request.epsilon, request.p, steps)
+
+
+def _network(prepared: Prepared) -> Transformer:
+    from thereexists.constructions.faithful.build import modified_network
+
+    plan, mapping, table = prepared
+    return softmax_limit(modified_network(mapping, table, plan.grid), table, plan.grid)
 
 
 def _output(extremes: Extremes) -> list[float]:
