@@ -13,7 +13,7 @@ from thereexists.certificates.certificate import load_certificate
 from thereexists.core.errors import CannotBuild, NotProved
 from thereexists.functions.targets import builtin
 
-CUBES = 1 << 12  # of the largest grid that the random cases ask for, about
+CUBES = 1 << 9  # of the largest grid that the random cases ask for, about
 
 
 def random_case(seed):
@@ -57,7 +57,7 @@ def keeps_the_promise(seed):
     return True
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [1, 2, 3, 48])  # 48: the ramps decide
 def test_random_functions_and_epsilons(seed):
     keeps_the_promise(seed)
 

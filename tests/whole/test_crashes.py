@@ -76,7 +76,7 @@ def test_equal_columns_with_values_far_above_the_others_are_counted():
     target = te.Target(f, n=2, modulus=lambda r: 1e-30 if r < 0.3 else 1e30, equivariant=True)
     with pytest.raises(te.ThereExistsError, match="modulus"):  # the claim is false, and found out
         te.build(target, delta=1 / 2, p=64.0)
-    from thereexists.constructions.faithful.plan import _over_equal_columns
+    from thereexists.constructions.faithful.budget import _over_equal_columns
     from thereexists.functions.grid import Grid
 
     part, largest = _over_equal_columns(target, Grid.for_target(target, 1 / 2), 1e-30, 64.0)

@@ -19,10 +19,12 @@ from typing import Any, TypeVar
 from thereexists.certificates.certify_function import SUBCUBES
 from thereexists.certificates.forecast import forecast
 from thereexists.certificates.function_certificate import FunctionCertificate
+from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.units import ROUNDED_UP, normalised
 from thereexists.core.errors import CannotBuild, InvalidInput, NotProved
 from thereexists.functions.grid import MOST_CELLS, Grid
 from thereexists.functions.target import Target
+from thereexists.model import Transformer
 from thereexists.witness.function import FunctionWitness
 from thereexists.witness.plan import ErrorBudget, beyond_float64
 
@@ -43,7 +45,8 @@ class Steps:
     """What a construction does on one grid; each refuses what it cannot.
 
     ``lay(δ)`` gives the grid before any work, ``prepare(δ)`` tabulates f and gives a tuple whose ``plan`` is the plan,
-    ``output(prepared)`` a bound of |output| for every feature. ``part(grid)`` is what the modulus of continuity says of
+    ``output(prepared)`` a bound of |output| for every feature, and ``network(prepared)`` the network itself, whose own
+    bound may be smaller. ``part(grid)`` is what the modulus of continuity says of
     the cubes; ``all_columns``: the network has f's value, not 0, where two columns share a cell. ``hint`` is what else
     somebody may try who is refused.
     """
@@ -51,6 +54,7 @@ class Steps:
     lay: Callable[[Fraction], Grid]
     prepare: Callable[[Fraction], Any]
     output: Callable[[Any], list[float]]
+    network: Callable[[Any], Transformer]
     part: Callable[[Grid], float]
     all_columns: bool
     hint: str = ""
@@ -91,7 +95,10 @@ def _on_grid(target: Target, epsilon: float, p: float, steps: Steps, delta: Frac
     if known is None:
         return None
     prepared = steps.prepare(delta)
-    parts = known.bound(steps.output(prepared)).parts
+    found = known.bound(steps.output(prepared))
+    if found.total > epsilon:  # perhaps only because of the ramps: what the certificate will charge decides
+        found = known.bound(output_bound(steps.network(prepared)))
+    parts = found.parts
     error = ErrorBudget(p, *(ROUNDED_UP * parts[name] for name in ("grid", "equal_columns", "ramps")))
     return prepared._replace(plan=dataclasses.replace(prepared.plan, error=error))
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, final
 from thereexists.certificates.units import over_share
 from thereexists.constructions.compact.blocks import (
     Memory,
+    compact_network,
     context_count,
     layer_counts,
     parameter_count,
@@ -91,6 +92,7 @@ def within(target: Target, request: Request, max_width: int | None) -> Iterator[
         lay=lay,
         prepare=lambda delta: _plan_for(target, Grid.for_target(target, delta), request.p, max_width),
         output=lambda prepared: [prepared.memory.largest] * target.d,
+        network=lambda prepared: compact_network(prepared.plan.grid, prepared.memory, max_width),
         part=lambda grid: _grid_part(target, grid, request.p),
         all_columns=True,
     )

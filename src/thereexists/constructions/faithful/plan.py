@@ -1,15 +1,7 @@
 """What a build will give, before it is built: the grid, the layers, the bits of the ids, the memory, the error.
 
-The predicted error (Yun et al. 2020, section 4, with every part kept) is a bound on d_p(f, g) for a target that keeps
-its stated modulus of continuity ω. With h the half-length of a cell's longest side, F the largest |f| and B the
-largest |g| (the clamp's), and shares measured against the volume of the domain:
-
-    grid           (share of distinct columns) · ∫ ‖f − f(centre)‖_p^p  ≤  dn · ω(h)^p, or for a Lipschitz constant L
-                   dn · (L h)^p · dn/(dn+p), since the largest of dn uniform distances has that p-th moment
-    equal columns  Σ over cubes with equal columns of vol · Σ (|f(centre)| + ω(h))^p: Theorem 1 answers 0 there
-    ramps          (share of ramps)            · dn · (F + B)^p
-
-A grid for ``epsilon`` is chosen by what its certificate will prove, which looks at f more closely: ``within.py``.
+The predicted error is that of ``budget.py``. A grid for ``epsilon`` is chosen by what its certificate will prove, which
+looks at f more closely: ``within.py``.
 """
 
 from __future__ import annotations
@@ -22,12 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, final
 
-import numpy as np
-
 from thereexists.certificates.units import over_share
+from thereexists.constructions.faithful.budget import error_budget, grid_part
 from thereexists.constructions.faithful.quantise import layer_count as quantiser_layers
 from thereexists.constructions.faithful.selective_shift import SelectiveShift
-from thereexists.constructions.faithful.softmax_limit import WIDTH, clamp_levels
+from thereexists.constructions.faithful.softmax_limit import WIDTH, clamp_levels, softmax_limit
 from thereexists.constructions.faithful.sparse_shift import Route, SparseShift
 from thereexists.constructions.faithful.value_mapping import Extremes, Progress, ValueTable, layer_count, tabulate
 from thereexists.constructions.within import Steps, candidates, check_epsilon, predicted_within
@@ -35,11 +26,11 @@ from thereexists.core.errors import CannotBuild, InvalidInput, InvalidTarget
 from thereexists.functions.claims import refute
 from thereexists.functions.grid import Grid, cells_per_axis
 from thereexists.functions.target import BATCH, Target
+from thereexists.model import Transformer
 from thereexists.patterns import Pattern
-from thereexists.witness.plan import ErrorBudget, FunctionPlan, beyond_float64, stated
+from thereexists.witness.plan import ErrorBudget, FunctionPlan, beyond_float64
 
 MAX_ID_BITS = 52
-_CHUNK = 1 << 17
 MOST_BITS = 1 << 10  # of sizes that are computed before they are refused
 _MUCH = 0.1  # of the inputs: worth a sentence
 _COMPACT = (
@@ -151,11 +142,19 @@ def within(
         lay=lay,
         prepare=lambda delta: _plan_for(target, delta, request.p, route, progress),
         output=lambda prepared: _output(prepared.table.extremes),
-        part=lambda grid: _grid_part(target, grid, request.p),
+        network=_network,
+        part=lambda grid: grid_part(target, grid, request.p),
         all_columns=False,
         hint=_COMPACT if route is None and target.equivariant and target.n > 1 else "",
     )
     return candidates(target, request.epsilon, request.p, steps)
+
+
+def _network(prepared: Prepared) -> Transformer:
+    from thereexists.constructions.faithful.build import modified_network
+
+    plan, mapping, table = prepared
+    return softmax_limit(modified_network(mapping, table, plan.grid), table, plan.grid)
 
 
 def _output(extremes: Extremes) -> list[float]:
@@ -352,45 +351,3 @@ def counted(number: int) -> str:
 
 def physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def error_budget(target: Target, grid: Grid, extremes: Extremes, p: float) -> ErrorBudget | None:
-    variation = target.variation(max(grid.step) / 2)
-    if variation is None:
-        return None
-    F = max(extremes.A) + variation
-    equal_columns = 0.0
-    if not grid.positional:
-        equal_columns, largest = _over_equal_columns(target, grid, variation, p)
-        F = max(F, largest)
-    B = 3 * float(clamp_levels(extremes).max())
-    ramps = over_share(F + B, target, grid.d * grid.n * grid.ramp_share(), p)
-    return stated(ErrorBudget(p, _grid_part(target, grid, p), equal_columns, ramps), target)
-
-
-def _over_equal_columns(target: Target, grid: Grid, variation: float, p: float) -> tuple[float, float]:
-    """Bounds on (∫ ‖f‖_p^p)^{1/p} and |f| over the cubes with equal columns, which Theorem 1's network answers with 0.
-
-    Powers are summed in units of the largest number so far, which no other one exceeds: none of them overflows.
-    """
-    powers, largest = 0.0, 0.0
-    for start in range(0, grid.cells, _CHUNK):
-        index = grid.cube(np.arange(start, min(start + _CHUNK, grid.cells)))
-        ids = np.sort(grid.column_ids(index), axis=1)
-        equal = (ids[:, 1:] == ids[:, :-1]).any(axis=1)
-        if equal.any():
-            size = np.abs(target(grid.centre(index[equal]))) + variation
-            before, largest = largest, max(largest, float(size.max()))
-            if largest > 0:
-                powers = powers * (before / largest) ** p + float(((size / largest) ** p).sum())
-    # A cube's sides are the grid's steps, which may reach beyond the domain by a little.
-    overhang = math.prod(s * grid.N / w for s, w in zip(grid.step, target.high - target.low, strict=True))
-    return over_share(largest, target, powers / grid.cells * float(overhang) ** grid.n, p), largest
-
-
-def _grid_part(target: Target, grid: Grid, p: float) -> float:
-    dn = grid.d * grid.n
-    half = max(grid.step) / 2
-    moment = dn / (dn + p) if target.modulus is None else 1.0
-    share = (1 - grid.equal_column_share()) * dn * moment
-    return over_share(target.variation(half) or 0.0, target, share, p)

@@ -27,6 +27,7 @@ import torch
 from safetensors.torch import save_file
 
 from thereexists._version import __version__
+from thereexists.constructions.faithful.budget import error_budget
 from thereexists.constructions.faithful.plan import (
     MAX_ID_BITS,
     Mapping,
@@ -35,7 +36,6 @@ from thereexists.constructions.faithful.plan import (
     check_arguments,
     check_claims,
     deep_plan,
-    error_budget,
     id_bits,
     mapping_for,
 )
