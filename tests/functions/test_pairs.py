@@ -4,6 +4,7 @@ import csv
 
 import pytest
 
+from thereexists.core.errors import InvalidInput
 from thereexists.functions.pairs import read_jsonl, read_table
 
 
@@ -28,3 +29,10 @@ def test_two_spellings_of_a_number_are_two_tokens(other, tmp_path):
     assert read_table(path)[0] == [["1"], [other]]
     path.write_text("x1,y1\n1,2\n-7,3\n")
     assert read_table(path)[0] == [[1], [-7]]
+
+
+@pytest.mark.parametrize("text", ['q,r\na,"b\nc,d\n', 'q,r\n"a"z,b\n'])
+def test_a_quote_that_does_not_end_is_no_table(text, tmp_path):
+    (tmp_path / "t.csv").write_text("x1,y1\n" + text)
+    with pytest.raises(InvalidInput, match="it is not CSV"):
+        read_table(tmp_path / "t.csv")

@@ -89,3 +89,18 @@ def test_bad_arrays_are_named(tmp_path):
 def test_large_arrays_come_in_without_a_dense_step():
     p = random(100_000, degree=4, seed=2)
     assert from_csr(p.to_csr()).connections == (500_000,)
+
+
+def test_twelve_saved_masks_keep_their_order(tmp_path):
+    masks = np.random.default_rng(0).random((12, 5, 5)) < 0.4
+    masks |= np.eye(5, dtype=bool)
+    np.savez(tmp_path / "steps.npz", *masks)
+    loaded = load_npz(tmp_path / "steps.npz")
+    assert all(np.array_equal(loaded.step(l).mask(), mask) for l, mask in enumerate(masks))
+    assert loaded.config == "sequential"
+
+
+def test_a_connection_listed_twice_in_any_format_is_named(tmp_path):
+    twice = coo_array((np.array([128, 128], np.uint8), (np.array([1, 1]), np.array([0, 0]))), shape=(3, 3))
+    with pytest.raises(InvalidInput, match="Token 1 of step 0 lists token 0 twice"):
+        from_csr([twice])

@@ -27,7 +27,7 @@ from thereexists.core.errors import BadWitnessFile
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
 from thereexists.model import Transformer
-from thereexists.parallel.ship import ShippedNetwork, ShippedTarget
+from thereexists.parallel.ship import ShippedNetwork, ShippedTarget, identity_of
 
 CUBES = 4096  # enclosed at once
 MOST_BLOCKS = 1 << 18  # of a larger grid, a block is several times that many cubes
@@ -83,6 +83,7 @@ class CubeSums:
     ) -> CubeSums:
         weights, f = weights_sha256(network), fingerprint(target)
         content = {**dataclasses.asdict(problem), "block": problem.block, "weights": weights, "f": f, "chosen": chosen}
+        content["function"] = identity_of(target)
         content["version"] = __version__
         key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
         return cls(problem, shipped, shipped_target, weights, f, chosen, key)

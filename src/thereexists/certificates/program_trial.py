@@ -54,7 +54,11 @@ def try_out(
         return Trial("too large to try in half precision here: all inputs", None)
     unit = rng.random((count, meaning.n, len(low)))
     unit[::4] = rng.integers(0, 5, unit[::4].shape) / 4  # ends, ties
-    inputs = [_of_dtype(low + (high - low) * unit, low, high, name) for name in names]
+    drawn = {name: _of_dtype(low + (high - low) * unit, low, high, name) for name in names}
+    names = [name for name in names if drawn[name] is not None]  # a box may hold no number of a dtype
+    if not names:
+        return Trial("the box holds no number of these dtypes: all inputs", None)
+    inputs = [X for X in drawn.values() if X is not None]
     wanted, noise = values_of(meaning, meant, np.concatenate(inputs))
     detail = f"{count} random inputs (seed {seed}) in {', '.join(names)}"
     for name, X, Y in zip(names, inputs, np.split(wanted, len(inputs)), strict=True):
@@ -75,8 +79,11 @@ def _given(X: np.ndarray, meaning: Meaning, network: EmbeddedTransformer) -> np.
     return np.concatenate([full, np.pad(np.ones((*X.shape[:2], 1)), missing)], axis=2) if flagged else full
 
 
-def _of_dtype(X: np.ndarray, low: np.ndarray, high: np.ndarray, name: str) -> np.ndarray:
-    """The inputs as numbers of the dtype; one that left the box on the way becomes one that did not."""
+def _of_dtype(X: np.ndarray, low: np.ndarray, high: np.ndarray, name: str) -> np.ndarray | None:
+    """The inputs as numbers of the dtype; one that left the box on the way becomes one of its feature that did not."""
     X = torch.from_numpy(X).to(as_dtype(name)).to(torch.float64).numpy()
     inside = (low <= X) & (high >= X)
-    return np.where(inside, X, X[inside].flat[0] if inside.any() else low)
+    if not inside.any(axis=(0, 1)).all():
+        return None
+    kept = np.array([X[..., f][inside[..., f]].flat[0] for f in range(X.shape[2])])
+    return np.where(inside, X, kept)

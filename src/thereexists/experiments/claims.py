@@ -119,22 +119,28 @@ def _scaled(value: tuple[float, float | None], factor: float) -> tuple[float, fl
     return factor * mean, None if half is None else abs(factor) * half
 
 
-def judge_copying(text: str, rows: list[Row], copies: Callable[[str], bool]) -> Judgement:
-    """Whether the patterns that should copy do, and no others: ``COPIED`` of the symbols, by the intervals of means."""
+def judge_copying(text: str, rows: list[Row], copies: Callable[[str], bool], wanted: Iterable[str] = ()) -> Judgement:
+    """Whether the patterns that should copy do, and no others: ``COPIED`` of the symbols, by the intervals of means.
+
+    ``wanted``: the patterns that the claim is about; without a record of one of them it is not *yes*.
+    """
+    missing = [name for name in wanted if name not in {row.labels["run"] for row in rows}]
     sure, unsure = [], []
     for row in rows:
         figure = row.figures["copy accuracy"]
         half = figure.half(len(rows))
-        name, wanted = row.labels["run"], copies(row.labels["run"])
+        name, should = row.labels["run"], copies(row.labels["run"])
         if half is None or figure.mean - half < COPIED <= figure.mean + half:
             unsure.append(f"{name} {100 * figure.mean:.1f} %")
-        elif (figure.mean >= COPIED) != wanted:
+        elif (figure.mean >= COPIED) != should:
             sure.append(f"{name} {100 * figure.mean:.1f} ± {100 * half:.1f} %")
     if sure:
         return Judgement(text, NO, ", ".join(sure))
     if unsure:
         single = any(row.seeds < 2 for row in rows)
         return Judgement(text, UNCLEAR, ("too few seeds; " if single else "") + ", ".join(unsure))
+    if missing:
+        return Judgement(text, UNCLEAR, f"no record of {', '.join(missing)} with 4 layers")
     return Judgement(text, YES, f"all {len(rows)} patterns")
 
 

@@ -17,8 +17,11 @@ TABLE_A_BUDGET = (
     "the poster's models have BERT-base size and length 384 (its parameter counts imply it), BERT's pre-training "
     "(recalled) and MNLI's whole training set of 392,702 pairs"
 )
+_CONFIGS = ("sequential", "union", "multihead")
+COPIERS = ("dense", *(f"{p}-{c}" for p in ("strided", "fixed") for c in _CONFIGS), "star", "random")
 COPYING = "everything but STAR and RANDOM copies perfectly with 4 layers"
 COPYING_BUDGET = "sequences `0 s 0 s` of 256 tokens over 128 symbols (recalled)"
+SPARSE = ("strided-union", "fixed-union", "star", "random")  # of the language models and the translations
 LM = "STRIDED and STAR are the best sparse patterns"
 LM_BUDGET = "One Billion Word benchmark, 12 blocks, 8 heads, length 256"
 MT_BEST = "STRIDED and FIXED in the UNION configuration are the best sparse patterns"

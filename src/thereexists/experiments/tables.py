@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -87,10 +87,10 @@ def _copying(rows: list[Row]) -> Parts:
     deep = [cells[name, 4] for name in names if (name, 4) in cells]
     if deep:
         perfect = [row.labels["run"] for row in deep if row.figures["copy accuracy"].mean >= COPIED]
-        rest = [name for name in names if name not in perfect]
+        rest = [row.labels["run"] for row in deep if row.labels["run"] not in perfect]
         remarks = [
             f"With 4 layers, at least 99.5 %: {', '.join(perfect) or 'none'}; below: {', '.join(rest) or 'none'}.",
-            str(judge_copying(paper.COPYING, deep, lambda name: name not in ("star", "random"))),
+            str(judge_copying(paper.COPYING, deep, lambda name: name not in ("star", "random"), paper.COPIERS)),
         ]
     return ["pattern", *(f"{depth} layer{'s' if depth > 1 else ''}" for depth in layers)], body, remarks
 
@@ -101,7 +101,7 @@ def _sparsity(rows: list[Row]) -> Parts:
     random = [row.run for row in ordered if row.run.startswith("random")]
     others = [row.run for row in ordered if row.run not in random and row.sparsity]
     remarks = [f"The paper: {paper.NLI}."]
-    if random and others:
+    if random and others and {"strided", "fixed", "star"} <= {name.partition("-")[0] for name in others}:
         claim = Claim("RANDOM is the worst pattern by MNLI accuracy", "nli accuracy", each_before(others, random))
         remarks = [str(judge(claim, rows))]
     return ["pattern", "sparsity", "masked LM", "MNLI"], body, remarks
@@ -110,12 +110,17 @@ def _sparsity(rows: list[Row]) -> Parts:
 def _lm(rows: list[Row]) -> Parts:
     ordered = _best_first(rows, "lm perplexity", low=True)
     body = [[row.run, _share(row), _plain(row.figures.get("lm perplexity"), "{:.1f}")] for row in ordered]
-    best = [row.run for row in ordered if row.run in ("strided-union", "star")]
-    others = [row.run for row in ordered if row.sparsity and row.run not in best]
+    best = ("strided-union", "star")
+    others = _others(best, [row.run for row in ordered if row.sparsity])
     remarks = [f"Means, best first: {', '.join(row.run for row in ordered)}."]
-    if best and others:
+    if any(row.sparsity for row in ordered):
         remarks.append(str(judge(Claim(paper.LM, "lm perplexity", each_before(best, others), low=True), rows)))
     return ["pattern", "sparsity of the pattern", "perplexity"], body, remarks
+
+
+def _others(named: Iterable[str], found: Iterable[str]) -> list[str]:
+    """The sparse patterns that a claim compares those it names with: the paper's, whether there is a record or not."""
+    return [name for name in dict.fromkeys((*paper.SPARSE, *found)) if name not in named]
 
 
 def _mt(rows: list[Row]) -> Parts:
@@ -123,16 +128,16 @@ def _mt(rows: list[Row]) -> Parts:
     ordered = _best_first(rows, tests[0]) if tests else rows
     body = [[row.run, _share(row), *(_plain(row.figures.get(t), "{:.1f}") for t in tests)] for row in ordered]
     sparse = [row.run for row in ordered if row.sparsity]
-    best = [name for name in sparse if name in ("strided-union", "fixed-union")]
-    others = [name for name in sparse if name not in best]
+    best = ("strided-union", "fixed-union")
+    others = _others(best, sparse)
     remarks = []
     for test in tests:
         where = f"on {test.removeprefix('bleu ')}"
         remarks.append(f"Means {where}, best first: {', '.join(row.run for row in _best_first(rows, test))}.")
-        if best and others:
+        if sparse:
             remarks.append(str(judge(Claim(f"{paper.MT_BEST} {where}", test, each_before(best, others)), rows)))
-        worse = each_before([name for name in sparse if name != "random"], ["random"])
-        if "random" in sparse and worse:
+        worse = each_before(_others(["random"], sparse), ["random"])
+        if sparse:
             remarks.append(str(judge(Claim(f"{paper.MT_WORST} {where}", test, worse), rows)))
     return ["pattern", "sparsity", *(f"BLEU {test.removeprefix('bleu ')}" for test in tests)], body, remarks
 

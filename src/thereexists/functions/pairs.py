@@ -116,7 +116,7 @@ def read_table(path: Path) -> tuple[list, list, list[int]]:
         if any(not cell.strip() for cell in row):
             raise InvalidInput(f"{path}, line {number}: a token is missing.")
     body = [[cell.strip() for cell in row] for _, row in rows[1:]]
-    whole = all(_is_integer(cell) for row in body for cell in row)
+    whole = all(is_integer(cell) for row in body for cell in row)
     tokens = [[int(cell) if whole else cell for cell in row] for row in body]
     return [[row[i] for i in x] for row in tokens], [[row[i] for i in y] for row in tokens], [n for n, _ in rows[1:]]
 
@@ -128,14 +128,14 @@ def _columns(header: list[str], letter: str) -> list[int]:
     return [place[f"{letter}{k}"] for k in range(1, count + 1)]
 
 
-def _is_integer(cell: str) -> bool:
+def is_integer(cell: str) -> bool:
     """As Python writes it: 01 and 1 are two tokens, and only one of them is an integer."""
     return len(cell) <= MOST_DIGITS and cell.lstrip("-").isdecimal() and cell.count("-") <= 1 and str(int(cell)) == cell
 
 
 def read_csv(path: Path) -> list[tuple[int, list[str]]]:
     """The one reader of CSV: the cells of every line that has any, and the number of the line."""
-    reader = csv.reader(io.StringIO(read_text(path), newline=""))  # line ends inside quotes stay as they are
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)  # line ends in quotes stay as they are
     try:
         return [(reader.line_num, row) for row in reader if any(row)]
     except csv.Error as error:

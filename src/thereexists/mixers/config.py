@@ -7,18 +7,34 @@ the layouts: see ``docs/mixers.md``.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
+import torch
 from transformers import PretrainedConfig
+from transformers.activations import ACT2FN
 
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import InvalidInput, ThereExistsError
 
 SIZES: dict[str, dict[str, int]] = {  # as the published BERT-tiny, -mini and -base
     "tiny": {"num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 2, "intermediate_size": 512},
     "mini": {"num_hidden_layers": 4, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
     "base": {"num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072},
 }
+DTYPES = ("float32", "bfloat16", "float16", "float64")
 PATTERN_CONFIGS = ("union", "multihead", "sequential")
+MOST_LAYERS = 1000
+_SIZES = {  # what must be positive, and how large it may be: numbers beyond build for hours before they fail
+    "vocab_size": 1 << 26,
+    "hidden_size": 1 << 20,
+    "num_hidden_layers": MOST_LAYERS,
+    "num_attention_heads": 1 << 20,
+    "intermediate_size": 1 << 22,
+    "max_position_embeddings": 1 << 24,
+    "type_vocab_size": 1 << 20,
+    "kernel_size": 1 << 20,
+}
 BPROJ_LENGTH = 384  # the only n with 12·n² more parameters than average attention giving the poster's 90.0M
 
 
@@ -78,7 +94,16 @@ class MixerConfig(PretrainedConfig):
         own["pattern_options"] = dict(options or {})
         self._set(own)
         self._check()
-        super().__init__(is_encoder_decoder=self.is_encoder_decoder, **given)
+        for name in ("dtype", "torch_dtype"):
+            if given.get(name) not in (None, *DTYPES, *(getattr(torch, kind) for kind in DTYPES)):
+                raise InvalidInput(f"{name!r} must be one of {', '.join(DTYPES)}; got {repr(given[name])[:60]}.")
+        try:
+            super().__init__(is_encoder_decoder=self.is_encoder_decoder, **given)
+        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+            if isinstance(error, ThereExistsError):
+                raise
+            why = (str(error).splitlines() or [""])[0][:200]
+            raise InvalidInput(f"transformers does not take this configuration ({why}); see MixerConfig.") from error
         self._set(own)  # again: some versions of the base class have defaults of their own for a few of these
         self.use_cache = False  # most mixers have nothing to cache: generation runs the whole prefix again
 
@@ -87,12 +112,23 @@ class MixerConfig(PretrainedConfig):
             setattr(self, name, value)
 
     def _check(self) -> None:
-        for name in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"):
-            _positive(name, getattr(self, name))
-        for name in ("max_position_embeddings", "type_vocab_size", "kernel_size"):
-            _positive(name, getattr(self, name))
+        """A config.json may be a stranger's: every field is of exactly its kind, and of a size that can be built."""
+        for name, kind in _DECLARED.items():
+            _of_kind(name, getattr(self, name), kind)
+        for name, most in _SIZES.items():
+            _positive(name, getattr(self, name), most)
         if self.num_decoder_layers is not None:
-            _positive("num_decoder_layers", self.num_decoder_layers)
+            _positive("num_decoder_layers", self.num_decoder_layers, MOST_LAYERS)
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
+            if not 0 <= (getattr(self, name) or 0) < 1:
+                raise InvalidInput(f"{name!r} must lie in [0, 1); got {getattr(self, name)}.")
+        for name in ("layer_norm_eps", "initializer_range"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InvalidInput(f"{name!r} must lie in [0, 1]; got {getattr(self, name)}.")
+        if self.pad_token_id is not None and not 0 <= self.pad_token_id < self.vocab_size:
+            raise InvalidInput(f"'pad_token_id' must be one of {self.vocab_size} tokens; got {self.pad_token_id}.")
+        if self.hidden_act not in ACT2FN:
+            raise InvalidInput(f"'hidden_act' must be an activation of transformers; got {self.hidden_act[:40]!r}.")
         if self.hidden_size % self.num_attention_heads:
             raise InvalidInput(
                 f"'hidden_size' must be a multiple of 'num_attention_heads'; got {self.hidden_size} and "
@@ -116,7 +152,8 @@ class MixerConfig(PretrainedConfig):
         mixer_kind(self.mixer).check(self)
 
 
-FIELDS = tuple(vars(MixerConfig)["__annotations__"])  # what is declared above; anything else is the base class's
+_DECLARED: dict[str, str] = vars(MixerConfig)["__annotations__"]  # what is declared above, as it is written there
+FIELDS = tuple(_DECLARED)  # anything else is the base class's
 
 
 def mixer_config(size: str, mixer: str = "attention", **overrides: Any) -> MixerConfig:
@@ -133,6 +170,32 @@ def mixer_config(size: str, mixer: str = "attention", **overrides: Any) -> Mixer
     return MixerConfig(**{**SIZES[size], **length, "mixer": mixer, **overrides})
 
 
-def _positive(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidInput(f"{name!r} must be a positive integer; got {value!r}.")
+def _positive(name: str, value: int, most: int) -> None:
+    if value < 1:
+        raise InvalidInput(f"{name!r} must be a positive integer; got {value}.")
+    if value > most:
+        shown = f"{value:,}" if value < 10**20 else f"a number of {len(str(value))} digits"
+        raise InvalidInput(f"{name!r} must be at most {most:,}; got {shown}.")
+
+
+def _of_kind(name: str, value: Any, kind: str) -> None:
+    """``kind`` is an annotation, read narrowly: 2.0 and true are no int, 1 and "no" are no bool."""
+    wanted, _, or_none = kind.partition(" | ")
+    if value is None and or_none:
+        return
+    fits, words = _KINDS[wanted]
+    if not fits(value):
+        raise InvalidInput(f"{name!r} must be {words}; got {repr(value)[:60]}.")
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int or (isinstance(value, float) and math.isfinite(value))
+
+
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "int": (lambda value: type(value) is int and abs(value) < 10**100, "an integer"),
+    "float": (_is_number, "a finite number"),
+    "bool": (lambda value: isinstance(value, bool), "true or false"),
+    "str": (lambda value: isinstance(value, str), "a text"),
+    "dict[str, Any]": (lambda value: isinstance(value, dict), "a dictionary"),
+}

@@ -34,9 +34,7 @@ def load_model(path: str | Path, task_class: type[Any], mixer: str | None = None
         if isinstance(error, ThereExistsError):
             raise
         why = (str(error).splitlines() or [""])[0][:200]
-        raise InvalidInput(
-            f"transformers cannot read the checkpoint in {path} ({why}); use its config as saved."
-        ) from error
+        raise InvalidInput(f"transformers cannot read the checkpoint in {path} ({why}); restore its config.") from error
     except RuntimeError as error:
         if "mismatched" not in str(error):
             raise
@@ -65,9 +63,8 @@ def saved_config(path: str | Path) -> dict[str, Any]:
     saved = parse_json(read_regular(file, MOST_BYTES, InvalidInput), str(file), InvalidInput, "valid JSON")
     kind = saved.get("model_type") if isinstance(saved, dict) else None
     if kind != MixerConfig.model_type:
-        raise InvalidInput(
-            f"{path} holds a model of type {repr(kind)[:60]}; wanted is one of type {MixerConfig.model_type!r}."
-        )
+        wanted = MixerConfig.model_type
+        raise InvalidInput(f"{path} holds a model of type {repr(kind)[:60]}; wanted is one of type {wanted!r}.")
     mixer = saved.get("mixer", "attention")
     if not isinstance(mixer, str):
         raise InvalidInput(f"The 'mixer' in {file} must be a name; got {repr(mixer)[:60]}.")

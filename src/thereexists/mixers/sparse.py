@@ -107,6 +107,8 @@ def _check(config: MixerConfig) -> None:
         raise InvalidInput(
             f"'{name}' has no option '{unknown[0]}'; it takes {', '.join((*REGISTRY[name].parameters, 'mirror'))}."
         )
+    if not isinstance(options.get("mirror", False), bool):
+        raise InvalidInput(f"The option 'mirror' must be true or false; got {shown(options['mirror'])}.")
     sizes = {key: value for key, value in options.items() if key != "mirror"}
     check_stated(name, config.max_position_embeddings, sizes, union=config.pattern_config == "union", at_hand=True)
 

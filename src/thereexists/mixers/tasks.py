@@ -66,15 +66,8 @@ class MixerForMaskedLM(_LanguageModel):
         places = None
         if labels is not None and sparse:  # found before the encoder is queued, so that this wait is a short one
             places = torch.nonzero(labels.flatten() != IGNORED).flatten()
-        out = self.model(
-            input_ids,
-            attention_mask,
-            token_type_ids,
-            position_ids,
-            inputs_embeds,
-            output_hidden_states,
-            return_dict=True,
-        )
+        given = (input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, output_hidden_states)
+        out = self.model(*given, return_dict=True)
         x = out.last_hidden_state
         if places is not None and labels is not None:
             x, labels = x.flatten(0, 1)[places], labels.flatten()[places]
@@ -103,15 +96,8 @@ class MixerForCausalLM(_LanguageModel, GenerationMixin):
         output_hidden_states: bool | None = None,
         logits_to_keep: int = 0,
     ) -> CausalLMOutput:
-        out = self.model(
-            input_ids,
-            attention_mask,
-            token_type_ids,
-            position_ids,
-            inputs_embeds,
-            output_hidden_states,
-            return_dict=True,
-        )
+        given = (input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, output_hidden_states)
+        out = self.model(*given, return_dict=True)
         logits = self.head(out.last_hidden_state[:, -logits_to_keep:])
         if labels is not None and logits_to_keep:
             raise InvalidInput("A loss needs the logits of all positions; leave out 'logits_to_keep' or 'labels'.")
@@ -150,15 +136,8 @@ class MixerForSequenceClassification(MixerPreTrainedModel):
         labels: Tensor | None = None,
         output_hidden_states: bool | None = None,
     ) -> SequenceClassifierOutput:
-        out = self.model(
-            input_ids,
-            attention_mask,
-            token_type_ids,
-            position_ids,
-            inputs_embeds,
-            output_hidden_states,
-            return_dict=True,
-        )
+        given = (input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, output_hidden_states)
+        out = self.model(*given, return_dict=True)
         logits = self.classifier(self.dropout(out.pooler_output))
         loss = None if labels is None else self._loss(_wide(logits), labels)
         return SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=out.hidden_states)  # pyright: ignore[reportArgumentType]

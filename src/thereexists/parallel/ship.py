@@ -6,7 +6,10 @@ witness names: a folder that came from somebody else decides about numbers and a
 
 from __future__ import annotations
 
+import hashlib
 import json
+import secrets
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,3 +69,28 @@ class ShippedTarget:
         import cloudpickle
 
         return cloudpickle.loads(self.pickled)
+
+
+def identity_of(target: Target) -> str:
+    """What tells a function from every other: finished chunks are taken for those of the same one only.
+
+    It is its own code, and the file that it was read or imported from. What cannot be written down so is the same in
+    this process only. What such code imports in its turn is taken to be unchanged.
+    """
+    state = hashlib.sha256(json.dumps(target.origin, sort_keys=True, default=repr).encode())
+    for part in (target.f, target.modulus, target.interval):
+        state.update(_code_of(part))
+    return state.hexdigest()
+
+
+def _code_of(function: object) -> bytes:
+    import cloudpickle
+
+    home = getattr(sys.modules.get(getattr(function, "__module__", None) or ""), "__file__", None)
+    try:
+        return cloudpickle.dumps(function) + (b"" if home is None else Path(home).read_bytes())
+    except Exception:  # whatever pickling meets: a lock, a file, a socket
+        return _THIS_PROCESS
+
+
+_THIS_PROCESS = secrets.token_bytes(16)

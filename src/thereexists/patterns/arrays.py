@@ -63,8 +63,16 @@ def load_npz(path: str | Path) -> Pattern:
         return from_csr([from_arrays(arrays, path)], name)
     if any(key.startswith("indptr") for key in arrays):
         return _from_pairs(arrays, name, path)
-    masks = [m for key in sorted(arrays) for m in (arrays[key] if arrays[key].ndim == 3 else [arrays[key]])]
+    named = sorted(arrays, key=_counted)
+    masks = [m for key in named for m in (arrays[key] if arrays[key].ndim == 3 else [arrays[key]])]
     return Pattern(name, tuple(step for m in masks for step in from_mask(m).steps))
+
+
+def _counted(name: str) -> tuple[str, int]:
+    """arr_2 comes before arr_10."""
+    stem = name.rstrip("0123456789")
+    digits = name[len(stem) :]
+    return (stem, int(digits)) if 0 < len(digits) < 10 else (name, -1)
 
 
 def _from_pairs(arrays: dict[str, np.ndarray], name: str, path: Path) -> Pattern:
@@ -97,6 +105,13 @@ def _from_sparse(array: Any, l: int) -> Step:
         raise InvalidInput(f"Step {l} must be a square array with n ≥ 1 rows; got shape {array.shape}.")
     if array.format in ("csc", "bsr"):
         check_compressed(array)
+    if array.format == "coo":  # which converting would add up
+        order = np.lexsort((array.col, array.row))
+        row, col = array.row[order].astype(np.int64), array.col[order].astype(np.int64)
+        twice = np.flatnonzero((np.diff(row) == 0) & (np.diff(col) == 0))
+        if len(twice):
+            k, j = int(row[twice[0]]), int(col[twice[0]])
+            raise InvalidInput(f"Token {k} of step {l} lists token {j} twice; list every connection once.")
     if array.format == "csr":
         step = _checked(array.shape[0], array.indptr.astype(np.int64), array.indices.astype(np.int64), l)
         if bool(np.all(array.data)):

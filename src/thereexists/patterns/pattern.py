@@ -79,7 +79,7 @@ class Pattern:
         """``union`` for a pattern made by ``union()``, else ``multihead`` or ``sequential``."""
         if self.heads is not None:
             return "multihead"
-        return "union" if self.name.endswith("-union") else "sequential"
+        return "union" if self.cycle == 1 and self.name.endswith("-union") else "sequential"
 
     @property
     def causal(self) -> bool:

@@ -72,7 +72,13 @@ def _sequences(witness: Any, text: str) -> list[list[Any]]:
         sequences = [text.replace(",", " ").split() if all_integers(witness) else text.split()]
     if all_integers(witness):
         return [[_integer(word) for word in sequence] for sequence in sequences]
-    return sequences
+    return [[_as_stored(witness, word) for word in sequence] for sequence in sequences]
+
+
+def _as_stored(witness: Any, word: str) -> Any:
+    """A word, or the integer of the vocabulary that is written so."""
+    number = next((t for t in witness.vocabulary.tokens if isinstance(t, int) and str(t) == word), word)
+    return word if word in witness.vocabulary.tokens else number
 
 
 def all_integers(witness: Any) -> bool:
@@ -80,10 +86,11 @@ def all_integers(witness: Any) -> bool:
 
 
 def _integer(word: str) -> int:
-    try:
-        return int(word)
-    except ValueError:
-        raise InvalidInput(f"The tokens of this witness are integers; got {word!r} instead.") from None
+    from thereexists.functions.pairs import is_integer
+
+    if not is_integer(word):
+        raise InvalidInput(f"The tokens of this witness are integers, written as 7 or -7; got {word!r} instead.")
+    return int(word)
 
 
 def build_table(file: Path, construction: str | None, more: bool, out: Path | None, as_json: bool) -> None:

@@ -67,7 +67,7 @@ from thereexists.functions.target import Target
 from thereexists.model import Stage, Transformer
 from thereexists.parallel import HERE, Workers, parallel_map
 from thereexists.parallel.estimate import Estimate, estimate
-from thereexists.parallel.ship import ShippedTarget
+from thereexists.parallel.ship import ShippedTarget, identity_of
 from thereexists.patterns import Pattern
 from thereexists.witness.load import load
 
@@ -172,7 +172,13 @@ class Contexts:
     def of(cls, mapping: Mapping, target: Target, scratch: Path, stays: bool) -> Contexts:
         from thereexists.certificates.cubes import fingerprint
 
-        content = [dataclasses.asdict(mapping.grid), type(mapping).__name__, fingerprint(target), __version__]
+        content = [
+            dataclasses.asdict(mapping.grid),
+            type(mapping).__name__,
+            fingerprint(target),
+            identity_of(target),
+            __version__,
+        ]
         route = getattr(mapping, "route", None)
         content += [] if route is None else [route.masks.tolist(), route.path, route.edge_steps]
         key = hashlib.sha256(json.dumps(content).encode()).hexdigest()

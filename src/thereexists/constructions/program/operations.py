@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.constructions.program import splines
-from thereexists.constructions.program.graph import LARGEST, Value, as_value, only_value, same_shape
+from thereexists.constructions.program.graph import LARGEST, Value, as_value, nodes, only_value, same_shape
 from thereexists.constructions.program.lowering import gate_height
 from thereexists.constructions.program.ranges import approximation, value_range
 from thereexists.core.errors import InvalidInput
@@ -35,8 +35,15 @@ def tokens(n: int, d: int = 1, low: float = 0.0, high: float = 1.0, shorter: boo
 
 
 def constant(array: Any, like: Value) -> Value:
-    """A number, or an array (n,) or (n, d): the same for every input."""
-    return as_value("constant", array, only_value("constant", like))
+    """A number, or an array (n,) or (n, d): the same for every input.
+
+    In a program for shorter sequences too, its sums and maxima are over the tokens that are there. So it stands beside
+    0 times the tokens: whoever reads it knows that some may be missing.
+    """
+    like = only_value("constant", like)
+    value = as_value("constant", array, like)
+    shorter = next((node for node in nodes(like) if node.operation == "tokens" and node.settings["shorter"]), None)
+    return value if shorter is None else value + mix(shorter, np.zeros((value.d, shorter.d)))
 
 
 def mix(x: Value, matrix: Any) -> Value:

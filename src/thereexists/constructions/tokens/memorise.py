@@ -41,6 +41,8 @@ def memorise(
     pairs are refused by name, or resolved by ``on_conflict`` = drop, first or last.
     """
     pairs = distinct_pairs(inputs, outputs, lines, on_conflict)
+    if not any(pairs.outputs):
+        raise InvalidInput("Every answer is empty: there is nothing to recall. Give at least one with a token.")
     longest = max(max(map(len, pairs.inputs)), max(map(len, pairs.outputs)))
     n = longest if n is None else n
     if isinstance(n, bool) or not isinstance(n, int) or n < longest:

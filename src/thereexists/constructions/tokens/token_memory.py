@@ -129,7 +129,7 @@ def _literals(row: Array, slope: Array, bias: Array, rows: Rows) -> Layer:
 
 
 def _recall(rows: Rows, cubes: list[Cubes], values: list[Array], default: Array) -> Layer:
-    layer = Layer(sum(map(len, cubes)), rows.d_model)
+    layer = Layer(max(sum(map(len, cubes)), 1), rows.d_model)  # an idle unit where every answer is the default
     start = 0
     for position, (group, table) in enumerate(zip(cubes, values, strict=True)):
         unit = np.arange(start, start + len(group))

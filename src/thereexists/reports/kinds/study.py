@@ -79,7 +79,7 @@ def _lines(lines: list[dict[str, Any]]) -> Markup:
         ]
         for one in lines
     ]
-    words = "d = slope · log₂ L + intercept, fitted to the sizes that are not trivial (d < 2L)."
+    words = "d = slope · ln L + intercept, fitted to the sizes that are not trivial (d < 2L)."
     return join([paragraph(words), table(["method", "k", "slope", "intercept", "R²"], fitted)])
 
 

@@ -1,0 +1,30 @@
+"""Tables with one answer, data sets with none, words that look like numbers."""
+
+import pytest
+
+import thereexists as te
+from tests.command import thereexists
+from thereexists.core.errors import InvalidInput
+
+
+@pytest.mark.parametrize("rows", ["0,7\n1,7", "5,5", "a,b\nb,b"])
+def test_a_table_with_one_answer_is_read_again(rows, tmp_path):
+    (tmp_path / "t.csv").write_text(f"x1,y1\n{rows}\n")
+    thereexists("build", "t.csv", "--construction", "compact", "--out", "w", cwd=tmp_path)
+    assert te.verify(tmp_path / "w").holds
+    question, answer = rows.split("\n")[0].split(",")
+    assert answer in thereexists("run", "w", "--input", question, cwd=tmp_path).stdout
+
+
+def test_nothing_to_recall_is_refused():
+    with pytest.raises(InvalidInput, match="Every answer is empty"):
+        te.memorise([["a"]], [[]])
+
+
+def test_tokens_are_asked_for_as_they_are_written(tmp_path):
+    te.memorise([["a", 1], ["b", 10]], [[1], ["c"]]).save(tmp_path / "mixed")
+    assert "1" in thereexists("run", "mixed", "--input", "a 1", cwd=tmp_path).stdout
+    te.memorise([[1], [10]], [[1], [2]]).save(tmp_path / "whole")
+    for word in ("01", "+1", "１", "1_0"):
+        done = thereexists("run", "whole", "--input", word, cwd=tmp_path, code=2)
+        assert "written as 7" in done.stderr
