@@ -110,3 +110,22 @@ def test_no_bits_are_stated_for_a_head_that_does_not_hold(dtype):
     found = verify(*tensors, DIAGONAL, eps1=eps1, eps2=0.01, arithmetic=Arithmetic(dtype))
     assert found.verdict.holds is not True
     assert "unknown" in dtype_needed(*tensors, DIAGONAL, found, eps1, 0.01)
+
+
+@pytest.mark.parametrize("claimed", ["2 bits", "24 bits", "1000000 bits"])
+def test_bits_of_a_head_that_does_not_hold_are_refused_in_every_dtype(tmp_path, claimed):
+    X, W_Q, W_K, eps1 = turning()
+    found = save_own(tmp_path / "h", X, W_Q, W_K, DIAGONAL, eps1=eps1, eps2=0.01, dtype_needed=claimed)
+    assert found.verdict.holds is False
+    for dtype in ("float16", "float64"):
+        code, said = verified(tmp_path / "h", "--dtype", dtype)
+        assert code == 1
+        assert any(f"{claimed} carries the head, and that is not so" in line for line in said["reasons"])
+
+
+@pytest.mark.parametrize("claimed", ["float16", "an unknown number of bits, if any"])
+def test_what_is_true_of_such_a_head_may_be_said(tmp_path, claimed):
+    X, W_Q, W_K, eps1 = turning()
+    save_own(tmp_path / "h", X, W_Q, W_K, DIAGONAL, eps1=eps1, eps2=0.01, dtype_needed=claimed)
+    assert verified(tmp_path / "h", "--dtype", "float16")[0] == 0
+    assert verified(tmp_path / "h")[0] == 1
