@@ -159,3 +159,30 @@ def test_balls_with_logits_beyond_the_exponential_warn_of_nothing():
     W = (torch.as_tensor(W_Q), torch.as_tensor(W_K))
     said = verify_exact(X[None], *W, DIAGONAL, eps1=0.5, eps2=0.1, bits=100)
     assert (said.verdict.holds, said.leakage) == (False, math.inf)
+
+
+def test_the_largest_logit_of_a_head_of_words_is_sought_in_every_entry(tmp_path):
+    """On the diagonal the logits are 0, beside it -1e200; and a sum that the balls lose counts with its radius."""
+    words = torch.tensor([[[1e100, 0.0], [0.0, 1e100]]], dtype=torch.float64)
+    one, crossed = np.eye(2), np.array([[0.0, -1.0], [-1.0, 0.0]])
+    asked = {"eps1": 0.5, "eps2": 0.01, "dtype_needed": "1000 bits"}
+    found = save_own(tmp_path / "h", words[0].clone(), one, crossed, DIAGONAL, **asked, words=words)
+    assert found.verdict.holds
+    assert verified(tmp_path / "h")[0] == 0
+    assert found.max_logit == pytest.approx(1e200, rel=1e-12)
+    forge(tmp_path / "h", verification__max_logit=0.0, report__max_logit=0.0)
+    code, said = verified(tmp_path / "h")
+    assert (code, said["max_logit"]) == (1, found.max_logit)
+    assert any("max logit" in line for line in said["reasons"])
+    both = torch.tensor([[[1e100, 1e100, 1.0]] * 2], dtype=torch.float64)  # 1e200 - 1e200 + 1, in 60 bits
+    signs = torch.diag(torch.tensor([1.0, -1.0, 1.0], dtype=torch.float64))
+    lost = verify_exact(both, torch.eye(3, dtype=torch.float64), signs, DIAGONAL, eps1=0.5, eps2=0.01, bits=60)
+    assert lost.max_logit >= 1.0
+
+
+def test_the_largest_logit_of_a_fitted_sum_of_words(copies):
+    head = heads.load(copies / "words")
+    X = [[sum(map(Fraction, entry)) for entry in row] for row in head.words.permute(1, 2, 0).tolist()]
+    m = head.head_size  # queries and keys lie side by side
+    real = max(abs(sum(a * b for a, b in zip(x[:m], y[m:], strict=True))) for x in X for y in X)
+    assert head.verification.max_logit == pytest.approx(float(real), rel=1e-12)

@@ -5,14 +5,16 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
 
 import thereexists.heads as heads
-from tests.heads.forging import forge
+from tests.heads.forging import forge, save_own
 from thereexists.cli import app
 from thereexists.core.errors import BadWitnessFile
+from thereexists.heads.matrix import from_csr
 from thereexists.reports import report
 
 
@@ -40,6 +42,28 @@ def verified(folder):
 def test_an_honest_head_holds(copies, kind):
     code, said, _ = verified(copies / kind)
     assert (code, said["holds"]) == (0, True)
+
+
+@pytest.mark.parametrize("kind", ["plain", "words"])
+def test_a_loaded_head_saved_again_is_the_same_head(copies, kind):
+    loaded = heads.load(copies / kind)
+    loaded.save(copies / "again")
+    first, second = (json.loads((at / "head.json").read_text()) for at in (copies / kind, copies / "again"))
+    assert second == first
+    code, said, _ = verified(copies / "again")
+    assert (code, said["holds"]) == (0, True)
+    assert "as_its_author_says" in heads.load(copies / "again").report()  # saving it again makes it no truer
+
+
+def test_a_loaded_head_with_infinite_figures_is_saved_again_as_it_is(tmp_path):
+    target = from_csr(np.array([0, 1, 2]), np.array([0, 1]), np.ones(2))
+    X = np.array([[1.0, 0.0], [1.0, 1e6]])  # leakage beyond float64
+    save_own(tmp_path / "h", X, [[1.0], [0.0]], [[0.0], [1.0]], target, eps1=0.5, eps2=0.1)
+    heads.load(tmp_path / "h").save(tmp_path / "again")
+    said = [verified(tmp_path / name)[1]["reasons"] for name in ("h", "again")]
+    assert said[0] == said[1]
+    first, second = (json.loads((tmp_path / name / "head.json").read_text()) for name in ("h", "again"))
+    assert second == first
 
 
 @pytest.mark.parametrize("change", ["zero", "ulp", "moved into the second word"])

@@ -41,7 +41,7 @@ def save_head(head: Head, path: str | Path) -> None:
     v = asdict(head.verification) | {"verdict": asdict(head.verdict)}
     record = {
         "package_version": __version__,
-        "report": head.report(),
+        "report": Head.report(head),  # the figures alone: a loaded head's own report adds whose word they are
         "method": head.method,
         "eps1": head.eps1,
         "eps2": head.eps2,

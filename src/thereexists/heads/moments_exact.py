@@ -16,7 +16,7 @@ from thereexists.heads.fit import FitOptions, Proposal
 from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.moments import MARGIN, _smallest_beside_zero
 from thereexists.heads.places import blocks_of_rows, clustered_order, spread_order
-from thereexists.heads.precision import bits_needed, room_left, size_of, steps_of
+from thereexists.heads.precision import UNKNOWN, bits_needed, bits_that_carry
 from thereexists.heads.verify_exact import verify_exact
 
 LONGEST = 2048
@@ -56,15 +56,14 @@ def extended_moments(target: AttentionMatrix, options: FitOptions) -> Proposal:
     one, nil = torch.eye(m, dtype=torch.float64), torch.zeros(m, m, dtype=torch.float64)
     W_Q, W_K = torch.cat([one, nil]), torch.cat([nil, one])
     checked = verify_exact(words, W_Q, W_K, target, eps1=options.eps1, eps2=options.eps2, bits=53 * count + 64)
-    room = room_left(checked, options.eps1, options.eps2)
-    if room > 0:  # the bits that were aimed at, or more where the rounding of the check leaves less room
-        bits = max(bits, bits_needed(size_of(words[0], W_Q, W_K), steps_of(W_Q, W_K), room))
+    enough = bits_that_carry(words[0], W_Q, W_K, checked, options.eps1, options.eps2)
     settings = {
         "scales": 1,
         "degree": degree,
         "dynamic_range": size,
         "words": count,
-        "dtype_needed": f"{bits} bits",
+        # The bits that were aimed at, or more where the rounding of the check leaves less room.
+        "dtype_needed": UNKNOWN if enough is None else f"{max(bits, enough)} bits",
     }
     return Proposal("moments", words[0].clone(), W_Q, W_K, options.seed, settings, checked, words)
 

@@ -2,12 +2,14 @@
 
 The verifier's bound is ``rho = γ_n M`` with ``M = max_i (|X||W_Q|)_i · max_j (|W_K|^T|X|^T)_j`` (``rounding.py``).
 Storing ``X`` and the weights in a dtype of unit roundoff ``u`` adds at most four roundings per product. A dtype is
-*predicted* to do if twice that ``rho`` fits between what was measured and what is tolerated, and *needed* means: the
-smallest predicted one whose own run is verified.
+*predicted* to do if twice that ``rho`` fits between what float64 measures and what is tolerated, and *needed* means:
+the smallest one, predicted or asked for, whose own run is verified.
 
 A number of *bits* is a claim about numbers of that significand, rounded to nearest, whose exponents never run out: in
-every order of summation the tolerances are kept. What was measured is itself rounded, so four
-times the measurement's own bound (two for a difference of logits, two for comparing it) are taken off what is left.
+every order of summation the tolerances are kept. ``bits_that_carry`` is the one rule for it, for whoever states it and
+whoever checks it: the head holds, as float64 or balls measure it. What was measured is itself rounded, so four times
+the measurement's own bound (two for a difference of logits, two for comparing it) are taken off what is left. A head
+that does not hold, or has nothing left, has no such number: its bits are unknown.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.rounding import apply, selects
 from thereexists.heads.verify import DTYPES, Arithmetic, Verification, verify
 
+UNKNOWN = "an unknown number of bits, if any"
 _LEAST = torch.finfo(torch.float64).smallest_normal  # a smaller leakage may have been rounded to zero
 _LOG_ERROR = 1e-12  # of exp and log: relative, and absolute for logarithms up to 745
 
@@ -35,22 +38,34 @@ def dtype_needed(
     eps1: float,
     eps2: float,
 ) -> str:
-    """The smallest of bfloat16, float16, float32, float64 predicted and confirmed; else the bits that would do."""
-    if found.dtype != "float64" and not found.verdict.holds:  # measured in too few bits: start from what float64 says
-        found = verify(X, W_Q, W_K, target, eps1=eps1, eps2=eps2)
-    room = room_left(found, eps1, eps2)
-    size = size_of(X, W_Q, W_K)
+    """The smallest of bfloat16, float16, float32, float64 whose run is verified, as the docstring above says."""
+    # Fewer bits measure their own rounding; the room that is left is what float64 measures.
+    exact, in_float64 = found, Arithmetic("float64", found.device)
+    if found.dtype != "float64":
+        exact = verify(X, W_Q, W_K, target, eps1=eps1, eps2=eps2, arithmetic=in_float64)
+    runs = {run.dtype: run for run in (found, exact)}
+    room, size = room_left(exact, eps1, eps2), size_of(X, W_Q, W_K)
     for name, kind in DTYPES.items():
+        if name in runs:
+            if runs[name].verdict.holds:
+                return name
+            continue
         info = torch.finfo(kind)
         if float(X.abs().max()) > info.max or 2 * _gamma(steps_of(W_Q, W_K), info.eps / 2) * size >= room:
             continue
-        if name == found.dtype and found.verdict.holds:
-            return name
         if verify(X, W_Q, W_K, target, eps1=eps1, eps2=eps2, arithmetic=Arithmetic(name)).verdict.holds:
             return name
-    if found.dtype == "float64" and found.verdict.holds:
-        return "float64"
-    return f"{bits_needed(size, steps_of(W_Q, W_K), room if room > 0 else math.log1p(eps2) / 4)} bits"
+    return UNKNOWN  # float64 does not show that the head holds, so nothing bounds the bits
+
+
+def bits_that_carry(
+    X: torch.Tensor, W_Q: torch.Tensor, W_K: torch.Tensor, found: Verification, eps1: float, eps2: float
+) -> int | None:
+    """A number of bits that is enough, from what float64 or balls found; None where nothing shows one."""
+    room = room_left(found, eps1, eps2)
+    if found.verdict.holds is not True or found.dtype in DTYPES.keys() - {"float64"} or not room > 0:
+        return None
+    return bits_needed(size_of(X, W_Q, W_K), steps_of(W_Q, W_K), room)
 
 
 def bits_needed(size: float, steps: int, room: float) -> int:

@@ -24,7 +24,7 @@ from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
 from thereexists.heads.figures import SLACK, number, same_leakage, same_logit, same_ratio_error, same_rounding
 from thereexists.heads.head import Head
-from thereexists.heads.precision import bits_needed, room_left, size_of, steps_of
+from thereexists.heads.precision import UNKNOWN, bits_that_carry
 from thereexists.heads.verify import DTYPES, Arithmetic, Verification, comparing_rounds, verify
 from thereexists.heads.verify_exact import verify_exact
 from thereexists.heads.worst import is_worst
@@ -111,18 +111,19 @@ def false_claims(head: Head, record: dict[str, Any], found: Verification) -> lis
 def _carries(head: Head, found: Verification) -> bool:
     """Whether the arithmetic that the file names is enough: run in it, or bounded as ``precision.py`` does.
 
-    ``found`` is what float64, or the balls of a sum of words, show: never what fewer bits would measure.
+    ``found`` is what float64, or the balls of a sum of words, show: never what fewer bits would measure. Bits that are
+    called unknown claim nothing.
     """
     claimed = head.dtype_needed
+    if claimed == UNKNOWN:
+        return True
     if claimed in DTYPES:
         return head.words is None and verify_again(head, claimed).verdict.holds is True
     number, _, unit = claimed.partition(" ")
     if unit != "bits" or not (number.isascii() and number.isdecimal()):
         return False
-    room = room_left(found, head.eps1, head.eps2)
-    if not room > 0:  # the head does not hold: nothing is said about what would carry it
-        return found.verdict.holds is not True
-    return int(number) >= bits_needed(size_of(head.X, head.W_Q, head.W_K), steps_of(head.W_Q, head.W_K), room)
+    enough = bits_that_carry(head.X, head.W_Q, head.W_K, found, head.eps1, head.eps2)
+    return enough is not None and int(number) >= enough
 
 
 def _differing(head: Head, record: dict[str, Any]) -> list[str]:

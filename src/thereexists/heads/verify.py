@@ -56,7 +56,11 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was measured, on how many rows, in which arithmetic; ``verdict.evidence`` is the worst row."""
+    """What was measured, on how many rows, in which arithmetic; ``verdict.evidence`` is the worst row.
+
+    ``max_logit`` is a size. In a dtype: of the logits that decide, those on the support and the largest other one of
+    every row. In balls: of all logits, an upper bound.
+    """
 
     verdict: Verdict
     leakage: float
@@ -169,7 +173,7 @@ def comparing_rounds(max_logit: float, log_gamma: float) -> float:
 def _scan(
     queries: torch.Tensor, keys: torch.Tensor, target: AttentionMatrix, picked: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Per row: log leakage, log ratio spread, what comparing ratios rounds; and the largest absolute logit seen."""
+    """Per row: log leakage, log ratio spread, what comparing ratios rounds; and the size of the largest logit used."""
     on_gpu = queries.device.type == "cuda"
     tile_rows = 8192 if on_gpu else 256
     keys_t = keys.T.contiguous()

@@ -61,8 +61,8 @@ def verify_exact(
             for i, row in enumerate(z, start):
                 span = slice(target.indptr[i], target.indptr[i + 1])
                 support = target.indices[span]
-                largest = max(largest, abs(float(row[int(support[0])].mid())))
                 gap[i], highest[i], lowest[i], spread[i], radius[i] = _ends(row, support, target.log_values[span])
+                largest = max(largest, _largest(row))
     finally:
         flint.ctx.prec = before
     log1, log2 = math.log(eps1), math.log1p(eps2)
@@ -112,3 +112,11 @@ def _ends(row: list, support: np.ndarray, logs: np.ndarray) -> tuple[float, floa
         off[support] = high[support] = low[support] = -np.inf
         gap, highest, lowest = (float(end.max() - on.min()) for end in (off, high, low))
         return gap, highest, lowest, float(error.max() - error.min()), float(slack[support].max())
+
+
+def _largest(row: list) -> float:
+    """No logit of the row, on the support or off it, is larger in size: the largest upper end of its balls.
+
+    ``float`` rounds by 2^-53 of the size, which ``figures.py`` allows for; beyond float64 it gives infinity.
+    """
+    return max(float(x.abs_upper()) for x in row)
