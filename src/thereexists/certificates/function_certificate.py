@@ -65,6 +65,10 @@ class FunctionCertificate(Certificate):
     def statement(self) -> str:
         return f"d_{float(self.p):g}(f, network) ≤ {float(self.bound):.6g}, {self.holds_for()}"
 
+    def asked_for(self) -> list[float]:
+        """The error that was asked for, if one was."""
+        return [] if self.epsilon is None else [self.epsilon]
+
     def keeps_epsilon(self) -> bool:
         return self.epsilon is None or self.bound <= self.epsilon
 

@@ -264,7 +264,7 @@ def _check_epsilon(case: Case[FunctionCertificate]) -> Check:
     plan, certificate = case.record["plan"], case.certificate
     asked = plan.get("epsilon")
     if asked is None or plan["error"]["p"] != certificate.p:
-        right = certificate.epsilon is None
+        right = not certificate.asked_for()
         return Check(
             "epsilon", right, "none was asked for" if right else f"{certificate.epsilon}, which nobody asked for"
         )

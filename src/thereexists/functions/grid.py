@@ -197,13 +197,18 @@ def cells_per_axis(delta: float | str | Fraction) -> int:
     return N
 
 
-def _dyadic_step(low: float, high: float, N: int) -> tuple[float, float]:
-    """A dyadic origin ≤ low and a step of at most STEP_BITS bits with origin + N·step ≥ high."""
+def check_ends(low: float, high: float, N: int = 2) -> None:
+    """Refuse a side of a domain whose cells, or whose ends, no grid can have."""
     if not (abs(low) <= LARGEST and abs(high) <= LARGEST and (high - low) / N >= 2 * SMALLEST):
         raise InvalidInput(
             f"A domain in {N} cells a feature must have cells of at least {2 * SMALLEST:.1g}, and ends of at most "
             f"{LARGEST:.1g}; got [{low:g}, {high:g}] instead. Rescale the function."
         )
+
+
+def _dyadic_step(low: float, high: float, N: int) -> tuple[float, float]:
+    """A dyadic origin ≤ low and a step of at most STEP_BITS bits with origin + N·step ≥ high."""
+    check_ends(low, high, N)
     quantum = _power_of_two_below((high - low) / N) * 2.0 ** (1 - STEP_BITS)
     origin = math.floor(Fraction(low) / Fraction(quantum)) * Fraction(quantum)
     steps = math.ceil((Fraction(high) - origin) / N / Fraction(quantum))

@@ -88,9 +88,9 @@ def with_normalised(summary: dict[str, Any], target: Any) -> dict[str, Any]:
     return {**summary, "normalised": beside}
 
 
-def epsilon_in_words(certificate: Any) -> str:
+def epsilon_in_words(certificate: Any, epsilon: float) -> str:
     kept = "is kept" if certificate.keeps_epsilon() else "is not reached: choose a finer grid, or a larger epsilon"
-    return f"epsilon = {certificate.epsilon:g}, which was asked for, {kept}"
+    return f"epsilon = {epsilon:g}, which was asked for, {kept}"
 
 
 def _beside(size: float | None, plain: float) -> str:
@@ -107,8 +107,8 @@ def print_certificate(certificate: Any) -> None:
         f"{certificate.detail()}; float64 run within {certificate.float_error['max']:.2g} of the real one (measured); "
         f"{certificate.seconds:.1f} s"
     )
-    if certificate.epsilon is not None:
-        out.print(epsilon_in_words(certificate))
+    for asked in certificate.asked_for():
+        out.print(epsilon_in_words(certificate, asked))
     for assumption in certificate.assumptions:
         out.print(f"assuming that {assumption}")
 

@@ -24,7 +24,7 @@ from thereexists.constructions.faithful.value_mapping import Extremes, Progress,
 from thereexists.constructions.within import Steps, candidates, check_epsilon, predicted_within
 from thereexists.core.errors import CannotBuild, InvalidInput, InvalidTarget
 from thereexists.functions.claims import refute
-from thereexists.functions.grid import Grid, cells_per_axis
+from thereexists.functions.grid import Grid, cells_per_axis, check_ends
 from thereexists.functions.target import BATCH, Target
 from thereexists.model import Transformer
 from thereexists.patterns import Pattern
@@ -187,6 +187,8 @@ def check_arguments(target: Target, request: Request) -> None:
         raise InvalidInput(f"'p' must be a finite number of at least 1; got {request.p} instead.")
     if (request.delta is None) == (request.epsilon is None):
         raise InvalidInput("Give either 'delta' (the grid) or 'epsilon' (the error), and not both.")
+    for low, high in set(zip(target.low.tolist(), target.high.tolist(), strict=True)):
+        check_ends(low, high)
     if over_share(1.0, target, 1.0, request.p) == math.inf:
         raise beyond_float64(target, request.p)
     need, have = _ASKED * 8 * BATCH * target.n * target.d, physical_memory()
