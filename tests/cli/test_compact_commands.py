@@ -103,7 +103,7 @@ def test_export_says_what_it_compared(folder):
         (("run", "m", "--input", "a dog", "--engine", "nonsense"), "'engine' must be auto or one of"),
         (("run", "t", "--input", "1"), "exactly 2 tokens"),
         (("run", "t", "--input", "7 1"), "The token 7 of sequence 0"),
-        (("run", "t", "--input", "x 1"), "are integers; got 'x'"),
+        (("run", "t", "--input", "x 1"), "are integers, written as 7 or -7; got 'x'"),
         (("run", "w", "--input", "0.1 0.2", "--dtype", "bfloat16"), "not safe in bfloat16"),
         (("certify", "m"), "no distance to certify"),
         (("trace", "m", "--input", "a bird"), "not in the vocabulary"),

@@ -61,7 +61,7 @@ def test_every_command_is_asked_for_json_somewhere():
     assert set(COMMANDS) == set(CHEAP) | ELSEWHERE
 
 
-@pytest.mark.parametrize("check", ["ask_all_for_json", "compare_names"])
+@pytest.mark.parametrize("check", [pytest.param("ask_all_for_json", marks=pytest.mark.slow), "compare_names"])
 def test_in_the_worker(check, worker, tmp_path):
     """``ask_all_for_json``: one object on stdout, nothing on stderr. ``compare_names``: completion is up to date."""
     code = f"from tests.docs.asked import {check}\n\n{check}()"

@@ -20,7 +20,10 @@ def test_every_example_is_here():
     assert sorted(path.stem for path in (ROOT / "examples").glob("*.py")) == sorted(SAID)
 
 
-@pytest.mark.parametrize("name", SAID)
+QUICK = "01_my_function"
+
+
+@pytest.mark.parametrize("name", [QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in SAID if n != QUICK)])
 def test_the_notebook_of_the_example_runs(name, worker, tmp_path):
     printed = worker(f"examples/{name}.py", tmp_path)
     for line in SAID[name]:

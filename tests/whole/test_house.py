@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,14 @@ from tests.typechecker import SHAPED
 
 SOURCE = Path(thereexists.__file__).parent
 TESTS = Path(__file__).parents[1]
+
+
+@lru_cache(maxsize=2048)
+def parsed(text):
+    """Every rule reads the whole source: it is parsed once."""
+    return ast.parse(text)
+
+
 # The floors of the house, from the ground up: a package imports packages below it, never one above, not even lazily.
 FLOORS = [
     "_version",
@@ -46,7 +55,7 @@ VERIFIER = {"_version", "core", "functions", "automata", "model", "arithmetic", 
 
 def imports(file):
     """Every module that a file imports, at the top or inside a function."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(parsed(file.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -119,7 +128,7 @@ def unlike_the_package(tests, source):
 def imported_tests(tests):
     """Modules that import from a test or a conftest; what several need is in a plain module beside them."""
     for file in sorted(tests.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(parsed(file.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             parts = {part for name in names for part in name.split(".")}
@@ -194,7 +203,7 @@ def second_meanings(source):
     """Every class, function, parameter or field of the package that gives one of these words another meaning."""
     for file in sorted(source.rglob("*.py")):
         place = file.relative_to(source).as_posix()
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(parsed(file.read_text())):
             if isinstance(node, ast.ClassDef) and ONLY.get(node.name, place) != place:
                 yield f"{place}: class {node.name}"
             if isinstance(node, ast.FunctionDef) and node.name == "explain":
@@ -240,7 +249,7 @@ def too_long(source):
     """Files above the limit without a reason in their first lines, and reasons that are none."""
     for file in sorted(source.rglob("*.py")):
         text, place = file.read_text(), file.relative_to(source).as_posix()
-        about = ast.get_docstring(ast.parse(text)) or ""
+        about = ast.get_docstring(parsed(text)) or ""
         reason = about.partition(REASON)[2].partition(".")[0]
         long = len(text.splitlines()) > MOST_LINES
         if long != (len(reason.split()) >= 5):
@@ -305,7 +314,7 @@ def is_kernel(function, imported):
 
 def crowded(file):
     """Functions with more than eight parameters by name; ``self``, ``cls`` and what ``*`` collects are not counted."""
-    tree = ast.parse(file.read_text())
+    tree = parsed(file.read_text())
     imported = full_names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -356,7 +365,7 @@ def test_a_kernel_may_have_nine(tmp_path, source):
 
 def test_no_function_reads_its_own_locals():
     for file in SOURCE.rglob("*.py"):
-        calls = [node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+        calls = [node.func for node in ast.walk(parsed(file.read_text())) if isinstance(node, ast.Call)]
         assert "locals" not in {call.id for call in calls if isinstance(call, ast.Name)}, file
 
 
@@ -372,6 +381,6 @@ def hidden_state(tree):
 def test_no_state_hides_behind_addresses_or_import_hooks():
     """A compiler's walk may number the nodes of the graph it holds: their ``==`` is an operation of the program."""
     files = [file for file in SOURCE.rglob("*.py") if "constructions/program" not in file.as_posix()]
-    assert [(file.name, what) for file in files for what in hidden_state(ast.parse(file.read_text()))] == []
+    assert [(file.name, what) for file in files for what in hidden_state(parsed(file.read_text()))] == []
     for planted in ("memory[id(launch), 3] = made", "sys.meta_path.insert(0, watch)"):
         assert list(hidden_state(ast.parse(planted)))

@@ -13,6 +13,7 @@ from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.model import Transformer
 
 
+@pytest.mark.slow
 def test_sort_of_1024_reals():
     x = P.tokens(n=1024)
     start = time.perf_counter()
