@@ -1,6 +1,7 @@
 """``verify`` catches planted faults in compact witnesses and in memorised data, every hash redone."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -29,14 +30,7 @@ def originals(tmp_path_factory):
 
 @pytest.fixture
 def copy(originals, tmp_path):
-    def make(name):
-        target = tmp_path / name
-        target.mkdir()
-        for file in (originals / name).iterdir():
-            (target / file.name).write_bytes(file.read_bytes())
-        return target
-
-    return make
+    return lambda name: shutil.copytree(originals / name, tmp_path / name)
 
 
 def pair_of_literals(weights):

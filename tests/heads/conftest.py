@@ -1,7 +1,11 @@
 """The slow readable check, shared: the whole softmax matrix in numpy, the definition read off row by row."""
 
+import shutil
+
 import numpy as np
 import pytest
+
+import thereexists.heads as heads
 
 
 def _dense_errors(X, W_Q, W_K, target):
@@ -25,3 +29,19 @@ def _dense_errors(X, W_Q, W_K, target):
 @pytest.fixture(scope="session")
 def dense_errors():
     return _dense_errors
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """A head in float64 and one of words."""
+    at = tmp_path_factory.mktemp("made")
+    heads.fit(heads.random_matrix(16, 2, 2.0, 0), method="moments").save(at / "plain")
+    heads.fit(heads.random_matrix(16, 2, 2.0, 0), method="moments", eps2=1e-14).save(at / "words")
+    return at
+
+
+@pytest.fixture
+def copies(made, tmp_path):
+    """Both, to be changed."""
+    shutil.copytree(made, tmp_path / "h")
+    return tmp_path / "h"

@@ -4,7 +4,9 @@ import json
 
 import torch
 from safetensors.torch import load_file, save_file
+from typer.testing import CliRunner
 
+from thereexists.cli import app
 from thereexists.core import storage
 from thereexists.core.json_files import record_digest
 from thereexists.heads.bound import theorem_hidden_size
@@ -40,3 +42,9 @@ def forge(folder, tensors=None, **fields):
     record["weights_sha256"] = storage.file_sha256(weights)
     record["digest"] = record_digest(record)
     file.write_text(json.dumps(record))
+
+
+def verified(folder, *options):
+    """Exit code, what is said, and the whole result of ``heads verify``."""
+    done = CliRunner().invoke(app, ["heads", "verify", str(folder), "--json", *options])
+    return done.exit_code, json.loads(done.stdout) if done.stdout else None, done

@@ -1,26 +1,18 @@
 """The bits that a saved head says it needs: every rounding counts, and only what float64 measured is believed."""
 
-import json
 import math
 
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import thereexists.heads as heads
-from tests.heads.forging import save_own
-from thereexists.cli import app
+from tests.heads.forging import save_own, verified
 from thereexists.heads.matrix import from_csr
 from thereexists.heads.precision import bits_needed, dtype_needed, room_left, steps_of
 from thereexists.heads.verify import Arithmetic, verify
 
 DIAGONAL = from_csr(np.array([0, 1, 2]), np.array([0, 1]), np.ones(2))
-
-
-def verified(folder, *options):
-    done = CliRunner().invoke(app, ["heads", "verify", str(folder), "--json", *options])
-    return done.exit_code, json.loads(done.stdout)
 
 
 def mixing(d=25_600, ones=64):
@@ -41,7 +33,7 @@ def test_bits_count_the_sums_of_keys_too(tmp_path):
     assert in_24_bits + 1 < -math.log(eps1) < float(X[0].sum()) + 1  # the claim is false: one order of summation fails
     found = save_own(tmp_path / "h", X, W_Q, W_K, DIAGONAL, eps1=eps1, eps2=0.01, dtype_needed="24 bits")
     assert found.verdict.holds
-    code, said = verified(tmp_path / "h")
+    code, said, _ = verified(tmp_path / "h")
     assert (code, said["holds"]) == (1, False)
     assert any("24 bits carries the head, and that is not so" in line for line in said["reasons"])
 
@@ -60,7 +52,7 @@ def test_what_few_bits_measured_says_nothing_about_other_bits(tmp_path):
     in_float64 = verify(*(torch.as_tensor(a) for a in (X, W_Q, W_K)), target, eps1=eps1, eps2=1.0)
     assert in_float64.verdict.holds
     assert room_left(found, eps1, 1.0) < 0 < room_left(in_float64, eps1, 1.0) < 0.011
-    code, said = verified(tmp_path / "h")
+    code, said, _ = verified(tmp_path / "h")
     assert code == 1
     assert any("13 bits carries the head, and that is not so" in line for line in said["reasons"])
 
@@ -118,7 +110,7 @@ def test_bits_of_a_head_that_does_not_hold_are_refused_in_every_dtype(tmp_path, 
     found = save_own(tmp_path / "h", X, W_Q, W_K, DIAGONAL, eps1=eps1, eps2=0.01, dtype_needed=claimed)
     assert found.verdict.holds is False
     for dtype in ("float16", "float64"):
-        code, said = verified(tmp_path / "h", "--dtype", dtype)
+        code, said, _ = verified(tmp_path / "h", "--dtype", dtype)
         assert code == 1
         assert any(f"{claimed} carries the head, and that is not so" in line for line in said["reasons"])
 

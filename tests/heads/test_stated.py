@@ -1,41 +1,18 @@
 """What a saved head says about itself, forged with every hash redone: refused, told, or marked as its author's word."""
 
 import json
-import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import thereexists.heads as heads
-from tests.heads.forging import forge, save_own
-from thereexists.cli import app
+from tests.heads.forging import forge, save_own, verified
 from thereexists.core.errors import BadWitnessFile
 from thereexists.heads.matrix import from_csr
 from thereexists.reports import report
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A head in float64 and one of words."""
-    at = tmp_path_factory.mktemp("made")
-    heads.fit(heads.random_matrix(16, 2, 2.0, 0), method="moments").save(at / "plain")
-    heads.fit(heads.random_matrix(16, 2, 2.0, 0), method="moments", eps2=1e-14).save(at / "words")
-    return at
-
-
-@pytest.fixture
-def copies(made, tmp_path):
-    shutil.copytree(made, tmp_path / "h")
-    return tmp_path / "h"
-
-
-def verified(folder):
-    done = CliRunner().invoke(app, ["heads", "verify", str(folder), "--json"])
-    return done.exit_code, json.loads(done.stdout) if done.stdout else None, done
 
 
 @pytest.mark.parametrize("kind", ["plain", "words"])

@@ -117,6 +117,20 @@ class Witness(ABC):
             *self.facts(),
         )
 
+    def blocks(self) -> dict[str, Any]:
+        """The network as a stack of standard blocks, in numbers, for ``describe``."""
+        shape = self.network.shape()
+        return {
+            "blocks": self.network.depth,
+            "d_model": shape["d"],
+            "heads": shape["h"],
+            "head_size": shape["m"],
+            "width": shape["r"],
+            "parameters": self.network.parameter_count,
+            "dtype": dtype_name(next(self.network.parameters()).dtype),
+            "safe": list(self.network.safe),
+        }
+
     def facts(self) -> list[str]:
         """At most four lines more, for ``repr``."""
         return []

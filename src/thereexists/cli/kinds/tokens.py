@@ -72,13 +72,9 @@ def _sequences(witness: Any, text: str) -> list[list[Any]]:
         sequences = [text.replace(",", " ").split() if all_integers(witness) else text.split()]
     if all_integers(witness):
         return [[_integer(word) for word in sequence] for sequence in sequences]
-    return [[_as_stored(witness, word) for word in sequence] for sequence in sequences]
-
-
-def _as_stored(witness: Any, word: str) -> Any:
-    """A word, or the integer of the vocabulary that is written so."""
-    number = next((t for t in witness.vocabulary.tokens if isinstance(t, int) and str(t) == word), word)
-    return word if word in witness.vocabulary.tokens else number
+    written = {str(token): token for token in witness.vocabulary.tokens if isinstance(token, int)}
+    written |= {token: token for token in witness.vocabulary.tokens if isinstance(token, str)}  # a word comes first
+    return [[written.get(word, word) for word in sequence] for sequence in sequences]
 
 
 def all_integers(witness: Any) -> bool:

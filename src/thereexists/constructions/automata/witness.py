@@ -193,7 +193,7 @@ class AutomatonWitness(Witness):
         return dataclasses.replace(other, made=certify_automaton(other.stored))
 
     def describe(self) -> dict[str, Any]:
-        machine, shape, certificate = self.automaton, self.network.shape(), self.certificate
+        machine, certificate = self.automaton, self.certificate
         return {
             "kind": "automaton",
             "n": self.n,
@@ -206,14 +206,7 @@ class AutomatonWitness(Witness):
             "origin": machine.origin,
             "maps": KIND_NAMES[type(self.maps)],
             "map_rows": self.maps.own,
-            "blocks": self.network.depth,
-            "d_model": shape["d"],
-            "heads": shape["h"],
-            "head_size": shape["m"],
-            "width": shape["r"],
-            "parameters": self.network.parameter_count,
-            "dtype": dtype_name(self.network.dtype),
-            "safe": list(self.network.safe),
+            **self.blocks(),
             "certified": None if certificate is None else certificate.claim(),
             "gap": None if certificate is None else certificate.gap,
             "assumptions": [] if certificate is None else certificate.assumptions,

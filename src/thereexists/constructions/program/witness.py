@@ -223,7 +223,7 @@ class ProgramWitness(Witness):
 
     def describe(self) -> dict[str, Any]:
         """Plain data about the witness, as ``build --json`` gives it."""
-        shape, certificate = self.network.shape(), self.certificate
+        certificate = self.certificate
         return {
             "kind": "program",
             "operation": self.program.operation,
@@ -231,14 +231,7 @@ class ProgramWitness(Witness):
             "d": self.d,
             "outputs": self.program.d,
             "box": [self.source.settings["low"], self.source.settings["high"]],
-            "blocks": self.network.depth,
-            "d_model": shape["d"],
-            "heads": shape["h"],
-            "head_size": shape["m"],
-            "width": shape["r"],
-            "parameters": self.network.parameter_count,
-            "dtype": dtype_name(self.network.dtype),
-            "safe": list(self.network.safe),
+            **self.blocks(),
             "bound": None if certificate is None else certificate.bound,
             "bound_dtype": None if certificate is None else certificate.dtype,
             "bounds": {} if certificate is None else {k: v["bound"] for k, v in certificate.bounds.items()},
