@@ -166,3 +166,12 @@ def test_the_float_run_is_measured_on_cubes_that_nobody_knew(tmp_path, monkeypat
     monkeypatch.setattr(module, "run", tuned)
     verdict = te.verify(tmp_path / "w", opinions=1)
     assert [reason.split(":")[0] for reason in verdict.reasons] == ["float run"]
+
+
+def test_a_function_of_ones_own_may_have_the_name_of_a_built_in(tmp_path):
+    halves = te.Target(lambda X: X / 2, n=2, d=1, name="sort", lipschitz=0.5)
+    te.build(halves, delta=1 / 2).save(tmp_path / "w")
+    te.certify(tmp_path / "w", target=halves)
+    assert te.verify(tmp_path / "w", target=halves).holds
+    assert te.verify(tmp_path / "w").holds is None, "and it is not taken for the built-in one"
+    assert not te.verify(tmp_path / "w", target=builtin("sort", n=2)).holds

@@ -200,3 +200,10 @@ def test_widths_are_limited_on_request(name, heads, width):
 def test_impossible_limits_are_refused(limit, sentence):
     with pytest.raises(InvalidInput, match=sentence):
         P.compile(P.sort(P.tokens(4)), **limit)
+
+
+def test_a_lookup_by_an_array_of_keys_needs_all_tokens():
+    """A sequence of one token would bring the first key alone."""
+    with pytest.raises(InvalidInput, match="cannot take an array of keys in a program for shorter sequences"):
+        P.lookup(_x(), np.linspace(0, 1, N), np.arange(N), sharpness=300.0)
+    assert P.lookup(P.tokens(N), np.linspace(0, 1, N), np.arange(N), sharpness=300.0).n == N

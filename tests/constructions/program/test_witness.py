@@ -9,8 +9,10 @@ import torch
 from typer.testing import CliRunner
 
 import thereexists as te
+from tests.hostile import forge_record
 from thereexists import program as P
 from thereexists.cli import app
+from thereexists.core.errors import BadWitnessFile
 
 PROGRAM = """
 import numpy as np
@@ -195,3 +197,15 @@ def test_ends_of_the_range_that_are_no_short_numbers(low, high):
     x = P.tokens(5, low=low, high=high)
     assert te.build(P.prefix_mean(x), dtypes=("float64",)).certificate.parts["approximation"] == 0.0
     assert te.build(P.scale(P.minimum(x, low / 2 + high / 2), np.arange(1.0, 6.0)), dtypes=("float64",)).certificate
+
+
+def test_a_crafted_program_is_not_interpreted_and_says_why(tmp_path):
+    te.build(P.roll(P.tokens(3), 1)).save(tmp_path / "w")
+
+    def beyond(record):
+        (take,) = (node for node in record["program"]["nodes"] if node["operation"] == "take")
+        take["settings"]["source"] = [0, 1, 99]
+
+    forge_record(tmp_path / "w", beyond)
+    with pytest.raises(BadWitnessFile, match="cannot be interpreted"):
+        te.load(tmp_path / "w").interpret(np.zeros((1, 3, 1)))

@@ -11,6 +11,7 @@ from thereexists.constructions.program.elementwise import abs as absolute
 from thereexists.constructions.program.elementwise import clip, maximum, minimum, relu
 from thereexists.constructions.program.graph import Value, as_value, only_value, same_shape
 from thereexists.constructions.program.operations import apply, mix, positive, sort, take, where
+from thereexists.constructions.program.reductions import is_shorter
 from thereexists.constructions.program.reductions import sum as total
 from thereexists.core.errors import InvalidInput
 
@@ -145,13 +146,19 @@ def lookup(query: Value, keys: Any, values: Any, *, sharpness: float, epsilon: f
 
     That formula is the meaning. It is within (n − 1)·exp(−sharpness·gap)·spread of the value at the nearest key, for
     any query whose second nearest key is further away by ``gap`` in squared distance (`lookup_error`). Keys that are an
-    array are squared exactly; keys that are data by a spline that is off by at most ``epsilon``.
+    array are squared exactly, and need all n tokens (no ``shorter`` input); keys that are data are squared by a spline
+    that is off by at most ``epsilon``.
     """
     query = only_value("lookup", query)
     s = positive("lookup", "sharpness", sharpness)
     if isinstance(keys, Value):
         squares = apply(np.square, keys, epsilon=epsilon)
     else:
+        if is_shorter(query):
+            raise InvalidInput(
+                "'lookup' cannot take an array of keys in a program for shorter sequences: every token brings one key, "
+                "and a shorter sequence would miss the last ones. Give the keys as a value, or all n tokens."
+            )
         keys = as_value("lookup", keys, query)
         squares = Value("constant", (), query.n, 1, {"array": keys.settings["array"] ** 2})
     values = as_value("lookup", values, query)

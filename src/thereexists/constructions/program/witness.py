@@ -29,6 +29,7 @@ from thereexists.constructions.program.tracing import ProgramTrace, trace_rows
 from thereexists.core import storage
 from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
 from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
+from thereexists.core.json_files import malformed
 from thereexists.core.kinds import KINDS
 from thereexists.core.verdict import Verdict
 from thereexists.functions.target import Array
@@ -116,7 +117,11 @@ class ProgramWitness(Witness):
 
     def interpret(self, X: Array) -> Array:
         """The program itself on arrays; of a loaded witness with functions of your own, their splines."""
-        return interpret(self.program, X)
+        X = check_inputs(self.source, X)
+        if not self.read:
+            return interpret(self.program, X)
+        with malformed("The stored program", "cannot be interpreted"):
+            return interpret(self.program, X)
 
     def to(self, dtype: torch.dtype | str) -> ProgramWitness:
         """The witness in another dtype. One without a certified bound is refused, with the reason."""
