@@ -139,3 +139,28 @@ def test_use_pattern_stays_as_it_was():
     assert reaches("llava", model) == 2
     te.attention.use_pattern(model.model.language_model, {"name": "window", "window": 2})
     assert reaches("llava", model) == 4
+
+
+TEXT_ALONE = {  # types whose text part AutoModelForCausalLM builds alone, from the config inside
+    "emu3": lambda: transformers.Emu3Config(text_config=TEXT | {"num_key_value_heads": 2, "pad_token_id": 0}),
+    "mllama": lambda: transformers.MllamaConfig(
+        text_config=TEXT | {"num_key_value_heads": 2, "cross_attention_layers": [], "pad_token_id": 0}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TEXT_ALONE)
+def test_a_text_part_that_is_built_alone_keeps_the_pattern_of_the_whole(kind, tmp_path):
+    config = TEXT_ALONE[kind]()
+    config.thereexists_pattern = NARROW
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="thereexists").double().eval()
+    changed = TOKENS.clone()
+    changed[0, 0] += 1
+    model.save_pretrained(tmp_path)
+    config.save_pretrained(tmp_path)  # a checkpoint of the whole, of which the text part is loaded
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, attn_implementation="thereexists").eval()
+    for each in (model, loaded.double()):
+        with torch.no_grad():
+            change = (each(TOKENS).logits - each(changed).logits).abs().amax(-1)[0]
+        assert int(torch.nonzero(change)[-1]) == 2
+        assert each.config.thereexists_pattern == NARROW

@@ -14,6 +14,7 @@ from thereexists.attention.lower import lower
 from thereexists.attention.operator import explained
 from thereexists.attention.reference import exact_attention, excess
 from thereexists.attention.ways import head_steps, list_everything
+from thereexists.core.errors import InvalidInput
 
 N = 37  # odd, and no multiple of any stride, block or chunk
 NAMES = list(steps(N))
@@ -84,6 +85,8 @@ def _public(p, **options):
 def test_a_fresh_seed_each_call_and_the_same_result_for_the_same_seed():
     step = steps(N)["random[0]"]
     q, k, v, _ = inputs((1, 2, N, 8), torch.float32)
+    with pytest.raises(InvalidInput, match="seed of dropout"):
+        sparse_attention(q, k, v, step, dropout_p=Dropout(0.5, seed=2**63))
     first, second = (sparse_attention(q, k, v, step, dropout_p=Dropout(0.5, seed=3)) for _ in range(2))
     assert torch.equal(first, second)
     torch.manual_seed(0)

@@ -147,3 +147,9 @@ def test_the_page_has_every_figure_and_the_budget(tmp_path):
     assert "(img/experiment-table-a-mini.png)" in page
     assert (tmp_path / "img/experiment-table-a-mini.png").stat().st_size > 5000
     assert "Copying" not in page  # no section without a run
+
+
+def test_half_a_surrogate_pair_is_kept_as_it_was_written(tmp_path):
+    records = [dict(each, note="\ud800 é") for each in table_a()]
+    collect(records, tmp_path, "a command", {})
+    assert read([tmp_path]) == records

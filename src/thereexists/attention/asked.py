@@ -51,6 +51,13 @@ def note_configs(model: nn.Module) -> None:
     _note(model, ())
 
 
+def hand_down(whole: Any, part: Any) -> None:
+    """The pattern of a whole is that of a part which is taken out of it, if the part does not name its own."""
+    asked = getattr(whole, KEY, None)
+    if asked is not None and part is not whole and getattr(part, KEY, None) is None:
+        setattr(part, KEY, asked)
+
+
 def implementations(config: Any) -> set[Any]:
     """The attention implementations of a config and of the configs in it."""
     return {getattr(each, "_attn_implementation", None) for each in _tree(config)}

@@ -25,6 +25,8 @@ from thereexists.attention.operator import explained
 from thereexists.core.errors import InvalidInput
 from thereexists.patterns import Pattern, Step
 
+MOST_NUMBERS = 1 << 33  # of one tensor
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -42,6 +44,11 @@ class Setting:
     flex: bool = True
     dense: bool = True
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        numbers = self.batch * self.heads * self.n * self.head_dim
+        if numbers > MOST_NUMBERS:
+            raise InvalidInput(f"Queries of {numbers:.3g} numbers are more than is measured here ({MOST_NUMBERS:,}).")
 
     @property
     def torch_dtype(self) -> torch.dtype:

@@ -67,6 +67,8 @@ def attend(
 ) -> Tensor:
     """The function behind ``sparse_attention``."""
     (handle, n, heads), (dropout_p, seed) = held, dropout
+    if seed is not None and not 0 <= seed < 2**63:
+        raise InvalidInput(f"The seed of dropout must be a whole number from 0 to 2^63 - 1; got {seed} instead.")
     _check(q, k, v, n, heads, dropout_p, scale)
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     if scale <= 0:  # torch's causal kernel hides keys by −∞ before it scales

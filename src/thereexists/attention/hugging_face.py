@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from thereexists.attention.asked import implementations, note_configs
+from thereexists.attention.asked import hand_down, implementations, note_configs
 from thereexists.attention.by_hand import look_again, needs_a_look, told
 from thereexists.attention.chosen import Source, pattern_of, spec_of, to_store
 from thereexists.attention.driven import (
@@ -69,12 +69,29 @@ def register_with_transformers() -> None:
     The attention function and its mask function go into its two registries. Importing ``thereexists.attention`` after
     transformers does this by itself; call it where transformers was imported afterwards.
     """
+    from transformers.configuration_utils import PretrainedConfig
     from transformers.masking_utils import AttentionMaskInterface
     from transformers.modeling_utils import AttentionInterface, PreTrainedModel
 
     AttentionInterface.register(NAME, attention_forward)
     AttentionMaskInterface.register(NAME, mask_of_the_pattern)
     _look_at_every_model(PreTrainedModel)
+    _hand_patterns_down(PretrainedConfig)
+
+
+def _hand_patterns_down(base: Any) -> None:
+    """``AutoModelForCausalLM`` builds the text part of some models alone, from the config inside the whole one."""
+    if hasattr(base, "_thereexists_handed_down"):
+        return
+    find = base.get_text_config
+
+    @wraps(find)
+    def get_text_config(self, *args, **kwargs):
+        part = find(self, *args, **kwargs)
+        hand_down(self, part)
+        return part
+
+    base.get_text_config, base._thereexists_handed_down = get_text_config, True
 
 
 def _look_at_every_model(base: Any) -> None:

@@ -73,3 +73,24 @@ def main() -> None:
     except ThereExistsError as error:
         say(f"Error: {error}" if error.code == 2 else str(error), error=True)
         sys.exit(error.code)
+    except KeyboardInterrupt:
+        say("Interrupted.", error=True)
+        sys.exit(130)
+    except MemoryError as error:
+        say(f"Error: This needs more memory than there is{': ' if str(error) else ''}{error}.", error=True)
+        sys.exit(2)
+    except OSError as error:
+        say(f"Error: {_in_words(error)}", error=True)
+        sys.exit(2)
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):  # as torch says it
+            raise
+        say("Error: This needs more memory than there is.", error=True)
+        sys.exit(2)
+
+
+def _in_words(error: OSError) -> str:
+    """What the system refused, and where: a full disk, missing rights, a name that is too long."""
+    place = next((name for name in (error.filename2, error.filename) if name is not None), None)
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{reason}." if place is None else f"{place}: {reason}."

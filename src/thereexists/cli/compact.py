@@ -33,11 +33,11 @@ def memorise(
     from thereexists.functions.pairs import read_jsonl
 
     out = out or Path(f"{pairs.stem}-witness")
-    storage.check_writable(out)
-    inputs, outputs, lines = read_jsonl(pairs)
-    with progress_bar("memorise", quiet=as_json):
-        made = construct(inputs, outputs, n, seed, on_conflict, dtype, lines)
-    finish(made, out, as_json)
+    with storage.reserved(out):
+        inputs, outputs, lines = read_jsonl(pairs)
+        with progress_bar("memorise", quiet=as_json):
+            made = construct(inputs, outputs, n, seed, on_conflict, dtype, lines)
+        finish(made, out, as_json)
 
 
 @app.command()

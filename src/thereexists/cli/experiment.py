@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thereexists.cli import _complete
+from thereexists.cli._files import Force, file_to_write
 from thereexists.cli._output import AsJson, console, print_json, say
 from thereexists.cli._settings import command
 from thereexists.cli._training import Checkpoint, Device
@@ -119,16 +120,18 @@ def results(
     data: Annotated[Path | None, typer.Option(help="Data folder, to score translations not scored yet.")] = None,
     collect: Annotated[Path | None, typer.Option(help="Folder for one small .json per experiment and size.")] = None,
     report: Annotated[Path | None, typer.Option(help="Markdown page to write, as docs/experiments.md.")] = None,
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Tables and plots of finished runs, the papers' figures beside ours, budgets stated.
 
     thereexists results runs/
-    thereexists results docs/data/experiments --report docs/experiments.md --plots docs/img
+    thereexists results docs/data/experiments --report docs/experiments.md --plots docs/img --force
     """
     from thereexists.experiments import results as found
     from thereexists.experiments.report import budget, write_report
 
+    file_to_write(report, force)
     records = found.read(places)
     made = found.rows(records)  # all records are read and accepted before anything is written
     if collect is not None:

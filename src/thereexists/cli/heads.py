@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from thereexists.cli import _complete
+from thereexists.cli._files import Force, file_to_write
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.cli._settings import command
 from thereexists.core.errors import InvalidInput
@@ -52,6 +54,7 @@ class FitRequest:
     head: HeadOptions
     out: Annotated[Path | None, typer.Option(help="Directory to save the head in.")] = None
     plot: Annotated[Path | None, typer.Option(help="PNG of the attention map beside the target.")] = None
+    force: Force = False
     json: AsJson = False
 
 
@@ -64,14 +67,14 @@ def fit(asked: FitRequest) -> None:
     thereexists heads fit target.npz --method corrected --dtype float32 --plot h.png
     """
     from thereexists import heads
-    from thereexists.heads.io import check_destination
+    from thereexists.core.storage import HEAD, reserved
 
-    if asked.out is not None:
-        check_destination(asked.out)  # before minutes are spent, not after
-    with progress_bar("fit and verify", quiet=asked.json):
-        head = heads.fit(heads.load_matrix(asked.target), **asdict(asked.head))
-    if asked.out is not None:
-        head.save(asked.out)
+    file_to_write(asked.plot, asked.force)
+    with nullcontext() if asked.out is None else reserved(asked.out, HEAD):
+        with progress_bar("fit and verify", quiet=asked.json):
+            head = heads.fit(heads.load_matrix(asked.target), **asdict(asked.head))
+        if asked.out is not None:
+            head.save(asked.out)
     if asked.plot is not None:
         from thereexists.heads.plot import draw_head
 
@@ -127,6 +130,7 @@ def random(
     k: Annotated[int, typer.Option(help="Non-zeros per row and column.")] = 4,
     gamma: Annotated[float, typer.Option(help="Largest ratio of two non-zeros of a row.")] = 2.0,
     seed: Seed = 0,
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Write a random target: k disjoint permutations, values within a factor gamma.
@@ -135,6 +139,7 @@ def random(
     """
     from thereexists import heads
 
+    file_to_write(out, force)
     made = heads.random_matrix(length, k, gamma, seed)
     heads.save_matrix(made, out)
     report = {
@@ -189,6 +194,7 @@ class StudyOptions:
     longest: Annotated[str, typer.Option(help="Lengths at which slow methods stop.")] = "convex=1024,projection=1024"
     out: Annotated[Path | None, typer.Option(help="Write the table as JSON.")] = None
     plot: Annotated[Path | None, typer.Option(help="Write the figure as PNG.")] = None
+    force: Force = False
     json: AsJson = False
 
 
@@ -204,6 +210,8 @@ def study(asked: StudyOptions) -> None:
     from thereexists.heads.fit import METHODS, FitOptions
     from thereexists.heads.study import plot_study
 
+    file_to_write(asked.out, asked.force)
+    file_to_write(asked.plot, asked.force)
     wanted = [m.strip() for m in asked.methods.split(",")]
     caps = _caps(asked.longest)
     unknown = [m for m in wanted if m not in METHODS]
@@ -282,7 +290,6 @@ def _write_json(payload: dict[str, Any], path: Path) -> None:
 
     from thereexists.core.atomic_files import write_beside
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_beside(path, json.dumps(payload, indent=1) + "\n")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thereexists.cli import _complete
+from thereexists.cli._files import Force, file_to_write
 from thereexists.cli._output import AsJson, console, print_json, progress_bar, styled
 from thereexists.cli._settings import command
 from thereexists.core.errors import InvalidInput
@@ -17,6 +18,7 @@ from thereexists.core.errors import InvalidInput
 if TYPE_CHECKING:
     from thereexists.patterns import Pattern, PatternVerdict
 
+PICTURES = (".png", ".svg")
 app = typer.Typer(
     name="pattern",
     help="Sparse attention patterns: is a Transformer with this pattern universal?",
@@ -100,6 +102,7 @@ class CheckOptions:
     seconds: Seconds = 60.0
     path_out: Annotated[Path | None, typer.Option("--path-out", help="Write the whole path here, as .npy.")] = None
     picture: Annotated[Path | None, typer.Option(help="Also draw the pattern, as .png or .svg.")] = None
+    force: Force = False
     as_json: AsJson = False
 
 
@@ -115,6 +118,8 @@ def check(asked: CheckOptions) -> None:
     """
     from thereexists.patterns import check as decide
 
+    file_to_write(asked.path_out, asked.force, (".npy",))
+    file_to_write(asked.picture, asked.force, PICTURES)
     sizes = asked.sizes.given()
     pattern = load_pattern(asked.what, asked.n, sizes, asked.config, asked.heads, asked.causal)
     with progress_bar("search", quiet=asked.as_json):
@@ -191,6 +196,7 @@ def draw(
     config: Configuration = Config.sequential,
     causal: Causal = False,
     parameter: Annotated[list[str] | None, typer.Option("--set", help="A size, as name=value.")] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """A picture of the pattern: row = who attends, column = to whom.
@@ -201,6 +207,7 @@ def draw(
     """
     from thereexists.patterns.picture import save, terminal
 
+    file_to_write(out, force, PICTURES)
     pattern = load_pattern(what, n, dict(assignment(text) for text in parameter or []), config, 8, causal)
     if out is None:
         text = terminal(pattern)
@@ -260,8 +267,6 @@ def _save_path(verdict: PatternVerdict, out: Path) -> None:
 
     if verdict.path is None:
         raise InvalidInput(f"There is no path to write to {out}: {verdict.reasons[1]}.")
-    if out.suffix != ".npy" or not out.resolve().parent.is_dir():
-        raise InvalidInput(f"--path-out needs a name that ends in .npy in a folder that exists; got '{out}'.")
     path = verdict.path
     write_beside(out, lambda stream: np.save(stream, path))
 

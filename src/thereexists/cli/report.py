@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from thereexists.cli._files import Force, file_to_write
 from thereexists.cli._output import AsJson, console, print_json
 from thereexists.cli.certificate import Function, given_target, stored_target
 
@@ -26,6 +27,7 @@ def report(
     function: Function = None,
     n: Annotated[int | None, typer.Option("--n", min=1, help="Tokens of a pattern.")] = None,
     sizes: Annotated[list[str] | None, typer.Option("--set", help="A size of a pattern, as name=value.")] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page about an artefact: opens offline, prints well, asks nobody for anything.
@@ -42,6 +44,7 @@ def report(
     from thereexists.reports import html
     from thereexists.reports import report as make
 
+    file_to_write(out, force)
     html.check_writable(out)
     target = None
     if function is not None:

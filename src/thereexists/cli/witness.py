@@ -18,6 +18,7 @@ from thereexists.cli._construction import (
     is_program,
     says_what_a_table_says,
 )
+from thereexists.cli._files import Force, file_to_write
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.cli._settings import command
 from thereexists.cli._workers import WorkerOptions, print_estimate
@@ -161,7 +162,12 @@ def build(asked: BuildOptions) -> None:
     from thereexists.core import storage
 
     out = out or Path(f"{target.name}-witness")
-    storage.check_writable(out)
+    with storage.reserved(out):
+        _build_function(target, out, asked)
+
+
+def _build_function(target: Target, out: Path, asked: BuildOptions) -> None:
+    method = asked.method
     with asked.crew.hired("", quiet=True):
         pass  # a mistake in the options is told before any work
     if asked.shard_size is None:
@@ -211,6 +217,7 @@ def run(
             autocompletion=_complete.names(_complete.ENGINES),
         ),
     ] = "auto",
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a witness on one sequence or on a batch.
@@ -220,6 +227,7 @@ def run(
     from thereexists.cli.kinds import RunRequest
     from thereexists.witness.load import load
 
+    out = file_to_write(out, force)
     loaded = load(witness, dtype)
     loaded.kind.find("commands").run(loaded, RunRequest(input, out, engine), as_json)
 

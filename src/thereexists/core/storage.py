@@ -14,6 +14,8 @@ import os
 import shutil
 import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -21,15 +23,17 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from thereexists.core import shards
-from thereexists.core.atomic_files import is_part_of
+from thereexists.core.atomic_files import is_part_of, the_error_in_words
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Recovered, Unreadable
 from thereexists.core.json_files import MOST_BYTES, malformed, read_json, record_digest
 from thereexists.core.kinds import kind_of
+from thereexists.core.one_writer import one_writer
 from thereexists.core.regular_files import open_regular
+from thereexists.core.tensor_files import save_tensors
 
 FORMAT_VERSION = 1
 
@@ -69,14 +73,15 @@ def write(path: Path, record: dict[str, Any], weights: dict[str, Tensor], layout
     check_writable(path, layout)
     beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        save_file(weights, beside / layout.weights)
-        os.chmod(beside / layout.weights, 0o644)
-        sha256 = file_sha256(beside / layout.weights)
-        record = {"format_version": FORMAT_VERSION, "kind": layout.kind, **record, "weights_sha256": sha256}
-        record["digest"] = record_digest(record)
-        (beside / layout.record).write_text(_written(record), encoding="utf-8")
-        os.chmod(beside, 0o755)
-        _replace(beside, path)
+        with the_error_in_words(path):
+            save_tensors(weights, beside / layout.weights)
+            os.chmod(beside / layout.weights, 0o644)
+            sha256 = file_sha256(beside / layout.weights)
+            record = {"format_version": FORMAT_VERSION, "kind": layout.kind, **record, "weights_sha256": sha256}
+            record["digest"] = record_digest(record)
+            (beside / layout.record).write_text(_written(record), encoding="utf-8")
+            os.chmod(beside, 0o755)
+            _replace(beside, path)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
@@ -157,6 +162,14 @@ def check_writable(path: Path, layout: Layout = WITNESS) -> None:
     if path.exists() and not (path.is_dir() and _only_ours(path, layout)):
         raise InvalidInput(f"{path} exists and is not a saved {layout.kind}; it is left alone. Choose another folder.")
     check_place(path)
+
+
+@contextmanager
+def reserved(path: Path, layout: Layout = WITNESS) -> Iterator[None]:
+    """A place for an artefact that is being made: checked before any work, and nobody else's until it is done."""
+    check_writable(path, layout)
+    with one_writer(path):
+        yield
 
 
 def check_place(path: Path) -> None:

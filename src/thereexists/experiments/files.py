@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from thereexists.core.atomic_files import filled_beside
+from thereexists.core.atomic_files import filled_beside, the_error_in_words
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import parse_json
 from thereexists.core.regular_files import read_regular
@@ -26,13 +26,15 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
         os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
         raise InvalidInput(f"Nothing can be written to the folder {path.parent}: {error.strerror}.") from error
-    with filled_beside(path) as beside:
+    with the_error_in_words(path), filled_beside(path) as beside:
         write(beside)
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:
     text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    write_atomically(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+    # Half of a surrogate pair, which JSON may name, is not in UTF-8; it is written as JSON writes it.
+    content = text.encode("utf-8", "backslashreplace")
+    write_atomically(path, lambda beside: beside.write_bytes(content))
 
 
 def read_json(path: Path) -> dict[str, Any]:

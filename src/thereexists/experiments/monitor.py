@@ -9,6 +9,8 @@ from typing import Any
 from thereexists.experiments.checkpoint import Progress
 from thereexists.experiments.settings import Settings
 
+LOGS = "tensorboard"  # the folder of the curves, in that of the run
+
 
 class Monitor:
     """Used as a context; ``show`` is called about a hundred times in a run."""
@@ -58,4 +60,4 @@ def _writer(out: Path, quiet: bool) -> Any:
         if not quiet:
             print("No TensorBoard logs: the package tensorboard is not installed.", file=sys.stderr)
         return None
-    return SummaryWriter(str(out / "tensorboard"))
+    return SummaryWriter(str(out / LOGS))

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,12 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from thereexists.core.errors import InvalidInput, ThereExistsError
+from thereexists.core.one_writer import one_writer
 from thereexists.experiments import checkpoint
 from thereexists.experiments.checkpoint import Progress
 from thereexists.experiments.files import RESULT, read_json, write_json
 from thereexists.experiments.models import no_progress_bars
-from thereexists.experiments.monitor import Monitor
+from thereexists.experiments.monitor import LOGS, Monitor
 from thereexists.experiments.provenance import device_name, versions
 from thereexists.experiments.sampling import Place, seed_of
 from thereexists.experiments.settings import Settings, learning_rate
@@ -72,6 +73,13 @@ def train(settings: Settings, out: Path, how: Execution = Execution(), resume: b
     done = _finished(settings, out, resume)
     accelerator, place = _processes(how.device)
     _make(out)
+    with one_writer(out) if accelerator.is_main_process else nullcontext():
+        return _trained(settings, out, how, done, accelerator, place)
+
+
+def _trained(
+    settings: Settings, out: Path, how: Execution, done: dict[str, Any] | None, accelerator: Any, place: Place
+) -> dict[str, Any]:
     task = create(settings, place, how.cache or default_cache())
     if done is not None:
         if done.get("data") != task.record():
@@ -291,7 +299,7 @@ def _finished(settings: Settings, out: Path, resume: bool) -> dict[str, Any] | N
     """The result of a run that is done; refuses to write over anything without being told to continue."""
     if out.is_file():
         raise InvalidInput(f"{out} is a file; --out must name a folder.")
-    if not out.is_dir() or not any(out.iterdir()):
+    if not out.is_dir() or {file.name for file in out.iterdir()} <= {LOGS}:  # curves alone: a run that failed
         return None
     if not resume:
         raise InvalidInput(f"{out} is not empty; continue it with --resume or choose another --out.")

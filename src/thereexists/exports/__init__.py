@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from thereexists.core.atomic_files import the_error_in_words
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.storage import check_place
 
@@ -33,13 +34,14 @@ def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32") ->
     converted = witness.to(dtype)  # refused where it is not safe
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
-        run = _writer(to)(converted, beside)
-        compared, what = compare(converted, run)
-        (beside / MARK).write_text(f'{{"format": "{to}", "dtype": "{dtype}", "compared": {compared}}}\n')
-        os.chmod(beside, 0o755)
-        if folder.exists():
-            shutil.rmtree(folder)
-        beside.rename(folder)
+        with the_error_in_words(folder):
+            run = _writer(to)(converted, beside)
+            compared, what = compare(converted, run)
+            (beside / MARK).write_text(f'{{"format": "{to}", "dtype": "{dtype}", "compared": {compared}}}\n')
+            os.chmod(beside, 0o755)
+            if folder.exists():
+                shutil.rmtree(folder)
+            beside.rename(folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     files = sorted(file.name for file in folder.iterdir() if file.name != MARK)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
+from thereexists.core.tensor_files import save_tensors
 from thereexists.exports.stock import StockNetwork, stock_config, stock_state
 
 
@@ -17,7 +18,7 @@ def write_torch(witness: Any, folder: Path):
     """Write both files; the returned function runs what was read back from them."""
     network = witness.network
     n = witness.positions
-    save_file(stock_state(network), folder / "model.safetensors", metadata={"format": "pt"})
+    save_tensors(stock_state(network), folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "model.safetensors").chmod(0o644)
     (folder / "config.json").write_text(json.dumps(stock_config(network, n), indent=1) + "\n", encoding="utf-8")
 

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.devices import as_device
+from thereexists.core.errors import InvalidInput
 from thereexists.heads.bound import theorem_hidden_size
 from thereexists.heads.head import Head
 from thereexists.heads.matrix import AttentionMatrix, as_matrix
@@ -64,7 +65,6 @@ def fit(A: Any, **options: Any) -> Head:
     """
     started = time.perf_counter()
     chosen = FitOptions(**options)
-    _check(chosen)
     target = as_matrix(A)
     proposal = propose(target, chosen)
     theorem = theorem_hidden_size(target.length, target.k, target.gamma, chosen.eps1, chosen.eps2)
@@ -93,6 +93,8 @@ def fit(A: Any, **options: Any) -> Head:
 
 def propose(target: AttentionMatrix, options: FitOptions) -> Proposal:
     from thereexists.heads import methods
+
+    _check(options)
 
     table: dict[str, Callable[[AttentionMatrix, FitOptions], Proposal]] = {
         "auto": methods.auto,
@@ -180,11 +182,4 @@ def _check(options: FitOptions) -> None:
         raise InvalidInput(f"The hidden size must be at least 2. Got {options.hidden_size}.")
     if options.retries < 1:
         raise InvalidInput(f"retries must be at least 1. Got {options.retries}.")
-    try:
-        torch.device(options.device)
-    except RuntimeError:
-        raise InvalidInput(f"'device' must be cpu, cuda or the like; got {options.device!r} instead.") from None
-    if options.device.startswith("cuda") and not torch.cuda.is_available():
-        raise CannotBuild(
-            f"The device {options.device!r} was asked for but this machine has no CUDA device; use 'cpu'."
-        )
+    as_device(options.device)

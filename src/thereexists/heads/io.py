@@ -55,11 +55,6 @@ def save_head(head: Head, path: str | Path) -> None:
     storage.write(Path(path), _plain(record), tensors, storage.HEAD)
 
 
-def check_destination(path: Path) -> None:
-    """Refuse to overwrite anything but a saved head or an empty directory."""
-    storage.check_writable(path, storage.HEAD)
-
-
 def load(path: str | Path) -> StatedHead:
     """Read a saved head. What it says about itself is its author's word; ``verify`` checks again."""
     return load_with_record(path)[0]

@@ -18,6 +18,8 @@ from thereexists.core.sparse_arrays import check_compressed, with_plain_data
 
 _LARGEST_LOG = 709.0  # e^709 is the last whole power of e that is a float64
 
+MOST_NONZEROS = 1 << 25  # of a random matrix: about a gigabyte while it is made
+
 
 @dataclass(frozen=True, eq=False)
 class AttentionMatrix:
@@ -160,6 +162,8 @@ def random_matrix(length: int, k: int, gamma: float = 2.0, seed: int = 0) -> Att
         raise InvalidInput(f"k must lie between 1 and the length. Got length {length}, k {k}.")
     if not (math.isfinite(gamma) and gamma >= 1):
         raise InvalidInput(f"gamma is a ratio max/min and must be finite and >= 1. Got {gamma}.")
+    if length * k > MOST_NONZEROS:
+        raise InvalidInput(f"A matrix with {length * k:.3g} non-zeros is too large; at most {MOST_NONZEROS:,}.")
     if k > length // 2 and k > 8:
         raise InvalidInput(f"k = {k} of {length} columns is not sparse. Choose k at most length/2.")
     rng = np.random.default_rng(seed)

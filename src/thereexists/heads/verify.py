@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from thereexists.core.devices import as_device
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
@@ -96,7 +97,7 @@ def verify(
     """Check every row (or the given ``rows``) of the head against the target, in the arithmetic asked for."""
     started = time.perf_counter()
     check_tolerances(eps1, eps2)
-    dtype, device = arithmetic.dtype, arithmetic.device
+    dtype, device = arithmetic.dtype, as_device(arithmetic.device)
     if X.ndim != 2 or X.shape[0] != target.length or W_Q.shape != W_K.shape or W_Q.shape[0] != X.shape[1]:
         raise InvalidInput(
             f"The head does not fit the target: X {tuple(X.shape)}, W_Q {tuple(W_Q.shape)}, W_K {tuple(W_K.shape)}, "
@@ -105,7 +106,7 @@ def verify(
     kind = DTYPES[dtype]
     X, W_Q, W_K = (t.to(device=device, dtype=kind) for t in (X, W_Q, W_K))
     if not (torch.isfinite(X).all() and torch.isfinite(W_Q).all() and torch.isfinite(W_K).all()):
-        return _not_finite(X, dtype, device, time.perf_counter() - started)
+        return _not_finite(X, dtype, str(device), time.perf_counter() - started)
     picked = np.arange(target.length) if rows is None else np.unique(np.asarray(rows, dtype=np.int64))
 
     queries, keys = apply(X, W_Q), apply(X, W_K)  # (L, m)

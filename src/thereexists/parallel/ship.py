@@ -13,9 +13,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from thereexists.core import storage
+from thereexists.core.tensor_files import save_tensors
 from thereexists.functions.target import Target
 from thereexists.model import Transformer
 
@@ -34,7 +35,7 @@ class ShippedNetwork:
             return cls(str(witness.resolve()), True)
         if write:
             weights = {name: tensor.detach().contiguous() for name, tensor in network.state_dict().items()}
-            save_file(weights, scratch / "network.safetensors")
+            save_tensors(weights, scratch / "network.safetensors")
             (scratch / "network.json").write_text(json.dumps(network.structure()), encoding="utf-8")
         return cls(str(scratch.resolve()), False)
 

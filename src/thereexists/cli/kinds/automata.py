@@ -125,9 +125,9 @@ def build(asked: AutomatonRequest, as_json: bool) -> None:
     from thereexists.core import storage
 
     out = asked.out or Path("automaton-witness")
-    storage.check_writable(out)
-    witness = construct(the_automaton(asked), n=_length(asked), dtype=asked.dtype)
-    witness.save(out)
+    with storage.reserved(out):
+        witness = construct(the_automaton(asked), n=_length(asked), dtype=asked.dtype)
+        witness.save(out)
     summary = {"witness": str(out), **witness.describe()}
     if as_json:
         print_json(summary)

@@ -114,9 +114,9 @@ def build(asked: ProgramRequest, as_json: bool) -> None:
 
     out = asked.out or Path(f"{asked.reference.rpartition(':')[2]}-witness")
     program = from_file(asked.reference)
-    storage.check_writable(out)
-    witness = construct(program, epsilon=asked.epsilon, dtype=asked.dtype)
-    witness.save(out)
+    with storage.reserved(out):
+        witness = construct(program, epsilon=asked.epsilon, dtype=asked.dtype)
+        witness.save(out)
     summary = {"witness": str(out), "program": asked.reference, **witness.describe()}
     print_json(summary) if as_json else print_summary(summary)
 

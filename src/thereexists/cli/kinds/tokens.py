@@ -95,8 +95,8 @@ def build_table(file: Path, construction: str | None, more: bool, out: Path | No
 
     table, method = _table(file, construction, more)
     out = out or Path(f"{file.stem}-witness")
-    storage.check_writable(out)
-    finish(method.build(table), out, as_json)
+    with storage.reserved(out):
+        finish(method.build(table), out, as_json)
 
 
 def plan_table(file: Path, construction: str | None, more: bool, as_json: bool) -> None:

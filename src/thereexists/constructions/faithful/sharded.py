@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 
 from thereexists._version import __version__
 from thereexists.constructions.faithful.budget import error_budget
@@ -62,6 +61,7 @@ from thereexists.constructions.faithful.value_mapping import (
 from thereexists.constructions.faithful.witness import FaithfulWitness
 from thereexists.core import shards, storage
 from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.tensor_files import save_tensors
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
 from thereexists.model import Stage, Transformer
@@ -284,7 +284,7 @@ class Layers:
             file = Path(self.contexts.folder) / f"{name}.safetensors"
             beside = file.with_suffix(".part")
             stored = {k: v.detach() for k, v in result.state_dict().items()}
-            save_file(
+            save_tensors(
                 {f"stages.{stage_name(number, shard, self)}.feed_forward.{k}": v for k, v in stored.items()}, beside
             )
             stage, sha256 = stage_name(number, shard, self), storage.file_sha256(beside)
@@ -317,7 +317,7 @@ def _assemble(
     count = len(values) + 1
     weight_map: dict[str, str] = {}
     weights = {name: tensor.detach().contiguous() for name, tensor in first.state_dict().items()}
-    save_file(weights, scratch / shard_name(1, count))
+    save_tensors(weights, scratch / shard_name(1, count))
     weight_map |= dict.fromkeys(weights, shard_name(1, count))
     structure, total = first.structure(), sum(w.numel() * w.element_size() for w in weights.values())
     layers = {name: stage.depth for name, stage in first.stages.items()}
