@@ -31,7 +31,7 @@ class ExperimentOptions:
         ),
     ]
     size: Annotated[str, typer.Option(help="tiny, mini or base; table-a also small.")] = "tiny"
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of every cell, with seeds 0, 1, …")] = 1
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Runs of every cell, with seeds 0, 1, …")] = 1
     data: Annotated[Path, typer.Option(help="Folder with wikipedia/, mnli/ and so on.", envvar="THEREEXISTS_DATA")] = (
         Path("data")
     )

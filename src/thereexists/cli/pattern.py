@@ -161,6 +161,8 @@ def compare(
                 refused[name] = str(error)
                 continue
             rows.append(decide(pattern, seconds=seconds))
+    if not rows:
+        raise InvalidInput(next(iter(refused.values())))
     if as_json:
         print_json({"n": n, "patterns": [v.to_json() for v in rows], "refused": refused})
         return

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,8 +73,12 @@ def train(settings: Settings, out: Path, how: Execution = Execution(), resume: b
     done = _finished(settings, out, resume)
     accelerator, place = _processes(how.device)
     _make(out)
-    with one_writer(out) if accelerator.is_main_process else nullcontext():
-        return _trained(settings, out, how, done, accelerator, place)
+    try:
+        with one_writer(out) if accelerator.is_main_process else nullcontext():
+            return _trained(settings, out, how, done, accelerator, place)
+    finally:
+        with suppress(OSError):
+            out.rmdir()  # where nothing was written
 
 
 def _trained(

@@ -18,7 +18,7 @@ from thereexists.core.errors import InvalidInput
 from thereexists.patterns.numbers import of_kind, whole
 from thereexists.patterns.parts import Band, BlockBand, Explicit, Offsets, Part, Rect, Residue, Xor
 from thereexists.patterns.pattern import Pattern
-from thereexists.patterns.step import Step
+from thereexists.patterns.step import MOST_TOKENS, Step
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def sizes_for(name: str, n: int, parameters: Mapping[str, Any]) -> dict[str, Any
     """The parameters, and for those left out sizes that suit ``n``."""
     entry = known(name)
     check_kinds(name, parameters)
-    _size(n=n)
+    n = whole(n, "The number of tokens", least=1, most=MOST_TOKENS)  # before any list of that length is made
     defaults = entry.defaults(n)
     if "sparsity" in parameters:  # it takes the place of a degree
         defaults.pop("degree", None)

@@ -16,7 +16,7 @@ from thereexists.patterns.rectangles import RectUnion, unite
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MOST_TOKENS = 1 << 26  # counting the connections of a step keeps about ten numbers a token: 5 GiB
+MOST_TOKENS = 1 << 22  # counting the connections of a step keeps about ten numbers a token: 0.3 GiB
 _CHUNK = 1 << 22  # entries enumerated at a time
 _MASK_BYTES = 1 << 31
 _FEW = 4  # rectangles asked one by one; more are united first

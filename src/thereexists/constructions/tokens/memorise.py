@@ -21,6 +21,7 @@ from thereexists.functions.pairs import distinct_pairs
 from thereexists.functions.vocabulary import END, FIRST, Digits, Vocabulary
 
 MOST_SIGNS = 1024
+MOST_NUMBERS = 1 << 28  # of one array
 _DRAWS = 4
 
 
@@ -47,6 +48,11 @@ def memorise(
     n = longest if n is None else n
     if isinstance(n, bool) or not isinstance(n, int) or n < longest:
         raise InvalidInput(f"'n' must be an integer of at least {longest}, the longest sequence; got {n!r} instead.")
+    if 2 * n * n > MOST_NUMBERS:
+        raise CannotBuild(
+            f"A network for {n:,} positions has more than 2·n² = {2 * n * n:.3g} weights, and at most {MOST_NUMBERS:,} "
+            "are built. Choose a smaller n."
+        )
     vocabulary, answers = Vocabulary.of(pairs.inputs), Vocabulary.of(pairs.outputs)
     x = vocabulary.encode(pairs.inputs, n, first=1, fill=0)
     y = answers.encode(pairs.outputs, n, first=FIRST, fill=END)
