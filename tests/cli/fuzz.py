@@ -67,7 +67,7 @@ SENSIBLE = {  # for every command a request that answers in a moment
     "mixers": "",
     "train mlm": f"--corpus text.txt --vocabulary 300 {SMALL}",
     "train lm": f"--corpus text.txt --vocabulary 300 {SMALL}",
-    "train nli": f"--data nli.jsonl {SMALL}",
+    "train nli": f"--data nli {SMALL}",
     "train mt": f"--data both --vocabulary 300 {SMALL}",
     "train copy": f"--pattern star --layers 1 {SMALL}",
     "experiment": "copying --size tiny --steps 1 --dry-run --out new",
@@ -108,7 +108,9 @@ def prepare(folder: Path) -> None:
     (folder / "wrong.json").write_text(json.dumps({"model_type": ["mistral"], "layer_types": 7, "n": "many"}))
     (folder / "pairs.jsonl").write_text('{"input": ["a"], "output": ["b"]}\n')
     (folder / "text.txt").write_text("\n\n".join(article(rng) for _ in range(20)))
-    (folder / "nli.jsonl").write_text(nli_lines(rng, 20))
+    (folder / "nli").mkdir()
+    for name in ("train", "dev_matched"):
+        (folder / f"nli/{name}.jsonl").write_text(nli_lines(rng, 20))
     for name in ("train.en", "train.cs", "test.en", "test.cs"):
         (folder / "both" / name).write_text("\n".join(article(rng, 4) for _ in range(12)))
     (folder / "p.py").write_text("from thereexists import program as P\np = P.sort(P.tokens(2))\n")

@@ -22,6 +22,7 @@ from thereexists.cli import (
     train,
     witness,
 )
+from thereexists.cli._missing import the_extra_to_install
 from thereexists.cli._output import ClosedPipe, output_to_its_end, say
 from thereexists.core.errors import Recovered, ThereExistsError
 
@@ -78,6 +79,11 @@ def main() -> None:
         sys.exit(130)
     except MemoryError as error:
         say(f"Error: This needs more memory than there is{': ' if str(error) else ''}{error}.", error=True)
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        if (sentence := the_extra_to_install(error)) is None:
+            raise
+        say(f"Error: {sentence}", error=True)
         sys.exit(2)
     except OSError as error:
         say(f"Error: {_in_words(error)}", error=True)

@@ -57,7 +57,7 @@ def _writer(to: str):
         try:
             from thereexists.exports.hf_format import write_hf
         except ImportError as missing:
-            raise CannotBuild(f"The hf export needs {missing.name}: pip install thereexists[export].") from None
+            raise CannotBuild(f"The hf export needs {missing.name}: pip install 'thereexists[export]'.") from None
         return write_hf
     from thereexists.exports.torch_format import write_torch
 

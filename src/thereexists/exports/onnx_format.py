@@ -27,7 +27,7 @@ def write_onnx(witness: Any, folder: Path):
         import onnxscript  # noqa: F401  (torch's exporter needs it)
     except ImportError as missing:
         raise CannotBuild(
-            f"The ONNX export needs the package {missing.name}: pip install thereexists[export]."
+            f"The ONNX export needs the package {missing.name}: pip install 'thereexists[export]'."
         ) from None
     network = witness.network
     if network.dtype == torch.bfloat16:
