@@ -184,18 +184,20 @@ def small(program):
     return sum(sizes) <= 800 and max(map(abs, value_range(program))) < 1e4
 
 
-SEEDS = [seed for seed in range(60) if small(nested(seed))]
+SEEDS = range(20)  # all of them small
 
 
-@pytest.mark.parametrize("seed", SEEDS[:20])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_no_gap_or_range_is_left(seed):
     brute_force(nested(seed))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [seed for seed in range(60, 400) if small(nested(seed))][:120])
-def test_no_gap_or_range_is_left_in_many_programs(seed):
-    brute_force(nested(seed))
+@pytest.mark.parametrize("start", range(60, 360, 30))
+def test_no_gap_or_range_is_left_in_many_programs(start):
+    for program in map(nested, range(start, start + 30)):
+        if small(program):
+            brute_force(program)
 
 
 @pytest.mark.parametrize("seed", SEEDS[:5])
@@ -239,7 +241,7 @@ def test_one_spline_of_two_functions_is_no_square():
     square. What is written twice of a known function is one value; of somebody's own it is not.
     """
     x = P.tokens(1)
-    f, g = (P.apply(lambda X, c=c: c * (X * X - X), x, curvature=2.0, epsilon=0.3) for c in (1.0, -1.0))
+    f, g = (P.apply(lambda X, c=c: c * (X * X - X) + 0.0, x, curvature=2.0, epsilon=0.3) for c in (1.0, -1.0))
     brute_force(f * g + 0.0 * x)
     for write in (lambda: off(x) * off(x), lambda: np.sin(x - 0.5) * np.sin(x - 0.5), lambda: np.square(x - 0.5)):
         assert value_range(write())[0] == 0.0

@@ -14,6 +14,8 @@ from thereexists.certificates.program_profile import ROUNDED_UP as ROUNDED_UP
 from thereexists.certificates.program_profile import Profile
 from thereexists.core.errors import InvalidInput
 
+WORK = 512  # what a profile costs, in numbers written: all of MOST_WORK is about a minute (``program_limits.py``)
+
 
 @dataclass(frozen=True)
 class Meant:
@@ -39,6 +41,7 @@ class Meaning:
 def profile_of(meaning: Meaning, value: Meant) -> Profile:
     """What is known of a value: its profile, or its largest gap wherever it is; within the range of its forms."""
     low, high = range_of(meaning, value)
+    meaning.terms.count(WORK)
     flat = Profile.flat(low, high, float(value.gap.max(initial=0.0)))
     return flat if value.profile is None else value.profile.within(low, high)
 

@@ -94,9 +94,10 @@ class Profile:
         # where they cross, no x occurs: any interval is right
         return Cells(edges[:-1], edges[1:], np.minimum(y_low, y_high), np.maximum(y_low, y_high), gap)
 
-    def cells(self) -> Cells:
-        parts = PARTS if len(self.edges) <= PARTS else 1
-        return self.cut(np.linspace(self.edges[0], self.edges[-1], parts + 1))
+    def cells(self, *points: Array) -> Cells:
+        """Cut into equal parts, if it is not yet, and at some points besides."""
+        parts = PARTS if len(self.edges) <= PARTS // 2 else 1
+        return self.cut(np.concatenate([np.linspace(self.edges[0], self.edges[-1], parts + 1), *points]))
 
 
 def down(number: float, size: float) -> float:
@@ -135,6 +136,10 @@ def _chosen(cells: Cells, k: Array) -> Cells:
 # --- operations -------------------------------------------------------------------------------------------------------
 
 
+_quietly = np.errstate(over="ignore", invalid="ignore")  # what overflows is no profile, see ``sorted_into_profile``
+
+
+@_quietly
 def sum_of(parts: list[tuple[float, Profile]]) -> Profile | None:
     """Σ c·value."""
     total: Profile | None = Profile.flat(0.0, 0.0, 0.0)
@@ -170,6 +175,7 @@ def _larger(gap: Array) -> Array:
     return np.where(gap > 0, gap * ROUNDED_UP + TINY, 0.0)
 
 
+@_quietly
 def product_of(a: Profile, b: Profile, own: float, same: bool) -> Profile | None:
     """x_a·x_b off by at most ``own``. ``same``: a and b are one value, so only equal cells meet.
 
@@ -193,9 +199,10 @@ def _corners(a: Array, b: Array, c: Array, d: Array, same: bool, own: float) -> 
     return least - wider, most + wider
 
 
+@_quietly
 def larger_of(a: Profile, b: Profile, smaller: bool = False) -> Profile | None:
     """max or min, whose gap is at most that of whoever wins for x and for y alike; and what both intervals allow."""
-    first, second = pairs(a.cells(), b.cells())
+    first, second = pairs(a.cells(b.edges[[0, -1]]), b.cells(a.edges[[0, -1]]))
     if smaller:
         first, second = (_times(-1.0, cells) for cells in (first, second))
     x = np.maximum(first.x_low, second.x_low), np.maximum(first.x_high, second.x_high)
@@ -209,6 +216,7 @@ def larger_of(a: Profile, b: Profile, smaller: bool = False) -> Profile | None:
     return sorted_into_profile(_times(-1.0, cells) if smaller else cells)
 
 
+@_quietly
 def size_of(a: Profile) -> Profile | None:
     """|value|."""
     c = a.cells()
@@ -219,6 +227,7 @@ def size_of(a: Profile) -> Profile | None:
     return sorted_into_profile(Cells(*ends(c.x_low, c.x_high), *ends(c.y_low, c.y_high), c.gap))
 
 
+@_quietly
 def mapped(cells: Cells, f: Callable[..., tuple[float, ...]]) -> Profile | None:
     """A function of cells, one by one: (x_low, x_high, y_low, y_high, gap) of each becomes that of the result."""
     given = zip(cells.x_low, cells.x_high, cells.y_low, cells.y_high, cells.gap, strict=True)

@@ -234,7 +234,8 @@ def spline_error(
 def spline_profile(pieces: Pieces, profile: Profile) -> Profile | None:
     """The profile of spline(x) against f(y), for x and y of a profile; None if it is infinite somewhere."""
     knots = pieces.knots
-    cells = profile.cut(knots[np.linspace(0, len(knots) - 1, min(len(knots), PARTS)).astype(int)])
+    some = knots[np.linspace(0, len(knots) - 1, min(len(knots), PARTS)).astype(int)]
+    cells = profile.cut(np.append(some, np.linspace(profile.edges[0], profile.edges[-1], 2 * PARTS + 1)))
     values = np.array([float(v) for v in pieces.spline.values])
 
     def one(x_low: float, x_high: float, y_low: float, y_high: float, gap: float) -> tuple[float, ...]:
