@@ -49,7 +49,8 @@ def _splines(
     meaning: Meaning, spline: Spline, rows: list[list[Form]], label: str
 ) -> tuple[list[list[Form]], Number, Number]:
     """The spline of every form, named, with an enclosure of its values; and the range of all the forms together."""
-    terms, known, ranges = meaning.terms, {}, []
+    terms, ranges = meaning.terms, []
+    known: dict[tuple[Number, Number], tuple[Number, Number]] = {}
 
     def one(form: Form) -> Form:
         ends = terms.range(form)
