@@ -16,35 +16,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from flint import fmpq
-
+from thereexists.certificates.program_joint import Joint, taken_out
+from thereexists.certificates.program_numbers import Number as Number
+from thereexists.certificates.program_numbers import exact as exact
+from thereexists.certificates.program_numbers import ratio as ratio
 from thereexists.core.errors import NotProved
 
-Number = int | fmpq
 NO_BEND = 0
 TRACE = 2.0**-49  # of a number that is added and taken away again: sixteen roundings of it
 SHORT = 64  # means of more forms are terms of their own
 LONGEST = 1 << 13  # bits of a number
-
-
-def exact(value: Any) -> Number:
-    """A float, an int or a rational as an exact number; whole numbers are ints."""
-    if isinstance(value, int):
-        return value
-    if isinstance(value, fmpq):
-        return int(value.p) if value.q == 1 else value
-    value = float(value)
-    return int(value) if value.is_integer() else fmpq(*value.as_integer_ratio())
-
-
-def ratio(a: Number, b: Number) -> Number:
-    if b == 1:
-        return a
-    if b == -1:
-        return -a
-    return exact(fmpq(a) / fmpq(b))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +112,7 @@ class Terms:
         self.softs: dict[int, Soft] = {}
         self.made: dict[int, Form] = {}  # what a name stands for
         self.plain: dict[int, tuple[Form, Number] | None] = {}  # a name as a linear form and an error, if it is one
+        self.joint: dict[int, Joint] = {}  # by its last term
         self._form_number: dict[tuple, int] = {}
         self._direction_number: dict[tuple, int] = {}
         self._bends: list[tuple[tuple[Number, Number], ...]] = [()]
@@ -298,10 +281,13 @@ class Terms:
         return Form(direction.linear, direction.bends)
 
     def range(self, form: Form) -> tuple[Number, Number]:
-        """An interval that holds the form, term by term."""
+        """An interval that holds the form: joint sums first, the rest term by term."""
         low = high = form.constant
         self.written += len(form.linear) + len(form.bends)
-        for term, a in form.linear.items():
+        linear = form.linear
+        if self.joint and not self.joint.keys().isdisjoint(linear):
+            linear, low, high = taken_out(self, linear, low, high)
+        for term, a in linear.items():
             ends = (a * self.low[term], a * self.high[term])
             low, high = low + min(ends), high + max(ends)
         for s, bend in form.bends.items():

@@ -4,13 +4,15 @@ This table is the specification that networks are compared with. It shares nothi
 definition of its operation, or an identity with its proof beside it. To teach the verifier an operation, add an entry.
 
 A value has a form for every feature and token, and a *gap*: how far the form may be from the ideal value, in which
-functions are themselves and not their splines. Gaps are carried by the Lipschitz constants of the operations.
+functions are themselves and not their splines. Gaps are carried by the Lipschitz constants of the operations, over the
+range of the values; and, where that is less, by a gap for each part of the range (``program_profile.py``).
 
 Linear operations and hinges are here, the others in ``program_meaning_order.py`` and ``program_meaning_curves.py``.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -34,8 +36,20 @@ from thereexists.certificates.program_meaning_order import (
     sorting_rounds,
     tournament_meaning,
 )
-from thereexists.certificates.program_meant import ROUNDED_UP, Meaning, Meant, map_forms
+from thereexists.certificates.program_meant import (
+    ROUNDED_UP,
+    Meaning,
+    Meant,
+    map_forms,
+    profile_of,
+    range_of,
+    with_profile,
+)
+from thereexists.certificates.program_numbers import above, below
+from thereexists.certificates.program_profile import Profile, larger_of, size_of, sum_of
 from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
+
+NOTHING = Profile.flat(0.0, 0.0, 0.0)
 
 
 def is_shorter(program: dict[str, Any]) -> bool:
@@ -51,8 +65,20 @@ def meaning_of(
 
     ``allowed``: how much may be written down for it (``program_limits.py``).
     """
-    n, nodes = program["n"], program["nodes"]
-    meaning, values = Meaning(length or n, n, Terms(allowed)), []
+    meaning = Meaning(length or program["n"], program["n"], Terms(allowed))
+    values = every_value(meaning, program["nodes"])
+    meaning.terms.allowed = Allowance(meaning.terms.allowed.numbers)  # the rest limits the program only
+    meaning.terms.traces = exact(exact(TRACE) * meaning.terms.largest)  # before a network adds its own
+    if not meaning.box:
+        raise InvalidInput("A program reads 'tokens'; this one does not.")
+    return meaning, values[-1]
+
+
+def every_value(meaning: Meaning, nodes: list[dict[str, Any]]) -> list[Meant]:
+    """What every operation means, in their order."""
+    values: list[Meant] = []
+    first: list[int] = []  # of every operation: the first one that is the same on the same values
+    known: dict[str, int] = {}
     for number, node in enumerate(nodes):
         operation, arguments = node["operation"], node["arguments"]
         if operation not in MEANINGS:
@@ -60,7 +86,7 @@ def meaning_of(
         if any(type(a) is not int or not 0 <= a < number for a in arguments):
             raise InvalidInput(f"'{operation}' reads a value that does not stand before it.")
         try:
-            value = MEANINGS[operation](meaning, node["settings"], *(values[a] for a in arguments))
+            value = MEANINGS[operation](meaning, node["settings"], *(values[first[a]] for a in arguments))
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             if isinstance(error, ThereExistsError):
                 raise
@@ -68,13 +94,20 @@ def meaning_of(
         for row in value.forms:
             meaning.terms.weigh(row)
         values.append(value)
-        if len(values[-1].forms) != node["d"]:
-            raise InvalidInput(f"'{operation}' has {len(values[-1].forms)} features; the program says {node['d']}.")
-    meaning.terms.allowed = Allowance(meaning.terms.allowed.numbers)  # the rest limits the program only
-    meaning.terms.traces = exact(exact(TRACE) * meaning.terms.largest)  # before a network adds its own
-    if not meaning.box:
-        raise InvalidInput("A program reads 'tokens'; this one does not.")
-    return meaning, values[-1]
+        first.append(number if _is_stated(node) else known.setdefault(_written(node, first), number))
+        if len(value.forms) != node["d"]:
+            raise InvalidInput(f"'{operation}' has {len(value.forms)} features; the program says {node['d']}.")
+    return values
+
+
+def _is_stated(node: dict[str, Any]) -> bool:
+    """A function of somebody's own: two of them may have one spline, and be different between its knots."""
+    return node["operation"] == "apply" and not node["settings"].get("function")
+
+
+def _written(node: dict[str, Any], first: list[int]) -> str:
+    """An operation and what it reads: (x − mean(x))·(x − mean(x)) is a square, though its factors are written twice."""
+    return json.dumps([node["operation"], [first[a] for a in node["arguments"]], node["settings"]], sort_keys=True)
 
 
 def _tokens(meaning: Meaning, settings: dict[str, Any], *_: Meant) -> Meant:
@@ -105,8 +138,11 @@ def _linear(meaning: Meaning, settings: dict[str, Any], *values: Meant) -> Meant
     forms = map_forms(
         meaning, lambda *parts: meaning.terms.combine(list(zip(coefficients, parts, strict=True))), *values
     )
-    gap = sum(abs(float(c)) * value.gap for c, value in zip(coefficients, values, strict=True))
-    return Meant(forms, np.asarray(gap) * ROUNDED_UP)
+    gap = np.asarray(sum(abs(float(c)) * value.gap for c, value in zip(coefficients, values, strict=True))) * ROUNDED_UP
+    if not gap.any():
+        return Meant(forms, gap)
+    parts = [(float(c), profile_of(meaning, value)) for c, value in zip(settings["coefficients"], values, strict=True)]
+    return with_profile(forms, gap, sum_of(parts))
 
 
 def _mix(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
@@ -123,14 +159,25 @@ def _take(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     source = settings["source"][: meaning.n]
     if len(settings["source"]) != meaning.full or any(type(j) is not int or not 0 <= j < meaning.n for j in source):
         raise InvalidInput(f"'take' takes {meaning.full} positions that a sequence of {meaning.n} tokens has.")
-    return Meant([[row[j] for j in source] for row in x.forms], x.gap[:, source], x.ends)
+    return Meant([[row[j] for j in source] for row in x.forms], x.gap[:, source], x.profile)
 
 
 def _mean(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     scale = exact(settings["scale"])
     forms = [[meaning.terms.combine([(scale, meaning.terms.mean(row))])] * meaning.n for row in x.forms]
     gap = np.broadcast_to(x.gap.mean(axis=1, keepdims=True), x.gap.shape)
-    return Meant(forms, gap * abs(float(scale)) * (1.0 + meaning.n * 2.0**-50))
+    gap = gap * abs(float(scale)) * (1.0 + meaning.n * 2.0**-50)
+    return _between(meaning, forms, gap, x) if scale == 1 else Meant(forms, gap)
+
+
+def _between(meaning: Meaning, forms: list[list[Form]], gap: np.ndarray, *values: Meant) -> Meant:
+    """A value whose ideal is never below the least of the ideal arguments, nor above the largest."""
+    if not gap.any():
+        return Meant(forms, gap)
+    ends = [profile_of(meaning, value).ends for value in values]
+    low, high = range_of(meaning, Meant(forms, gap))
+    ends = (min(low for low, _ in ends), max(high for _, high in ends))
+    return Meant(forms, gap, Profile.flat(low, high, float(gap.max()), ends))
 
 
 def _relu(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
@@ -138,7 +185,8 @@ def _relu(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
         low, high = meaning.terms.range(form)
         return meaning.terms.name(meaning.terms.relu(form), max(low, 0), max(high, 0), "relu")
 
-    return Meant(map_forms(meaning, one, x), x.gap)
+    forms = map_forms(meaning, one, x)
+    return with_profile(forms, x.gap, larger_of(profile_of(meaning, x), NOTHING) if x.gap.any() else None)
 
 
 def _abs(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
@@ -149,17 +197,24 @@ def _abs(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
         value = meaning.terms.combine([(2, meaning.terms.relu(form)), (-1, form)])
         return meaning.terms.name(value, max(low, -high, 0), max(-low, high), "abs")
 
-    return Meant(map_forms(meaning, one, x), x.gap)
+    forms = map_forms(meaning, one, x)
+    return with_profile(forms, x.gap, size_of(profile_of(meaning, x)) if x.gap.any() else None)
 
 
 def _maximum(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Meant) -> Meant:
     forms = map_forms(meaning, lambda v, w: largest(meaning.terms, v, w, "maximum"), a, b)
-    return Meant(forms, np.maximum(a.gap, b.gap))
+    return _extreme(meaning, forms, a, b, smaller=False)
 
 
 def _minimum(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Meant) -> Meant:
     forms = map_forms(meaning, lambda v, w: smallest(meaning.terms, v, w, "minimum"), a, b)
-    return Meant(forms, np.maximum(a.gap, b.gap))
+    return _extreme(meaning, forms, a, b, smaller=True)
+
+
+def _extreme(meaning: Meaning, forms: list[list[Form]], a: Meant, b: Meant, smaller: bool) -> Meant:
+    gap = np.maximum(a.gap, b.gap)
+    profiles = (profile_of(meaning, a), profile_of(meaning, b)) if gap.any() else None
+    return with_profile(forms, gap, None if profiles is None else larger_of(*profiles, smaller=smaller))
 
 
 def _clip(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
@@ -174,7 +229,12 @@ def _clip(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
         above = [terms.relu(terms.combine([(1, form)], -end)) for end in (least, most)]
         return terms.name(terms.combine([(1, above[0]), (-1, above[1])], least), low, high, "clip")
 
-    return Meant(map_forms(meaning, one, x), x.gap, (least, most))
+    forms = map_forms(meaning, one, x)
+    if not x.gap.any():
+        return Meant(forms, x.gap)
+    ends = [Profile.flat(below(end), above(end), 0.0) for end in (least, most)]
+    profile = larger_of(profile_of(meaning, x), ends[0])
+    return with_profile(forms, x.gap, None if profile is None else larger_of(profile, ends[1], smaller=True))
 
 
 def _scale(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
@@ -193,13 +253,23 @@ def _prefix_mean(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     """Sums by their number, however long: a network may get them by adding up, or by the mean of a causal head."""
     combine = meaning.terms.combine
     forms = [[combine([(ratio(1, i + 1), form) for form in row[: i + 1]]) for i in range(meaning.n)] for row in x.forms]
-    return Meant(forms, np.maximum.accumulate(x.gap, axis=1))
+    return _between(meaning, forms, np.maximum.accumulate(x.gap, axis=1), x)
 
 
 def _sum(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     forms = [[meaning.terms.combine([(meaning.n, meaning.terms.mean(row))])] * meaning.n for row in x.forms]
     gap = x.gap.sum(axis=1, keepdims=True) * (1.0 + meaning.n * 2.0**-50)
     return Meant(forms, np.broadcast_to(gap, x.gap.shape))
+
+
+def among(entry: Callable[..., Meant]) -> Callable[..., Meant]:
+    """Of an operation that gives one of the tokens it is given."""
+
+    def found(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
+        value = entry(meaning, settings, x)
+        return _between(meaning, value.forms, value.gap, x)
+
+    return found
 
 
 MEANINGS: dict[str, Callable[..., Meant]] = {
@@ -214,11 +284,11 @@ MEANINGS: dict[str, Callable[..., Meant]] = {
     "maximum": _maximum,
     "minimum": _minimum,
     "clip": _clip,
-    "sort": sort_meaning,
+    "sort": among(sort_meaning),
     "apply": apply_meaning,
     "sum": _sum,
-    "max": tournament_meaning(largest, "max"),
-    "min": tournament_meaning(smallest, "min"),
+    "max": among(tournament_meaning(largest, "max")),
+    "min": among(tournament_meaning(smallest, "min")),
     "interp": interp_meaning,
     "scale": _scale,
     "prefix_mean": _prefix_mean,

@@ -2,81 +2,132 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 
-from thereexists.certificates.program_forms import Form, Soft, Terms, differing, exact, ratio
-from thereexists.certificates.program_meant import ROUNDED_UP, Meaning, Meant, map_forms, positive
-from thereexists.certificates.program_splines import Spline, spline_error
+from thereexists.certificates.program_forms import Form, Number, Soft, Terms, differing, exact, ratio
+from thereexists.certificates.program_joint import join
+from thereexists.certificates.program_meant import (
+    ROUNDED_UP,
+    Meaning,
+    Meant,
+    map_forms,
+    positive,
+    profile_of,
+    with_profile,
+)
+from thereexists.certificates.program_numbers import above, below
+from thereexists.certificates.program_profile import product_of
+from thereexists.certificates.program_splines import Pieces, Spline, spline_error, spline_profile
 from thereexists.core.errors import InvalidInput
 
 
 def apply_meaning(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     """f(t_0) + Σ_k (s_k − s_{k−1})·ReLU(v − t_k): the spline through the knots, constant before and after them."""
     spline = Spline.of(settings)
-    terms = meaning.terms
-    least, most = min(spline.values), max(spline.values)
-    forms, ranges = [], []
-    for row in x.forms:
-        out = []
-        for form in row:
-            ranges.append(terms.range(form))
-            out.append(terms.name(spline_form(terms, spline, form), least, most, "apply"))
-        forms.append(out)
-    low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
-    error = spline_error(spline, float(x.gap.max()), low, high, x.ends)
+    forms, low, high = _splines(meaning, spline, x.forms, "apply")
+    profile = profile_of(meaning, x)
+    error = spline_error(spline, float(x.gap.max()), low, high, profile.ends)
     meaning.assumptions += [text for text in error.assumptions if text not in meaning.assumptions]
     meaning.splines.append({"function": spline.name, "own": error.own, "knots": len(spline.knots)})
-    return Meant(forms, (error.own + error.slope * x.gap + error.slope * error.outside) * ROUNDED_UP)
+    moved = x.gap + error.outside
+    gap = error.own + np.where(moved > 0, error.slope, 0.0) * moved
+    found = with_profile(forms, gap * ROUNDED_UP, spline_profile(Pieces.of(spline), profile) if moved.any() else None)
+    if not np.isfinite(found.gap).all():
+        raise InvalidInput(
+            f"'apply' of {spline.name} has an argument that is off by up to {float(moved.max()):.3g} by then, so that "
+            f"it may come from {profile.low:.6g} to {profile.high:.6g}, and is not differentiable there; put a "
+            "P.maximum or P.clip around the argument, or make what comes before finer."
+        )
+    return found
+
+
+def _splines(
+    meaning: Meaning, spline: Spline, rows: list[list[Form]], label: str
+) -> tuple[list[list[Form]], Number, Number]:
+    """The spline of every form, named, with an enclosure of its values; and the range of all the forms together."""
+    terms, ranges = meaning.terms, []
+    known: dict[tuple[Number, Number], tuple[Number, Number]] = {}
+
+    def one(form: Form) -> Form:
+        ends = terms.range(form)
+        ranges.append(ends)
+        if ends not in known:
+            terms.count(len(spline.knots))
+            known[ends] = spline.range(*ends)
+        return terms.name(spline_form(terms, spline, form), *known[ends], label)
+
+    forms = [[one(form) for form in row] for row in rows]
+    return forms, min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
 def interp_meaning(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
     """The straight lines through (knots, values), constant outside; the gap grows by the steepest slope."""
     spline = Spline.of({**settings, "function": "", "curvature": 0.0})
-    least, most = min(spline.values), max(spline.values)
-    one = lambda form: meaning.terms.name(spline_form(meaning.terms, spline, form), least, most, "interp")  # noqa: E731
-    return Meant(map_forms(meaning, one, x), x.gap * spline.steepest * ROUNDED_UP)
+    forms, _, _ = _splines(meaning, spline, x.forms, "interp")
+    return Meant(forms, x.gap * spline.steepest * ROUNDED_UP)
 
 
 def multiply_meaning(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Meant) -> Meant:
     """a·b = ((t·a + b)² − (t·a − b)²)/(4t), both squares by splines through float64 squares at the knots.
 
     A chord of the square lies above it. With values off by at most e, each spline is between −e and own + e above the
-    square, so their difference is off by at most the larger own + 2e. And |a*b* − ab| ≤ |b|·g_a + |a|·g_b + g_a·g_b.
+    square, so their difference is off by at most the larger own + 2e. What becomes of gaps of a and b is in
+    ``program_profile.product_of``. Term by term the two splines know nothing of each other; that their difference is
+    within ``own`` of a product, and so where that is, is told to the terms (``program_joint.py``).
     """
     terms, t = meaning.terms, exact(settings["balance"])
     if t <= 0:
         raise InvalidInput("'multiply' balances with a positive number.")
-    splines, ranges = [], []
-    for which, _sign in (("plus", 1), ("minus", -1)):
-        knots = [float(k) for k in settings[which]]
-        splines.append(Spline.of({"knots": knots, "values": [k * k for k in knots], "function": "square"}))
-        ranges.append([])
-
-    def one(v: Form, w: Form) -> Form:
-        parts = []
-        for k, (spline, sign) in enumerate(zip(splines, (1, -1), strict=True)):
-            form = terms.combine([(t, v), (sign, w)])
-            ranges[k].append(terms.range(form))
-            named = terms.name(spline_form(terms, spline, form), min(spline.values), max(spline.values), "multiply")
-            parts.append((sign, named))
-        return terms.combine([(ratio(c, 4 * t), form) for c, form in parts])
-
-    forms = map_forms(meaning, one, a, b)
-    own = noise = 0.0
-    for spline, found in zip(splines, ranges, strict=True):
-        error = spline_error(spline, 0.0, min(r[0] for r in found), max(r[1] for r in found))
+    squares, own, noise, knots = [], 0.0, 0.0, []
+    for which, sign in (("plus", 1), ("minus", -1)):
+        points = [float(k) for k in settings[which]]
+        spline = Spline.of({"knots": points, "values": [k * k for k in points], "function": "square"})
+        sums = [
+            [terms.combine([(t, v), (sign, w)]) for v, w in zip(*rows, strict=True)]
+            for rows in zip(a.forms, b.forms, strict=True)
+        ]
+        forms, low, high = _splines(meaning, spline, sums, "multiply")
+        error = spline_error(spline, 0.0, low, high)
         own = max(own, error.own + error.slope * error.outside)
-        noise = max(noise, max(float(abs(v)) for v in spline.values) * 2.0**-52)
-        noise += error.slope * error.outside
-    sizes = [max(float(terms.size(form)) for row in value.forms for form in row) for value in (a, b)]
-    gap = sizes[1] * a.gap + sizes[0] * b.gap + a.gap * b.gap + (own + 2 * noise) / (4 * float(t))
-    meaning.splines.append(
-        {"function": "multiply", "own": (own + 2 * noise) / (4 * float(t)), "knots": len(splines[0].knots)}
-    )
-    return Meant(forms, gap * ROUNDED_UP)
+        noise = max(noise, max(float(abs(v)) for v in spline.values) * 2.0**-52) + error.slope * error.outside
+        squares.append(forms)
+        knots.append(len(points))
+    own = (own + 2 * noise) / (4 * float(t)) * ROUNDED_UP
+    c = ratio(1, 4 * t)
+    forms = [
+        [terms.combine([(c, p), (-c, m)]) for p, m in zip(plus, minus, strict=True)]
+        for plus, minus in zip(*squares, strict=True)
+    ]
+    for product, v, w in zip(*(itertools.chain(*rows) for rows in (forms, a.forms, b.forms)), strict=True):
+        join(terms, product, *_product_range(terms, v, w, own))
+    meaning.splines.append({"function": "multiply", "own": own, "knots": knots[0]})
+    first, second = profile_of(meaning, a), profile_of(meaning, b)
+    sizes = [max(map(abs, (*p.ends, float(p.edges[0]), float(p.edges[-1])))) for p in (first, second)]
+    gap = (sizes[1] * a.gap + sizes[0] * b.gap + own) * ROUNDED_UP
+    profile = product_of(first, second, own, same=a is b) if a.gap.any() or b.gap.any() else None
+    return with_profile(forms, gap, profile)
+
+
+def _product_range(terms: Terms, v: Form, w: Form, own: float) -> tuple[Number, Number]:
+    """Where v·w and the difference of splines that stands for it are, as short numbers.
+
+    Of v = f·s + c and w = g·s + d with one direction s (of a square, of x·(1 − x)) it is a parabola: its extremes are
+    at the ends of s and at its vertex, s = −(f·d + g·c)/(2·f·g).
+    """
+    (a, b), (c, d) = terms.range(v), terms.range(w)
+    corners = [a * c, a * d, b * c, b * d]
+    if not v.is_constant and not w.is_constant:
+        (key, f), (other, g) = terms.split(v), terms.split(w)
+        if key == other:
+            s = terms.directions[terms.direction(key)]
+            vertex = ratio(exact(-f * w.constant - g * v.constant), exact(2 * f * g))
+            points = [s.low, s.high, *([vertex] if s.low <= vertex <= s.high else [])]
+            corners = [(f * point + v.constant) * (g * point + w.constant) for point in points]
+    return exact(below(exact(min(corners) - exact(own)))), exact(above(exact(max(corners) + exact(own))))
 
 
 def where_meaning(meaning: Meaning, settings: dict[str, Any], g: Meant, a: Meant, b: Meant) -> Meant:

@@ -6,15 +6,18 @@ With x' the nearest number between the knots, spline(x) = spline(x') and
 
     |f(y) − spline(x)|  ≤  |f(y) − f(x')| + |f(x') − spline(x')|  ≤  sup|f'|·(g + o) + own,
 
-sup|f'| over the knots' interval made larger by g + o (or less far, where y is known to stay within some ends). Where
-only sup|f''| ≤ curvature is stated, f' equals the slope of the piece somewhere on each piece, so
-|f'| ≤ max|slope| + curvature·(h + g + o).
+``own`` over the pieces that x' can be on, sup|f'| over what lies between x' and y (y may be known to stay within some
+ends). Where only sup|f''| ≤ curvature is stated, f' equals the slope of the piece somewhere on each piece, so
+|f'| ≤ |slope| + curvature·h there, and curvature·o more when it is o beyond the knots. A square root has no slope at 0,
+but |√y − √x| ≤ √|y − x|, and it is |y − x|/(√y + √x).
 """
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,9 +25,11 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from thereexists.certificates.program_forms import Number, exact, ratio
+from thereexists.certificates.program_numbers import Number, above, below, exact, ratio
+from thereexists.certificates.program_profile import PARTS, ROUNDED_UP, Profile, down, mapped, up
 from thereexists.core.errors import InvalidInput
 
+_CURVATURE = re.compile(r"a function of the program has \|f''\| ≤ (\S+) from (\S+) to (\S+), as its author states")
 EVALUATION = 2.0**-50  # how well a function of the user's own computes its values, relatively: an assumption
 
 
@@ -86,6 +91,13 @@ KNOWN = {
 }
 
 
+def _power(k: int) -> Known:
+    return Known(lambda x: x**k, lambda x: k * x ** (k - 1), lambda x: k * (k - 1) * x ** (k - 2), k % 2 == 1)
+
+
+KNOWN |= {f"power{k}": _power(k) for k in range(3, 9)}
+
+
 @dataclass(frozen=True)
 class Spline:
     name: str  # of a known function, or "" for one of the user's own
@@ -109,6 +121,20 @@ class Spline:
         bends = tuple((t, c) for t, c in zip(knots, jumps, strict=True) if c != 0)
         return cls(name, knots, values, bends, None if curvature is None else float(curvature))
 
+    def range(self, low: Number, high: Number) -> tuple[Number, Number]:
+        """Ends that the spline keeps on [low, high], as short numbers: its values at knots, or just outside of it."""
+        first, last = bisect.bisect_right(self.knots, low), bisect.bisect_left(self.knots, high)
+        found = [*self.values[first:last], self._at(low), self._at(high)]
+        least, most = min(self.values), max(self.values)
+        return max(exact(below(min(found))), least), min(exact(above(max(found))), most)
+
+    def _at(self, x: Number) -> Number:
+        k = bisect.bisect_right(self.knots, x)
+        if k in (0, len(self.knots)):
+            return self.values[max(k - 1, 0)]
+        (s, t), (v, w) = self.knots[k - 1 : k + 1], self.values[k - 1 : k + 1]
+        return exact(v + ratio(exact((w - v) * (x - s)), exact(t - s)))
+
     @property
     def steepest(self) -> float:
         pairs = zip(self.values, self.values[1:], self.knots, self.knots[1:], strict=False)
@@ -123,64 +149,160 @@ class SplineError:
     assumptions: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """Of every piece of a spline: how far it is from f, and how steep f is there; and f' beyond the knots."""
+
+    spline: Spline
+    knots: np.ndarray
+    own: np.ndarray
+    slope: np.ndarray
+
+    @classmethod
+    def of(cls, spline: Spline) -> Pieces:
+        knots = np.array([float(t) for t in spline.knots])
+        return cls(spline, knots, *(_proved(spline) if spline.name else _stated(spline, knots)))
+
+    def nearest(self, low: float, high: float) -> tuple[int, int]:
+        """The pieces first … last − 1 that [low, high] meets, or the one at the end that it lies beyond."""
+        first = int(np.searchsorted(self.knots[1:-1], low - abs(low) * 2.0**-50, side="left"))
+        last = int(np.searchsorted(self.knots[1:-1], high + abs(high) * 2.0**-50, side="right")) + 1
+        return min(first, last - 1), last
+
+    def own_on(self, low: float, high: float) -> float:
+        first, last = self.nearest(low, high)
+        return float(self.own[first:last].max())
+
+    def steepest_on(self, low: float, high: float) -> float:
+        """sup|f'| from ``low`` to ``high``; infinite if nothing is known."""
+        first, last = self.nearest(low, high)
+        found = float(self.slope[first:last].max())
+        for end, beyond, k in ((self.spline.knots[0], low, 0), (self.spline.knots[-1], high, -1)):
+            past = exact(beyond) - end if k else end - exact(beyond)
+            if past > 0:
+                found = max(found, self._beyond(end, beyond, float(past), k))
+        return found
+
+    def _beyond(self, end: Number, beyond: float, past: float, k: int) -> float:
+        if self.spline.name:
+            return _most(KNOWN[self.spline.name].first(_ball(end).union(arb(beyond))))
+        return _up(float(self.slope[k]) + _up(float(self.spline.curvature or 0.0) * past))
+
+    def image(self, low: float, high: float) -> tuple[float, float]:
+        """Where f of [low, high] is; all numbers if that is not known."""
+        known = KNOWN.get(self.spline.name)
+        if known is None or not known.monotone:
+            return -math.inf, math.inf
+        low = max(low, 0.0) if self.spline.name == "sqrt" else low
+        ball = known.f(arb(low)).union(known.f(arb(max(low, high))))
+        if not ball.is_finite():
+            return -math.inf, math.inf
+        return _least(ball), -_least(-ball)
+
+    def moved(self, low: float, high: float, gap: float, y_low: float, y_high: float) -> float:
+        """sup |f(x') − f(y)| for x in [low, high], y in [y_low, y_high], |x − y| ≤ gap."""
+        x_low, x_high = (min(max(end, float(self.knots[0])), float(self.knots[-1])) for end in (low, high))
+        reach = _up(gap + max(x_low - low, high - x_high, 0.0))
+        if reach == 0:
+            return 0.0
+        least, most = min(x_low, y_low), max(x_high, y_high)
+        if self.spline.name == "sqrt":
+            lower = max(x_low - reach, 0.0) * (1 - 2.0**-50)  # below it no y is
+            roots = math.sqrt(x_low) + math.sqrt(lower)
+            return min(_up(math.sqrt(reach)), _up(_up(reach / roots)) if roots > 0 else math.inf)
+        return _up(self.steepest_on(least, most) * reach)
+
+
 def spline_error(
-    spline: Spline, gap: float, low: Number, high: Number, ends: tuple[Number, Number] | None = None
+    spline: Spline, gap: float, low: Number, high: Number, ends: tuple[float, float] | None = None
 ) -> SplineError:
     """``own``, a bound on |f'|, and how far the argument's range [low, high] leaves the knots."""
+    pieces = Pieces.of(spline)
     outside = _up(float(max(spline.knots[0] - low, high - spline.knots[-1], 0)))
     reach = _up(gap + outside)
-    knots = np.array([float(t) for t in spline.knots])
-    widest = _up(float(np.diff(knots).max()) + abs(float(knots[0])) * 2.0**-52 + abs(float(knots[-1])) * 2.0**-52)
+    texts = _assumptions(spline, reach) if not spline.name else ()
+    x_low, x_high = below(low), above(high)
+    own = pieces.own_on(x_low, x_high)
     if spline.name == "sqrt" and spline.knots[0] == 0:
-        return _square_root(spline, reach, outside)
-    if spline.name:
-        least, most = ends or (spline.knots[0] - exact(reach), spline.knots[-1] + exact(reach))
-        below, above = (_up(float(max(way, 0))) for way in (spline.knots[0] - least, most - spline.knots[-1]))
-        own, slope = _proved(spline, (min(reach, below), min(reach, above)))
-        return SplineError(own, slope, outside, ())
-    curvature = float(spline.curvature or 0.0)
-    values = np.array([float(v) for v in spline.values])
-    own = _up(widest**2 * curvature / 8 + float(np.abs(values).max()) * EVALUATION)
-    steepest = float(np.abs(np.diff(values) / np.diff(knots)).max()) * (1 + 2.0**-40)
-    noise = 2 * float(np.abs(values).max()) * EVALUATION / float(np.diff(knots).min())
-    texts = (
-        f"a function of the program has |f''| ≤ {curvature:g} from {float(spline.knots[0]) - reach:.6g} to "
-        f"{float(spline.knots[-1]) + reach:.6g}, as its author states",
+        return SplineError(_up(own + _up(math.sqrt(reach))), 0.0, outside, texts)
+    least, most = Profile.flat(x_low, x_high, gap, ends).ends
+    near = [min(max(end, float(pieces.knots[0])), float(pieces.knots[-1])) for end in (x_low, x_high)]
+    slope = pieces.steepest_on(min(least, near[0]), max(most, near[1]))
+    return SplineError(own, _up(slope), outside, texts)
+
+
+def spline_profile(pieces: Pieces, profile: Profile) -> Profile | None:
+    """The profile of spline(x) against f(y), for x and y of a profile; None if it is infinite somewhere."""
+    knots = pieces.knots
+    some = knots[np.linspace(0, len(knots) - 1, min(len(knots), PARTS)).astype(int)]
+    cells = profile.cut(np.append(some, np.linspace(profile.edges[0], profile.edges[-1], 2 * PARTS + 1)))
+    values = np.array([float(v) for v in pieces.spline.values])
+
+    def one(x_low: float, x_high: float, y_low: float, y_high: float, gap: float) -> tuple[float, ...]:
+        off = (pieces.own_on(x_low, x_high) + pieces.moved(x_low, x_high, gap, y_low, y_high)) * ROUNDED_UP
+        inner = values[(knots > x_low) & (knots < x_high)]
+        here = np.append(inner, np.interp([x_low, x_high], knots, values))  # its extremes are among these
+        size = float(np.abs(values).max())
+        least, most = down(float(here.min()), size), up(float(here.max()), size)
+        ideal = pieces.image(y_low, y_high)
+        return least, most, max(least - off, ideal[0]), min(most + off, ideal[1]), off
+
+    return mapped(cells, one)
+
+
+def _assumptions(spline: Spline, reach: float) -> tuple[str, str]:
+    return (
+        f"a function of the program has |f''| ≤ {float(spline.curvature or 0.0):g} from "
+        f"{float(spline.knots[0]) - reach:.6g} to {float(spline.knots[-1]) + reach:.6g}, as its author states",
         f"that function's values at the knots are right to within {EVALUATION:.1e}, relatively to the largest",
     )
-    return SplineError(own, _up(steepest + noise + curvature * (widest + reach)), outside, texts)
 
 
-def _square_root(spline: Spline, reach: float, outside: float) -> SplineError:
-    """From 0 on: √x − x/√b is at most √b/4 on [0, b], and |√y − √x| ≤ √|y − x| for y, x ≥ 0, where f' has no bound.
+def assumes_as_much(stated: str, needed: str) -> bool:
+    """Whether a statement on a curvature is another one, or the same on a wider interval: what it is said of is proved
 
-    (Of an argument below 0, where the ideal program has no value, the square root counts as 0.)
+    under the other one already. (Older versions carried errors less closely, and so asked for wider intervals.)
     """
-    own, _ = _proved(spline, (0.0, 0.0), first=1)
-    edge = _most(_ball(spline.knots[1]).sqrt() / 4)
-    off = [_most(_ball(t).sqrt() - _ball(v)) for t, v in zip(spline.knots[:2], spline.values[:2], strict=True)]
-    return SplineError(_up(max(own, edge + max(off)) + math.sqrt(reach)), 0.0, outside, ())
+    if stated == needed:
+        return True
+    found = [_CURVATURE.fullmatch(text) for text in (stated, needed)]
+    if found[0] is None or found[1] is None or found[0][1] != found[1][1]:
+        return False
+    try:
+        (a, b), (c, d) = ((float(match[2]), float(match[3])) for match in found if match is not None)
+    except ValueError:
+        return False
+    return -math.inf < a <= c and d <= b < math.inf
 
 
-def _proved(spline: Spline, reach: tuple[float, float], first: int = 0) -> tuple[float, float]:
-    """The largest distance on a piece, and the largest |f'| on the knots' interval made larger by ``reach``."""
+def _proved(spline: Spline) -> tuple[np.ndarray, np.ndarray]:
+    """The distance from f on every piece, and sup|f'| there; infinite where Arb knows none."""
     known = KNOWN[spline.name]
-    own = steepest = 0.0
+    own, steepest = [], []
     balls = [_ball(t) for t in spline.knots]
     off = [_most(known.f(t) - _ball(v)) for t, v in zip(balls, spline.values, strict=True)]
-    for k in range(first, len(balls) - 1):
+    for k in range(len(balls) - 1):
         piece = balls[k].union(balls[k + 1])
         bend = _most(known.second(piece) * (balls[k + 1] - balls[k]) ** 2 / 8)
         slope = known.first(piece)
         if known.monotone or slope > 0 or slope < 0:  # f and its chord both lie between the two ends
             bend = min(bend, _most(known.f(balls[k + 1]) - known.f(balls[k])))
-        own = max(own, bend + max(off[k], off[k + 1]))
-        steepest = max(steepest, _most(slope))
-    for end, way in ((balls[first], -arb(reach[0])), (balls[-1], arb(reach[1]))):
-        steepest = max(steepest, _most(known.first(end.union(end + way))))
-    if not (math.isfinite(own) and math.isfinite(steepest)):
-        raise InvalidInput(f"'apply' of {spline.name} is not differentiable on the range of its argument.")
-    return _up(own), _up(steepest)
+        if spline.name == "sqrt" and spline.knots[k] == 0:  # √x − x/√b is at most √b/4 on [0, b]
+            bend = _most(balls[k + 1].sqrt() / 4)
+        own.append(_up(bend + max(off[k], off[k + 1])))
+        steepest.append(_most(slope))
+    return np.array(own), np.array(steepest)
+
+
+def _stated(spline: Spline, knots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same on the author's word that |f''| ≤ curvature."""
+    curvature = float(spline.curvature or 0.0)
+    values = np.array([float(v) for v in spline.values])
+    wide = (np.diff(knots) + (np.abs(knots[:-1]) + np.abs(knots[1:])) * 2.0**-52) * (1 + 2.0**-50)
+    noise = float(np.abs(values).max()) * EVALUATION
+    own = (wide**2 * curvature / 8 + noise) * (1 + 2.0**-48)
+    slope = np.abs(np.diff(values) / np.diff(knots)) + 2 * noise / np.diff(knots) + curvature * wide
+    return own, slope * (1 + 2.0**-40)
 
 
 def _ball(number: Number) -> arb:
@@ -192,6 +314,11 @@ def _most(ball: arb) -> float:
     if not ball.is_finite():
         return math.inf
     return _up(float(ball.abs_upper()))
+
+
+def _least(ball: arb) -> float:
+    least = float(ball.lower())
+    return least - abs(least) * 2.0**-50 - 5e-324
 
 
 def _up(value: float) -> float:

@@ -18,6 +18,7 @@ RANGES = {
     "reciprocal": (-3.0, -0.05),
     "rsqrt": (0.05, 8.0),
     "log1p": (-0.9, 4.0),
+    **{f"power{k}": (-1.0, 1.25) for k in range(3, splines.MOST_POWER + 1)},
 }
 FUNCTIONS = {known.name: function for function, known in KNOWN.items()}
 

@@ -104,7 +104,7 @@ def refine(program: Value, factor: float) -> Value:
             made[id(node)] = _spline(node, arguments[0], own * factor)
         elif node.operation == "multiply" and own:
             made[id(node)] = operations.multiply(*arguments, epsilon=own * factor)
-        elif arguments == node.arguments:
+        elif all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
             made[id(node)] = node
         else:
             made[id(node)] = dataclasses.replace(node, arguments=arguments)

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
+from weakref import ref
 
 import numpy as np
 
+from thereexists.constructions.program.spelling import Spelling
 from thereexists.core.errors import InvalidInput
 
+T = TypeVar("T")
 LARGEST = 2.0**100  # constants beyond it would overflow in float32 sooner or later
 
 
 @dataclass(frozen=True, eq=False)
-class Value:
-    """One operation on earlier values. ``settings`` are its parameters, in a fixed order."""
+class Value(Spelling):
+    """One operation on earlier values. ``settings`` are its parameters, in a fixed order.
+
+    Sums, products and quotients are here; what else Python and NumPy can write is in ``spelling.py``.
+    """
 
     built_by: ClassVar = {"program": "program"}  # see ``constructions/build.py``
 
@@ -71,7 +77,28 @@ class Value:
 
     __radd__ = __add__
     __rmul__ = __mul__
-    __array_ufunc__ = None  # numpy arrays on the left leave the operation to us
+
+
+class Notes(Generic[T]):
+    """What is remembered of values, each by its identity (``==`` is refused), as long as it lives."""
+
+    def __init__(self) -> None:
+        self._notes: dict[int, tuple[ref[Value], T]] = {}
+
+    def __contains__(self, value: Value) -> bool:
+        return id(value) in self._notes
+
+    def __getitem__(self, value: Value) -> T:
+        return self._notes[id(value)][1]
+
+    def __setitem__(self, value: Value, note: T) -> None:
+        number = id(value)
+        self._notes[number] = (ref(value, lambda _: self._notes.pop(number, None)), note)
+
+    def setdefault(self, value: Value, note: T) -> T:
+        if value not in self:
+            self[value] = note
+        return self[value]
 
 
 def nodes(output: Value) -> Iterator[Value]:
@@ -86,6 +113,29 @@ def nodes(output: Value) -> Iterator[Value]:
             seen.add(id(value))
             stack.append((value, True))
             stack += [(argument, False) for argument in reversed(value.arguments)]
+
+
+def are_the_same(a: Value, b: Value) -> bool:
+    """Whether two values are one operation, with the same settings, of the same values, though written twice."""
+    pairs, seen = [(a, b)], set()
+    while pairs:
+        a, b = pairs.pop()
+        if a is b or (id(a), id(b)) in seen:
+            continue
+        seen.add((id(a), id(b)))
+        alike = (a.operation, a.n, a.d, len(a.arguments)) == (b.operation, b.n, b.d, len(b.arguments))
+        if not alike or a.operation == "tokens" or a.settings.keys() != b.settings.keys():
+            return False
+        if not all(_equal(setting, b.settings[name]) for name, setting in a.settings.items()):
+            return False
+        pairs += zip(a.arguments, b.arguments, strict=True)
+    return True
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    return a is b if callable(a) else bool(a == b)
 
 
 def linear(name: str, coefficients: tuple[float, ...], arguments: tuple[Any, ...], like: Value) -> Value:

@@ -164,7 +164,7 @@ def apply(
     elif splines.known_as(function) is not None:
         knots, values, _ = splines.place(function, low, high, epsilon)
     else:
-        known = ", ".join(known.name for known in splines.KNOWN.values())
+        known = ", ".join(known.name for f, known in splines.KNOWN.items() if not isinstance(f, splines.Power))
         raise InvalidInput(
             f"'apply' has no bound on the second derivative of this function from {low:.6g} to {high:.6g}; "
             f"give curvature=, or take one that it knows ({known})."

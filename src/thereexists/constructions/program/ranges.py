@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from weakref import WeakKeyDictionary
 
-from thereexists.constructions.program.graph import Value, nodes
+from thereexists.constructions.program import splines
+from thereexists.constructions.program.graph import Notes, Value, are_the_same, nodes
 from thereexists.constructions.program.lowering import Atoms, Form
 from thereexists.constructions.program.primitives import PRIMITIVES
-from thereexists.constructions.program.primitives.products import product_range
+from thereexists.constructions.program.primitives.products import product_range, square_range
 
-_Memo = tuple[Atoms, WeakKeyDictionary[Value, list[Form]]]
-_memos: WeakKeyDictionary[Value, _Memo] = WeakKeyDictionary()  # of every 'tokens'
-_ranges: WeakKeyDictionary[Value, tuple[float, float]] = WeakKeyDictionary()
-_errors: WeakKeyDictionary[Value, float] = WeakKeyDictionary()
+_Memo = tuple[Atoms, Notes[list[Form]]]
+_memos: Notes[_Memo] = Notes()  # of every 'tokens'
+_ranges: Notes[tuple[float, float]] = Notes()
+_errors: Notes[float] = Notes()
 
 
 _AMONG = {"take", "prefix_mean", "sort", "max", "min", "soft_largest"}
@@ -33,7 +33,7 @@ def value_range(value: Value) -> tuple[float, float]:
 
 def _range(value: Value) -> tuple[float, float]:
     source = next((node for node in nodes(value) if node.operation == "tokens"), None)
-    fresh: _Memo = (Atoms(value.n, free=True), WeakKeyDictionary())
+    fresh: _Memo = (Atoms(value.n, free=True), Notes())
     atoms, known = fresh if source is None else _memos.setdefault(source, fresh)
     for node in nodes(value):
         if node not in known:
@@ -52,10 +52,16 @@ def _range(value: Value) -> tuple[float, float]:
 def _exactly(value: Value) -> Iterator[tuple[float, float]]:
     """Intervals that need no slack: what an operation says of itself, or those of its argument."""
     ranges = [_ranges[argument] for argument in value.arguments]
+    if value.operation == "linear":
+        yield _sum(value.settings["coefficients"], ranges)
+    if value.operation == "apply":
+        yield splines.image(value.settings, *ranges[0])
     if value.operation == "interp":
         yield float(value.settings["values"].min()), float(value.settings["values"].max())
     if value.operation == "multiply":
         yield product_range(value, *ranges)
+        if are_the_same(*value.arguments):
+            yield square_range(value, ranges[0])
     if value.operation == "attend":
         yield ranges[2]
     if value.operation == "clip":
@@ -68,6 +74,13 @@ def _exactly(value: Value) -> Iterator[tuple[float, float]]:
         larger = max if value.operation == "maximum" else min
         (low_a, high_a), (low_b, high_b) = ranges
         yield larger(low_a, low_b), larger(high_a, high_b)
+
+
+def _sum(coefficients: tuple[float, ...], ranges: list[tuple[float, float]]) -> tuple[float, float]:
+    ends = [sorted((c * low, c * high)) for c, (low, high) in zip(coefficients, ranges, strict=True)]
+    low, high = sum(end[0] for end in ends), sum(end[1] for end in ends)
+    slack = 2.0**-48 * sum(max(-end[0], end[1]) for end in ends)
+    return low - slack, high + slack
 
 
 def approximation(program: Value) -> float:

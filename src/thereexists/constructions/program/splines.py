@@ -35,6 +35,7 @@ class Known:
     f: Callable[[Any], Any]
     second: Callable[[Any], Any]
     monotone: bool = False  # on every piece of its domain
+    image: tuple[float, float] = (-math.inf, math.inf)  # what no value of it leaves
 
 
 def _sigmoid(X: Array) -> Array:
@@ -59,21 +60,46 @@ def _logistic_second(x: Any) -> Any:
     return s * (1 - s) * (1 - 2 * s)
 
 
+_POSITIVE = (0.0, math.inf)
 KNOWN: dict[Callable[..., Any], Known] = {
-    np.sin: Known("sin", lambda x: x.sin(), lambda x: -x.sin()),
-    np.cos: Known("cos", lambda x: x.cos(), lambda x: -x.cos()),
-    np.exp: Known("exp", lambda x: x.exp(), lambda x: x.exp(), True),
+    np.sin: Known("sin", lambda x: x.sin(), lambda x: -x.sin(), image=(-1.0, 1.0)),
+    np.cos: Known("cos", lambda x: x.cos(), lambda x: -x.cos(), image=(-1.0, 1.0)),
+    np.exp: Known("exp", lambda x: x.exp(), lambda x: x.exp(), True, _POSITIVE),
     np.log: Known("log", lambda x: x.log(), lambda x: -1 / x**2, True),
-    np.sqrt: Known("sqrt", lambda x: x.sqrt(), lambda x: -1 / (4 * x * x.sqrt()), True),
-    np.square: Known("square", lambda x: x**2, lambda x: 0 * x + 2),
-    np.tanh: Known("tanh", lambda x: x.tanh(), _hyperbolic, True),
+    np.sqrt: Known("sqrt", lambda x: x.sqrt(), lambda x: -1 / (4 * x * x.sqrt()), True, _POSITIVE),
+    np.square: Known("square", lambda x: x**2, lambda x: 0 * x + 2, image=_POSITIVE),
+    np.tanh: Known("tanh", lambda x: x.tanh(), _hyperbolic, True, (-1.0, 1.0)),
     np.arctan: Known("arctan", lambda x: x.atan(), lambda x: -2 * x / (1 + x**2) ** 2, True),
     np.log1p: Known("log1p", lambda x: (1 + x).log(), lambda x: -1 / (1 + x) ** 2, True),
-    _sigmoid: Known("sigmoid", lambda x: 1 / (1 + (-x).exp()), _logistic_second, True),
+    _sigmoid: Known("sigmoid", lambda x: 1 / (1 + (-x).exp()), _logistic_second, True, (0.0, 1.0)),
     reciprocal: Known("reciprocal", lambda x: 1 / x, lambda x: 2 / x**3),
-    rsqrt: Known("rsqrt", lambda x: 1 / x.sqrt(), lambda x: 3 / (4 * x**2 * x.sqrt()), True),
+    rsqrt: Known("rsqrt", lambda x: 1 / x.sqrt(), lambda x: 3 / (4 * x**2 * x.sqrt()), True, _POSITIVE),
 }
 sigmoid = _sigmoid
+
+
+@dataclass(frozen=True)
+class Power:
+    """x^k, k a whole number from 3 on; x² is np.square."""
+
+    k: int
+
+    @property
+    def __name__(self) -> str:
+        return f"power{self.k}"
+
+    def __call__(self, X: Any) -> Any:
+        return X**self.k
+
+
+def _power(k: int) -> Known:
+    second = lambda x: k * (k - 1) * x ** (k - 2)  # noqa: E731
+    return Known(f"power{k}", lambda x: x**k, second, k % 2 == 1, (-math.inf if k % 2 else 0.0, math.inf))
+
+
+MOST_POWER = 8
+POWERS = {2: np.square} | {k: Power(k) for k in range(3, MOST_POWER + 1)}
+KNOWN |= {POWERS[k]: _power(k) for k in range(3, MOST_POWER + 1)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +129,17 @@ def source_sha256(function: Callable[..., Any]) -> str:
 
 def steepest(knots: Array, values: Array) -> float:
     return float(np.abs(np.diff(values) / np.diff(knots)).max() * (1 + 2.0**-40))
+
+
+def image(settings: dict[str, Any], low: float, high: float) -> tuple[float, float]:
+    """Where an ``apply`` of [low, high] stays: its spline between the values, its function within ``own_error`` of that
+
+    (the values at the knots are f itself there), or in what no value of that function leaves.
+    """
+    values, known = settings["values"], known_as(settings["function"])
+    off, least, most = own_error(settings, low, high), float(values.min()), float(values.max())
+    lowest, highest = (-math.inf, math.inf) if known is None else known.image
+    return max(least - off, min(lowest, least)), min(most + off, max(highest, most))
 
 
 def own_error(settings: dict[str, Any], low: float, high: float) -> float:

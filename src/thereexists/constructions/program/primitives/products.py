@@ -10,6 +10,7 @@ That is so between the knots. A spline is constant outside, so a number y that i
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -32,11 +33,11 @@ def _multiply(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Fo
 
 
 def _carry(node: Value, errors: list[float], ranges: Ranges) -> float:
-    """|a'b' − ab| ≤ |b|·e_a + |a|·e_b + e_a·e_b, and the product's own error."""
+    """|a'b' − ab| ≤ |b'|·e_a + |a|·e_b, and the product's own error. (Ranges are those of a and a' alike.)"""
     e_a, e_b = errors
     a, b = (ranges(argument) for argument in node.arguments)
     size_a, size_b = (max(map(abs, ends)) for ends in (a, b))
-    return size_b * e_a + size_a * e_b + e_a * e_b + own_error(node, a, b)
+    return (size_b * e_a + size_a * e_b + own_error(node, a, b)) * (1 + 2.0**-50)
 
 
 def own_error(node: Value, a: Ends, b: Ends) -> float:
@@ -62,6 +63,16 @@ def product_range(node: Value, a: Ends, b: Ends) -> Ends:
     corners = [x * y for x in a for y in b]
     slack = own_error(node, a, b) + 2.0**-50 * max(map(abs, corners))
     return min(corners) - slack, max(corners) + slack
+
+
+def square_range(node: Value, a: Ends) -> Ends:
+    """Where a·a stays: chords of a square are never below it, and its values at the knots never below 0.
+
+    One of the two splines has the argument (t − 1)·a, which is 0 for t = 1; and that of 0 is 0 if 0 is a knot.
+    """
+    if node.settings["balance"] != 1 or 0.0 not in node.settings["minus"]:
+        return -math.inf, math.inf
+    return 0.0, product_range(node, a, a)[1]
 
 
 TABLE = {"multiply": Primitive(lambda a, b, **_: a * b, _multiply, _carry)}
