@@ -13,6 +13,7 @@ from thereexists.arithmetic.balls import Array
 from thereexists.certificates.cubes import cubes_at_once, tile_for
 from thereexists.certificates.variation import corners, sub_cubes
 from thereexists.core.errors import InvalidTarget
+from thereexists.functions.anywhere import anywhere
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import BATCH, EVALUATION_ERROR, Target, same_answers
 
@@ -65,7 +66,7 @@ def _compare_values(target: Target, centres: Array, rng: np.random.Generator) ->
 def _compare_extension(target: Target, low: Array, side: Array, rng: np.random.Generator) -> None:
     some = rng.choice(len(low), min(ALONE, len(low)), replace=False)
     f_low, f_high = (end[some] for end in target.enclosure(*corners(target, low, side)[:2]))
-    f = target.alone((low + side * rng.random(low.shape))[some])
+    f = target.alone(anywhere(rng, low, low + side, low.shape)[some])
     slack = EVALUATION_ERROR * np.maximum(1.0, np.abs(f))
     if ((f < f_low - slack) | (f > f_high + slack)).any():
         raise InvalidTarget(

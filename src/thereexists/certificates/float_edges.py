@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from thereexists.core.errors import NotProved
+from thereexists.functions.anywhere import anywhere
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Array, Target
 
@@ -61,5 +62,5 @@ def edge_points(target: Target, grid: Grid, rng: np.random.Generator, count: int
     end = rng.integers(0, 4, shape)
     edge = np.where(end == 0, low, np.where(end == 1, high, edge))
     away = rng.choice((-1.0, 0.0, 1.0), shape) * step * 2.0 ** (-_BITS * rng.random(shape))
-    anywhere = low + (high - low) * rng.random(shape)
-    return np.clip(np.where(rng.random(shape) < 0.5, edge + away, anywhere), low, high)
+    inside = anywhere(rng, low, high, shape)
+    return np.clip(np.where(rng.random(shape) < 0.5, edge + away, inside), low, high)

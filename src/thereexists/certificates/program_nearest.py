@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from thereexists.certificates.program_forms import NO_BEND, Form, Number, Soft, Terms, exact, ratio
+from thereexists.functions.anywhere import anywhere
 
 POINTS = 8
 EDGE = exact(2.0**-36)  # of the span of a direction: nearer to an end is at the end
@@ -188,7 +189,7 @@ class Nearest:
                 value = np.mean([self.value(form) for form in terms.means[k]], axis=0)
             else:
                 low, high = float(terms.low[k]), float(terms.high[k])
-                value = low + (high - low) * self._rng.random(POINTS)
+                value = anywhere(self._rng, low, high, POINTS)
             self._term.append(value)
         return self._term[number]
 

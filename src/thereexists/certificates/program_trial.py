@@ -16,6 +16,7 @@ import torch
 from thereexists.certificates.program_meaning import Meaning, Meant
 from thereexists.certificates.program_values import values_of
 from thereexists.core.dtypes import as_dtype
+from thereexists.functions.anywhere import anywhere
 from thereexists.model import EmbeddedTransformer
 
 SAMPLE = 16
@@ -52,9 +53,9 @@ def try_out(
     names = [name for name in bounds if work <= MOST_SLOW_WORK or name not in SLOW]
     if not names:
         return Trial("too large to try in half precision here: all inputs", None)
-    unit = rng.random((count, meaning.n, len(low)))
-    unit[::4] = rng.integers(0, 5, unit[::4].shape) / 4  # ends, ties
-    drawn = {name: _of_dtype(low + (high - low) * unit, low, high, name) for name in names}
+    points = anywhere(rng, low, high, (count, meaning.n, len(low)))
+    points[::4] = low + (high - low) * rng.integers(0, 5, points[::4].shape) / 4  # ends, ties
+    drawn = {name: _of_dtype(points, low, high, name) for name in names}
     names = [name for name in names if drawn[name] is not None]  # a box may hold no number of a dtype
     if not names:
         return Trial("the box holds no number of these dtypes: all inputs", None)

@@ -40,6 +40,7 @@ from thereexists.certificates.float_edges import refuse_strays, strays
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.rigorous import refuse_extremes
 from thereexists.core.errors import InvalidInput, InvalidTarget, NotProved
+from thereexists.functions.anywhere import anywhere
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Array, Target
 from thereexists.model import Transformer
@@ -132,7 +133,7 @@ class _Errors:
 
     def drawn(self, rng: np.random.Generator, count: int) -> Array:
         target = self.target
-        X = target.low + (target.high - target.low) * rng.random((count, self.grid.n, self.grid.d))
+        X = anywhere(rng, target.low, target.high, (count, self.grid.n, self.grid.d))
         Y = target(X)
         if np.abs(Y).max() > self.F:
             worst = np.abs(Y).max(axis=(1, 2)).argmax()

@@ -16,9 +16,9 @@ from typing import Annotated, Any
 
 import typer
 
-from thereexists.core.errors import ThereExistsError
 from thereexists.core.plain_text import visible, visible_json
 
+PIPE = 10_000  # columns
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object on stdout.")]
 
 
@@ -39,8 +39,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
-class ClosedPipe(ThereExistsError):
-    """Whoever read our output has gone: what was found could not be said. (typer and rich would end with 1.)"""
+class ClosedPipe(BaseException):
+    """Whoever read our output has gone: what was found could not be said. (typer and rich would end with 1.)
+
+    As an interrupt, it is for ``main`` alone: nobody between may take it for something that is wrong with a file.
+    """
+
+    code = 2
 
 
 class _Stdout:
@@ -85,6 +90,7 @@ def say(text: Any, error: bool = False) -> None:
 def console(stderr: bool = False):
     """A rich console for people; plain text when piped."""
     from rich.console import Console
+    from rich.table import Table
 
     class Plain(Console):
         """Shows every string as it is: cells of tables, titles and lines all come through here."""
@@ -92,7 +98,17 @@ def console(stderr: bool = False):
         def render_str(self, text: str, **how: Any):
             return super().render_str(visible(text), **{**how, "markup": False, "emoji": False})
 
-    return Plain(stderr=stderr, highlight=False, markup=False, emoji=False)
+        def print(self, *objects: Any, **how: Any) -> None:
+            """In a pipe no line is broken, and no table has a box: the next program reads lines and columns."""
+            if not self.is_terminal:
+                for table in (each for each in objects if isinstance(each, Table)):
+                    table.box = None
+            super().print(*objects, **how)
+
+    screen = Plain(stderr=stderr, highlight=False, markup=False, emoji=False)
+    if not screen.is_terminal:
+        screen.width = PIPE
+    return screen
 
 
 def styled(*parts: str | tuple[str, str]) -> Any:

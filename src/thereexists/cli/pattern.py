@@ -282,14 +282,28 @@ def _depth_words(v: PatternVerdict) -> str:
     return f"{found.lower}..{found.upper or '?'}"
 
 
+def _causal_answer(v: PatternVerdict) -> tuple[str, str]:
+    """What a decoder's tokens see: that no token sees the future is its purpose, and no defect."""
+    found = v.field_result
+    word = "blocks" if v.pattern.heads is not None else "layer" if found.depth == 1 else "layers"
+    if found.depth is not None:
+        return f"causal: token k sees {{0..k}} after {found.depth} {word}", "green"
+    if found.never or found.never_full:
+        return "causal: some token never sees all of {0..k}", "red"
+    upper = "?" if found.upper is None else found.upper
+    return f"causal: token k sees {{0..k}} after {found.lower} to {upper} {word}", "yellow"
+
+
 def _explain(v: PatternVerdict) -> None:
     p, out = v.pattern, console()
     answer = {True: "universal", False: "not universal", None: "undecided"}[v.universal]
     colour = {True: "green", False: "red", None: "yellow"}[v.universal]
     about = f", n = {p.n:,}, cycle {p.cycle}, {p.config}: "
+    if v.causal is not None and p.n > 1:
+        answer, colour = _causal_answer(v)
     out.print(styled((p.name, "bold"), about, (answer, f"bold {colour}")))
     if v.causal is not None and p.n > 1:
-        out.print("a causal pattern: no function that looks ahead; for causal functions see the last lines")
+        out.print("causal, so no function that looks ahead; for causal functions see the last lines")
     connections = ", ".join(f"{c:,}" for c in p.connections[:8]) + (", …" if p.cycle > 8 else "")
     out.print(f"connections {connections}; sparsity {p.sparsity:.6f}")
     for reason in v.reasons:

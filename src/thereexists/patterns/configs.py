@@ -14,6 +14,7 @@ from typing import Any
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.regular_files import read_regular
+from thereexists.patterns.dense_models import BOTH_WAYS, CAUSAL, dense_steps
 from thereexists.patterns.library import bigbird, longformer
 from thereexists.patterns.parts import Band, BlockBand, Rect
 from thereexists.patterns.pattern import Pattern
@@ -59,7 +60,7 @@ def from_config(config: Config, n: int | None = None, globals: int = 1, seed: in
             f"The config's model_type {family!r} is not one whose attention pattern is known here. "
             f"Known: {', '.join(sorted(FAMILIES))}. Build the pattern with te.patterns.from_mask or from_csr instead."
         )
-    n = _positive(config, "max_position_embeddings", "max_encoder_position_embeddings") if n is None else n
+    n = _length(config) if n is None else n
     if not 1 <= n <= MOST_TOKENS:
         raise InvalidInput(f"'n' must be a whole number from 1 to {MOST_TOKENS:,}; got {n}; choose one with --n.")
     try:
@@ -77,6 +78,13 @@ def from_config(config: Config, n: int | None = None, globals: int = 1, seed: in
     return Pattern(family, tuple(steps[:cycle]), parameters, layers=len(steps))
 
 
+def _length(config: Config) -> int:
+    names = ("max_position_embeddings", "max_encoder_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+    if not any(name in config for name in names):
+        raise InvalidInput(f"The config of a {config.get('model_type')!r} model states no length; give it with --n.")
+    return _positive(config, *names)
+
+
 def _text_part(config: Config) -> Config:
     """Multimodal configs nest the language model's."""
     inner = config.get("text_config")
@@ -84,7 +92,7 @@ def _text_part(config: Config) -> Config:
 
 
 def _layers(config: Config) -> int:
-    count = _positive(config, "num_hidden_layers", "num_layers", "encoder_layers")
+    count = _positive(config, "num_hidden_layers", "num_layers", "encoder_layers", "n_layer", "n_layers")
     if count > MOST_LAYERS:
         raise InvalidInput(f"The config states {count:,} layers; a model has at most {MOST_LAYERS:,}.")
     return count
@@ -308,6 +316,10 @@ def _bigbird(config: Config, n: int, globals: int, seed: int | None) -> list[Ste
     return [bigbird(n, block, config.get("num_random_blocks", 3), seed + t).steps[0] for t in range(count)]
 
 
+def _dense(family: str) -> Callable[[Config, int, int, int | None], list[Step]]:
+    return lambda config, n, globals, seed: dense_steps(family, config, n, _layers(config))
+
+
 FAMILIES: dict[str, Callable[[Config, int, int, int | None], list[Step]]] = {
     **{name: _steps(_all_sliding) for name in ("mixtral", "phi3", "phimoe", "starcoder2")},
     "mistral": _with_default_window(_steps(_mistral)),
@@ -326,4 +338,5 @@ FAMILIES: dict[str, Callable[[Config, int, int, int | None], list[Step]]] = {
     "longformer": _longformer,
     "led": _longformer,
     "big_bird": _bigbird,
+    **{name: _dense(name) for name in (*CAUSAL, *BOTH_WAYS)},
 }
