@@ -1,6 +1,7 @@
 """What is right over the real numbers and wrong in a dtype: the certificate must not name that dtype."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -8,10 +9,22 @@ import torch
 
 import thereexists as te
 from tests.automata.machines import SMALL
-from tests.certificates.automaton_mutations import more_units, weights_of, wider_heads, with_weights, wrong_in
+from tests.certificates.automaton_mutations import (
+    forged_at_random,
+    more_units,
+    ways_it_is_wrong,
+    weights_of,
+    wider_heads,
+    with_weights,
+    wrong_in,
+)
 from tests.hostile import forge_certificate, forge_record
 from thereexists.certificates.automaton_certificate import certify_automaton
+from thereexists.certificates.automaton_proof import Proof
+from thereexists.certificates.verify_automaton import _trial
 from thereexists.core.dtypes import DTYPES
+from thereexists.core.errors import NotProved
+from thereexists.core.verdict import Verdict
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +100,16 @@ def test_a_folder_that_claims_such_a_dtype_is_refused(rare, tmp_path):
         te.load(tmp_path / "w", "bfloat16")
 
 
+def test_the_trial_comes_to_rows_that_random_strings_do_not_meet(rare):
+    """As if the proof had let it pass: the one word of the language is among the strings that are tried."""
+    forged = with_weights(rare, written_by_nothing(rare, 127, -134, 128))
+    fine = Verdict(True, ())
+    claimed = Proof(1024.0, 3, {name: Verdict(name != "float16", ()) for name in DTYPES})
+    forged.network.safe = DTYPES
+    assert not _trial(forged.stored, claimed).passed
+    assert _trial(rare.stored, dataclasses.replace(claimed, dtypes=dict.fromkeys(DTYPES, fine))).passed
+
+
 def test_weights_that_float32_rounds(rare):
     """2^−127 − 3·2^−150, and 2^−150 thrice: 2^−150 is no number of float32."""
     k, _ = row_of(rare, "op")
@@ -156,6 +179,25 @@ def test_logits_near_the_largest_number(rare):
     w["b_Q"] *= 2.0**114
     found = certify_automaton(with_weights(rare, w).stored)
     assert "some of the keys" in found.reasons["float32"]
+
+
+def test_a_random_forger_never_gets_a_dtype_in_which_it_is_wrong():
+    """Changes that keep the function over the real numbers; all strings of six symbols, and four ways to run each."""
+    rng, witness = np.random.default_rng(7), te.build(SMALL["swaps"], n=6)
+    torch.manual_seed(7)
+    ids = np.array(list(itertools.product((0, 1), repeat=6)))
+    claims = refusals = 0
+    for _ in range(40):
+        forged, done = forged_at_random(rng, witness)
+        try:
+            dtypes = certify_automaton(forged.stored).dtypes
+        except NotProved:
+            dtypes = []
+        for name in dtypes:
+            assert ways_it_is_wrong(forged, name, ids) == [], (done, name)
+        claims, refusals = claims + len(dtypes), refusals + len(DTYPES) - len(dtypes)
+    assert claims > 20
+    assert refusals > 20
 
 
 @pytest.mark.parametrize("saturating", [False, True])

@@ -82,10 +82,11 @@ def nfa(
 def _rows(table: Any, symbols: tuple[Any, ...] | None) -> dict[Any, dict[Any, Any]]:
     if isinstance(table, Mapping):
         return {state: dict(row) for state, row in _mapping(table).items()}
+    array: np.ndarray
     try:
         array = np.asarray(table)
     except ValueError:  # rows of several lengths
-        array = np.empty(0)
+        array = np.empty((0,))
     if symbols is None or array.ndim != 2 or array.dtype.kind not in "iu" or array.shape[1] != len(symbols):
         raise InvalidInput(
             "A DFA is {state: {symbol: state}}, or an array of whole numbers (states, symbols) together with its "
