@@ -20,7 +20,7 @@ from tests.certificates.automaton_mutations import (
 )
 from tests.hostile import forge_certificate, forge_record
 from thereexists.certificates.automaton_certificate import certify_automaton
-from thereexists.certificates.automaton_proof import Proof
+from thereexists.certificates.automaton_proof import Proof, _Rows
 from thereexists.certificates.verify_automaton import _trial
 from thereexists.core.dtypes import DTYPES
 from thereexists.core.errors import NotProved
@@ -170,6 +170,13 @@ def test_sums_over_some_of_the_keys_are_finite_too():
     found = certify_automaton(forged.stored)
     assert not {"float32", "bfloat16"} & set(found.dtypes)
     assert "some of the keys" in found.reasons["float32"]
+
+
+def test_rows_that_are_too_many_to_be_numbered_in_pairs(rare):
+    """Pairs of rows in pairs of groups have numbers below d^4, which 64 bits must hold."""
+    moduli = (997,) * 40
+    with pytest.raises(NotProved, match="at most 32,768 are understood"):
+        _Rows.of(rare.maps, moduli, rare.maps.own + rare.maps.fetched + sum(moduli) + 1)
 
 
 def test_logits_near_the_largest_number(rare):
