@@ -106,7 +106,6 @@ class _Machine:
     steps: int = 0
     depth: int = 0
     known: dict[str, frozenset[int]] = field(default_factory=dict)
-    at: dict[Any, frozenset[int]] = field(default_factory=dict)  # the same by the place in the tree
 
     @property
     def multiline(self) -> bool:
@@ -218,16 +217,12 @@ class _Machine:
 
     def matching(self, operation: Any, argument: Any, under: _Under) -> frozenset[int]:
         """The symbols that one item matches: Python compiles it, within the groups that hold it, and is asked."""
-        place = (operation, id(argument) if isinstance(argument, list) else argument, under.groups)
-        if place not in self.at:
-            self.at[place] = self._asked(operation, argument, under)
-        return self.at[place]
-
-    def _asked(self, operation: Any, argument: Any, under: _Under) -> frozenset[int]:
+        members = argument if isinstance(argument, list) else []  # of a class
+        self.spend(len(members) + len(under.groups))
         key = repr((operation, argument, under.groups))
         if key not in self.known:
-            ranges = argument if isinstance(argument, list) else []  # a class, which Python's compiler writes out
-            self.spend(sum(min(b[1] - b[0], 1 << 16) if str(a) == "RANGE" else 1 for a, b in ranges))
+            # Python's compiler writes ranges out; then every symbol is asked about.
+            self.spend(sum(min(b[1] - b[0], 1 << 16) for a, b in members if str(a) == "RANGE"))
             self.spend(len(self.symbols) + _STEPS_OF_AN_ITEM * len(under.groups))
             item = _parser.SubPattern(self.tree.state, [(operation, argument)])
             for add, remove in reversed(under.groups):
