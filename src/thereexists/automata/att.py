@@ -79,12 +79,14 @@ def _transducer(arcs: list[tuple[int, list[str]]], start: str, accepts: set[str]
             )
     symbols = tuple(dict.fromkeys(read for _, read in steps))
 
-    def step(state: str, symbol: str) -> tuple[str, str]:
-        return steps.get((state, symbol), (DEAD, ""))
+    def step(state: str | None, symbol: str) -> tuple[str | None, str]:
+        """None is the dead state: those of the file are strings, whatever they are called."""
+        return steps.get((state, symbol), (None, "")) if state is not None else (None, "")
 
     table, written, states = walk(step, start, symbols)
     accept = np.array([state in accepts for state in states])
-    return finished(assembled(symbols, table, written, accept, states, {"kind": "att"}))
+    names = [DEAD if state is None else state for state in states]
+    return finished(assembled(symbols, table, written, accept, names, {"kind": "att"}))
 
 
 def _no_weight(words: list[str], place: str) -> None:

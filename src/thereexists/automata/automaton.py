@@ -9,7 +9,8 @@ A missing transition of what a user gives becomes one to a *dead* state: it is a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import is_text, visible
 from thereexists.functions.vocabulary import Token, check_vocabulary
 
 MOST_STATES = 1 << 14  # of a machine as it is given, before it is minimised
@@ -87,7 +89,7 @@ class Automaton:
             place = next(k for k, s in enumerate(symbols) if not isinstance(s, str | int) or s not in self.number)
             where = f"symbol {place}" if row is None else f"symbol {place} of string {row}"
             raise InvalidInput(
-                f"{symbols[place]!r} ({where}) is not in the alphabet of {len(self.alphabet)} symbols "
+                f"{shown(symbols[place])} ({where}) is not in the alphabet of {len(self.alphabet)} symbols "
                 f"{short(self.alphabet)}."
             ) from None
 
@@ -157,8 +159,10 @@ def restore(stored: dict[str, Any]) -> Automaton:
     written = stored["output_alphabet"]
     written = check_vocabulary(written, "the output alphabet").tokens if written != [] else ()
     names, before = stored["names"], stored["before"]
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, list) or not all(isinstance(name, str) and is_text(name) for name in names):
         raise InvalidInput("the names of states are texts")
+    if not is_text(json.dumps(stored["origin"], ensure_ascii=False)):
+        raise InvalidInput("what is said of the origin of an automaton is text")
     if type(before) is not int or before < 1 or not isinstance(stored["origin"], dict):
         raise InvalidInput("the size before minimising is a whole number, and the origin is an object")
     Q = len(names)
@@ -182,12 +186,37 @@ def _numbers(rows: Any, sizes: int) -> np.ndarray:
     return np.array(rows, dtype=np.int64).reshape(len(rows), *(() if sizes == 1 else (-1,)))
 
 
-def check_alphabet(symbols: Iterable[Any]) -> tuple[Token, ...]:
+def check_alphabet(symbols: Iterable[Any], what: str = "The alphabet") -> tuple[Token, ...]:
     """Distinct strings or whole numbers, in the order given."""
-    return check_vocabulary(list(symbols), "The alphabet").tokens
+    return check_vocabulary(listed(symbols, what), what).tokens
+
+
+def listed(given: Any, what: str) -> list[Any]:
+    """What a user gives as a list; refused if it is none."""
+    try:
+        return list(given)
+    except TypeError:
+        raise InvalidInput(f"{what} must be a list; got {shown(given)} instead.") from None
+
+
+def is_state(state: Any) -> bool:
+    """Whether it can be looked up."""
+    try:
+        hash(state)
+    except Exception:
+        return False
+    return True
 
 
 def short(symbols: Sequence[Any], most: int = 12) -> str:
     """A list for messages, cut where it is long."""
-    shown = ", ".join(repr(symbol) for symbol in symbols[:most])
-    return f"({shown}{', …' if len(symbols) > most else ''})"
+    return f"({', '.join(shown(symbol) for symbol in symbols[:most])}{', …' if len(symbols) > most else ''})"
+
+
+def shown(thing: Any, how: Callable[[Any], str] = repr, most: int = 120) -> str:
+    """Something of a user's for messages: cut where it is long, and its type where it does not say what it is."""
+    try:
+        text = how(thing)
+    except Exception:  # nested too deeply, or a __repr__ of its own that fails
+        return f"<{type(thing).__name__}>"
+    return visible(text if len(text) <= most else text[: most - 1] + "…")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from thereexists.automata.automaton import MOST_STATES, Automaton, check_alphabet, short
+from thereexists.automata.automaton import MOST_STATES, Automaton, check_alphabet, is_state, listed, short, shown
 from thereexists.automata.minimise import finished
 from thereexists.core.errors import InvalidInput, InvalidTarget
 from thereexists.functions.vocabulary import Token
@@ -32,19 +32,24 @@ def from_function(
     symbols = check_alphabet(alphabet)
     if not callable(step):
         raise InvalidInput(f"'step' must be a function of a state and a symbol; got {type(step).__name__} instead.")
+    if not is_state(start):
+        raise InvalidInput(f"The start must be hashable to be a state; got {shown(start)}: give tuples for lists.")
 
     def twice(state: Any, symbol: Any) -> Any:
         first, again = _asked(step, state, symbol), _asked(step, state, symbol)
         if first != again:
             raise InvalidTarget(
-                f"The step function is not deterministic: step({state!r}, {symbol!r}) gave {first!r}, and then "
-                f"{again!r}. Give an NFA with te.automata.nfa."
+                f"The step function is not deterministic: step({shown(state)}, {symbol!r}) gave {shown(first)}, "
+                f"and then {shown(again)}. Give an NFA with te.automata.nfa."
             )
         return _pair(first, state, symbol) if writes else (first, None)
 
-    table, written, states = walk(twice, start, symbols)
+    try:
+        table, written, states = walk(twice, start, symbols)
+    except RecursionError as error:  # of comparing two states
+        raise InvalidTarget("The states are nested too deeply to be compared: bound what a state holds.") from error
     accepting = _accepting(accept, states)
-    return finished(assembled(symbols, table, written, accepting, states, {"kind": "function"}))
+    return finished(assembled(symbols, table, written if writes else None, accepting, states, {"kind": "function"}))
 
 
 def mealy(
@@ -56,7 +61,12 @@ def mealy(
 
     It begins in ``start``, the first of ``states`` unless said.
     """
-    known = list(states)
+    known = listed(states, "'states'")
+    if not callable(step) and not isinstance(step, Mapping):
+        raise InvalidInput(
+            "'step' must be a function of a state and a symbol, or a dict {(state, symbol): (state, output)}; got "
+            f"{type(step).__name__} instead."
+        )
     if not known:
         raise InvalidInput("A Mealy machine needs one state at least; 'states' is empty.")
     given = step
@@ -67,10 +77,12 @@ def mealy(
         elif (state, symbol) in given:
             found = given[state, symbol]
         else:
-            raise InvalidInput(f"The Mealy machine has no step for the state {state!r} and the symbol {symbol!r}.")
+            raise InvalidInput(f"The Mealy machine has no step for the state {shown(state)} and the symbol {symbol!r}.")
         target = _pair(found, state, symbol)[0]
         if target not in known:
-            raise InvalidInput(f"The step from {state!r} by {symbol!r} leads to {target!r}, which is not in 'states'.")
+            raise InvalidInput(
+                f"The step from {shown(state)} by {symbol!r} leads to {shown(target)}, which is not in 'states'."
+            )
         return found
 
     return from_function(one, known[0] if start is None else start, alphabet, writes=True)
@@ -105,40 +117,41 @@ def walk(
 def assembled(
     symbols: tuple[Token, ...],
     table: np.ndarray,
-    written: list[list[Any]],
+    written: list[list[Any]] | None,
     accept: np.ndarray,
     states: Sequence[Any],
     origin: dict[str, Any],
 ) -> Automaton:
-    """Tables of what was walked; outputs are numbered in the order in which they are met."""
-    said = [output for row in written for output in row]
-    known = () if said[0] is None else check_alphabet(dict.fromkeys(said))
-    numbers = {output: k for k, output in enumerate(known)} | {None: -1}
-    outputs = np.array([numbers[output] for output in said]).reshape(table.shape)
-    names = tuple(str(state) for state in states)
+    """Tables of what was walked; outputs are numbered in the order in which they are met. None: it writes nothing."""
+    if written is None:
+        known, outputs = (), np.full(table.shape, -1)
+    else:
+        said = [output for row in written for output in row]
+        known = check_alphabet(dict.fromkeys(said), "What the machine writes")
+        numbers = {output: k for k, output in enumerate(known)}
+        outputs = np.array([numbers[output] for output in said]).reshape(table.shape)
+    names = tuple(shown(state, str) for state in states)
     return Automaton(symbols, table, 0, accept, outputs, known, names, len(states), origin)
 
 
 def _asked(step: Step, state: Any, symbol: Any) -> Any:
     try:
         found = step(state, symbol)
-        hash(found)
-    except TypeError as error:
-        if "unhashable" in str(error):
-            raise InvalidTarget(
-                f"step({state!r}, {symbol!r}) gave something that cannot be a state ({error}): give tuples for lists."
-            ) from error
-        raise InvalidTarget(f"step({state!r}, {symbol!r}) failed: TypeError: {error}") from error
     except InvalidInput:
         raise
     except Exception as error:
-        raise InvalidTarget(f"step({state!r}, {symbol!r}) failed: {type(error).__name__}: {error}") from error
+        raise InvalidTarget(f"step({shown(state)}, {symbol!r}) failed: {_said(error)}.") from error
+    if not is_state(found):
+        raise InvalidTarget(
+            f"step({shown(state)}, {symbol!r}) gave something that cannot be a state, for it has no hash "
+            f"({shown(found)}): give tuples for lists."
+        )
     return found
 
 
 def _pair(found: Any, state: Any, symbol: Any) -> tuple[Any, Any]:
     if not isinstance(found, tuple) or len(found) != 2:
-        raise InvalidTarget(f"step({state!r}, {symbol!r}) must give (state, output); got {found!r} instead.")
+        raise InvalidTarget(f"step({shown(state)}, {symbol!r}) must give (state, output); got {shown(found)} instead.")
     return found
 
 
@@ -146,6 +159,20 @@ def _accepting(accept: Any, states: list[Any]) -> np.ndarray:
     if accept is None:
         return np.ones(len(states), dtype=bool)
     if callable(accept):
-        return np.array([bool(accept(state)) for state in states])
-    wanted = set(accept)
-    return np.array([state in wanted for state in states])
+        return np.array([_accepted(accept, state) for state in states])
+    wanted = listed(accept, "'accept', where it is no function,")
+    if not all(map(is_state, wanted)):
+        raise InvalidInput(f"'accept' must be a list of states; got {short(wanted)}.")
+    known = set(wanted)
+    return np.array([state in known for state in states])
+
+
+def _accepted(accept: Callable[[Any], Any], state: Any) -> bool:
+    try:
+        return bool(accept(state))
+    except Exception as error:  # its own, or an array's, which is neither true nor false
+        raise InvalidTarget(f"accept({shown(state)}) failed, or is neither true nor false: {_said(error)}.") from error
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {shown(error, str)}"

@@ -25,10 +25,14 @@ from thereexists.automata.automaton import Automaton, check_alphabet
 from thereexists.automata.explore import assembled, walk
 from thereexists.automata.minimise import finished
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import is_text
 
 PRINTABLE = "".join(map(chr, range(32, 127)))
 MOST_EDGES = 1 << 16  # of the non-deterministic machine: bounded repetitions are written out
-MOST_VISITS = 1 << 24  # of its states, while the deterministic one is found
+MOST_VISITS = 1 << 24  # of its states and edges, while the deterministic one is found
+MOST_STEPS = 1 << 23  # of work while the non-deterministic one is written: items met, symbols asked about
+MOST_CHARACTERS = 1 << 18  # of a pattern
+DEEPEST = 100  # groups, alternatives and repetitions within each other
 FLAGS = re.IGNORECASE | re.MULTILINE | re.DOTALL | re.VERBOSE | re.ASCII
 _REFUSED = {
     "GROUPREF": "a back-reference",
@@ -39,8 +43,10 @@ _REFUSED = {
     "POSSESSIVE_REPEAT": "a possessive repetition",
     "ATOMIC_GROUP": "an atomic group",
 }
+_TOO_DEEP = f"A pattern has at most {DEEPEST} groups, alternatives and repetitions within each other: write it flatter."
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT")
 _ITEMS = ("LITERAL", "NOT_LITERAL", "ANY", "IN")
+_STEPS_OF_AN_ITEM = 16  # it takes about as long as asking whether so many symbols match
 
 
 def regex(pattern: str, alphabet: Iterable[Any] = PRINTABLE, flags: int = 0) -> Automaton:
@@ -55,14 +61,22 @@ def regex(pattern: str, alphabet: Iterable[Any] = PRINTABLE, flags: int = 0) -> 
         raise InvalidInput("A regular expression reads characters: every symbol of its alphabet must be one.")
     if not isinstance(pattern, str):
         raise InvalidInput(f"A regular expression is a string; got {type(pattern).__name__} instead.")
+    if len(pattern) > MOST_CHARACTERS:
+        raise InvalidInput(f"A pattern has at most {MOST_CHARACTERS:,} characters; this one has {len(pattern):,}.")
+    if not is_text(pattern):
+        raise InvalidInput(f"A pattern must be valid Unicode text; got {pattern!a} instead.")
+    if not isinstance(flags, int):
+        raise InvalidInput(f"'flags' must be flags of re, such as re.IGNORECASE; got {flags!r} instead.")
     if flags & ~FLAGS:
         raise InvalidInput(f"Of the flags of re, {FLAGS!r} are known here; got {re.RegexFlag(flags)!r}.")
     try:
         tree = _parser.parse(pattern, int(flags))
-    except (re.error, RecursionError, OverflowError) as error:
+        machine = _Machine(tuple(map(str, symbols)), tree, pattern)
+        end = machine.sequence(tree, 0, _Under(machine.multiline))
+    except RecursionError as error:  # of Python's parser, or because much is on the stack already
+        raise InvalidInput(_TOO_DEEP) from error
+    except (re.error, OverflowError) as error:
         raise InvalidInput(f"{pattern!r} is no regular expression of Python: {error}.") from error
-    machine = _Machine(tuple(map(str, symbols)), tree, pattern)
-    end = machine.sequence(tree, 0, _Under(machine.multiline))
     origin = {"kind": "regex", "pattern": pattern, "flags": int(flags)}
     return finished(_deterministic(machine, end, origin))
 
@@ -89,16 +103,32 @@ class _Machine:
     reads: list[list[tuple[frozenset[int], int]]] = field(default_factory=lambda: [[]])
     free: list[list[tuple[str | None, int]]] = field(default_factory=lambda: [[]])
     edges: int = 0
+    steps: int = 0
+    depth: int = 0
     known: dict[str, frozenset[int]] = field(default_factory=dict)
 
     @property
     def multiline(self) -> bool:
         return bool(self.tree.state.flags & re.MULTILINE)
 
+    @property
+    def written(self) -> tuple[int, int]:
+        """How much there is: an item that leaves it as it is does nothing."""
+        return len(self.reads), self.edges
+
     def new(self) -> int:
         self.reads.append([])
         self.free.append([])
         return len(self.reads) - 1
+
+    def spend(self, steps: int) -> None:
+        """Whatever takes time is counted: a short pattern can ask for more than anybody can wait for."""
+        self.steps += steps
+        if self.steps > MOST_STEPS:
+            raise InvalidInput(
+                "The pattern's machine is not written out in reasonable time: lower the bounds of its repetitions, or "
+                "write it with fewer and smaller classes."
+            )
 
     def edge(self, source: int, target: int, symbols: frozenset[int] | None = None, where: str | None = None) -> None:
         self.edges += 1
@@ -114,12 +144,17 @@ class _Machine:
 
     def sequence(self, tree: Any, source: int, under: _Under) -> int:
         """From ``source`` through all items of the tree; where that ends."""
+        self.depth += 1
+        if self.depth > DEEPEST + 1:
+            raise InvalidInput(_TOO_DEEP)
         for operation, argument in tree:
             source = self.item(operation, argument, source, under)
+        self.depth -= 1
         return source
 
     def item(self, operation: Any, argument: Any, source: int, under: _Under) -> int:
         name = str(operation)
+        self.spend(_STEPS_OF_AN_ITEM)
         if name in _ITEMS:
             target = self.new()
             self.edge(source, target, self.matching(operation, argument, under))
@@ -149,7 +184,9 @@ class _Machine:
 
     def repeat(self, least: int, most: int, tree: Any, source: int, under: _Under) -> int:
         for _ in range(least):
-            source = self.sequence(tree, source, under)
+            written, source = self.written, self.sequence(tree, source, under)
+            if written == self.written:
+                return source  # a tree of nothing: its repetitions are nothing
         if most is _constants.MAXREPEAT:
             loop = self.new()
             self.edge(source, loop)
@@ -158,7 +195,9 @@ class _Machine:
         target = self.new()
         self.edge(source, target)
         for _ in range(most - least):
-            source = self.sequence(tree, source, under)
+            written, source = self.written, self.sequence(tree, source, under)
+            if written == self.written:
+                break
             self.edge(source, target)
         return target
 
@@ -178,8 +217,13 @@ class _Machine:
 
     def matching(self, operation: Any, argument: Any, under: _Under) -> frozenset[int]:
         """The symbols that one item matches: Python compiles it, within the groups that hold it, and is asked."""
+        members = argument if isinstance(argument, list) else []  # of a class
+        self.spend(len(members) + len(under.groups))
         key = repr((operation, argument, under.groups))
         if key not in self.known:
+            # Python's compiler writes ranges out; then every symbol is asked about.
+            self.spend(sum(min(b[1] - b[0], 1 << 16) for a, b in members if str(a) == "RANGE"))
+            self.spend(len(self.symbols) + _STEPS_OF_AN_ITEM * len(under.groups))
             item = _parser.SubPattern(self.tree.state, [(operation, argument)])
             for add, remove in reversed(under.groups):
                 item = _parser.SubPattern(self.tree.state, [(_constants.SUBPATTERN, (None, add, remove, item))])
@@ -207,7 +251,7 @@ def _deterministic(machine: _Machine, end: int, origin: dict[str, Any]) -> Autom
         found, fresh = set(core), list(core)
         while fresh:
             state, mode = fresh.pop()
-            visits += 1
+            visits += 1 + len(machine.free[state]) + len(machine.reads[state])
             if visits > MOST_VISITS:
                 raise InvalidInput(
                     "The pattern's automaton is not found in reasonable time: lower the bounds of its repetitions, or "
@@ -237,11 +281,10 @@ def _deterministic(machine: _Machine, end: int, origin: dict[str, Any]) -> Autom
         return any(place == end and mode != 1 for place, mode in closure(core, before, _END))
 
     begin = (frozenset({(0, 0)}), _BEGIN)
-    table, written, states = walk(step, begin, range(len(members)))
+    table, _, states = walk(step, begin, range(len(members)))
     accept = np.array([accepted(state) for state in states])
     names = [f"s{k}" for k in range(len(states))]
-    whole = [[None] * len(machine.symbols) for _ in written]
-    return assembled(machine.symbols, table[:, classes], whole, accept, names, origin)
+    return assembled(machine.symbols, table[:, classes], None, accept, names, origin)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.automata.automaton import Automaton, check_alphabet
+from thereexists.automata.automaton import Automaton, check_alphabet, is_state, listed, shown
 from thereexists.automata.explore import assembled, walk
 from thereexists.automata.minimise import finished
 from thereexists.core.errors import InvalidInput
@@ -22,19 +22,20 @@ def dfa(table: Any, start: Hashable, accept: Iterable[Any], alphabet: Iterable[A
 
     What is missing leads to a dead state.
     """
-    rows = _rows(table, alphabet)
-    symbols = check_alphabet(_symbols(rows) if alphabet is None else alphabet)
-    accepting = _known(accept, start, rows, (target for row in rows.values() for target in row.values()))
+    given = None if alphabet is None else check_alphabet(alphabet)
+    rows = _rows(table, given)
+    symbols = check_alphabet(_symbols(rows)) if given is None else given
+    accepting = _known(accept, (start,), rows, (target for row in rows.values() for target in row.values()))
     _only(rows, symbols)
 
     def step(state: Any, symbol: Any) -> tuple[Any, Any]:
         found = rows.get(state[0], {}) if state != DEAD else {}
         return ((found[symbol],) if symbol in found else DEAD), None
 
-    moves, written, states = walk(step, (start,), symbols)
+    moves, _, states = walk(step, (start,), symbols)
     accepted = np.array([state != DEAD and state[0] in accepting for state in states])
     names = [DEAD if state == DEAD else state[0] for state in states]
-    return finished(assembled(symbols, moves, written, accepted, names, {"kind": "dfa"}))
+    return finished(assembled(symbols, moves, None, accepted, names, {"kind": "dfa"}))
 
 
 def nfa(
@@ -49,13 +50,16 @@ def nfa(
 
     ``start``: a state, or a set or list of them.
     """
-    rows = {state: {a: tuple(targets) for a, targets in row.items()} for state, row in _mapping(transitions).items()}
+    rows = {
+        state: {a: _targets(state, a, targets) for a, targets in row.items()}
+        for state, row in _mapping(transitions).items()
+    }
     symbols = check_alphabet([a for a in _symbols(rows) if a is not None] if alphabet is None else alphabet)
     starts = tuple(start) if isinstance(start, set | frozenset | list) else (start,)
     if not starts:
         raise InvalidInput("An NFA begins somewhere; 'start' is empty.")
     everywhere = (target for row in rows.values() for targets in row.values() for target in targets)
-    accepting = _known(accept, starts[0], rows, [*everywhere, *starts])
+    accepting = _known(accept, starts, rows, (*everywhere, *starts))
     _only(rows, (*symbols, None))
 
     def closed(states: Iterable[Any]) -> frozenset[Any]:
@@ -69,17 +73,20 @@ def nfa(
     def step(states: frozenset[Any], symbol: Any) -> tuple[frozenset[Any], None]:
         return closed({target for state in states for target in rows.get(state, {}).get(symbol, ())}), None
 
-    moves, written, states = walk(step, closed(starts), symbols)
+    moves, _, states = walk(step, closed(starts), symbols)
     accepted = np.array([bool(accepting & state) for state in states])
     names = ["{" + ", ".join(sorted(map(str, state))) + "}" for state in states]
-    return finished(assembled(symbols, moves, written, accepted, names, {"kind": "nfa"}))
+    return finished(assembled(symbols, moves, None, accepted, names, {"kind": "nfa"}))
 
 
-def _rows(table: Any, alphabet: Iterable[Any] | None) -> dict[Any, dict[Any, Any]]:
+def _rows(table: Any, symbols: tuple[Any, ...] | None) -> dict[Any, dict[Any, Any]]:
     if isinstance(table, Mapping):
         return {state: dict(row) for state, row in _mapping(table).items()}
-    array = np.asarray(table)
-    symbols = None if alphabet is None else list(alphabet)
+    array: np.ndarray
+    try:
+        array = np.asarray(table)
+    except ValueError:  # rows of several lengths
+        array = np.empty((0,))
     if symbols is None or array.ndim != 2 or array.dtype.kind not in "iu" or array.shape[1] != len(symbols):
         raise InvalidInput(
             "A DFA is {state: {symbol: state}}, or an array of whole numbers (states, symbols) together with its "
@@ -100,15 +107,28 @@ def _symbols(rows: Mapping[Any, Mapping[Any, Any]]) -> list[Any]:
     return list(dict.fromkeys(symbol for row in rows.values() for symbol in row))
 
 
-def _known(accept: Iterable[Any], start: Any, rows: Mapping[Any, Any], targets: Iterable[Any]) -> frozenset[Any]:
-    known, accepting = {*rows, *targets}, frozenset(accept)
-    strange = [state for state in (start, *accepting) if state not in known]
+def _targets(state: Any, symbol: Any, targets: Any) -> tuple[Any, ...]:
+    if not isinstance(targets, Iterable):
+        raise InvalidInput(
+            f"An NFA leads to a list of states: {shown(state)} by {shown(symbol)} leads to {shown(targets)}; write "
+            f"[{shown(targets)}]."
+        )
+    return tuple(targets)
+
+
+def _known(accept: Any, starts: tuple[Any, ...], rows: Mapping[Any, Any], targets: Iterable[Any]) -> frozenset[Any]:
+    reached, accepting = list(targets), listed(accept, "'accept'")
+    for state in (*starts, *reached, *accepting):
+        if not is_state(state):
+            raise InvalidInput(f"A state must be hashable; got {shown(state)}: give tuples for lists.")
+    known = {*rows, *reached}
+    strange = [state for state in (*starts, *accepting) if state not in known]
     if strange:
-        raise InvalidInput(f"{strange[0]!r} is the start or accepting, and no state of the table.")
-    return accepting
+        raise InvalidInput(f"{shown(strange[0])} is the start or accepting, and no state of the table.")
+    return frozenset(accepting)
 
 
 def _only(rows: Mapping[Any, Mapping[Any, Any]], symbols: tuple[Any, ...]) -> None:
     strange = [a for a in _symbols(rows) if a not in symbols]
     if strange:
-        raise InvalidInput(f"The table has transitions by {strange[0]!r}, which is not in the alphabet.")
+        raise InvalidInput(f"The table has transitions by {shown(strange[0])}, which is not in the alphabet.")

@@ -30,8 +30,11 @@ from thereexists.core.errors import InvalidInput, NotProved
 
 ASSUMPTIONS = (
     "an operation whose exact result is a number of the dtype gives it, in any order of a sum and in any wider format",
-    "softmax subtracts the largest logit; exp(0) is 1, and exp(t) is 0 for t ≤ −800, as it is below the smallest "
-    "number of every dtype",
+    "softmax subtracts the largest logit before all else; exp(0) is 1, and exp(t) is 0 for t ≤ −800, as it is below "
+    "the smallest number of every dtype",
+    "attention that takes the keys in parts subtracts the largest logit so far, or one that is less by 8·log 2 at "
+    "most; it adds up in float32 or in a wider dtype, and rescales what it has by exp(old − new) when the largest "
+    "grows",
 )
 
 

@@ -1,14 +1,27 @@
 """Sums that no rounding can touch: the one argument about floating point that an automaton's network needs.
 
-Let all terms of a sum be whole multiples of a power of two u, and the sum of their sizes at most 2^p·u, p being the
-bits of the dtype's significand. Then every partial sum, in any order, is a multiple of u of size at most 2^p·u, and
+*Weights.* Each is 0 or a normal number of the dtype, used or not: then the network converted to the dtype is the very
+network that was looked at. (A weight that is 0 in a narrower dtype is another network; a subnormal one is 0 on machines
+that flush them; and 0 · ∞ is no number.)
+
+*Sums.* Let all terms of a sum be whole multiples of a power of two u, and the sum of their sizes at most 2^p·u, p being
+the bits of the dtype's significand. Then every partial sum, in any order, is a multiple of u of size at most 2^p·u, and
 those are numbers of the dtype: nothing is ever rounded, in whatever order a machine adds, and in whatever wider format.
 (The exponents must be there too: u is at least the smallest normal number, the sum of sizes at most the largest.)
+
+*Attention in parts.* A fused kernel takes the keys in parts. It keeps the largest logit so far, adds up values times
+exp(l − largest), and multiplies the sum by exp(old − new) ∈ [0, 1] when the largest grows. Only at the end is this the
+sum of the formula: before the right position is met, others lead, and many of them may be equal. What they add up to is
+then multiplied by 0, which forgets it if it is a number at all; ∞ · 0 is none. So n + 1 values of the largest size must
+add up to a finite number, at weights of up to ``LAZY`` each, in the format in which kernels add: float32, or the dtype
+where it is wider.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -18,6 +31,43 @@ from thereexists.core.verdict import Verdict
 
 # exp(t) is 0 for all t at or below −VANISHES in every dtype: the smallest number of float64 is 4.9e-324 = exp(−744.4).
 VANISHES = 800.0
+# Kernels that rescale only when the largest logit has grown by enough let a weight come to 2^8 (FlashAttention-4).
+LAZY = 256.0
+
+
+class Exact(Protocol):
+    """A condition under which a dtype rounds nothing."""
+
+    def holds(self, name: str) -> str | None:
+        """Why it fails in a dtype, or None."""
+        ...
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The sizes of an array of weights, but for 0: each must be a normal number of the dtype."""
+
+    where: str
+    sizes: torch.Tensor
+
+    @classmethod
+    def of(cls, where: str, weights: torch.Tensor) -> Weights:
+        found = weights.detach()
+        return cls(where, found[found != 0].abs().unique())  # most weights are 0, and few others are distinct
+
+    def finite(self) -> bool:
+        return bool(self.sizes.isfinite().all())
+
+    def holds(self, name: str) -> str | None:
+        dtype, limits = as_dtype(name), torch.finfo(as_dtype(name))
+        outside = (self.sizes < limits.smallest_normal) | (self.sizes > limits.max)
+        if bool(outside.any()):
+            return f"a weight of {self.where}, {float(self.sizes[outside][0]):g}, is beyond the range of {name}"
+        rounded = self.sizes.to(dtype).to(self.sizes.dtype) != self.sizes
+        if bool(rounded.any()):
+            w = float(self.sizes[rounded][0])
+            return f"a weight of {self.where}, {w!r}, takes more than {SIGNIFICAND[name]} bits"
+        return None
 
 
 @dataclass(frozen=True)
@@ -41,7 +91,20 @@ class Sum:
         return None
 
 
-def verdicts(sums: list[Sum]) -> dict[str, Verdict]:
+@dataclass(frozen=True)
+class InParts:
+    """Sums of attention whatever part of the keys they are over: their sizes are at most ``most``."""
+
+    where: str
+    most: float
+
+    def holds(self, name: str) -> str | None:
+        if self.most <= max(torch.finfo(as_dtype(name)).max, torch.finfo(torch.float32).max):
+            return None
+        return f"{self.where}: sums over some of the keys, up to {self.most:g}, are beyond the range of {name}"
+
+
+def verdicts(sums: Sequence[Exact]) -> dict[str, Verdict]:
     """For every dtype whether all sums are exact in it."""
     found = {}
     for name in DTYPES:

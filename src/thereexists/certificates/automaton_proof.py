@@ -29,13 +29,24 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import sparse
 
-from thereexists.certificates.automaton_exact import VANISHES, Sum, most_of, unit_of, verdicts
+from thereexists.certificates.automaton_exact import (
+    LAZY,
+    VANISHES,
+    Exact,
+    InParts,
+    Sum,
+    Weights,
+    most_of,
+    unit_of,
+    verdicts,
+)
 from thereexists.certificates.automaton_maps import Maps
 from thereexists.core.errors import NotProved
 from thereexists.core.verdict import Verdict
 from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
 
+MOST_MODEL_ROWS = 1 << 15  # their fourth power numbers pairs of rows in pairs of groups, in 64 bits
 FIRST, SYMBOLS = 1, 2  # token numbers: 0 is no token at all, 1 the identity, then the symbols
 
 
@@ -65,6 +76,8 @@ class _Rows:
         R, S, C = maps.own, maps.fetched, sum(moduli)
         if d != R + S + C + 1:
             raise NotProved(f"the network has {d} rows; the maps and the moduli take {R + S + C + 1}.")
+        if d > MOST_MODEL_ROWS:
+            raise NotProved(f"the network has {d:,} rows; at most {MOST_MODEL_ROWS:,} are understood.")
         own, fetched = (np.unique(group, return_inverse=True)[1].reshape(-1) for group in maps.groups())
         code = np.repeat(np.arange(len(moduli)), moduli)
         parts = [own, fetched + own.max() + 1]
@@ -80,7 +93,7 @@ class _Prover:
     maps: Maps
     n: int
     rows: _Rows
-    sums: list[Sum] = field(default_factory=list)
+    sums: list[Exact] = field(default_factory=list)
     gap: float = math.inf
 
     def noted(self, where: str, unit: float, most: float) -> None:
@@ -95,14 +108,11 @@ def prove(network: EmbeddedTransformer, maps: Maps, n: int, moduli: tuple[int, .
     """The proof, or ``NotProved`` with the first step that fails."""
     if network.embedding is None or network.E is None:
         raise NotProved("the network takes no symbols, or knows no positions.")
-    largest = 0.0
-    for name, weight in network.state_dict().items():
-        if not bool(weight.isfinite().all()):
-            raise NotProved(f"a weight of {name} is not finite.")
-        largest = max(largest, float(weight.abs().max()))
     prover = _Prover(network, maps, n, _Rows.of(maps, moduli, network.W_out.shape[1]))
-    # What is multiplied by 0 may be any number, but for one that a dtype does not reach: 0 · ∞ is no number.
-    prover.noted("weights", 2.0 ** (math.frexp(largest)[1] - 8), largest)
+    for name, weight in network.named_parameters():
+        if not (found := Weights.of(name, weight)).finite():
+            raise NotProved(f"a weight of {name} is not finite.")
+        prover.sums.append(found)
     _embedding(prover)
     _positions(prover)
     T, width, units = network.depth, network.shape()["r"], maps.product_count()
@@ -202,7 +212,8 @@ def _logits(p: _Prover, t: int, W_Q: Array, b_Q: Array, W_K: Array) -> None:
         first_size[1:] += size[-1, part][j % m]
         first_at[1:] += products[part, -1][j % m]
         first_size[0] = max(first_size[0], float(size[part, -1].max()) * len(rows.moduli))
-    p.noted(where, u_q * u_k, float(max(A.max(), first_size.max())))
+    p.noted(where, u_q * u_k, largest := float(max(A.max(), first_size.max())))
+    p.sums.append(InParts(where, 4 * largest))  # the difference of two, perhaps times log2 e for powers of 2
     leads = [at_first[0] - first_at[1:].max()]  # at position 0
     near, far = slice(1, min(s, n) + 1), slice(s + 1, n + 1)
     leads.append((at_first[near] - C[delta >= 1 - s].max(initial=-math.inf)).min())  # j ≤ 2^t: position 0
@@ -225,7 +236,9 @@ def _values(p: _Prover, t: int, W_V: Array, W_O: Array) -> None:
     u_v, u_o = unit_of(value), unit_of(W_O)
     most = most_of(value, groups)
     p.noted(where, u_v, float(most.max()))
-    p.noted(f"{where}, written", min(u_v * u_o, 1.0), float((np.abs(W_O) @ most).max()) + 1.0)
+    written = float((np.abs(W_O) @ most).max())
+    p.noted(f"{where}, written", min(u_v * u_o, 1.0), written + 1.0)
+    p.sums.append(InParts(where, LAZY * (p.n + 1) * max(float(most.max()), written, 1.0)))
     wanted = np.zeros((len(W_O), len(seen)))
     wanted[rows.fetched.start + p.maps.projection(), np.arange(p.maps.own)] = 1.0
     if not np.array_equal(W_O @ value, wanted):
@@ -252,6 +265,9 @@ def _feed_forward(p: _Prover, t: int, halves: tuple[Array, ...], products: tuple
     most = np.maximum(np.maximum(h00, h10), np.maximum(h01, h11))
     noted = Sum(where, min(u_1 * u_2, unit_of(b_2), 1.0), _most_written(p, W_2, b_2, most, a, b, h00 + h10 + h01))
     p.noted(noted.where, noted.unit, noted.most)
+    # A coefficient of the polynomial is up to four cases of a unit: added up here, in float64, and exactly.
+    if (wrong := Sum(where, noted.unit, 4 * noted.most).holds("float64")) is not None:
+        raise NotProved(f"{wrong}.")
     writes = sparse.csr_array(W_2)
     if (writes @ h00 + b_2).any():
         raise NotProved(f"{where}: something is written whatever the bits are.")

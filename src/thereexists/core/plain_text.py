@@ -24,6 +24,15 @@ def visible(text: Any) -> str:
     return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], str(text))
 
 
+def is_text(text: str) -> bool:
+    """Half of a surrogate pair is no text: no file can hold it."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def lines_of(text: str) -> list[str]:
     """The lines of a file, ended by \\n or \\r\\n; ``str.splitlines`` would also cut at the U+2028 inside a string."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]

@@ -12,6 +12,7 @@ import numpy as np
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import MOST_DIGITS
+from thereexists.core.plain_text import is_text
 
 Token = str | int
 MOST_PER_DIGIT = 128  # 2·128 = 256 is the last integer up to which bfloat16 has them all
@@ -71,7 +72,7 @@ def check_sequences(sequences: Any, what: str, lines: Sequence[int] | None = Non
                     f"{what}, {place}: an integer must have at most {MOST_DIGITS} digits, or no file of ours holds it; "
                     "give a longer one as a string."
                 )
-            if isinstance(token, str) and not _is_text(token):
+            if isinstance(token, str) and not is_text(token):
                 raise InvalidInput(f"{what}, {place}: a token must be valid Unicode text; got {token!a} instead.")
         checked.append(tuple(sequence))
     return checked
@@ -85,15 +86,6 @@ def check_vocabulary(tokens: Any, what: str) -> Vocabulary:
     if len(vocabulary.number) != len(tokens):
         raise InvalidInput(f"{what} must hold every token once; {len(tokens) - len(vocabulary.number)} are repeated.")
     return vocabulary
-
-
-def _is_text(token: str) -> bool:
-    """Half of a surrogate pair is no text: no file can hold it."""
-    try:
-        token.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)
