@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import thereexists as te
-from thereexists.certificates.statistical import established
+from thereexists.certificates.statistical import _Errors, established
+from thereexists.functions.anywhere import anywhere
 
 SAMPLES, CONFIDENCE = 200, 0.9
 
@@ -66,3 +67,25 @@ def test_high_powers_of_large_and_small_errors(network):
         witness = te.build(target, delta=1 / 4)
         bound = te.certify(witness, p=64, samples=500, opinions=1).bound
         assert 0 < bound < 100 * scale
+
+
+def test_points_are_drawn_anywhere_and_not_on_the_lattice_of_a_generator():
+    """A network that is right at multiples of 2^-53, and wrong beside them, is seen."""
+    rng = np.random.default_rng(0)
+    for low, high in ((0.0, 1.0), (-1.0, 1.0), (-3.0, 1.0)):
+        X = anywhere(rng, low, high, 20_000)
+        assert X.min() >= low
+        assert X.max() <= high
+        small = X[np.abs(X) < (high - low) / 8]
+        beside = np.mod(small * 2.0**53, 1.0) != 0
+        assert beside.mean() > 0.5
+        shares = np.histogram(X, 16, (low, high))[0] / len(X)
+        assert np.abs(shares - 1 / 16).max() < 4 * np.sqrt(1 / 16 / len(X))
+
+
+def test_a_run_that_is_right_on_the_lattice_alone_has_no_small_bound():
+    nothing = te.Target(np.zeros_like, n=1, d=1, lipschitz=0.0)
+    witness = te.build(nothing, delta=1 / 2)
+    grid, on_the_lattice = witness.grid, lambda X: np.mod(X * 2.0**53, 1.0) == 0
+    errors = _Errors(nothing, grid, lambda X: np.where(on_the_lattice(X), 0.0, 1.0), 1.0, 1.0, [1.0], 1.0, 2.0)
+    assert errors.drawn(np.random.default_rng(1), 4096).mean() > 0.25

@@ -108,7 +108,7 @@ def test_list_and_draw(tmp_path):
     [
         (("check", "strided"), "needs a number of tokens"),
         (("check", "nonsense", "--n", 4), "neither a pattern"),
-        (("check", "strided", "--n", 0), "positive integer"),
+        (("check", "strided", "--n", 0), "whole number from 1"),
         (("check", "strided", "--n", 8, "--block", 2), "no parameter 'block'"),
         (("check", "butterfly", "--n", 12), "power of two"),
         (
@@ -128,7 +128,7 @@ def test_list_and_draw(tmp_path):
         (("check", "no.npz", "--n", 4), "brings its own sizes"),
         (("check", "no.json", "--block", 4), "brings its own 'block'"),
         (("check", "block_local", "--n", 9, "--block", 3, "--path-out", "p.npy"), "no path"),
-        (("check", "window", "--n", 9, "--path-out", "p.txt"), "ends in .npy"),
+        (("check", "window", "--n", 9, "--path-out", "p.txt"), "must end in .npy"),
         (("draw", "window", "--n", 100), "n ≤ 64"),
         (("draw", "window", "--n", 100, "--out", "p.bmp"), ".png or .svg"),
         (("draw", "window", "--n", 8, "--set", "window"), "name=value"),

@@ -73,7 +73,7 @@ def test_run_by_any_engine_says_which(folder, engine):
 
 @pytest.mark.parametrize("source", ["batch.npy", "batch.csv"])
 def test_run_on_files(folder, source):
-    done = thereexists("run", "w", "--input", source, "--out", "y.npy", "--json", cwd=folder)
+    done = thereexists("run", "w", "--input", source, "--out", "y.npy", "--force", "--json", cwd=folder)
     output = json.loads(done.stdout)["output"]
     assert np.array_equal(np.load(folder / "y.npy"), np.array(output))
     assert np.shape(output) == (2, 3, 1)

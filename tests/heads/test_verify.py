@@ -177,6 +177,7 @@ def test_the_verifier_imports_nothing_that_fits(name):
         "thereexists.core.errors",
         "thereexists.core.verdict",
         "thereexists.heads.rounding",
+        "thereexists.core.devices",
         "thereexists.core.plain_text",
         "thereexists.heads.matrix",
         "thereexists.heads.verify",

@@ -263,7 +263,10 @@ def test_the_command_writes_one_page(folders, tmp_path):
     assert done["kind"] == "witness"
     assert done["bytes"] == (tmp_path / "r.html").stat().st_size
     assert [file.name for file in tmp_path.iterdir()] == ["r.html"]
-    assert "r.html: There exists" in thereexists("report", folders["compact"], "--out", "r.html", cwd=tmp_path).stdout
+    assert (
+        "r.html: There exists"
+        in thereexists("report", folders["compact"], "--out", "r.html", "--force", cwd=tmp_path).stdout
+    )
 
 
 def test_a_function_of_ones_own_is_drawn_when_given_again(tmp_path):
@@ -275,7 +278,7 @@ def test_a_function_of_ones_own_is_drawn_when_given_again(tmp_path):
     assert "give it by --function" in alone
     assert "half of &lt;it&gt;" in alone
     assert "has no certificate" in alone
-    thereexists("report", "w", "--out", "r.html", "--function", "my.py:half", cwd=tmp_path)
+    thereexists("report", "w", "--out", "r.html", "--force", "--function", "my.py:half", cwd=tmp_path)
     assert "largest difference is 0.06" in (tmp_path / "r.html").read_text(encoding="utf-8")  # half a cell, halved
 
 
@@ -285,7 +288,7 @@ def test_a_function_of_ones_own_is_drawn_when_given_again(tmp_path):
         (["nowhere"], "There is no nowhere"),
         (["."], "no artefact that a report can read"),
         (["W", "--out", "r.pdf"], "must end in .html"),
-        (["W", "--out", "no/r.html"], "must exist and be writable"),
+        (["W", "--out", "/proc/r.html"], "Cannot write /proc"),
         (["W", "--out", "folder.html"], "is a folder"),
         (["W", "--function", "none.py:f"], "There is no file"),
         (["zigzag", "--n", "8"], "zigzag"),

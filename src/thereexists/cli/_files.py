@@ -29,6 +29,8 @@ def file_to_write(path: Path | None, force: bool, endings: tuple[str, ...] = ())
         if not force and os.path.lexists(path):
             raise InvalidInput(f"{path} exists; add --force to replace it, or choose another name.")
         path.parent.mkdir(parents=True, exist_ok=True)
+    except InvalidInput:
+        raise
     except (OSError, ValueError) as error:
         raise InvalidInput(f"Cannot write {path}: {getattr(error, 'strerror', None) or error}.") from error
     return path

@@ -6,6 +6,7 @@ seed and step are the state, and a run may go on with another number of processe
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
 from torch import nn
 
-from thereexists.core.errors import BadWitnessFile, ThereExistsError
+from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
+from thereexists.core.json_files import malformed
 from thereexists.experiments.files import current, read_json, replace_folder, write_json
 from thereexists.experiments.settings import Settings
 
@@ -29,6 +31,19 @@ class Progress:
     history: list[list[float]] = field(default_factory=list)  # [step, mean training loss since the last entry]
     pending: float = 0.0  # the sum of the losses since the last entry
     curve: list[dict[str, float]] = field(default_factory=list)  # held-out figures on the way, by step
+
+    @classmethod
+    def of(cls, stored: dict[str, Any]) -> Progress:
+        """As a file has it: every number a number, steps whole."""
+        found = cls(**stored)
+        steps = [found.step, *(entry[0] for entry in found.history), *(entry["step"] for entry in found.curve)]
+        numbers = [found.seconds, found.pending, *(x for entry in found.history for x in entry)]
+        numbers += [x for entry in found.curve for x in entry.values()]
+        right = all(type(step) is int and 0 <= step < 1 << 53 for step in steps)
+        right = right and all(type(x) in (int, float) and math.isfinite(x) for x in numbers)
+        if not right or any(len(entry) != 2 for entry in found.history):
+            raise InvalidInput("its progress is not made of numbers")
+        return found
 
 
 def save(folder: Path, model: nn.Module, optimizer: Any, progress: Progress, about: dict[str, Any]) -> None:
@@ -60,7 +75,9 @@ def load(folder: Path, model: nn.Module, optimizer: Any, settings: Settings, dat
     if found is None:
         return None
     stored = read_json(found / "progress.json")
-    differing = settings.differing(stored["settings"])
+    with malformed(f"The checkpoint {found}", "cannot be read"):
+        progress = Progress.of(stored["progress"])
+        differing = settings.differing(stored["settings"])
     if differing:
         raise BadWitnessFile(
             f"The checkpoint {found} is of a run with another {differing!r} "
@@ -72,8 +89,9 @@ def load(folder: Path, model: nn.Module, optimizer: Any, settings: Settings, dat
     try:
         load_model(model, str(found / "model.safetensors"))
         optimizer.load_state_dict(torch.load(found / "optimizer.pt", map_location="cpu", weights_only=True))
-    except (OSError, RuntimeError, SafetensorError, ValueError, KeyError) as error:
+    except Exception as error:  # whatever a torn file, or a stranger's, makes of torch's reader; it runs no code
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise BadWitnessFile(
-            f"The checkpoint {found} cannot be read: {error}; remove that folder to start afresh."
+            f"The checkpoint {found} cannot be read ({reason}); remove that folder to start afresh."
         ) from error
-    return Progress(**stored["progress"])
+    return progress

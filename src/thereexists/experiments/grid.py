@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.experiments.names import SLUG, is_slug
 from thereexists.experiments.prepared import prepared_name
 from thereexists.experiments.settings import Budget, Settings
@@ -61,7 +62,10 @@ def load(name: str) -> dict[str, Any]:
     missing = [key for key in ("stages", "sizes", "runs") if key not in config]
     if missing:
         raise InvalidInput(f"{path} has no {missing[0]!r}; an experiment needs stages, sizes and runs.")
-    return {"name": path.stem, **config}
+    config = {"name": path.stem, **config}
+    if not isinstance(config["name"], str):
+        raise InvalidInput(f"The 'name' in {path} must be a text; got {config['name']!r} instead.")
+    return config
 
 
 def unfold(
@@ -78,6 +82,32 @@ def unfold(
     ``overrides`` replace settings of every stage (``precision``, ``budget``); ``first`` those of the first stage;
     without ``data`` the files are not looked for; ``only`` holds globs on the runs' names, separated by commas.
     """
+    with _as_described(config["name"]):
+        return _unfold(config, size, seeds, data, only, overrides, first)
+
+
+@contextmanager
+def _as_described(name: str) -> Iterator[None]:
+    """A file of one's own may lack anything, and have anything in its place."""
+    try:
+        yield
+    except ThereExistsError:
+        raise
+    except KeyError as missing:
+        raise InvalidInput(f"The experiment {name!r} lacks {missing.args[0]!r} where it is needed.") from None
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        raise InvalidInput(f"The experiment {name!r} cannot be read: {error}.") from error
+
+
+def _unfold(
+    config: Mapping[str, Any],
+    size: str,
+    seeds: int,
+    data: Path | None,
+    only: str | None,
+    overrides: Mapping[str, Any] | None,
+    first: Mapping[str, Any] | None,
+) -> list[Run]:
     if size not in config["sizes"]:
         raise InvalidInput(f"'{config['name']}' has no size {size!r}; it has {', '.join(config['sizes'])}.")
     if seeds < 1:

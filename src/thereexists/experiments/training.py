@@ -73,12 +73,12 @@ def train(settings: Settings, out: Path, how: Execution = Execution(), resume: b
     done = _finished(settings, out, resume)
     accelerator, place = _processes(how.device)
     _make(out)
-    try:
-        with one_writer(out) if accelerator.is_main_process else nullcontext():
+    with one_writer(out) if accelerator.is_main_process else nullcontext():
+        try:
             return _trained(settings, out, how, done, accelerator, place)
-    finally:
-        with suppress(OSError):
-            out.rmdir()  # where nothing was written
+        finally:
+            with suppress(OSError):
+                out.rmdir()  # where nothing was written
 
 
 def _trained(
@@ -310,7 +310,9 @@ def _finished(settings: Settings, out: Path, resume: bool) -> dict[str, Any] | N
     if not (out / RESULT).is_file():
         return None
     result = read_json(out / RESULT)
-    differing = settings.differing(result.get("settings", {}))
+    if not all(isinstance(result.get(name), dict) for name in ("settings", "metrics")):
+        raise InvalidInput(f"{out / RESULT} is not the result of a run; choose another --out.")
+    differing = settings.differing(result["settings"])
     if differing:
         raise InvalidInput(f"{out} holds a finished run with another {differing!r}; choose another --out.")
     return result

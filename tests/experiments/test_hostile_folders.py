@@ -1,0 +1,135 @@
+"""Checkpoints, results and experiments that are torn, forged or mistyped: one sentence, and nothing is trained."""
+
+import json
+import pickle
+
+import pytest
+import torch
+
+from tests.cli.in_process import ran
+
+RUN = "train copy --mixer average --size tiny --length 8 --batch 2 --steps 4 --out r"
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """A run that was stopped after a step."""
+    folder = tmp_path_factory.mktemp("stopped")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("THEREEXISTS_CACHE", str(folder / "cache"))
+        patch.setattr("thereexists.experiments.training._evaluated", interrupted)
+        assert ran(RUN, cwd=folder).code == 130
+    assert (folder / "r/checkpoint/progress.json").is_file()
+    return folder
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def changed(**progress):
+    return lambda record: record["progress"].update(progress)
+
+
+RECORDS = {
+    "no settings": lambda record: record.pop("settings"),
+    "settings a list": lambda record: record.update(settings=[]),
+    "no progress": lambda record: record.pop("progress"),
+    "progress a list": lambda record: record.update(progress=[1]),
+    "a key more": changed(zork=1),
+    "a step in words": changed(step="x"),
+    "half a step": changed(step=1.5),
+    "a huge step": changed(step=1e300),
+    "no seconds": changed(seconds=None),
+    "history of nothing": changed(history=[[]]),
+    "history a number": changed(history=5),
+    "history in words": changed(history=[["a", "b"]]),
+    "pending in words": changed(pending="x"),
+    "curve a number": changed(curve=5),
+    "curve of numbers": changed(curve=[5]),
+}
+
+
+@pytest.mark.parametrize("what", RECORDS)
+def test_a_checkpoint_with_another_record(stopped, what):
+    file = stopped / "r/checkpoint/progress.json"
+    good = file.read_text()
+    record = json.loads(good)
+    RECORDS[what](record)
+    file.write_text(json.dumps(record))
+    done = ran(f"{RUN} --resume", cwd=stopped)
+    file.write_text(good)
+    assert done.code == 2, done
+    assert "cannot be read" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+OPTIMIZERS = {"empty": b"", "bytes": b"garbage", "pickle": pickle.dumps({"a": 1}), "list": None}
+
+
+@pytest.mark.parametrize("content", OPTIMIZERS.values(), ids=OPTIMIZERS)
+def test_a_checkpoint_with_another_optimizer(stopped, content):
+    file = stopped / "r/checkpoint/optimizer.pt"
+    good = file.read_bytes()
+    file.write_bytes(content) if content is not None else torch.save([1], file)
+    done = ran(f"{RUN} --resume", cwd=stopped)
+    file.write_bytes(good)
+    assert done.code == 2, done
+    assert "cannot be read" in done.stderr
+
+
+@pytest.mark.parametrize("result", [{"settings": []}, {"settings": None}, {"settings": {}, "metrics": 5}])
+def test_a_result_that_is_none(tmp_path, result):
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r/result.json").write_text(json.dumps(result))
+    done = ran(f"{RUN} --resume", cwd=tmp_path)
+    assert done.code == 2
+    assert "is not the result of a run" in done.stderr
+
+
+GOOD = """stages = ["copy"]
+[sizes.tiny.copy]
+steps = 2
+batch = 2
+length = 16
+[[runs]]
+name = "a"
+[runs.model]
+mixer = "average"
+"""
+AXIS = '[[axes]]\nlabel = "l"\nfield = "num_hidden_layers"\n'
+EXPERIMENTS = {
+    "stages a number": GOOD.replace('["copy"]', "5"),
+    "stages of numbers": GOOD.replace('["copy"]', "[5]"),
+    "an unknown stage": GOOD.replace('["copy"]', '["zz"]'),
+    "no settings": GOOD.replace("sizes.tiny.copy", "sizes.tiny.mlm"),
+    "sizes a number": 'stages = ["copy"]\nsizes = 5\nruns = []\n',
+    "sizes a list": 'stages = ["copy"]\nsizes = ["tiny"]\nruns = []\n',
+    "runs a number": 'stages = ["copy"]\nruns = 5\n[sizes.tiny.copy]\nsteps = 2\n',
+    "no model": GOOD.split("[runs.model]")[0],
+    "no name": GOOD.replace('name = "a"', ""),
+    "a name that is a number": "name = 5\n" + GOOD,
+    "an unknown setting": GOOD.replace("batch = 2", "zork = 2"),
+    "a batch in words": GOOD.replace("batch = 2", 'batch = "x"'),
+    "steps in words": GOOD.replace("steps = 2", 'steps = "x"'),
+    "a rate in words": GOOD.replace("batch = 2", 'batch = 2\nlr = "x"'),
+    "an axis without a field": GOOD + '[[axes]]\nlabel = "l"\n',
+    "an axis of a number": GOOD + AXIS + "values = 5\n",
+    "endless steps": GOOD.replace("steps = 2", "steps = inf"),
+    "a date": GOOD.replace("batch = 2", "batch = 2020-01-01"),
+    "a model that is a list": GOOD.replace('[runs.model]\nmixer = "average"', "model = [1]"),
+    "a seed": GOOD.replace("batch = 2", "batch = 2\nseed = 3"),
+}
+
+
+def test_the_good_experiment(tmp_path):
+    (tmp_path / "ex.toml").write_text(GOOD)
+    assert ran("experiment ex.toml --size tiny --dry-run", cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize("what", EXPERIMENTS)
+def test_an_experiment_that_is_none(tmp_path, what):
+    (tmp_path / "ex.toml").write_text(EXPERIMENTS[what])
+    done = ran("experiment ex.toml --size tiny --dry-run", cwd=tmp_path)
+    assert done.code == 2, done
+    assert done.stderr.count("\n") == 1
