@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from thereexists.cli import _complete
 from thereexists.core.errors import InvalidInput
@@ -39,7 +40,10 @@ class FunctionOptions:
         bool | None,
         typer.Option("--equivariant/--no-equivariant", help="Theorem 1 (claim checked first) or Theorem 2."),
     ] = None
-    domain: Annotated[tuple[float, float], typer.Option(help="Low and high end of every entry.")] = (0.0, 1.0)
+    domain: Annotated[
+        str | None,
+        typer.Option(help="Ends of every entry, as -2,5 (0,1 unless said), or of every feature, as '0,1;-2,5'."),
+    ] = None
     alphabet: Annotated[
         str | None, typer.Option(help="Of an automaton: its symbols, as ab01 or as words between spaces.")
     ] = None
@@ -49,9 +53,42 @@ class FunctionOptions:
 
         if self.n is None:
             raise InvalidInput("How many tokens does a sequence have? Say it with --n.")
-        target = resolve(self.target, self.n, self.d, self.domain)
+        target = resolve(self.target, self.n, self.d, box(self.domain, self.d))
         claims: dict[str, Any] = {"lipschitz": self.lipschitz, "equivariant": self.equivariant}
         return dataclasses.replace(target, **_said(claims))
+
+
+def box(text: str | None, d: int) -> tuple[Any, Any]:
+    """The low and the high end that a domain names: one pair of numbers, or one for each feature."""
+    if text is None:
+        return 0.0, 1.0
+    wanted = f"--domain takes -2,5 for all features, or {d} such pairs with semicolons between; got {text!r} instead."
+    try:
+        pairs = [[float(end) for end in pair.replace(",", " ").split()] for pair in text.split(";")]
+    except ValueError:
+        raise InvalidInput(wanted) from None
+    if any(len(pair) != 2 for pair in pairs) or len(pairs) not in (1, d):
+        raise InvalidInput(wanted)
+    return tuple(pairs[0]) if len(pairs) == 1 else ([low for low, _ in pairs], [high for _, high in pairs])
+
+
+class WithDomain(TyperCommand):
+    """A command that also reads ``--domain -2 5``, in two words."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for place in [i for i, word in enumerate(args) if word == "--domain"][:1]:
+            ends = args[place + 1 : place + 3]
+            if len(ends) == 2 and all(map(_is_number, ends)):
+                args = [*args[: place + 1], ",".join(ends), *args[place + 3 :]]
+        return super().parse_args(ctx, args)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +163,7 @@ def is_program(function: FunctionOptions, method: MethodOptions) -> bool:
             raise InvalidInput("--dtype is for programs (file.py:name, without --n); a function is built in float64.")
         return False
     others = (method.delta, function.lipschitz, function.equivariant, method.pattern, method.sizes, method.max_width)
+    others += (function.domain,)
     if any(option is not None for option in others):
         raise InvalidInput(
             "A program is built with --epsilon and --dtype; the other options are for functions, with --n."
@@ -135,7 +173,7 @@ def is_program(function: FunctionOptions, method: MethodOptions) -> bool:
 
 def says_what_a_table_says(function: FunctionOptions, method: MethodOptions) -> bool:
     """Whether an option is given that a table brings itself, or has no use for."""
-    others = (function.lipschitz, function.equivariant, function.n)
+    others = (function.lipschitz, function.equivariant, function.n, function.domain)
     return any(x is not None for x in (method.pattern, method.delta, method.epsilon, method.max_width, *others))
 
 

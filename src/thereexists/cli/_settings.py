@@ -22,9 +22,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeGuard
 
 import typer
+from typer.core import TyperCommand
 
 
-def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
+def command(
+    app: typer.Typer, name: str | None = None, kind_of_command: type[TyperCommand] | None = None
+) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
     """Register a function of one settings object as a command; its docstring is the help."""
 
     def register(body: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -40,7 +43,7 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[[An
         run.__name__, run.__doc__ = body.__name__, body.__doc__
         run.__annotations__ = {option.name: option.annotation for option in options}
         run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]  # what typer reads
-        app.command(name)(run)
+        app.command(name, cls=kind_of_command)(run)
         return body
 
     return register

@@ -15,6 +15,7 @@ from thereexists.cli._construction import (
     BuildMethodOptions,
     FunctionOptions,
     MethodOptions,
+    WithDomain,
     is_program,
     says_what_a_table_says,
 )
@@ -68,7 +69,7 @@ class PlanOptions:
     as_json: AsJson = False
 
 
-@command(app)
+@command(app, kind_of_command=WithDomain)
 def plan(asked: PlanOptions) -> None:
     """Say what a build would give, before building: layers, id bits, memory, predicted error.
 
@@ -119,7 +120,7 @@ class BuildOptions:
     as_json: AsJson = False
 
 
-@command(app)
+@command(app, kind_of_command=WithDomain)
 def build(asked: BuildOptions) -> None:
     """Construct a Transformer for a function, without training, and save it.
 
