@@ -1,9 +1,11 @@
 """The commands: good input, bad input, exactly one JSON object on request."""
 
 import json
+import shutil
 
 import pytest
 
+from tests.cli.in_process import ran
 from thereexists.core.errors import ThereExistsError
 
 SMALL = ["--size", "tiny", "--layers", "1", "--length", "16", "--batch", "8", "--steps", "2", "--device", "cpu"]
@@ -77,3 +79,12 @@ def test_bad_input_is_one_sentence(call, tmp_path, arguments, message):
     done = call(*arguments)
     assert isinstance(done.exception, ThereExistsError)  # which main() prints, with exit code 2
     assert message in str(done.exception)
+
+
+def test_a_report_reads_one_training_as_results_does(artefacts, tmp_path):
+    shutil.copytree(artefacts / "r", tmp_path / "runs" / "a")
+    for place in ("runs", "runs/a"):
+        done = ran(f"report {place} --out {place.replace('/', '-')}.html", cwd=tmp_path)
+        assert done.code == 0, done
+        assert "Experiments" in done.stdout
+        assert ran(f"results {place} --json", cwd=tmp_path).code == 0

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from thereexists.core.errors import InvalidInput
-from thereexists.functions.pairs import read_jsonl, read_table
+from thereexists.functions.pairs import read_jsonl, read_pairs, read_table
 
 
 @pytest.mark.parametrize("inside", ["\n", "\r\n", "\x85", "\u2028", "\x0c", "\x0b", "\x1e"])
@@ -36,3 +36,22 @@ def test_a_quote_that_does_not_end_is_no_table(text, tmp_path):
     (tmp_path / "t.csv").write_text("x1,y1\n" + text)
     with pytest.raises(InvalidInput, match="it is not CSV"):
         read_table(tmp_path / "t.csv")
+
+
+def test_texts_in_csv_are_split_into_words_or_characters(tmp_path):
+    file = tmp_path / "pairs.csv"
+    file.write_text('input,output\nthe  cat,le chat\n"a, dog",un chien\n\nyes,\n')
+    inputs, outputs, lines = read_pairs(file)
+    assert inputs == [["the", "cat"], ["a,", "dog"], ["yes"]]
+    assert outputs == [["le", "chat"], ["un", "chien"], []]
+    assert lines == [2, 3, 5]
+    assert read_pairs(file, "characters")[0][2] == ["y", "e", "s"]
+    for content, why in (("a,b\nc,d\n", "header input,output"), ("input,output\na,b,c\n", "line 2: wanted two texts")):
+        file.write_text(content)
+        with pytest.raises(InvalidInput, match=why):
+            read_pairs(file)
+    with pytest.raises(InvalidInput, match="words or characters"):
+        read_pairs(file, "syllables")
+    (tmp_path / "p.jsonl").write_text('{"input": ["a"], "output": ["b"]}\n')
+    with pytest.raises(InvalidInput, match="say their tokens"):
+        read_pairs(tmp_path / "p.jsonl", "words")

@@ -15,9 +15,13 @@ app = typer.Typer()
 
 @app.command()
 def memorise(
-    pairs: Annotated[Path, typer.Argument(help='JSON lines {"input": [...], "output": [...]}; strings or integers.')],
+    pairs: Annotated[
+        Path,
+        typer.Argument(help='JSON lines {"input": [...], "output": [...]}, or CSV of texts under input,output.'),
+    ],
     out: Annotated[Path | None, typer.Option(help="Folder to write; PAIRS-witness unless said.")] = None,
     n: Annotated[int | None, typer.Option("--n", help="Positions; the longest sequence unless said.")] = None,
+    split: Annotated[str | None, typer.Option(help="Of CSV texts: into words (unless said) or characters.")] = None,
     on_conflict: Annotated[str, typer.Option(help="Contradicting pairs: error, drop, first or last.")] = "error",
     dtype: Annotated[str, typer.Option(help="float64, float32, bfloat16 or float16.")] = "float32",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random codes.")] = 0,
@@ -25,16 +29,18 @@ def memorise(
 ) -> None:
     """Construct a Transformer that recalls every pair of a data set exactly, without training.
 
-    Example: thereexists memorise pairs.jsonl --out w/
+    Examples: thereexists memorise pairs.jsonl --out w/
+
+    thereexists memorise dictionary.csv --split characters --out w/
     """
     from thereexists.cli.kinds.tokens import finish
     from thereexists.constructions.tokens.memorise import memorise as construct
     from thereexists.core import storage
-    from thereexists.functions.pairs import read_jsonl
+    from thereexists.functions.pairs import read_pairs
 
     out = out or Path(f"{pairs.stem}-witness")
     with storage.reserved(out):
-        inputs, outputs, lines = read_jsonl(pairs)
+        inputs, outputs, lines = read_pairs(pairs, split)
         with progress_bar("memorise", quiet=as_json):
             made = construct(inputs, outputs, n, seed, on_conflict, dtype, lines)
         finish(made, out, as_json)

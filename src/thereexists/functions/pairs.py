@@ -2,7 +2,8 @@
 
 A table is CSV with a header: the columns ``x1`` … ``xn`` are the input tokens, ``y1`` … ``yn`` the output tokens; the
 numbers give their order, wherever the columns stand. A data set is JSON lines,
-``{"input": [...], "output": [...]}``, tokens strings or integers.
+``{"input": [...], "output": [...]}``, tokens strings or integers; or CSV with the header ``input,output`` and two texts
+in every row, which are split into words at white space, or into characters.
 """
 
 from __future__ import annotations
@@ -92,6 +93,28 @@ def read_jsonl(path: Path) -> tuple[list, list, list[int]]:
     if not lines:
         raise InvalidInput(f'{path} is empty; it must hold lines {{"input": [...], "output": [...]}}.')
     return inputs, outputs, lines
+
+
+SPLITS = ("words", "characters")
+
+
+def read_pairs(path: Path, split: str | None = None) -> tuple[list, list, list[int]]:
+    """A data set: CSV of two texts in a row, split into tokens as told, or JSON lines, which say their tokens."""
+    if path.suffix.lower() != ".csv":
+        if split is not None:
+            raise InvalidInput("'split' is for CSV with the columns input and output; JSON lines say their tokens.")
+        return read_jsonl(path)
+    split = split or SPLITS[0]
+    if split not in SPLITS:
+        raise InvalidInput(f"'split' must be {' or '.join(SPLITS)}; got {split!r} instead.")
+    rows = read_csv(path)
+    if not rows or [name.strip().lower() for name in rows[0][1]] != ["input", "output"]:
+        raise InvalidInput(f"{path} must begin with the header input,output; two texts stand in every row below it.")
+    wrong = next(((number, row) for number, row in rows[1:] if len(row) != 2), None)
+    if wrong is not None:
+        raise InvalidInput(f"{path}, line {wrong[0]}: wanted two texts; got {len(wrong[1])} columns. Quote commas.")
+    tokens = [[text.split() if split == "words" else list(text) for text in row] for _, row in rows[1:]]
+    return [row[0] for row in tokens], [row[1] for row in tokens], [number for number, _ in rows[1:]]
 
 
 def read_table(path: Path) -> tuple[list, list, list[int]]:

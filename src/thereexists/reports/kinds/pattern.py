@@ -89,7 +89,8 @@ def _is_pattern(found: Found) -> bool:
         return True
     if found.path.suffix == ".npz":
         return not is_sparse_matrix(found.path)
-    return found.has("model_type") or (found.path / "config.json").is_file()
+    is_model = (found.path / "config.json").is_file() and not (found.path / "result.json").is_file()
+    return found.has("model_type") or is_model  # with a result it is a training of ours
 
 
 def is_sparse_matrix(file: Path) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from thereexists.core.errors import InvalidInput
 from thereexists.core.regular_files import files_below, open_regular
 from thereexists.experiments import paper
+from thereexists.experiments.files import RESULT
 from thereexists.experiments.results import Figure, Row, by_table, read, rows, slugs, table_of
 from thereexists.experiments.tables import tables
 from thereexists.reports import svg
@@ -93,8 +94,10 @@ def _budget(records: list[dict[str, Any]]) -> str:
 
 def _recognises(found: Found) -> bool:
     if found.path.is_dir():
-        if any((found.path / name).is_file() for name in ("witness.json", "head.json", "config.json")):
+        if any((found.path / name).is_file() for name in ("witness.json", "head.json")):
             return False
+        if (found.path / "config.json").is_file():  # a model; of a training of ours, with its result
+            return (found.path / RESULT).is_file()
         return any(_runs(found.path)) or any(
             map(_has_records, [*found.path.glob("*.jsonl"), *found.path.glob("*.json")])
         )
@@ -106,7 +109,7 @@ def _recognises(found: Found) -> bool:
 def _runs(folder: Path) -> Iterator[Path]:
     """The records of runs below a folder; gives up after so many entries, whatever they are."""
     with suppress(InvalidInput):
-        yield from (file for file in files_below(folder) if file.name == RUN)
+        yield from (file for file in files_below(folder) if file.name in (RUN, RESULT))
 
 
 def _printed(found: Found) -> bool:
