@@ -15,6 +15,7 @@ from jaxtyping import install_import_hook
 
 import tests.typechecker
 from tests.browser import browser  # noqa: F401  (a fixture)
+from tests.fresh import fresh  # noqa: F401  (a fixture)
 
 install_import_hook([f"thereexists.{package}" for package in tests.typechecker.SHAPED], "tests.typechecker.check")
 settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
