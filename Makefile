@@ -29,8 +29,11 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/basedpyright
 
+# Each worker begins with half of the tests and takes from the other's when it is done: tests that share a witness or a
+# site stay together. Bytecode is kept: without it every process would compile the package and the tests again.
+unit: export PYTHONDONTWRITEBYTECODE =
 unit: $(STAMP)
-	$(BIN)/pytest -q -n 2
+	$(BIN)/pytest -q -n 2 --dist worksteal
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -q -m slow

@@ -1,6 +1,8 @@
 """Shape annotations are checked at run time, wherever there are any; Hypothesis runs the same examples everywhere."""
 
 import atexit
+import functools
+import gc
 import os
 import shutil
 import tempfile
@@ -10,12 +12,20 @@ if "THEREEXISTS_STATE" not in os.environ:  # the tests' own key, for all of thei
     os.environ["THEREEXISTS_STATE"] = tempfile.mkdtemp(prefix="thereexists-state-")
     atexit.register(shutil.rmtree, os.environ["THEREEXISTS_STATE"], ignore_errors=True)
 
+import typer.testing
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
 import tests.typechecker
 from tests.browser import browser  # noqa: F401  (a fixture)
+from tests.fresh import fresh  # noqa: F401  (a fixture)
 
 install_import_hook([f"thereexists.{package}" for package in tests.typechecker.SHAPED], "tests.typechecker.check")
 settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("suite")
+typer.testing._get_command = functools.cache(typer.testing._get_command)  # which makes all commands at every call
+
+
+def pytest_collection_finish():
+    """What is imported by now stays: no need to look at a million objects at every collection of garbage."""
+    gc.freeze()

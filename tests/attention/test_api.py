@@ -124,10 +124,9 @@ def test_what_is_refused_and_why(call, message):
         assert any(word in message for word in ("must be", "agree", "one number", "True at real", "positive"))
 
 
-def test_compiled_without_a_graph_break():
+def test_compiled_without_a_graph_break(fresh):
     """In a process of its own: the suite's run-time type checks cannot be traced."""
-    command = [sys.executable, "-m", "tests.attention.compiled"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = fresh("-m", "tests.attention.compiled")
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["pieces", "pieces+pieces", "masked"]
 

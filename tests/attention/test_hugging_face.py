@@ -1,8 +1,6 @@
 """Models of the transformers package over a pattern, against their own eager attention."""
 
 import copy
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -143,14 +141,14 @@ def test_what_is_refused():
         "import thereexists.attention as a, transformers; a.register_with_transformers()",
     ],
 )
-def test_the_name_is_registered(code):
+def test_the_name_is_registered(code, fresh):
     known = "import transformers.modeling_utils as m, sys; sys.exit('thereexists' not in m.ALL_ATTENTION_FUNCTIONS)"
-    assert subprocess.run([sys.executable, "-c", f"{code}; {known}"], timeout=120).returncode == 0
+    assert fresh("-c", f"{code}; {known}").returncode == 0
 
 
-def test_nothing_of_ours_watches_imports():
+def test_nothing_of_ours_watches_imports(fresh):
     code = (
         "import sys; before = list(sys.meta_path); import thereexists.attention; thereexists.attention.explain; "
         "sys.exit(sys.meta_path != before or 'transformers' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+    assert fresh("-c", code).returncode == 0

@@ -1,8 +1,6 @@
 """Patterns that survive save_pretrained and from_pretrained, and caches of fixed size."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -66,7 +64,7 @@ def test_a_pattern_comes_back_with_the_model(how, tmp_path):
     assert torch.equal(output(transformers.AutoModel.from_pretrained(tmp_path / "again").eval()), want)
 
 
-def test_in_a_fresh_process(tmp_path):
+def test_in_a_fresh_process(tmp_path, fresh):
     model = te.attention.use_pattern(bert(), tp.random(N, 3))
     torch.save(output(model), tmp_path / "want.pt")
     model.save_pretrained(tmp_path)
@@ -81,7 +79,7 @@ except ValueError as error:
 import thereexists.attention
 assert torch.equal(load(sys.argv[1]).eval()(torch.arange(12)[None])[0], torch.load(sys.argv[1] + "/want.pt"))
 """
-    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=300).returncode == 0
+    assert fresh("-c", code, tmp_path).returncode == 0
 
 
 def test_a_function_cannot_be_saved_and_the_loaded_model_says_so(tmp_path):

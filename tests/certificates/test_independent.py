@@ -1,8 +1,5 @@
 """The promise of an independent verifier, at run time: every kind is verified where nothing that builds can be had."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -57,20 +54,19 @@ KINDS = {
 }
 
 
-def verified_alone(folder, *planted):
-    source = str(Path(te.__file__).parent.parent)
-    found = subprocess.run(
-        [sys.executable, str(SCRIPT), str(folder), *planted],
-        env={**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    return found.returncode, found.stdout + found.stderr
+@pytest.fixture
+def verified_alone(fresh):
+    """Verify a folder in an interpreter that has loaded nothing of ours."""
+
+    def verify(folder, *planted):
+        found = fresh(SCRIPT, folder, *planted)
+        return found.returncode, found.stdout + found.stderr
+
+    return verify
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_verified_without_what_built_it(kind, tmp_path):
+def test_every_kind_is_verified_without_what_built_it(kind, tmp_path, verified_alone):
     KINDS[kind](tmp_path / "w")
     code, said = verified_alone(tmp_path / "w")
     assert code == 0, said
@@ -79,7 +75,7 @@ def test_every_kind_is_verified_without_what_built_it(kind, tmp_path):
 @pytest.mark.parametrize(
     "builder", ["thereexists.constructions.faithful.quantise", "thereexists.constructions.program.lowering"]
 )
-def test_a_verifier_that_needs_a_builder_is_noticed(builder, tmp_path):
+def test_a_verifier_that_needs_a_builder_is_noticed(builder, tmp_path, verified_alone):
     faithful(tmp_path / "w")
     code, said = verified_alone(tmp_path / "w", builder)
     assert code == 1

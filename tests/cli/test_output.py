@@ -2,7 +2,6 @@
 
 import json
 
-from tests import hostile
 from thereexists.certificates.check import Check
 from thereexists.cli import _output
 from thereexists.cli.certificate import _print_checks
@@ -52,9 +51,9 @@ def test_pages_show_it_too():
     assert "<script>" not in page
 
 
-def test_an_error_that_quotes_a_file_is_one_harmless_line(tmp_path):
+def test_an_error_that_quotes_a_file_is_one_harmless_line(tmp_path, fresh):
     folder = tmp_path / "w\x1b[2J[bold]"
-    ran = hostile.python("import sys; from thereexists.cli import main; main()", "show", folder)
+    ran = fresh("-m", "thereexists", "show", folder)
     assert ran.returncode == 2
     assert ran.stderr.startswith("Error: ")
     assert ran.stderr.count("\n") == 1

@@ -1,19 +1,18 @@
 """The commands of a newcomer: dry runs, workers, samples, mistakes."""
 
+import functools
 import json
-import subprocess
-import sys
 
 import pytest
 
 
-def thereexists(*arguments):
-    command = [sys.executable, "-m", "thereexists", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+@pytest.fixture(scope="module")
+def thereexists(fresh):
+    return functools.partial(fresh, "-m", "thereexists")
 
 
 @pytest.fixture(scope="module")
-def witness(tmp_path_factory):
+def witness(thereexists, tmp_path_factory):
     folder = tmp_path_factory.mktemp("commands") / "w"
     run = thereexists(
         "build", "sort", "--n", 2, "--delta", "1/4", "--out", folder, "--shard-size", "2KB", "--workers", 2
@@ -22,7 +21,7 @@ def witness(tmp_path_factory):
     return folder
 
 
-def test_a_sharded_build_is_certified_and_a_dry_run_says_what_more_would_cost(witness):
+def test_a_sharded_build_is_certified_and_a_dry_run_says_what_more_would_cost(thereexists, witness):
     assert (witness / "model.safetensors.index.json").is_file()
     assert (witness / "certificate.json").is_file()
     run = thereexists("certify", witness, "--dry-run", "--workers", 2, "--json")
@@ -48,7 +47,7 @@ def slow(*values):
         (("experiment", "copying", "--pool", "loky"), "must be local or ray"),
     ],
 )
-def test_mistakes_are_one_sentence_and_code_two(witness, arguments, found, tmp_path):
+def test_mistakes_are_one_sentence_and_code_two(thereexists, witness, arguments, found, tmp_path):
     run = thereexists(*(str(witness) if a == "W" else a for a in arguments))
     assert run.returncode == 2
     assert found in run.stderr

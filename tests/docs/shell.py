@@ -11,10 +11,9 @@ import sys
 import tomllib
 from unittest.mock import patch
 
-import typer
-
 from tests.docs.blocks import ROOT, BadBlock, Block
-from thereexists.cli import app, main
+from thereexists.cli import command as whole_command
+from thereexists.cli import main
 
 _TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
 _EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
@@ -64,7 +63,7 @@ def _parse_click(arguments: list[str]) -> None:
 
 def find(arguments: list[str]):
     """Walk the groups of the command: the command that is named, and the words after its name."""
-    command, words = typer.main.get_command(app), list(arguments)
+    command, words = whole_command(), list(arguments)
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         name = words.pop(0)
         if name not in command.commands:

@@ -9,12 +9,11 @@ import sys
 from unittest.mock import patch
 
 import pytest
-import typer
 from rich.console import Console
 
 from tests.docs import shell
 from tests.docs.asked import CHEAP
-from thereexists.cli import _output, app
+from thereexists.cli import _output, command
 
 
 def walk(command, path=()):
@@ -24,7 +23,7 @@ def walk(command, path=()):
         yield " ".join(path), command
 
 
-COMMANDS = dict(walk(typer.main.get_command(app)))
+COMMANDS = dict(walk(command()))
 every_command = pytest.mark.parametrize("name", COMMANDS)
 
 

@@ -26,13 +26,22 @@ from tests.docs.props import make_props
 
 PRELOADED = (
     "torch",
+    "torch._dynamo",
+    "torch.utils.tensorboard",
     "numpy",
-    "scipy.sparse",
+    "scipy.optimize",
+    "scipy.sparse.linalg",
     "numba",
     "flint",
-    "transformers",
+    "joblib",
+    "transformers.models.bert.modeling_bert",
+    "matplotlib.pyplot",
+    "pydantic.types",
     "rich.table",
     "thereexists.cli",
+    "thereexists.attention.hugging_face",
+    "thereexists.experiments.training",
+    "thereexists.mixers",
     "onnxruntime",
 )
 

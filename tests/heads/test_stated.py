@@ -1,8 +1,6 @@
 """What a saved head says about itself, forged with every hash redone: refused, told, or marked as its author's word."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -167,12 +165,10 @@ def test_entries_of_a_wrong_kind_are_refused_in_one_sentence(copies, what):
     assert "make it again" in str(refusal.value)
 
 
-def test_the_command_says_so_without_a_traceback(copies):
+def test_the_command_says_so_without_a_traceback(copies, fresh):
     """In a process of its own: the tests' type checker would catch the text before the command does."""
     forge(copies / "words", eps1="small")
-    done = subprocess.run(
-        [sys.executable, "-m", "thereexists", "heads", "verify", str(copies / "words")], capture_output=True, text=True
-    )
+    done = fresh("-m", "thereexists", "heads", "verify", copies / "words")
     assert done.returncode == 2
     assert "eps1 must be a number" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr

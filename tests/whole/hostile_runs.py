@@ -24,7 +24,7 @@ MEMORY, SECONDS = 500 << 20, 2.0
 def show(folder):
     sys.argv = ["thereexists", "show", str(folder)]
     try:
-        cli.app(standalone_mode=False)
+        cli.command()(standalone_mode=False)
     finally:
         sys.stdout.flush()
 

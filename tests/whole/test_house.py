@@ -17,9 +17,16 @@ TESTS = Path(__file__).parents[1]
 
 
 @lru_cache(maxsize=2048)
-def parsed(text):
-    """Every rule reads the whole source: it is parsed once."""
-    return ast.parse(text)
+def nodes(text):
+    """Every rule reads the whole source: it is parsed and walked once."""
+    return [node for node in ast.walk(ast.parse(text)) if not isinstance(node, ast.expr_context)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget():
+    """A million nodes, which the collector of garbage would look at until the end of the suite."""
+    yield
+    nodes.cache_clear()
 
 
 # The floors of the house, from the ground up: a package imports packages below it, never one above, not even lazily.
@@ -55,7 +62,7 @@ VERIFIER = {"_version", "core", "functions", "automata", "model", "arithmetic", 
 
 def imports(file):
     """Every module that a file imports, at the top or inside a function."""
-    for node in ast.walk(parsed(file.read_text())):
+    for node in nodes(file.read_text()):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -128,7 +135,7 @@ def unlike_the_package(tests, source):
 def imported_tests(tests):
     """Modules that import from a test or a conftest; what several need is in a plain module beside them."""
     for file in sorted(tests.rglob("*.py")):
-        for node in ast.walk(parsed(file.read_text())):
+        for node in nodes(file.read_text()):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             parts = {part for name in names for part in name.split(".")}
@@ -203,7 +210,7 @@ def second_meanings(source):
     """Every class, function, parameter or field of the package that gives one of these words another meaning."""
     for file in sorted(source.rglob("*.py")):
         place = file.relative_to(source).as_posix()
-        for node in ast.walk(parsed(file.read_text())):
+        for node in nodes(file.read_text()):
             if isinstance(node, ast.ClassDef) and ONLY.get(node.name, place) != place:
                 yield f"{place}: class {node.name}"
             if isinstance(node, ast.FunctionDef) and node.name == "explain":
@@ -249,7 +256,7 @@ def too_long(source):
     """Files above the limit without a reason in their first lines, and reasons that are none."""
     for file in sorted(source.rglob("*.py")):
         text, place = file.read_text(), file.relative_to(source).as_posix()
-        about = ast.get_docstring(parsed(text)) or ""
+        about = ast.get_docstring(nodes(text)[0]) or ""
         reason = about.partition(REASON)[2].partition(".")[0]
         long = len(text.splitlines()) > MOST_LINES
         if long != (len(reason.split()) >= 5):
@@ -293,7 +300,7 @@ def test_every_annotated_shape_is_checked_in_the_suite():
 def full_names(tree):
     """What the names that a file imports stand for: ``{"njit": "numba.njit", "torch": "torch"}``."""
     found = {}
-    for node in ast.walk(tree):
+    for node in tree:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.split(".")[0]  # which ``import a.b`` binds, and ``import a.b as c`` does not
@@ -314,9 +321,9 @@ def is_kernel(function, imported):
 
 def crowded(file):
     """Functions with more than eight parameters by name; ``self``, ``cls`` and what ``*`` collects are not counted."""
-    tree = parsed(file.read_text())
+    tree = nodes(file.read_text())
     imported = full_names(tree)
-    for node in ast.walk(tree):
+    for node in tree:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
             if len(names[names[:1] in (["self"], ["cls"]) :]) > MOST and not is_kernel(node, imported):
@@ -365,13 +372,13 @@ def test_a_kernel_may_have_nine(tmp_path, source):
 
 def test_no_function_reads_its_own_locals():
     for file in SOURCE.rglob("*.py"):
-        calls = [node.func for node in ast.walk(parsed(file.read_text())) if isinstance(node, ast.Call)]
+        calls = [node.func for node in nodes(file.read_text()) if isinstance(node, ast.Call)]
         assert "locals" not in {call.id for call in calls if isinstance(call, ast.Name)}, file
 
 
 def hidden_state(tree):
     """Memories keyed by the address of an object, which another object may get later; and hooks on all imports."""
-    for node in ast.walk(tree):
+    for node in tree:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id":
             yield ast.unparse(node)
         if isinstance(node, ast.Attribute) and node.attr in ("meta_path", "path_hooks"):
@@ -381,6 +388,6 @@ def hidden_state(tree):
 def test_no_state_hides_behind_addresses_or_import_hooks():
     """A compiler's walk may number the nodes of the graph it holds: their ``==`` is an operation of the program."""
     files = [file for file in SOURCE.rglob("*.py") if "constructions/program" not in file.as_posix()]
-    assert [(file.name, what) for file in files for what in hidden_state(parsed(file.read_text()))] == []
+    assert [(file.name, what) for file in files for what in hidden_state(nodes(file.read_text()))] == []
     for planted in ("memory[id(launch), 3] = made", "sys.meta_path.insert(0, watch)"):
-        assert list(hidden_state(ast.parse(planted)))
+        assert list(hidden_state(nodes(planted)))

@@ -19,12 +19,15 @@ except ImportError as error:  # numba is an extra
         "Irregular rows on the CPU run through Numba, which is not installed; pip install 'thereexists[attention]'."
     ) from error
 
+from thereexists.core.numba_threads import start_threads
+
 _FAST = {"reassoc", "contract", "nsz", "arcp"}  # reorder sums, but keep infinities meaningful
 _ROWS = 256  # rows of one work item
 
 
 def set_threads(count: int) -> None:
     """Use at most ``count`` threads."""
+    start_threads()
     most: Any = numba.config  # type: ignore[attr-defined]
     numba.set_num_threads(max(1, min(count, most.NUMBA_NUM_THREADS)))
 

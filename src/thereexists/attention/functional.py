@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from thereexists.attention.operator import Attention, Weighting, attention_op, explained, handle_of, known, mask_for
+from thereexists.core.constant_result import constant_result
 from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import fused_attention
 from thereexists.core.shapes import Bool, Float, Int
@@ -91,7 +92,7 @@ def attend(
     return Attention.apply(q, k, v, Weighting(handle, scale, pad, dropout_p, number))
 
 
-@torch.compiler.assume_constant_result
+@constant_result
 def _stock(handle: int, device: str) -> str | None:
     """``dense``, ``causal`` or ``masked`` when one stock call does everything, so that its own autograd can be used."""
     first, *others = explained(known(handle), torch.device(device)).heads
@@ -100,7 +101,7 @@ def _stock(handle: int, device: str) -> str | None:
     return "causal" if first.way == "dense" and first.step.causal else first.way
 
 
-@torch.compiler.assume_constant_result
+@constant_result
 def _stock_mask(handle: int, device: str) -> Tensor | None:
     where = torch.device(device)
     return mask_for(explained(known(handle), where).heads[0], where)

@@ -120,55 +120,85 @@ def exact_run(network: Transformer, layers: list[Any], X: np.ndarray) -> list[li
     return _run(network, layers, X, number, relu, mix)
 
 
+class _Numbers(dict):
+    """Every float as a number of another kind, made once."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+
+    def __missing__(self, x: float) -> Any:
+        self[x] = self.number(x)
+        return self[x]
+
+
 def _run(network: Transformer, layers: list[Any], X: np.ndarray, number, relu, mix) -> list[list[Any]]:
     """The definition of the class, token by token, over whatever numbers are given."""
-    cache: dict[float, Any] = {}
+    c = _Numbers(number)
+    zero = c[0.0]
 
-    def c(x: float):
-        if x not in cache:
-            cache[x] = number(x)
-        return cache[x]
+    def dot(row, z, start=zero):
+        for i, w in row:
+            start = start + c[w] * z[i]
+        return start
 
-    def dot(row, z):
-        terms = [c(w) * x for w, x in zip(row, z, strict=True) if w != 0]
-        return sum(terms[1:], terms[0]) if terms else c(0.0)
-
-    Z = [[c(x) for x in token] for token in X.tolist()]
+    Z = [[c[x] for x in token] for token in X.tolist()]
     W_in, W_out = network.input_map(), network.output_map()
     if W_in is not None:
-        Z = [[dot(row, z) for row in W_in.tolist()] for z in Z]
+        W_in = _rows(W_in.tolist())
+        Z = [[dot(row, z) for row in W_in] for z in Z]
     if network.E is not None:
-        Z = [[z + c(e) for z, e in zip(*pair, strict=True)] for pair in zip(Z, network.E.tolist(), strict=True)]
+        Z = [[z + c[e] for z, e in zip(*pair, strict=True)] for pair in zip(Z, network.E.tolist(), strict=True)]
     for attention, feed_forward in layers:
         if isinstance(feed_forward, _Sweep):
             Z = [feed_forward.moved(z, dot, c, relu) for z in Z]
             continue
         if attention is not None:
             update = [list(z) for z in Z]
-            *heads, mask = attention
-            for W_Q, b_Q, W_K, W_V, W_O in zip(*heads, strict=True):
-                if not any(map(any, W_O)):
-                    continue
+            heads, mask = attention
+            for W_Q, b_Q, W_K, W_V, W_O in heads:
                 K = [[dot(row, z) for row in W_K] for z in Z]
                 V = [[dot(row, z) for row in W_V] for z in Z]
                 for j, z in enumerate(Z):
-                    Q = [dot(row, z) + c(b) for row, b in zip(W_Q, b_Q, strict=True)]
+                    Q = [dot(row, z, c[b]) for row, b in zip(W_Q, b_Q, strict=True)]
                     seen = [t for t in range(len(Z)) if mask is None or mask[j][t]]
-                    logits = [sum((q * k for q, k in zip(Q, K[t], strict=True)), c(0.0)) for t in seen]
+                    logits = [sum((q * k for q, k in zip(Q, K[t], strict=True)), zero) for t in seen]
                     head = mix(logits, [V[t] for t in seen])
                     for i, row in enumerate(W_O):
-                        update[j][i] += dot(row, head)
+                        update[j][i] = dot(row, head, update[j][i])
             Z = update
         if feed_forward is not None:
-            W_1, b_1, W_2, b_2 = feed_forward
-            live = [u for u in range(len(b_1)) if any(row[u] for row in W_2)]
-            for j, z in enumerate(Z):
-                hidden = {u: relu(dot(W_1[u], z) + c(b_1[u])) for u in live}
-                Z[j] = [
-                    x + sum((c(row[u]) * hidden[u] for u in live if row[u] != 0), c(b))
-                    for x, row, b in zip(z, W_2, b_2, strict=True)
-                ]
-    return Z if W_out is None else [[dot(row, z) for row in W_out.tolist()] for z in Z]
+            Z = [_moved(z, feed_forward, dot, c, relu) for z in Z]
+    return Z if W_out is None else [[dot(row, z) for row in _rows(W_out.tolist())] for z in Z]
+
+
+def _moved(z: list[Any], feed_forward: Any, dot, c, relu) -> list[Any]:
+    """One feed-forward layer on one token."""
+    units, outputs = feed_forward
+    hidden = [relu(dot(row, z, c[b])) for row, b in units]
+    return [dot(row, hidden, x + c[b]) for x, (row, b) in zip(z, outputs, strict=True)]
+
+
+def _rows(matrix: list[list[float]]) -> list[list[tuple[int, float]]]:
+    """Of every row the weights that are not 0, with their places."""
+    return [[(i, w) for i, w in enumerate(row) if w != 0] for row in matrix]
+
+
+def _heads(attention: Any) -> list[Any]:
+    """Those that add something: W_Q, b_Q, W_K, W_V, W_O as rows."""
+    return [
+        (_rows(W_Q), b_Q, _rows(W_K), _rows(W_V), _rows(W_O))
+        for W_Q, b_Q, W_K, W_V, W_O in zip(*attention, strict=True)
+        if any(map(any, W_O))
+    ]
+
+
+def _units(W_1: Any, b_1: Any, W_2: Any, b_2: Any) -> tuple[Any, Any]:
+    """Rows and biases of the units that somebody reads, and of the outputs over these units."""
+    live = [u for u in range(len(b_1)) if any(row[u] for row in W_2)]
+    units = zip(_rows([W_1[u] for u in live]), (b_1[u] for u in live), strict=True)
+    outputs = zip(_rows([[row[u] for u in live] for row in W_2]), b_2, strict=True)
+    return list(units), list(outputs)
 
 
 @dataclass(frozen=True)
@@ -182,7 +212,7 @@ class _Sweep:
     run: Run
 
     def moved(self, z: list[Any], dot, c, relu) -> list[Any]:
-        position, direction = 0, np.asarray(self.run.direction).tolist()
+        position, (direction,) = 0, _rows([np.asarray(self.run.direction).tolist()])
         while True:
             t = dot(direction, z)
             high = _float_above(t)
@@ -191,12 +221,7 @@ class _Sweep:
             layer = max(position, int(np.searchsorted(self.run.bias, -high, side="right")))
             if layer >= self.run.stop - self.run.start:
                 return z
-            W_1, b_1, W_2, b_2 = (w[self.run.start + layer].tolist() for w in self.weights)
-            hidden = [relu(dot(row, z) + c(b)) for row, b in zip(W_1, b_1, strict=True)]
-            z = [
-                x + sum((c(w) * h for w, h in zip(row, hidden, strict=True) if w != 0), c(b))
-                for x, row, b in zip(z, W_2, b_2, strict=True)
-            ]
+            z = _moved(z, _units(*(w[self.run.start + layer].tolist() for w in self.weights)), dot, c, relu)
             position = layer + 1
 
 
@@ -216,13 +241,13 @@ def _swept(stage: Stage) -> list[Any] | None:
     if len(runs) > _FEW_RUNS:
         return None
     return [
-        _Sweep(weights, run) if run.direction is not None else tuple(w[run.start].tolist() for w in weights)
+        _Sweep(weights, run) if run.direction is not None else _units(*(w[run.start].tolist() for w in weights))
         for run in runs
     ]
 
 
 def _layers(network: Transformer) -> list[Any]:
-    """All weights as nested lists of floats, layer by layer: (attention weights or None, FF weights or None)."""
+    """All weights but zeros, layer by layer: (heads and mask, or None; units and outputs, or None)."""
     result = []
     for stage in network.stages.values():
         swept = _swept(stage) if network.depth >= VERY_DEEP else None
@@ -242,8 +267,8 @@ def _layers(network: Transformer) -> list[Any]:
         for l in range(stage.depth):
             result.append(
                 (
-                    None if attention is None else (*(w[l] for w in attention), masks(l)),
-                    None if feed_forward is None else tuple(w[l] for w in feed_forward),
+                    None if attention is None else (_heads([w[l] for w in attention]), masks(l)),
+                    None if feed_forward is None else _units(*(w[l] for w in feed_forward)),
                 )
             )
     return result

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thereexists.core.constant_result import constant_result
 from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import fused_attention
 from thereexists.core.shapes import Bool, Float
@@ -87,7 +88,7 @@ def _mask_on(device: torch.device, *key: Any) -> Tensor:
     return torch.from_numpy(_mask(*key)).to(device)
 
 
-@torch.compiler.assume_constant_result
+@constant_result
 def allowed_on(
     name: str, options: tuple, spread: str, n: int, heads: int, layer: int, causal: bool, device: torch.device
 ) -> Tensor:

@@ -13,6 +13,8 @@ from typing import no_type_check
 import numpy as np
 from numba import njit, prange
 
+from thereexists.core.numba_threads import start_threads
+
 WORDS = 8
 
 
@@ -46,6 +48,7 @@ def depth_by_bitsets(
         one = _one_chunk(starts, columns, offsets, n, 0, causal, limit, loops)
         rounds, miss_k, miss_j = (np.array([x]) for x in one)
     else:
+        start_threads()
         rounds, miss_k, miss_j = _all_chunks(starts, columns, offsets, n, chunks, causal, limit, loops)
     worst = int(np.argmax(rounds))  # never-connecting chunks carry limit + 1, unfinished ones limit + 2
     found = int(rounds[worst])
@@ -176,7 +179,10 @@ def depth_by_searches(indptr: np.ndarray, indices: np.ndarray, causal: bool) -> 
     With self-loops and p = 1, ``S_k^t`` is the set of tokens within t moves of k.
     """
     n = len(indptr) - 1
-    search = _all_searches if n > 64 * WORDS else _few_searches
+    search = _few_searches
+    if n > 64 * WORDS:
+        start_threads()
+        search = _all_searches
     far, last, count = search(indptr.astype(np.int64), indices.astype(np.uint32), n)
     goal = np.arange(1, n + 1) if causal else np.full(n, n)
     short = np.flatnonzero(count < goal)

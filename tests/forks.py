@@ -1,0 +1,53 @@
+"""``python -m tests.forks FOLDER``: forks for every line of JSON on stdin, and the child is an interpreter as if new.
+
+A start of Python that imports torch takes two seconds of the processor, a fork some milliseconds. What the child
+writes is in FOLDER/out and FOLDER/err; its exit code is printed.
+"""
+
+import importlib
+import json
+import os
+import runpy
+import signal
+import sys
+import types
+from pathlib import Path
+
+PRELOADED = ("torch", "safetensors.torch", "flint")
+
+
+def main() -> None:
+    """One child at a time. It leaves the loop and ends as any program does, its exit handlers included."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+    assert not [name for name in sys.modules if name.startswith("thereexists")]
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            return become(json.loads(line))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+def become(asked: dict) -> None:
+    for number, name in enumerate((os.devnull, f"{sys.argv[1]}/out", f"{sys.argv[1]}/err")):
+        os.dup2(os.open(name, os.O_RDWR | (os.O_CREAT | os.O_TRUNC if number else 0), 0o600), number)
+    os.environ.clear()
+    os.environ |= asked["environment"]
+    os.chdir(asked["cwd"])
+    signal.alarm(asked["timeout"])
+    first, *rest = asked["words"]
+    if first == "-c":
+        code, *rest = rest
+        program = sys.modules["__main__"] = types.ModuleType("__main__")
+        sys.argv, sys.path[0] = ["-c", *rest], ""
+        exec(compile(code, "<string>", "exec"), vars(program))
+    elif first == "-m":
+        sys.argv, sys.path[0] = rest, os.getcwd()
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv, sys.path[0] = [first, *rest], str(Path(first).parent)
+        runpy.run_path(first, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
