@@ -167,3 +167,18 @@ def test_rounding_is_no_lack_of_symmetry(name, domain, scale):
     target = te.Target(lambda X: scale * f(X), n=7, d=2, domain=domain, equivariant=True)
     for seed in range(8):
         target.check_equivariance(seed=seed)
+
+
+def test_a_function_that_computes_in_float32_is_named_as_such():
+    for f in (lambda X: X.astype(np.float32), lambda X: torch.from_numpy(X).to(torch.bfloat16).float().numpy() / 3):
+        with pytest.raises(InvalidTarget, match="computes in float32"):
+            te.Target(f, n=2, d=1).check_one_by_one()
+    short = (
+        lambda X: (X > 0.5) * 1.0,
+        lambda X: np.rint(X * 255) / 256,
+        np.zeros_like,
+        lambda X: X,
+        lambda X: X * 1e300,
+    )
+    for f in short:
+        te.Target(f, n=2, d=1).check_one_by_one()

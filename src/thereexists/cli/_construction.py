@@ -69,7 +69,8 @@ def box(text: str | None, d: int) -> tuple[Any, Any]:
         raise InvalidInput(wanted) from None
     if any(len(pair) != 2 for pair in pairs) or len(pairs) not in (1, d):
         raise InvalidInput(wanted)
-    return tuple(pairs[0]) if len(pairs) == 1 else ([low for low, _ in pairs], [high for _, high in pairs])
+    low, high = ([pair[k] for pair in pairs] for k in (0, 1))
+    return (low[0], high[0]) if len(pairs) == 1 else (low, high)
 
 
 class WithDomain(TyperCommand):

@@ -217,6 +217,11 @@ class Target:
         rng = np.random.default_rng(seed)
         X, other = self.low + (self.high - self.low) * rng.random((2, BATCH, self.n, self.d))
         Y = self(X)
+        if _in_float32(Y):
+            raise InvalidTarget(
+                f"{self.name} computes in float32 (or less): all its answers are float32 numbers, though it is given "
+                "float64 ones. Compute in float64: certificates assume that."
+            )
         order, single = rng.permutation(BATCH), rng.choice(BATCH, alone, replace=False)
         sizes = [int(2 ** rng.uniform(1, np.log2(BATCH))) for _ in range(2 * SIZES)]
         sizes += [int(rng.integers(2, BATCH)) for _ in range(SIZES)]
@@ -253,6 +258,14 @@ class Target:
 def same_answers(found: Array, before: Array) -> bool:
     """Whether two computations of f agree, each being within EVALUATION_ERROR of it."""
     return bool((np.abs(found - before) <= 2 * EVALUATION_ERROR * np.maximum(1.0, np.abs(before))).all())
+
+
+def _in_float32(Y: Array) -> bool:
+    """Whether answers are float32 numbers, and not because they are short: half of them need more than 16 bits."""
+    if np.abs(Y).max(initial=0.0) > 1e38 or not (Y.astype(np.float32).astype(np.float64) == Y).all():
+        return False
+    mantissa = np.frexp(Y)[0] * 2.0**16
+    return bool((mantissa != np.rint(mantissa)).mean() > 0.5)
 
 
 def _real(Y: Any) -> Array:
