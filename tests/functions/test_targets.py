@@ -5,10 +5,12 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 import thereexists as te
+from thereexists.core.errors import InvalidTarget
 from thereexists.functions.targets import _TABLE, BUILTINS, builtin, resolve
 
 SHAPES = [(1, 1), (2, 1), (3, 1), (4, 2), (5, 3)]
@@ -173,12 +175,5 @@ def test_a_function_that_computes_in_float32_is_named_as_such():
     for f in (lambda X: X.astype(np.float32), lambda X: torch.from_numpy(X).to(torch.bfloat16).float().numpy() / 3):
         with pytest.raises(InvalidTarget, match="computes in float32"):
             te.Target(f, n=2, d=1).check_one_by_one()
-    short = (
-        lambda X: (X > 0.5) * 1.0,
-        lambda X: np.rint(X * 255) / 256,
-        np.zeros_like,
-        lambda X: X,
-        lambda X: X * 1e300,
-    )
-    for f in short:
+    for f in (lambda X: (X > 0.5) * 1.0, lambda X: np.rint(X * 255) / 256, np.zeros_like, lambda X: X):
         te.Target(f, n=2, d=1).check_one_by_one()
