@@ -17,6 +17,7 @@ from pathlib import Path
 import typer
 
 from tests.cli.in_process import ran
+from tests.docs.asked import CHEAP
 from tests.experiments.small_data import article, nli_lines
 from thereexists.cli import app
 
@@ -42,29 +43,13 @@ HOSTILE = (*NUMBERS, *WORDS, *NOWHERE, *FILES)
 
 SMALL = "--size tiny --length 8 --batch 2 --steps 1 --out new"
 SENSIBLE = {  # for every command a request that answers in a moment
-    "targets": "",
-    "plan": "sort --n 2 --delta 1/4",
+    **CHEAP,
     "build": "sort --n 2 --delta 1/4 --out new",
-    "run": "w --input '0.3 0.1'",
-    "show": "w",
-    "trace": "w --input '0.3 0.1'",
-    "certify": "w",
-    "verify": "w",
     "report": "w --out new.html",
     "memorise": "pairs.jsonl --out new",
     "export": "m --to torch --out new",
     "heads random": "--length 8 --k 1 --out new.npz",
     "heads fit": "t.npz --method corrected --out new",
-    "heads verify": "h",
-    "heads bound": "--length 8 --k 1",
-    "heads study": "--lengths 8 --k 1 --methods corrected",
-    "pattern list": "",
-    "pattern check": "star --n 8",
-    "pattern compare": "--n 8",
-    "pattern draw": "star --n 8",
-    "attention explain": "star --n 8",
-    "attention bench": "--n 16 --patterns star --no-flex --repetitions 1",
-    "mixers": "",
     "train mlm": f"--corpus text.txt --vocabulary 300 {SMALL}",
     "train lm": f"--corpus text.txt --vocabulary 300 {SMALL}",
     "train nli": f"--data nli {SMALL}",

@@ -87,7 +87,7 @@ def test_an_interrupted_save_leaves_the_old_witness_and_nothing_else(witness, sa
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(storage, "save_file", interrupted)
+    monkeypatch.setattr(storage, "save_tensors", interrupted)
     with pytest.raises(KeyboardInterrupt):
         witness.save(saved)
     assert te.load(saved).plan == witness.plan

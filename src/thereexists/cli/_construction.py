@@ -77,19 +77,13 @@ class WithDomain(TyperCommand):
     """A command that also reads ``--domain -2 5``, in two words."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        from thereexists.cli._input import is_number
+
         for place in [i for i, word in enumerate(args) if word == "--domain"][:1]:
             ends = args[place + 1 : place + 3]
-            if len(ends) == 2 and all(map(_is_number, ends)):
+            if len(ends) == 2 and all(map(is_number, ends)):
                 args = [*args[: place + 1], ",".join(ends), *args[place + 3 :]]
         return super().parse_args(ctx, args)
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,11 +32,11 @@ def _numbers(text: str, place: str) -> list[float]:
     try:
         return [float(word) for word in words]
     except ValueError:
-        bad = next(word for word in words if not _is_number(word))
+        bad = next(word for word in words if not is_number(word))
         raise InvalidInput(f"{place} must hold numbers; got {bad!r} instead.") from None
 
 
-def _is_number(word: str) -> bool:
+def is_number(word: str) -> bool:
     try:
         float(word)
     except ValueError:

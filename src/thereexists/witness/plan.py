@@ -35,6 +35,18 @@ class Plan(ABC):
         return brief(type(self).__name__, size, *self.facts())
 
 
+@dataclass(frozen=True, repr=False, kw_only=True)
+class BlocksPlan(Plan):
+    """Of standard blocks: their sizes."""
+
+    layers: dict[str, int]
+    parameters: int
+    d_model: int
+    heads: int
+    head_size: int
+    width: int
+
+
 @dataclass(frozen=True)
 class ErrorBudget:
     """Predicted parts of d_p; they live on disjoint sets, so total^p is the sum of the p-th powers."""

@@ -8,12 +8,12 @@ from typing import Any, final
 from thereexists.certificates.automaton_exact import Sum, verdicts
 from thereexists.certificates.automaton_maps import KIND_NAMES
 from thereexists.constructions.automata.weights import LAMBDA, Sizes
-from thereexists.witness.plan import Plan
+from thereexists.witness.plan import BlocksPlan
 
 
 @final
-@dataclass(frozen=True, repr=False)
-class AutomatonPlan(Plan):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class AutomatonPlan(BlocksPlan):
     """``maps``: how maps of states are written into rows; ``dtypes``: in which the network will be right."""
 
     n: int
@@ -23,12 +23,6 @@ class AutomatonPlan(Plan):
     maps: str
     map_rows: int
     moduli: tuple[int, ...]
-    layers: dict[str, int]
-    d_model: int
-    heads: int
-    head_size: int
-    width: int
-    parameters: int
     dtypes: tuple[str, ...]
 
     @classmethod

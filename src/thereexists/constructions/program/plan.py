@@ -7,20 +7,14 @@ from typing import Any, final
 
 from thereexists.certificates.program_certificate import ProgramCertificate
 from thereexists.model import EmbeddedTransformer
-from thereexists.witness.plan import Plan
+from thereexists.witness.plan import BlocksPlan
 
 
 @final
-@dataclass(frozen=True, repr=False)
-class ProgramPlan(Plan):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ProgramPlan(BlocksPlan):
     """``bounds``: of every dtype that has one, in the sup norm, rounding included."""
 
-    layers: dict[str, int]
-    d_model: int
-    heads: int
-    head_size: int
-    width: int
-    parameters: int
     bounds: dict[str, float]
 
     @classmethod
@@ -28,7 +22,15 @@ class ProgramPlan(Plan):
         shape = network.shape()
         bounds = {} if certificate is None else {name: part["bound"] for name, part in certificate.bounds.items()}
         layers = {name: stage.depth for name, stage in network.stages.items()} | {"total": network.depth}
-        return cls(layers, shape["d"], shape["h"], shape["m"], shape["r"], network.parameter_count, bounds)
+        return cls(
+            layers=layers,
+            parameters=network.parameter_count,
+            d_model=shape["d"],
+            heads=shape["h"],
+            head_size=shape["m"],
+            width=shape["r"],
+            bounds=bounds,
+        )
 
     def facts(self) -> list[str]:
         bounds = ", ".join(f"{bound:.3g} in {dtype}" for dtype, bound in self.bounds.items())
