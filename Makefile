@@ -20,7 +20,8 @@ notebooks: $(STAMP)  ## the examples as Jupyter notebooks: build/notebooks
 	  $(BIN)/jupytext --quiet --to ipynb --output build/notebooks/$$(basename $$script .py).ipynb $$script || exit 1; \
 	done
 
-test: lint types unit  ## everything CI asks for; tests/docs builds the site, strictly, and runs its examples
+test: $(STAMP)  ## everything CI asks for, two at a time; tests/docs builds the site, strictly, and runs its examples
+	$(MAKE) --no-print-directory --jobs=2 lint types unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

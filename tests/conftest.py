@@ -26,6 +26,11 @@ settings.load_profile("suite")
 typer.testing._get_command = functools.cache(typer.testing._get_command)  # which makes all commands at every call
 
 
+def pytest_collection_modifyitems(items):
+    """The docs first: the longest tests, with the dearest fixtures, stay with one worker and do not end the run."""
+    items.sort(key=lambda item: "tests/docs/" not in item.nodeid)
+
+
 def pytest_collection_finish():
     """What is imported by now stays: no need to look at a million objects at every collection of garbage."""
     gc.freeze()

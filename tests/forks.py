@@ -13,7 +13,7 @@ import sys
 import types
 from pathlib import Path
 
-PRELOADED = ("torch", "safetensors.torch", "flint")
+PRELOADED = ("torch", "safetensors.torch")
 
 
 def main() -> None:

@@ -98,8 +98,10 @@ print(json.dumps({"outputs": outputs, "used": used, "because": witness.explain(X
 """
 
 
-def test_without_numba_skip_is_torch_and_fused_gives_way_with_a_reason():
-    row = in_a_process_of_its_own(WITHOUT)
+def test_without_numba_skip_is_torch_and_fused_gives_way_with_a_reason(fresh):
+    done = fresh("-c", WITHOUT)
+    assert done.returncode == 0, done.stderr
+    row = json.loads(done.stdout)
     assert row["used"] == {"auto": "skip", "reference": "reference", "fused": "reference", "skip": "skip"}
     assert "pip install 'thereexists[fast]'" in row["because"]
     expected = te.build(builtin("sort", n=3), delta=1 / 8)(np.random.default_rng(0).random((300, 3, 1)))

@@ -47,7 +47,7 @@ def test_thousands_of_small_cycles_agree_with_the_definition(causal):
     rng = np.random.default_rng(7)
     said = Counter()
     for n, p in product(range(1, 7), range(1, 5)):
-        masks = batch(rng, n, p, 175, causal)
+        masks = batch(rng, n, p, 100, causal)
         for mask, truth in zip(masks, depths(masks, causal).tolist(), strict=True):
             pattern = from_mask(mask)
             found = receptive_depth(pattern, causal=True) if causal else receptive_depth(pattern)
@@ -59,7 +59,7 @@ def test_thousands_of_small_cycles_agree_with_the_definition(causal):
             if truth > 1 and rng.random() < 0.1:
                 assert recheck_depth(pattern, truth, found.pair, causal)
             said[loops, truth > 0] += 1
-    assert sum(said.values()) == 4200
+    assert sum(said.values()) == 2400
     assert min(said.values()) > 50  # with and without self-loops, both answers
 
 

@@ -14,7 +14,7 @@ from thereexists import program as P
 from thereexists.core.errors import NotProved
 
 SIZES = (3, 5, 8)
-SAMPLE = 60
+SAMPLE = 40
 
 
 def outcome(program, folder):
