@@ -152,3 +152,20 @@ def test_nothing_of_ours_watches_imports(fresh):
         "sys.exit(sys.meta_path != before or 'transformers' in sys.modules)"
     )
     assert fresh("-c", code).returncode == 0
+
+
+def test_a_cache_without_a_causal_mask_does_not_drop_the_pattern():
+    """What the rows of new tokens are is not known then: refused, where it was dense without a word."""
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = transformers.LlamaConfig(**sizes, vocab_size=50, max_position_embeddings=32, is_causal=False)
+    config.thereexists_pattern = {"name": "strided", "stride": 4, "config": "union"}
+    model = transformers.AutoModel.from_config(config, attn_implementation="thereexists").eval()
+    tokens = torch.arange(3, 19)[None]
+    with torch.no_grad():
+        cache = model(tokens[:, :12], use_cache=True).past_key_values
+        with pytest.raises(InvalidInput, match="without being causal"):
+            model(tokens[:, 12:], past_key_values=cache)
+    model.config.thereexists_pattern = "dense"
+    with torch.no_grad():
+        cache = model(tokens[:, :12], use_cache=True).past_key_values
+        model(tokens[:, 12:], past_key_values=cache)

@@ -1,11 +1,13 @@
 """Checkpoints, results and experiments that are torn, forged or mistyped: one sentence, and nothing is trained."""
 
 import json
+import os
 import pickle
 
 import pytest
 import torch
 
+from tests.cli.fuzz import ctrl_c_after
 from tests.cli.in_process import ran
 
 RUN = "train copy --mixer average --size tiny --length 8 --batch 2 --steps 4 --out r"
@@ -47,6 +49,10 @@ RECORDS = {
     "pending in words": changed(pending="x"),
     "curve a number": changed(curve=5),
     "curve of numbers": changed(curve=[5]),
+    "history of the future": changed(history=[[99, 1.0]]),
+    "a pending loss without end": changed(pending=1e308),
+    "a pending loss of many digits": changed(pending=10**60),
+    "seconds below 0": changed(seconds=-1.0),
 }
 
 
@@ -78,7 +84,60 @@ def test_a_checkpoint_with_another_optimizer(stopped, content):
     assert "cannot be read" in done.stderr
 
 
-@pytest.mark.parametrize("result", [{"settings": []}, {"settings": None}, {"settings": {}, "metrics": 5}])
+def moved(state, **changes):
+    state["param_groups"][0].update(changes)
+
+
+STATES = {
+    "a moment of another shape": lambda state: state["state"][0].update(exp_avg=torch.zeros(3)),
+    "a moment less": lambda state: state["state"][0].pop("exp_avg_sq"),
+    "no eps": lambda state: state["param_groups"][0].pop("eps"),
+    "amsgrad": lambda state: moved(state, amsgrad=True),
+    "one beta": lambda state: moved(state, betas=(0.9,)),
+    "an endless rate": lambda state: moved(state, lr=float("inf")),
+}
+
+
+@pytest.mark.parametrize("what", STATES)
+def test_a_checkpoint_with_another_state_of_the_optimizer(stopped, what):
+    file = stopped / "r/checkpoint/optimizer.pt"
+    good = file.read_bytes()
+    state = torch.load(file, weights_only=True)
+    STATES[what](state)
+    torch.save(state, file)
+    done = ran(f"{RUN} --resume", cwd=stopped)
+    file.write_bytes(good)
+    assert done.code == 2, done
+    assert "cannot be read" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.pt"])
+def test_a_pipe_does_not_make_a_run_wait(stopped, name):
+    file = stopped / "r/checkpoint" / name
+    good = file.read_bytes()
+    file.unlink()
+    os.mkfifo(file)
+    with ctrl_c_after(30):
+        done = ran(f"{RUN} --resume", cwd=stopped)
+    file.unlink()
+    file.write_bytes(good)
+    assert done.code == 2, done
+    assert "a pipe" in done.stderr
+
+
+def test_a_checkpoint_beyond_the_budget(stopped):
+    file = stopped / "r/checkpoint/progress.json"
+    good = file.read_text()
+    record = json.loads(good)
+    record["progress"]["step"] = 1 << 52
+    file.write_text(json.dumps(record))
+    done = ran(f"{RUN} --resume", cwd=stopped)
+    file.write_text(good)
+    assert done.code == 2, done
+    assert "of 4; give another --out" in done.stderr
+
+
+@pytest.mark.parametrize("result", [{"settings": []}, {"settings": None}, {"settings": {}, "metrics": {}}])
 def test_a_result_that_is_none(tmp_path, result):
     (tmp_path / "r").mkdir()
     (tmp_path / "r/result.json").write_text(json.dumps(result))

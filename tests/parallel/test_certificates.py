@@ -263,3 +263,16 @@ def test_a_local_ray_cluster_with_a_killed_worker_gives_the_same_bytes_and_stays
     assert seen["killed"] == 1
     assert seen["listening"] == ["127.0.0.1"]
     assert stored(again.folder) == stored(saved)
+
+
+def test_a_folder_with_files_of_ones_own_is_no_job(tmp_path):
+    """Though one of them is called job.json: nothing is thrown away that a job did not write."""
+    witness = te.build(builtin("sort", n=2), delta=1 / 2)
+    witness.save(tmp_path / "w")
+    te.certify(tmp_path / "w")
+    mine = tmp_path / "mine"
+    (mine / "sub").mkdir(parents=True)
+    for name in ("job.json", "thesis.txt", "sub/data.csv"):
+        (mine / name).write_text("mine")
+    assert te.verify(tmp_path / "w", job=mine).holds is None
+    assert sorted(path.name for path in mine.rglob("*")) == ["data.csv", "job.json", "sub", "thesis.txt"]

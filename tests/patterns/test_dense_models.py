@@ -72,3 +72,13 @@ def test_a_decoder_is_told_what_its_tokens_see(tmp_path):
     done = ran("pattern check mistral.json --n 128", cwd=tmp_path)
     assert "causal: token k sees {0..k} after 9 layers" in done.stdout
     assert "not universal" not in done.stdout.splitlines()[0]
+
+
+def test_files_that_transformers_reads_otherwise_are_refused():
+    mistral = {"model_type": "mistral", "num_hidden_layers": 2, "sliding_window": None}
+    for value in (None, 0, 1, "yes"):
+        with pytest.raises(InvalidInput, match="'is_causal' in the config must be true or false"):
+            from_config(mistral | {"is_causal": value}, n=N)
+    assert not from_config(mistral | {"is_causal": False}, n=N).causal
+    with pytest.raises(InvalidInput, match="number of layers in several ways"):
+        from_config({"model_type": "mpt", "n_layers": 4, "num_layers": 2}, n=N)

@@ -2,6 +2,7 @@
 
 import math
 import operator
+import re
 
 import numpy as np
 import pytest
@@ -234,3 +235,36 @@ def test_a_comparison_does_not_become_a_program():
     x = P.tokens(N)
     with pytest.raises(InvalidInput, match="margin"):
         te.build(P.where(x == 0.5, 1.0, x))
+
+
+def test_numbers_that_may_be_for_tokens_or_for_features_are_refused():
+    x = P.tokens(3, d=3)
+    with pytest.raises(InvalidInput, match="tokens or the 3 features"):
+        np.add(x, [1.0, 2.0, 3.0])
+    with pytest.raises(InvalidInput, match="tokens or the 3 features"):
+        x * np.arange(3)
+    X = np.random.default_rng(0).random((2, 3, 3))
+    for column in (np.arange(3.0)[:, None], np.arange(3.0)[None, :]):
+        assert np.array_equal(P.interpret(x + column, X), X + column)
+
+
+def test_two_lists_of_indices_are_refused_and_small_integers_are_indices():
+    x = P.tokens(2, d=2)
+    with pytest.raises(InvalidInput, match="pairs in NumPy"):
+        x[[0, 1], [1, 0]]
+    assert x[[1, 0]][:, [1, 0]].d == 2
+    long = P.tokens(300)
+    X = np.random.default_rng(0).random((1, 300, 1))
+    assert np.array_equal(P.interpret(long[np.uint8(3)], X), np.repeat(X[:, 3:4], 300, axis=1))
+    assert np.array_equal(P.interpret(long[np.full(300, -1, np.int8)], X), np.repeat(X[:, -1:], 300, axis=1))
+    with pytest.raises(InvalidInput, match="an array of it"):
+        np.array(x)
+
+
+def test_an_assumed_curvature_is_told_with_all_its_digits():
+    x = P.tokens(2, low=1e6, high=1e6 + 2)
+    said = te.build(P.apply(lambda t: 0.5 * t, x, curvature=1.2345651, epsilon=1.0)).certificate.assumptions
+    (curvature,) = (text for text in said if "|f''|" in text)
+    low, high = (float(word) for word in re.findall(r"from (\S+) to (\S+),", curvature)[0])
+    assert "≤ 1.2345651 " in curvature
+    assert low <= 1e6 < 1e6 + 2 <= high

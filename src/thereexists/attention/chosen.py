@@ -49,6 +49,13 @@ def pattern_of(module: nn.Module, n: int, heads: int, causal: bool) -> Pattern |
     return pattern.step(layer_of(module, pattern.name) % pattern.cycle if pattern.cycle > 1 else 0)
 
 
+def asks_for_a_pattern(module: nn.Module) -> bool:
+    """Whether a pattern is given that is not simply full attention."""
+    source = getattr(module, "_thereexists_pattern", None)
+    source = pattern_asked(module) if source is None else source
+    return source is not None and source not in ("dense", {"name": "dense"})
+
+
 def to_store(pattern: Source | str | dict[str, Any]) -> str | dict[str, Any]:
     """What stands in config.json for the pattern."""
     if isinstance(pattern, str | dict):

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from thereexists.attention.asked import hand_down, implementations, note_configs
 from thereexists.attention.by_hand import look_again, needs_a_look, told
-from thereexists.attention.chosen import Source, pattern_of, spec_of, to_store
+from thereexists.attention.chosen import Source, asks_for_a_pattern, pattern_of, spec_of, to_store
 from thereexists.attention.driven import (
     NAME,
     is_attention,
@@ -218,6 +218,12 @@ def attention_forward(
     q_len, n = query.shape[2], key.shape[2]
     scale = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
     pad = None if pad is None else pad.to(query.device, torch.bool)
+    if not causal and q_len != n and not is_cross(module) and asks_for_a_pattern(module):
+        raise InvalidInput(
+            f"{owner_of(module)} attends from {q_len} tokens to {n} without being causal: with a cache (give "
+            "use_cache=False), or to another sequence. A pattern over one sequence does not say what that is; set the "
+            "pattern of that part to 'dense', or load it with attn_implementation='eager'."
+        )
     if is_cross(module) or (not causal and q_len != n):
         mask = None if pad is None else pad[:, None, None, :]
         out = _dense(query, key, value, mask, scale, dropout)

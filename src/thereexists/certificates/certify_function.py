@@ -31,6 +31,7 @@ from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import some_boxes, splits_within
 from thereexists.core.errors import InvalidInput, InvalidTarget
+from thereexists.core.plain_text import in_full
 from thereexists.core.threads import torch_threads
 from thereexists.evaluate import run_batch
 from thereexists.functions.claims import refute
@@ -167,7 +168,7 @@ def assumptions(target: Target) -> list[str]:
     if target.modulus is not None:
         stated.append("f keeps the modulus of continuity that the caller stated")
     elif target.lipschitz is not None:
-        stated.append(f"f has the Lipschitz constant {target.lipschitz:g} (maximum norm to maximum norm)")
+        stated.append(f"f has the Lipschitz constant {in_full(target.lipschitz)} (maximum norm to maximum norm)")
     if target.interval is not None:
         stated.append("the interval extension of f contains f")
     else:

@@ -28,6 +28,7 @@ from flint import arb
 from thereexists.certificates.program_numbers import Number, above, below, exact, ratio
 from thereexists.certificates.program_profile import PARTS, ROUNDED_UP, Profile, down, mapped, up
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import in_full
 
 _CURVATURE = re.compile(r"a function of the program has \|f''\| ≤ (\S+) from (\S+) to (\S+), as its author states")
 EVALUATION = 2.0**-50  # how well a function of the user's own computes its values, relatively: an assumption
@@ -252,8 +253,9 @@ def spline_profile(pieces: Pieces, profile: Profile) -> Profile | None:
 
 def _assumptions(spline: Spline, reach: float) -> tuple[str, str]:
     return (
-        f"a function of the program has |f''| ≤ {float(spline.curvature or 0.0):g} from "
-        f"{float(spline.knots[0]) - reach:.6g} to {float(spline.knots[-1]) + reach:.6g}, as its author states",
+        f"a function of the program has |f''| ≤ {in_full(float(spline.curvature or 0.0))} from "
+        f"{in_full(below(spline.knots[0] - exact(reach)))} to {in_full(above(spline.knots[-1] + exact(reach)))}, "
+        "as its author states",
         f"that function's values at the knots are right to within {EVALUATION:.1e}, relatively to the largest",
     )
 
@@ -266,13 +268,11 @@ def assumes_as_much(stated: str, needed: str) -> bool:
     if stated == needed:
         return True
     found = [_CURVATURE.fullmatch(text) for text in (stated, needed)]
-    if found[0] is None or found[1] is None or found[0][1] != found[1][1]:
-        return False
     try:
-        (a, b), (c, d) = ((float(match[2]), float(match[3])) for match in found if match is not None)
-    except ValueError:
+        (less, a, b), (more, c, d) = ((float(m[1]), float(m[2]), float(m[3])) for m in found if m is not None)
+    except ValueError:  # another statement, or numbers that are none
         return False
-    return -math.inf < a <= c and d <= b < math.inf
+    return 0 <= less <= more and -math.inf < a <= c and d <= b < math.inf
 
 
 def _proved(spline: Spline) -> tuple[np.ndarray, np.ndarray]:

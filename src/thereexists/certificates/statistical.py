@@ -40,6 +40,7 @@ from thereexists.certificates.float_edges import refuse_strays, strays
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.rigorous import refuse_extremes
 from thereexists.core.errors import InvalidInput, InvalidTarget, NotProved
+from thereexists.core.plain_text import in_full
 from thereexists.functions.anywhere import anywhere
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Array, Target
@@ -171,7 +172,7 @@ class _Moments:
 
 def statistical_assumptions(target: Target) -> list[str]:
     return [
-        f"|f| is at most {target.bound:g} on the domain",
+        f"|f| is at most {in_full(float(target.bound or 0.0))} on the domain",
         "the network is run in float64 and its outputs are cut to the output bound, which in exact arithmetic changes "
         "nothing",
     ]

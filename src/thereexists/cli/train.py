@@ -171,7 +171,7 @@ def mt(asked: TranslateOptions) -> None:
 
 
 def _train(asked: TrainOptions) -> None:
-    from thereexists.experiments.training import Execution, train
+    from thereexists.experiments.training import SHOWN, Execution, train
 
     settings, out = asked.settings(), asked.folder()
     how = Execution(device=asked.device, checkpoint_seconds=asked.checkpoint_seconds, quiet=asked.json)
@@ -187,7 +187,7 @@ def _train(asked: TrainOptions) -> None:
     table = Table(show_header=False, box=None)
     for name, value in _flat(result["metrics"]):
         table.add_row(name, f"{value:.4g}" if isinstance(value, float) else str(value))
-    for name in ("parameters", "tokens_seen", "tokens_per_second", "seconds", "device", "seed", "out"):
+    for name in (*SHOWN, "out"):
         table.add_row(
             name.replace("_", " "), f"{result[name]:,}" if isinstance(result[name], int) else str(result[name])
         )

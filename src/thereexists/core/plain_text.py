@@ -60,3 +60,8 @@ def _escaped(code: int) -> str:
         return f"\\u{code:04x}"
     code -= 0x10000
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def in_full(x: float) -> str:
+    """A number of an assumption, none of its digits left out: what is assumed must imply what is proved."""
+    return f"{x:g}" if float(f"{x:g}") == x else repr(x)

@@ -6,7 +6,6 @@ seed and step are the state, and a run may go on with another number of processe
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,11 @@ from torch import nn
 
 from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
 from thereexists.core.json_files import malformed
+from thereexists.core.regular_files import open_regular
 from thereexists.experiments.files import current, read_json, replace_folder, write_json
 from thereexists.experiments.settings import Settings
+
+LARGEST = 1e30  # of seconds and losses
 
 
 @dataclass
@@ -36,13 +38,15 @@ class Progress:
     def of(cls, stored: dict[str, Any]) -> Progress:
         """As a file has it: every number a number, steps whole."""
         found = cls(**stored)
-        steps = [found.step, *(entry[0] for entry in found.history), *(entry["step"] for entry in found.curve)]
-        numbers = [found.seconds, found.pending, *(x for entry in found.history for x in entry)]
+        before = [entry[0] for entry in found.history]
+        steps = [found.step, *before, *(entry["step"] for entry in found.curve)]
+        numbers = [found.pending, *(x for entry in found.history for x in entry)]
         numbers += [x for entry in found.curve for x in entry.values()]
-        right = all(type(step) is int and 0 <= step < 1 << 53 for step in steps)
-        right = right and all(type(x) in (int, float) and math.isfinite(x) for x in numbers)
-        if not right or any(len(entry) != 2 for entry in found.history):
-            raise InvalidInput("its progress is not made of numbers")
+        right = all(type(step) is int and 0 <= step <= found.step for step in steps)
+        right = right and all(type(x) in (int, float) and abs(x) <= LARGEST for x in (found.seconds, *numbers))
+        right = right and found.seconds >= 0 and all(len(entry) == 2 for entry in found.history)
+        if not right or sorted(set(before)) != before:
+            raise InvalidInput("its progress is not that of a run")
         return found
 
 
@@ -87,11 +91,30 @@ def load(folder: Path, model: nn.Module, optimizer: Any, settings: Settings, dat
     if stored.get("data") != data:
         raise BadWitnessFile(f"The data are not those that the checkpoint {found} was trained on; give another --out.")
     try:
+        for name in ("model.safetensors", "optimizer.pt"):
+            open_regular(found / name).close()  # a pipe would never answer
         load_model(model, str(found / "model.safetensors"))
-        optimizer.load_state_dict(torch.load(found / "optimizer.pt", map_location="cpu", weights_only=True))
+        state = torch.load(found / "optimizer.pt", map_location="cpu", weights_only=True)
+        _check_state(optimizer, state)
+        optimizer.load_state_dict(state)
     except Exception as error:  # whatever a torn file, or a stranger's, makes of torch's reader; it runs no code
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise BadWitnessFile(
             f"The checkpoint {found} cannot be read ({reason}); remove that folder to start afresh."
         ) from error
     return progress
+
+
+def _check_state(optimizer: Any, state: dict[str, Any]) -> None:
+    """The same groups but for the rate, and moments of the parameters' own shapes: what this optimizer would write."""
+    own = optimizer.state_dict()
+    for mine, its in zip(own["param_groups"], state["param_groups"], strict=True):
+        differing = [name for name in mine.keys() | its.keys() if name != "lr" and mine[name] != its[name]]
+        if differing or not 0 <= float(its["lr"]) <= LARGEST:
+            raise InvalidInput(f"the optimizer has another {', '.join(differing) or 'rate'}")
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for number, moments in state["state"].items():
+        shape = parameters[number].shape
+        shapes = {name: tuple(value.shape) for name, value in moments.items()}
+        if shapes != {"step": (), "exp_avg": tuple(shape), "exp_avg_sq": tuple(shape)}:
+            raise InvalidInput(f"the optimizer's moments of parameter {number} have other shapes")

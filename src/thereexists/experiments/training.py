@@ -25,7 +25,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from thereexists.core.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
 from thereexists.core.one_writer import one_writer
 from thereexists.experiments import checkpoint
 from thereexists.experiments.checkpoint import Progress
@@ -100,6 +100,8 @@ def _trained(
     objective = task.objective(model).to(place.device)
     optimizer = optimizer_of(objective, settings, place)
     progress = checkpoint.load(out / "checkpoint", model, optimizer, settings, task.record()) or Progress()
+    if steps is not None and progress.step > steps:
+        raise BadWitnessFile(f"The checkpoint in {out} is at step {progress.step:,} of {steps:,}; give another --out.")
     if settings.compile:
         objective.compile()
     objective, optimizer = accelerator.prepare(objective, optimizer)
@@ -120,6 +122,9 @@ def _trained(
         _remove_checkpoint(out)
     accelerator.wait_for_everyone()
     return result
+
+
+SHOWN = ("parameters", "tokens_seen", "tokens_per_second", "seconds", "device", "seed")  # of a result, to people
 
 
 @dataclass(frozen=True)
@@ -310,7 +315,8 @@ def _finished(settings: Settings, out: Path, resume: bool) -> dict[str, Any] | N
     if not (out / RESULT).is_file():
         return None
     result = read_json(out / RESULT)
-    if not all(isinstance(result.get(name), dict) for name in ("settings", "metrics")):
+    named = all(name in result for name in SHOWN)
+    if not named or not all(isinstance(result.get(name), dict) for name in ("settings", "metrics")):
         raise InvalidInput(f"{out / RESULT} is not the result of a run; choose another --out.")
     differing = settings.differing(result["settings"])
     if differing:

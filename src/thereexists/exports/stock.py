@@ -83,7 +83,10 @@ def stock_config(network: EmbeddedTransformer, n: int) -> dict:
     heads = [0 if s.attention is None else s.attention.W_V.shape[1] * s.attention.W_V.shape[2] for s in stages]
     widths = [0 if s.feed_forward is None else s.feed_forward.W_1.shape[1] for s in stages]
     logit_heads = [_logit_heads(s) for s in stages]
-    causal = any(s.attention is not None and s.attention.pattern is not None for s in stages)
+    masked = {s.attention.pattern is not None for s in stages if s.attention is not None and _logit_heads(s)}
+    if len(masked) == 2:
+        raise CannotBuild("Exports are causal in all blocks with heads, or in none; this network is in some of them.")
+    causal = masked == {True}
     return {
         "hidden_size": network.W_out.shape[1],
         "num_hidden_layers": len(stages),

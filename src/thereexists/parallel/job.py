@@ -14,7 +14,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from thereexists.core.atomic_files import write_beside
+from thereexists.core.atomic_files import PART, write_beside
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Obstructed
 from thereexists.core.regular_files import read_regular
 from thereexists.parallel.ranges import Range, missing
@@ -87,7 +87,7 @@ class JobFolder:
             names = {file.name for file in self.path.iterdir()}
         except OSError as error:
             raise Obstructed(f"The job's folder {self.path} cannot be used: {error.strerror}.") from error
-        if names and ABOUT not in names:
+        if not all(name == ABOUT or _NAME.fullmatch(name) or name.endswith(PART) for name in names):
             raise Obstructed(f"{self.path} holds files that are not a job's; give an empty or a new folder.")
         for file in self.path.iterdir():
             _throw_away(file)

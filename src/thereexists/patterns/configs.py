@@ -22,6 +22,7 @@ from thereexists.patterns.step import MOST_TOKENS, Step
 
 Config = dict[str, Any]
 MOST_LAYERS = 10_000
+LAYERS = ("num_hidden_layers", "num_layers", "encoder_layers", "n_layer", "n_layers")
 MOST_BYTES = 16 << 20
 
 
@@ -92,7 +93,7 @@ def _text_part(config: Config) -> Config:
 
 
 def _layers(config: Config) -> int:
-    count = _positive(config, "num_hidden_layers", "num_layers", "encoder_layers", "n_layer", "n_layers")
+    count = _positive(config, *LAYERS)
     if count > MOST_LAYERS:
         raise InvalidInput(f"The config states {count:,} layers; a model has at most {MOST_LAYERS:,}.")
     return count
@@ -130,6 +131,14 @@ def _build(config: Config, n: int, kinds: list[str], window: int | None, causal:
     return [made[kind] for kind in kinds]
 
 
+def _is_causal(config: Config) -> bool:
+    """transformers takes null and 0 for false; a file that means it says so."""
+    causal = config.get("is_causal", True)
+    if type(causal) is not bool:
+        raise InvalidInput(f"'is_causal' in the config must be true or false; got {causal!r}.")
+    return causal
+
+
 def _window(window: int | None, least: int = 1) -> int:
     if isinstance(window, bool) or not isinstance(window, int) or window < least:
         raise InvalidInput(f"A sliding layer needs a window that is a positive integer; the config has {window!r}.")
@@ -145,7 +154,7 @@ def _steps(kinds_of: Callable[[Config, int], list[str]]) -> Callable[[Config, in
 
     def steps(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
         kinds = kinds_of(config, _layers(config))
-        causal = config.get("is_causal", True) is not False
+        causal = _is_causal(config)
         if not causal and "chunked_attention" in kinds:
             raise InvalidInput("Chunked layers with 'is_causal': false have no pattern that is known here.")
         return _build(config, n, kinds, config.get("sliding_window"), causal)
@@ -249,7 +258,7 @@ def _gemma3(config: Config, n: int, globals: int, seed: int | None) -> list[Step
     if not config.get("use_bidirectional_attention"):
         return _steps(every)(config, n, globals, seed)
     kinds = every(config, _layers(config))
-    reach = _window(config.get("sliding_window", 4096)) // 2 + (config.get("is_causal", True) is False)
+    reach = _window(config.get("sliding_window", 4096)) // 2 + (not _is_causal(config))
     return _build(config, n, kinds, reach, causal=False)
 
 
@@ -317,7 +326,13 @@ def _bigbird(config: Config, n: int, globals: int, seed: int | None) -> list[Ste
 
 
 def _dense(family: str) -> Callable[[Config, int, int, int | None], list[Step]]:
-    return lambda config, n, globals, seed: dense_steps(family, config, n, _layers(config))
+    def steps(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
+        stated = {name: config[name] for name in LAYERS if name in config}
+        if len(set(map(str, stated.values()))) > 1:
+            raise InvalidInput(f"The config states its number of layers in several ways: {stated}; keep the right one.")
+        return dense_steps(family, config, n, _layers(config))
+
+    return steps
 
 
 FAMILIES: dict[str, Callable[[Config, int, int, int | None], list[Step]]] = {

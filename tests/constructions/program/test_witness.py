@@ -6,10 +6,11 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 import thereexists as te
-from tests.hostile import forge_record
+from tests.hostile import forge_record, forge_weights
 from thereexists import program as P
 from thereexists.cli import app
 from thereexists.core.errors import BadWitnessFile
@@ -209,3 +210,21 @@ def test_a_crafted_program_is_not_interpreted_and_says_why(tmp_path):
     forge_record(tmp_path / "w", beyond)
     with pytest.raises(BadWitnessFile, match="cannot be interpreted"):
         te.load(tmp_path / "w").interpret(np.zeros((1, 3, 1)))
+
+
+def test_a_mask_on_some_blocks_only_is_not_exported_as_a_mask_on_all(tmp_path):
+    """Proved block by block, and stock networks have one mask for all: the export would be another function."""
+    x = P.tokens(3)
+    te.build(P.interp(x[0] + x, [0, 0.7, 0.8, 2], [0, 0, 1, 0])[::-1] + x * 0.0).save(tmp_path / "w")
+    stages = json.loads((tmp_path / "w/witness.json").read_text())["structure"]["stages"]
+    with_heads = [name for name in load_file(tmp_path / "w/model.safetensors") if name.endswith("attention.W_Q")]
+    assert len(with_heads) >= 2
+    masked = with_heads[0].split(".")[1]
+    assert masked in stages
+
+    def mask(weights):
+        weights[f"stages.{masked}.attention.pattern"] = torch.ones(3, 3, dtype=torch.bool).tril()[None]
+
+    forge_weights(tmp_path / "w", mask, lambda record: record["structure"]["stages"][masked].update(pattern=True))
+    with pytest.raises(te.ThereExistsError, match="in all blocks with heads, or in none"):
+        te.export(te.load(tmp_path / "w"), "torch", tmp_path / "e", "float64")

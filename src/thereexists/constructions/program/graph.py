@@ -150,9 +150,16 @@ def as_value(name: str, argument: Any, like: Value) -> Value:
         return argument
     try:
         array = np.asarray(argument, dtype=np.float64)
+        if array.shape == (like.n,) and like.n == like.d > 1:
+            raise InvalidInput(
+                f"'{name}' cannot tell whether {like.n} numbers are for the {like.n} tokens or the {like.d} features; "
+                f"give an array of the shape ({like.n}, 1) or (1, {like.d})."
+            )
         array = array[:, None] if array.shape == (like.n,) else array
         full = np.array(np.broadcast_to(array, (like.n, like.d)))
-    except (TypeError, ValueError):
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(
             f"'{name}' takes values, numbers or arrays of the shape ({like.n}, {like.d}) or ({like.n},); "
             f"got {_describe(argument)} instead."

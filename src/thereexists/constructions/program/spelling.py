@@ -88,7 +88,9 @@ class Spelling:
     __invert__ = _refused("'~'")
     __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refused("'<<' or '>>'")
     __setitem__ = __delitem__ = _refused("x[…] = …")
-    __array__ = _refused("an array of it")
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        refuse("an array of it", INSTEAD["an array of it"])
 
     def __len__(self: Any) -> int:
         from thereexists.constructions.program.reductions import is_shorter
@@ -175,6 +177,8 @@ def indexed(x: Value, index: Any) -> Value:
         parts = parts[:1] if parts[-1] is Ellipsis else parts
     if not 1 <= len(parts) <= 2 or any(part is None or part is Ellipsis for part in parts):
         raise InvalidInput("A value has two indices, tokens and features: x[i], x[i, k], x[:, k].")
+    if len(parts) == 2 and all(not isinstance(part, slice) and np.ndim(part) == 1 for part in parts):
+        raise InvalidInput("Two lists of indices are pairs in NumPy, and no value is; take x[places][:, features].")
     x = _tokens_of(x, parts[0])
     return x if len(parts) == 1 else _features_of(x, parts[1])
 
@@ -208,6 +212,8 @@ def _whole(index: Any, count: int, what: str) -> np.ndarray:
     if isinstance(index, Spelling):
         raise InvalidInput("An index is a whole number, not a value; P.lookup finds by content.")
     places = np.asarray(index)
+    if np.issubdtype(places.dtype, np.integer) and places.dtype != np.uint64:
+        places = places.astype(np.int64)
     if places.dtype == bool or not np.issubdtype(places.dtype, np.integer) or places.ndim > 1:
         raise InvalidInput(f"An index of {what}s is a whole number, or a list of them; for flags take P.where.")
     outside = places[(places < -count) | (places >= count)].reshape(-1)
