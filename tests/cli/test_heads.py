@@ -67,7 +67,7 @@ def test_bound_and_study_speak_json(tmp_path):
     assert json.loads((tmp_path / "s.json").read_text())["command"].startswith("thereexists")
 
 
-def test_people_get_tables(target):
+def test_people_get_tables_and_pipes_columns(target, monkeypatch):
     for arguments in (
         ("fit", target),
         ("bound", "--length", 64, "--k", 2),
@@ -75,6 +75,10 @@ def test_people_get_tables(target):
     ):
         done = run(*arguments)
         assert done.exit_code == 0
+        assert "│" not in done.stdout, "a pipe: no box, and no line is broken"
+        monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+        done = run(*arguments)
+        monkeypatch.delenv("FORCE_COLOR")
         assert "│" in done.stdout
 
 

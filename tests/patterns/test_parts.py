@@ -160,7 +160,7 @@ def test_sizes_at_a_million_tokens_need_no_edges():
         (lambda: build("axial", 10, columns=4), "multiple of 'columns'"),
         (lambda: build("bigbird", 10, block=4), "multiple of its block"),
         (lambda: build("bigbird", 16, block=4, random_blocks=4), "random_blocks"),
-        (lambda: build("window", 0), "positive integer"),
+        (lambda: build("window", 0), "whole number from 1"),
         (lambda: build("window", 8, window=0), "positive integer"),
         (lambda: build("window", 8, stride=2), "no parameter 'stride'"),
         (lambda: build("widow", 8), "no pattern named"),

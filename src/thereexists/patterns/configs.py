@@ -82,7 +82,8 @@ def from_config(config: Config, n: int | None = None, globals: int = 1, seed: in
 def _length(config: Config) -> int:
     names = ("max_position_embeddings", "max_encoder_position_embeddings", "n_positions", "max_seq_len", "seq_length")
     if not any(name in config for name in names):
-        raise InvalidInput(f"The config of a {config.get('model_type')!r} model states no length; give it with --n.")
+        family = config.get("model_type")
+        raise InvalidInput(f"The config of this {family!r} model has no '{names[0]}'; give the length with --n.")
     return _positive(config, *names)
 
 
