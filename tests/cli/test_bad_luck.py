@@ -100,30 +100,38 @@ def test_folders_that_are_missing_are_made_and_no_file_is_replaced_unasked(folde
 
 
 @pytest.mark.parametrize("line", ["show {}", "verify {}", "run {} --input '0 0'", "report {}", "heads verify {}"])
-@pytest.mark.parametrize("place", ["/proc/self/mem", "no-such", "/root/../proc/1"])
+@pytest.mark.parametrize("place", ["/proc/self/mem", "no-such", "/proc/self/fd"])
 def test_what_cannot_be_read(folder, line, place):
     done = ran(line.format(place), cwd=folder)
     assert done.code == 2, done
     assert (done.stderr + done.stdout).strip()
 
 
-def hold(path, held, seconds):
+def hold(path, held):
     with one_writer(path):
         held.set()
-        time.sleep(seconds)
+        time.sleep(60)
+
+
+@contextmanager
+def another_process_writes(path):
+    """Until the end of the block; then it is killed."""
+    context = multiprocessing.get_context("fork")
+    held = context.Event()
+    process = context.Process(target=hold, args=(path, held))
+    process.start()
+    assert held.wait(30)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
 
 
 @pytest.fixture
 def somebody(folder):
-    """Another process that is writing ``folder/new``."""
-    context = multiprocessing.get_context("fork")
-    held = context.Event()
-    process = context.Process(target=hold, args=(folder / "new", held, 60))
-    process.start()
-    assert held.wait(30)
-    yield
-    process.kill()
-    process.join()
+    with another_process_writes(folder / "new"):
+        yield
 
 
 @pytest.mark.parametrize("what", [name for name in FOLDERS if name != "export"])
@@ -144,15 +152,8 @@ def test_two_trainings_into_one_folder(folder, somebody):
 
 
 def test_a_killed_writer_blocks_nobody(tmp_path):
-    context = multiprocessing.get_context("fork")
-    held = context.Event()
-    process = context.Process(target=hold, args=(tmp_path / "w", held, 60))
-    process.start()
-    assert held.wait(30)
-    with pytest.raises(Obstructed), one_writer(tmp_path / "w"):
+    with another_process_writes(tmp_path / "w"), pytest.raises(Obstructed), one_writer(tmp_path / "w"):
         pass
-    process.kill()
-    process.join()
     with one_writer(tmp_path / "w"):
         pass
     assert listed(tmp_path) == []

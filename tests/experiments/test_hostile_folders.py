@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import shutil
 
 import pytest
 import torch
@@ -109,6 +110,18 @@ def test_a_checkpoint_with_another_state_of_the_optimizer(stopped, what):
     file.write_bytes(good)
     assert done.code == 2, done
     assert "cannot be read" in done.stderr
+
+
+def test_a_run_goes_on_on_another_kind_of_device(stopped, tmp_path):
+    """The optimizer of a GPU's checkpoint is fused and recorded; this machine's is not."""
+    shutil.copytree(stopped / "r", tmp_path / "r")
+    file = tmp_path / "r/checkpoint/optimizer.pt"
+    state = torch.load(file, weights_only=True)
+    for group in state["param_groups"]:
+        group.update(fused=True, capturable=True)
+    torch.save(state, file)
+    done = ran(f"{RUN} --resume", cwd=tmp_path)
+    assert done.code == 0, done
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.pt"])

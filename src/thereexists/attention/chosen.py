@@ -27,10 +27,7 @@ Source = Pattern | Callable[[int], Pattern]
 
 def pattern_of(module: nn.Module, n: int, heads: int, causal: bool) -> Pattern | Step:
     """What this module attends to at length n."""
-    source = getattr(module, "_thereexists_pattern", None)
-    source = pattern_asked(module) if source is None else source
-    if source is None:
-        source = "dense"
+    source = _source_of(module)
     if not (isinstance(source, str | dict | Pattern) or callable(source)):
         raise InvalidInput(f"'thereexists_pattern' must be a pattern's name or a dictionary; got {shown(source)}.")
     if isinstance(source, dict) and "function" in source:
@@ -51,9 +48,15 @@ def pattern_of(module: nn.Module, n: int, heads: int, causal: bool) -> Pattern |
 
 def asks_for_a_pattern(module: nn.Module) -> bool:
     """Whether a pattern is given that is not simply full attention."""
+    source = _source_of(module)
+    return source not in ("dense", {"name": "dense"})
+
+
+def _source_of(module: nn.Module) -> Any:
+    """As it was given: to this module, or in a config; full attention where nothing was."""
     source = getattr(module, "_thereexists_pattern", None)
     source = pattern_asked(module) if source is None else source
-    return source is not None and source not in ("dense", {"name": "dense"})
+    return "dense" if source is None else source
 
 
 def to_store(pattern: Source | str | dict[str, Any]) -> str | dict[str, Any]:

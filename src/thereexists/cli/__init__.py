@@ -24,7 +24,7 @@ from thereexists.cli import (
     train,
     witness,
 )
-from thereexists.cli._missing import the_extra_to_install
+from thereexists.cli._in_words import in_words
 from thereexists.cli._output import ClosedPipe, output_to_its_end, say
 from thereexists.core.errors import Recovered, ThereExistsError
 
@@ -85,26 +85,8 @@ def main() -> None:
     except KeyboardInterrupt:
         say("Interrupted.", error=True)
         sys.exit(130)
-    except MemoryError as error:
-        say(f"Error: This needs more memory than there is{': ' if str(error) else ''}{error}.", error=True)
-        sys.exit(2)
-    except ModuleNotFoundError as error:
-        if (sentence := the_extra_to_install(error)) is None:
+    except Exception as error:
+        if (sentence := in_words(error)) is None:
             raise
         say(f"Error: {sentence}", error=True)
         sys.exit(2)
-    except OSError as error:
-        say(f"Error: {_in_words(error)}", error=True)
-        sys.exit(2)
-    except RuntimeError as error:
-        if "allocate memory" not in str(error):  # as torch says it
-            raise
-        say("Error: This needs more memory than there is.", error=True)
-        sys.exit(2)
-
-
-def _in_words(error: OSError) -> str:
-    """What the system refused, and where: a full disk, missing rights, a name that is too long."""
-    place = next((name for name in (error.filename2, error.filename) if name is not None), None)
-    reason = error.strerror or str(error) or type(error).__name__
-    return f"{reason}." if place is None else f"{place}: {reason}."

@@ -79,10 +79,10 @@ class WithDomain(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         from thereexists.cli._input import is_number
 
-        for place in [i for i, word in enumerate(args) if word == "--domain"][:1]:
-            ends = args[place + 1 : place + 3]
-            if len(ends) == 2 and all(map(is_number, ends)):
-                args = [*args[: place + 1], ",".join(ends), *args[place + 3 :]]
+        place = args.index("--domain") + 1 if "--domain" in args else len(args)
+        ends = args[place : place + 2]
+        if len(ends) == 2 and all(map(is_number, ends)):
+            args = [*args[:place], ",".join(ends), *args[place + 2 :]]
         return super().parse_args(ctx, args)
 
 
@@ -157,8 +157,8 @@ def is_program(function: FunctionOptions, method: MethodOptions) -> bool:
         if method.dtype is not None:
             raise InvalidInput("--dtype is for programs (file.py:name, without --n); a function is built in float64.")
         return False
-    others = (method.delta, function.lipschitz, function.equivariant, method.pattern, method.sizes, method.max_width)
-    others += (function.domain,)
+    others = (method.delta, method.pattern, method.sizes, method.max_width)
+    others += (function.lipschitz, function.equivariant, function.domain)
     if any(option is not None for option in others):
         raise InvalidInput(
             "A program is built with --epsilon and --dtype; the other options are for functions, with --n."

@@ -22,6 +22,7 @@ from thereexists.experiments.files import current, read_json, replace_folder, wr
 from thereexists.experiments.settings import Settings
 
 LARGEST = 1e30  # of seconds and losses
+OF_THE_DEVICE = ("fused", "capturable", "foreach")  # of a group of the optimizer
 
 
 @dataclass
@@ -106,9 +107,13 @@ def load(folder: Path, model: nn.Module, optimizer: Any, settings: Settings, dat
 
 
 def _check_state(optimizer: Any, state: dict[str, Any]) -> None:
-    """The same groups but for the rate, and moments of the parameters' own shapes: what this optimizer would write."""
+    """The same groups but for the rate, and moments of the parameters' own shapes: what this optimizer would write.
+
+    A run may go on on another kind of device: how its optimizer computes is that of this one.
+    """
     own = optimizer.state_dict()
     for mine, its in zip(own["param_groups"], state["param_groups"], strict=True):
+        its |= {name: mine[name] for name in OF_THE_DEVICE}
         differing = [name for name in mine.keys() | its.keys() if name != "lr" and mine[name] != its[name]]
         if differing or not 0 <= float(its["lr"]) <= LARGEST:
             raise InvalidInput(f"the optimizer has another {', '.join(differing) or 'rate'}")

@@ -83,7 +83,28 @@ def unfold(
     without ``data`` the files are not looked for; ``only`` holds globs on the runs' names, separated by commas.
     """
     with _as_described(config["name"]):
-        return _unfold(config, size, seeds, data, only, overrides, first)
+        if size not in config["sizes"]:
+            raise InvalidInput(f"'{config['name']}' has no size {size!r}; it has {', '.join(config['sizes'])}.")
+        if seeds < 1:
+            raise InvalidInput(f"An experiment needs at least one seed; got {seeds}.")
+        cells = list(_cells(config, size))
+        _refuse_strange_names(config["name"], size, [name for name, _, _ in cells])
+        changes = [{**(overrides or {}), **((first or {}) if i == 0 else {})} for i in range(len(config["stages"]))]
+        extra = {run["name"] for run in config["runs"] if run.get("extra")}
+        runs = [
+            Run(
+                config["name"],
+                size,
+                name,
+                labels,
+                seed,
+                tuple(_stages(config, size, model, seed, data, changes)),
+                labels["run"] in extra,
+            )
+            for seed in range(seeds)
+            for name, labels, model in cells
+        ]
+        return matching(runs, only)
 
 
 @contextmanager
@@ -97,39 +118,6 @@ def _as_described(name: str) -> Iterator[None]:
         raise InvalidInput(f"The experiment {name!r} lacks {missing.args[0]!r} where it is needed.") from None
     except (TypeError, ValueError, AttributeError, IndexError) as error:
         raise InvalidInput(f"The experiment {name!r} cannot be read: {error}.") from error
-
-
-def _unfold(
-    config: Mapping[str, Any],
-    size: str,
-    seeds: int,
-    data: Path | None,
-    only: str | None,
-    overrides: Mapping[str, Any] | None,
-    first: Mapping[str, Any] | None,
-) -> list[Run]:
-    if size not in config["sizes"]:
-        raise InvalidInput(f"'{config['name']}' has no size {size!r}; it has {', '.join(config['sizes'])}.")
-    if seeds < 1:
-        raise InvalidInput(f"An experiment needs at least one seed; got {seeds}.")
-    cells = list(_cells(config, size))
-    _refuse_strange_names(config["name"], size, [name for name, _, _ in cells])
-    changes = [{**(overrides or {}), **((first or {}) if i == 0 else {})} for i in range(len(config["stages"]))]
-    extra = {run["name"] for run in config["runs"] if run.get("extra")}
-    runs = [
-        Run(
-            config["name"],
-            size,
-            name,
-            labels,
-            seed,
-            tuple(_stages(config, size, model, seed, data, changes)),
-            labels["run"] in extra,
-        )
-        for seed in range(seeds)
-        for name, labels, model in cells
-    ]
-    return matching(runs, only)
 
 
 def _refuse_strange_names(experiment: str, size: str, runs: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""A package that is not installed: which extra brings it, as the package's own metadata say."""
+"""What is no mistake of ours, nor of a file, in one sentence: a full disk, too little memory, a missing package."""
 
 from __future__ import annotations
 
@@ -11,8 +11,23 @@ NAMES = {"pysat": "python-sat"}  # of modules, where the package is called other
 ROOMS = {"experiments": "train", "mixers": "train", "exports": "export", "evaluate": "fast"}  # and their extras
 
 
-def the_extra_to_install(error: ModuleNotFoundError) -> str | None:
-    """One sentence, or None where no extra of ours brings the module."""
+def in_words(error: Exception) -> str | None:
+    """One sentence about what the machine refused, or None: then it is a fault of ours, and its traceback is wanted."""
+    if isinstance(error, MemoryError):
+        return f"This needs more memory than there is{': ' if str(error) else ''}{error}."
+    if isinstance(error, RuntimeError) and "allocate memory" in str(error):  # as torch says it
+        return "This needs more memory than there is."
+    if isinstance(error, ModuleNotFoundError):
+        return _the_extra_to_install(error)
+    if not isinstance(error, OSError):
+        return None
+    place = next((name for name in (error.filename2, error.filename) if name is not None), None)
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{reason}." if place is None else f"{place}: {reason}."
+
+
+def _the_extra_to_install(error: ModuleNotFoundError) -> str | None:
+    """As the package's own metadata say; None where no extra of ours brings the module."""
     module = (error.name or "").partition(".")[0]
     extras = _extras(NAMES.get(module, module))
     if not extras:
