@@ -5,6 +5,7 @@ import json
 import pytest
 
 from thereexists.core.errors import BadWitnessFile, InvalidInput
+from thereexists.parallel import secret
 from thereexists.parallel.job import ABOUT, CODE, JobFolder, _code, name_of, put
 from thereexists.parallel.ranges import Range, missing
 from thereexists.parallel.secret import _user_key, job_key
@@ -91,6 +92,24 @@ def test_a_key_that_others_could_have_read_is_replaced(tmp_path, monkeypatch):
     _user_key.cache_clear()
     assert job_key("key") != first
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_of_two_processes_that_make_the_key_at_once_both_have_the_first_ones(tmp_path, monkeypatch):
+    """The other one finishes between our look, which finds none, and our writing."""
+    monkeypatch.setenv("THEREEXISTS_STATE", str(tmp_path))
+    look = secret._ours_alone
+    looks = []
+
+    def look_then_lose(file):
+        looks.append(look(file))
+        if len(looks) == 1:
+            file.write_bytes(b"theirs".ljust(32))
+            file.chmod(0o600)
+        return looks[-1]
+
+    monkeypatch.setattr(secret, "_ours_alone", look_then_lose)
+    assert _user_key(str(tmp_path)) == b"theirs".ljust(32) == (tmp_path / "job.key").read_bytes()
+    assert [file.name for file in tmp_path.iterdir()] == ["job.key"]
 
 
 def test_without_a_place_for_the_key_nothing_is_resumed_and_nothing_fails(tmp_path, monkeypatch):

@@ -50,7 +50,6 @@ def _user_key(folder: str) -> bytes:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if _ours_alone(file):
             return file.read_bytes()
-        file.unlink(missing_ok=True)  # others could have read or written it
         beside = file.with_name(f".job.key.{os.getpid()}.{secrets.token_hex(4)}")
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as stream:
@@ -58,9 +57,10 @@ def _user_key(folder: str) -> bytes:
         try:
             os.link(beside, file)  # of two processes that do this at once, the first one wins
         except FileExistsError:
-            pass
+            if not _ours_alone(file):  # others could have read or written it
+                beside.replace(file)
         finally:
-            beside.unlink()
+            beside.unlink(missing_ok=True)
         return file.read_bytes() if _ours_alone(file) else fresh
     except (OSError, RuntimeError):  # no home, a disk that is full or read-only: no resuming, that is all
         return fresh
