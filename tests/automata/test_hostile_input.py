@@ -190,6 +190,7 @@ def fails(q):
         (lambda: A.dfa([[0, 1], [0]], 0, [0], "ab"), "A DFA is"),
         (lambda: A.dfa([[0]], 0, [0], 5), "The alphabet must be a list"),
         (lambda: A.nfa({0: {"a": 1}}, 0, [1]), r"write \[1\]"),
+        (lambda: A.nfa({"s": {"a": "done"}}, "s", ["s"]), r"write \['done'\]"),
         (lambda: A.nfa({0: {"a": [1]}}, [[0]], [1]), "hashable"),
         (lambda: A.nfa({0: {"a": [[1]]}}, 0, [0]), "hashable"),
         (lambda: A.nfa({0: {"a": [1]}}, 0, None), "'accept' must be a list"),

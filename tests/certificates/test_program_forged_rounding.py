@@ -12,7 +12,7 @@ from tests.hostile import forge_program
 from thereexists import program as P
 from thereexists.arithmetic import outward
 from thereexists.arithmetic.rounding import rounding_bound
-from thereexists.certificates.program_certificate import certify_program
+from thereexists.certificates.program_certificate import AGREEMENT, certify_program
 from thereexists.certificates.verify_program import _covers
 from thereexists.constructions.program.saving import from_record, to_record
 from thereexists.constructions.program.witness import ProgramWitness
@@ -120,6 +120,17 @@ def test_sums_are_rounded_outward(seed):
     total, off = outward.added(a, np.zeros(200), 1 / 3, b)
     for x, y, t, o in zip(a, b, total, off, strict=True):
         assert abs(Fraction(x) + Fraction(1 / 3) * Fraction(y) - Fraction(t)) <= Fraction(o)
+
+
+def test_what_a_verifier_forgives_is_in_the_bound():
+    """A forger may take AGREEMENT off a bound; what is left still covers every part, exactly added."""
+    x = P.tokens(2)
+    certificate = te.build(P.interp(x, [0.0, 1.0], [0.0, 1.0]) * (1 / 3) + P.apply(np.sin, x)).certificate
+    for part in certificate.bounds.values():
+        parts = sum(Fraction(share) for share in (part["rounding"], *certificate.parts.values()))
+        least = Fraction(part["bound"]) / (1 + Fraction(AGREEMENT))
+        assert least > parts > 0
+        assert _covers(float(least) * (1 + 1e-15), part["bound"])
 
 
 @pytest.mark.parametrize("found", [-0.87, float("nan"), float("inf"), -1e-300])

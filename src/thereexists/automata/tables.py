@@ -108,7 +108,7 @@ def _symbols(rows: Mapping[Any, Mapping[Any, Any]]) -> list[Any]:
 
 
 def _targets(state: Any, symbol: Any, targets: Any) -> tuple[Any, ...]:
-    if not isinstance(targets, Iterable):
+    if isinstance(targets, str) or not isinstance(targets, Iterable):  # a text would be a list of its characters
         raise InvalidInput(
             f"An NFA leads to a list of states: {shown(state)} by {shown(symbol)} leads to {shown(targets)}; write "
             f"[{shown(targets)}]."

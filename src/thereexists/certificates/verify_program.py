@@ -16,6 +16,7 @@ from thereexists.certificates.check import Asked, Check
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, compare, refutation
 from thereexists.certificates.program_certificate import (
+    AGREEMENT,
     ARITHMETIC,
     ProgramCertificate,
     dtype_bounds,
@@ -32,8 +33,6 @@ from thereexists.core.errors import BadWitnessFile, NotProved, ThereExistsError
 from thereexists.core.json_files import malformed
 from thereexists.core.kinds import KINDS
 from thereexists.model import EmbeddedTransformer
-
-AGREEMENT = 1e-9  # another NumPy may add in another order
 
 
 def program_checks(asked: Asked) -> Iterator[Check]:

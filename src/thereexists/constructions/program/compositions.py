@@ -9,8 +9,9 @@ import numpy as np
 
 from thereexists.constructions.program.elementwise import abs as absolute
 from thereexists.constructions.program.elementwise import clip, maximum, minimum, relu
+from thereexists.constructions.program.given import finite_array, positive, whole_number
 from thereexists.constructions.program.graph import Value, as_value, only_value, same_shape
-from thereexists.constructions.program.operations import apply, mix, positive, sort, take, where
+from thereexists.constructions.program.operations import apply, mix, sort, take, where
 from thereexists.constructions.program.reductions import is_shorter
 from thereexists.constructions.program.reductions import sum as total
 from thereexists.core.errors import InvalidInput
@@ -19,9 +20,8 @@ from thereexists.core.errors import InvalidInput
 def delay(x: Value, by: int = 1, fill: float = 0.0) -> Value:
     """Token i becomes token i − by; ``fill`` where there is none. A negative ``by`` looks ahead."""
     x = only_value("delay", x)
-    if isinstance(by, bool) or not isinstance(by, int | np.integer):
-        raise InvalidInput(f"'delay' takes a whole number of places; got {by!r} instead.")
-    source = np.arange(x.n) - int(by)
+    places = whole_number("delay", "a whole number of places", by)
+    source = np.arange(x.n) - min(max(places, -x.n), x.n)  # further is nowhere, too
     inside = (source >= 0) & (source < x.n)
     moved = take(x, np.clip(source, 0, x.n - 1), "delay")
     return moved if inside.all() else where(np.repeat(inside[:, None] * 1.0, x.d, axis=1), moved, fill)
@@ -30,9 +30,9 @@ def delay(x: Value, by: int = 1, fill: float = 0.0) -> Value:
 def convolve(x: Value, kernel: Any) -> Value:
     """Token i becomes Σ_t kernel[t]·x[i − t], with zeros before the beginning: causal."""
     x = only_value("convolve", x)
-    kernel = np.asarray(kernel, dtype=np.float64)
-    if kernel.ndim != 1 or not len(kernel) or not np.isfinite(kernel).all():
-        raise InvalidInput(f"'convolve' takes a finite kernel of one dimension; got the shape {kernel.shape} instead.")
+    kernel = finite_array("convolve", "a kernel", kernel)
+    if kernel.ndim != 1 or not len(kernel):
+        raise InvalidInput(f"'convolve' takes a kernel of one dimension; got the shape {kernel.shape} instead.")
     out = x * float(kernel[0])
     for t in range(1, min(len(kernel), x.n)):
         out = out + float(kernel[t]) * delay(x, t)
@@ -89,9 +89,9 @@ def histogram(x: Value, edges: Any, *, margin: float) -> Value:
     between. So the counts are the true ones if no token is that close below an edge.
     """
     x = only_value("histogram", x)
-    edges = np.asarray(edges, dtype=np.float64)
-    if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
-        raise InvalidInput("'histogram' takes at least two finite edges in ascending order; these are not.")
+    edges = finite_array("histogram", "edges", edges)
+    if edges.ndim != 1 or len(edges) < 2 or (np.diff(edges) <= 0).any():
+        raise InvalidInput("'histogram' takes at least two edges in ascending order; these are not.")
     if x.d != 1:
         raise InvalidInput(f"'histogram' takes tokens of one feature; got {x.d}. Choose one with mix.")
     B = len(edges) - 1
@@ -107,16 +107,19 @@ def attention(
     W_Q, W_K, W_V: (h, m, d) or (m, d); W_O: (h, out, m) or (out, m). For the usual 1/√m take temperature=√m.
     """
     x = only_value("attention", x)
-    weights = [np.asarray(W, dtype=np.float64) for W in (W_Q, W_K, W_V, W_O)]
+    weights = [finite_array("attention", "weights", W) for W in (W_Q, W_K, W_V, W_O)]
     weights = [W[None] if W.ndim == 2 else W for W in weights]
     Q, K, V, O = weights
-    good = all(W.ndim == 3 and len(W) == len(Q) and np.isfinite(W).all() for W in weights)
+    good = all(W.ndim == 3 and len(W) == len(Q) for W in weights)
     if not (good and Q.shape == K.shape and Q.shape[2] == V.shape[2] == x.d and O.shape[2] == V.shape[1]):
         shapes = ", ".join(str(W.shape) for W in weights)
         raise InvalidInput(
-            f"'attention' takes finite W_Q, W_K, W_V (h, m, {x.d}) and W_O (h, out, m); got the shapes {shapes}."
+            f"'attention' takes W_Q, W_K, W_V (h, m, {x.d}) and W_O (h, out, m); got the shapes {shapes}."
         )
-    b = np.zeros(Q.shape[:2]) if b_Q is None else np.asarray(b_Q, dtype=np.float64).reshape(Q.shape[:2])
+    b = np.zeros(Q.shape[:2]) if b_Q is None else finite_array("attention", "a b_Q", b_Q)
+    if b.size != Q[..., 0].size:
+        raise InvalidInput(f"'attention' takes a b_Q of the shape {Q.shape[:2]}; got {b.shape} instead.")
+    b = b.reshape(Q.shape[:2])
     T = positive("attention", "temperature", temperature)
     out = None
     for h in range(len(Q)):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from thereexists.constructions.program.given import finite_number
 from thereexists.constructions.program.graph import Value, as_value, only_value, same_shape
 from thereexists.core.errors import InvalidInput
 
@@ -36,6 +36,7 @@ def _two(name: str, a: Any, b: Any) -> Value:
 
 def clip(x: Value, low: float, high: float) -> Value:
     x = only_value("clip", x)
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise InvalidInput(f"'clip' takes finite ends low ≤ high; got {low} and {high} instead.")
-    return Value("clip", (x,), x.n, x.d, {"low": float(low), "high": float(high)})
+    low, high = (finite_number("clip", end, given) for end, given in (("low", low), ("high", high)))
+    if not low <= high:
+        raise InvalidInput(f"'clip' takes ends low ≤ high; got {low} and {high} instead.")
+    return Value("clip", (x,), x.n, x.d, {"low": low, "high": high})

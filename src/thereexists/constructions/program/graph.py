@@ -13,11 +13,18 @@ from weakref import ref
 
 import numpy as np
 
+from thereexists.constructions.program.given import (
+    LARGEST,
+    SMALLEST,
+    describe,
+    finite_number,
+    has_dimensions,
+    real_array,
+)
 from thereexists.constructions.program.spelling import Spelling
 from thereexists.core.errors import InvalidInput
 
 T = TypeVar("T")
-LARGEST = 2.0**100  # constants beyond it would overflow in float32 sooner or later
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,20 +59,20 @@ class Value(Spelling):
             from thereexists.constructions.program.operations import multiply
 
             return multiply(self, other)
-        if np.ndim(other) != 0:
+        if has_dimensions(other):
             from thereexists.constructions.program.operations import scale
 
             return scale(self, other)
-        return linear("*", (_number("*", other),), (self,), self)
+        return linear("*", (finite_number("*", "factor", other),), (self,), self)
 
     def __truediv__(self, other: Any) -> Value:
         if isinstance(other, Value):
             from thereexists.constructions.program.operations import divide
 
             return divide(self, other)
-        if np.ndim(other) != 0 or other == 0:
-            raise InvalidInput("'/' divides a value by a value or by a number other than 0.")
-        return linear("/", (1.0 / _number("/", other),), (self,), self)
+        if has_dimensions(other) or abs(number := finite_number("/", "divisor", other)) < SMALLEST:
+            raise InvalidInput("'/' divides a value by a value, or by a number of at least 2^-100 or at most -2^-100.")
+        return linear("/", (1.0 / number,), (self,), self)
 
     def __rtruediv__(self, other: Any) -> Value:
         from thereexists.constructions.program.operations import divide
@@ -149,7 +156,7 @@ def as_value(name: str, argument: Any, like: Value) -> Value:
     if isinstance(argument, Value):
         return argument
     try:
-        array = np.asarray(argument, dtype=np.float64)
+        array = real_array(name, "values, numbers or arrays", argument)
         if array.shape == (like.n,) and like.n == like.d > 1:
             raise InvalidInput(
                 f"'{name}' cannot tell whether {like.n} numbers are for the {like.n} tokens or the {like.d} features; "
@@ -159,10 +166,10 @@ def as_value(name: str, argument: Any, like: Value) -> Value:
         full = np.array(np.broadcast_to(array, (like.n, like.d)))
     except InvalidInput:
         raise
-    except (TypeError, ValueError, OverflowError):
+    except ValueError:
         raise InvalidInput(
             f"'{name}' takes values, numbers or arrays of the shape ({like.n}, {like.d}) or ({like.n},); "
-            f"got {_describe(argument)} instead."
+            f"got {describe(argument)} instead."
         ) from None
     if not np.isfinite(full).all():
         raise InvalidInput(f"'{name}' takes finite constants; got {full[~np.isfinite(full)][0]} instead.")
@@ -186,22 +193,5 @@ def same_shape(name: str, *values: Value) -> None:
 
 def only_value(name: str, argument: Any) -> Value:
     if not isinstance(argument, Value):
-        raise InvalidInput(f"'{name}' takes a value of a program; got {_describe(argument)}. Begin with tokens(n).")
+        raise InvalidInput(f"'{name}' takes a value of a program; got {describe(argument)}. Begin with tokens(n).")
     return argument
-
-
-def _number(name: str, number: Any) -> float:
-    try:
-        number = float(number)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"'{name}' takes a number; got {_describe(number)} instead.") from None
-    if not np.isfinite(number):
-        raise InvalidInput(f"'{name}' takes a finite number; got {number} instead.")
-    if abs(number) > LARGEST:
-        raise InvalidInput(f"'{name}' takes numbers of at most 2^100 (float32 ends there); got {number} instead.")
-    return number
-
-
-def _describe(argument: Any) -> str:
-    shape = getattr(argument, "shape", None)
-    return f"an array of the shape {shape}" if shape else f"{argument!r}"

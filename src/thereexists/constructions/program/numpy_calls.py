@@ -106,10 +106,11 @@ def _along_tokens(name: str, x: Any, options: dict[str, Any], whole: bool = True
     if odd or not isinstance(x, Value):
         raise InvalidInput(f"'{name}' of a program's value takes an axis and nothing else; got {odd or x!r}.")
     del keepdims  # every token gets the number: there is nothing to squeeze
-    if axis in (0, -2) or (axis is None and whole and x.d == 1):
+    tokens = type(axis) is not bool and isinstance(axis, int | np.integer) and axis in (0, -2)
+    if tokens or (axis is None and whole and x.d == 1):
         return x
     raise InvalidInput(
-        f"'{name}' goes along the tokens here, axis=0; got axis={axis} and {x.d} features. Over features there is "
+        f"'{name}' goes along the tokens here, axis=0; got axis={axis!r} and {x.d} features. Over features there is "
         "x @ matrix (P.mix)."
     )
 

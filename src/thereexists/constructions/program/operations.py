@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from thereexists.constructions.program import splines
-from thereexists.constructions.program.graph import LARGEST, Value, as_value, nodes, only_value, same_shape
+from thereexists.constructions.program.given import finite_array, finite_number, has_dimensions, positive, whole_number
+from thereexists.constructions.program.graph import Value, as_value, nodes, only_value, same_shape
 from thereexists.constructions.program.lowering import gate_height
 from thereexists.constructions.program.ranges import approximation, value_range
 from thereexists.core.errors import InvalidInput
@@ -29,9 +30,10 @@ def tokens(n: int, d: int = 1, low: float = 0.0, high: float = 1.0, shorter: boo
             raise InvalidInput(f"'tokens' takes a whole number {name} of at least 1; got {size!r} instead.")
     if n > 1 << 15:
         raise InvalidInput(f"'tokens' takes at most {1 << 15:,} tokens (codes of 15 bits); got {n:,} instead.")
-    if not (math.isfinite(low) and math.isfinite(high) and low < high and max(-low, high) <= LARGEST):
-        raise InvalidInput(f"'tokens' takes finite ends low < high, at most 2^100; got {low} and {high} instead.")
-    return Value("tokens", (), int(n), int(d), {"low": float(low), "high": float(high), "shorter": shorter})
+    low, high = (finite_number("tokens", end, given) for end, given in (("low", low), ("high", high)))
+    if not low < high:
+        raise InvalidInput(f"'tokens' takes ends low < high; got {low} and {high} instead.")
+    return Value("tokens", (), int(n), int(d), {"low": low, "high": high, "shorter": bool(shorter)})
 
 
 def constant(array: Any, like: Value) -> Value:
@@ -49,9 +51,9 @@ def constant(array: Any, like: Value) -> Value:
 def mix(x: Value, matrix: Any) -> Value:
     """Every token's features times a matrix (features out, features in)."""
     x = only_value("mix", x)
-    matrix = np.asarray(matrix, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[1] != x.d or not len(matrix) or not np.isfinite(matrix).all():
-        raise InvalidInput(f"'mix' takes a finite matrix (out, {x.d}); got the shape {matrix.shape} instead.")
+    matrix = finite_array("mix", "a matrix", matrix)
+    if matrix.ndim != 2 or matrix.shape[1] != x.d or not len(matrix):
+        raise InvalidInput(f"'mix' takes a matrix (out, {x.d}); got the shape {matrix.shape} instead.")
     return Value("mix", (x,), x.n, len(matrix), {"matrix": matrix})
 
 
@@ -70,9 +72,8 @@ def take(x: Value, indices: Any, called: str = "take") -> Value:
 def roll(x: Value, shift: Any = 1) -> Value:
     """Token i becomes token i − shift, around the end."""
     x = only_value("roll", x)
-    if isinstance(shift, bool) or not isinstance(shift, int | np.integer):
-        raise InvalidInput(f"'roll' takes a whole number of places; got {shift!r} instead.")
-    return take(x, (np.arange(x.n) - int(shift)) % x.n, "roll")
+    places = whole_number("roll", "a whole number of places", shift) % x.n
+    return take(x, (np.arange(x.n) - places) % x.n, "roll")
 
 
 def flip(x: Value) -> Value:
@@ -137,9 +138,9 @@ def where(flag: Any, a: Any, b: Any) -> Value:
 def interp(x: Value, knots: Any, values: Any) -> Value:
     """Token-wise, the straight lines through (knots, values), constant outside: exact."""
     x = only_value("interp", x)
-    t, v = (np.asarray(array, dtype=np.float64) for array in (knots, values))
-    if t.ndim != 1 or t.shape != v.shape or len(t) < 2 or not (np.isfinite(t).all() and np.isfinite(v).all()):
-        raise InvalidInput(f"'interp' takes as many finite values as knots, two at least; got {t.shape}, {v.shape}.")
+    t, v = finite_array("interp", "knots", knots), finite_array("interp", "values", values)
+    if t.ndim != 1 or t.shape != v.shape or len(t) < 2:
+        raise InvalidInput(f"'interp' takes as many values as knots, two at least; got {t.shape}, {v.shape}.")
     if (np.diff(t) <= 0).any():
         raise InvalidInput("'interp' takes ascending knots; these are not.")
     return Value("interp", (x,), x.n, x.d, {"knots": t, "values": v})
@@ -154,12 +155,13 @@ def apply(
     second derivative. For any other one ``curvature`` must say how large it gets, and is believed.
     """
     x = only_value("apply", x)
-    positive("apply", "epsilon", epsilon)
+    epsilon = positive("apply", "epsilon", epsilon)
     low, high = value_range(x)
     high = high if high > low else low + 1.0
     if curvature is not None:
-        if not (curvature >= 0 and math.isfinite(curvature)):
-            raise InvalidInput(f"'apply' takes epsilon > 0 and curvature ≥ 0; got {epsilon} and {curvature} instead.")
+        curvature = finite_number("apply", "curvature", curvature)
+        if curvature < 0:
+            raise InvalidInput(f"'apply' takes a curvature of at least 0; got {curvature} instead.")
         knots, values, _ = splines.uniform(function, low, high, epsilon, curvature)
     elif splines.known_as(function) is not None:
         knots, values, _ = splines.place(function, low, high, epsilon)
@@ -177,7 +179,7 @@ def apply(
 
 def multiply(a: Any, b: Any, *, epsilon: float = 1e-3) -> Value:
     """a·b, off by at most ``epsilon`` (plus what the errors of a and b make of themselves)."""
-    positive("multiply", "epsilon", epsilon)
+    epsilon = positive("multiply", "epsilon", epsilon)
     like = only_value("multiply", a if isinstance(a, Value) else b)
     a, b = as_value("multiply", a, like), as_value("multiply", b, like)
     same_shape("multiply", a, b)
@@ -208,18 +210,18 @@ def multiply(a: Any, b: Any, *, epsilon: float = 1e-3) -> Value:
 def divide(a: Any, b: Value, *, epsilon: float = 1e-3) -> Value:
     """a/b = a·(1/b), off by at most ``epsilon``: half for the reciprocal, half for the product."""
     b = only_value("divide", b)
-    positive("divide", "epsilon", epsilon)
+    epsilon = positive("divide", "epsilon", epsilon)
     low, high = value_range(b)
     if low <= 0 <= high:
         raise InvalidInput(
             f"'divide' takes a denominator that is never 0; this one goes from {low:.6g} to {high:.6g}; clip it."
         )
-    low_a, high_a = (
-        (float(a), float(a)) if np.ndim(a) == 0 and not isinstance(a, Value) else value_range(as_value("divide", a, b))
-    )
+    alone = not isinstance(a, Value) and not has_dimensions(a)
+    a = finite_number("divide", "numerator", a) if alone else as_value("divide", a, b)
+    low_a, high_a = (a, a) if alone else value_range(a)
     size = max(abs(low_a), abs(high_a))
-    if not isinstance(a, Value) and np.ndim(a) == 0:
-        return float(a) * apply(splines.reciprocal, b, epsilon=epsilon / max(size, 2.0**-60))
+    if alone:
+        return a * apply(splines.reciprocal, b, epsilon=epsilon / max(size, 2.0**-60))
     return multiply(a, apply(splines.reciprocal, b, epsilon=epsilon / (2 * max(size, 2.0**-60))), epsilon=epsilon / 2)
 
 
@@ -230,12 +232,6 @@ def scale(x: Value, factors: Any) -> Value:
     if factors.operation != "constant":
         raise InvalidInput("'scale' takes an array of factors; for two values there is multiply(a, b, epsilon=…).")
     return Value("scale", (x,), x.n, x.d, {"factors": factors.settings["array"]})
-
-
-def positive(name: str, what: str, number: Any) -> float:
-    if not (isinstance(number, int | float | np.number) and number > 0 and math.isfinite(number)):
-        raise InvalidInput(f"'{name}' takes a positive {what}; got {number!r} instead.")
-    return float(number)
 
 
 def _shape(array: Array) -> str:

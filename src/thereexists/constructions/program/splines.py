@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.constructions.program.given import real_array
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.target import Array
 
@@ -235,7 +236,13 @@ def uniform(
     if pieces > MOST_KNOTS:
         raise InvalidInput(f"'apply' would need {pieces:,} knots, more than {MOST_KNOTS:,}; choose a larger epsilon.")
     knots = np.linspace(low, high, pieces + 1)
-    values = np.asarray(function(knots), dtype=np.float64)
+    try:
+        values = real_array("apply", "a function with values", function(knots))
+    except InvalidInput:
+        raise
+    except Exception as error:
+        raised = f"{len(knots)} numbers, and it raised {type(error).__name__}: {error}"
+        raise InvalidInput(f"'apply' called its function with an array of {raised}") from error
     if values.shape != knots.shape or not np.isfinite(values).all():
         raise InvalidInput("'apply' takes a function of arrays with finite values on the range; this one is not that.")
     return knots, values, float(np.diff(knots).max() ** 2 * curvature / 8)

@@ -18,7 +18,7 @@ import torch
 
 from thereexists.certificates.certificate import FILE, load_certificate
 from thereexists.certificates.program_bound import rounding_of_a_file
-from thereexists.certificates.program_certificate import ProgramCertificate
+from thereexists.certificates.program_certificate import AGREEMENT, ProgramCertificate
 from thereexists.certificates.program_limits import check_program
 from thereexists.certificates.program_places import check_places
 from thereexists.constructions.program.compiler import check_inputs, interpret
@@ -36,7 +36,6 @@ from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
 from thereexists.witness.witness import Samples, Witness, require_float64
 
-AGREEMENT = 1e-9  # another NumPy may add in another order
 _SAMPLES = 1024
 _SAMPLE_WORK = 1 << 27
 
