@@ -1,13 +1,15 @@
 """Numbers that are none, or not all there: a sentence with the operation, never another program."""
 
+import functools
 from fractions import Fraction
 
 import numpy as np
 import pytest
 import torch
 
+import thereexists as te
 from thereexists import program as P
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import InvalidInput, ThereExistsError
 
 x = P.tokens(3)
 one = [[1.0]]
@@ -31,8 +33,8 @@ ODD = {
     "beyond float64": (lambda: x * 10**400, "'\\*' takes a finite number as factor; got a whole number of 1,329 bits"),
     "beyond float64, added": (lambda: x + 10**400, "'\\+' takes .* got a whole number of 1,329 bits"),
     "beyond float64, divided": (lambda: 10**400 / (1 + x), "'divide' takes a finite number as numerator"),
-    "divided by next to nothing": (lambda: x / 1e-310, "'/' divides a value .* at least 2\\^-100"),
-    "a margin of next to nothing": (lambda: P.greater(x, 0.5, margin=1e-310), "margin, from 2\\^-100"),
+    "divided by next to nothing": (lambda: x / 1e-310, "'/' divides a value .* a number other than 0 \\(2\\^-900"),
+    "a margin of next to nothing": (lambda: P.greater(x, 0.5, margin=1e-310), "margin, from 2\\^-900"),
     "a smaller one": (lambda: P.rank(x, margin=5e-324), "'rank' takes a positive margin"),
     "an error of next to nothing": (lambda: P.multiply(x, x, epsilon=5e-324), "'multiply' takes a positive epsilon"),
     "a complex margin": (lambda: P.rank(x, margin=np.complex64(1)), "'rank' takes a positive margin"),
@@ -81,3 +83,21 @@ X = np.random.default_rng(0).random((5, 3, 1))
 )
 def test_what_is_a_real_number_is_taken(given, same):
     assert np.array_equal(P.interpret(given, X), P.interpret(same, X))
+
+
+BEYOND = {
+    "factors": lambda: functools.reduce(lambda y, _: y * 2.0**99, range(12), x),
+    "divisors": lambda: x / 2.0**-899 / 2.0**-899,
+    "sums": lambda: functools.reduce(lambda y, _: y + 2.0**100 * y, range(12), x),
+    "matrices": lambda: functools.reduce(lambda y, _: P.mix(y, [[2.0**100]]), range(12), x),
+    "a slope": lambda: P.interp(x, [0.0, 5e-324], [0.0, 1.0]),
+    "under a clip": lambda: P.clip(BEYOND["factors"](), 0, 1),
+    "in a sort": lambda: P.sort(BEYOND["factors"]()),
+    "in a product": lambda: BEYOND["factors"]() * x,
+}
+
+
+@pytest.mark.parametrize("make", BEYOND.values(), ids=BEYOND)
+def test_what_grows_beyond_float64_is_refused_in_words(make):
+    with pytest.raises(ThereExistsError, match=r"beyond the end of float64|knots"):
+        te.build(make())

@@ -53,7 +53,9 @@ def product_up(a: Array, B: Array) -> Array:
 
 def own_error(terms: Array | float, total: Array | float, q: Array | float) -> Array:
     """How far a float64 sum of ``terms`` products, all multiples of q and Σ|products| = ``total``, may be off."""
-    return np.where(total < 2.0**53 * q, 0.0, (terms + 8) * 2.0**-52 * total + (terms + 8) * TINY)
+    with np.errstate(over="ignore"):  # beyond float64 it is larger than any total
+        exact = total < 2.0**53 * np.asarray(q)
+    return np.where(exact, 0.0, (terms + 8) * 2.0**-52 * total + (terms + 8) * TINY)
 
 
 def added(x: Array, off: Array, c: float, y: Array) -> tuple[Array, Array]:

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from thereexists.arithmetic.rounding import rounding_bound
+from thereexists.constructions.program.given import within_float64
 from thereexists.constructions.program.graph import Value, nodes, only_value
 from thereexists.constructions.program.lowering import Atoms, Form, lower
 from thereexists.constructions.program.primitives import PRIMITIVES
@@ -46,10 +47,11 @@ def compile(program: Value, *, causal: bool = False, heads: int | None = None, w
     """
     source = _tokens(only_value("compile", program))
     limits = _limits(heads, width)
-    atoms, outputs = lower(program, _RULES, Atoms(program.n, causal, width=width))
-    times = schedule(atoms, outputs, limits)
-    layout = allocate(atoms, times, limits)
-    network = network_of(atoms, outputs, times, layout, source.d + (atoms.valid is not None))
+    with within_float64():
+        atoms, outputs = lower(program, _RULES, Atoms(program.n, causal, width=width))
+        times = schedule(atoms, outputs, limits)
+        layout = allocate(atoms, times, limits)
+        network = network_of(atoms, outputs, times, layout, source.d + (atoms.valid is not None))
     network.safe = DTYPES
     return Compiled(program, source, atoms, tuple(outputs), times, layout, network)
 

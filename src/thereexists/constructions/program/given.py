@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.functions.target import Array
 
 LARGEST = 2.0**100  # constants beyond it would overflow in float32 sooner or later
-SMALLEST = 2.0**-100  # of margins and errors: they are divided by
+SMALLEST = 2.0**-900  # of margins, errors and divisors: LARGEST divided by it is a number, with room
 
 
 def real_array(name: str, what: str, given: Any) -> Array:
@@ -38,7 +40,18 @@ def finite_array(name: str, what: str, given: Any) -> Array:
     array = real_array(name, what, given)
     if not np.isfinite(array).all():
         raise InvalidInput(f"'{name}' takes {what} of finite numbers; got {array[~np.isfinite(array)][0]} in it.")
+    if (np.abs(array) > LARGEST).any():
+        raise InvalidInput(f"'{name}' takes {what} of at most 2^100: float32 ends there; got {np.abs(array).max()}.")
     return array
+
+
+@contextmanager
+def within_float64() -> Iterator[None]:
+    """Of what is made of given numbers, one by one: it may become larger than any float64."""
+    try:
+        yield
+    except OverflowError:
+        raise CannotBuild("A value or a weight of this program is beyond the end of float64, 1.8e308; scale.") from None
 
 
 def finite_number(name: str, what: str, given: Any) -> float:
@@ -57,13 +70,13 @@ def finite_number(name: str, what: str, given: Any) -> float:
 
 
 def positive(name: str, what: str, given: Any) -> float:
-    """A margin, an error, a temperature: from 2^-100 to 2^100."""
+    """A margin, an error, a temperature: from 2^-900 to 2^100."""
     try:
         number = finite_number(name, what, given)
     except InvalidInput:
         number = 0.0
     if number < SMALLEST:
-        raise InvalidInput(f"'{name}' takes a positive {what}, from 2^-100 to 2^100; got {describe(given)} instead.")
+        raise InvalidInput(f"'{name}' takes a positive {what}, from 2^-900 to 2^100; got {describe(given)} instead.")
     return number
 
 

@@ -71,7 +71,7 @@ class Value(Spelling):
 
             return divide(self, other)
         if has_dimensions(other) or abs(number := finite_number("/", "divisor", other)) < SMALLEST:
-            raise InvalidInput("'/' divides a value by a value, or by a number of at least 2^-100 or at most -2^-100.")
+            raise InvalidInput("'/' divides a value by a value, or by a number other than 0 (2^-900 at least).")
         return linear("/", (1.0 / number,), (self,), self)
 
     def __rtruediv__(self, other: Any) -> Value:

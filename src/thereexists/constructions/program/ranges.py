@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 
 from thereexists.constructions.program import splines
+from thereexists.constructions.program.given import within_float64
 from thereexists.constructions.program.graph import Notes, Value, are_the_same, nodes
 from thereexists.constructions.program.lowering import Atoms, Form
 from thereexists.constructions.program.primitives import PRIMITIVES
@@ -27,7 +28,8 @@ def value_range(value: Value) -> tuple[float, float]:
     """An interval that the value stays in, in the program and in the network."""
     for node in nodes(value):
         if node not in _ranges:
-            _ranges[node] = _range(node)
+            with within_float64():
+                _ranges[node] = _range(node)
     return _ranges[value]
 
 
