@@ -192,6 +192,6 @@ def test_five_thousand_pairs_in_bfloat16_take_seconds(tmp_path):
     x, y = (rng.integers(0, 2000, (5000, 16)).tolist() for _ in range(2))
     witness = te.memorise(x, y)
     te.export(te.memorise([["a"]], [["b"]]), "hf", tmp_path / "small")  # not counted: to import transformers
-    start = time.monotonic()
+    start = time.process_time()
     te.export(witness, "hf", tmp_path / "large", dtype="bfloat16")
-    assert time.monotonic() - start < 30
+    assert time.process_time() - start < 30
