@@ -1,4 +1,4 @@
-"""Compact witnesses in stock formats. An export is run again on every cell or pair before it is said to be done."""
+"""Compact witnesses in stock formats. An export is read back, run and compared before it is said to be done."""
 
 from __future__ import annotations
 

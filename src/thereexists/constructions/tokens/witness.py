@@ -109,6 +109,17 @@ class TokenWitness(StoredTokens, Witness):
         wanted = self.digits.split(self.outputs[rows]).astype(np.float64)
         return Samples(((self.inputs[rows], wanted),), "pairs")
 
+    def vocabularies(self) -> dict[str, Any]:
+        """As an export says them; ``exports/alone/words.py`` reads them."""
+        return {
+            "n": self.n,
+            "fixed": self.fixed,
+            "base": self.digits.base,
+            "digits": self.digits.count,
+            "vocabulary": list(self.vocabulary.tokens),
+            "output_vocabulary": list(self.output_vocabulary.tokens),
+        }
+
     def to(self, dtype: torch.dtype | str) -> TokenWitness:
         """The witness in another dtype. One that is not safe for it is refused, with the reason."""
         wanted = as_dtype(dtype)
