@@ -23,6 +23,7 @@ from thereexists.patterns.step import MOST_TOKENS, Step
 Config = dict[str, Any]
 MOST_LAYERS = 10_000
 LAYERS = ("num_hidden_layers", "num_layers", "encoder_layers", "n_layer", "n_layers")
+OFFSET = ("longformer", "roberta", "xlm-roberta", "camembert", "mpnet")  # positions begin after the padding's own
 MOST_BYTES = 16 << 20
 
 
@@ -46,7 +47,7 @@ def load_config(path: str | Path, n: int | None = None, globals: int = 1, seed: 
 def from_config(config: Config, n: int | None = None, globals: int = 1, seed: int | None = None) -> Pattern:
     """The pattern of a model config, as a dictionary.
 
-    ``n`` defaults to ``max_position_embeddings``. ``globals`` is the number of leading global tokens of Longformer and
+    ``n`` defaults to ``max_position_embeddings``, less the rows of it that no token has. ``globals`` is the number of leading global tokens of Longformer and
     LED, which their configs leave to the caller. BigBird's random blocks exist in training only: ``seed`` adds them.
     """
     outer, config = config, _text_part(config)
@@ -84,7 +85,30 @@ def _length(config: Config) -> int:
     if not any(name in config for name in names):
         family = config.get("model_type")
         raise InvalidInput(f"The config of this {family!r} model has no '{names[0]}'; give the length with --n.")
-    return _positive(config, *names)
+    return _positive(config, *names) - _rows_of_no_token(config)
+
+
+def _rows_of_no_token(config: Config) -> int:
+    """The first token of the RoBERTa family has the position pad_token_id + 1: 4098 embeddings are for 4096 tokens.
+
+    (transformers, ``create_position_ids_from_input_ids``; MPNet has the 1 of RoBERTa's vocabulary in its code.)
+    """
+    family = config.get("model_type")
+    if family not in OFFSET:
+        return 0
+    padding = 1 if family == "mpnet" else config.get("pad_token_id", 1)
+    if isinstance(padding, bool) or not isinstance(padding, int) or padding < 0:
+        raise InvalidInput(
+            f"'pad_token_id' in the config of this {family!r} model must be a whole number from 0, for positions are "
+            f"counted from it; got {padding!r}; mend it, or give the length with --n."
+        )
+    rows, most = padding + 1, config["max_position_embeddings"]
+    if most <= rows:
+        raise InvalidInput(
+            f"'max_position_embeddings' of this {family!r} model is {most}, and {rows} of them are before the first "
+            "token: there is room for none; mend it, or give the length with --n."
+        )
+    return rows
 
 
 def _text_part(config: Config) -> Config:

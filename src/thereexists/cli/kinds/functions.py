@@ -135,6 +135,8 @@ def print_stages(stages: list[dict[str, Any]]) -> None:
 
 
 def print_witness(summary: dict[str, Any]) -> None:
+    from thereexists.constructions.faithful.plan import MAX_ID_BITS
+
     stated = set(summary.get("as_its_author_says", ()))  # of a file: what nobody counted again
     layers, error, distance = summary["layers"], summary["error"], summary.get("distance")
     beside = summary["normalised"]
@@ -160,7 +162,7 @@ def print_witness(summary: dict[str, Any]) -> None:
             "pattern": pattern
             and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
             f"receptive depth {pattern['depth']}",
-            "id bits": f"{summary['id_bits']:.1f} of 50",
+            "id bits": f"{summary['id_bits']:.1f} of {MAX_ID_BITS}",
         }
     )
     lines |= {
