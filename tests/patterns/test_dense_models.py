@@ -7,7 +7,7 @@ transformers = pytest.importorskip("transformers")
 
 from tests.cli.in_process import ran  # noqa: E402
 from thereexists.core.errors import InvalidInput  # noqa: E402
-from thereexists.patterns.configs import from_config  # noqa: E402
+from thereexists.patterns.configs import OFFSET, from_config  # noqa: E402
 from thereexists.patterns.dense_models import BOTH_WAYS, CAUSAL, MAY_DECODE  # noqa: E402
 
 N = 8

@@ -47,8 +47,9 @@ def load_config(path: str | Path, n: int | None = None, globals: int = 1, seed: 
 def from_config(config: Config, n: int | None = None, globals: int = 1, seed: int | None = None) -> Pattern:
     """The pattern of a model config, as a dictionary.
 
-    ``n`` defaults to ``max_position_embeddings``, less the rows of it that no token has. ``globals`` is the number of leading global tokens of Longformer and
-    LED, which their configs leave to the caller. BigBird's random blocks exist in training only: ``seed`` adds them.
+    ``n`` defaults to ``max_position_embeddings``, less the rows of it that no token has. ``globals`` is the number of
+    leading global tokens of Longformer and LED, which their configs leave to the caller. BigBird's random blocks exist
+    in training only: ``seed`` adds them.
     """
     outer, config = config, _text_part(config)
     family = config.get("model_type")
