@@ -61,9 +61,7 @@ def test_switches_that_not_all_types_read_are_refused():
             from_config({"model_type": family, "num_hidden_layers": 2, switch: value}, n=N)
 
 
-@pytest.mark.parametrize(
-    "family", ["longformer", "roberta", "xlm-roberta", "camembert", "mpnet", "bert", "opt", "bart"]
-)
+@pytest.mark.parametrize("family", [*OFFSET, "bert", "opt", "bart"])
 @pytest.mark.parametrize("padding", [1, 3])
 def test_the_length_is_the_most_tokens_that_the_model_reads(family, padding):
     """4098 positions of Longformer are for 4096 tokens: the first two have no token."""
