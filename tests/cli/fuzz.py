@@ -122,6 +122,11 @@ def requests(rng: random.Random, count: int, names=tuple(sorted(COMMANDS))):
         yield [*name.split(), *words]
 
 
+def everything(folder: Path) -> set[str]:
+    """Every file and folder below one."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
 def complaint(words: list[str], folder: Path, seconds: int = 20) -> str | None:
     """What is wrong with the answer to a request, if anything."""
     before, line = set(os.listdir(folder)), shlex.join(words)

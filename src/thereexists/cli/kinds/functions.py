@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from thereexists.cli._applies import refuse
 from thereexists.cli._output import bold, console, print_facts, print_json, styled
-from thereexists.cli.kinds import Commands, RunRequest, print_numbers, save_array
+from thereexists.cli.kinds import CREW, Commands, RunRequest, print_numbers, save_array
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import malformed
@@ -18,6 +19,20 @@ _LINES |= {"asked for": "epsilon", "predicted": "error", "measured": "distance"}
 
 
 class FunctionCommands(Commands):
+    takes: ClassVar = {
+        "run": ("input", "out", "dtype", "engine", "force"),
+        "certify": ("p", "function", "bound", "confidence", "samples", "seed", "dry_run", *CREW),
+        "verify": ("function", "sample", "job", "dry_run", *CREW),
+    }
+    because = "a witness of a function has no use for it"
+
+    def check_certify(self, witness: Any, target: Any) -> None:
+        target = witness.target if target is None else target
+        if target.variation(1.0) is not None or target.interval is not None:
+            refuse("this function is certified cube by cube, not from samples", "bound", "confidence", "samples")
+        else:
+            refuse("a statistical certificate is made in one process", *CREW)
+
     def run(self, witness: Any, asked: RunRequest, as_json: bool) -> None:
         from thereexists.cli._input import read_sequences
 
