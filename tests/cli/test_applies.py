@@ -69,7 +69,9 @@ def folder(artefacts):
     (artefacts / "table.csv").unlink()
 
 
-@pytest.mark.parametrize(("request_", "option"), IGNORED, ids=[f"{r.split()[0]} {r.split()[1]} {o}" for r, o in IGNORED])
+@pytest.mark.parametrize(
+    ("request_", "option"), IGNORED, ids=[f"{r.split()[0]} {r.split()[1]} {o}" for r, o in IGNORED]
+)
 def test_an_option_without_a_use_is_refused(request_, option, folder):
     before = fuzz.everything(folder)
     with fuzz.ctrl_c_after(20):

@@ -180,10 +180,9 @@ def _build_function(target: Target, out: Path, asked: BuildOptions) -> None:
     with asked.crew.hired("", quiet=True):
         pass  # a mistake in the options is told before any work
     if asked.shard_size is None:
-        certifies = method.epsilon is not None and asked.certify  # and shows that, in the place of this bar
-        with progress_bar("tabulate", quiet=asked.as_json or certifies) as progress:
+        with progress_bar("tabulate", quiet=asked.as_json) as progress:
             witness = telling(_proving(method.method(target), asked), progress).build(target)
-        witness = _measured(witness, asked)
+            witness = _measured(witness, asked)
         witness.save(out)
     else:
         witness = _build_sharded(target, out, asked)
