@@ -140,10 +140,10 @@ WRITES = [  # outputs in folders that do not exist, each with something else wro
 ]
 
 
-@pytest.mark.parametrize("line", WRITES, ids=[" ".join(line.split()[:2]) for line in WRITES])
-def test_bad_arguments_leave_no_folder(line, folder):
+@pytest.mark.parametrize("number", range(len(WRITES)), ids=[" ".join(line.split()[:2]) for line in WRITES])
+def test_bad_arguments_leave_no_folder(number, folder):
     before = fuzz.everything(folder)
-    done = ran(line, cwd=folder)
+    done = ran(WRITES[number].replace(" new/", f" new-{number}/"), cwd=folder)
     assert done.code == 2
     assert done.stderr.startswith("Error: ")
     assert fuzz.everything(folder) == before

@@ -139,8 +139,8 @@ def results(
     made = found.rows(records)  # all records are read and accepted before anything is written
     if collect is not None:
         command = f"thereexists results {' '.join(place.name for place in places)} --collect {collect}"
-        found.collect(records, collect, command, found.find_references(data, records))
-        records = found.read([collect])
+        written = found.collect(records, collect, command, found.find_references(data, records))
+        records = found.read(written)  # and not whatever else is below that folder
     elif data is not None:
         references = found.find_references(data, records)
         records = [found.scored(record, references) for record in records]
