@@ -41,7 +41,7 @@ NOWHERE = ("no-such-file.json", "no/such/folder/file.npz", "../..", "/dev/null",
 FILES = ("a_folder", "garbage.npz", "garbage.json", "garbage.py", "empty.csv", "deep.json", "wrong.json", "w", "h", "p")
 HOSTILE = (*NUMBERS, *WORDS, *NOWHERE, *FILES)
 
-SMALL = "--size tiny --length 8 --batch 2 --steps 1 --out new/r"
+SMALL = "--size tiny --length 8 --batch 2 --steps 1 --out new"
 SENSIBLE = {  # for every command a request that answers in a moment
     **CHEAP,
     "build": "sort --n 2 --delta 1/4 --out new/w",
@@ -50,11 +50,11 @@ SENSIBLE = {  # for every command a request that answers in a moment
     "export": "m --to torch --out new/w",
     "heads random": "--length 8 --k 1 --out new/t.npz",
     "heads fit": "t.npz --method corrected --out new/w",
-    "train mlm": f"--corpus text.txt --vocabulary 300 {SMALL}",
-    "train lm": f"--corpus text.txt --vocabulary 300 {SMALL}",
-    "train nli": f"--data nli {SMALL}",
-    "train mt": f"--data both --vocabulary 300 {SMALL}",
-    "train copy": f"--pattern star --layers 1 {SMALL}",
+    "train mlm": f"--corpus text.txt --vocabulary 300 {SMALL}/r",
+    "train lm": f"--corpus text.txt --vocabulary 300 {SMALL}/r",
+    "train nli": f"--data nli {SMALL}/r",
+    "train mt": f"--data both --vocabulary 300 {SMALL}/r",
+    "train copy": f"--pattern star --layers 1 {SMALL}/r",
     "experiment": "copying --size tiny --steps 1 --dry-run --out new/w",
     "results": "r",
     "explore": "w --no-browser --port 0",
