@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-UsageError = typer.BadParameter.__mro__[1]  # of the click that typer brings, whichever it is
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # pyright: ignore[reportAssignmentType]  # of the click that typer brings, whichever it is
 
 
 def told(error: Any) -> str | None:

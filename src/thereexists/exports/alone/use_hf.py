@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 from transformers import AutoModel
-from words import Words
+from words import Words  # pyright: ignore[reportMissingImports]
 
 HERE = Path(__file__).resolve().parent
 words = Words(HERE)

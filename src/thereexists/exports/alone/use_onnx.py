@@ -6,7 +6,7 @@ Needs onnxruntime and NumPy. From Python: ``answer([["a", "dog"], ["cat"]])``, s
 from pathlib import Path
 
 import onnxruntime
-from words import Words
+from words import Words  # pyright: ignore[reportMissingImports]
 
 HERE = Path(__file__).resolve().parent
 words = Words(HERE)

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 
 import torch
-from network import StockNetwork
+from network import StockNetwork  # pyright: ignore[reportMissingImports]
 from safetensors.torch import load_file
-from words import Words
+from words import Words  # pyright: ignore[reportMissingImports]
 
 HERE = Path(__file__).resolve().parent
 words = Words(HERE)
