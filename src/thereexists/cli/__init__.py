@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
+import gc
 import sys
 import warnings
 from collections.abc import Callable
@@ -75,6 +77,8 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: Any) 
 def main() -> None:
     """Run the command; an error becomes one sentence on stderr and its exit code (``core/errors.py``)."""
     warnings.showwarning = _show_warning
+    atexit.unregister(gc.freeze)
+    atexit.register(gc.freeze)  # the last search for cycles among torch's objects would take half a second
     try:
         with output_to_its_end():
             code = command()(
