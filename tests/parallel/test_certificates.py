@@ -23,6 +23,7 @@ from thereexists.functions.targets import builtin
 from thereexists.parallel import Workers
 from thereexists.parallel import job as job_module
 from thereexists.parallel import map as parallel_map
+from thereexists.parallel import pools
 from thereexists.parallel.secret import job_key
 from thereexists.witness.verbs import certify
 
@@ -132,6 +133,7 @@ def test_a_mistake_in_the_first_block_is_told_and_ends_the_processes(again, many
         raise InvalidInput("first block")
 
     monkeypatch.setattr(parallel_map, "_finish", wrong)
+    monkeypatch.setattr(pools, "_PATIENCE", 600.0)  # however busy the machine is
     with pytest.raises(InvalidInput, match="first block"):
         again(Workers(2))
     assert not loky_workers()
