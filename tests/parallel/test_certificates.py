@@ -20,10 +20,9 @@ from thereexists.certificates.certify_function import JOB
 from thereexists.certificates.rigorous import rigorous_bound
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.targets import builtin
-from thereexists.parallel import Workers
+from thereexists.parallel import Workers, pools
 from thereexists.parallel import job as job_module
 from thereexists.parallel import map as parallel_map
-from thereexists.parallel import pools
 from thereexists.parallel.secret import job_key
 from thereexists.witness.verbs import certify
 
