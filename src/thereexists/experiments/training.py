@@ -259,6 +259,11 @@ def _evaluated(run: _Run) -> dict[str, Any]:
     run.model.eval()
     with torch.inference_mode(), autocast(run.settings, run.place):
         metrics = run.task.evaluate(run.model)
+    if not all(math.isfinite(figure) for figure in metrics.values() if isinstance(figure, float)):
+        _remove_checkpoint(run.out)  # there is nothing to go on with
+        raise ThereExistsError(
+            f"The trained model gives no finite figures; a smaller --lr than {run.settings.lr:g} usually helps."
+        )
     hypotheses = metrics.pop("hypotheses", None)  # what a metric was, or can later be, computed from
     progress, tokens = run.progress, run.task.tokens_until(run.progress.step)
     result = {
