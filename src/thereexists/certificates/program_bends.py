@@ -18,6 +18,7 @@ import numpy as np
 
 from thereexists.certificates.program_forms import NO_BEND, ZERO, Bent, Form, Number, Terms, exact, ratio
 from thereexists.certificates.program_nearest import CLOSE, NOISE, UP, flattened
+from thereexists.certificates.program_numbers import TINY, above, carried
 
 if TYPE_CHECKING:
     from thereexists.certificates.program_execute import Execution
@@ -94,7 +95,7 @@ def bend(state: Execution, target: WrittenRow, W_1: Any, b_1: Any, cache: dict) 
             if snapped:  # the units together are Lipschitz with their steepest slope
                 if steepest is None:
                     steepest = max(abs(slope) for slope in _slopes(state, group, W_1, b_1)) * UP
-                off[i] += steepest * snapped
+                off[i] += steepest * snapped + TINY
             if s is None:
                 state.terms.count(len(units))
                 value = sum((c * max(sign * kappa + b, 0) for c, sign, b in units), start=0)
@@ -132,7 +133,7 @@ def _direction(state: Execution, group: Group, i: int) -> tuple[int | None, Numb
     plain, error = flattened(terms, form)
     moving = Form(plain.linear, plain.bends)
     if terms.size(moving) + error <= NOISE * scale:  # what rounding has left of a sum that vanishes
-        return None, 0, plain.constant, float(terms.size(moving) + error) * UP
+        return None, 0, plain.constant, above(exact(terms.size(moving) + error)) * UP
     return terms.direction(key), factor, form.constant, 0.0
 
 
@@ -147,7 +148,7 @@ def _multiple(state: Execution, form: Form, k: int, scale: Number) -> tuple[Numb
     ends = terms.directions[k]
     if away > max(exact(CLOSE) * abs(factor) * (ends.high - ends.low), NOISE * scale):
         return None
-    return factor, rest.constant, float(away) * UP
+    return factor, rest.constant, above(exact(away)) * UP
 
 
 def _shifts(
@@ -181,23 +182,24 @@ def _carried(state: Execution, target: WrittenRow, W_1: Any, b_1: Any) -> np.nda
     lin = np.zeros(d_model)
     for r, w in target.linear.items():
         lin[r] = float(w)
-    ways, alone = [], []
+    ways, alone, small = [], [], False
     for group in target.groups:
         w = np.zeros(d_model)
         for r, a in group.weights:
             w[r] = float(a)
-        steepest = sum(abs(float(c)) for _, _, c in group.units)
-        alone.append(state.error @ np.abs(w) * steepest)
+        steepest = sum(above(abs(c)) for _, _, c in group.units)
+        alone.append(carried(state.error, w) * steepest)
+        small = small or any(0 < abs(float(c)) < 2.0**-900 or float(c) == 0 != c for _, _, c in group.units)
         ways.append((w, _slopes(state, group, W_1, b_1)))
-    plain = state.error @ np.abs(lin)
+    plain = carried(state.error, lin)
     total = sum(alone, start=np.zeros(state.n))
     best = plain + total
-    for (w, slopes), own in zip(ways, alone, strict=True):
+    for (w, slopes), own in zip([] if small else ways, [] if small else alone, strict=True):
         state.terms.count(len(slopes) * state.n >> 4)
         along = np.max([state.error @ np.abs(lin + m * w) for m in slopes], axis=0)
         rounded = 2.0**-48 * (plain + total)  # lin + m·w was
         best = np.minimum(best, along + (total - own) + rounded)
-    return best * (1 + 2.0**-30)
+    return best * (1 + 2.0**-30) + TINY
 
 
 def _slopes(state: Execution, group: Group, W_1: Any, b_1: Any) -> list[float]:

@@ -34,6 +34,7 @@ from thereexists.certificates.program_forms import (
     ratio,
 )
 from thereexists.certificates.program_nearest import CLOSE, UP, Nearest, distance, flattened
+from thereexists.certificates.program_numbers import SMALLEST, TINY, above, carried
 from thereexists.model import EmbeddedTransformer
 
 ONE_HOT = 800.0
@@ -105,7 +106,7 @@ class Execution:
                     parts = written.setdefault(row, [[(1, form)] for form in self.rows[row]])
                     for part, form in zip(parts, forms, strict=True):
                         part.append((w, form))
-                    added[:, row] += abs(float(w)) * error
+                    added[:, row] += abs(float(w)) * error + np.where(error > 0, TINY, 0.0)
         for row, parts in written.items():
             self._write(row, [self.terms.combine(part) for part in parts])
         self.error = self.error + added
@@ -155,8 +156,8 @@ class Execution:
         m = [k for k in range(len(W_Q)) if (W_Q[k].any() or b_Q[k]) and W_K[k].any()]
         queries = [self._read(W_Q[k], exact(b_Q[k])) for k in m]  # [dimension][token]
         keys, values = [self._read(W_K[k]) for k in m], self._read(W_V)
-        off_q, off_k = (self.error @ np.abs(W[m]).T for W in (W_Q, W_K))  # (n, dimensions)
-        off_v = self.error @ np.abs(W_V)
+        off_q, off_k = (carried(self.error, W[m]) for W in (W_Q, W_K))  # (n, dimensions)
+        off_v = carried(self.error, W_V)
         forms, error = [], np.zeros(self.n)
         for i in range(self.n):
             seen = [j for j in range(self.n) if mask is None or mask[i, j]]
@@ -178,9 +179,11 @@ class Execution:
             q, k = off_q[i, dropped], off_k[np.ix_(seen, dropped)]
             size_q = np.array([self._size(queries[d][i]) for d in dropped])
             delta += (q * size_d + size_q * k + q * k).sum(axis=1).max(initial=0.0)
-            spread = float(max(high for _, high in ends) - min(low for low, _ in ends)) + 2 * float(off_v[seen].max())
+            delta += 8 * len(m) * SMALLEST if off_q.any() or off_k.any() else 0.0  # what underflowed
+            spread = above(max(high for _, high in ends) - min(low for low, _ in ends)) + 2 * float(off_v[seen].max())
             forms.append(form)
             error[i] = (delta * spread / 2 + float(off_v[seen].max())) * (1 + 2.0**-30) + away
+            error[i] += TINY if delta > 0 else 0.0
         return forms, error
 
     def _not_hidden(
@@ -242,15 +245,16 @@ class Execution:
             away_k = [self._distance(p, q) for p, q in zip(key_a, key_b, strict=True)]
             parts = zip(a.query, key_b, away_q, away_k, strict=True)
             delta = max(delta, sum(self._size(q) * dk + self._size(k) * dq + dq * dk for q, k, dq, dk in parts))
+            delta += 4 * len(away_k) * SMALLEST if any(away_q) or any(away_k) else 0.0
         ends = [self.terms.range(form) for form in b.values]
-        spread = float(max(high for _, high in ends) - min(low for low, _ in ends))
+        spread = above(max(high for _, high in ends) - min(low for low, _ in ends))
         away_v = max(self._distance(p, q) for p, q in zip(a.values, b.values, strict=True))
-        return (delta * (spread + 2 * away_v) / 2 + away_v) * (1 + 2.0**-30)
+        return (delta * (spread + 2 * away_v) / 2 + away_v) * (1 + 2.0**-30) + (TINY if delta > 0 else 0.0)
 
     def _attended(self, support: list[np.ndarray], W_V: Any) -> tuple[list[Form], np.ndarray]:
         read = [(r, exact(W_V[r])) for r in np.flatnonzero(W_V).tolist()]
         cache: dict[int, Form] = {}
-        own = self.error @ np.abs(W_V)
+        own = carried(self.error, W_V)
 
         def value(j: int) -> Form:
             if j not in cache:
@@ -316,7 +320,7 @@ class Execution:
             return Form({best[1]: 1}), best[0]
         plain, error = flattened(terms, form)
         if not plain.bends and float(error) <= close:
-            return plain, float(error) * UP
+            return plain, above(error) * UP
         if len(self.strange) < 8:
             self.strange.append(f"{where}, row {row}")
         return form, 0.0
@@ -327,7 +331,7 @@ class Execution:
         for weights in W_out:
             read = [(r, exact(weights[r])) for r in np.flatnonzero(weights).tolist()]
             forms.append([self.terms.combine([(w, self.rows[r][i]) for r, w in read]) for i in range(self.n)])
-        return forms, np.abs(W_out) @ self.error.T * (1 + 2.0**-30)
+        return forms, carried(self.error, W_out).T * (1 + 2.0**-30)
 
     def _write(self, row: int, forms: list[Form]) -> None:
         self.terms.weigh(forms)
@@ -345,7 +349,7 @@ class Execution:
         return distance(self.terms, a, b)
 
     def _size(self, form: Form) -> float:
-        return float(self.terms.size(form))
+        return above(self.terms.size(form))
 
 
 def _token(terms: Terms, i: int, f: int, length: int, missing: Form) -> Form:

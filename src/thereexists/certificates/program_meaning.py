@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ from thereexists.certificates.program_meant import (
     range_of,
     with_profile,
 )
-from thereexists.certificates.program_numbers import above, below
+from thereexists.certificates.program_numbers import TINY, above, below
 from thereexists.certificates.program_profile import Profile, larger_of, size_of, sum_of
 from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
 
@@ -74,6 +75,13 @@ def meaning_of(
     return meaning, values[-1]
 
 
+def _not_lost(value: Meant, given: list[Meant]) -> Meant:
+    """A gap times a small factor may underflow to 0, and a large factor later would not bring it back."""
+    if not any(part.gap.any() for part in given):
+        return value
+    return replace(value, gap=value.gap + TINY)
+
+
 def every_value(meaning: Meaning, nodes: list[dict[str, Any]]) -> list[Meant]:
     """What every operation means, in their order."""
     values: list[Meant] = []
@@ -86,7 +94,8 @@ def every_value(meaning: Meaning, nodes: list[dict[str, Any]]) -> list[Meant]:
         if any(type(a) is not int or not 0 <= a < number for a in arguments):
             raise InvalidInput(f"'{operation}' reads a value that does not stand before it.")
         try:
-            value = MEANINGS[operation](meaning, node["settings"], *(values[first[a]] for a in arguments))
+            given = [values[first[a]] for a in arguments]
+            value = _not_lost(MEANINGS[operation](meaning, node["settings"], *given), given)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             if isinstance(error, ThereExistsError):
                 raise

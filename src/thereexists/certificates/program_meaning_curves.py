@@ -19,7 +19,7 @@ from thereexists.certificates.program_meant import (
     profile_of,
     with_profile,
 )
-from thereexists.certificates.program_numbers import above, below
+from thereexists.certificates.program_numbers import SMALLEST, TINY, above, below
 from thereexists.certificates.program_profile import product_of
 from thereexists.certificates.program_splines import Pieces, Spline, spline_error, spline_profile
 from thereexists.core.errors import InvalidInput
@@ -34,7 +34,7 @@ def apply_meaning(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant
     meaning.assumptions += [text for text in error.assumptions if text not in meaning.assumptions]
     meaning.splines.append({"function": spline.name, "own": error.own, "knots": len(spline.knots)})
     moved = x.gap + error.outside
-    gap = error.own + np.where(moved > 0, error.slope, 0.0) * moved
+    gap = error.own + np.where(moved > 0, error.slope, 0.0) * moved + np.where(moved > 0, TINY, 0.0)
     found = with_profile(forms, gap * ROUNDED_UP, spline_profile(Pieces.of(spline), profile) if moved.any() else None)
     if not np.isfinite(found.gap).all():
         raise InvalidInput(
@@ -93,10 +93,11 @@ def multiply_meaning(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Me
         forms, low, high = _splines(meaning, spline, sums, "multiply")
         error = spline_error(spline, 0.0, low, high)
         own = max(own, error.own + error.slope * error.outside)
-        noise = max(noise, max(float(abs(v)) for v in spline.values) * 2.0**-52) + error.slope * error.outside
+        size = max(above(abs(v)) for v in spline.values)
+        noise = max(noise, size * 2.0**-52) + error.slope * error.outside + SMALLEST  # before it is divided
         squares.append(forms)
         knots.append(len(points))
-    own = (own + 2 * noise) / (4 * float(t)) * ROUNDED_UP
+    own = (own + 2 * noise) / (4 * float(t)) * ROUNDED_UP + TINY
     c = ratio(1, 4 * t)
     forms = [
         [terms.combine([(c, p), (-c, m)]) for p, m in zip(plus, minus, strict=True)]
@@ -154,7 +155,8 @@ def where_meaning(meaning: Meaning, settings: dict[str, Any], g: Meant, a: Meant
         return terms.name(terms.combine([(1, unit) for unit in units], least), least, exact(least + most), "where")
 
     forms = map_forms(meaning, one, g, a, b)
-    gap = a.gap + b.gap + abs(float(R)) * g.gap + float(below) + float(above)
+    missed = sum(math.nextafter(float(part), math.inf) for part in (below, above) if part > 0)
+    gap = a.gap + b.gap + abs(float(R)) * g.gap + missed
     return Meant(forms, gap * ROUNDED_UP)
 
 
@@ -176,13 +178,14 @@ def attend_meaning(meaning: Meaning, settings: dict[str, Any], q: Meant, k: Mean
             values = [row[j] for j in seen]
             constant = all(form.is_constant and form.constant == values[0].constant for form in values)
             forms[f].append(values[0] if constant else terms.soft(Soft(query, keys, values), "attend"))
-    size_q, size_k = (np.array([max(float(terms.size(x)) for x in row) for row in part.forms]) for part in (q, k))
+    size_q, size_k = (np.array([max(above(terms.size(x)) for x in row) for row in part.forms]) for part in (q, k))
     e_q, e_k = q.gap.max(axis=1), k.gap.max(axis=1)
     delta = float((size_k * e_q + size_q * e_k + e_q * e_k).sum()) * ROUNDED_UP
+    delta += 4 * len(e_q) * SMALLEST if e_q.any() or e_k.any() else 0.0  # what underflowed
     gap = []
     for row, own in zip(v.forms, v.gap, strict=True):
         ends = [terms.range(form) for form in row]
-        spread = float(max(high for _, high in ends) - min(low for low, _ in ends)) + 2 * float(own.max())
+        spread = above(max(high for _, high in ends) - min(low for low, _ in ends)) + 2 * float(own.max())
         gap.append(np.full(n, delta * spread / 2 + own.max()))
     return Meant(forms, np.array(gap) * ROUNDED_UP)
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from thereexists.certificates.program_forms import NO_BEND, Form, Number, Soft, Terms, exact, ratio
+from thereexists.certificates.program_numbers import above
 from thereexists.functions.anywhere import anywhere
 
 POINTS = 8
@@ -108,7 +109,7 @@ def _straightened(terms: Terms, form: Form) -> tuple[Form, Number, bool]:
 def distance(terms: Terms, a: Form, b: Form) -> float:
     """A bound on |a − b| over the box."""
     form, error = flattened(terms, terms.combine([(1, a), (-1, b)]))
-    return float(terms.size(form) + error) * UP
+    return above(exact(terms.size(form) + error)) * UP
 
 
 class Nearest:

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from thereexists.certificates.program_numbers import TINY
+
 Array = np.ndarray
 
 PARTS = 64  # intervals of a profile
-TINY = 2.0**-1000  # above what float64 products lose when they underflow
 ROUNDED_UP = 1.0 + 2.0**-40  # of a few float64 operations on numbers that are not negative
 
 
@@ -153,9 +154,11 @@ def sum_of(parts: list[tuple[float, Profile]]) -> Profile | None:
 def _times(c: float, cells: Cells) -> Cells:
     def ends(low: Array, high: Array) -> tuple[Array, Array]:
         size = abs(c) * np.maximum(np.abs(low), np.abs(high))
-        return np.minimum(c * low, c * high) - _pad(size), np.maximum(c * low, c * high) + _pad(size)
+        wider = _pad(size, (c != 0) & ((low != 0) | (high != 0)))
+        return np.minimum(c * low, c * high) - wider, np.maximum(c * low, c * high) + wider
 
-    return Cells(*ends(cells.x_low, cells.x_high), *ends(cells.y_low, cells.y_high), _larger(abs(c) * cells.gap))
+    gap = _larger(abs(c) * cells.gap, (c != 0) & (cells.gap > 0))
+    return Cells(*ends(cells.x_low, cells.x_high), *ends(cells.y_low, cells.y_high), gap)
 
 
 def _added(a: Cells, b: Cells) -> Cells:
@@ -167,12 +170,13 @@ def _added(a: Cells, b: Cells) -> Cells:
     )  # fmt: skip
 
 
-def _pad(size: Array) -> Array:
-    return np.where(size > 0, size * 2.0**-46 + TINY, 0.0)
+def _pad(size: Array, touched: Array | None = None) -> Array:
+    """``touched``: where a size of products is not 0, though it may have underflowed to that."""
+    return np.where(size > 0 if touched is None else touched, size * 2.0**-46 + TINY, 0.0)
 
 
-def _larger(gap: Array) -> Array:
-    return np.where(gap > 0, gap * ROUNDED_UP + TINY, 0.0)
+def _larger(gap: Array, touched: Array | None = None) -> Array:
+    return np.where(gap > 0 if touched is None else touched, gap * ROUNDED_UP + TINY, 0.0)
 
 
 @_quietly
@@ -195,7 +199,8 @@ def _corners(a: Array, b: Array, c: Array, d: Array, same: bool, own: float) -> 
     least, most = np.minimum.reduce(corners), np.maximum.reduce(corners)
     if same:
         least = np.where((a <= 0) & (b >= 0), 0.0, least)
-    wider = _pad(np.maximum(np.abs(least), np.abs(most))) + own * ROUNDED_UP
+    touched = ((a != 0) | (b != 0)) & ((c != 0) | (d != 0))
+    wider = _pad(np.maximum(np.abs(least), np.abs(most)), touched) + own * ROUNDED_UP
     return least - wider, most + wider
 
 

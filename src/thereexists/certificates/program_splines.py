@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from thereexists.certificates.program_numbers import Number, above, below, exact, ratio
+from thereexists.certificates.program_numbers import SMALLEST, TINY, Number, above, below, exact, ratio
 from thereexists.certificates.program_profile import PARTS, ROUNDED_UP, Profile, down, mapped, up
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import in_full
@@ -139,7 +139,7 @@ class Spline:
     @property
     def steepest(self) -> float:
         pairs = zip(self.values, self.values[1:], self.knots, self.knots[1:], strict=False)
-        return _up(max(float(abs(ratio(exact(w - v), exact(t - s)))) for v, w, s, t in pairs))
+        return _up(max(above(abs(ratio(exact(w - v), exact(t - s)))) for v, w, s, t in pairs))
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Pieces:
     def _beyond(self, end: Number, beyond: float, past: float, k: int) -> float:
         if self.spline.name:
             return _most(KNOWN[self.spline.name].first(_ball(end).union(arb(beyond))))
-        return _up(float(self.slope[k]) + _up(float(self.spline.curvature or 0.0) * past))
+        return _up(float(self.slope[k]) + _up(float(self.spline.curvature or 0.0) * past + SMALLEST))
 
     def image(self, low: float, high: float) -> tuple[float, float]:
         """Where f of [low, high] is; all numbers if that is not known."""
@@ -210,8 +210,8 @@ class Pieces:
         if self.spline.name == "sqrt":
             lower = max(x_low - reach, 0.0) * (1 - 2.0**-50)  # below it no y is
             roots = math.sqrt(x_low) + math.sqrt(lower)
-            return min(_up(math.sqrt(reach)), _up(_up(reach / roots)) if roots > 0 else math.inf)
-        return _up(self.steepest_on(least, most) * reach)
+            return min(_up(math.sqrt(reach)), _up(_up(reach / roots + SMALLEST)) if roots > 0 else math.inf)
+        return _up(self.steepest_on(least, most) * reach + SMALLEST)
 
 
 def spline_error(
@@ -219,7 +219,7 @@ def spline_error(
 ) -> SplineError:
     """``own``, a bound on |f'|, and how far the argument's range [low, high] leaves the knots."""
     pieces = Pieces.of(spline)
-    outside = _up(float(max(spline.knots[0] - low, high - spline.knots[-1], 0)))
+    outside = _up(above(max(spline.knots[0] - low, high - spline.knots[-1], 0)))
     reach = _up(gap + outside)
     texts = _assumptions(spline, reach) if not spline.name else ()
     x_low, x_high = below(low), above(high)
@@ -240,7 +240,7 @@ def spline_profile(pieces: Pieces, profile: Profile) -> Profile | None:
     values = np.array([float(v) for v in pieces.spline.values])
 
     def one(x_low: float, x_high: float, y_low: float, y_high: float, gap: float) -> tuple[float, ...]:
-        off = (pieces.own_on(x_low, x_high) + pieces.moved(x_low, x_high, gap, y_low, y_high)) * ROUNDED_UP
+        off = (pieces.own_on(x_low, x_high) + pieces.moved(x_low, x_high, gap, y_low, y_high)) * ROUNDED_UP + TINY
         inner = values[(knots > x_low) & (knots < x_high)]
         here = np.append(inner, np.interp([x_low, x_high], knots, values))  # its extremes are among these
         size = float(np.abs(values).max())
@@ -299,10 +299,11 @@ def _stated(spline: Spline, knots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     curvature = float(spline.curvature or 0.0)
     values = np.array([float(v) for v in spline.values])
     wide = (np.diff(knots) + (np.abs(knots[:-1]) + np.abs(knots[1:])) * 2.0**-52) * (1 + 2.0**-50)
-    noise = float(np.abs(values).max()) * EVALUATION
-    own = (wide**2 * curvature / 8 + noise) * (1 + 2.0**-48)
+    noise = float(np.abs(values).max()) * EVALUATION + SMALLEST
+    bend = (wide * math.sqrt(curvature / 8) * (1 + 2.0**-50)) ** 2  # the square last: nothing enlarges what underflows
+    own = (bend + noise) * (1 + 2.0**-48)
     slope = np.abs(np.diff(values) / np.diff(knots)) + 2 * noise / np.diff(knots) + curvature * wide
-    return own, slope * (1 + 2.0**-40)
+    return own, slope * (1 + 2.0**-40) + 4 * SMALLEST
 
 
 def _ball(number: Number) -> arb:
@@ -313,7 +314,8 @@ def _most(ball: arb) -> float:
     """An upper bound on |ball|; infinite if Arb knows none."""
     if not ball.is_finite():
         return math.inf
-    return _up(float(ball.abs_upper()))
+    most = ball.abs_upper()
+    return _up(float(most)) if most == 0 else _up(float(most) + SMALLEST)
 
 
 def _least(ball: arb) -> float:
