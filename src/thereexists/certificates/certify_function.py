@@ -77,6 +77,7 @@ def _rigorous(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> Ri
         **_common(network, grid, f, wanted),
         bound=found.total,
         parts=found.parts,
+        uniform=None if found.uniform is None else dataclasses.asdict(found.uniform),
         undecided=found.undecided,
         output_bound=found.output_bound,
         target_bound=found.target_bound,

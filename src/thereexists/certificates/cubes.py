@@ -21,7 +21,7 @@ from thereexists._version import __version__
 from thereexists.arithmetic.balls import Array, Ball
 from thereexists.certificates.enclose import Encloser
 from thereexists.certificates.units import PLAIN, Units
-from thereexists.certificates.variation import variation
+from thereexists.certificates.variation import SLACK, variation
 from thereexists.core import shards
 from thereexists.core.errors import BadWitnessFile
 from thereexists.functions.grid import Grid
@@ -61,7 +61,7 @@ def tile_for(grid: Grid) -> int:
 
 @dataclass(frozen=True)
 class CubeSums:
-    """The task: ``open()`` gives the function from a block's number to its six sums."""
+    """The task: ``open()`` gives the function from a block's number to its eight sums."""
 
     problem: Problem
     network: ShippedNetwork
@@ -130,7 +130,8 @@ def combined(sums: list[Sums]) -> Sums:
 
 
 def block_sums(encloser: Encloser, target: Target, problem: Problem, numbers: Array) -> Sums:
-    """∫ on distinct columns, ∫ on equal columns, undecided volume and count, the largest radius, the largest |f|.
+    """∫ on distinct columns, ∫ on equal columns, undecided volume and count, the largest radius, the largest |f|, and
+    the largest |f − g| on the cores with distinct columns and on those with equal ones.
 
     Integrals and volumes are in the problem's units.
     """
@@ -140,7 +141,7 @@ def block_sums(encloser: Encloser, target: Target, problem: Problem, numbers: Ar
 
 
 def sums_of(target: Target, problem: Problem, numbers: Array, G: Ball, decided: Array) -> Sums:
-    """The six sums of these cubes, for a network that lies in G on those that are decided."""
+    """The eight sums of these cubes, for a network that lies in G on those that are decided."""
     grid, splits = problem.grid, problem.splits
     equal = equal_columns(grid, numbers)
     point = Ball(np.where(decided[:, None, None], G.mid, 0.0), np.zeros_like(G.rad))
@@ -151,6 +152,7 @@ def sums_of(target: Target, problem: Problem, numbers: Array, G: Ball, decided: 
     ]
     integral = np.concatenate([part.integral for part in parts])
     largest = float(max(part.largest.max() for part in parts))
+    worst = (np.concatenate([part.worst for part in parts]) + G.rad.max(axis=(1, 2))) * SLACK
     volume = problem.units.volume(np.array(grid.step), grid.n)
     return [
         float(integral[decided & ~equal].sum()),
@@ -159,6 +161,8 @@ def sums_of(target: Target, problem: Problem, numbers: Array, G: Ball, decided: 
         float((~decided).sum()),
         float(G.rad[decided].max(initial=0.0)),
         largest,
+        float(worst[decided & ~equal].max(initial=0.0)),
+        float(worst[decided & equal].max(initial=0.0)),
     ]
 
 

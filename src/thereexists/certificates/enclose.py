@@ -27,19 +27,13 @@ import numpy as np
 
 from thereexists.arithmetic import balls, wide
 from thereexists.arithmetic.balls import Array, Ball
+from thereexists.certificates.ramps import core_margins
 from thereexists.core import shards
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.grid import Grid
 from thereexists.model import Attention, FeedForward, Stage, Transformer
 
-MARGIN_SHARE = 2.0**-10
 _WIDE = 64  # entries of W_1; the proof's own networks have r·d ≤ 4d
-
-
-def core_margins(grid: Grid) -> tuple[Array, Array]:
-    """How far the core stays from the lower and the upper end of a cell at most: (d,) each."""
-    spare = grid.ramp * MARGIN_SHARE
-    return spare, grid.ramp + spare
 
 
 def enclose_cubes(network: Transformer, grid: Grid, numbers: Array) -> Ball:

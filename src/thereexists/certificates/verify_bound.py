@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from thereexists.arithmetic.balls import Array
+from thereexists.certificates.block_sums import OLDER_SUMS, SUMS
 from thereexists.certificates.certify_function import assumptions, float_error, run
 from thereexists.certificates.check import SAMPLE, Check, How
 from thereexists.certificates.cubes import Problem, Sums
@@ -22,7 +23,8 @@ from thereexists.certificates.function_certificate import (
     StatisticalCertificate,
 )
 from thereexists.certificates.output_bound import output_bound
-from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, the_problem
+from thereexists.certificates.ramps import uniform_in_words
+from thereexists.certificates.rigorous import Uniform, rigorous_bound, sums_over_cubes, the_problem
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import established, statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import splits_within
@@ -35,6 +37,7 @@ from thereexists.model import Transformer
 AGREEMENT = 1e-9
 FLOAT_SHARE = 2.0**-20  # of the largest output: rounding that one cube may have more than another
 MOST_SUBCUBES = 1 << 24
+D_P = "an integral over the domain"
 
 C = TypeVar("C", bound=FunctionCertificate, covariant=True)
 
@@ -109,7 +112,19 @@ def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check
     holds = 0 <= found.total <= certificate.bound * (1 + AGREEMENT) and _agrees(
         certificate.bound, found.total, found.total
     )
-    yield Check("bound", holds, f"claimed d_{p:g} ≤ {certificate.bound:.6g}, found {found.total:.6g}")
+    yield Check("bound", holds, f"claimed d_{p:g} ≤ {certificate.bound:.6g}, found {found.total:.6g}: {D_P}")
+    yield _check_uniform(certificate.uniform, found.uniform)
+
+
+def _check_uniform(claimed: dict[str, float] | None, found: Uniform | None) -> Check:
+    """What is said of single inputs. A certificate of an older version says nothing, which is no fault."""
+    if claimed is None or found is None:
+        return Check("single inputs", claimed is None, "nothing is said of them: d_p is an integral")
+    wrong = [name for name, size in vars(found).items() if not _agrees(claimed.get(name), size, size)]
+    if wrong:
+        detail = ", ".join(f"{name} claimed {claimed.get(name)}, found {vars(found)[name]}" for name in wrong)
+        return Check("single inputs", False, detail)
+    return Check("single inputs", True, uniform_in_words(found.most, found.share))
 
 
 def _recomputed(
@@ -124,16 +139,16 @@ def _recomputed(
     """
     total = -(-case.grid.cells // problem.block)
     drawn = total if how.sample is None else min(total, math.ceil(how.sample * total))
-    claimed = case.certificate.sums()
+    claimed, width = case.certificate.sums(), OLDER_SUMS if case.certificate.uniform is None else SUMS
     if len(claimed) != total:  # found here, before the work
         return None, Check("blocks", False, f"{len(claimed)} blocks are stored where the grid has {total}")
     if drawn == total:
         sums = again(None)
-        wrong = _wrong_blocks(dict(enumerate(sums)), claimed, total)
+        wrong = _wrong_blocks(dict(enumerate(sums)), claimed, total, width)
         return sums, Check("blocks", wrong is None, wrong or f"the stored sums of {total} blocks are right")
     generator = secrets.SystemRandom()  # nobody can know beforehand which blocks will be looked at
     chosen = tuple(sorted(generator.sample(range(total), drawn)))
-    wrong = _wrong_blocks(dict(zip(chosen, again(chosen), strict=True)), claimed, total)
+    wrong = _wrong_blocks(dict(zip(chosen, again(chosen), strict=True)), claimed, total, width)
     if wrong is not None:
         return None, Check("blocks", False, wrong)
     missed = min(1.0, 3.0 / drawn)  # (1 − q)^k ≤ e^-3 < 5 % from q = 3/k on
@@ -144,16 +159,18 @@ def _recomputed(
     return claimed, Check(SAMPLE, True, detail)
 
 
-def _wrong_blocks(found: dict[int, Sums], claimed: list[Sums], total: int) -> str | None:
-    """What is wrong with the stored sums, given some that were computed again."""
-    if len(claimed) != total or any(len(sums) != 6 for sums in claimed):
+def _wrong_blocks(found: dict[int, Sums], claimed: list[Sums], total: int, width: int) -> str | None:
+    """What is wrong with the stored sums, given some that were computed again; ``width`` of them a block are stored."""
+    if len(claimed) != total:
         return f"{len(claimed)} blocks are stored where the grid has {total}"
+    if any(len(sums) != width for sums in claimed):
+        return f"a block does not have {width} sums, as the blocks of a certificate of its version have"
     if not all(math.isfinite(x) and x >= 0 for sums in claimed for x in sums):
         return "a stored sum is negative or not finite"
     wrong = [
         number
         for number, sums in found.items()
-        if not all(_agrees(c, f, s) for c, f, s in zip(claimed[number], sums, _scales(sums), strict=True))
+        if not all(_agrees(c, f, s) for c, f, s in zip(claimed[number], sums, _scales(sums), strict=width == len(sums)))
     ]
     return f"the stored sums of the blocks {wrong[:8]} are not what their cubes give" if wrong else None
 
@@ -233,6 +250,6 @@ def _agrees(claimed: Any, found: float, scale: float) -> bool:
 
 
 def _scales(sums: Sums) -> Sums:
-    """What the six sums of a block are parts of: integrals of both, counted cubes of themselves, radii of |f|."""
-    distinct, equal, volume, count, _, largest = sums
-    return [distinct + equal, distinct + equal, volume, count, largest, largest]
+    """What the sums of a block are parts of: integrals of both, counted cubes of themselves, radii and errors of |f|."""
+    distinct, equal, volume, count, _, largest, *_ = sums
+    return [distinct + equal, distinct + equal, volume, count, largest, largest, largest, largest]

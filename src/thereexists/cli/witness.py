@@ -96,7 +96,7 @@ def plan(asked: PlanOptions) -> None:
         return
     target = function.resolve()
     planned: Any = method.method(target).plan(target)
-    summary = with_normalised({"target": target.name, **planned.describe()}, target)
+    summary = with_normalised({"target": target.name, **planned.describe()}, target, planned.grid)
     if asked.as_json:
         print_json({**summary, "advice": planned.advice()})
         return
@@ -186,16 +186,18 @@ def _build_function(target: Target, out: Path, asked: BuildOptions) -> None:
         certificate, reason = witness.certificate, None
     else:
         certificate, reason = _certify(witness, out, asked) if asked.certify else (None, InvalidInput("not asked for"))
-    summary = with_normalised({"witness": str(out), **witness.describe()}, target)
+    summary = with_normalised({"witness": str(out), **witness.describe()}, target, witness.grid)
     if asked.as_json:
         made = None if certificate is None else described(certificate)
         why = None if reason is None else str(reason)
         print_json({**summary, "certificate": made, "not_certified": why, "advice": witness.plan.advice()})
     else:
-        print_witness(summary)
-        if certificate is not None:
+        if certificate is None:
+            print_witness(summary)
+        else:
+            print_witness(summary | {"meaning": None})  # the certificate says it
             print_certificate(certificate)
-        elif asked.certify:
+        if certificate is None and asked.certify:
             console().print(f"Not certified: {reason}", markup=False)
         for sentence in witness.plan.advice():
             console().print(sentence)

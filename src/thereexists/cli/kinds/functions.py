@@ -14,7 +14,7 @@ from thereexists.core.json_files import malformed
 
 # Lines of the summary, by the entry that they are made of.
 _LINES = {"target": "target", "pattern": "pattern", "id bits": "id_bits", "memory": "memory_bytes"}
-_LINES |= {"asked for": "epsilon", "predicted": "error", "measured": "distance"}
+_LINES |= {"asked for": "epsilon", "predicted": "error", "measured": "distance", "meaning": "meaning"}
 
 
 class FunctionCommands(Commands):
@@ -43,8 +43,8 @@ class FunctionCommands(Commands):
                 "origin": record["target"]["origin"],
                 "stages": stages,
             }
-            summary = with_normalised(summary, witness.target)
-            summary[STATED] = [*summary[STATED], "normalised"]
+            summary = with_normalised(summary, witness.target, witness.grid)
+            summary[STATED] = [*summary[STATED], "normalised", "meaning"]
             if as_json:
                 print_json(summary)
                 return
@@ -68,12 +68,13 @@ FUNCTION = FunctionCommands()
 
 
 def described(certificate: Any) -> dict[str, Any]:
-    """A certificate as plain data, with its bound over volume^{1/p} beside it."""
-    return {**certificate.describe(), "normalised": certificate.normalised()}
+    """A certificate as plain data, with its bound over volume^{1/p} beside it, and what it says of single inputs."""
+    return {**certificate.describe(), "normalised": certificate.normalised(), "meaning": certificate.meaning()}
 
 
-def with_normalised(summary: dict[str, Any], target: Any) -> dict[str, Any]:
-    """The summary with its distances over volume^{1/p}: those do not grow with the domain."""
+def with_normalised(summary: dict[str, Any], target: Any, grid: Any) -> dict[str, Any]:
+    """The summary with its distances over volume^{1/p}, which do not grow with the domain, and what they mean."""
+    from thereexists.certificates.ramps import d_p_in_words, off_core_share
     from thereexists.certificates.units import normalised
 
     def over_volume(size: float | None, p: float) -> float | None:
@@ -85,7 +86,9 @@ def with_normalised(summary: dict[str, Any], target: Any) -> dict[str, Any]:
         "predicted": None if error is None else over_volume(error["total"], error["p"]),
         "measured": None if distance is None else over_volume(distance["estimate"], distance["p"]),
     }
-    return {**summary, "normalised": beside}
+    p = (error or distance or {"p": 1.0})["p"]
+    ramps = off_core_share(target.high - target.low, grid)
+    return {**summary, "normalised": beside, "meaning": d_p_in_words(p, ramps)}
 
 
 def epsilon_in_words(certificate: Any, epsilon: float) -> str:
@@ -103,6 +106,8 @@ def print_certificate(certificate: Any) -> None:
     parts = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.shares().items())
     bound = f"d_{certificate.p:g} ≤ {certificate.bound:.6g}{_beside(certificate.normalised(), certificate.bound)}"
     out.print(styled((certificate.kind, "bold"), f"  {bound}, {certificate.label()}: {parts}"))
+    for sentence in certificate.meaning():
+        out.print(sentence)
     out.print(
         f"{certificate.detail()}; float64 run within {certificate.float_error['max']:.2g} of the real one (measured); "
         f"{certificate.seconds:.1f} s"
@@ -179,6 +184,8 @@ def print_witness(summary: dict[str, Any]) -> None:
             f"{_beside(beside['measured'], distance['estimate'])}, between {distance['low']:.4g} and "
             f"{distance['high']:.4g} at {distance['confidence']:.0%} ({distance['samples']:,} points)"
         )
+    if error is not None or distance is not None:
+        lines["meaning"] = summary.get("meaning")
     print_facts(
         {
             key: as_its_author_says(value) if value is not None and _LINES.get(key) in stated else value
