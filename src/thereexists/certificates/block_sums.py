@@ -55,12 +55,8 @@ def _read(file: Path) -> Blocks:
         stored = load(read_regular(file, _MOST_BYTES))["sums"]
     except (SafetensorError, KeyError, OSError) as error:
         raise BadWitnessFile(f"{file} was truncated or changed: {error}") from error
-    if (
-        stored.dtype != np.float64
-        or stored.ndim != 2
-        or stored.shape[1] not in (SUMS, OLDER_SUMS)
-        or len(stored) > _MOST_ROWS
-    ):
+    shaped = stored.ndim == 2 and stored.shape[1] in (SUMS, OLDER_SUMS) and len(stored) <= _MOST_ROWS
+    if stored.dtype != np.float64 or not shaped:
         raise BadWitnessFile(f"{file} was changed: it holds {stored.dtype} {stored.shape}, not eight sums a block.")
     return stored.tolist()
 

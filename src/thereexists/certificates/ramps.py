@@ -1,7 +1,7 @@
 """What of the domain lies off the cores of the cubes, and what d_p therefore says of a single input: little.
 
-d_p is an integral over the domain. A network may be far from f on the ramps between the cells and keep a small d_p: they
-are a small share of all inputs, stated here, and every bound on d_p that is printed says so.
+d_p is an integral over the domain. A network may be far from f on the ramps between the cells and keep a small d_p:
+they are a small share of all inputs, stated here, and every bound on d_p that is printed says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def core_margins(grid: Grid) -> tuple[Array, Array]:
 
 
 def off_core_share(widths: Array, grid: Grid) -> float:
-    """At most, of the volume of a domain of these widths (d,): for every entry and every cell of it, the two margins."""
+    """At most, of the volume of a domain of these widths (d,): the two margins of every cell, entry by entry."""
     lower, upper = core_margins(grid)
     share = grid.n * (grid.N * (lower + upper) / widths).sum()
     return float(min(share, 1.0)) * ROUNDED_UP

@@ -250,6 +250,6 @@ def _agrees(claimed: Any, found: float, scale: float) -> bool:
 
 
 def _scales(sums: Sums) -> Sums:
-    """What the sums of a block are parts of: integrals of both, counted cubes of themselves, radii and errors of |f|."""
+    """What the sums of a block are parts of: integrals of both, counted cubes of themselves, the others of |f|."""
     distinct, equal, volume, count, _, largest, *_ = sums
     return [distinct + equal, distinct + equal, volume, count, largest, largest, largest, largest]
