@@ -98,20 +98,24 @@ class Encloser:
         return Z
 
     def _feed_forward_stage(self, Z: Ball, stage: Stage) -> Ball:
-        """A stage without attention, on any number of tokens (…, d)."""
-        if stage.feed_forward is None:
-            return Z
-        shape, weights = Z.mid.shape, _weights(stage.feed_forward)
-        Z = _reshaped(Z, (-1, shape[-1]))
-        if _is_wide(stage.feed_forward.W_1):
-            for layer in range(stage.depth):
-                Z = wide.feed_forward(Z, *(w[layer] for w in weights))
-        for run in self.runs[stage]:
-            if run.direction is None:
-                Z = feed_forward_layer(Z, *(w[run.start] for w in weights))
-            else:
-                Z = _swept(Z, weights, run)
-        return _reshaped(Z, shape)
+        return enclose_stage(Z, stage, self.runs[stage])
+
+
+def enclose_stage(Z: Ball, stage: Stage, runs: list[Run] | None = None) -> Ball:
+    """A stage without attention, on any number of tokens (…, d)."""
+    if stage.feed_forward is None:
+        return Z
+    shape, weights = Z.mid.shape, _weights(stage.feed_forward)
+    Z = _reshaped(Z, (-1, shape[-1]))
+    if _is_wide(stage.feed_forward.W_1):
+        for layer in range(stage.depth):
+            Z = wide.feed_forward(Z, *(w[layer] for w in weights))
+    for run in _runs(stage) if runs is None else runs:
+        if run.direction is None:
+            Z = feed_forward_layer(Z, *(w[run.start] for w in weights))
+        else:
+            Z = _swept(Z, weights, run)
+    return _reshaped(Z, shape)
 
 
 def _runs(stage: Stage) -> list[Run]:
@@ -162,8 +166,11 @@ def _token_cores(network: Transformer, grid: Grid) -> Ball:
     low = edge + lower
     end = np.minimum(edge + np.array(grid.step), np.array(grid.high))
     high = np.where(digits == grid.N - 1, end - lower, edge + np.array(grid.step) - upper)  # the last cell has no ramp
+    if grid.low:  # but where the box is guarded: both ends of it have one, inside
+        low = np.where(digits == 0, np.array(grid.low) + upper, low)
+        high = np.where(digits == grid.N - 1, np.array(grid.high) - upper, high)
     mid = (low + high) / 2
-    rad = np.nextafter(np.maximum(high - mid, mid - low), np.inf)
+    rad = np.nextafter(np.maximum(np.maximum(high - mid, mid - low), 0.0), np.inf)  # of nothing, a point
     W_in = network.input_map()
     if W_in is not None:
         mid, rad = wide.linear(Ball(mid, rad), W_in)

@@ -89,7 +89,11 @@ class FunctionCertificate(Certificate):
         return said
 
     def meaning(self) -> list[str]:
-        return [d_p_in_words(float(self.p), self._ramps())]
+        return [d_p_in_words(float(self.p), self._ramps(), self._everywhere())]
+
+    def _everywhere(self) -> bool:
+        """Whether the integral is one over all of R^{d×n}: f is 0 outside its box, and so, proved, is the network."""
+        return self.target.get("compact_support") is True
 
     def _ramps(self) -> float | None:
         """At most this share of the domain lies off the cores; None if the target states no domain."""
@@ -175,7 +179,7 @@ class RigorousCertificate(FunctionCertificate):
         return "proved"
 
     def holds_for(self) -> str:
-        return "an integral over the domain"
+        return "an integral over all of R^{d×n}" if self._everywhere() else "an integral over the domain"
 
     def meaning(self) -> list[str]:
         said, found = super().meaning(), self.uniform

@@ -27,7 +27,10 @@ def core_margins(grid: Grid) -> tuple[Array, Array]:
 def off_core_share(widths: Array, grid: Grid) -> float:
     """At most, of the volume of a domain of these widths (d,): the two margins of every cell, entry by entry."""
     lower, upper = core_margins(grid)
-    share = grid.n * (grid.N * (lower + upper) / widths).sum()
+    margins = grid.N * (lower + upper)
+    if grid.low:  # the last cell has a ramp too, the first has two; the ends of the box are rounded by less than that
+        margins = margins + upper + 2 * lower
+    share = grid.n * (margins / widths).sum()
     return float(min(share, 1.0)) * ROUNDED_UP
 
 
@@ -40,12 +43,13 @@ def equal_column_share(widths: Array, grid: Grid) -> float:
     return float(min(float(share) * overhang * ROUNDED_UP, 1.0))
 
 
-def d_p_in_words(p: float, share: float | None = None) -> str:
-    """What d_p is, and what it is not; ``share`` of the domain lies on ramps."""
+def d_p_in_words(p: float, share: float | None = None, everywhere: bool = False) -> str:
+    """What d_p is, and what it is not; ``share`` of the domain lies on ramps; ``everywhere``: f and g are 0 outside."""
+    over = "all of R^{d×n}, where both are 0 outside the domain" if everywhere else "the domain"
     if p == 1:
-        what = "d_1 is the integral of ‖f − g‖ over the domain, its average times the volume"
+        what = f"d_1 is the integral of ‖f − g‖ over {over}, its average times the volume"
     else:
-        what = f"d_{p:g} is (∫ ‖f − g‖^{p:g})^(1/{p:g}) over the domain, a mean times volume^(1/{p:g})"
+        what = f"d_{p:g} is (∫ ‖f − g‖^{p:g})^(1/{p:g}) over {over}, a mean times volume^(1/{p:g})"
     where = "" if share is None else f", at most {_about(share)} of the domain,"
     return f"{what}: single inputs on ramps between cells{where} can be far off"
 

@@ -58,6 +58,7 @@ def targets(as_json: AsJson = False) -> None:
 
 def _automaton(function: FunctionOptions, method: MethodOptions, out: Path | None = None) -> automata.AutomatonRequest:
     others = {name: getattr(method, name) for name in ("delta", "epsilon", "pattern", "construction", "max_width")}
+    others["compact_support"] = function.compact_support or None
     automata.refuse_others(**others, lipschitz=function.lipschitz, equivariant=function.equivariant)
     return automata.AutomatonRequest(function.target, function.alphabet, function.n, method.dtype, out)
 
@@ -97,12 +98,20 @@ def plan(asked: PlanOptions) -> None:
     target = function.resolve()
     planned: Any = method.method(target).plan(target)
     summary = with_normalised({"target": target.name, **planned.describe()}, target, planned.grid)
+    advice = _advice(planned, target)
     if asked.as_json:
-        print_json({**summary, "advice": planned.advice()})
+        print_json({**summary, "advice": advice})
         return
     print_witness(summary)
-    for sentence in planned.advice():
+    for sentence in advice:
         console().print(sentence)
+
+
+def _advice(plan: Any, target: Target) -> list[str]:
+    """What somebody should know who plans or builds this, a sentence each."""
+    from thereexists.functions.claims import said_of_the_edge
+
+    return [*plan.advice(), *said_of_the_edge(target)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,10 +196,11 @@ def _build_function(target: Target, out: Path, asked: BuildOptions) -> None:
     else:
         certificate, reason = _certify(witness, out, asked) if asked.certify else (None, InvalidInput("not asked for"))
     summary = with_normalised({"witness": str(out), **witness.describe()}, target, witness.grid)
+    advice = _advice(witness.plan, target)
     if asked.as_json:
         made = None if certificate is None else described(certificate)
         why = None if reason is None else str(reason)
-        print_json({**summary, "certificate": made, "not_certified": why, "advice": witness.plan.advice()})
+        print_json({**summary, "certificate": made, "not_certified": why, "advice": advice})
     else:
         if certificate is None:
             print_witness(summary)
@@ -199,7 +209,7 @@ def _build_function(target: Target, out: Path, asked: BuildOptions) -> None:
             print_certificate(certificate)
         if certificate is None and asked.certify:
             console().print(f"Not certified: {reason}", markup=False)
-        for sentence in witness.plan.advice():
+        for sentence in advice:
             console().print(sentence)
     if isinstance(reason, NotProved):
         raise typer.Exit(1)

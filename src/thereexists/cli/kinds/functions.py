@@ -88,7 +88,7 @@ def with_normalised(summary: dict[str, Any], target: Any, grid: Any) -> dict[str
     }
     p = (error or distance or {"p": 1.0})["p"]
     ramps = off_core_share(target.high - target.low, grid)
-    return {**summary, "normalised": beside, "meaning": d_p_in_words(p, ramps)}
+    return {**summary, "normalised": beside, "meaning": d_p_in_words(p, ramps, target.compact_support)}
 
 
 def epsilon_in_words(certificate: Any, epsilon: float) -> str:
@@ -158,9 +158,7 @@ def print_witness(summary: dict[str, Any]) -> None:
         _block_lines(summary, sizes)
         if sizes
         else {
-            "layers": f"{layers['total']:,} = {layers.get('quantise', 0):,} quantise + "
-            f"{layers.get('context', 0):,} context "
-            f"+ {layers['total'] - layers.get('quantise', 0) - layers.get('context', 0):,} value"
+            "layers": f"{layers['total']:,} = {_counted(layers)} value"
             f"{' (two sweeps)' if summary.get('sweeps') == 2 else ''}",
             "pattern": pattern
             and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
@@ -192,6 +190,13 @@ def print_witness(summary: dict[str, Any]) -> None:
             for key, value in lines.items()
         }
     )
+
+
+def _counted(layers: dict[str, int]) -> str:
+    """The layers of every stage up to the values, and how many are left for those, however many parts they have."""
+    before = {name: layers.get(name, 0) for name in ("guard", "quantise", "context", "outside")}
+    said = [f"{depth:,} {name} + " for name, depth in before.items() if depth or name in ("quantise", "context")]
+    return f"{''.join(said)}{layers['total'] - sum(before.values()):,}"
 
 
 def _block_lines(summary: dict[str, Any], sizes: dict[str, Any]) -> dict[str, Any]:
