@@ -3,7 +3,10 @@
 import numpy as np
 
 import thereexists as te
+from thereexists.certificates.support import vanishes_outside
 from thereexists.functions.targets import builtin
+
+BOXES = {1: (0.0, 1.0), 2: ([-1.3, 0.0], [0.7, 1.0])}  # by the number of features
 
 
 def bumped(name, n, d=1, domain=(0.0, 1.0), equivariant=True):
@@ -34,3 +37,18 @@ def inputs_everywhere(target, count, seed=0):
     X = np.where(far, rng.choice([-1.0, 1.0], shape) * 10.0 ** rng.uniform(0, 300, shape), X)
     X[: count // 4] = inside[: count // 4]
     return X, ((target.low > X) | (target.high < X)).any(axis=(1, 2))
+
+
+def keeps_the_theorem(target, delta, count, construction="faithful"):
+    """Built, 0 outside, f̄ inside off the ramps, proved; its witness."""
+    witness = te.build(target, delta=delta, construction=construction)
+    X, outside = inputs_everywhere(target, count)
+    Y = witness(X)
+    assert outside.sum() > count / 4
+    assert not Y[outside].any()
+    inside = X[~outside]
+    inside = inside[~witness.grid.on_ramp(inside)]
+    off = np.abs(witness(inside) - witness.cell_values(inside)).max()
+    assert off <= 2.0**-20 * max(1.0, np.abs(Y).max())
+    assert vanishes_outside(witness.network, target, target.n).holds
+    return witness

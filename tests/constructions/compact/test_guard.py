@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import thereexists as te
-from tests.constructions.faithful.test_guard import BOXES, keeps_the_theorem
-from tests.supported import bumped, inputs_everywhere
+from tests.supported import BOXES, bumped, inputs_everywhere, keeps_the_theorem
 from thereexists.core.errors import InvalidInput
 
 

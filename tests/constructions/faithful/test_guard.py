@@ -7,28 +7,12 @@ import pytest
 
 import thereexists as te
 from tests.cli.in_process import ran
-from tests.supported import bumped, inputs_everywhere
+from tests.supported import BOXES, bumped, inputs_everywhere, keeps_the_theorem
 from thereexists.certificates.support import vanishes_outside
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.functions.targets import BUILTINS, builtin
 
 EQUIVARIANT = [name for name in BUILTINS if builtin(name, n=2).equivariant]
-BOXES = {1: (0.0, 1.0), 2: ([-1.3, 0.0], [0.7, 1.0])}
-
-
-def keeps_the_theorem(target, delta, count, construction="faithful"):
-    """Built, 0 outside, f̄ inside off the ramps, proved; its witness."""
-    witness = te.build(target, delta=delta, construction=construction)
-    X, outside = inputs_everywhere(target, count)
-    Y = witness(X)
-    assert outside.sum() > count / 4
-    assert not Y[outside].any()
-    inside = X[~outside]
-    inside = inside[~witness.grid.on_ramp(inside)]
-    off = np.abs(witness(inside) - witness.cell_values(inside)).max()
-    assert off <= 2.0**-20 * max(1.0, np.abs(Y).max())
-    assert vanishes_outside(witness.network, target, target.n).holds
-    return witness
 
 
 @pytest.mark.parametrize("d", BOXES)
