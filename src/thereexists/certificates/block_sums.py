@@ -21,7 +21,7 @@ from thereexists.core.regular_files import is_regular, read_regular
 
 Blocks = list[list[float]]
 _MOST_ROWS = 1 << 19  # twice the most blocks there are
-SUMS, OLDER_SUMS = 8, 6  # of a block; older ones say nothing of single inputs
+SUMS, OLDER_SUMS = 10, 6  # of a block; older ones say nothing of single inputs, nor of the float64 run
 _MOST_BYTES = SUMS * 8 * _MOST_ROWS + 4096  # and a header
 
 
@@ -57,7 +57,7 @@ def _read(file: Path) -> Blocks:
         raise BadWitnessFile(f"{file} was truncated or changed: {error}") from error
     shaped = stored.ndim == 2 and stored.shape[1] in (SUMS, OLDER_SUMS) and len(stored) <= _MOST_ROWS
     if stored.dtype != np.float64 or not shaped:
-        raise BadWitnessFile(f"{file} was changed: it holds {stored.dtype} {stored.shape}, not eight sums a block.")
+        raise BadWitnessFile(f"{file} was changed: it holds {stored.dtype} {stored.shape}, not ten sums a block.")
     return stored.tolist()
 
 

@@ -22,6 +22,7 @@ from thereexists.certificates.check import Wanted
 from thereexists.certificates.cubes import CubeSums, weights_sha256
 from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
 from thereexists.certificates.function_certificate import (
+    PROVED,
     FunctionCertificate,
     RigorousCertificate,
     StatisticalCertificate,
@@ -86,8 +87,11 @@ def _rigorous(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> Ri
     problem = the_problem(network, f, grid, wanted.p, splits)
     blocks = sums_over_cubes(problem, network, f, wanted.workers, folder, job, wanted.progress)
     found = rigorous_bound(problem, f, blocks)
+    common, (most, cubes) = _common(network, grid, f, wanted), found.float_run
+    if cubes:  # proved, and not only measured
+        common["float_error"] = {"kind": PROVED, "dtype": "float64", "cubes": cubes, "max": most}
     return RigorousCertificate(
-        **_common(network, grid, f, wanted),
+        **common,
         bound=found.total,
         parts=found.parts,
         uniform=None if found.uniform is None else dataclasses.asdict(found.uniform),

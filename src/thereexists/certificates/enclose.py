@@ -57,7 +57,7 @@ class Encloser:
         self.network, self.grid, self.together = network, grid, stages[alone:]
         self.runs = {stage: self._released(_runs(stage)) for stage in stages}
         self.sparse = network.wide or any(s.attention is not None and s.attention.pattern is not None for s in stages)
-        Z = _token_cores(network, grid)  # (n, K, d)
+        Z = token_cores(network, grid)  # (n, K, d)
         for stage in stages[:alone]:
             Z = self._feed_forward_stage(Z, stage)
         self.cells = Z
@@ -158,7 +158,7 @@ def find_twins(Z: Ball) -> Array:
     return same | np.eye(Z.mid.shape[1], dtype=bool)
 
 
-def _token_cores(network: Transformer, grid: Grid) -> Ball:
+def token_cores(network: Transformer, grid: Grid, encoded: bool = True) -> Ball:
     """The core of every cell at every position, positional encoding added: (n, K, d)."""
     digits = np.arange(grid.K)[:, None] // grid.N ** np.arange(grid.d) % grid.N  # (K, d)
     lower, upper = core_margins(grid)
@@ -175,7 +175,7 @@ def _token_cores(network: Transformer, grid: Grid) -> Ball:
     if W_in is not None:
         mid, rad = wide.linear(Ball(mid, rad), W_in)
     tokens = Ball(np.broadcast_to(mid, (grid.n, *mid.shape)), np.broadcast_to(rad, (grid.n, *rad.shape)))
-    if network.E is None:
+    if network.E is None or not encoded:
         return tokens
     return balls.add(tokens, balls.exact(network.E.detach().numpy()[:, None, :]))
 

@@ -35,6 +35,8 @@ from thereexists.core.atomic_files import put_in_place, write_beside, written_be
 from thereexists.core.errors import InvalidInput, NotProved
 from thereexists.functions.grid import Grid
 
+PROVED = "proved"  # of the float64 run
+
 
 def _nowhere() -> Blocks:
     raise NotProved("This certificate was put together without the sums over cubes: make it with te.certify.")
@@ -44,7 +46,8 @@ def _nowhere() -> Blocks:
 class FunctionCertificate(Certificate):
     """``d_p(f, g) ≤ bound``, for f as ``target`` states it and g the network with these weights.
 
-    ``float_error`` is measured, not proved: the float64 run against enclosures of the real one, on some cubes.
+    ``float_error`` is the largest difference between the float64 run and the network in exact arithmetic: *proved* on
+    the cores of so many cubes, for every machine that keeps to IEEE 754 (``float_proof.py``), or *measured* on some.
     ``second_opinion``: what Arb and exact rationals say of the enclosures of some cubes. ``epsilon`` is the d_p that
     was asked for when the network was built, None if none was: ``verify`` demands that the bound keeps it.
     """
@@ -127,6 +130,14 @@ class FunctionCertificate(Certificate):
             f"{len(opinion['disagreeing'])} disagree",
             "float run": f"within {drift['max']:.4g} of exact arithmetic ({drift['kind']}, {drift['cubes']:,} cubes)",
         }
+
+    def float_in_words(self) -> str:
+        """How far the float64 run may be from the network over the reals, and how that is known."""
+        drift = self.float_error
+        if drift["kind"] != PROVED:
+            return f"float64 run within {drift['max']:.2g} of the real one ({drift['kind']})"
+        where = "all cores" if drift["cubes"] == self.cells else f"{drift['cubes']:,} of {self.cells:,} cores"
+        return f"float64 run within {drift['max']:.2g} of the real one on {where} (proved, in any order of sums)"
 
     @abstractmethod
     def asked_splits(self) -> int:

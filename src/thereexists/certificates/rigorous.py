@@ -49,7 +49,10 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Bound:
-    """``total`` = (grid^p + equal_columns^p + ramps^p)^{1/p} + network. ``uniform`` is None for sums without it."""
+    """``total`` = (grid^p + equal_columns^p + ramps^p)^{1/p} + network. ``uniform`` is None for sums without it.
+
+    ``float_run``: how far the float64 run is from the network at most, and on how many cores that is proved.
+    """
 
     parts: dict[str, float]
     undecided: int
@@ -57,6 +60,7 @@ class Bound:
     target_bound: float
     p: float
     uniform: Uniform | None
+    float_run: tuple[float, int]
 
     @property
     def total(self) -> float:
@@ -75,7 +79,7 @@ def rigorous_bound(problem: Problem, target: Target, sums: list[Sums]) -> Bound:
 def bound_of(problem: Problem, target: Target, whole: Sums) -> Bound:
     """The bound that the sums over all cubes give."""
     grid, p, B, units = problem.grid, problem.p, problem.B, problem.units
-    distinct, equal, open_volume, undecided, radius, F, *worst = whole
+    distinct, equal, open_volume, undecided, radius, F, *more = whole
     widths = target.high - target.low
     range_p = sum(float(units.power(F + b, p)) for b in B if F + b > 0) * grid.n  # Σ over the n·d entries
     off_core = off_core_share(widths, grid) * units.volume(widths, grid.n)
@@ -88,7 +92,9 @@ def bound_of(problem: Problem, target: Target, whole: Sums) -> Bound:
         "ramps": units.root(ramps, p, grid.n),
         "network": units.root(open_cubes, p, grid.n) + product_above(radius, everywhere),
     }
-    return Bound(parts, int(undecided), B, F, p, _uniform(problem, target, open_volume, worst) if worst else None)
+    uniform = _uniform(problem, target, open_volume, more[:2]) if more else None
+    float_run = (more[2], grid.cells - int(more[3])) if len(more) > 2 else (0.0, 0)
+    return Bound(parts, int(undecided), B, F, p, uniform, float_run)
 
 
 def _uniform(problem: Problem, target: Target, open_volume: float, worst: list[float]) -> Uniform:

@@ -108,10 +108,7 @@ def print_certificate(certificate: Any) -> None:
     out.print(styled((certificate.kind, "bold"), f"  {bound}, {certificate.label()}: {parts}"))
     for sentence in certificate.meaning():
         out.print(sentence)
-    out.print(
-        f"{certificate.detail()}; float64 run within {certificate.float_error['max']:.2g} of the real one (measured); "
-        f"{certificate.seconds:.1f} s"
-    )
+    out.print(f"{certificate.detail()}; {certificate.float_in_words()}; {certificate.seconds:.1f} s")
     for asked in certificate.asked_for():
         out.print(epsilon_in_words(certificate, asked))
     for assumption in certificate.assumptions:
