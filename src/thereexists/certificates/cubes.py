@@ -20,7 +20,7 @@ import torch
 from thereexists._version import __version__
 from thereexists.arithmetic.balls import Array, Ball
 from thereexists.certificates.enclose import Encloser
-from thereexists.certificates.float_proof import FloatRunner, qualifies
+from thereexists.certificates.float_proof import float_evaluator
 from thereexists.certificates.units import PLAIN, Units
 from thereexists.certificates.variation import SLACK, variation
 from thereexists.core import shards
@@ -136,11 +136,11 @@ class Evaluators:
     """A network on the cores of cubes: over the reals, and in float64, where that can be proved."""
 
     real: Encloser
-    floats: FloatRunner | None
+    floats: Callable[[Array, Ball], Ball] | None  # cubes and their enclosures to balls of the float64 run
 
     @classmethod
     def of(cls, network: Transformer, grid: Grid) -> Evaluators:
-        return cls(Encloser(network, grid), FloatRunner(network, grid) if qualifies(network) else None)
+        return cls(Encloser(network, grid), float_evaluator(network, grid))
 
 
 def block_sums(encloser: Evaluators, target: Target, problem: Problem, numbers: Array) -> Sums:
@@ -155,11 +155,13 @@ def block_sums(encloser: Evaluators, target: Target, problem: Problem, numbers: 
     return [*sums_of(target, problem, numbers, G, decided), *_float_gap(encloser.floats, problem, numbers, G, decided)]
 
 
-def _float_gap(floats: FloatRunner | None, problem: Problem, numbers: Array, G: Ball, decided: Array) -> Sums:
+def _float_gap(
+    floats: Callable[[Array, Ball], Ball] | None, problem: Problem, numbers: Array, G: Ball, decided: Array
+) -> Sums:
     """The largest |float64 run − network| on cores where it is known to be small beside B, and the number of others."""
     if floats is None:
         return [0.0, float(len(numbers))]
-    F = floats(numbers)
+    F = floats(numbers, G)
     gap = ((np.abs(F.mid - G.mid) + F.rad + G.rad) * SLACK).max(axis=(1, 2))
     known = decided & (gap <= _SMALL * max(problem.B))
     return [float(gap[known].max(initial=0.0)), float((~known).sum())]

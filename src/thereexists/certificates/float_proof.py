@@ -17,22 +17,27 @@ all machines give exactly this number; an infinite one that nothing is proved.
    its own is exp(0)/1 = 1: the head gives that token's value. If several are near each other, it gives something
    between their values, up to γ; tokens with the same exact column share the mass equally.
 
+Compact networks have a proof of their own, ``float_run.py``: where it holds, the output is the real one rounded once.
+
 What the real network does with a ball is its enclosure (``enclose.py``); rounding is added to that. Assumed of the
 machine: IEEE 754 float64 with rounding to nearest, no lower precision inside (TF32), no flush of results to 0 that
-matters; softmax computed as exp(l − max l) over its sum, with exp(0) = 1 and exp(x) = 0 for x ≤ −746.
+matters; softmax computed as exp(l − max l) over its sum, with exp(0) = 1, exp(x) = 0 for x ≤ −746, and exp right to
+four units in the last place between.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from thereexists.arithmetic.balls import Array, Ball
 from thereexists.certificates.enclose import Run, feed_forward_layer, find_runs, token_cores
+from thereexists.certificates.float_run import dtype_verdicts
 from thereexists.core import shards
 from thereexists.functions.grid import Grid
-from thereexists.model import Attention, FeedForward, Stage, Transformer
+from thereexists.model import Attention, EmbeddedTransformer, FeedForward, Stage, Transformer
 
 U = 2.0**-53
 UNDERFLOW = 746.0
@@ -80,6 +85,18 @@ class FloatRunner:
                 single = run.direction is None
                 Z = float_layer(Z, *(w[run.start] for w in weights)) if single else _swept(Z, weights, run)
         return Ball(Z.mid.reshape(shape), Z.rad.reshape(shape))
+
+
+def float_evaluator(network: Transformer, grid: Grid) -> Callable[[Array, Ball], Ball] | None:
+    """From cubes and their enclosures over the reals to balls of the float64 run; None where nothing is proved of it.
+
+    A compact network that is safe in float64 gives, off the ramps, its output over the reals rounded once.
+    """
+    if isinstance(network, EmbeddedTransformer):
+        safe = dtype_verdicts(network, ["float64"], grid)["float64"].holds
+        return (lambda numbers, G: Ball(G.mid, (G.rad + U * (np.abs(G.mid) + G.rad)) * _UP)) if safe else None
+    runner = FloatRunner(network, grid) if qualifies(network) else None
+    return None if runner is None else lambda numbers, G: runner(numbers)
 
 
 def qualifies(network: Transformer) -> bool:
@@ -181,53 +198,85 @@ def float_attention(Z: Ball, attention: Attention, layer: int) -> Ball:
     mask = attention.mask(layer)
     visible = np.ones((n, n), dtype=bool) if mask is None else mask.numpy()
     same = _same_columns(Z)
-    adds, sizes, lattice = np.zeros_like(Z.mid), np.abs(Z.mid) + Z.rad, _lowest_bit(Z.mid)
-    spread, known = np.zeros_like(Z.mid), (Z.rad == 0).all(axis=(1, 2))
-    heads = np.flatnonzero(W_O.any(axis=(1, 2)))
-    for head in heads:
-        Q = _dot(Z, W_Q[head, 0], float(b_Q[head, 0]))
-        K, V = _dot(Z, W_K[head, 0], 0.0), _dot(Z, W_V[head, 0], 0.0)  # (cubes, n)
-        v, r = _looked_at(V, *_near(Q, K, visible, same), same)
-        w = W_O[head, :, 0]
+    alive = np.flatnonzero(W_O.any(axis=(1, 2))).tolist()
+    heads = []
+    for h in alive:
+        Q, K = _dot(Z, W_Q[h, 0], float(b_Q[h, 0])), _dot(Z, W_K[h, 0], 0.0)  # (cubes, n)
+        sizes = ((np.abs(Z.mid) + Z.rad) @ np.abs(W_V[h, 0])) * _UP  # of the sums that give the values
+        alike = same & (K.rad == 0)[:, None, :] & (K.rad == 0)[:, :, None]  # the same column, and the same key
+        heads.append(_looked_at(_dot(Z, W_V[h, 0], 0.0), sizes, *_near(Q, K, visible), alike))
+    difference = _difference(heads, W_V[alive], W_O[alive])
+    adds, spread, sizes = np.zeros_like(Z.mid), np.zeros_like(Z.mid), np.abs(Z.mid) + Z.rad
+    lattice, known = _lowest_bit(Z.mid), (Z.rad == 0).all(axis=(1, 2))
+    for h, head in zip(alive, heads, strict=True):
+        w, v, r = W_O[h, :, 0], head.value.mid, head.value.rad
         adds = adds + w * v[..., None]
         sizes = sizes + np.abs(w) * (np.abs(v) + r)[..., None]
-        spread = spread + np.where(w == 0, 0.0, np.abs(w) * r[..., None])
+        spread = spread + np.where(w == 0, 0.0, np.abs(w) * np.minimum(r, difference)[..., None])
         shares = (n - 1).bit_length()  # a value may come in halves, quarters, …
         lattice = np.minimum(lattice, _lowest_bit(w) + (_lowest_bit(v) - shares)[..., None])
         known = known & (r == 0).all(axis=1)
     sizes = sizes * _UP
     exact = known[:, None, None] & _fits(sizes, lattice)
     untouched = np.broadcast_to(~W_O.any(axis=(0, 2)), exact.shape)
-    rounding = np.where(exact | untouched, 0.0, 2 * _gamma(len(heads) * n + 6) * sizes)
+    rounding = np.where(exact | untouched, 0.0, 2 * _gamma(len(alive) * n + 6) * sizes)
     rad = np.where(exact | untouched, Z.rad, (Z.rad + spread + rounding) * _UP)
     return Ball(np.where(untouched, Z.mid, Z.mid + adds), rad)
 
 
-def _near(Q: Ball, K: Ball, visible: Array, same: Array) -> tuple[Array, Array]:
-    """Whom each token may look at: all whose weight does not surely underflow (cubes, j, t); and the largest logit."""
+class _Head(NamedTuple):
+    """What comes out of a head at every token (cubes, n); whom the token may look at (cubes, n, n); and, of those, how
+    far their logits are apart at most, how far their values are, and how large the sums are that give these."""
+
+    value: Ball
+    near: Array
+    apart: Array
+    range: Array
+    largest: Array
+
+
+def _near(Q: Ball, K: Ball, visible: Array) -> tuple[Array, Array, Array]:
+    """Whom each token may look at: all whose weight does not surely underflow (cubes, j, t); the one with the largest
+    logit; and how far the logits of the near ones are apart at most."""
     logits = np.where(visible, Q.mid[:, :, None] * K.mid[:, None, :], -np.inf)
     q, k = np.abs(Q.mid) + Q.rad, np.abs(K.mid) + K.rad
     slack = q[:, :, None] * K.rad[:, None, :] + Q.rad[:, :, None] * k[:, None, :]
     slack = slack + 4 * U * q[:, :, None] * k[:, None, :]
     star = logits.argmax(-1)
     best, loose = (np.take_along_axis(part, star[..., None], -1) for part in (logits, slack))
-    far = best - loose - (logits + slack) >= UNDERFLOW * _UP
-    near = (~far & visible) | (np.arange(logits.shape[-1]) == star[..., None])
-    return near, star
+    gap = best - logits
+    near = (~(gap - loose - slack >= UNDERFLOW * _UP) & visible) | (np.arange(logits.shape[-1]) == star[..., None])
+    return near, star, np.where(near, gap + loose + slack, 0.0).max(-1) * _UP
 
 
-def _looked_at(V: Ball, near: Array, star: Array, same: Array) -> tuple[Array, Array]:
-    """The value that comes out of a head: (cubes, n). One near token's is taken as it is. Several share the mass: what
-    comes is between their values, up to the rounding of weights and sum; twins with exact values, a power of two of
-    them, give exactly theirs, the weights being 1/2, 1/4, …"""
+def _looked_at(V: Ball, sizes: Array, near: Array, star: Array, apart: Array, same: Array) -> _Head:
+    """One near token's value is taken as it is. Several share the mass: what comes is between their values, up to the
+    rounding of weights and sum; twins with exact values, a power of two of them, give exactly theirs, the weights being
+    1/2, 1/4, …"""
     low, high = ((V.mid - V.rad)[:, None, :], (V.mid + V.rad)[:, None, :])
     low, high = np.where(near, low, np.inf).min(-1), np.where(near, high, -np.inf).max(-1)
     v, r = (np.take_along_axis(part, star, axis=1) for part in V)
-    count = near.sum(-1)
+    count, largest = near.sum(-1), np.where(near, sizes[:, None, :], 0.0).max(-1)
     twins = (~near | np.take_along_axis(same, star[:, :, None], axis=1)).all(-1)
     equal = (count == 1) | (twins & (r == 0) & (np.frexp(count.astype(float))[0] == 0.5))
-    rounding = _gamma(2 * near.shape[-1] + 8) * np.maximum(np.abs(low), np.abs(high))
-    return v, np.where(equal, r, (np.maximum(high - v, v - low) + rounding) * _UP)
+    mixed = (np.maximum(high - v, v - low) + _gamma(2 * near.shape[-1] + 8) * largest) * _UP
+    return _Head(Ball(v, np.where(equal, r, mixed)), near, apart, (high - low) * _UP, largest)
+
+
+def _difference(heads: list[_Head], W_V: Array, W_O: Array) -> Array | float:
+    """Half of how far two heads with opposite outputs may be apart at a token, where they look at the same tokens.
+
+    Both are means of the same numbers. With logits at most D apart the weights of c near tokens lie within a factor
+    e^±D of 1/c, so the means differ by (e^D − e^−D)·(range of the values) at most, and by the rounding of both.
+    """
+    if len(heads) != 2 or (W_O[0] != -W_O[1]).any() or (W_V[0] != W_V[1]).any():
+        return np.inf
+    first, second = heads
+    D = np.maximum(first.apart, second.apart)
+    alike = (first.near == second.near).all(-1) & (D <= 1) & (first.value.mid == second.value.mid)
+    apart = 2 * np.sinh(np.minimum(D, 1.0)) * first.range
+    rounding = 2 * _gamma(2 * first.near.shape[-1] + W_V.shape[-1] + 10) * first.largest
+    return np.where(alike, (apart + rounding) * _UP, np.inf)
 
 
 def _same_columns(Z: Ball) -> Array:
