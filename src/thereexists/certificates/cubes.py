@@ -19,6 +19,7 @@ import torch
 
 from thereexists._version import __version__
 from thereexists.arithmetic.balls import Array, Ball
+from thereexists.certificates.block_sums import SUMS
 from thereexists.certificates.enclose import Encloser
 from thereexists.certificates.float_proof import float_evaluator
 from thereexists.certificates.units import PLAIN, Units
@@ -87,7 +88,7 @@ class CubeSums:
         weights, f = weights_sha256(network), fingerprint(target)
         content = {**dataclasses.asdict(problem), "block": problem.block, "weights": weights, "f": f, "chosen": chosen}
         content["function"] = identity_of(target)
-        content["version"] = __version__
+        content["version"], content["sums"] = __version__, SUMS  # chunks of an older make are not gone on with
         key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
         return cls(problem, shipped, shipped_target, weights, f, chosen, key)
 
