@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Your own function, as a Transformer with a certificate
 #
-# From a Python function on sequences to weights, to a bound that is proved over the whole domain, to a check by
+# From a Python function on sequences to weights, to a proved bound on an integral over the domain, to a check by
 # somebody who has only the files.
 
 # %%

@@ -1,6 +1,7 @@
 """Every checker catches a planted fault. Here: ``verify``, against forgeries that all digests have been redone for."""
 
 import dataclasses
+import json
 import shutil
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import thereexists as te
 from tests.hostile import certified, forge_certificate, forge_record, forge_weights, weight
 from thereexists.certificates import certificate as certificates
+from thereexists.certificates.block_sums import blocks_sha256, load_blocks, packed
 from thereexists.functions.targets import builtin
 from thereexists.witness.verbs import certify as certify_function
 
@@ -51,6 +53,17 @@ def drop_stage(folder):
     forge_record(folder, lambda r: r["structure"]["stages"].pop("context"))
 
 
+def nearer_in_the_sums(folder):
+    """The largest error of every core halved where it is stored, block by block, and in what follows from it."""
+    record = json.loads((folder / certificates.FILE).read_text())
+    blocks = np.array(load_blocks(folder, record["blocks_sha256"]))
+    blocks[:, 6:] /= 2
+    (folder / certificates.BLOCKS).write_bytes(packed(blocks.tolist()))
+    most = {name: record["uniform"][name] / 2 for name in ("most", "most_distinct")}
+    sha = blocks_sha256(blocks.tolist())
+    forge_certificate(folder, lambda r: r.update(blocks_sha256=sha, uniform=r["uniform"] | most))
+
+
 FAULTS = {
     # weights, every hash redone
     "a quantiser threshold moved": (weight("quantise.feed_forward.b_1", (2, 0), 0.03), "bound"),
@@ -84,6 +97,15 @@ FAULTS = {
         "parts",
     ),
     "ramps left out": (lambda f: forge_certificate(f, lambda r: r["parts"].update(ramps=0.0)), "parts"),
+    "single inputs too near": (
+        lambda f: forge_certificate(f, lambda r: r["uniform"].update(most=0.01, most_distinct=0.01)),
+        "single inputs",
+    ),
+    "too few inputs left out": (
+        lambda f: forge_certificate(f, lambda r: r["uniform"].update(share=0.0)),
+        "single inputs",
+    ),
+    "single inputs too near, in the sums too": (nearer_in_the_sums, "blocks"),
     "a wrong number of cells": (certified(cells=15), "cells"),
     "another p": (certified(p=2.0), "bound"),
     "an output bound too small": (certified(output_bound=[0.5]), "output bound"),

@@ -9,7 +9,8 @@ import pytest
 import thereexists as te
 from tests.cli.in_process import ran
 from tests.hostile import forge_certificate, forge_record
-from thereexists.certificates.certificate import load_certificate
+from thereexists.certificates.block_sums import blocks_sha256, load_blocks, packed
+from thereexists.certificates.certificate import BLOCKS, FILE, load_certificate
 from thereexists.core.errors import CannotBuild, NotProved
 from thereexists.functions.targets import builtin
 
@@ -152,10 +153,26 @@ def test_a_false_epsilon_is_noticed(forgery, kept, tmp_path):
     assert any(reason.startswith("epsilon:") for reason in verdict.reasons)
 
 
-def test_a_certificate_of_the_version_before_still_holds(kept, tmp_path):
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_certificate_of_a_version_before_still_holds(version, kept, tmp_path):
+    """Before version 3 it named no epsilon, before version 4 it said nothing of single inputs: six sums a block."""
     shutil.copytree(kept, tmp_path / "w")
-    forge_record(tmp_path / "w", lambda r: r["plan"].pop("epsilon"))
-    forge_certificate(tmp_path / "w", lambda r: (r.pop("epsilon"), r.update(format_version=2)))
+    record = json.loads((tmp_path / "w" / FILE).read_text())
+    older = [sums[:6] for sums in load_blocks(tmp_path / "w", record["blocks_sha256"])]
+    (tmp_path / "w" / BLOCKS).write_bytes(packed(older))
+
+    def as_it_was(r):
+        r.update(format_version=version, blocks_sha256=blocks_sha256(older))
+        r.pop("uniform")
+        if version == 2:
+            r.pop("epsilon")
+
+    forge_certificate(tmp_path / "w", as_it_was)
+    if version == 2:
+        forge_record(tmp_path / "w", lambda r: r["plan"].pop("epsilon"))
+    assert te.verify(tmp_path / "w", opinions=1).holds
+    assert len(load_certificate(tmp_path / "w").meaning()) == 1
+    te.load(tmp_path / "w").certificate.save(tmp_path / "w")  # as a certificate of this version that says no more
     assert te.verify(tmp_path / "w", opinions=1).holds
 
 

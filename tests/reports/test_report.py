@@ -63,7 +63,7 @@ def test_the_figures_are_those_of_the_files(folders, page_of):
     witness = te.load(folders["faithful"])
     bound = load_certificate(folders["faithful"]).bound
     document = str(page_of(folders["faithful"]))
-    assert f"d_1(f, network) ≤ {bound:.6g}, for every input of the domain, as its author says:" in document
+    assert f"d_1(f, network) ≤ {bound:.6g}, an integral over the domain, as its author says:" in document
     for name, layers, parameters, _, _ in weight_ranges(witness.network):
         assert f'{name}</span></td><td class="number">{layers:,}</td><td class="number">{parameters:,}' in document
     assert sum(row[2] for row in weight_ranges(witness.network)) + 2 == sum(

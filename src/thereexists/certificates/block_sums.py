@@ -21,7 +21,8 @@ from thereexists.core.regular_files import is_regular, read_regular
 
 Blocks = list[list[float]]
 _MOST_ROWS = 1 << 19  # twice the most blocks there are
-_MOST_BYTES = 6 * 8 * _MOST_ROWS + 4096  # and a header
+SUMS, OLDER_SUMS = 10, 6  # of a block; older ones say nothing of single inputs, nor of the float64 run
+_MOST_BYTES = SUMS * 8 * _MOST_ROWS + 4096  # and a header
 
 
 def load_blocks(folder: str | Path, sha256: str) -> Blocks:
@@ -54,8 +55,9 @@ def _read(file: Path) -> Blocks:
         stored = load(read_regular(file, _MOST_BYTES))["sums"]
     except (SafetensorError, KeyError, OSError) as error:
         raise BadWitnessFile(f"{file} was truncated or changed: {error}") from error
-    if stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[1] != 6 or len(stored) > _MOST_ROWS:
-        raise BadWitnessFile(f"{file} was changed: it holds {stored.dtype} {stored.shape}, not six sums a block.")
+    shaped = stored.ndim == 2 and stored.shape[1] in (SUMS, OLDER_SUMS) and len(stored) <= _MOST_ROWS
+    if stored.dtype != np.float64 or not shaped:
+        raise BadWitnessFile(f"{file} was changed: it holds {stored.dtype} {stored.shape}, not ten sums a block.")
     return stored.tolist()
 
 

@@ -30,7 +30,8 @@ from thereexists.core.regular_files import is_regular
 
 FILE = "certificate.json"
 BLOCKS = "certificate.blocks.safetensors"  # what only some have beside it
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
+_SINCE = {"epsilon": 3, "uniform": 4}  # fields that older files have not, and may be None for: nothing was stated then
 
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
@@ -83,6 +84,10 @@ class Certificate(ABC):
     def beside(self) -> dict[str, str]:
         """The bound in other words: what was asked for, and what it is in other units."""
         return {}
+
+    def meaning(self) -> list[str]:
+        """What the bound says of single inputs, a sentence each; nothing where it is a bound for every one of them."""
+        return []
 
     def tried(self) -> dict[str, str]:
         """What the author looked at beside the proof, and what was seen."""
@@ -151,24 +156,26 @@ def load_certificate(folder: str | Path, kinds: Collection[str] = tuple(CERTIFIC
     if not isinstance(record, dict) or not {"format_version", "digest"} <= record.keys():
         raise BadWitnessFile(f"{file} was truncated or changed: it is not a certificate.")
     version, stated = record.pop("format_version"), record.pop("digest")
-    if type(version) is not int or version not in (2, FORMAT_VERSION):
+    if type(version) is not int or not 2 <= version <= FORMAT_VERSION:
         how = f"make it again with `thereexists certify {folder}`" if version == 1 else "update thereexists"
         raise Unreadable(f"{file} has format version {version}, not {FORMAT_VERSION}; {how}.")
     if record_digest({"format_version": version, **record}) != stated:
         raise BadWitnessFile(f"{file} was changed after it was written: its digest does not match.")
-    if version == 2:
-        record.setdefault("epsilon", None)  # nothing was promised then
-    return certificate_of(record, file, kinds)
+    return certificate_of(record, file, kinds, version)
 
 
-def certificate_of(record: dict[str, Any], file: Path, kinds: Collection[str] = tuple(CERTIFICATES)) -> Any:
+def certificate_of(
+    record: dict[str, Any], file: Path, kinds: Collection[str] = tuple(CERTIFICATES), version: int = FORMAT_VERSION
+) -> Any:
     """The certificate that a record states, as the final class of the kind that it names."""
     record = dict(record)
     kind = record.pop("kind", None)
     if not isinstance(kind, str) or kind not in kinds:
         raise BadWitnessFile(f"{file} is a certificate of the kind {str(kind)[:40]!r}; wanted is {' or '.join(kinds)}.")
     with malformed(file, "is not a complete certificate"):
-        return named(CERTIFICATES[kind]).of(record, file.parent)
+        cls = named(CERTIFICATES[kind])
+        later = {name for name, since in _SINCE.items() if version < since} & set(cls.stored())
+        return cls.of({**dict.fromkeys(later), **record}, file.parent)
 
 
 # What a field of a stranger's file may be. None of them takes True for 1.

@@ -22,6 +22,7 @@ from thereexists.certificates.check import Wanted
 from thereexists.certificates.cubes import CubeSums, weights_sha256
 from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
 from thereexists.certificates.function_certificate import (
+    PROVED,
     FunctionCertificate,
     RigorousCertificate,
     StatisticalCertificate,
@@ -29,8 +30,9 @@ from thereexists.certificates.function_certificate import (
 from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, the_problem
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import statistical_assumptions, statistical_bound
+from thereexists.certificates.support import vanishes_outside
 from thereexists.certificates.variation import some_boxes, splits_within
-from thereexists.core.errors import InvalidInput, InvalidTarget
+from thereexists.core.errors import InvalidInput, InvalidTarget, NotProved
 from thereexists.core.plain_text import in_full
 from thereexists.core.threads import torch_threads
 from thereexists.evaluate import run_batch
@@ -58,11 +60,23 @@ def certify_function(witness: Any, wanted: Wanted) -> FunctionCertificate:
     epsilon = witness.epsilon(wanted.p)
     start = time.perf_counter()
     proves = f.variation(1.0) is not None or f.interval is not None
+    _refuse_outside(network, grid, f)
     made = (_rigorous if proves else _statistical)(network, grid, f, wanted)
     certificate = dataclasses.replace(made, epsilon=epsilon, seconds=round(time.perf_counter() - start, 3))
     if wanted.folder is not None:
         shutil.rmtree(wanted.folder / JOB, ignore_errors=True)
     return certificate
+
+
+def _refuse_outside(network: Transformer, grid: Grid, f: Target) -> None:
+    """An integral over all of R^{d×n} is one over the box if the network, like f, is 0 outside: proved, or no bound."""
+    if f.compact_support:
+        verdict = vanishes_outside(network, f, grid.n)
+        if not verdict.holds:
+            raise NotProved(
+                f"Not proved: {f.name} is 0 outside its box, and that the network is follows not from its weights: "
+                f"{verdict.reasons[0]}. Then the integral over all of R^{{d×n}} may be infinite."
+            )
 
 
 def _rigorous(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> RigorousCertificate:
@@ -73,10 +87,14 @@ def _rigorous(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> Ri
     problem = the_problem(network, f, grid, wanted.p, splits)
     blocks = sums_over_cubes(problem, network, f, wanted.workers, folder, job, wanted.progress)
     found = rigorous_bound(problem, f, blocks)
+    common, (most, cubes) = _common(network, grid, f, wanted), found.float_run
+    if cubes:  # proved, and not only measured
+        common["float_error"] = {"kind": PROVED, "dtype": "float64", "cubes": cubes, "max": most}
     return RigorousCertificate(
-        **_common(network, grid, f, wanted),
+        **common,
         bound=found.total,
         parts=found.parts,
+        uniform=None if found.uniform is None else dataclasses.asdict(found.uniform),
         undecided=found.undecided,
         output_bound=found.output_bound,
         target_bound=found.target_bound,

@@ -19,9 +19,11 @@ import torch
 
 from thereexists._version import __version__
 from thereexists.arithmetic.balls import Array, Ball
+from thereexists.certificates.block_sums import SUMS
 from thereexists.certificates.enclose import Encloser
+from thereexists.certificates.float_proof import float_evaluator
 from thereexists.certificates.units import PLAIN, Units
-from thereexists.certificates.variation import variation
+from thereexists.certificates.variation import SLACK, variation
 from thereexists.core import shards
 from thereexists.core.errors import BadWitnessFile
 from thereexists.functions.grid import Grid
@@ -33,6 +35,8 @@ CUBES = 4096  # enclosed at once
 MOST_BLOCKS = 1 << 18  # of a larger grid, a block is several times that many cubes
 _PAIRS_AT_ONCE = 1 << 17
 _SUBCUBES_AT_ONCE = 1 << 17
+_SMALL = 2.0**-10
+_SUMMED = (0, 1, 2, 3, 9)  # of the sums of a block: of the others the largest counts
 
 Sums = list[float]  # see block_sums
 
@@ -61,7 +65,7 @@ def tile_for(grid: Grid) -> int:
 
 @dataclass(frozen=True)
 class CubeSums:
-    """The task: ``open()`` gives the function from a block's number to its six sums."""
+    """The task: ``open()`` gives the function from a block's number to its ten sums."""
 
     problem: Problem
     network: ShippedNetwork
@@ -84,7 +88,7 @@ class CubeSums:
         weights, f = weights_sha256(network), fingerprint(target)
         content = {**dataclasses.asdict(problem), "block": problem.block, "weights": weights, "f": f, "chosen": chosen}
         content["function"] = identity_of(target)
-        content["version"] = __version__
+        content["version"], content["sums"] = __version__, SUMS  # chunks of an older make are not gone on with
         key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
         return cls(problem, shipped, shipped_target, weights, f, chosen, key)
 
@@ -112,7 +116,7 @@ class CubeSums:
 
 def opened(problem: Problem, network: Transformer, target: Target) -> Callable[[int], Sums]:
     """The function from a block's number to its sums."""
-    encloser = Encloser(network, problem.grid)
+    encloser = Evaluators.of(network, problem.grid)
 
     def block(number: int) -> Sums:
         first = number * problem.block
@@ -124,23 +128,48 @@ def opened(problem: Problem, network: Transformer, target: Target) -> Callable[[
 
 
 def combined(sums: list[Sums]) -> Sums:
-    """Of several blocks: sums of the first four entries, rounded once whatever their order, and maxima of the rest."""
-    columns = list(zip(*sums, strict=True))
-    return [*(_sum(column) for column in columns[:4]), *(max(column) for column in columns[4:])]
+    """Of several blocks: sums of volumes and counts, rounded once whatever their order, and maxima of the rest."""
+    return [_sum(column) if i in _SUMMED else max(column) for i, column in enumerate(zip(*sums, strict=True))]
 
 
-def block_sums(encloser: Encloser, target: Target, problem: Problem, numbers: Array) -> Sums:
-    """∫ on distinct columns, ∫ on equal columns, undecided volume and count, the largest radius, the largest |f|.
+@dataclass(frozen=True)
+class Evaluators:
+    """A network on the cores of cubes: over the reals, and in float64, where that can be proved."""
+
+    real: Encloser
+    floats: Callable[[Array, Ball], Ball] | None  # cubes and their enclosures to balls of the float64 run
+
+    @classmethod
+    def of(cls, network: Transformer, grid: Grid) -> Evaluators:
+        return cls(Encloser(network, grid), float_evaluator(network, grid))
+
+
+def block_sums(encloser: Evaluators, target: Target, problem: Problem, numbers: Array) -> Sums:
+    """∫ on distinct columns, ∫ on equal columns, undecided volume and count, the largest radius, the largest |f|, the
+    largest |f − g| on the cores with distinct columns and on those with equal ones; and how far the float64 run is from
+    the network at most, and on how many cores nothing is proved of it.
 
     Integrals and volumes are in the problem's units.
     """
-    G = encloser(numbers)
+    G = encloser.real(numbers)
     decided = np.asarray((np.isfinite(G.rad) & (G.rad <= np.array(problem.B))).all(axis=(1, 2)))
-    return sums_of(target, problem, numbers, G, decided)
+    return [*sums_of(target, problem, numbers, G, decided), *_float_gap(encloser.floats, problem, numbers, G, decided)]
+
+
+def _float_gap(
+    floats: Callable[[Array, Ball], Ball] | None, problem: Problem, numbers: Array, G: Ball, decided: Array
+) -> Sums:
+    """The largest |float64 run − network| on cores where it is known to be small beside B, and the number of others."""
+    if floats is None:
+        return [0.0, float(len(numbers))]
+    F = floats(numbers, G)
+    gap = ((np.abs(F.mid - G.mid) + F.rad + G.rad) * SLACK).max(axis=(1, 2))
+    known = decided & (gap <= _SMALL * max(problem.B))
+    return [float(gap[known].max(initial=0.0)), float((~known).sum())]
 
 
 def sums_of(target: Target, problem: Problem, numbers: Array, G: Ball, decided: Array) -> Sums:
-    """The six sums of these cubes, for a network that lies in G on those that are decided."""
+    """The first eight sums of these cubes, for a network that lies in G on those that are decided."""
     grid, splits = problem.grid, problem.splits
     equal = equal_columns(grid, numbers)
     point = Ball(np.where(decided[:, None, None], G.mid, 0.0), np.zeros_like(G.rad))
@@ -151,6 +180,7 @@ def sums_of(target: Target, problem: Problem, numbers: Array, G: Ball, decided: 
     ]
     integral = np.concatenate([part.integral for part in parts])
     largest = float(max(part.largest.max() for part in parts))
+    worst = (np.concatenate([part.worst for part in parts]) + G.rad.max(axis=(1, 2))) * SLACK
     volume = problem.units.volume(np.array(grid.step), grid.n)
     return [
         float(integral[decided & ~equal].sum()),
@@ -159,6 +189,8 @@ def sums_of(target: Target, problem: Problem, numbers: Array, G: Ball, decided: 
         float((~decided).sum()),
         float(G.rad[decided].max(initial=0.0)),
         largest,
+        float(worst[decided & ~equal].max(initial=0.0)),
+        float(worst[decided & equal].max(initial=0.0)),
     ]
 
 

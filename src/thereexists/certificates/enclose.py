@@ -27,19 +27,13 @@ import numpy as np
 
 from thereexists.arithmetic import balls, wide
 from thereexists.arithmetic.balls import Array, Ball
+from thereexists.certificates.ramps import core_margins
 from thereexists.core import shards
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.grid import Grid
 from thereexists.model import Attention, FeedForward, Stage, Transformer
 
-MARGIN_SHARE = 2.0**-10
 _WIDE = 64  # entries of W_1; the proof's own networks have r·d ≤ 4d
-
-
-def core_margins(grid: Grid) -> tuple[Array, Array]:
-    """How far the core stays from the lower and the upper end of a cell at most: (d,) each."""
-    spare = grid.ramp * MARGIN_SHARE
-    return spare, grid.ramp + spare
 
 
 def enclose_cubes(network: Transformer, grid: Grid, numbers: Array) -> Ball:
@@ -63,7 +57,7 @@ class Encloser:
         self.network, self.grid, self.together = network, grid, stages[alone:]
         self.runs = {stage: self._released(_runs(stage)) for stage in stages}
         self.sparse = network.wide or any(s.attention is not None and s.attention.pattern is not None for s in stages)
-        Z = _token_cores(network, grid)  # (n, K, d)
+        Z = token_cores(network, grid)  # (n, K, d)
         for stage in stages[:alone]:
             Z = self._feed_forward_stage(Z, stage)
         self.cells = Z
@@ -104,20 +98,24 @@ class Encloser:
         return Z
 
     def _feed_forward_stage(self, Z: Ball, stage: Stage) -> Ball:
-        """A stage without attention, on any number of tokens (…, d)."""
-        if stage.feed_forward is None:
-            return Z
-        shape, weights = Z.mid.shape, _weights(stage.feed_forward)
-        Z = _reshaped(Z, (-1, shape[-1]))
-        if _is_wide(stage.feed_forward.W_1):
-            for layer in range(stage.depth):
-                Z = wide.feed_forward(Z, *(w[layer] for w in weights))
-        for run in self.runs[stage]:
-            if run.direction is None:
-                Z = feed_forward_layer(Z, *(w[run.start] for w in weights))
-            else:
-                Z = _swept(Z, weights, run)
-        return _reshaped(Z, shape)
+        return enclose_stage(Z, stage, self.runs[stage])
+
+
+def enclose_stage(Z: Ball, stage: Stage, runs: list[Run] | None = None) -> Ball:
+    """A stage without attention, on any number of tokens (…, d)."""
+    if stage.feed_forward is None:
+        return Z
+    shape, weights = Z.mid.shape, _weights(stage.feed_forward)
+    Z = _reshaped(Z, (-1, shape[-1]))
+    if _is_wide(stage.feed_forward.W_1):
+        for layer in range(stage.depth):
+            Z = wide.feed_forward(Z, *(w[layer] for w in weights))
+    for run in _runs(stage) if runs is None else runs:
+        if run.direction is None:
+            Z = feed_forward_layer(Z, *(w[run.start] for w in weights))
+        else:
+            Z = _swept(Z, weights, run)
+    return _reshaped(Z, shape)
 
 
 def _runs(stage: Stage) -> list[Run]:
@@ -160,7 +158,7 @@ def find_twins(Z: Ball) -> Array:
     return same | np.eye(Z.mid.shape[1], dtype=bool)
 
 
-def _token_cores(network: Transformer, grid: Grid) -> Ball:
+def token_cores(network: Transformer, grid: Grid, encoded: bool = True) -> Ball:
     """The core of every cell at every position, positional encoding added: (n, K, d)."""
     digits = np.arange(grid.K)[:, None] // grid.N ** np.arange(grid.d) % grid.N  # (K, d)
     lower, upper = core_margins(grid)
@@ -168,13 +166,16 @@ def _token_cores(network: Transformer, grid: Grid) -> Ball:
     low = edge + lower
     end = np.minimum(edge + np.array(grid.step), np.array(grid.high))
     high = np.where(digits == grid.N - 1, end - lower, edge + np.array(grid.step) - upper)  # the last cell has no ramp
+    if grid.low:  # but where the box is guarded: both ends of it have one, inside
+        low = np.where(digits == 0, np.array(grid.low) + upper, low)
+        high = np.where(digits == grid.N - 1, np.array(grid.high) - upper, high)
     mid = (low + high) / 2
-    rad = np.nextafter(np.maximum(high - mid, mid - low), np.inf)
+    rad = np.nextafter(np.maximum(np.maximum(high - mid, mid - low), 0.0), np.inf)  # of nothing, a point
     W_in = network.input_map()
     if W_in is not None:
         mid, rad = wide.linear(Ball(mid, rad), W_in)
     tokens = Ball(np.broadcast_to(mid, (grid.n, *mid.shape)), np.broadcast_to(rad, (grid.n, *rad.shape)))
-    if network.E is None:
+    if network.E is None or not encoded:
         return tokens
     return balls.add(tokens, balls.exact(network.E.detach().numpy()[:, None, :]))
 

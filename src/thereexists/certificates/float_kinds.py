@@ -145,6 +145,11 @@ def edge_units(
     lower = upper - ramp
     there = (knots.max(axis=1) == upper) & (knots.min(axis=1) == lower) & (number >= 1) & (number < grid.N)
     there &= (upper - lower == ramp) & (lower + ramp == upper)  # the difference is exact
+    if grid.low:  # both ends of a guarded box have a ramp, inside, within a core's margin of the end
+        spare, low, high = ramp * 2.0**-10, np.array(grid.low)[feature], np.array(grid.high)[feature]
+        first = (slope > 0) & (knots[:, 0] >= low) & (knots[:, 0] - low <= spare) & (knots[:, 1] - knots[:, 0] == ramp)
+        last = (slope < 0) & (knots[:, 0] <= high) & (high - knots[:, 0] <= spare) & (knots[:, 0] - knots[:, 1] == ramp)
+        there, number = there | first | last, np.where(first, -1, np.where(last, grid.N + 1, number))
     demand(there.all(), "a unit that reads the input rises elsewhere than on a ramp of the grid")
     sides = np.maximum(np.abs(grid.origin), np.abs(np.array(grid.origin) + grid.N * np.array(grid.step)))
     return knots, number.astype(int), float(max(sides.max(), np.abs(grid.high).max()))

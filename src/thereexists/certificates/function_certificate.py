@@ -1,4 +1,7 @@
-"""The certificates of a function: ``d_p(f, g) ≤ bound`` over the whole domain, proved or with a stated confidence."""
+"""The certificates of a function: ``d_p(f, g) ≤ bound``, an integral over the domain, proved or with a confidence.
+
+It is no bound at single inputs: those on ramps can be far off. ``meaning`` says so wherever the bound is printed.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Self, final
 
+import numpy as np
+
 from thereexists.certificates.block_sums import Blocks, load_blocks, packed
 from thereexists.certificates.certificate import (
     BLOCKS,
@@ -20,12 +25,17 @@ from thereexists.certificates.certificate import (
     is_number,
     is_object,
     is_record,
+    is_size,
     is_table_of,
     is_text,
 )
+from thereexists.certificates.ramps import d_p_in_words, off_core_share, uniform_in_words
 from thereexists.certificates.units import normalised
 from thereexists.core.atomic_files import put_in_place, write_beside, written_beside
-from thereexists.core.errors import NotProved
+from thereexists.core.errors import InvalidInput, NotProved
+from thereexists.functions.grid import Grid
+
+PROVED = "proved"  # of the float64 run
 
 
 def _nowhere() -> Blocks:
@@ -36,7 +46,8 @@ def _nowhere() -> Blocks:
 class FunctionCertificate(Certificate):
     """``d_p(f, g) ≤ bound``, for f as ``target`` states it and g the network with these weights.
 
-    ``float_error`` is measured, not proved: the float64 run against enclosures of the real one, on some cubes.
+    ``float_error`` is the largest difference between the float64 run and the network in exact arithmetic: *proved* on
+    the cores of so many cubes, for every machine that keeps to IEEE 754 (``float_proof.py``), or *measured* on some.
     ``second_opinion``: what Arb and exact rationals say of the enclosures of some cubes. ``epsilon`` is the d_p that
     was asked for when the network was built, None if none was: ``verify`` demands that the bound keeps it.
     """
@@ -80,6 +91,21 @@ class FunctionCertificate(Certificate):
             said["asked for"] = f"{self.epsilon:g}, {'kept' if self.keeps_epsilon() else 'not reached'}"
         return said
 
+    def meaning(self) -> list[str]:
+        return [d_p_in_words(float(self.p), self._ramps(), self._everywhere())]
+
+    def _everywhere(self) -> bool:
+        """Whether the integral is one over all of R^{d×n}: f is 0 outside its box, and so, proved, is the network."""
+        return self.target.get("compact_support") is True
+
+    def _ramps(self) -> float | None:
+        """At most this share of the domain lies off the cores; None if the target states no domain."""
+        try:
+            widths = np.array(self.target["high"], dtype=float) - np.array(self.target["low"], dtype=float)
+            return off_core_share(widths, Grid.from_dict(self.grid))
+        except (KeyError, TypeError, ValueError, InvalidInput):  # a stranger's: only verify looks at it closely
+            return None
+
     def normalised(self) -> float | None:
         """The bound over volume^{1/p}, which does not grow with the domain; None if the target states no domain."""
         try:
@@ -104,6 +130,14 @@ class FunctionCertificate(Certificate):
             f"{len(opinion['disagreeing'])} disagree",
             "float run": f"within {drift['max']:.4g} of exact arithmetic ({drift['kind']}, {drift['cubes']:,} cubes)",
         }
+
+    def float_in_words(self) -> str:
+        """How far the float64 run may be from the network over the reals, and how that is known."""
+        drift = self.float_error
+        if drift["kind"] != PROVED:
+            return f"float64 run within {drift['max']:.2g} of the real one ({drift['kind']})"
+        where = "all cores" if drift["cubes"] == self.cells else f"{drift['cubes']:,} of {self.cells:,} cores"
+        return f"float64 run within {drift['max']:.2g} of the real one on {where} (proved, in any order of sums)"
 
     @abstractmethod
     def asked_splits(self) -> int:
@@ -136,14 +170,17 @@ class RigorousCertificate(FunctionCertificate):
 
     ``parts``: grid (f against the network's constant on cubes with distinct columns), equal_columns (the other cubes,
     without positional encoding), ramps (everything off the cores), network (undecided cubes, and the radii of the
-    enclosures); bound = (grid^p + equal_columns^p + ramps^p)^{1/p} + network. ``sums`` gives the sums over cubes, block
-    by block, that all of it follows from: those just computed, or those stored beside the file.
+    enclosures); bound = (grid^p + equal_columns^p + ramps^p)^{1/p} + network. ``uniform`` bounds the error at single
+    inputs: no entry is off by more than ``most``, for all inputs but a ``share`` of the domain (``rigorous.Uniform``);
+    None in a file of an older version. ``sums`` gives the sums over cubes, block by block, that all of it follows from:
+    those just computed, or those stored beside the file.
     """
 
     kind: ClassVar[str] = "rigorous"
     PARTS: ClassVar[tuple[str, ...]] = ("grid", "equal_columns", "ramps", "network")
 
     parts: dict[str, float]
+    uniform: dict[str, float] | None
     undecided: int
     splits: int
     blocks_sha256: str
@@ -153,7 +190,17 @@ class RigorousCertificate(FunctionCertificate):
         return "proved"
 
     def holds_for(self) -> str:
-        return "for every input of the domain"
+        return "an integral over all of R^{d×n}" if self._everywhere() else "an integral over the domain"
+
+    def meaning(self) -> list[str]:
+        said, found = super().meaning(), self.uniform
+        if found is None:
+            return said
+        said.append(uniform_in_words(found["most"], found["share"]))
+        if found["most_distinct"] < 0.99 * found["most"] and found["share_distinct"] < 1:
+            off = uniform_in_words(found["most_distinct"], found["share_distinct"])
+            said.append(f"{off}, those with two tokens in one cell among them")
+        return said
 
     def shares(self) -> dict[str, float]:
         return self.parts
@@ -173,6 +220,8 @@ class RigorousCertificate(FunctionCertificate):
     @classmethod
     def right(cls) -> dict[str, Callable[[Any], bool]]:
         own = {"undecided": is_count, "splits": is_count, "blocks_sha256": is_text}
+        four = is_record(most=is_size, share=is_size, most_distinct=is_size, share_distinct=is_size)
+        own["uniform"] = lambda part: part is None or four(part)
         return super().right() | own | {"parts": is_table_of(is_number, cls.PARTS)}
 
     @classmethod

@@ -37,13 +37,13 @@ def mass_bound(network: EmbeddedTransformer) -> list[float]:
     layers = [stage.feed_forward for stage in network.stages.values() if stage.feed_forward is not None]
     if not layers or any(layer.phi is not None for layer in layers):  # the lemma is about ReLU
         return none
-    flow = _Flow.of(network)
+    flow = Flow.of(network)
     if (np.count_nonzero(W_out, axis=1) != 1).any() or not np.isin(W_out, (0.0, 1.0)).all():
         return none
     out = W_out.argmax(axis=1)
     if flow.attended[out].any() or flow.from_input[out].any():
         return none
-    memory = _Memory.reading(flow, out)
+    memory = Memory.reading(flow, out)
     if memory is None:
         return none
     bounds = [Fraction(0)] * len(out)
@@ -64,7 +64,7 @@ def mass_bound(network: EmbeddedTransformer) -> list[float]:
 
 
 @dataclass(frozen=True)
-class _Flow:
+class Flow:
     """Who writes which row: every hidden unit of every layer in one list, with the number of its layer (``stage``)."""
 
     W_1: Array  # (units, d_model)
@@ -77,7 +77,7 @@ class _Flow:
     constants: Array  # (positions or 1, d_model): E
 
     @classmethod
-    def of(cls, network: EmbeddedTransformer) -> _Flow:
+    def of(cls, network: EmbeddedTransformer) -> Flow:
         d_model = network.W_out.shape[1]
         parts, biases, attends = [], [], []
         for stage in network.stages.values():
@@ -144,7 +144,7 @@ class _Flow:
 
 
 @dataclass(frozen=True)
-class _Memory:
+class Memory:
     """The units that write outputs: their gates (positions, units), signs on the pairs (units, pairs) and writes."""
 
     gate: Array
@@ -152,7 +152,7 @@ class _Memory:
     writes: Array
 
     @classmethod
-    def reading(cls, flow: _Flow, out: Array) -> _Memory | None:
+    def reading(cls, flow: Flow, out: Array) -> Memory | None:
         units = np.flatnonzero(flow.W_2[:, out].any(axis=1))
         W_1 = flow.W_1[units]
         constant, literals = flow.constant_rows(), flow.literals()

@@ -4,6 +4,9 @@
 
 On a core, g lies in the enclosure G; F bounds |f| on the domain and B bounds |g| on all inputs. A cube whose enclosure
 is wider than B is *undecided*: its whole volume is charged with (F + B)^p per entry.
+
+d_p is an integral. A bound at every single input holds on the cores alone: there |f − g| is at most the largest bound
+of any core (``Uniform``). The rest is a share of the domain, stated beside it.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from thereexists.certificates.cubes import CubeSums, Problem, Sums, combined, tile_for
-from thereexists.certificates.enclose import core_margins, refuse_rounded_edges
+from thereexists.certificates.enclose import refuse_rounded_edges
 from thereexists.certificates.output_bound import output_bound
+from thereexists.certificates.ramps import equal_column_share, off_core_share
 from thereexists.certificates.units import ROUNDED_UP, Units, norm, product_above
 from thereexists.certificates.variation import some_boxes
 from thereexists.core.errors import BadWitnessFile, InvalidInput
@@ -33,14 +37,30 @@ _PROBES = 64
 
 
 @dataclass(frozen=True)
+class Uniform:
+    """No entry of g is farther than ``most`` from f, for all inputs but a ``share`` of the domain: the ramps and the
+    undecided cubes; none farther than ``most_distinct`` if the cubes with equal columns are left out as well."""
+
+    most: float
+    share: float
+    most_distinct: float
+    share_distinct: float
+
+
+@dataclass(frozen=True)
 class Bound:
-    """``total`` = (grid^p + equal_columns^p + ramps^p)^{1/p} + network."""
+    """``total`` = (grid^p + equal_columns^p + ramps^p)^{1/p} + network. ``uniform`` is None for sums without it.
+
+    ``float_run``: how far the float64 run is from the network at most, and on how many cores that is proved.
+    """
 
     parts: dict[str, float]
     undecided: int
     output_bound: list[float]
     target_bound: float
     p: float
+    uniform: Uniform | None
+    float_run: tuple[float, int]
 
     @property
     def total(self) -> float:
@@ -59,10 +79,10 @@ def rigorous_bound(problem: Problem, target: Target, sums: list[Sums]) -> Bound:
 def bound_of(problem: Problem, target: Target, whole: Sums) -> Bound:
     """The bound that the sums over all cubes give."""
     grid, p, B, units = problem.grid, problem.p, problem.B, problem.units
-    distinct, equal, open_volume, undecided, radius, F = whole
+    distinct, equal, open_volume, undecided, radius, F, *more = whole
     widths = target.high - target.low
     range_p = sum(float(units.power(F + b, p)) for b in B if F + b > 0) * grid.n  # Σ over the n·d entries
-    off_core = off_core_share(target, grid) * units.volume(widths, grid.n)
+    off_core = off_core_share(widths, grid) * units.volume(widths, grid.n)
     ramps = float(units.times(off_core, range_p)) if range_p else 0.0
     open_cubes = float(units.times(open_volume, range_p)) if open_volume else 0.0  # 0 even if nothing bounds the output
     everywhere = units.root_of_volume(units.volume(widths, grid.n) * grid.n * grid.d, p, grid.n)
@@ -72,7 +92,18 @@ def bound_of(problem: Problem, target: Target, whole: Sums) -> Bound:
         "ramps": units.root(ramps, p, grid.n),
         "network": units.root(open_cubes, p, grid.n) + product_above(radius, everywhere),
     }
-    return Bound(parts, int(undecided), B, F, p)
+    uniform = _uniform(problem, target, open_volume, more[:2]) if more else None
+    float_run = (more[2], grid.cells - int(more[3])) if len(more) > 2 else (0.0, 0)
+    return Bound(parts, int(undecided), B, F, p, uniform, float_run)
+
+
+def _uniform(problem: Problem, target: Target, open_volume: float, worst: list[float]) -> Uniform:
+    """What the largest errors of all cores say of single inputs."""
+    grid, (distinct, equal) = problem.grid, worst
+    widths = target.high - target.low
+    share = off_core_share(widths, grid) + open_volume / problem.units.volume(widths, grid.n) * ROUNDED_UP
+    without_equal = share + equal_column_share(widths, grid)
+    return Uniform(max(distinct, equal), min(share, 1.0), distinct, min(without_equal, 1.0))
 
 
 def the_problem(network: Transformer, target: Target, grid: Grid, p: float, splits: int) -> Problem:
@@ -124,10 +155,3 @@ def refuse_extremes(p: float, target: Target) -> None:
         raise InvalidInput(
             f"The domain's volume {target.volume:g} is too extreme for a certificate; rescale the target."
         )
-
-
-def off_core_share(target: Target, grid: Grid) -> float:
-    """At most, of the domain's volume: for every entry and every cell of it, the two margins by its width."""
-    lower, upper = core_margins(grid)
-    share = grid.n * (grid.N * (lower + upper) / (target.high - target.low)).sum()
-    return float(min(share, 1.0)) * ROUNDED_UP

@@ -10,6 +10,8 @@ length h, every entry satisfies two inequalities, and the smaller right side is 
 
 f(c) comes from the interval extension at the point c where there is one. Without one it is the caller's function in
 float64, taken to be within 2^-40 · max(1, |f(c)|): an assumption that the certificate states.
+
+The same two inequalities bound |f − G| at *every* point of the sub-cube, with L·h (or ω(h)) for its p-th moment.
 """
 
 from __future__ import annotations
@@ -24,15 +26,18 @@ from thereexists.functions.grid import Grid
 from thereexists.functions.target import EVALUATION_ERROR, Target
 
 EPS = 2.0**-52
+SLACK = 1 + 2.0**-48  # a handful of sums and products of positive numbers, each rounded once
 MOST_SPLITS = 8
 
 
 @dataclass(frozen=True)
 class Variation:
-    """Per cube: the integral of Σ|f − G|^p in the problem's units (``units.py``), and the largest |f|."""
+    """Per cube: the integral of Σ|f − G|^p in the problem's units (``units.py``), the largest |f|, and the largest
+    |f − G| of any entry at any point (``worst``)."""
 
     integral: Array
     largest: Array
+    worst: Array
 
 
 def splits_within(grid: Grid, budget: int) -> int:
@@ -57,10 +62,12 @@ def variation(target: Target, grid: Grid, numbers: Array, G: Ball, p: float, S: 
     low, side = sub_cubes(target, grid, numbers, S)
     G = Ball(*(np.repeat(part, len(low) // len(numbers), axis=0) for part in G))
 
-    per_entry, largest = _bounds(target, low, side, G, p)
+    per_entry, largest, worst = _bounds(target, low, side, G, p)
     integral = units.times(units.volumes(side), units.power(per_entry, p).sum(axis=(1, 2)))
     return Variation(
-        integral.reshape(len(numbers), -1).sum(axis=1) * ROUNDED_UP, largest.reshape(len(numbers), -1).max(axis=1)
+        integral.reshape(len(numbers), -1).sum(axis=1) * ROUNDED_UP,
+        largest.reshape(len(numbers), -1).max(axis=1),
+        worst.reshape(len(numbers), -1).max(axis=1) * SLACK,
     )
 
 
@@ -87,23 +94,27 @@ def corners(target: Target, low: Array, side: Array) -> tuple[Array, Array, floa
     return np.maximum(low - slack, target.low), np.minimum(low + side + slack, target.high), float(slack)
 
 
-def _bounds(target: Target, low: Array, side: Array, G: Ball, p: float) -> tuple[Array, Array]:
-    """For every sub-cube: (the p-mean of |f − G|) per entry, and the largest |f|. At least one way must be open."""
+def _bounds(target: Target, low: Array, side: Array, G: Ball, p: float) -> tuple[Array, Array, Array]:
+    """For every sub-cube: (the p-mean of |f − G|) per entry, the largest |f|, the largest |f − G|. At least one of the
+    two ways must be open."""
     centre = low + side / 2
     low, high, slack = corners(target, low, side)
     deviation, largest = np.full(low.shape, np.inf), np.full(len(low), np.inf)
+    farthest = deviation
     if target.interval is not None:
         f_low, f_high = target.enclosure(low, high)
-        deviation = _far(f_low, f_high, G)
+        deviation = farthest = _far(f_low, f_high, G)
         largest = np.maximum(np.abs(f_low), np.abs(f_high)).max(axis=(1, 2))
     half = side.max(axis=(1, 2)) / 2 + 2 * slack  # (sub-cubes,)
     if target.variation(1.0) is not None:
         f_low, f_high = _at_point(target, centre)
         spread, moment = _spread(target, half, low.shape[1] * low.shape[2], p)
-        deviation = np.minimum(deviation, _far(f_low, f_high, G) + moment[:, None, None])
+        at_point = _far(f_low, f_high, G)
+        deviation = np.minimum(deviation, at_point + moment[:, None, None])
+        farthest = np.minimum(farthest, at_point + spread[:, None, None])
         at_centre = np.maximum(np.abs(f_low), np.abs(f_high)).max(axis=(1, 2))
         largest = np.minimum(largest, at_centre + spread)
-    return deviation, largest
+    return deviation, largest, farthest.max(axis=(1, 2))
 
 
 def _at_point(target: Target, X: Array) -> tuple[Array, Array]:

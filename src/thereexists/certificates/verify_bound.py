@@ -12,17 +12,20 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from thereexists.arithmetic.balls import Array
+from thereexists.certificates.block_sums import OLDER_SUMS, SUMS
 from thereexists.certificates.certify_function import assumptions, float_error, run
 from thereexists.certificates.check import SAMPLE, Check, How
 from thereexists.certificates.cubes import Problem, Sums
 from thereexists.certificates.float_edges import POINTS, strays
 from thereexists.certificates.function_certificate import (
+    PROVED,
     FunctionCertificate,
     RigorousCertificate,
     StatisticalCertificate,
 )
 from thereexists.certificates.output_bound import output_bound
-from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, the_problem
+from thereexists.certificates.ramps import uniform_in_words
+from thereexists.certificates.rigorous import Bound, Uniform, rigorous_bound, sums_over_cubes, the_problem
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import established, statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import splits_within
@@ -35,6 +38,7 @@ from thereexists.model import Transformer
 AGREEMENT = 1e-9
 FLOAT_SHARE = 2.0**-20  # of the largest output: rounding that one cube may have more than another
 MOST_SUBCUBES = 1 << 24
+D_P = "an integral over the domain"
 
 C = TypeVar("C", bound=FunctionCertificate, covariant=True)
 
@@ -109,7 +113,30 @@ def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check
     holds = 0 <= found.total <= certificate.bound * (1 + AGREEMENT) and _agrees(
         certificate.bound, found.total, found.total
     )
-    yield Check("bound", holds, f"claimed d_{p:g} ≤ {certificate.bound:.6g}, found {found.total:.6g}")
+    yield Check("bound", holds, f"claimed d_{p:g} ≤ {certificate.bound:.6g}, found {found.total:.6g}: {D_P}")
+    yield _check_uniform(certificate.uniform, found.uniform)
+    yield _check_float_proof(certificate.float_error, found)
+
+
+def _check_uniform(claimed: dict[str, float] | None, found: Uniform | None) -> Check:
+    """What is said of single inputs. A certificate of an older version says nothing, which is no fault."""
+    if claimed is None or found is None:
+        return Check("single inputs", claimed is None, "nothing is said of them: d_p is an integral")
+    wrong = [name for name, size in vars(found).items() if not _agrees(claimed.get(name), size, size)]
+    if wrong:
+        detail = ", ".join(f"{name} claimed {claimed.get(name)}, found {vars(found)[name]}" for name in wrong)
+        return Check("single inputs", False, detail)
+    return Check("single inputs", True, uniform_in_words(found.most, found.share))
+
+
+def _check_float_proof(claimed: dict[str, Any], found: Bound) -> Check:
+    """What is said to be proved of the float64 run. What is only measured is measured again, in another check."""
+    most, cubes = found.float_run
+    if claimed["kind"] != PROVED:
+        return Check("float proof", True, "nothing is said to be proved of the float64 run")
+    right = claimed["cubes"] == cubes > 0 and _agrees(claimed["max"], most, found.target_bound)
+    detail = f"claimed within {claimed['max']} on {claimed['cubes']:,} cores, found {most} on {cubes:,}"
+    return Check("float proof", right, f"{detail}, on any machine")
 
 
 def _recomputed(
@@ -124,16 +151,16 @@ def _recomputed(
     """
     total = -(-case.grid.cells // problem.block)
     drawn = total if how.sample is None else min(total, math.ceil(how.sample * total))
-    claimed = case.certificate.sums()
+    claimed, width = case.certificate.sums(), OLDER_SUMS if case.certificate.uniform is None else SUMS
     if len(claimed) != total:  # found here, before the work
         return None, Check("blocks", False, f"{len(claimed)} blocks are stored where the grid has {total}")
     if drawn == total:
         sums = again(None)
-        wrong = _wrong_blocks(dict(enumerate(sums)), claimed, total)
+        wrong = _wrong_blocks(dict(enumerate(sums)), claimed, total, width)
         return sums, Check("blocks", wrong is None, wrong or f"the stored sums of {total} blocks are right")
     generator = secrets.SystemRandom()  # nobody can know beforehand which blocks will be looked at
     chosen = tuple(sorted(generator.sample(range(total), drawn)))
-    wrong = _wrong_blocks(dict(zip(chosen, again(chosen), strict=True)), claimed, total)
+    wrong = _wrong_blocks(dict(zip(chosen, again(chosen), strict=True)), claimed, total, width)
     if wrong is not None:
         return None, Check("blocks", False, wrong)
     missed = min(1.0, 3.0 / drawn)  # (1 − q)^k ≤ e^-3 < 5 % from q = 3/k on
@@ -144,16 +171,18 @@ def _recomputed(
     return claimed, Check(SAMPLE, True, detail)
 
 
-def _wrong_blocks(found: dict[int, Sums], claimed: list[Sums], total: int) -> str | None:
-    """What is wrong with the stored sums, given some that were computed again."""
-    if len(claimed) != total or any(len(sums) != 6 for sums in claimed):
+def _wrong_blocks(found: dict[int, Sums], claimed: list[Sums], total: int, width: int) -> str | None:
+    """What is wrong with the stored sums, given some that were computed again; ``width`` of them a block are stored."""
+    if len(claimed) != total:
         return f"{len(claimed)} blocks are stored where the grid has {total}"
+    if any(len(sums) != width for sums in claimed):
+        return f"a block does not have {width} sums, as the blocks of a certificate of its version have"
     if not all(math.isfinite(x) and x >= 0 for sums in claimed for x in sums):
         return "a stored sum is negative or not finite"
     wrong = [
         number
         for number, sums in found.items()
-        if not all(_agrees(c, f, s) for c, f, s in zip(claimed[number], sums, _scales(sums), strict=True))
+        if not all(_agrees(c, f, s) for c, f, s in zip(claimed[number], sums, _scales(sums), strict=width == len(sums)))
     ]
     return f"the stored sums of the blocks {wrong[:8]} are not what their cubes give" if wrong else None
 
@@ -169,6 +198,8 @@ def _check_statistical(case: Case[StatisticalCertificate], how: How) -> Iterator
     stated = case.target.bound
     honest = stated is None or certificate.target_bound >= stated
     yield Check("target bound", honest, f"certified with |f| ≤ {certificate.target_bound}, the target states {stated}")
+    measured = certificate.float_error["kind"] != PROVED
+    yield Check("float proof", measured, "a statistical certificate is about the run itself, and proves nothing of it")
     target = dataclasses.replace(case.target, bound=certificate.target_bound)
     listed = set(statistical_assumptions(target)) == set(certificate.assumptions)
     yield Check("assumptions", listed, "; ".join(certificate.assumptions))
@@ -218,11 +249,12 @@ def _check_float_run(case: Case[FunctionCertificate]) -> Check:
     claimed, network = case.certificate.float_error, case.network
     own, fresh = (float_error(network, case.grid, s) for s in (case.certificate.seed, secrets.randbits(64)))
     stated = claimed.get("max", -1.0)
-    right = claimed.get("dtype") == "float64" and claimed.get("kind") == "measured" and 0 <= stated < math.inf
-    right = right and type(claimed.get("cubes")) is int and claimed.get("cubes") == own["cubes"]
-    right = right and own["max"] <= stated * (1 + AGREEMENT) + 1e-300
+    right = claimed.get("dtype") == "float64" and 0 <= stated < math.inf
     B = case.output_bound
-    right = right and stated <= max(own["max"] * (1 + AGREEMENT), FLOAT_SHARE * max(B))  # and not just any larger one
+    if claimed.get("kind") != PROVED:  # which is another check's business
+        right = right and claimed.get("kind") == "measured" and claimed.get("cubes") == own["cubes"]
+        right = right and own["max"] <= stated * (1 + AGREEMENT) + 1e-300
+        right = right and stated <= max(own["max"] * (1 + AGREEMENT), FLOAT_SHARE * max(B))  # not just any larger one
     right = right and fresh["max"] <= max(stated, FLOAT_SHARE * max(B))
     share = min(1.0, case.target.volume ** (1 / case.certificate.p))  # a distance over a small domain is small
     right = right and max(own["max"], fresh["max"]) * share <= case.certificate.bound
@@ -237,6 +269,6 @@ def _agrees(claimed: Any, found: float, scale: float) -> bool:
 
 
 def _scales(sums: Sums) -> Sums:
-    """What the six sums of a block are parts of: integrals of both, counted cubes of themselves, radii of |f|."""
-    distinct, equal, volume, count, _, largest = sums
-    return [distinct + equal, distinct + equal, volume, count, largest, largest]
+    """What the sums of a block are parts of: integrals of both, counted cubes of themselves, the others of |f|."""
+    distinct, equal, volume, count, _, largest, *more = sums
+    return [distinct + equal, distinct + equal, volume, count, largest, largest, largest, largest, largest, more[-1]]

@@ -21,6 +21,7 @@ from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.enclose import WEIGHTS
 from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.certificates.safe_dtypes import verdicts
+from thereexists.certificates.support import vanishes_outside
 from thereexists.certificates.variation import MOST_SPLITS, some_boxes, splits_within
 from thereexists.certificates.verify_bound import MOST_SUBCUBES, Case, bound_checks
 from thereexists.certificates.verify_tokens import check_dtypes
@@ -63,6 +64,7 @@ def _common_checks(case: Case[FunctionCertificate], asked: Asked) -> Iterator[Ch
     yield _check_layers(case)
     yield _check_pattern(case)
     yield _check_grid(case)
+    yield from _check_support(case)
     yield _check_target(case)
     yield _check_symmetry(case)
     yield _check_one_by_one(case)
@@ -195,8 +197,16 @@ def _check_grid(case: Case[FunctionCertificate]) -> Check:
     sparse = case.record.get("plan", {}).get("pattern") is not None
     shaped = (grid.n, grid.d, grid.positional) == (target.n, target.d, sparse or not target.equivariant)
     ends = list(grid.high) == target.high.tolist()
+    ends = ends and list(grid.low) == (target.low.tolist() if target.compact_support else [])
     right = covers and shaped and ends and stated == grid and (case.network.E is not None) == grid.positional
     return Check("grid", right, f"{grid.N}^{grid.n * grid.d} cubes from {low.tolist()} to {high.tolist()}")
+
+
+def _check_support(case: Case[FunctionCertificate]) -> Iterator[Check]:
+    """Of a function that is 0 outside its box: so must the network be, or no integral over R^{d×n} is finite."""
+    if case.target.compact_support:
+        verdict = vanishes_outside(case.network, case.target, case.grid.n)
+        yield Check("support", verdict.holds, verdict.reasons[0])
 
 
 def _check_target(case: Case[FunctionCertificate]) -> Check:

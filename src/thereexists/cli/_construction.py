@@ -45,6 +45,10 @@ class FunctionOptions:
         str | None,
         typer.Option(help="Ends of every entry, as -2,5 (0,1 unless said), or of every feature, as '0,1;-2,5'."),
     ] = None
+    compact_support: Annotated[
+        bool,
+        typer.Option("--compact-support", help="f is 0 outside its box: any input is taken, on all of R^{d×n}."),
+    ] = False
     alphabet: Annotated[
         str | None, typer.Option(help="Of an automaton: its symbols, as ab01 or as words between spaces.")
     ] = None
@@ -56,6 +60,7 @@ class FunctionOptions:
             raise InvalidInput("How many tokens does a sequence have? Say it with --n.")
         target = resolve(self.target, self.n, self.d, box(self.domain, self.d))
         claims: dict[str, Any] = {"lipschitz": self.lipschitz, "equivariant": self.equivariant}
+        claims["compact_support"] = self.compact_support or None
         return dataclasses.replace(target, **_said(claims))
 
 
@@ -159,7 +164,7 @@ def is_program(function: FunctionOptions, method: MethodOptions) -> bool:
             raise InvalidInput("--dtype is for programs (file.py:name, without --n); a function is built in float64.")
         return False
     others = (method.delta, method.pattern, method.sizes, method.max_width)
-    others += (function.lipschitz, function.equivariant, function.domain)
+    others += (function.lipschitz, function.equivariant, function.domain, function.compact_support or None)
     if any(option is not None for option in others):
         raise InvalidInput(
             "A program is built with --epsilon and --dtype; the other options are for functions, with --n."
@@ -172,7 +177,7 @@ def is_program(function: FunctionOptions, method: MethodOptions) -> bool:
 
 def says_what_a_table_says(function: FunctionOptions, method: MethodOptions) -> bool:
     """Whether an option is given that a table brings itself, or has no use for."""
-    others = (function.lipschitz, function.equivariant, function.n, function.domain)
+    others = (function.lipschitz, function.equivariant, function.n, function.domain, function.compact_support or None)
     if any(x is not None for x in (method.pattern, method.delta, method.epsilon, method.max_width, *others)):
         return True
     take_only(

@@ -48,7 +48,7 @@ class CertifyOptions:
 
 @command(app)
 def certify(asked: CertifyOptions) -> None:
-    """Prove a bound on the error of a witness, over its whole domain, and write it to certificate.json.
+    """Prove a bound on the error of a witness, an integral over its domain, and write it to certificate.json.
 
     An interrupted run goes on where it stopped. Workers and pool change how long it takes, never what comes out.
 

@@ -59,6 +59,7 @@ def targets(as_json: AsJson = False) -> None:
 
 def _automaton(function: FunctionOptions, method: MethodOptions, out: Path | None = None) -> automata.AutomatonRequest:
     others = {name: getattr(method, name) for name in ("delta", "epsilon", "pattern", "construction", "max_width")}
+    others["compact_support"] = function.compact_support or None
     automata.refuse_others(**others, lipschitz=function.lipschitz, equivariant=function.equivariant)
     take_only(
         ("target", "n", "alphabet", "dtype", "out", "certify"), "an automaton takes --n, --alphabet, --dtype and --out"
@@ -100,13 +101,21 @@ def plan(asked: PlanOptions) -> None:
         return
     target = function.resolve()
     planned: Any = method.method(target).plan(target)
-    summary = with_normalised({"target": target.name, **planned.describe()}, target)
+    summary = with_normalised({"target": target.name, **planned.describe()}, target, planned.grid)
+    advice = _advice(planned, target)
     if asked.as_json:
-        print_json({**summary, "advice": planned.advice()})
+        print_json({**summary, "advice": advice})
         return
     print_witness(summary)
-    for sentence in planned.advice():
+    for sentence in advice:
         console().print(sentence)
+
+
+def _advice(plan: Any, target: Target) -> list[str]:
+    """What somebody should know who plans or builds this, a sentence each."""
+    from thereexists.functions.claims import said_of_the_edge
+
+    return [*plan.advice(), *said_of_the_edge(target)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,18 +202,21 @@ def _build_function(target: Target, out: Path, asked: BuildOptions) -> None:
         certificate, reason = witness.certificate, None
     else:
         certificate, reason = _certify(witness, out, asked) if asked.certify else (None, InvalidInput("not asked for"))
-    summary = with_normalised({"witness": str(out), **witness.describe()}, target)
+    summary = with_normalised({"witness": str(out), **witness.describe()}, target, witness.grid)
+    advice = _advice(witness.plan, target)
     if asked.as_json:
         made = None if certificate is None else described(certificate)
         why = None if reason is None else str(reason)
-        print_json({**summary, "certificate": made, "not_certified": why, "advice": witness.plan.advice()})
+        print_json({**summary, "certificate": made, "not_certified": why, "advice": advice})
     else:
-        print_witness(summary)
-        if certificate is not None:
+        if certificate is None:
+            print_witness(summary)
+        else:
+            print_witness(summary | {"meaning": None})  # the certificate says it
             print_certificate(certificate)
-        elif asked.certify:
+        if certificate is None and asked.certify:
             console().print(f"Not certified: {reason}", markup=False)
-        for sentence in witness.plan.advice():
+        for sentence in advice:
             console().print(sentence)
     if isinstance(reason, NotProved):
         raise typer.Exit(1)

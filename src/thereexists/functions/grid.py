@@ -41,6 +41,7 @@ class Grid:
     high: tuple[float, ...]
     positional: bool
     slots: tuple[int, ...] = ()  # which range each token moves to; () means token j to range j
+    low: tuple[float, ...] = ()  # the box from low to high is guarded: what is outside is answered by 0; () means not
 
     def __post_init__(self) -> None:
         whole = all(type(x) is int and x >= 1 for x in (self.n, self.d)) and type(self.N) is int and self.N >= 2
@@ -48,6 +49,7 @@ class Grid:
         boxed = all(len(side) == self.d and all(math.isfinite(x) for x in side) for side in sides)
         placed = not self.slots or (len(self.slots) == self.n and sorted(self.slots) == list(range(self.n)))
         sized = boxed and all(SMALLEST <= x <= LARGEST for x in self.step)
+        sized = sized and (not self.low or (len(self.low) == self.d and all(math.isfinite(x) for x in self.low)))
         if not (whole and sized and placed):
             raise InvalidInput(f"{self} is not a grid: sizes, sides or slots do not fit together.")
 
@@ -58,14 +60,15 @@ class Grid:
         steps = {side: _dyadic_step(*side, N) for side in dict.fromkeys(sides)}  # few are different
         origin, step = zip(*(steps[side] for side in sides), strict=True)
         high = tuple(float(h) for h in target.high)
-        return cls(target.n, target.d, N, origin, step, high, not target.equivariant or bool(slots), slots)
+        low = tuple(float(l) for l in target.low) if target.compact_support else ()
+        return cls(target.n, target.d, N, origin, step, high, not target.equivariant or bool(slots), slots, low)
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Grid:
         """The inverse of ``dataclasses.asdict``, through JSON."""
-        sides = {key: tuple(stored[key]) for key in ("origin", "step", "high", "slots")}
+        sides = {key: tuple(stored[key]) for key in ("origin", "step", "high", "slots", "low") if key in stored}
         grid = cls(**{**stored, **sides})
-        numbers = all(type(x) in (int, float) for x in (*grid.origin, *grid.step, *grid.high))
+        numbers = all(type(x) in (int, float) for x in (*grid.origin, *grid.step, *grid.high, *grid.low))
         if not (numbers and all(type(x) is int for x in grid.slots) and type(grid.positional) is bool):
             raise InvalidInput("A grid holds numbers, whole slots, and says true or false about positions.")
         return grid
@@ -165,7 +168,11 @@ class Grid:
         """Whether an entry of a sequence lies on a falling ramp, where the quantiser is not exact: (batch,)."""
         index = self.index(X)
         upper = np.array(self.origin) + (index + 1) * np.array(self.step)
-        return np.asarray(((upper - X <= self.ramp) & (index < self.N - 1)).any(axis=(-2, -1)))
+        on = (upper - X <= self.ramp) & (index < self.N - 1)
+        if self.low:  # rounding may move an end of the box by a little
+            guard = self.ramp * (1 + 2.0**-10)
+            on |= (X - np.array(self.low) <= guard) | (np.array(self.high) - X <= guard)
+        return np.asarray(on.any(axis=(-2, -1)))
 
     def column_ids(self, index: Array) -> Array:
         """The id of every token's cell, in units: Σ N^i k_i, plus the position's share. (…, n, d) -> (…, n)."""
@@ -179,8 +186,12 @@ class Grid:
         return 1.0 - math.prod((self.K - i) / self.K for i in range(self.n))
 
     def ramp_share(self) -> float:
-        """An upper bound on the share of the domain that lies on a ramp: 1 − Π (1 − η_i/step_i)^n."""
-        return float(-np.expm1(self.n * np.log1p(-self.ramp / np.array(self.step)).sum()))
+        """An upper bound on the share of the domain that lies on a ramp: 1 − Π (1 − η_i/step_i)^n.
+
+        N − 1 inner edges of a feature have one, and both ends of a box that is guarded.
+        """
+        ramps = (self.N + 1) / self.N if self.low else 1.0
+        return float(-np.expm1(self.n * np.log1p(-ramps * self.ramp / np.array(self.step)).sum()))
 
 
 def cells_per_axis(delta: float | str | Fraction) -> int:

@@ -35,6 +35,9 @@ class Target:
     modulus of continuity may be given instead. ``equivariant`` claims f(XP) = f(X)P for every permutation of the
     tokens. ``domain`` is a box (low, high), each a number or one number per feature. For certificates, ``interval``
     may map boxes (low, high) of sequences to boxes that contain f of them, and ``bound`` may state the largest |f|.
+
+    ``compact_support``: the function of all of R^{d×n} that is f on the box and 0 outside. Its witness takes any finite
+    input. f is asked about the box alone; where it is not 0 at the edge, that function is not continuous there.
     """
 
     built_by: ClassVar = {"faithful": "faithful", "compact": "compact"}  # see ``constructions/build.py``
@@ -48,6 +51,7 @@ class Target:
     modulus: Callable[[float], float] | None = None
     interval: Callable[[Array, Array], tuple[Array, Array]] | None = None
     bound: float | None = None
+    compact_support: bool = False
     name: str = "function"
     description: str = ""
     origin: dict[str, Any] = field(default_factory=dict)
@@ -67,6 +71,8 @@ class Target:
             raise InvalidInput(f"'lipschitz' must be a finite number of at least 0; got {self.lipschitz!r} instead.")
         if self.bound is not None and not (np.isfinite(self.bound) and self.bound >= 0):
             raise InvalidInput(f"'bound' must be a finite number of at least 0; got {self.bound!r} instead.")
+        if not isinstance(self.compact_support, bool):
+            raise InvalidInput(f"'compact_support' must be True or False; got {self.compact_support!r} instead.")
         low, high = self.low, self.high
         if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
             raise InvalidInput(f"'domain' must be a box with finite low < high; got {self.domain!r} instead.")
@@ -173,6 +179,7 @@ class Target:
             "high": self.high.tolist(),
             "lipschitz": self.lipschitz,
             "equivariant": self.equivariant,
+            **({"compact_support": True} if self.compact_support else {}),
             "origin": self.origin,
         }
 

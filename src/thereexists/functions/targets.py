@@ -206,6 +206,7 @@ def _check_stored(stored: dict[str, Any]) -> None:
     right = right and all(type(x) in (int, float) for side in sides for x in side)
     right = right and (stored["lipschitz"] is None or type(stored["lipschitz"]) in (int, float))
     right = right and type(stored["equivariant"]) is bool and isinstance(stored["origin"], dict)
+    right = right and stored.get("compact_support", True) is True  # said where it is so, and not said elsewhere
     if not (right and all(isinstance(stored[key], str) for key in ("name", "description"))):
         raise InvalidInput("a function is described by n, d, a low and a high end for each feature, and words")
 
@@ -215,6 +216,7 @@ def restore(stored: dict[str, Any]) -> Target:
     _check_stored(stored)
     properties = {key: stored[key] for key in ("n", "d", "lipschitz", "equivariant", "name", "description", "origin")}
     properties["domain"] = (stored["low"], stored["high"])
+    properties["compact_support"] = "compact_support" in stored
     name, origin = stored["name"], stored["origin"]
     if origin.get("kind") == "builtin" and name in BUILTINS:
         known = builtin(name, n=stored["n"], d=stored["d"])

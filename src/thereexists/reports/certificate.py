@@ -39,6 +39,7 @@ def bound_section(certificate: Certificate, measured: str | None = None) -> Mark
                 f"{certificate.statement()}, {WORDS}: "
                 "this is read from the certificate, and its proof was not checked for this report."
             ),
+            *(paragraph(f"{sentence[0].upper()}{sentence[1:]}, {WORDS}.") for sentence in certificate.meaning()),
             figure(bar, drawn.strip()),
             table(["part", "size", "what it pays for"], rows),
             facts(said),

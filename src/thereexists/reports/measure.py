@@ -135,7 +135,7 @@ def context_ids(witness: FunctionWitness, seed: int = 0) -> Ids | None:
         Z = torch.from_numpy(grid.centre(cells))
         Z = Z if network.E is None else Z + network.E
         for name, index, layer in network.layers():
-            if name not in ("quantise", "context"):
+            if name not in ("guard", "quantise", "context"):
                 break
             Z = layer(Z)
             if name == "quantise":

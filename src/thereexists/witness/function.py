@@ -118,6 +118,14 @@ class FunctionWitness(Witness):
                 f"The input must have the shape (batch, {n}, {d}) or ({n}, {d}), with at least one sequence; "
                 f"got {X.shape[1:] if single else X.shape} instead."
             )
+        if self.target.compact_support and np.isfinite(X).all():  # the network itself answers 0 outside
+            most = self.largest_input()
+            if np.abs(X).max() > most:
+                raise InvalidInput(
+                    f"This witness takes numbers up to {most:.3g} in its dtype; got {np.abs(X).max():.3g}, whose "
+                    "distance to an edge of a cell, in ramp widths, would overflow."
+                )
+            return X, single
         low, high = self.target.low, self.target.high
         inside = (low <= X) & (high >= X)  # False for NaN
         if not inside.all():
@@ -127,6 +135,10 @@ class FunctionWitness(Witness):
                 f"sequence {row}, token {token}, feature {feature} is {X[row, token, feature]:g}."
             )
         return X, single
+
+    def largest_input(self) -> float:
+        """What may be asked of a witness that takes numbers outside its box: any float64."""
+        return float(np.finfo(np.float64).max)
 
     def samples(self) -> Samples:
         """The centres of all cubes, or of many."""

@@ -134,8 +134,10 @@ def test_columns_say_what_moved(folders):
 
 
 def test_a_certificate_is_told_if_it_is_about_these_weights(folders, tmp_path):
-    bound = load_certificate(folders["faithful"]).bound
-    assert open_viewer(folders["faithful"]).about()["facts"]["certified"] == f"d_1 ≤ {bound:.4g} (as its author says)"
+    certificate = load_certificate(folders["faithful"])
+    told = open_viewer(folders["faithful"]).about()["facts"]["certified"]
+    assert told.startswith(f"d_1 ≤ {certificate.bound:.4g}; d_1 is the integral")
+    assert told.endswith(f"{certificate.meaning()[-1]} (as its author says)")
     shutil.copytree(folders["sparse"], tmp_path / "w")
     assert "certified" not in open_viewer(tmp_path / "w").about()["facts"]
     shutil.copy(folders["faithful"] / "certificate.json", tmp_path / "w")

@@ -75,7 +75,7 @@ def test_every_artefact_has_one_kind_and_a_whole_page(artefacts, page_of, name):
     [
         ("memorise", "3 of 3 stored pairs come back exactly"),
         ("table", "4 of 4 stored pairs come back exactly"),
-        ("certify.json", "for every input of the domain, as its author says"),
+        ("certify.json", "an integral over the domain, as its author says"),
         ("certificate.json", "Its digest fits"),
         ("verify.json", "Everything holds"),
         ("check.json", "every edge is in the pattern: checked"),

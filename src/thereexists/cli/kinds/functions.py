@@ -15,7 +15,7 @@ from thereexists.core.json_files import malformed
 
 # Lines of the summary, by the entry that they are made of.
 _LINES = {"target": "target", "pattern": "pattern", "id bits": "id_bits", "memory": "memory_bytes"}
-_LINES |= {"asked for": "epsilon", "predicted": "error", "measured": "distance"}
+_LINES |= {"asked for": "epsilon", "predicted": "error", "measured": "distance", "meaning": "meaning"}
 
 
 class FunctionCommands(Commands):
@@ -58,8 +58,8 @@ class FunctionCommands(Commands):
                 "origin": record["target"]["origin"],
                 "stages": stages,
             }
-            summary = with_normalised(summary, witness.target)
-            summary[STATED] = [*summary[STATED], "normalised"]
+            summary = with_normalised(summary, witness.target, witness.grid)
+            summary[STATED] = [*summary[STATED], "normalised", "meaning"]
             if as_json:
                 print_json(summary)
                 return
@@ -83,12 +83,13 @@ FUNCTION = FunctionCommands()
 
 
 def described(certificate: Any) -> dict[str, Any]:
-    """A certificate as plain data, with its bound over volume^{1/p} beside it."""
-    return {**certificate.describe(), "normalised": certificate.normalised()}
+    """A certificate as plain data, with its bound over volume^{1/p} beside it, and what it says of single inputs."""
+    return {**certificate.describe(), "normalised": certificate.normalised(), "meaning": certificate.meaning()}
 
 
-def with_normalised(summary: dict[str, Any], target: Any) -> dict[str, Any]:
-    """The summary with its distances over volume^{1/p}: those do not grow with the domain."""
+def with_normalised(summary: dict[str, Any], target: Any, grid: Any) -> dict[str, Any]:
+    """The summary with its distances over volume^{1/p}, which do not grow with the domain, and what they mean."""
+    from thereexists.certificates.ramps import d_p_in_words, off_core_share
     from thereexists.certificates.units import normalised
 
     def over_volume(size: float | None, p: float) -> float | None:
@@ -100,7 +101,9 @@ def with_normalised(summary: dict[str, Any], target: Any) -> dict[str, Any]:
         "predicted": None if error is None else over_volume(error["total"], error["p"]),
         "measured": None if distance is None else over_volume(distance["estimate"], distance["p"]),
     }
-    return {**summary, "normalised": beside}
+    p = (error or distance or {"p": 1.0})["p"]
+    ramps = off_core_share(target.high - target.low, grid)
+    return {**summary, "normalised": beside, "meaning": d_p_in_words(p, ramps, target.compact_support)}
 
 
 def epsilon_in_words(certificate: Any, epsilon: float) -> str:
@@ -118,10 +121,9 @@ def print_certificate(certificate: Any) -> None:
     parts = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.shares().items())
     bound = f"d_{certificate.p:g} ≤ {certificate.bound:.6g}{_beside(certificate.normalised(), certificate.bound)}"
     out.print(styled((certificate.kind, "bold"), f"  {bound}, {certificate.label()}: {parts}"))
-    out.print(
-        f"{certificate.detail()}; float64 run within {certificate.float_error['max']:.2g} of the real one (measured); "
-        f"{certificate.seconds:.1f} s"
-    )
+    for sentence in certificate.meaning():
+        out.print(sentence)
+    out.print(f"{certificate.detail()}; {certificate.float_in_words()}; {certificate.seconds:.1f} s")
     for asked in certificate.asked_for():
         out.print(epsilon_in_words(certificate, asked))
     for assumption in certificate.assumptions:
@@ -170,9 +172,7 @@ def print_witness(summary: dict[str, Any]) -> None:
         _block_lines(summary, sizes)
         if sizes
         else {
-            "layers": f"{layers['total']:,} = {layers.get('quantise', 0):,} quantise + "
-            f"{layers.get('context', 0):,} context "
-            f"+ {layers['total'] - layers.get('quantise', 0) - layers.get('context', 0):,} value"
+            "layers": f"{layers['total']:,} = {_counted(layers)} value"
             f"{' (two sweeps)' if summary.get('sweeps') == 2 else ''}",
             "pattern": pattern
             and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
@@ -196,12 +196,21 @@ def print_witness(summary: dict[str, Any]) -> None:
             f"{_beside(beside['measured'], distance['estimate'])}, between {distance['low']:.4g} and "
             f"{distance['high']:.4g} at {distance['confidence']:.0%} ({distance['samples']:,} points)"
         )
+    if error is not None or distance is not None:
+        lines["meaning"] = summary.get("meaning")
     print_facts(
         {
             key: as_its_author_says(value) if value is not None and _LINES.get(key) in stated else value
             for key, value in lines.items()
         }
     )
+
+
+def _counted(layers: dict[str, int]) -> str:
+    """The layers of every stage up to the values, and how many are left for those, however many parts they have."""
+    before = {name: layers.get(name, 0) for name in ("guard", "quantise", "context", "outside")}
+    said = [f"{depth:,} {name} + " for name, depth in before.items() if depth or name in ("quantise", "context")]
+    return f"{''.join(said)}{layers['total'] - sum(before.values()):,}"
 
 
 def _block_lines(summary: dict[str, Any], sizes: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,16 @@ that matter are 0, 1 or a stored value, so it holds in any floating-point arithm
     recall   FF         the keyed memory (``keyed_memory.py``). Theorem 2: the key is the sequence's bits, gated by the
                         position; Theorem 1: the counts and the token's own edges
 
+Compact support. For a function that is 0 outside its box, one more slot (or count) says whether some token is outside:
+
+    edges    FF         2d more literals: r⁻ at the upper end of every feature, r⁺ at the lower one, 0 from the end on
+    cells    FF         units ReLU(1 − r): 1 from the end of the box on, 0 a ramp's width inside; added to the slot
+    gather              its sum over the tokens is 0, or at least 1, and becomes a literal like the others
+    recall   FF         the literal is one more bit of every key: no unit fires where a token is outside, and what no
+                        unit writes is 0 there, so the default is 0
+
+The ramps lie on the inner side of the ends. The proof from the weights is ``certificates/support_wide.py``.
+
 Hypotheses: none on f; on the arithmetic, see ``certificates/float_run.py``. Off the cores the mass lemma bounds the
 output by the stored values. ``max_width`` spreads the units of a layer over several blocks.
 """
@@ -25,6 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -34,7 +45,7 @@ from thereexists.constructions.compact.keyed_memory import Cubes, best_default, 
 from thereexists.constructions.compact.rows import Layer, Rows, block_count, uniform_attention
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Array, Target
-from thereexists.model import EmbeddedTransformer, Stage
+from thereexists.model import Attention, EmbeddedTransformer, Stage
 
 
 @dataclass(frozen=True)
@@ -64,12 +75,17 @@ def tabulate_contexts(target: Target, grid: Grid) -> Memory:
     """f̄ on every context, equal outputs merged."""
     if not grid.positional:
         codes, values = _counted(target, grid)
-        return _memory([codes], [values])
+        return _memory([_guarded(codes, grid)], [values], grid)
     index = grid.cube(np.arange(grid.cells))  # (cells, n, d)
     values = grid.values(target, index)
     bits = bits_per_feature(grid)
     codes = (index[..., None] >> np.arange(bits) & 1).reshape(len(index), -1).astype(np.int8)
-    return _memory([codes] * grid.n, [values[:, j] for j in range(grid.n)])
+    return _memory([_guarded(codes, grid)] * grid.n, [values[:, j] for j in range(grid.n)], grid)
+
+
+def _guarded(codes: Array, grid: Grid) -> Array:
+    """The codes of contexts inside the box: one more bit, 0, where it is guarded."""
+    return np.concatenate([codes, np.zeros((len(codes), 1), dtype=np.int8)], axis=1) if grid.low else codes
 
 
 def _counted(target: Target, grid: Grid) -> tuple[Array, Array]:
@@ -87,12 +103,13 @@ def _counted(target: Target, grid: Grid) -> tuple[Array, Array]:
     return np.concatenate([counts[multiset], own], axis=1).astype(np.int8), values[multiset, token]
 
 
-def _memory(codes: list[Array], values: list[Array]) -> Memory:
+def _memory(codes: list[Array], values: list[Array], grid: Grid) -> Memory:
     groups, tables, defaults = [], [], []
     for code, value in zip(codes, values, strict=True):
         distinct, label = np.unique(value, axis=0, return_inverse=True)
         cubes = share(code, label.reshape(-1))
         default = best_default(distinct, np.bincount(cubes.labels, minlength=len(distinct)))
+        default = np.zeros_like(default) if grid.low else default
         same = np.flatnonzero((distinct == default).all(axis=1))
         groups.append(cubes.without(int(same[0])) if len(same) else cubes)
         tables.append(distinct)
@@ -119,10 +136,13 @@ def row_counts(grid: Grid) -> dict[str, int]:
     if grid.positional:
         slots = grid.n * grid.d * bits_per_feature(grid)
         own = {"position": grid.n, "edges": 2 * edges, "slots": slots, "literals": 2 * slots}
+        outside = {"outside": 1}  # gathered where it is, as a slot
     else:
         cells = grid.K - 1
         own = {"edges": 2 * edges, "cells": cells, "counts": cells, "literals": 2 * cells * grid.n}
-    return {"x": grid.d, "out": grid.d} | own
+        outside = {"outside": 1, "outsiders": 1}
+    guards = {"ends": 2 * grid.d, **outside, "closed": 2} if grid.low else {}
+    return {"x": grid.d, "out": grid.d} | own | guards
 
 
 def widths(grid: Grid, memory: Memory) -> dict[str, int]:
@@ -130,9 +150,12 @@ def widths(grid: Grid, memory: Memory) -> dict[str, int]:
     edges = 2 * grid.d * (grid.N - 1)
     if grid.positional:
         slots = grid.n * grid.d * bits_per_feature(grid)
-        return {"edges": edges, "cells": grid.n * edges // 2, "gather": 2 * slots, "recall": max(1, memory.units)}
-    cells = grid.K - 1
-    return {"edges": edges, "cells": cells, "gather": 2 * cells * grid.n, "recall": max(1, memory.units)}
+        plain = {"edges": edges, "cells": grid.n * edges // 2, "gather": 2 * slots}
+    else:
+        cells = grid.K - 1
+        plain = {"edges": edges, "cells": cells, "gather": 2 * cells * grid.n}
+    guards = {"edges": 2 * grid.d, "cells": 2 * grid.d, "gather": 2} if grid.low else {}
+    return {name: width + guards.get(name, 0) for name, width in plain.items()} | {"recall": max(1, memory.units)}
 
 
 def layer_counts(grid: Grid, memory: Memory, max_width: int | None) -> dict[str, int]:
@@ -146,7 +169,8 @@ def layer_counts(grid: Grid, memory: Memory, max_width: int | None) -> dict[str,
 def parameter_count(grid: Grid, memory: Memory, max_width: int | None) -> int:
     """Exactly the parameters of :func:`compact_network`."""
     d_model, parts = rows_of(grid).d_model, widths(grid, memory)
-    heads = parts["gather"] // 2 if grid.positional else grid.K - 1  # m: the rows that the attention sums
+    guards = 1 if grid.low else 0
+    heads = parts["gather"] // 2 if grid.positional else grid.K - 1 + guards  # m: the rows that the attention sums
     blocks = sum(layer_counts(grid, memory, max_width).values())
     feed_forward = sum(parts.values()) * (2 * d_model + 1) + blocks * d_model
     ends = 2 * grid.d * d_model + (grid.n * d_model if grid.positional else 0)
@@ -156,10 +180,13 @@ def parameter_count(grid: Grid, memory: Memory, max_width: int | None) -> int:
 def compact_network(grid: Grid, memory: Memory, max_width: int | None = None) -> EmbeddedTransformer:
     """The four blocks."""
     rows = rows_of(grid)
+    edges, cells = _edges(grid, rows), _cells(grid, rows) if grid.positional else _cumulative_cells(grid, rows)
     gather = _gather_slots(grid, rows) if grid.positional else _gather_counts(grid, rows)
+    if grid.low:
+        edges, cells, gather = _guards(grid, rows, edges, cells, gather)
     stages: dict[str, Stage] = {
-        **_edges(grid, rows).stages("edges", max_width),
-        **(_cells(grid, rows) if grid.positional else _cumulative_cells(grid, rows)).stages("cells", max_width),
+        **edges.stages("edges", max_width),
+        **cells.stages("cells", max_width),
         **gather[1].stages("gather", max_width, gather[0]),
         **_recall(grid, rows, memory).stages("recall", max_width),
     }
@@ -251,6 +278,35 @@ def _gather_counts(grid: Grid, rows: Rows):
     return uniform_attention(rows["cells"], rows["counts"], float(grid.n), rows.d_model), layer
 
 
+def _guards(grid: Grid, rows: Rows, edges: Layer, cells: Layer, gather: tuple[Attention, Layer]):
+    """The same layers with the units and rows that tell whether a token is outside the box."""
+    d, ends = grid.d, rows["ends"]
+    outside, closed = rows["outside"], rows["closed"]
+    told, flags, sums = Layer(2 * d, rows.d_model), Layer(2 * d, rows.d_model), Layer(2, rows.d_model)
+    for f in range(d):
+        low, high = guarded_ends(grid, f)
+        for unit, slope, zero in ((f, 1.0, low), (d + f, -1.0, high)):  # 0 at the end of the box, and from there on
+            told.W_1[unit, rows["x"][f]] = slope / grid.ramp[f]
+            told.b_1[unit], told.W_2[unit, ends[unit]] = -slope * zero / grid.ramp[f], 1.0
+    unit = np.arange(2 * d)
+    flags.W_1[unit, ends], flags.b_1[:], flags.W_2[unit, outside] = -1.0, 1.0, 1.0
+    read = rows["slots"] if grid.positional else rows["cells"]
+    write = rows["slots"] if grid.positional else rows["counts"]
+    summed = outside if grid.positional else rows["outsiders"]
+    sums.W_1[0, summed], sums.b_1[0], sums.W_2[0, closed[0]] = 4.0, -1.5, 1.0
+    sums.W_1[1, summed], sums.b_1[1], sums.W_2[1, closed[1]] = -4.0, 2.5, 1.0
+    read, write = np.concatenate([read, outside]), np.concatenate([write, summed])
+    attention = uniform_attention(read, write, float(grid.n), rows.d_model)
+    return edges.with_(told), cells.with_(flags), (attention, gather[1].with_(sums))
+
+
+def guarded_ends(grid: Grid, f: int) -> tuple[float, float]:
+    """Where entries of a feature are outside from: the ends of the box, moved inwards to multiples of η·2^-11."""
+    quantum = Fraction(float(grid.ramp[f])) / (1 << 11)
+    low, high = Fraction(grid.low[f]) / quantum, Fraction(grid.high[f]) / quantum
+    return float(math.ceil(low) * quantum), float(math.floor(high) * quantum)
+
+
 def _recall(grid: Grid, rows: Rows, memory: Memory) -> Layer:
     layer = Layer(max(1, memory.units), rows.d_model)  # a constant function needs none: one unit that writes nothing
     literals = rows["literals"]
@@ -258,6 +314,9 @@ def _recall(grid: Grid, rows: Rows, memory: Memory) -> Layer:
         half = len(literals) // 2
         above, below = _edge_rows(grid, rows)
         literals = np.concatenate([literals[:half], above.ravel(), literals[half:], below.ravel()])
+    if grid.low:  # and so is whether some token is outside
+        half, (is_outside, is_inside) = len(literals) // 2, rows["closed"][:, None]
+        literals = np.concatenate([literals[:half], is_outside, literals[half:], is_inside])
     start = 0
     for group, (cubes, values, default) in enumerate(zip(memory.cubes, memory.values, memory.default, strict=True)):
         unit = np.arange(start, start + len(cubes))

@@ -28,6 +28,13 @@ class Layer:
         self.W_1, self.b_1 = np.zeros((r, d_model)), np.zeros(r)
         self.W_2, self.b_2 = np.zeros((r, d_model)), np.zeros(d_model)  # W_2 transposed: a unit's row is what it writes
 
+    def with_(self, other: Layer) -> Layer:
+        """Both as one layer; only this one may add a constant."""
+        joined = Layer(0, len(self.b_2))
+        joined.W_1, joined.W_2 = np.concatenate([self.W_1, other.W_1]), np.concatenate([self.W_2, other.W_2])
+        joined.b_1, joined.b_2 = np.concatenate([self.b_1, other.b_1]), self.b_2
+        return joined
+
     def stages(self, name: str, max_width: int | None, attention: Attention | None = None) -> dict[str, Stage]:
         """One block, or several of at most ``max_width`` units in a row: no unit reads what another one writes."""
         width = max_width or len(self.b_1)

@@ -37,6 +37,10 @@ class CompactWitness(FunctionWitness):
         check_engine(engine)
         return self.network.run(X)
 
+    def largest_input(self) -> float:
+        """Its edges measure distances in ramp widths: so much of its dtype's range is left."""
+        return float(torch.finfo(self.network.dtype).max / 8 * min(self.grid.ramp.min(), 1.0))
+
     def explain(self, X: np.ndarray, engine: str = "auto") -> Choice:
         return explain(self.network, torch.from_numpy(X).to(self.network.dtype), engine)
 

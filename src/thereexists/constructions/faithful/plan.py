@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, final
 
 from thereexists.certificates.units import over_share
 from thereexists.constructions.faithful.budget import error_budget, grid_part
+from thereexists.constructions.faithful.guard import layer_counts, refuse_unguarded
 from thereexists.constructions.faithful.quantise import layer_count as quantiser_layers
 from thereexists.constructions.faithful.selective_shift import SelectiveShift
 from thereexists.constructions.faithful.softmax_limit import WIDTH, clamp_levels, softmax_limit
@@ -252,9 +253,9 @@ def mapping_for(target: Target, delta: float | str | Fraction, pattern: Pattern 
 
 
 def _mapping(target: Target, delta: float | str | Fraction, route: Route | None) -> Mapping:
-    if route is None:
-        return SelectiveShift(Grid.for_target(target, delta))
-    return SparseShift(Grid.for_target(target, delta, route.slots), route)
+    grid = Grid.for_target(target, delta, () if route is None else route.slots)
+    refuse_unguarded(grid)
+    return SelectiveShift(grid) if route is None else SparseShift(grid, route)
 
 
 def _plan_for(
@@ -266,15 +267,18 @@ def _plan_for(
     ask_one_by_one(target)
     table = tabulate(target, grid, mapping.ids, progress)
     sweeps = 2 if table.two_sweeps else 1
+    guarded = layer_counts(grid)
     layers = {
+        **{name: guarded[name] for name in ("guard",) if guarded},
         "quantise": quantiser_layers(grid),
         "context": mapping.layers,
+        **{name: guarded[name] for name in ("outside",) if guarded},
         "value": sweeps * layer_count(grid),
     }
     layers["total"] = sum(layers.values())
     d = grid.d
     parameters = (
-        (layers["quantise"] + layers["value"]) * (2 * WIDTH * d + WIDTH + d)
+        (layers["total"] - layers["context"]) * (2 * WIDTH * d + WIDTH + d)
         + layers["context"] * (2 * 4 * d + 2)
         + (grid.n * d if grid.positional else 0)
     )

@@ -27,6 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thereexists.constructions.faithful.guard import guard, outside
 from thereexists.constructions.faithful.quantise import ramp_widths
 from thereexists.constructions.faithful.value_mapping import Extremes, ValueTable, last_columns
 from thereexists.functions.grid import Grid
@@ -44,8 +45,10 @@ def softmax_limit(modified: Transformer, table: ValueTable, grid: Grid, rho: str
         raise ValueError("softmax_limit takes a network made of the three stages of the proof.")
     return Transformer(
         {
+            **({"guard": guard(grid)} if grid.low else {}),
             "quantise": Stage(feed_forward=relu_limit(quantiser, ramp_widths(grid))),
             "context": Stage(attention=tempered(shifts, temperature(grid))),
+            **({"outside": outside(grid)} if grid.low else {}),
             "value": Stage(feed_forward=_value_limit(steps, table, grid)),
         },
         rho=rho,

@@ -22,7 +22,7 @@ def trace_columns(network: Transformer, grid: Grid, x: np.ndarray) -> StageTrace
             states["encode"] = Z[0].numpy()
         for stage, index, layer in network.layers():
             before, Z = Z, layer(Z)
-            if stage != "quantise":
+            if stage not in ("guard", "quantise"):
                 ids = [(before[0] @ u / unit).tolist(), (Z[0] @ u / unit).tolist()]
                 changed = (before != Z).any(-1)[0].nonzero()[:, 0].tolist()
                 moves += [Move(stage, index, token, ids[0][token], ids[1][token]) for token in changed]

@@ -24,6 +24,10 @@ from thereexists.witness.recounted import told_description
 
 MOST_FRAMES = 400
 MOST_LINES = 600  # cell edges that are drawn
+GUARDS = {  # stages of a function that is 0 outside its box
+    "guard": "Guard: the box is moved away from 0 and back, and what lies outside is capped and rises above all cells",
+    "outside": "Outside: a column whose id is above every id of the box is pushed below 0, and then becomes 0",
+}
 
 
 class Columns(Viewer):
@@ -114,6 +118,9 @@ class Columns(Viewer):
 
     def _words(self, frame: Frame, before: np.ndarray, moved: list[int], old: np.ndarray, new: np.ndarray) -> str:
         """One sentence: which token moved, by how much. The numbers are the network's own."""
+        if frame.stage in GUARDS:
+            tokens = ", ".join(f"token {j}" for j in moved[:4])
+            return f"{GUARDS[frame.stage]} ({tokens})."
         if frame.stage == "quantise":
             entries = np.argwhere(before != frame.state)[:4].tolist()
             steps = ", ".join(

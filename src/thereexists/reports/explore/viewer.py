@@ -81,7 +81,7 @@ def _proved(folder: Path, witness: Any) -> str | None:
     found = witness.certificate
     if found is None or found.weights_sha256 != weights_sha256(witness.network):
         return None
-    return as_its_author_says(found.claim())
+    return as_its_author_says("; ".join([found.claim(), *found.meaning()]))
 
 
 def sequence(asked: dict[str, Any], witness: Any) -> np.ndarray:

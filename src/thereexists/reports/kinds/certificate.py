@@ -18,9 +18,9 @@ def _page(found: Found) -> Page:
             "only thereexists verify says."
         )
     else:
-        for beside in ("seconds", "normalised"):  # how long it took, and what follows from it, are not part of it
+        for beside in ("seconds", "normalised", "meaning"):  # how long it took, and what follows, are not part of it
             record.pop(beside, None)
-        certificate = certificate_of(record, found.path)
+        certificate = certificate_of(record, found.path, version=2)  # an older command may have printed it
         remark = "This is what the command printed; it carries no digest. The certificate itself is certificate.json."
     subject = certificate.subject()
     about = facts(

@@ -106,6 +106,7 @@ def _built(witness: FunctionWitness, record: dict[str, Any]) -> Markup:
 
 def _claims(target: Target) -> str:
     symmetry = "permutation equivariant" if target.equivariant else "no symmetry"
+    symmetry += ", 0 outside its box" if target.compact_support else ""
     return symmetry if target.lipschitz is None else f"Lipschitz constant {target.lipschitz:.6g}, {symmetry}"
 
 
@@ -232,6 +233,7 @@ def build_command(witness: FunctionWitness) -> tuple[str, str]:
     if origin.get("kind") != "builtin":
         words += [] if target.lipschitz is None else ["--lipschitz", repr(float(target.lipschitz))]
         words += ["--equivariant"] if target.equivariant else []
+    words += ["--compact-support"] if target.compact_support else []
     boxes = {(float(a), float(b)) for a, b in zip(target.low, target.high, strict=True)}
     if boxes != {(0.0, 1.0)}:
         low, high = min(boxes)

@@ -1,0 +1,214 @@
+"""The float64 run, proved for every machine: runs in shuffled orders stay inside, and what breaks the proof is seen."""
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+import thereexists as te
+from tests.hostile import certified, forge_certificate, forge_weights
+from tests.supported import bumped
+from thereexists.certificates.enclose import Encloser
+from thereexists.certificates.float_proof import FloatRunner, _fits, _lowest_bit
+from thereexists.functions.targets import BUILTINS, builtin
+
+
+def shuffled(terms, rng):
+    """Σ of arrays, one after the other in a random order."""
+    order = rng.permutation(len(terms))
+    total = terms[order[0]]
+    for i in order[1:]:
+        total = total + terms[i]
+    return total
+
+
+def affine(Z, w, b, rng):
+    """w·z + b of every token."""
+    return shuffled([*(Z[..., i] * w[i] for i in range(len(w))), np.full(Z.shape[:-1], b)], rng)
+
+
+def run_in_another_order(network, X, rng):
+    """The network as its formula says, each sum in an order of its own."""
+    Z = X if network.E is None else X + network.E.detach().numpy()
+    for _, _, layer in network.layers():
+        if layer.attention is not None:
+            *weights, mask = layer.attention
+            W_Q, b_Q, W_K, W_V, W_O = (w.detach().numpy() for w in weights)
+            added = []
+            for h in range(len(W_Q)):
+                q, k, v = (affine(Z, W[h, 0], b, rng) for W, b in ((W_Q, b_Q[h, 0]), (W_K, 0.0), (W_V, 0.0)))
+                logits = q[:, :, None] * k[:, None, :]
+                logits = logits if mask is None else np.where(mask.numpy(), logits, -np.inf)
+                P = np.exp(logits - logits.max(-1, keepdims=True))
+                P = P / P.sum(-1, keepdims=True)
+                head = shuffled([P[:, :, t] * v[:, None, t] for t in range(Z.shape[1])], rng)
+                added.append(head[..., None] * W_O[h, :, 0])
+            Z = shuffled([Z, *added], rng)
+        if layer.feed_forward is not None:
+            W_1, b_1, W_2, b_2 = (w.detach().numpy() for w in layer.feed_forward[:4])
+            hidden = (np.maximum(affine(Z, w, b, rng), 0)[..., None] for w, b in zip(W_1, b_1, strict=True))
+            Z = shuffled([Z, np.broadcast_to(b_2, Z.shape), *(h * W_2[:, k] for k, h in enumerate(hidden))], rng)
+    return Z
+
+
+def balls_of(witness, count, evaluator=Encloser, seed=0):
+    """Random inputs off the ramps, and the ball on the core of each: of the network, or of its float64 run."""
+    target, grid = witness.target, witness.grid
+    X = target.low + (target.high - target.low) * np.random.default_rng(seed).random((count, grid.n, grid.d))
+    X = X[~grid.on_ramp(X)]
+    number = (grid.index(X).reshape(len(X), -1) * grid.N ** np.arange(grid.n * grid.d - 1, -1, -1)).sum(1)
+    return X, evaluator(witness.network, grid)(number)
+
+
+CASES = {
+    "Theorem 2": lambda: te.build(builtin("sort", n=2), delta=1 / 4),
+    "Theorem 1": lambda: te.build(builtin("token-sine", n=2), delta=1 / 4),
+    "three tokens": lambda: te.build(builtin("deep-sets", n=3), delta=1 / 4),
+    "two features": lambda: te.build(builtin("convolution", n=2, d=2), delta=1 / 2),
+    "a box around 0": lambda: te.build(builtin("soft-rank", n=2, domain=(-1.0, 2.3)), delta=1 / 3),
+    "a pattern": lambda: te.build(builtin("sort", n=3), delta=1 / 2, pattern=te.patterns.star(n=3)),
+    "guarded": lambda: te.build(bumped("distance-to-mean", n=2, domain=(-0.3, 0.7)), delta=1 / 4),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_order_on_every_engine_stays_inside(case):
+    witness = CASES[case]()
+    X, F = balls_of(witness, 300, FloatRunner)
+    rng = np.random.default_rng(1)
+    runs = [witness(X, engine) for engine in ("reference", "fused", "skip")]
+    runs += [run_in_another_order(witness.network, X, rng) for _ in range(3)]
+    runs.append(np.concatenate([witness(x[None]) for x in X[:50]] + [runs[0][50:]]))  # other batch sizes
+    for Y in runs:
+        assert (np.abs(Y - F.mid) <= F.rad).all()
+    if case in ("Theorem 2", "two features", "a pattern"):
+        assert (F.rad == 0).all()  # exact, to the last bit, on every machine
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+def test_it_is_proved_of_every_target(name):
+    witness = te.build(builtin(name, n=2), delta=1 / 4)
+    drift = te.certify(witness, opinions=1).float_error
+    assert drift["kind"] == "proved"
+    assert drift["cubes"] == witness.grid.cells
+    assert drift["max"] < 1e-7
+
+
+def test_order_free_sums_are_exact_and_no_others():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        k = int(rng.integers(-30, 20))
+        terms = rng.integers(-(2**50), 2**50, size=4) * 2.0**k
+        size, lattice = np.abs(terms).sum(), _lowest_bit(terms).min()
+        sums = {float(shuffled(list(terms), rng)) for _ in range(8)}
+        assert not _fits(size, lattice) or len(sums) == 1
+    assert _lowest_bit(np.array([0.0, 1.0, 0.75, 3.0 * 2.0**40])).tolist()[1:] == [0, -2, 40]
+    assert not _fits(np.array(2.0**53 + 2), np.array(0))
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("floats") / "w"
+    witness = te.build(builtin("token-sine", n=2), delta=1 / 4)
+    witness.save(folder)
+    made = te.certify(witness, opinions=1)
+    assert 0 < made.float_error["max"] < 1e-9
+    made.save(folder)
+    return folder
+
+
+def changed(name, index, how):
+    def change(weights):
+        weights[f"stages.{name}"][index] = how(weights[f"stages.{name}"][index])
+
+    return lambda folder: forge_weights(folder, change)
+
+
+def one_ulp(x):
+    return torch.nextafter(x, torch.full_like(x, torch.inf))
+
+
+def past_the_bits(folder):
+    """A value layer that computes the same over the reals, up to 1e-16, with numbers of thirty bits more."""
+    factor = 2.0**30 + 1
+
+    def change(weights):
+        for name, scale in (("W_1", factor), ("b_1", factor)):
+            weights[f"stages.value.feed_forward.{name}"][3, :2] *= scale
+        weights["stages.value.feed_forward.W_2"][3, :, :2] /= factor
+
+    forge_weights(folder, change)
+
+
+def halved(record):
+    return record["float_error"]["max"] / 2
+
+
+FAULTS = {
+    "a weight one ulp off the lattice": changed("quantise.feed_forward.b_1", (2, 0), one_ulp),
+    "a shift one ulp off": changed("context.attention.W_O", (2, 0, 0, 0), one_ulp),
+    "a magnitude past 2^53": past_the_bits,
+    "a logit gap too small to underflow": (
+        lambda f: forge_weights(f, lambda w: [w[f"stages.context.attention.{p}"].mul_(0.1) for p in ("W_Q", "b_Q")])
+    ),
+    "a smaller difference": lambda f: forge_certificate(f, lambda r: r["float_error"].update(max=halved(r))),
+    "a larger one": lambda f: forge_certificate(f, lambda r: r["float_error"].update(max=1e-9)),
+    "fewer cubes": lambda f: forge_certificate(f, lambda r: r["float_error"].update(cubes=15)),
+    "another dtype": lambda f: forge_certificate(f, lambda r: r["float_error"].update(dtype="float32")),
+    "no such kind": certified(float_error={"kind": "sworn", "dtype": "float64", "cubes": 16, "max": 1.0}),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_breaks_the_proof_is_noticed(fault, original, tmp_path):
+    shutil.copytree(original, tmp_path / "w")
+    assert fault != "a smaller difference" or te.verify(original, opinions=1).holds
+    FAULTS[fault](tmp_path / "w")
+    verdict = te.verify(tmp_path / "w", opinions=1)
+    failed = {check.name for check in verdict.evidence if check.passed is False}
+    assert verdict.holds is False
+    assert "float proof" in failed or fault in ("another dtype", "no such kind")
+
+
+def test_a_network_that_does_not_qualify_is_measured():
+    witness = te.build(builtin("sort", n=2), delta=1 / 2, rho="sparsemax", pattern=te.patterns.star(n=2))
+    assert te.certify(witness, opinions=1).float_error["kind"] == "measured"
+
+
+def test_a_compact_run_is_the_real_one_rounded_once():
+    for name in ("soft-rank", "convolution"):
+        witness = te.build(builtin(name, n=2), delta=1 / 4, construction="compact")
+        drift = te.certify(witness, opinions=1).float_error
+        assert drift["kind"] == "proved"
+        assert drift["cubes"] == witness.grid.cells
+        X, G = balls_of(witness, 300)
+        assert (np.abs(witness(X) - G.mid) + G.rad <= drift["max"]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("construction", ["faithful", "compact"])
+@pytest.mark.parametrize("name", BUILTINS)
+def test_three_tokens_ten_thousand_inputs_and_shuffled_orders(name, construction):
+    """The run is proved on every core, those of equal tokens included, and no run leaves its bound."""
+    witness = te.build(builtin(name, n=3), delta=1 / 8, construction=construction)
+    drift = te.certify(witness, opinions=1).float_error
+    assert drift["kind"] == "proved"
+    assert drift["cubes"] == 512
+    X, G = balls_of(witness, 10_000)
+    runs = [witness(X, engine) for engine in ("reference", "fused")]
+    if construction == "faithful":
+        rng = np.random.default_rng(1)
+        runs += [np.concatenate([run_in_another_order(witness.network, X[:1000], rng), runs[0][1000:]])]
+    for Y in runs:
+        assert (np.abs(Y - G.mid) <= drift["max"] + G.rad).all()
+
+
+def test_nothing_is_proved_of_a_statistical_one(tmp_path):
+    target = te.Target(lambda X: 0.5 * np.sort(X, axis=1), n=2, bound=0.5, name="half-sorted")
+    witness = te.build(target, delta=1 / 2)
+    witness.save(tmp_path / "w")
+    te.certify(witness, opinions=1, samples=100).save(tmp_path / "w")
+    forge_certificate(tmp_path / "w", lambda r: r["float_error"].update(kind="proved"))
+    verdict = te.verify(tmp_path / "w", target, opinions=1)
+    assert any(check.name == "float proof" and check.passed is False for check in verdict.evidence)
