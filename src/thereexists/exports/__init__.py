@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -9,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.atomic_files import the_error_in_words
+from thereexists.core.dtypes import dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.storage import check_place
 
-FORMATS = ("onnx", "hf", "torch")
+FORMATS = ("onnx", "hf", "torch", "llama")
 MARK = "thereexists_export.json"
 
 
 def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32") -> dict[str, Any]:
-    """Write ``witness`` to ``folder`` as onnx, hf or torch; everything is compared before the folder appears."""
+    """Write ``witness`` to ``folder`` as onnx, hf, torch or llama; everything is compared before the folder appears."""
     from thereexists.exports.check import compare
     from thereexists.witness.load import loaded
 
@@ -37,7 +39,10 @@ def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32") ->
         with the_error_in_words(folder):
             run = _writer(to)(converted, beside)
             compared, what = compare(converted, run)
-            (beside / MARK).write_text(f'{{"format": "{to}", "dtype": "{dtype}", "compared": {compared}}}\n')
+            mark = {"format": to, "dtype": dtype_name(dtype), "compared": compared}
+            if to == "llama":  # its folder claims something, which ``verify`` checks
+                mark = run.record({**mark, "of": what})
+            (beside / MARK).write_text(json.dumps(mark, ensure_ascii=False) + "\n", encoding="utf-8")
             os.chmod(beside, 0o755)
             if folder.exists():
                 shutil.rmtree(folder)
@@ -59,6 +64,12 @@ def _writer(to: str):
         except ImportError as missing:
             raise CannotBuild(f"The hf export needs {missing.name}: pip install 'thereexists[export]'.") from None
         return write_hf
+    if to == "llama":
+        try:
+            from thereexists.exports.llama import write_llama
+        except ImportError as missing:
+            raise CannotBuild(f"The llama export needs {missing.name}: pip install 'thereexists[export]'.") from None
+        return write_llama
     from thereexists.exports.torch_format import write_torch
 
     return write_torch
