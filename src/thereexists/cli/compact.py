@@ -48,10 +48,10 @@ def memorise(
 
 @app.command()
 def export(
-    witness: Annotated[Path, typer.Argument(help="The folder of a compact witness.")],
+    witness: Annotated[Path, typer.Argument(help="The folder of a compact witness, or of an automaton's.")],
     to: Annotated[
         str,
-        typer.Option("--to", help="onnx, hf or torch.", autocompletion=_complete.names(_complete.FORMATS)),
+        typer.Option("--to", help="onnx, hf, torch or llama.", autocompletion=_complete.names(_complete.FORMATS)),
     ],
     out: Annotated[Path | None, typer.Option(help="Folder to write; WITNESS-FORMAT unless said.")] = None,
     dtype: Annotated[str, typer.Option(help="Of the exported weights; one that is not safe is refused.")] = "float32",
@@ -59,7 +59,11 @@ def export(
 ) -> None:
     """Write a witness in a stock format, run what was written on every cell or pair, and only then say that it is done.
 
-    Example: thereexists export w/ --to onnx
+    With --to llama an automaton becomes a stock LlamaForCausalLM folder, which `thereexists verify` proves.
+
+    Examples: thereexists export w/ --to onnx
+
+    thereexists export w/ --to llama --out stock/
     """
     from thereexists.exports import export as write
     from thereexists.witness.load import load

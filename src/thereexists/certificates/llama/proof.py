@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thereexists.certificates.automaton_maps import Maps, StateMaps
+from thereexists.certificates.automaton_maps import Maps
 from thereexists.certificates.llama.format import Checkpoint
 from thereexists.certificates.llama.gates import Errors, Gates, Rows, Scale, composed, is_power
 from thereexists.certificates.llama.offsets import Turning, Vector, lead
@@ -212,13 +212,12 @@ def _read_out(p: _Prover, vocabulary: Vocabulary, errors: Errors) -> float:
     scale = p.scale(errors, "model.norm.weight")
     W = p.weights["lm_head.weight"]
     read = np.flatnonzero(W[:, rows.own].any(axis=0))
-    start = np.flatnonzero(maps.at_start(np.ones(len(maps.targets), dtype=bool)))
+    start = np.flatnonzero(maps.start_targets() >= 0)
     if W[:, rows.first].any() or W[:, rows.fetched].any() or not np.isin(read, start).all():
         raise NotProved("the answer reads more than where the start is led to.")
     own = W[:, rows.own] * scale.bit
     constant, done = W[:, rows.constant] * scale.top, W[:, rows.done] * scale.bit
-    targets = maps.labels[start, 1] if isinstance(maps, StateMaps) else maps.labels[start, machine.start]
-    cases = [(own[:, row], maps.targets[t]) for row, t in zip(start, targets, strict=True)]
+    cases = [(own[:, row], maps.targets[maps.start_targets()[row]]) for row in start]
     if machine.dead is not None:
         cases.append((np.zeros(len(W)), np.array([machine.dead, -1])))
     seen = errors.normalised(scale.slip)

@@ -58,29 +58,25 @@ class Written:
 
 def write_llama(witness: Any, folder: Path) -> Written:
     """Write all files but the record; refused where there is no proof in the dtype of the witness."""
-    if not isinstance(getattr(witness, "automaton", None), Automaton):
-        raise CannotBuild(
-            "A stock Llama checkpoint is made of an automaton's witness (te.build of te.automata…); a witness of this "
-            "kind goes to onnx, hf or torch."
-        )
-    dtype = dtype_name(witness.network.dtype)
+    stored = witness.lowerable()
+    dtype = dtype_name(stored.network.dtype)
     if dtype not in DTYPES:
         why = REFUSED.get(dtype, "stock checkpoints are run in float32 and bfloat16")
         raise CannotBuild(f"No stock Llama checkpoint in {dtype}: {why}.")
-    layout = Layout.of(witness.maps, witness.n)
-    embedding = witness.network.embedding[FIRST:, : witness.maps.own].detach().double().numpy()
+    layout = Layout.of(stored.maps, stored.n)
+    embedding = stored.network.embedding[FIRST:, : stored.maps.own].detach().double().numpy()
     weights = {name: weight.to(as_dtype(dtype)) for name, weight in lowered(layout, embedding).items()}
-    checkpoint = Checkpoint(layout.shape, THETA, EPS, weights, witness.maps, witness.n)
+    checkpoint = Checkpoint(layout.shape, THETA, EPS, weights, stored.maps, stored.n)
     found, reasons = proofs(checkpoint)
     if dtype not in found:
         raise CannotBuild(f"The checkpoint is not proved in {dtype}: {reasons[dtype]}")
-    vocabulary = vocabulary_of(witness.automaton)
+    vocabulary = vocabulary_of(stored.automaton)
     save_tensors(weights, folder / stock.WEIGHTS, metadata={"format": "pt"})
     tokenizer_for(vocabulary).save(str(folder / stock.TOKENIZER))
     texts = {
         stock.CONFIG: _json(config_of(layout.shape, THETA, EPS, dtype)),
         stock.GENERATION: _json(generation_of()),
-        stock.TOKENIZER_CONFIG: _json(tokenizer_config_of(witness.n + 2)),
+        stock.TOKENIZER_CONFIG: _json(tokenizer_config_of(stored.n + 2)),
         stock.CARD: card(checkpoint, list(found)),
     }
     for name, text in texts.items():
@@ -89,9 +85,9 @@ def write_llama(witness: Any, folder: Path) -> Written:
         (folder / name).chmod(0o644)
     claim = {
         "format_version": stock.VERSION,
-        "n": witness.n,
-        "automaton": witness.automaton.describe(),
-        "maps": witness.maps.describe(),
+        "n": stored.n,
+        "automaton": stored.automaton.describe(),
+        "maps": stored.maps.describe(),
         "dtypes": list(found),
         "files": {name: file_sha256(folder / name) for name in stock.FILES},
     }

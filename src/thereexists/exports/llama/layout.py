@@ -65,5 +65,5 @@ class Layout:
 
 def plan_llama(witness: Any) -> dict[str, Any]:
     """Layers, sizes and parameters of the checkpoint of an automaton's witness, before it is written."""
-    shape = Layout.of(witness.maps, witness.n).shape
+    shape = Layout.of((stored := witness.lowerable()).maps, stored.n).shape
     return {**vars(shape), "parameters": shape.parameters, "rope_theta": THETA}
