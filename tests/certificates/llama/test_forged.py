@@ -13,7 +13,7 @@ from thereexists.certificates.llama.proof import prove
 from thereexists.certificates.llama.rounding import DTYPES
 from thereexists.certificates.llama.run import loaded
 from thereexists.certificates.llama.tokens import BOS, SYMBOLS
-from thereexists.certificates.llama.verify import answers_right, proofs
+from thereexists.certificates.llama.verify import proofs
 from thereexists.core.errors import NotProved
 
 pytest.importorskip("transformers")
@@ -208,9 +208,9 @@ def test_a_card_that_says_more_is_caught(stock, tmp_path):
 
 
 def test_a_claim_of_more_is_caught(stock, tmp_path):
-    longer = redo(copied(stock, tmp_path / "longer"), lambda record: record.update(n=17))
+    longer = redo(copied(stock, tmp_path / "longer"), lambda record: record["claim"].update(n=17))
     assert te.verify(longer).holds is False
-    other = redo(copied(stock, tmp_path / "other"), lambda record: record["automaton"].update(accept=[1]))
+    other = redo(copied(stock, tmp_path / "other"), lambda record: record["claim"]["automaton"].update(accept=[1]))
     assert te.verify(other).holds is False
     half = redo(
         copied(stock, tmp_path / "half"), lambda record: record.update(dtypes=["float32", "bfloat16", "float16"])
@@ -249,7 +249,7 @@ def test_single_weights_are_caught_or_change_nothing(stock, checkpoint):
     rng = np.random.default_rng(0)
     ids = np.array(np.meshgrid(*[[0, 1]] * 9)).reshape(9, -1).T
     tokens = torch.from_numpy(np.concatenate([np.full((len(ids), 1), BOS), ids + SYMBOLS], axis=1))
-    models = {dtype: loaded(stock, dtype) for dtype in DTYPES}
+    claim, models = checkpoint.claim, {dtype: loaded(stock, dtype) for dtype in DTYPES}
     names, passed = sorted(checkpoint.weights), 0
     for _ in range(30):
         name = names[rng.integers(len(names))]
@@ -266,6 +266,6 @@ def test_single_weights_are_caught_or_change_nothing(stock, checkpoint):
             kept = model.get_parameter(name).data.clone()
             model.get_parameter(name).data.copy_(changed)
             with torch.no_grad():
-                assert answers_right(checkpoint, ids, model(tokens).logits.float().numpy()), (name, at, dtype)
+                assert claim.answers_right(tokens.numpy(), model(tokens).logits.float().numpy()), (name, at, dtype)
             model.get_parameter(name).data.copy_(kept)
     assert 0 < passed < 50

@@ -6,8 +6,8 @@ import torch
 
 import thereexists as te
 from tests.automata.machines import SMALL
+from thereexists.certificates.llama.circuit import BITS
 from thereexists.certificates.llama.format import read_checkpoint, read_claim
-from thereexists.certificates.llama.gates import Rows
 from thereexists.certificates.llama.offsets import Turning, Vector, lead
 from thereexists.certificates.llama.proof import prove
 from thereexists.certificates.llama.rounding import DTYPES, Rounding
@@ -27,23 +27,23 @@ def stock(tmp_path_factory):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bits_err_by_no_more_than_is_proved(stock, dtype):
     folder, checkpoint = stock
-    proof, rows = prove(checkpoint, dtype), Rows.of(checkpoint.maps)
+    proof, rows = prove(checkpoint, dtype), checkpoint.claim.circuit().rows
     ids = np.random.default_rng(1).integers(0, 3, (4, 64))
     tokens = torch.from_numpy(np.concatenate([np.full((4, 1), BOS), ids + SYMBOLS], axis=1))
     with torch.no_grad():
         hidden = loaded(folder, dtype)(tokens, output_hidden_states=True).hidden_states[:-1]
     for layer in hidden:
-        bits = layer[..., rows.own].double().numpy()
+        bits = layer[..., BITS : BITS + rows].double().numpy()
         assert np.abs(bits - np.round(bits)).max() <= proof.error < 1 / 8
         assert (layer[..., 0] == 4096).all()
-        assert (layer[..., rows.fetched.stop :] == 0).all()
+        assert (layer[..., BITS + rows :] == 0).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_positions_lead_by_no_less_than_is_proved(stock, dtype):
     """Queries and keys as transformers turns them, every pair of positions, eager logits."""
     folder, checkpoint = stock
-    proof, model, n = prove(checkpoint, dtype), loaded(folder, dtype), checkpoint.n
+    proof, model, n = prove(checkpoint, dtype), loaded(folder, dtype), checkpoint.claim.n
     tokens = torch.full((1, n + 2), SYMBOLS)
     tokens[0, 0] = BOS
     least = np.inf

@@ -2,8 +2,8 @@
 
 Everything that a loader looks at is compared. A field of ``config.json`` that is not known here is a fault, for it may
 switch on what the proof knows nothing of (biases, other activations, scaled frequencies, code of the folder's own); so
-is a file that a loader might prefer to ours. ``thereexists_export.json`` says what is claimed: the automaton, what the
-rows mean, n, the dtypes, and the SHA-256 of every file. The claim is checked, not believed.
+is a file that a loader might prefer to ours. ``thereexists_export.json`` says what is claimed (``claims.py``), in which
+dtypes, and the SHA-256 of every file. The claim is checked, not believed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 
-from thereexists.automata.automaton import restore
-from thereexists.certificates.automaton_maps import Maps, read_maps
+from thereexists.certificates.llama.claims import Claim, read_claimed
 from thereexists.certificates.llama.rounding import DTYPES
-from thereexists.certificates.llama.tokens import BOS, EOS, PAD, tokenizer_config_of, tokenizer_of, vocabulary_of
+from thereexists.certificates.llama.tokens import BOS, EOS, PAD, tokenizer_config_of, tokenizer_of
 from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Unreadable
 from thereexists.core.json_files import MOST_BYTES, malformed, parse_json, read_json, record_digest
@@ -32,10 +31,7 @@ FORMAT, VERSION = "llama", 1
 CONFIG, GENERATION, WEIGHTS, CARD = "config.json", "generation_config.json", "model.safetensors", "README.md"
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 FILES = (CARD, CONFIG, GENERATION, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG)
-FIELDS = frozenset(
-    ("format", "format_version", "dtype", "compared", "of", "n", "automaton", "maps", "dtypes", "files", "digest")
-)
-MOST_SYMBOLS = 1 << 17
+FIELDS = frozenset(("format", "format_version", "dtype", "compared", "of", "claim", "dtypes", "files", "digest"))
 MOST_WEIGHTS = 4 << 30  # bytes
 LARGEST = 2.0**24  # of a weight: then nothing on the way comes near the end of float32, used or not
 OPTIONAL = {"transformers_version", "rope_theta", "rope_scaling", "initializer_range", "pretraining_tp", "dtype"}
@@ -87,8 +83,7 @@ class Checkpoint:
     theta: float
     eps: float
     weights: dict[str, torch.Tensor]
-    maps: Maps
-    n: int
+    claim: Claim
 
     def rounded(self, dtype: str) -> dict[str, np.ndarray]:
         """The weights as a run in the dtype has them, in float64."""
@@ -127,7 +122,7 @@ def config_of(shape: Shape, theta: float, eps: float, dtype: str) -> dict[str, A
     }
 
 
-def generation_of(new_tokens: int = 2) -> dict[str, Any]:
+def generation_of(new_tokens: int) -> dict[str, Any]:
     """What ``generation_config.json`` must say: an answer, and the end of text, by the largest logit."""
     ids = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
     return {**ids, "do_sample": False, "max_new_tokens": new_tokens}
@@ -156,8 +151,6 @@ def read_claim(folder: Path) -> dict[str, Any]:
         dtypes = record["dtypes"]
         if dtypes != [name for name in DTYPES if name in dtypes] or not dtypes:
             raise InvalidInput(f"the dtypes of a claim are some of {', '.join(DTYPES)}")
-        if type(record["n"]) is not int or not 1 <= record["n"] <= MOST_SYMBOLS:
-            raise InvalidInput(f"n must be a whole number from 1 to {MOST_SYMBOLS:,}")
     more = sorted({file.name for file in folder.iterdir() if not file.name.startswith(".")} - {*FILES, RECORD})
     if more:
         raise BadWitnessFile(f"{folder} holds {more[0]} too, which a loader may prefer; it is no part of the claim.")
@@ -170,8 +163,8 @@ def read_claim(folder: Path) -> dict[str, Any]:
 def read_checkpoint(folder: Path, record: dict[str, Any]) -> Checkpoint:
     """Config, weights and what they are about; each file is read once, and is what the record states."""
     with malformed(folder, "is not a complete checkpoint"):
-        maps = read_maps(restore(record["automaton"]), record["maps"])
-        vocabulary, n = vocabulary_of(maps.automaton), record["n"]
+        claim = read_claimed(record["claim"])
+        vocabulary = claim.vocabulary
         config = _read(folder, CONFIG, record)
         shape = _shape(config)
         if shape.tokens != len(vocabulary):
@@ -181,11 +174,13 @@ def read_checkpoint(folder: Path, record: dict[str, Any]) -> Checkpoint:
         if type(theta) is not float or not 1 < theta < 1e12 or type(eps) is not float or not 0 <= eps < 1:
             raise InvalidInput("rope_theta and rms_norm_eps are numbers, above 1 and below 1")
         _compare(CONFIG, config, config_of(shape, theta, eps, record["dtype"]), OPTIONAL)
-        _compare(GENERATION, _read(folder, GENERATION, record), generation_of(), {"transformers_version"})
+        _compare(
+            GENERATION, _read(folder, GENERATION, record), generation_of(claim.new_tokens), {"transformers_version"}
+        )
         _compare(TOKENIZER, _read(folder, TOKENIZER, record), tokenizer_of(vocabulary), set())
-        _compare(TOKENIZER_CONFIG, _read(folder, TOKENIZER_CONFIG, record), tokenizer_config_of(n + 2), set())
+        _compare(TOKENIZER_CONFIG, _read(folder, TOKENIZER_CONFIG, record), tokenizer_config_of(shape.positions), set())
         weights = _weights(folder, record, shape)
-    return Checkpoint(shape, theta, eps, weights, maps, n)
+    return Checkpoint(shape, theta, eps, weights, claim)
 
 
 def _bytes(folder: Path, name: str, record: dict[str, Any], most: int) -> bytes:

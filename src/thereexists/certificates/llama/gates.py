@@ -1,18 +1,18 @@
-"""The SwiGLU half of a layer: it composes the fetched map with the own one and removes both, with every error bounded.
+"""The SwiGLU half of a layer: it adds the ANDs of pairs of rows and removes rows, with every error bounded.
 
 Unit k gives silu(g·x̂)(h·x̂), x̂ the normalised rows. Two kinds of unit are understood.
 
 *Clearing.* The gate reads the constant only and is at least 128: silu is the identity there, and the unit is linear. It
-reads one map row, gives it back with weight −1, and all its weights are powers of two: in bfloat16 not a bit is lost.
+reads one row, gives it back with weight −1, and all its weights are powers of two: in bfloat16 not a bit is lost.
 
-*And.* The other factor reads the constant only. The gate reads one fetched row x, one own row y and the constant, and
-with the rows' errors it is at most −128 in the three cases that x AND y is false: the unit is exactly 0. Where both
-are 1 it is at least 128 (or at most −128) and the unit is linear. The units of a pair (x, y) together must give 1 to
-the row that is their product, and their slopes in x and in y must cancel: then errors of x and y are forgotten, and all
-that is left is rounding. (2x + 2y − 5/2 and 2x + 2y − 7/2 do that.)
+*And.* The other factor reads the constant only. The gate reads two rows x and y and the constant, and with the rows'
+errors it is at most −128 in the three cases that x AND y is false: the unit is exactly 0. Where both are 1 it is at
+least 128 (or at most −128) and the unit is linear. The units of a pair (x, y) together must give 1 to each row that the
+pair makes, and their slopes in x and in y must cancel: then errors of x and y are forgotten, and all that is left is
+rounding. (2x + 2y − 5/2 and 2x + 2y − 7/2 do that.)
 
-At most one pair of a product's pairs is true at once: its fetched rows exclude each other, and those of its own rows
-that stand with the same fetched row do. So the new row is 0 or 1 with the errors of one pair of units.
+At most one of the pairs that make a row is true at once (``Circuit.exclusive``). So a row gets 0 or 1, with the errors
+of the units of one pair.
 """
 
 from __future__ import annotations
@@ -21,42 +21,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thereexists.certificates.automaton_maps import Maps
+from thereexists.certificates.llama.circuit import BITS, CONSTANT, CircuitLayer
 from thereexists.certificates.llama.rounding import SATURATED, SLACK, Rounding, sums
 from thereexists.core.errors import NotProved
 from thereexists.functions.target import Array
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Where everything stands in the residual stream; what is behind ``fetched`` is 0 and free."""
-
-    own: slice
-    fetched: slice
-    constant: int = 0
-    first: int = 1
-    done: int = 2
-
-    @classmethod
-    def of(cls, maps: Maps) -> Rows:
-        return cls(slice(3, 3 + maps.own), slice(3 + maps.own, 3 + maps.own + maps.fetched))
-
-
-@dataclass(frozen=True)
 class Errors:
-    """By how much a row may differ from its bit: where that is 1, and where it is 0."""
+    """By how much every row of the circuit may differ from its bit: where that is 1, and where it is 0."""
 
-    own_on: float
-    own_off: float
-    fetched_on: float
-    fetched_off: float
+    on: Array
+    off: Array
+
+    @property
+    def most(self) -> Array:
+        return np.maximum(self.on, self.off)
 
     def normalised(self, slip: float) -> Errors:
         """The same of normalised rows, in units of what a bit is then."""
-        on, off = self.own_on, self.fetched_on
-        return Errors(
-            on + slip * (1 + on), self.own_off * (1 + slip), off + slip * (1 + off), self.fetched_off * (1 + slip)
-        )
+        return Errors(self.on + slip * (1 + self.on), self.off * (1 + slip))
 
 
 @dataclass(frozen=True)
@@ -82,44 +66,50 @@ def is_power(x: Array) -> Array:
     return np.abs(np.frexp(x)[0]) == 0.5
 
 
-def composed(gates: Gates, maps: Maps, scale: Scale, errors: Errors, rounding: Rounding) -> Errors:
+def gated(gates: Gates, layer: CircuitLayer, scale: Scale, errors: Errors, rounding: Rounding) -> Errors:
     """The errors of the rows after the layer, or ``NotProved`` with what is wrong with a unit."""
-    rows = Rows.of(maps)
-    data = np.r_[rows.own, rows.fetched]
-    outside = np.setdiff1d(np.arange(len(gates.down)), data)
+    bits = slice(BITS, BITS + len(errors.on))
+    outside = np.ones(len(gates.down), dtype=bool)
+    outside[bits] = False
     if gates.down[outside].any():
-        raise NotProved(f"row {outside[gates.down[outside].any(axis=1)][0]} is written, which holds no map.")
-    marks = [rows.first, rows.done]
+        raise NotProved(f"row {int((outside & gates.down.any(axis=1)).argmax())} is written, which holds no bit.")
+    marks = slice(CONSTANT + 1, BITS)
     if gates.gate[:, marks].any() or gates.up[:, marks].any():
         raise NotProved("a unit reads the first token's mark or the answer's.")
     used = gates.down.any(axis=0) & gates.up.any(axis=1)
-    reads_gate, reads_up = (W[:, data].any(axis=1) for W in (gates.gate, gates.up))
+    reads_gate, reads_up = (W[:, bits].any(axis=1) for W in (gates.gate, gates.up))
     clearing, ands = used & ~reads_gate & reads_up, used & reads_gate & ~reads_up
     if (strange := used & ~clearing & ~ands).any():
         raise NotProved(f"unit {int(strange.argmax())} is neither a gate of two rows nor a cleared row.")
-    lost = _cleared(gates, np.flatnonzero(clearing), data, scale, rounding)
-    made = _products(gates, np.flatnonzero(ands), maps, scale, errors, rounding)
-    u, x = rounding.u, 1 + max(errors.own_on, errors.own_off)
-    # old + round(−old + new): where nothing is lost and the new bit is 0, the two are each other's negative.
+    lost = _cleared(gates, np.flatnonzero(clearing), layer, scale, rounding)
+    made = _products(gates, np.flatnonzero(ands), layer, scale, errors, rounding)
+    u, x = rounding.u, 1 + errors.most
+    cleared, written = np.zeros(len(x), dtype=bool), made.error >= 0
+    cleared[layer.cleared] = True
+    error = np.maximum(made.error, 0.0)
+    # Cleared: old + round(−old + new). Where nothing is lost and the new bit is 0, the two are each other's negative.
     gone = 0.0 if lost == 0 else (lost + u) * (1 + u) + sums(2)
     terms = sums(made.units + 1) * (made.sizes + x)
-    on = made.error + lost * x + terms + u * (1 + made.error + x) + u * (1 + made.error + lost * x + u)
-    fetched = 1 + max(errors.fetched_on, errors.fetched_off)
-    return Errors(on * SLACK, x * gone * SLACK, np.inf, fetched * gone * SLACK)
+    fresh = error + lost * x + terms + u * (1 + error + x) + u * (1 + error + lost * x + u)
+    # Kept: old + round(new), the old bit being 0 where the new one is 1; and old + 0 is old.
+    beside = errors.off + error + sums(made.units) * made.sizes + 2 * u * (1 + error + errors.off + u)
+    on = np.where(cleared, fresh, np.where(written, np.maximum(errors.on, beside), errors.on))
+    off = np.where(cleared, x * gone, errors.off)
+    return Errors(np.where(cleared & ~written, off, on) * SLACK, off * SLACK)
 
 
-def _cleared(gates: Gates, unit: Array, data: Array, scale: Scale, rounding: Rounding) -> float:
-    """By which part of itself a row survives; every map row has one unit of its own, which gives it weight −1."""
+def _cleared(gates: Gates, unit: Array, layer: CircuitLayer, scale: Scale, rounding: Rounding) -> float:
+    """By which part of itself a row survives; every cleared row has one unit of its own, which gives it weight −1."""
     gate, up, down = gates.gate[unit], gates.up[unit], gates.down[:, unit]
     single = ((up != 0).sum(axis=1) == 1).all() and ((down != 0).sum(axis=0) == 1).all()
-    row = (up != 0).argmax(axis=1)
-    if not single or sorted(row.tolist()) != data.tolist():
-        raise NotProved("a map row is not cleared by one unit of its own.")
-    if (down[row, np.arange(len(unit))] == 0).any():
+    row, each = (up != 0).argmax(axis=1), np.arange(len(unit))
+    if not single or sorted(row.tolist()) != sorted((BITS + layer.cleared).tolist()):
+        raise NotProved("a row is not cleared by one unit of its own, or one is that must not be.")
+    if (down[row, each] == 0).any():
         raise NotProved("a unit that clears a row writes into another.")
     if ((gate != 0).sum(axis=1) != 1).any() or (gate[:, 0] * scale.top * (1 - scale.slip) < SATURATED).any():
         raise NotProved("the gate of a unit that clears a row is not open.")
-    numbers = (gate[:, 0], up[np.arange(len(unit)), row], down[row, np.arange(len(unit))])
+    numbers = (gate[:, CONSTANT], up[each, row], down[row, each])
     if not all(is_power(x).all() for x in numbers):
         raise NotProved("the weights of a unit that clears a row are not powers of two.")
     if (numbers[0] * scale.top * numbers[1] * scale.bit * numbers[2] != -1).any():
@@ -130,34 +120,29 @@ def _cleared(gates: Gates, unit: Array, data: Array, scale: Scale, rounding: Rou
 
 @dataclass(frozen=True)
 class _Made:
-    """Of the units of a pair whose rows are 1: the error of their sum, the sum of their sizes, how many they are."""
+    """Of every row (−1 where no pair makes it): the error of a pair's units, their sizes; how many a pair has."""
 
-    error: float
-    sizes: float
+    error: Array
+    sizes: Array
     units: int
 
 
-def _products(gates: Gates, unit: Array, maps: Maps, scale: Scale, errors: Errors, rounding: Rounding) -> _Made:
-    rows, u = Rows.of(maps), rounding.u
-    gate, up, down = gates.gate[unit], gates.up[unit], gates.down[:, unit]
-    reads_own, reads_fetched = (gate[:, part] != 0 for part in (rows.own, rows.fetched))
-    if (reads_own.sum(axis=1) != 1).any() or (reads_fetched.sum(axis=1) != 1).any():
-        raise NotProved("a gate does not read one own row and one fetched row.")
-    a, b = reads_fetched.argmax(axis=1), reads_own.argmax(axis=1)
-    wanted = {(x, y): z for x, y, z in zip(*(part.tolist() for part in maps.products()), strict=True)}
-    made = np.array([wanted.get(pair, -1) for pair in zip(a.tolist(), b.tolist(), strict=True)], dtype=np.int64)
-    if (made < 0).any() or len(set(zip(a.tolist(), b.tolist(), strict=True))) != len(wanted):
-        raise NotProved("the gates are not those of the products of the rows, each of them.")
-    _exclude(maps)
-    each = np.arange(len(unit))
-    if ((down != 0).sum(axis=0) != 1).any() or (down[rows.own.start + made, each] == 0).any():
-        raise NotProved("a gate writes elsewhere than into its product.")
-    if not is_power(up[:, 0]).all() or (np.delete(up, 0, axis=1) != 0).any():
+def _products(
+    gates: Gates, unit: Array, layer: CircuitLayer, scale: Scale, errors: Errors, rounding: Rounding
+) -> _Made:
+    B, u = len(errors.on), rounding.u
+    gate, up, down = gates.gate[unit], gates.up[unit], gates.down[BITS : BITS + B, unit]
+    reads = gate[:, BITS : BITS + B] != 0
+    if (reads.sum(axis=1) != 2).any():
+        raise NotProved("a gate does not read two rows.")
+    a, b = reads.argmax(axis=1), B - 1 - reads[:, ::-1].argmax(axis=1)
+    if not is_power(up[:, CONSTANT]).all() or (np.delete(up, CONSTANT, axis=1) != 0).any():
         raise NotProved("the other factor of a gate is not a power of two of the constant.")
-    x, y, c = gate[each, rows.fetched.start + a], gate[each, rows.own.start + b], gate[:, 0]
-    x, y, c = x * scale.bit, y * scale.bit, c * scale.top
-    seen = errors.normalised(scale.slip)
-    e_x, e_y = max(seen.fetched_on, seen.fetched_off), max(seen.own_on, seen.own_off)
+    each = np.arange(len(unit))
+    x, y = gate[each, BITS + a] * scale.bit, gate[each, BITS + b] * scale.bit
+    c = gate[:, CONSTANT] * scale.top
+    seen = errors.normalised(scale.slip).most
+    e_x, e_y = seen[a], seen[b]
     sizes = np.abs(x) * (1 + e_x) + np.abs(y) * (1 + e_y) + np.abs(c) * (1 + scale.slip)
     slip = np.abs(x) * e_x + np.abs(y) * e_y + np.abs(c) * scale.slip + sums(3) * sizes
     slip = (slip + u * sizes) * SLACK
@@ -165,31 +150,29 @@ def _products(gates: Gates, unit: Array, maps: Maps, scale: Scale, errors: Error
         if (case + slip > -SATURATED).any():
             raise NotProved("a gate is not shut where one of its rows is 0.")
     on = c + x + y
-    open_, shut = on - slip >= SATURATED, on + slip <= -SATURATED
-    if not (open_ | shut).all():
+    opened, shut = on - slip >= SATURATED, on + slip <= -SATURATED
+    if not (opened | shut).all():
         raise NotProved("a gate is neither open nor shut where both of its rows are 1.")
-    weight = np.where(open_, down[rows.own.start + made, each] * up[:, 0] * scale.top, 0.0)
-    pair = np.unique(a * maps.own + b, return_inverse=True)[1].reshape(-1)
+    # One entry for each unit and each row that it writes; entries of the same pair and row belong together.
+    z, k = np.nonzero(down)
+    keys, together = np.unique((a[k] * B + b[k]) * B + z, return_inverse=True)
+    lower, upper = np.minimum(layer.x, layer.y), np.maximum(layer.x, layer.y)
+    if not np.array_equal(keys, np.unique((lower * B + upper) * B + layer.z)):
+        raise NotProved("the gates are not those of the pairs of the circuit, each of them, with the rows they make.")
+    weight = np.where(opened[k], down[z, k] * up[k, CONSTANT] * scale.top, 0.0)
 
-    def per_pair(terms: Array) -> Array:
-        return np.bincount(pair, terms, minlength=len(wanted))
+    def added(terms: Array) -> Array:
+        return np.bincount(together, terms, minlength=len(keys))
 
-    if (per_pair(weight * on) != 1).any():
+    if (added(weight * on[k]) != 1).any():
         raise NotProved("the gates of two rows that are 1 do not add up to 1.")
-    if per_pair(weight * x).any() or per_pair(weight * y).any():
+    if added(weight * x[k]).any() or added(weight * y[k]).any():
         raise NotProved("the gates of two rows pass their errors on.")
     largest = np.abs(on) + slip
     roundings = (1 + u) ** 3 * (1 + scale.slip) * (1 + sums(1)) - 1  # of the gate, the factor and their product
-    error = np.abs(weight) * (np.abs(c) * scale.slip + sums(3) * sizes + largest * roundings)
-    total, terms = per_pair(error), per_pair(np.abs(weight) * largest * (1 + roundings))
-    return _Made(float(total.max()) * SLACK, float(terms.max()) * SLACK, int(np.bincount(pair).max()))
-
-
-def _exclude(maps: Maps) -> None:
-    """Of the pairs that make a row, at most one is true."""
-    a, b, c = maps.products()
-    own, fetched = (np.unique(group, return_inverse=True)[1].reshape(-1) for group in maps.groups())
-    rows = np.unique(np.column_stack([c, fetched[a]]), axis=0)
-    pairs = np.unique(np.column_stack([c, a, own[b]]), axis=0)
-    if len(rows) != len(np.unique(c)) or len(pairs) != len(np.unique(c * maps.fetched + a)):
-        raise NotProved("two pairs that make the same row may be true at once.")
+    error = np.abs(weight) * (np.abs(c) * scale.slip + sums(3) * sizes + largest * roundings)[k]
+    total, size = added(error), added(np.abs(weight) * (largest * (1 + roundings))[k])
+    found, most = np.full(B, -1.0), np.zeros(B)
+    np.maximum.at(found, keys % B, total * SLACK)
+    np.maximum.at(most, keys % B, size * SLACK)
+    return _Made(found, most, int(np.bincount(together, minlength=1).max()))

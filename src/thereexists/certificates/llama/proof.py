@@ -1,22 +1,21 @@
-"""The proof that a stock Llama checkpoint runs an automaton, on every prompt of at most n symbols, in one dtype.
+"""The proof that a stock Llama checkpoint runs a circuit, on every prompt of its claim, in one dtype.
 
-Rows of the residual stream: a constant C, 1 at the first token, 1 at a token that is an answer, then ``own`` (a map of
-states, in bits) and ``fetched`` (the states of a map); the rest is 0. Token 0 is <s>, the identity; symbol j is
-token j.
+Rows of the residual stream: a constant C, 1 at the first token, 1 at a token that is an answer, then the bits of the
+circuit; the rest is 0. Token 0 is <s>.
 
-*Claim.* Before layer t, at every token j: own = the map of the last min(2^t, j) symbols, fetched = 0, each bit within
-the errors that are carried along; the other rows are exact.
+*Claim.* Before layer t, at every token, each bit of the circuit is there, within the errors that are carried along; the
+other rows are exact.
 
 *Induction.* Before layer 0: the embedding, compared row by row. In layer t, from its weights rounded to the dtype:
 
-1. Queries and keys read the constant and the mark of the first token only, and the token max(j − 2^t, 0) leads every
-   other by 128, rounding included (``offsets.py``): it gets all of the weight.
-2. Its own rows are added to the fetched rows here, and nothing else is written (``_fetched``).
-3. The gates make own the product of fetched and own, and fetched 0, up to new errors that do not depend on the old ones
-   (``gates.py``): errors do not grow from layer to layer.
+1. Queries and keys read the constant and the mark of the first token only, and the token that the circuit names leads
+   every other by 128, rounding included (``offsets.py``): it gets all of the weight.
+2. Its source rows are added to the target rows here, which were 0, and nothing else is written (``_fetched``).
+3. The gates add the ANDs and clear what the circuit clears, up to new errors that do not depend on those of the rows
+   they read (``gates.py``): errors do not grow from layer to layer.
 
-After T layers, 2^T ≥ n, own is the map of the whole prompt, and ``_read_out`` compares the logits of all tokens in
-every case: the answer leads, in each group of tokens the right one leads, and behind an answer </s> does. ∎
+At the end ``_read_out`` compares the logits of all tokens in every case of the circuit. ∎ What the circuit computes is
+proved where it is made (``automata.py``, ``addition.py``).
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thereexists.certificates.automaton_maps import Maps
+from thereexists.certificates.llama.circuit import BITS, CONSTANT, DONE, FIRST, Circuit, CircuitLayer
 from thereexists.certificates.llama.format import Checkpoint
-from thereexists.certificates.llama.gates import Errors, Gates, Rows, Scale, composed, is_power
+from thereexists.certificates.llama.gates import Errors, Gates, Scale, gated, is_power
 from thereexists.certificates.llama.offsets import Turning, Vector, lead
 from thereexists.certificates.llama.rounding import SLACK, VANISHES, WEIGHT, Rounding, sums
-from thereexists.certificates.llama.tokens import BOS, EOS, SYMBOLS, Vocabulary, vocabulary_of
+from thereexists.certificates.llama.tokens import BOS
 from thereexists.core.errors import NotProved
 from thereexists.functions.target import Array
 
@@ -49,102 +48,97 @@ class Proof:
 @dataclass(frozen=True)
 class _Prover:
     checkpoint: Checkpoint
+    circuit: Circuit
     rounding: Rounding
-    rows: Rows
-    maps: Maps
     weights: dict[str, Array]  # rounded to the dtype, in float64
     C: float
 
     @property
-    def d(self) -> int:
-        return self.checkpoint.shape.d_model
+    def bits(self) -> slice:
+        return slice(BITS, BITS + self.circuit.rows)
 
     def scale(self, errors: Errors, norm: str) -> Scale:
         """What RMSNorm makes of the rows; its weight must be 1."""
         if (self.weights[norm] != 1).any():
             raise NotProved(f"{norm}: a weight of the norm is not 1.")
-        own, fetched = self.maps.groups()
-        on = len(np.unique(own)) * (1 + errors.own_on) ** 2 + len(np.unique(fetched)) * (1 + errors.fetched_on) ** 2
-        off = self.maps.own * errors.own_off**2 + self.maps.fetched * errors.fetched_off**2
-        slip = self.rounding.norm(self.d, self.C, (on + off + 2) * SLACK, self.checkpoint.eps)
-        return Scale(np.sqrt(self.d), np.sqrt(self.d) / self.C, slip)
+        d, groups = self.checkpoint.shape.d_model, self.circuit.groups
+        highest = np.zeros(int(groups.max()) + 1)
+        np.maximum.at(highest, groups, (1 + errors.most) ** 2)
+        squares = highest.sum() + (errors.off**2).sum() + 2  # a bit of each group, the others' errors, and the marks
+        slip = self.rounding.norm(d, self.C, float(squares) * SLACK, self.checkpoint.eps)
+        return Scale(np.sqrt(d), np.sqrt(d) / self.C, slip)
 
 
 def prove(checkpoint: Checkpoint, dtype: str) -> Proof:
     """The proof in a dtype, or ``NotProved`` with the first step that fails."""
+    circuit, shape = checkpoint.claim.circuit(), checkpoint.shape
+    circuit.exclusive()
     weights = checkpoint.rounded(dtype)
-    for name, weight in weights.items():
-        if not np.isfinite(weight).all():
-            raise NotProved(f"{name}: a weight is not finite.")
-    maps, rows = checkpoint.maps, Rows.of(checkpoint.maps)
-    shape, n = checkpoint.shape, checkpoint.n
-    if rows.fetched.stop > shape.d_model or 4 ** round(np.log2(shape.d_model) / 2) != shape.d_model:
-        raise NotProved(f"d_model must be a power of four of at least {rows.fetched.stop}; it is {shape.d_model}.")
-    if 2**shape.layers < n:
-        raise NotProved(f"{shape.layers} layers reach {2**shape.layers:,} symbols back; {n:,} are wanted.")
-    if shape.positions < n + 2:
-        raise NotProved(f"there are {shape.positions:,} positions; {n + 2:,} are wanted.")
-    C = float(weights["model.embed_tokens.weight"][BOS, rows.constant])
+    if BITS + circuit.rows > shape.d_model or 4 ** round(np.log2(shape.d_model) / 2) != shape.d_model:
+        raise NotProved(f"d_model must be a power of four of at least {BITS + circuit.rows}; it is {shape.d_model}.")
+    if shape.layers != len(circuit.layers):
+        raise NotProved(f"there are {shape.layers} layers; {len(circuit.layers)} are wanted.")
+    if shape.positions < circuit.reach + 1:
+        raise NotProved(f"there are {shape.positions:,} positions; {circuit.reach + 1:,} are wanted.")
+    C = float(weights["model.embed_tokens.weight"][BOS, CONSTANT])
     if not (C > 0 and is_power(np.array(C))):
         raise NotProved(f"the constant row must be a power of two; it is {C:g}.")
-    prover = _Prover(checkpoint, Rounding(dtype), rows, maps, weights, C)
-    vocabulary = vocabulary_of(maps.automaton)
-    _embedding(prover, vocabulary)
-    errors, worst, leads = Errors(0.0, 0.0, 0.0, 0.0), 0.0, []
-    for t in range(shape.layers):
+    prover = _Prover(checkpoint, circuit, Rounding(dtype), weights, C)
+    _embedding(prover)
+    errors, worst, leads = Errors(np.zeros(circuit.rows), np.zeros(circuit.rows)), 0.0, []
+    empty = np.asarray(~circuit.embedding.any(axis=0))  # rows that are 0 at every token
+    for t, layer in enumerate(circuit.layers):
         try:
-            leads.append(_looked_back(prover, t, errors))
-            errors = _fetched(prover, t, errors)
-            worst = max(worst, errors.fetched_on, errors.own_on)
-            errors = _gated(prover, t, errors)
+            if not empty[layer.target].all():
+                raise NotProved("what is fetched is added to rows that hold something.")
+            leads.append(_looked_back(prover, t, layer, errors))
+            errors = _fetched(prover, t, layer, errors)
+            worst = max(worst, float(errors.most.max()))
+            errors = _gated(prover, t, layer, errors)
+            worst = max(worst, float(errors.most.max()))
         except NotProved as error:
             raise NotProved(f"layer {t + 1}: {error}") from error
-    return Proof(min(leads), _read_out(prover, vocabulary, errors), worst)
+        empty[layer.target], empty[layer.cleared], empty[layer.z] = False, True, False
+    return Proof(min(leads), _read_out(prover, errors), worst)
 
 
-def _embedding(p: _Prover, vocabulary: Vocabulary) -> None:
-    """<s> and every answer are the identity, each symbol is its own map; the marks are where they belong."""
-    found, rows = p.weights["model.embed_tokens.weight"], p.rows
-    own = found[:, rows.own]
-    identity = p.maps.map_of(own[BOS])
-    if not p.maps.is_identity(identity) or not np.array_equal(p.maps.bits(identity), own[BOS]):
-        raise NotProved("the embedding of <s> is not the identity.")
+def _embedding(p: _Prover) -> None:
+    """The bits of the circuit, and the marks where they belong."""
+    found = p.weights["model.embed_tokens.weight"]
     wanted = np.zeros_like(found)
-    wanted[:, rows.constant] = p.C
-    wanted[BOS, rows.first] = 1.0
-    wanted[[EOS, *range(vocabulary.outputs.start, len(vocabulary))], rows.done] = 1.0
-    wanted[:, rows.own] = own[BOS]
-    letters = p.maps.letters()
-    wanted[SYMBOLS : SYMBOLS + len(letters), rows.own] = np.stack([p.maps.bits(f) for f in letters])
+    wanted[:, CONSTANT] = p.C
+    wanted[BOS, FIRST] = 1.0
+    wanted[list(p.circuit.answers), DONE] = 1.0
+    wanted[:, p.bits] = p.circuit.embedding
     if not np.array_equal(found, wanted):
         token = int((found != wanted).any(axis=1).argmax())
-        raise NotProved(f"the embedding of {vocabulary.texts[token]!r} is not its map, or a mark is missing.")
+        raise NotProved(f"the embedding of {p.checkpoint.claim.vocabulary.texts[token]!r} is not what it must be.")
 
 
-def _looked_back(p: _Prover, t: int, errors: Errors) -> float:
+def _looked_back(p: _Prover, t: int, layer: CircuitLayer, errors: Errors) -> float:
     """Step 1, for every head that is heard."""
-    shape, rows, name = p.checkpoint.shape, p.rows, f"model.layers.{t}.self_attn"
+    shape, name = p.checkpoint.shape, f"model.layers.{t}.self_attn"
     scale = p.scale(errors, f"model.layers.{t}.input_layernorm.weight")
     W_Q, W_K, W_O = (p.weights[f"{name}.{part}_proj.weight"] for part in "qko")
     size, group = shape.head_size, shape.heads // shape.key_heads
-    turning = Turning(p.checkpoint.theta, size, shape.positions, p.checkpoint.n + 1)
+    turning = Turning(p.checkpoint.theta, size, shape.positions, p.circuit.reach)
     seen: dict[bytes, float] = {}
     for head in range(shape.heads):
         part = slice(head * size, (head + 1) * size)
         if not W_O[:, part].any():
             continue  # nobody hears it
         q, k = W_Q[part], W_K[(head // group) * size : (head // group + 1) * size]
-        if np.delete(q, rows.constant, axis=1).any() or np.delete(k, [rows.constant, rows.first], axis=1).any():
+        if np.delete(q, CONSTANT, axis=1).any() or np.delete(k, [CONSTANT, FIRST], axis=1).any():
             raise NotProved(f"head {head}: a query or a key depends on more than the constant and the first token.")
         key = q.tobytes() + k.tobytes()
         if key not in seen:
-            query = _linear(p, (q[:, rows.constant] * scale.top,), scale)
-            constant, mark = k[:, rows.constant] * scale.top, k[:, rows.first] * scale.bit
+            query = _linear(p, (q[:, CONSTANT] * scale.top,), scale)
+            constant, mark = k[:, CONSTANT] * scale.top, k[:, FIRST] * scale.bit
             other, first = _linear(p, (constant,), scale), _linear(p, (constant, mark), scale)
-            seen[key] = lead(query, other, first, 2**t, turning, p.rounding)
+            seen[key] = lead(query, other, first, layer.offset, turning, p.rounding)
         if not seen[key] >= VANISHES:
             raise NotProved(
-                f"head {head}: the token {2**t} back leads by {seen[key]:.4g} only, rounding included; "
+                f"head {head}: the token {layer.offset} back leads by {seen[key]:.4g} only, rounding included; "
                 f"{VANISHES:g} is wanted."
             )
     return min(seen.values(), default=np.inf)
@@ -158,87 +152,70 @@ def _linear(p: _Prover, terms: tuple[Array, ...], scale: Scale) -> Vector:
     return Vector(nominal, (slip + p.rounding.u * (np.abs(nominal) + slip)) * SLACK)
 
 
-def _fetched(p: _Prover, t: int, errors: Errors) -> Errors:
-    """Step 2: a fetched row is one value, a sum of own rows that exclude each other; nothing else is written."""
-    shape, rows, name = p.checkpoint.shape, p.rows, f"model.layers.{t}.self_attn"
+def _fetched(p: _Prover, t: int, layer: CircuitLayer, errors: Errors) -> Errors:
+    """Step 2: a target row is one value, a sum of source rows that exclude each other; nothing else is written."""
+    shape, name = p.checkpoint.shape, f"model.layers.{t}.self_attn"
     scale = p.scale(errors, f"model.layers.{t}.input_layernorm.weight")
     W_V, W_O = p.weights[f"{name}.v_proj.weight"], p.weights[f"{name}.o_proj.weight"]
+    target, place = np.unique(layer.target, return_inverse=True)
     written = np.zeros(shape.d_model, dtype=bool)
-    written[rows.fetched] = True
-    if W_O[~written].any() or ((W_O[rows.fetched] != 0).sum(axis=1) != 1).any():
-        raise NotProved("attention writes beside the fetched rows, or a fetched row is not one value.")
-    out = (W_O[rows.fetched] != 0).argmax(axis=1)
-    weight = W_O[rows.fetched][np.arange(p.maps.fetched), out]
+    written[BITS + target] = True
+    if W_O[~written].any() or ((W_O[written] != 0).sum(axis=1) != 1).any():
+        raise NotProved("attention writes beside the rows that it fetches, or such a row is not one value.")
+    out = (W_O[BITS + target] != 0).argmax(axis=1)
+    weight = W_O[BITS + target, out]
     size, group = shape.head_size, shape.heads // shape.key_heads
     value = (out // size // group) * size + out % size
-    found = W_V[value] * weight[:, None] * scale.bit
-    wanted = np.zeros((p.maps.fetched, shape.d_model))
-    wanted[p.maps.projection(), np.arange(rows.own.start, rows.own.stop)] = 1.0
-    if not np.array_equal(found[:, : rows.fetched.stop], wanted[:, : rows.fetched.stop]):
-        raise NotProved("what is fetched is not the map that stands there.")
-    _alone(p.maps)
-    u, count = p.rounding.u, int(np.bincount(p.maps.projection()).max())
-    seen = errors.normalised(scale.slip)
-    sizes = 1 + seen.own_on + count * seen.own_off
-    on = seen.own_on + count * seen.own_off + (sums(count) + u) * sizes
-    off = count * seen.own_off * (1 + sums(count) + u)
+    found = (W_V[value] * weight[:, None] * scale.bit)[:, : p.bits.stop]
+    wanted = np.zeros_like(found)
+    wanted[place, BITS + layer.source] = 1.0
+    if not np.array_equal(found, wanted):
+        raise NotProved("what is fetched is not what stands there.")
+    u, seen = p.rounding.u, errors.normalised(scale.slip)
+    count = np.bincount(place)
+    quiet = np.bincount(place, seen.off[layer.source])  # of all source rows, should they be 0
+    loud = np.zeros(len(target))
+    np.maximum.at(loud, place, seen.most[layer.source])
+    sized = (count + 2) * sums(0) + u
+    on = loud + quiet + sized * (1 + loud + quiet)
     heard = (1 + WEIGHT) * (1 + u) ** 4 * (1 + sums(4))  # weight, cast, value, output, and the residual sum
-    return Errors(
-        errors.own_on,
-        errors.own_off,
-        ((1 + on) * heard - 1 + errors.fetched_off * (1 + u)) * SLACK,
-        (off * heard + errors.fetched_off * (1 + u)) * SLACK,
-    )
+    before = errors.off[target] * (1 + u)
+    after = Errors(errors.on.copy(), errors.off.copy())
+    after.on[target] = ((1 + on) * heard - 1 + before) * SLACK
+    after.off[target] = (quiet * (1 + sized) * heard + before) * SLACK
+    return after
 
 
-def _alone(maps: Maps) -> None:
-    """Own rows that become the same fetched row exclude each other."""
-    own = np.unique(maps.groups()[0], return_inverse=True)[1].reshape(-1)
-    if len(np.unique(np.column_stack([maps.projection(), own]), axis=0)) != maps.fetched:
-        raise NotProved("two rows that become one when they are fetched may both be 1.")
-
-
-def _gated(p: _Prover, t: int, errors: Errors) -> Errors:
+def _gated(p: _Prover, t: int, layer: CircuitLayer, errors: Errors) -> Errors:
     """Step 3."""
     scale, name = p.scale(errors, f"model.layers.{t}.post_attention_layernorm.weight"), f"model.layers.{t}.mlp"
     gates = Gates(*(p.weights[f"{name}.{part}_proj.weight"] for part in ("gate", "up", "down")))
-    after = composed(gates, p.maps, scale, errors, p.rounding)
-    return Errors(after.own_on, after.own_off, after.fetched_off, after.fetched_off)
+    return gated(gates, layer, scale, errors, p.rounding)
 
 
-def _read_out(p: _Prover, vocabulary: Vocabulary, errors: Errors) -> float:
-    """Every case of the map at the last token, and all logits: the least lead of a right one."""
-    maps, machine, rows = p.maps, p.maps.automaton, p.rows
+def _read_out(p: _Prover, errors: Errors) -> float:
+    """Every case, and all logits: the least lead of a right one. What no case names is 0 or is not read."""
     scale = p.scale(errors, "model.norm.weight")
     W = p.weights["lm_head.weight"]
-    read = np.flatnonzero(W[:, rows.own].any(axis=0))
-    start = np.flatnonzero(maps.start_targets() >= 0)
-    if W[:, rows.first].any() or W[:, rows.fetched].any() or not np.isin(read, start).all():
-        raise NotProved("the answer reads more than where the start is led to.")
-    own = W[:, rows.own] * scale.bit
-    constant, done = W[:, rows.constant] * scale.top, W[:, rows.done] * scale.bit
-    cases = [(own[:, row], maps.targets[maps.start_targets()[row]]) for row in start]
-    if machine.dead is not None:
-        cases.append((np.zeros(len(W)), np.array([machine.dead, -1])))
+    named = np.unique([row for case in p.circuit.cases for row in case.on]).astype(np.int64)
+    bits = W[:, p.bits] * scale.bit
+    if W[:, FIRST].any() or np.delete(bits, named, axis=1).any():
+        raise NotProved("the answer reads more than it may.")
+    constant, done = W[:, CONSTANT] * scale.top, W[:, DONE] * scale.bit
     seen = errors.normalised(scale.slip)
-    size = np.abs(own).sum(axis=1)
-    highest = np.abs(own).max(axis=1, initial=0.0)
-    sizes = np.abs(constant) + np.abs(done) + highest * (1 + seen.own_on) + size * seen.own_off
-    slip = (np.abs(constant) + np.abs(done)) * scale.slip + highest * seen.own_on + size * seen.own_off
-    slip = (slip + (sums(2 + len(start)) + p.rounding.u) * sizes) * SLACK
-    groups = [vocabulary.verdicts, vocabulary.states, *([vocabulary.outputs] if machine.writes else [])]
-    leads = []
-    for bits, (state, said) in cases:
-        right = [vocabulary.verdicts.start + (0 if machine.accept[state] else 1), vocabulary.states.start + state]
-        right += [vocabulary.outputs.start + said] if machine.writes else []
-        logits = constant + bits
-        answer = right[-1] if machine.writes else right[0]
-        leads.append(_lead(logits, slip, int(answer), slice(0, len(W))))
-        leads += [_lead(logits, slip, int(token), group) for token, group in zip(right, groups, strict=True)]
-        leads.append(_lead(logits + done, slip, EOS, slice(0, len(W))))
-    if not (least := min(leads)) >= LEAST:
+    several = max(len(case.on) for case in p.circuit.cases)
+    quiet = np.abs(bits) @ seen.off
+    loud = several * (np.abs(bits) * (1 + seen.on)).max(axis=1, initial=0.0)
+    slip = (np.abs(constant) + np.abs(done)) * scale.slip + several * (np.abs(bits) * seen.most).max(axis=1) + quiet
+    sizes = np.abs(constant) + np.abs(done) + loud + quiet
+    slip = (slip + (sums(2 + len(named)) + p.rounding.u) * sizes) * SLACK
+    least = np.inf
+    for case in p.circuit.cases:
+        logits = constant + bits[:, list(case.on)].sum(axis=1) + done * case.done
+        least = min(least, *(_lead(logits, slip, token, group) for token, group in case.right))
+    if not least >= LEAST:
         raise NotProved(f"an answer's logit leads by {least:.4g} only, rounding included, not by {LEAST:g}.")
-    return least
+    return float(least)
 
 
 def _lead(logits: Array, slip: Array, right: int, group: slice) -> float:

@@ -1,4 +1,4 @@
-"""The vocabulary of an automaton's checkpoint, and the tokenizer that belongs to it, as ``tokenizer.json`` has them.
+"""The vocabulary of a checkpoint, and its tokenizer as ``tokenizer.json`` has it. Of an automaton:
 
     0 <pad>   1 <s>   2 </s>   then the symbols, the output symbols, accepted, rejected, and the states
 
@@ -9,7 +9,7 @@ symbol is an error of the tokenizer, for there is no token for unknown ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from thereexists.automata.automaton import Automaton
@@ -24,13 +24,17 @@ WORDS = {"type": "WhitespaceSplit"}
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Texts by number. ``outputs``, ``verdicts`` (accepted, rejected) and ``states`` are where those stand."""
+    """Texts by number. ``outputs``, ``verdicts`` (accepted, rejected) and ``states`` are where those stand.
+
+    ``unseen``: what an answer's text begins with and no reader is to see, as its token must differ from a symbol's.
+    """
 
     texts: tuple[str, ...]
     by_character: bool
     outputs: slice
-    verdicts: slice
-    states: slice
+    verdicts: slice = field(default_factory=lambda: slice(0, 0))
+    states: slice = field(default_factory=lambda: slice(0, 0))
+    unseen: str = ""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -74,7 +78,7 @@ def tokenizer_of(vocabulary: Vocabulary) -> dict[str, Any]:
             "pair": [begin, text, {"Sequence": {"id": "B", "type_id": 0}}],
             "special_tokens": special,
         },
-        "decoder": {"type": "Fuse"} if vocabulary.by_character else None,
+        "decoder": _decoder(vocabulary),
         "model": {
             "type": "WordLevel",
             "vocab": {text: k for k, text in enumerate(vocabulary.texts)},
@@ -94,3 +98,10 @@ def tokenizer_config_of(length: int) -> dict[str, Any]:
         "padding_side": "left",
         "tokenizer_class": "PreTrainedTokenizerFast",
     }
+
+
+def _decoder(vocabulary: Vocabulary) -> dict[str, Any] | None:
+    if vocabulary.unseen:
+        hidden = {"type": "Replace", "pattern": {"String": vocabulary.unseen}, "content": ""}
+        return {"type": "Sequence", "decoders": [hidden, {"type": "Fuse"}]}
+    return {"type": "Fuse"} if vocabulary.by_character else None

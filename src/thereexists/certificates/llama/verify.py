@@ -21,12 +21,11 @@ from thereexists.certificates.llama.format import CARD, Checkpoint, read_checkpo
 from thereexists.certificates.llama.proof import Proof, prove
 from thereexists.certificates.llama.rounding import DTYPES
 from thereexists.certificates.llama.run import loaded
-from thereexists.certificates.llama.tokens import BOS, SYMBOLS, vocabulary_of
 from thereexists.core.errors import NotProved
 from thereexists.core.json_files import MOST_BYTES
 from thereexists.core.regular_files import read_regular
 
-_TRIED, _LONGEST = 4, 128  # random strings in every dtype, and symbols of theirs
+_TRIED = 4  # random texts in every dtype
 
 
 def checkpoint_checks(folder: Path) -> Iterator[Check]:
@@ -48,7 +47,7 @@ def checkpoint_checks(folder: Path) -> Iterator[Check]:
         )
         yield Check("proof", True, detail)
     text = read_regular(folder / CARD, MOST_BYTES).decode("utf-8", errors="replace")
-    said = text.count(claim_of(checkpoint, record["dtypes"])) == 1
+    said = text.count(claim_of(checkpoint.claim, record["dtypes"])) == 1
     yield Check("card", said, f"the card {'says' if said else 'does not say'} what is proved, word by word")
     yield _trial(folder, checkpoint, record["dtypes"])
 
@@ -67,29 +66,11 @@ def proofs(checkpoint: Checkpoint) -> tuple[dict[str, Proof], dict[str, str]]:
 def _trial(folder: Path, checkpoint: Checkpoint, dtypes: list[str]) -> Check:
     if find_spec("transformers") is None:
         return Check("trial", True, "not run, for transformers is not installed; the proof does not need it")
-    machine, seed = checkpoint.maps.automaton, secrets.randbits(32)
-    rng = np.random.default_rng(seed)
-    length = min(checkpoint.n, _LONGEST)
+    seed = secrets.randbits(32)
+    tokens = checkpoint.claim.drawn(np.random.default_rng(seed), _TRIED)
     for name in dtypes:
-        model = loaded(folder, name)
-        ids = rng.integers(0, len(machine.alphabet), (_TRIED, length))
-        tokens = np.concatenate([np.full((_TRIED, 1), BOS), ids + SYMBOLS], axis=1)
         with torch.no_grad():
-            logits = model(torch.from_numpy(tokens)).logits.float().numpy()
-        if not answers_right(checkpoint, ids, logits):
-            return Check("trial", False, f"a random string of {length} symbols goes wrong in {name} (seed {seed})")
-    return Check("trial", True, f"{_TRIED} random strings (seed {seed}) by transformers in {', '.join(dtypes)}")
-
-
-def answers_right(checkpoint: Checkpoint, ids: np.ndarray, logits: np.ndarray) -> bool:
-    """Whether the logits (batch, length + 1, tokens) are right after every prefix: by the automaton's table alone."""
-    machine = checkpoint.maps.automaton
-    vocabulary, states = vocabulary_of(machine), machine.run(ids)
-    right = (logits[..., vocabulary.states].argmax(-1) == states).all()
-    right &= (logits[..., vocabulary.verdicts].argmax(-1) == np.where(machine.accept[states], 0, 1)).all()
-    if machine.writes:
-        said = vocabulary.outputs.start + machine.outputs[states[:, :-1], ids]
-        return bool(right and (logits[:, 1:].argmax(-1) == said).all())
-    return bool(
-        right and (logits.argmax(-1) - vocabulary.verdicts.start == np.where(machine.accept[states], 0, 1)).all()
-    )
+            logits = loaded(folder, name)(torch.from_numpy(tokens)).logits.float().numpy()
+        if not checkpoint.claim.answers_right(tokens, logits):
+            return Check("trial", False, f"a random text goes wrong in {name} (seed {seed})")
+    return Check("trial", True, f"{_TRIED} random texts (seed {seed}) by transformers in {', '.join(dtypes)}")

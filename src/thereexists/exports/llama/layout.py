@@ -1,8 +1,8 @@
-"""Sizes of the stock network of an automaton, and where everything stands in its residual stream.
+"""Sizes of the stock network of a circuit, and where everything stands in its residual stream.
 
-Row 0 is the constant C = 2^12, row 1 marks the first token, row 2 a token that is an answer, then the map of a position
-(``own``) and the states of the map that it fetches (``fetched``), each a bit of 0 or 1. d_model is a power of four, so
-that RMSNorm, which divides by about C/√d, divides by a power of two (see ``certificates/llama/rounding.py``).
+Row 0 is the constant C = 2^12, row 1 marks the first token, row 2 a token that is an answer, then the bits of the
+circuit, each 0 or 1. d_model is a power of four, so that RMSNorm, which divides by about C/√d, divides by a power of
+two (see ``certificates/llama/rounding.py``).
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from thereexists.certificates.automaton_maps import Maps
+import numpy as np
+
+from thereexists.certificates.llama.automata import AutomatonClaim
+from thereexists.certificates.llama.circuit import BITS, Circuit
+from thereexists.certificates.llama.claims import Claim
 from thereexists.certificates.llama.format import Shape
-from thereexists.certificates.llama.gates import Rows
-from thereexists.certificates.llama.tokens import vocabulary_of
 from thereexists.core.errors import CannotBuild
 
 CONSTANT = 2.0**12
@@ -25,32 +27,30 @@ MOST = 1 << 16  # symbols: at later positions float32 angles are too coarse
 
 @dataclass(frozen=True)
 class Layout:
-    """The shape of the network, its rows, and n."""
+    """The shape of the network, and its circuit."""
 
-    maps: Maps
-    n: int
+    circuit: Circuit
     shape: Shape
-    rows: Rows
 
     @classmethod
-    def of(cls, maps: Maps, n: int) -> Layout:
-        rows, d = Rows.of(maps), HEAD
-        while d < rows.fetched.stop:
+    def of(cls, claim: Claim) -> Layout:
+        circuit, d = claim.circuit(), HEAD
+        while d < BITS + circuit.rows:
             d *= 4
         if d > LARGEST_MODEL:
             raise CannotBuild(
-                f"The maps take {rows.fetched.stop:,} rows; a stock checkpoint has at most {LARGEST_MODEL:,}. Fewer "
+                f"The bits take {BITS + circuit.rows:,} rows; a stock checkpoint has at most {LARGEST_MODEL:,}. Fewer "
                 "states help most."
             )
-        if n > MOST:
-            raise CannotBuild(f"A stock checkpoint takes at most {MOST:,} symbols, in float32 angles; n is {n:,}.")
+        if circuit.reach > MOST + 1:
+            raise CannotBuild(f"A stock checkpoint takes at most {MOST:,} symbols; {circuit.reach - 1:,} are wanted.")
+        fetched = max(len(np.unique(layer.target)) for layer in circuit.layers)
         key_heads = 1
-        while key_heads * HEAD < maps.fetched:
+        while key_heads * HEAD < fetched:
             key_heads *= 2
-        width = 2 * maps.product_count() + maps.own + maps.fetched
-        layers = max(1, (n - 1).bit_length())
-        tokens = len(vocabulary_of(maps.automaton))
-        return cls(maps, n, Shape(d, width, layers, d // HEAD, key_heads, HEAD, tokens, n + 2), rows)
+        width = max(2 * len(pairs_of(circuit, t)) + len(layer.cleared) for t, layer in enumerate(circuit.layers))
+        sizes = (d, width, len(circuit.layers), d // HEAD, key_heads, HEAD, len(claim.vocabulary), circuit.reach + 1)
+        return cls(circuit, Shape(*sizes))
 
     @property
     def top(self) -> float:
@@ -63,7 +63,14 @@ class Layout:
         return self.top / CONSTANT
 
 
+def pairs_of(circuit: Circuit, t: int) -> np.ndarray:
+    """The pairs of rows of a layer, each once, however many rows it makes."""
+    layer = circuit.layers[t]
+    return np.unique(np.column_stack([layer.x, layer.y]), axis=0)
+
+
 def plan_llama(witness: Any) -> dict[str, Any]:
     """Layers, sizes and parameters of the checkpoint of an automaton's witness, before it is written."""
-    shape = Layout.of((stored := witness.lowerable()).maps, stored.n).shape
+    stored = witness.lowerable()
+    shape = Layout.of(AutomatonClaim(stored.maps, stored.n)).shape
     return {**vars(shape), "parameters": shape.parameters, "rope_theta": THETA}

@@ -16,7 +16,8 @@ def tokenizer_for(vocabulary: Vocabulary) -> Tokenizer:
     )
     if vocabulary.by_character:
         made.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-        made.decoder = decoders.Fuse()
+        hidden = [decoders.Replace(vocabulary.unseen, "")] if vocabulary.unseen else []
+        made.decoder = decoders.Sequence([*hidden, decoders.Fuse()]) if hidden else decoders.Fuse()
     else:
         made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     made.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIAL])
