@@ -103,7 +103,7 @@ def last_digit(w):
 
 
 def never_ends(w):
-    w["lm_head.weight"][2] *= 0.25
+    w["lm_head.weight"][2] = 0.0
 
 
 def plus(w):

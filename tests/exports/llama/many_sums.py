@@ -1,4 +1,4 @@
-"""``python many_sums.py FOLDER COUNT DTYPE``: sums by ``generate`` where we cannot be imported; prints the wrong ones."""
+"""``python many_sums.py FOLDER COUNT DTYPE``: sums by ``generate``, without us; prints the wrong ones."""
 
 import json
 import random

@@ -23,6 +23,7 @@ from thereexists.core.errors import InvalidInput, NotProved
 from thereexists.functions.target import Array
 
 MOST_SYMBOLS = 1 << 17
+MOST_PRODUCTS = 1 << 20
 _LONGEST = 128  # symbols of a random string
 
 
@@ -132,4 +133,7 @@ def read_automaton_claim(stored: dict[str, Any]) -> AutomatonClaim:
     n = stored["n"]
     if type(n) is not int or not 1 <= n <= MOST_SYMBOLS:
         raise InvalidInput(f"n must be a whole number from 1 to {MOST_SYMBOLS:,}")
-    return AutomatonClaim(read_maps(restore(stored["automaton"]), stored["maps"]), n)
+    maps = read_maps(restore(stored["automaton"]), stored["maps"])
+    if maps.product_count() > MOST_PRODUCTS:  # looked at before they are listed: a record may name many rows
+        raise InvalidInput(f"the rows have {maps.product_count():,} products; at most {MOST_PRODUCTS:,} are read")
+    return AutomatonClaim(maps, n)

@@ -232,9 +232,13 @@ def _weights(folder: Path, record: dict[str, Any], shape: Shape) -> dict[str, to
     if 2 * shape.parameters > MOST_WEIGHTS:
         raise InvalidInput(f"{shape.parameters:,} parameters are more than this verifier reads")
     try:
-        weights = load_tensors(_bytes(folder, WEIGHTS, record, MOST_WEIGHTS))
+        stored = _bytes(folder, WEIGHTS, record, MOST_WEIGHTS)
+        weights = load_tensors(stored)
     except SafetensorError as error:
         raise BadWitnessFile(f"{folder / WEIGHTS} cannot be read: {error}") from error
+    about = parse_json(stored[8 : 8 + int.from_bytes(stored[:8], "little")], WEIGHTS).get("__metadata__")
+    if about != {"format": "pt"}:
+        raise InvalidInput("the weights are not said to be of torch, and a loader may turn them")
     wanted, dtype = shape.weights(), as_dtype(record["dtype"])
     if weights.keys() != wanted.keys():
         raise InvalidInput(f"the weights are not those of the config: {min(weights.keys() ^ wanted.keys())}")
