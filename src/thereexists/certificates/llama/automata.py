@@ -24,6 +24,7 @@ from thereexists.functions.target import Array
 
 MOST_SYMBOLS = 1 << 17
 MOST_PRODUCTS = 1 << 20
+FIELDS = frozenset(("kind", "n", "automaton", "maps"))
 _LONGEST = 128  # symbols of a random string
 
 
@@ -128,7 +129,7 @@ def _identity(maps: Maps) -> Array:
 
 
 def read_automaton_claim(stored: dict[str, Any]) -> AutomatonClaim:
-    if stored.keys() != {"kind", "n", "automaton", "maps"}:
+    if stored.keys() != FIELDS:
         raise InvalidInput("the claim of an automaton has n, the automaton and its maps")
     n = stored["n"]
     if type(n) is not int or not 1 <= n <= MOST_SYMBOLS:
