@@ -49,9 +49,12 @@ def automaton(folder):
     te.build(te.automata.regex("(ab|ba)*", "ab"), n=5).save(folder)
 
 
-KINDS = {
-    kind.__name__: kind for kind in (faithful, sparse, compact, table, symmetric_table, memory, program, automaton)
-}
+def stock_llama(folder):
+    te.export(te.build(te.automata.regex("(ab|ba)*", "ab"), n=5), "llama", folder)
+
+
+MADE = (faithful, sparse, compact, table, symmetric_table, memory, program, automaton, stock_llama)
+KINDS = {kind.__name__: kind for kind in MADE}
 
 
 @pytest.fixture

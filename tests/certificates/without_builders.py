@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 
-BUILDERS = ("thereexists.constructions", "thereexists.program")
+BUILDERS = ("thereexists.constructions", "thereexists.program", "thereexists.exports")
 
 
 class Blocked(MetaPathFinder):

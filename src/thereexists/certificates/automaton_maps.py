@@ -77,8 +77,13 @@ class Maps(ABC):
         """The map of own rows (…, own) of 0/1: (…, states)."""
 
     @abstractmethod
+    def start_targets(self) -> np.ndarray:
+        """(own,): the target to which a row says that the start is led, −1 where it says nothing of that."""
+
     def at_start(self, target: np.ndarray) -> np.ndarray:
         """(own,): whether a row says that the start is led to a target for which ``target`` (T,) is true."""
+        t = self.start_targets()
+        return (t >= 0) & target[t]
 
     def letters(self) -> np.ndarray:
         """The maps of the symbols: (symbols, states)."""
@@ -153,8 +158,8 @@ class StateMaps(Maps):
         found[(*at, self.labels[row, 0])] = self.labels[row, 1]
         return found
 
-    def at_start(self, target: np.ndarray) -> np.ndarray:
-        return (self.labels[:, 0] == self.automaton.start) & target[self.labels[:, 1]]
+    def start_targets(self) -> np.ndarray:
+        return np.where(self.labels[:, 0] == self.automaton.start, self.labels[:, 1], -1)
 
     def _pairs(self) -> np.ndarray:
         return np.column_stack([self.labels[:, 0], self.targets[self.labels[:, 1], 0]])
@@ -198,9 +203,8 @@ class MonoidMaps(Maps):
     def map_of(self, bits: np.ndarray) -> np.ndarray:
         return self.labels[np.argmax(bits, axis=-1)]
 
-    def at_start(self, target: np.ndarray) -> np.ndarray:
-        t = self.labels[:, self.automaton.start]
-        return (t >= 0) & target[t]
+    def start_targets(self) -> np.ndarray:
+        return self.labels[:, self.automaton.start]
 
     def _states(self) -> np.ndarray:
         return np.where(self.labels >= 0, self.targets[self.labels, 0], -1)

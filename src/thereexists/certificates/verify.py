@@ -10,9 +10,11 @@ missing, or an option, a folder or a machine was in the way. A fault that was fo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from thereexists.certificates.check import SAMPLE, Asked, Check, How, NoFunctionWanted, Progress, check_opinions, untold
+from thereexists.certificates.llama.format import is_checkpoint
 from thereexists.core import storage
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Obstructed, ThereExistsError, Unreadable
 from thereexists.core.kinds import kind_of
@@ -44,9 +46,7 @@ def verify(
     how = How(workers, sample, None if job is None else Path(job), progress)
     checks: list[Check] = []
     try:
-        record, weights = storage.read(Path(folder))
-        checks_of = kind_of(record, folder).find("verify")
-        for check in checks_of(Asked(Path(folder), record, weights, target, opinions, how)):
+        for check in _checks(Path(folder), target, opinions, how):
             checks.append(check)
     except NoFunctionWanted:
         raise
@@ -60,6 +60,18 @@ def verify(
     except Exception as error:  # a forged file must never end in a stack trace, and never in a pass
         checks.append(Check("files", False, f"cannot be checked: {type(error).__name__}: {error}"))
     return _verdict(checks)
+
+
+def _checks(folder: Path, target: Target | None, opinions: int | None, how: How) -> Iterator[Check]:
+    """Of a stock checkpoint, or of a witness of any kind."""
+    if is_checkpoint(folder):
+        if target is not None:
+            raise NoFunctionWanted(f"{folder} is a stock checkpoint of an automaton: verify it without a function.")
+        from thereexists.certificates.llama.verify import checkpoint_checks
+
+        return checkpoint_checks(folder)
+    record, weights = storage.read(folder)
+    return kind_of(record, folder).find("verify")(Asked(folder, record, weights, target, opinions, how))
 
 
 def _verdict(checks: list[Check]) -> Verdict:

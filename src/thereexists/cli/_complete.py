@@ -41,7 +41,7 @@ MIXERS = ("attention", "average", "bproj", "sepconv", "sparse", "hybrid")
 METHODS = ("auto", "projection", "corrected", "moments", "convex", "descent")
 ENGINES = ("auto", "reference", "fused", "skip")
 CONSTRUCTIONS = ("faithful", "compact")
-FORMATS = ("onnx", "hf", "torch")
+FORMATS = ("onnx", "hf", "torch", "llama")
 SIZES = ("tiny", "mini", "base")
 EXPERIMENTS = ("table-a", "copying", "sparsity-nli", "lm", "mt")
 

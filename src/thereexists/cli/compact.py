@@ -9,6 +9,7 @@ import typer
 
 from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
+from thereexists.core.errors import InvalidInput
 
 app = typer.Typer()
 
@@ -48,10 +49,10 @@ def memorise(
 
 @app.command()
 def export(
-    witness: Annotated[Path, typer.Argument(help="The folder of a compact witness.")],
+    witness: Annotated[Path, typer.Argument(help="The folder of a compact or an automaton's witness; or addition:10.")],
     to: Annotated[
         str,
-        typer.Option("--to", help="onnx, hf or torch.", autocompletion=_complete.names(_complete.FORMATS)),
+        typer.Option("--to", help="onnx, hf, torch or llama.", autocompletion=_complete.names(_complete.FORMATS)),
     ],
     out: Annotated[Path | None, typer.Option(help="Folder to write; WITNESS-FORMAT unless said.")] = None,
     dtype: Annotated[str, typer.Option(help="Of the exported weights; one that is not safe is refused.")] = "float32",
@@ -61,14 +62,22 @@ def export(
 
     A table or a data set brings its words, and use.py, which asks it without this package.
 
-    Example: thereexists export w/ --to onnx
+    With --to llama an automaton becomes a stock LlamaForCausalLM folder, which `thereexists verify` proves.
+
+    Examples: thereexists export w/ --to onnx
+
+    thereexists export w/ --to llama --out stock/
+
+    thereexists export addition:10 --to llama --out adder/
     """
     from thereexists.exports import export as write
+    from thereexists.exports import export_addition
     from thereexists.witness.load import load
 
-    out = out or Path(f"{str(witness).rstrip('/')}-{to}")
+    digits = _addition(witness, to)
+    out = out or Path(f"{str(witness).rstrip('/').replace(':', '-')}-{to}")
     with progress_bar("export and compare", quiet=as_json):
-        done = write(load(witness), to, out, dtype)
+        done = write(load(witness), to, out, dtype) if digits is None else export_addition(digits, out, dtype)
     if as_json:
         print_json(done)
         return
@@ -77,3 +86,13 @@ def export(
         f"{done['compared']:,} {done['of']} compared in {dtype}, all equal, and so is every weight",
         markup=False,
     )
+
+
+def _addition(given: Path, to: str) -> int | None:
+    """``addition:10`` in the place of a witness: how many digits; None where a folder is named."""
+    word, colon, digits = str(given).partition(":")
+    if word != "addition" or not colon:
+        return None
+    if not digits.isdecimal() or to != "llama":
+        raise InvalidInput(f"Addition is written as addition:10, its digits, and goes --to llama; got {given} to {to}.")
+    return int(digits)

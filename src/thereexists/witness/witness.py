@@ -24,7 +24,7 @@ import torch
 from thereexists._version import __version__
 from thereexists.core import storage
 from thereexists.core.dtypes import dtype_name
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.kinds import KINDS, Kind
 from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
@@ -100,6 +100,13 @@ class Witness(ABC):
     @abstractmethod
     def to(self, dtype: torch.dtype | str) -> Witness:
         """The witness in another dtype. One that is not proved safe for it is refused, with the reason."""
+
+    def lowerable(self) -> Any:
+        """What a stock checkpoint is made of; refused by every kind that has no such form."""
+        raise CannotBuild(
+            "A stock Llama checkpoint is made of an automaton's witness (te.build of te.automata…); a witness of this "
+            "kind goes to onnx, hf or torch."
+        )
 
     @abstractmethod
     def contents(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:

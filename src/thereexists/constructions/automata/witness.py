@@ -192,6 +192,9 @@ class AutomatonWitness(Witness):
         other = dataclasses.replace(self, network=network, made=None, folder=None)
         return dataclasses.replace(other, made=certify_automaton(other.stored))
 
+    def lowerable(self) -> StoredAutomaton:
+        return self.stored
+
     def describe(self) -> dict[str, Any]:
         machine, certificate = self.automaton, self.certificate
         return {

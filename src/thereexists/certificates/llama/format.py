@@ -1,0 +1,250 @@
+"""A stock Llama folder, read by somebody who trusts nobody: which files there are, and what must stand in them.
+
+Everything that a loader looks at is compared. A field of ``config.json`` that is not known here is a fault, for it may
+switch on what the proof knows nothing of (biases, other activations, scaled frequencies, code of the folder's own); so
+is a file that a loader might prefer to ours. ``thereexists_export.json`` says what is claimed (``claims.py``), in which
+dtypes, and the SHA-256 of every file. The claim is checked, not believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+
+from thereexists.certificates.llama.claims import Claim, read_claimed
+from thereexists.certificates.llama.rounding import DTYPES
+from thereexists.certificates.llama.tokens import BOS, EOS, PAD, tokenizer_config_of, tokenizer_of
+from thereexists.core.dtypes import as_dtype
+from thereexists.core.errors import BadWitnessFile, InvalidInput, Unreadable
+from thereexists.core.json_files import MOST_BYTES, malformed, parse_json, read_json, record_digest
+from thereexists.core.regular_files import read_regular
+
+RECORD = "thereexists_export.json"
+FORMAT, VERSION = "llama", 1
+CONFIG, GENERATION, WEIGHTS, CARD = "config.json", "generation_config.json", "model.safetensors", "README.md"
+TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
+FILES = (CARD, CONFIG, GENERATION, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG)
+FIELDS = frozenset(("format", "format_version", "dtype", "compared", "of", "claim", "dtypes", "files", "digest"))
+MOST_WEIGHTS = 4 << 30  # bytes
+LARGEST = 2.0**24  # of a weight: then nothing on the way comes near the end of float32, used or not
+OPTIONAL = {"transformers_version", "rope_theta", "rope_scaling", "initializer_range", "pretraining_tp", "dtype"}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a stock network."""
+
+    d_model: int
+    width: int
+    layers: int
+    heads: int
+    key_heads: int
+    head_size: int
+    tokens: int
+    positions: int
+
+    @property
+    def parameters(self) -> int:
+        q, k = self.heads * self.head_size, self.key_heads * self.head_size
+        layer = (2 * q + 2 * k + 3 * self.width + 2) * self.d_model
+        return self.layers * layer + (2 * self.tokens + 1) * self.d_model
+
+    def weights(self) -> dict[str, tuple[int, ...]]:
+        """The names and shapes of all weights."""
+        d, r, q, k = self.d_model, self.width, self.heads * self.head_size, self.key_heads * self.head_size
+        layer = {
+            "input_layernorm": (d,),
+            "post_attention_layernorm": (d,),
+            "self_attn.q_proj": (q, d),
+            "self_attn.k_proj": (k, d),
+            "self_attn.v_proj": (k, d),
+            "self_attn.o_proj": (d, q),
+            "mlp.gate_proj": (r, d),
+            "mlp.up_proj": (r, d),
+            "mlp.down_proj": (d, r),
+        }
+        found = {f"model.layers.{t}.{name}.weight": size for t in range(self.layers) for name, size in layer.items()}
+        ends = {"model.embed_tokens.weight": (self.tokens, d), "lm_head.weight": (self.tokens, d)}
+        return found | ends | {"model.norm.weight": (d,)}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What the proof looks at: sizes, the two numbers of the config that are not sizes, weights, and the claim."""
+
+    shape: Shape
+    theta: float
+    eps: float
+    weights: dict[str, torch.Tensor]
+    claim: Claim
+
+    def rounded(self, dtype: str) -> dict[str, np.ndarray]:
+        """The weights as a run in the dtype has them, in float64."""
+        return {name: weight.to(as_dtype(dtype)).double().numpy() for name, weight in self.weights.items()}
+
+
+def config_of(shape: Shape, theta: float, eps: float, dtype: str) -> dict[str, Any]:
+    """What ``config.json`` must say; both spellings of theta, for older and for newer loaders."""
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "attention_bias": False,
+        "attention_dropout": 0.0,
+        "bos_token_id": BOS,
+        "dtype": dtype,
+        "eos_token_id": EOS,
+        "head_dim": shape.head_size,
+        "hidden_act": "silu",
+        "hidden_size": shape.d_model,
+        "initializer_range": 0.02,
+        "intermediate_size": shape.width,
+        "max_position_embeddings": shape.positions,
+        "mlp_bias": False,
+        "model_type": "llama",
+        "num_attention_heads": shape.heads,
+        "num_hidden_layers": shape.layers,
+        "num_key_value_heads": shape.key_heads,
+        "pad_token_id": PAD,
+        "pretraining_tp": 1,
+        "rms_norm_eps": eps,
+        "rope_parameters": {"rope_theta": theta, "rope_type": "default"},
+        "rope_scaling": None,
+        "rope_theta": theta,
+        "tie_word_embeddings": False,
+        "use_cache": True,
+        "vocab_size": shape.tokens,
+    }
+
+
+def generation_of(new_tokens: int) -> dict[str, Any]:
+    """What ``generation_config.json`` must say: an answer, and the end of text, by the largest logit."""
+    ids = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
+    return {**ids, "do_sample": False, "max_new_tokens": new_tokens}
+
+
+def is_checkpoint(folder: Path) -> bool:
+    """Whether an export for Llama lies there."""
+    try:
+        return read_json(folder / RECORD, what="the record of an export").get("format") == FORMAT
+    except (BadWitnessFile, AttributeError):
+        return False
+
+
+def read_claim(folder: Path) -> dict[str, Any]:
+    """The record, whole; every file of the folder has the SHA-256 that it states."""
+    record = read_json(folder / RECORD, what="the record of an export")
+    if not isinstance(record, dict) or record.keys() != FIELDS:
+        raise BadWitnessFile(f"{folder / RECORD} was truncated or changed: it holds {', '.join(sorted(FIELDS))}.")
+    if record["format_version"] != VERSION:
+        raise Unreadable(f"{folder / RECORD} has another format version; this package reads {VERSION}.")
+    if record["digest"] != record_digest(record):
+        raise BadWitnessFile(f"{folder / RECORD} was changed after it was written: its digest does not match.")
+    with malformed(folder / RECORD):
+        if record["files"].keys() != set(FILES):
+            raise InvalidInput(f"it must state the SHA-256 of {', '.join(FILES)}")
+        dtypes = record["dtypes"]
+        if dtypes != [name for name in DTYPES if name in dtypes] or not dtypes:
+            raise InvalidInput(f"the dtypes of a claim are some of {', '.join(DTYPES)}")
+    more = sorted({file.name for file in folder.iterdir() if not file.name.startswith(".")} - {*FILES, RECORD})
+    if more:
+        raise BadWitnessFile(f"{folder} holds {more[0]} too, which a loader may prefer; it is no part of the claim.")
+    for name, sha256 in record["files"].items():
+        if hashlib.sha256(read_regular(folder / name, MOST_WEIGHTS)).hexdigest() != sha256:
+            raise BadWitnessFile(f"{folder / name} was truncated or changed: its SHA-256 is not the one stated.")
+    return record
+
+
+def read_checkpoint(folder: Path, record: dict[str, Any]) -> Checkpoint:
+    """Config, weights and what they are about; each file is read once, and is what the record states."""
+    with malformed(folder, "is not a complete checkpoint"):
+        claim = read_claimed(record["claim"])
+        vocabulary = claim.vocabulary
+        config = _read(folder, CONFIG, record)
+        shape = _shape(config)
+        if shape.tokens != len(vocabulary):
+            raise InvalidInput(f"the config has {shape.tokens} tokens; the vocabulary has {len(vocabulary)}")
+        rope = config["rope_parameters"]
+        theta, eps = rope["rope_theta"], config["rms_norm_eps"]
+        if type(theta) is not float or not 1 < theta < 1e12 or type(eps) is not float or not 0 <= eps < 1:
+            raise InvalidInput("rope_theta and rms_norm_eps are numbers, above 1 and below 1")
+        _compare(CONFIG, config, config_of(shape, theta, eps, record["dtype"]), OPTIONAL)
+        _compare(
+            GENERATION, _read(folder, GENERATION, record), generation_of(claim.new_tokens), {"transformers_version"}
+        )
+        _compare(TOKENIZER, _read(folder, TOKENIZER, record), tokenizer_of(vocabulary), set())
+        _compare(TOKENIZER_CONFIG, _read(folder, TOKENIZER_CONFIG, record), tokenizer_config_of(shape.positions), set())
+        weights = _weights(folder, record, shape)
+    return Checkpoint(shape, theta, eps, weights, claim)
+
+
+def _bytes(folder: Path, name: str, record: dict[str, Any], most: int) -> bytes:
+    """The very bytes whose hash is stated."""
+    found = read_regular(folder / name, most)
+    if hashlib.sha256(found).hexdigest() != record["files"][name]:
+        raise BadWitnessFile(f"{folder / name} was changed while it was read.")
+    return found
+
+
+def _read(folder: Path, name: str, record: dict[str, Any]) -> Any:
+    return parse_json(_bytes(folder, name, record, MOST_BYTES), str(folder / name))
+
+
+def _shape(config: dict[str, Any]) -> Shape:
+    names = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
+    sizes = [config[name] for name in (*names, "head_dim", "vocab_size", "max_position_embeddings")]
+    if not all(type(size) is int and 1 <= size < 1 << 24 for size in sizes):
+        raise InvalidInput("a size of the config is not a whole number")
+    shape = Shape(*sizes)
+    if shape.heads % shape.key_heads or shape.head_size % 2 or shape.layers > 64:
+        raise InvalidInput("heads come in groups of equal size, a head has an even size, and layers are at most 64")
+    return shape
+
+
+def _compare(name: str, found: Any, wanted: dict[str, Any], optional: set[str]) -> None:
+    """Field by field, and of the same type: True is not 1."""
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{name} is no object")
+    for field in sorted(found.keys() | wanted.keys()):
+        if field in optional and (field not in found or field == "transformers_version"):
+            continue
+        if field not in found or field not in wanted:
+            said = "is missing" if field in wanted else "is not known"
+            raise InvalidInput(f"{field} of {name} {said}")
+        if _typed(found[field]) != _typed(wanted[field]):
+            raise InvalidInput(f"{field} of {name} is {str(found[field])[:60]!r}, not {str(wanted[field])[:60]!r}")
+
+
+def _typed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _typed(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_typed(part) for part in value]
+    return type(value), value
+
+
+def _weights(folder: Path, record: dict[str, Any], shape: Shape) -> dict[str, torch.Tensor]:
+    if 2 * shape.parameters > MOST_WEIGHTS:
+        raise InvalidInput(f"{shape.parameters:,} parameters are more than this verifier reads")
+    try:
+        stored = _bytes(folder, WEIGHTS, record, MOST_WEIGHTS)
+        weights = load_tensors(stored)
+    except SafetensorError as error:
+        raise BadWitnessFile(f"{folder / WEIGHTS} cannot be read: {error}") from error
+    about = parse_json(stored[8 : 8 + int.from_bytes(stored[:8], "little")], WEIGHTS).get("__metadata__")
+    if about != {"format": "pt"}:
+        raise InvalidInput("the weights are not said to be of torch, and a loader may turn them")
+    wanted, dtype = shape.weights(), as_dtype(record["dtype"])
+    if weights.keys() != wanted.keys():
+        raise InvalidInput(f"the weights are not those of the config: {min(weights.keys() ^ wanted.keys())}")
+    for name, weight in weights.items():
+        if tuple(weight.shape) != wanted[name] or weight.dtype != dtype:
+            raise InvalidInput(f"{name} is {tuple(weight.shape)} of {weight.dtype}, not {wanted[name]} of {dtype}")
+        if not bool((weight.abs() <= LARGEST).all()):
+            raise InvalidInput(f"{name} has a weight beyond {LARGEST:g}, or one that is no number")
+    return weights

@@ -1,0 +1,107 @@
+"""The vocabulary of a checkpoint, and its tokenizer as ``tokenizer.json`` has it. Of an automaton:
+
+    0 <pad>   1 <s>   2 </s>   then the symbols, the output symbols, accepted, rejected, and the states
+
+Text becomes symbols one by one: characters where every symbol is one, else words between spaces. <s> is put in front.
+What stands behind the symbols is never made of text: it is what the model answers. A character or word that is no
+symbol is an error of the tokenizer, for there is no token for unknown ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from thereexists.automata.automaton import Automaton
+from thereexists.core.errors import InvalidInput
+
+PAD, BOS, EOS, SYMBOLS = 0, 1, 2, 3
+SPECIAL = ("<pad>", "<s>", "</s>")
+UNKNOWN = "<unk>"  # what the library calls a token for the unknown; there is none
+CHARACTERS = {"type": "Split", "pattern": {"Regex": "[\\s\\S]"}, "behavior": "Isolated", "invert": False}
+WORDS = {"type": "WhitespaceSplit"}
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Texts by number. ``outputs``, ``verdicts`` (accepted, rejected) and ``states`` are where those stand.
+
+    ``unseen``: what an answer's text begins with and no reader is to see, as its token must differ from a symbol's.
+    """
+
+    texts: tuple[str, ...]
+    by_character: bool
+    outputs: slice
+    verdicts: slice = field(default_factory=lambda: slice(0, 0))
+    states: slice = field(default_factory=lambda: slice(0, 0))
+    unseen: str = ""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def vocabulary_of(machine: Automaton) -> Vocabulary:
+    """Refused where text cannot be cut into the symbols of the alphabet."""
+    symbols = [str(symbol) for symbol in machine.alphabet]
+    by_character = all(len(symbol) == 1 for symbol in symbols)
+    if not by_character and any(not symbol or symbol.split() != [symbol] for symbol in symbols):
+        raise InvalidInput(
+            "A symbol must be one character, as all others, or a word without spaces, to be read in text."
+        )
+    before = " " if by_character else "→"
+    said = [before + str(symbol) for symbol in machine.output_alphabet]
+    states = [f"{before}state:{q}" for q in range(machine.size)]
+    texts = (*SPECIAL, *symbols, *said, f"{before}accepted", f"{before}rejected", *states)
+    if len(set(texts)) != len(texts) or UNKNOWN in texts:
+        twice = next((text for text in texts if texts.count(text) > 1), UNKNOWN)
+        raise InvalidInput(f"Two tokens would be written {twice!r}: rename that symbol of the automaton.")
+    outputs = slice(SYMBOLS + len(symbols), SYMBOLS + len(symbols) + len(said))
+    verdicts = slice(outputs.stop, outputs.stop + 2)
+    return Vocabulary(texts, by_character, outputs, verdicts, slice(verdicts.stop, len(texts)))
+
+
+def tokenizer_of(vocabulary: Vocabulary) -> dict[str, Any]:
+    """What ``tokenizer.json`` must say."""
+    added = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    begin, text = {"SpecialToken": {"id": SPECIAL[BOS], "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
+    special = {SPECIAL[BOS]: {"id": SPECIAL[BOS], "ids": [BOS], "tokens": [SPECIAL[BOS]]}}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": k, "content": text, **added} for k, text in enumerate(SPECIAL)],
+        "normalizer": None,
+        "pre_tokenizer": CHARACTERS if vocabulary.by_character else WORDS,
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [begin, text],
+            "pair": [begin, text, {"Sequence": {"id": "B", "type_id": 0}}],
+            "special_tokens": special,
+        },
+        "decoder": _decoder(vocabulary),
+        "model": {
+            "type": "WordLevel",
+            "vocab": {text: k for k, text in enumerate(vocabulary.texts)},
+            "unk_token": UNKNOWN,
+        },
+    }
+
+
+def tokenizer_config_of(length: int) -> dict[str, Any]:
+    """What ``tokenizer_config.json`` must say; sequences in a batch are filled up on the left."""
+    return {
+        "bos_token": SPECIAL[BOS],
+        "clean_up_tokenization_spaces": False,
+        "eos_token": SPECIAL[EOS],
+        "model_max_length": length,
+        "pad_token": SPECIAL[PAD],
+        "padding_side": "left",
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    }
+
+
+def _decoder(vocabulary: Vocabulary) -> dict[str, Any] | None:
+    if vocabulary.unseen:
+        hidden = {"type": "Replace", "pattern": {"String": vocabulary.unseen}, "content": ""}
+        return {"type": "Sequence", "decoders": [hidden, {"type": "Fuse"}]}
+    return {"type": "Fuse"} if vocabulary.by_character else None

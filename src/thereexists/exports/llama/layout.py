@@ -1,0 +1,76 @@
+"""Sizes of the stock network of a circuit, and where everything stands in its residual stream.
+
+Row 0 is the constant C = 2^12, row 1 marks the first token, row 2 a token that is an answer, then the bits of the
+circuit, each 0 or 1. d_model is a power of four, so that RMSNorm, which divides by about C/√d, divides by a power of
+two (see ``certificates/llama/rounding.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thereexists.certificates.llama.automata import AutomatonClaim
+from thereexists.certificates.llama.circuit import BITS, Circuit
+from thereexists.certificates.llama.claims import Claim
+from thereexists.certificates.llama.format import Shape
+from thereexists.core.errors import CannotBuild
+
+CONSTANT = 2.0**12
+HEAD = 64
+THETA, EPS = 1e6, 1e-6
+LARGEST_MODEL = 4096
+MOST = 1 << 16  # symbols: at later positions float32 angles are too coarse
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The shape of the network, and its circuit."""
+
+    circuit: Circuit
+    shape: Shape
+
+    @classmethod
+    def of(cls, claim: Claim) -> Layout:
+        circuit, d = claim.circuit(), HEAD
+        while d < BITS + circuit.rows:
+            d *= 4
+        if d > LARGEST_MODEL:
+            raise CannotBuild(
+                f"The bits take {BITS + circuit.rows:,} rows; a stock checkpoint has at most {LARGEST_MODEL:,}. Fewer "
+                "states help most."
+            )
+        if circuit.reach > MOST + 1:
+            raise CannotBuild(f"A stock checkpoint takes at most {MOST:,} symbols; {circuit.reach - 1:,} are wanted.")
+        fetched = max(len(np.unique(layer.target)) for layer in circuit.layers)
+        key_heads = 1
+        while key_heads * HEAD < fetched:
+            key_heads *= 2
+        width = max(2 * len(pairs_of(circuit, t)) + len(layer.cleared) for t, layer in enumerate(circuit.layers))
+        sizes = (d, width, len(circuit.layers), d // HEAD, key_heads, HEAD, len(claim.vocabulary), circuit.reach + 1)
+        return cls(circuit, Shape(*sizes))
+
+    @property
+    def top(self) -> float:
+        """What RMSNorm makes of the constant: √d."""
+        return float(self.shape.d_model**0.5)
+
+    @property
+    def bit(self) -> float:
+        """What it makes of a 1."""
+        return self.top / CONSTANT
+
+
+def pairs_of(circuit: Circuit, t: int) -> np.ndarray:
+    """The pairs of rows of a layer, each once, however many rows it makes."""
+    layer = circuit.layers[t]
+    return np.unique(np.column_stack([layer.x, layer.y]), axis=0)
+
+
+def plan_llama(witness: Any) -> dict[str, Any]:
+    """Layers, sizes and parameters of the checkpoint of an automaton's witness, before it is written."""
+    stored = witness.lowerable()
+    shape = Layout.of(AutomatonClaim(stored.maps, stored.n)).shape
+    return {**vars(shape), "parameters": shape.parameters, "rope_theta": THETA}

@@ -1,0 +1,84 @@
+"""Our blocks as Llama blocks: every weight of the checkpoint of a circuit.
+
+**From ours to theirs.** Positions, a table in ours, are RoPE's. A bias is a weight on the constant row, divided by √d;
+a weight on a row of bits is divided by √d/C, what a 1 is behind RMSNorm. ReLU(x + y − 1), our AND, becomes two SwiGLU
+units
+
+    silu(G (2x + 2y − 5/2)) − silu(G (2x + 2y − 7/2)),      G = 512, divided by G,
+
+which is x AND y, and 0 or 1 still where x and y err by up to 1/16 each: |gate| ≥ 128 throughout, where silu is 0 or the
+identity. A row is removed by a unit whose gate is constant, silu(G)·x/G = x, whatever x is.
+
+All numbers but the queries are powers of two or short sums of them; queries are rounded to bfloat16 here, so that the
+network is the same network in both dtypes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from thereexists.certificates.llama.circuit import BITS, DONE, FIRST, CircuitLayer
+from thereexists.certificates.llama.circuit import CONSTANT as TOP
+from thereexists.certificates.llama.tokens import BOS
+from thereexists.exports.llama.layout import CONSTANT, THETA, Layout, pairs_of
+from thereexists.exports.llama.offsets import keys, query
+
+GATE = 512.0
+
+
+def lowered(layout: Layout, read_out: np.ndarray) -> dict[str, torch.Tensor]:
+    """The weights in float32. ``read_out``: the logits (tokens, 2 + rows) of the constant, of an answer, of a bit."""
+    shape, circuit = layout.shape, layout.circuit
+    weights = {name: np.zeros(size) for name, size in shape.weights().items()}
+    for name, weight in weights.items():
+        if "norm" in name:
+            weight[:] = 1.0
+    E = weights["model.embed_tokens.weight"]
+    E[:, TOP] = CONSTANT
+    E[BOS, FIRST] = 1.0
+    E[list(circuit.answers), DONE] = 1.0
+    E[:, BITS : BITS + circuit.rows] = circuit.embedding
+    for t, layer in enumerate(circuit.layers):
+        prefix = f"model.layers.{t}"
+        _attention(layout, layer, *(weights[f"{prefix}.self_attn.{part}_proj.weight"] for part in "qkvo"))
+        _gates(layout, t, *(weights[f"{prefix}.mlp.{part}_proj.weight"] for part in ("gate", "up", "down")))
+    W = weights["lm_head.weight"]
+    W[:, TOP] = read_out[:, 0] / layout.top
+    W[:, DONE : BITS + circuit.rows] = read_out[:, 1:] / layout.bit
+    return {name: torch.from_numpy(weight).to(torch.bfloat16).float() for name, weight in weights.items()}
+
+
+def _attention(
+    layout: Layout, layer: CircuitLayer, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray, W_O: np.ndarray
+) -> None:
+    """One head of each group looks back; the value of a target row is the sum of the source rows that become it."""
+    shape, size = layout.shape, layout.shape.head_size
+    other, first = keys(size)
+    group = shape.heads // shape.key_heads
+    for g in range(shape.key_heads):
+        heard, key = slice(g * group * size, g * group * size + size), slice(g * size, (g + 1) * size)
+        W_Q[heard, TOP] = query(layer.offset, THETA, size, layout.circuit.reach) / layout.top
+        W_K[key, TOP] = other / layout.top
+        W_K[key, FIRST] = (first - other) / layout.bit
+    target, place = np.unique(layer.target, return_inverse=True)
+    row = np.arange(len(target))
+    W_V[place, BITS + layer.source] = 1 / layout.bit
+    W_O[BITS + target, (row // size) * group * size + row % size] = 1.0
+
+
+def _gates(layout: Layout, t: int, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
+    """The ANDs of all pairs, two units each, then a unit for every row that is removed."""
+    layer, pairs = layout.circuit.layers[t], pairs_of(layout.circuit, t)
+    number = {pair: k for k, pair in enumerate(map(tuple, pairs.tolist()))}
+    made = np.array([number[pair] for pair in zip(layer.x.tolist(), layer.y.tolist(), strict=True)])
+    for k, (threshold, sign) in enumerate(((2.5, 1.0), (3.5, -1.0))):
+        unit = k * len(pairs) + np.arange(len(pairs))
+        gate[unit, BITS + pairs[:, 0]] = gate[unit, BITS + pairs[:, 1]] = 2 * GATE / layout.bit
+        gate[unit, TOP] = -threshold * GATE / layout.top
+        up[unit, TOP] = 1 / layout.top
+        down[BITS + layer.z, unit[made]] = sign / GATE
+    unit = 2 * len(pairs) + np.arange(len(layer.cleared))
+    gate[unit, TOP] = GATE / layout.top
+    up[unit, BITS + layer.cleared] = 1 / layout.bit
+    down[BITS + layer.cleared, unit] = -1 / GATE
