@@ -11,7 +11,7 @@ two operations know of each other is forgotten). A value is
 that grows too large, is *not proved*, and nothing else.
 
 **Look-ups.** Σ_j softmax_j(⟨q_i, k_j⟩)·v_j. Let every logit of a row i be r_j + d_ij, where r_j depends on the position
-j alone and all d_ij of the row differ by multiples of U. Two logits then differ by r_j − r_j' + (a multiple of U), so by
+j alone and all d_ij of the row differ by multiples of U. Two logits then differ by r_j − r_j' + (a multiple of U), by
 at least the distance of r_j − r_j' from the multiples of U: at least the smallest gap, around the circle, of the
 numbers r_j modulo U. Call it the lead. One token has the largest logit, every other weighs at most exp(−lead), and the
 sum is within (n − 1)·exp(−lead)·(spread of v) of the value at that token; over fewer tokens (a mask, a shorter string)
@@ -61,41 +61,46 @@ class Held:
         return self.values[0] - self.off, self.values[-1] + self.off
 
 
-@dataclass
+@dataclass(frozen=True)
 class Strings:
     """What the strings are: ``n`` tokens, or 1 to n if they may be ``shorter``, of so many ``symbols``."""
 
     n: int
     symbols: int
     shorter: bool
-    written: int = 0
+
+
+Features = list[Held]
 
 
 def values_at_strings(program: dict[str, Any], symbols: int) -> Held:
     """What the output, one feature, may be at strings over so many symbols. Of a program whose form was checked."""
+    last = every_value(program, symbols)[-1]
+    if len(last) != 1:
+        raise NotProved(f"A program over symbols gives one feature, a number; this one has {len(last)}.")
+    return last[0].flat
+
+
+def every_value(program: dict[str, Any], symbols: int) -> list[Features]:
+    """What the features of every operation may be, in their order."""
     nodes = program["nodes"]
     shorter = any(node["operation"] == "tokens" and node["settings"]["shorter"] for node in nodes)
     strings = Strings(program["n"], symbols, shorter)
-    found: list[list[Held]] = []
+    found: list[Features] = []
+    written = 0
     for node in nodes:
         name = node["operation"]
         if name not in RULES:
-            raise NotProved(
-                f"That '{name}' gives whole numbers at strings is not something that is known how to prove."
-            )
+            raise NotProved(f"It is not known how to prove that '{name}' gives certain numbers at strings.")
         try:
             features = RULES[name](strings, node["settings"], *(found[a] for a in node["arguments"]))
         except NotProved as error:
             raise NotProved(f"'{name}': {error}") from None
-        strings.written += sum(len(held.values) for held in features)
-        if strings.written > MOST_WORK:
+        written += sum(len(held.values) for held in features)
+        if written > MOST_WORK:
             raise NotProved(f"Its features have more than {MOST_WORK:,} values in all.")
         found.append(features)
-    if len(found[-1]) != 1:
-        raise NotProved(
-            f"A program over symbols has one feature, the number of a symbol; this one has {len(found[-1])}."
-        )
-    return found[-1][0].flat
+    return found
 
 
 # ---- sets of numbers -------------------------------------------------------------------------------------------------
@@ -175,8 +180,6 @@ def union(*helds: Held) -> Held:
 
 
 # ---- the rules -------------------------------------------------------------------------------------------------------
-
-Features = list[Held]
 
 
 def _tokens(strings: Strings, settings: dict[str, Any]) -> Features:

@@ -62,6 +62,7 @@ from thereexists.constructions.symbols.language import (
     same,
     symbols,
 )
+from thereexists.constructions.symbols.lookups import argmax, find, previous
 from thereexists.constructions.symbols.strings import interpret
 
 __all__ = [
@@ -71,6 +72,7 @@ __all__ = [
     "Value",
     "abs",
     "apply",
+    "argmax",
     "argsort",
     "as_symbols",
     "attend",
@@ -88,6 +90,7 @@ __all__ = [
     "delay",
     "divide",
     "equal",
+    "find",
     "flip",
     "greater",
     "greater_equal",
@@ -109,6 +112,7 @@ __all__ = [
     "numbers_of",
     "one_hot",
     "prefix_mean",
+    "previous",
     "rank",
     "reciprocal",
     "recode",

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from thereexists import program as P
 
 
 @dataclass(frozen=True)
 class Case:
-    """``program`` over strings of ``n`` symbols of ``alphabet`` (1 to n if ``shorter``), and ``meant``, of one string."""
+    """``program`` over strings of ``n`` symbols of ``alphabet`` (1 to n if ``shorter``), ``meant`` of one of them."""
 
     alphabet: str
     n: int
@@ -38,6 +40,28 @@ def most_frequent(s: str) -> str:
     return max("abc", key=lambda a: (s.count(a), -ord(a))) * len(s)
 
 
+def followed(s: str) -> str:
+    """What followed each symbol the last time that it was there."""
+    found = [[s[j + 1] for j in range(i) if s[j] == s[i]] for i in range(len(s))]
+    return "".join(there[-1] if there else "?" for there in found)
+
+
+def recalled(s: str) -> str:
+    """Keys at even places, their values behind them; the last value of each key, at every token that is one."""
+    pairs = {s[j]: s[j + 1] for j in range(0, len(s) - 1, 2)}
+    return "".join(pairs.get(a, "?") for a in s)
+
+
+def recall(s: P.Symbols) -> P.Symbols:
+    keys = P.choose([j % 2 for j in range(s.n)], s.delay(1, fill="-"), "-")
+    return P.find(s, keys, s, default="?")
+
+
+def looked_up(s: str, which: int) -> str:
+    """The symbol two places before the first (0) or last (−1) token that is this one."""
+    return "".join(("--" + s)[[j for j in range(len(s)) if s[j] == a][which]] for a in s)
+
+
 EXACT = {
     "itself": Case("abc", 3, lambda s: s, lambda s: s),
     "one symbol": Case("a", 2, lambda s: s.flip(), lambda s: s),
@@ -51,7 +75,8 @@ EXACT = {
     "looking ahead": Case("ab", 4, lambda s: s.delay(-1, fill="?"), lambda s: s[1:] + "?"),
     "swapped": Case("abc", 3, lambda s: P.recode(s, {"a": "b", "b": "a"}, "abc"), swapped),
     "words": Case(
-        "abc", 3, lambda s: P.recode(s, {"a": "one", "c": "two"}), lambda s: [{"a": "one", "c": "two"}.get(a, a) for a in s]
+        "abc", 3, lambda s: P.recode(s, {"a": "one", "c": "two"}),
+        lambda s: [{"a": "one", "c": "two"}.get(a, a) for a in s],
     ),
     "merged": Case("abcd", 2, lambda s: P.recode(s, {"a": "x", "b": "x", "c": "x", "d": "y"}), lambda s: s.translate(
         str.maketrans("abcd", "xxxy"))),
@@ -84,5 +109,37 @@ EXACT = {
     "rank": Case(
         "abc", 4, lambda s: P.as_symbols(P.rank(s.number, margin=1.0), "0123"),
         lambda s: "".join(str(sum((s[j], j) < (s[i], i) for j in range(4))) for i in range(4)),
+    ),
+}  # fmt: skip
+
+SOFT = {
+    "induction": Case("abc", 5, lambda s: P.previous(s, default="?"), followed),
+    "induction, any length": Case("ab", 4, lambda s: P.previous(s, default="?"), followed, shorter=True),
+    "recall": Case("abc", 5, recall, recalled),
+    "found last": Case("abc", 4, lambda s: P.find(s, s, s.delay(2, fill="-"), default="?"), lambda s: looked_up(s, -1)),
+    "found first": Case(
+        "abc", 4, lambda s: P.find(s, s, s.delay(2, fill="-"), default="?", which="first"), lambda s: looked_up(s, 0)
+    ),
+    "found, any length": Case(
+        "ab", 4, lambda s: P.find(s, s, s.delay(2, fill="-"), default="?"), lambda s: looked_up(s, -1), shorter=True
+    ),
+    "no such key": Case(
+        "ab", 3, lambda s: P.find(s, P.recode(s, {"a": "x", "b": "y"}), s, default="a"), lambda s: "aaa"
+    ),
+    "one token": Case(
+        "ab", 1, lambda s: P.find(s, s, P.recode(s, {"a": "x"}), default="?"), lambda s: s.replace("a", "x")
+    ),
+    "found twice": Case(
+        "ab", 3, lambda s: P.find(P.find(s, s.delay(1, fill="-"), s, default="a"), s, s.roll(1), default="?"),
+        lambda s: "".join(
+            {a: s[j - 1] for j, a in enumerate(s)}.get({("-" + s)[j]: a for j, a in enumerate(s)}.get(b, "a"), "?")
+            for b in s
+        ),
+    ),
+    "most frequent": Case("abc", 4, lambda s: P.argmax(P.counts(s), "abc"), most_frequent),
+    "most frequent, any length": Case("abc", 3, lambda s: P.argmax(P.counts(s), "abc"), most_frequent, shorter=True),
+    "heaviest": Case(
+        "abc", 3, lambda s: P.argmax(P.mix(P.counts(s), np.diag([0.5, 0.75, 1.0])), "xyz", gap=0.25),
+        lambda s: "xyz"[int(np.argmax([0.5 * s.count("a"), 0.75 * s.count("b"), s.count("c")]))] * 3,
     ),
 }  # fmt: skip

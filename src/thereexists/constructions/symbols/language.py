@@ -97,7 +97,7 @@ _read: Notes[tuple[str, ...]] = Notes()  # of every input: its alphabet
 
 
 def symbols(alphabet: Any, n: int, shorter: bool = False) -> Symbols:
-    """The input: strings of n symbols of an alphabet, a string of characters or a list of words; ``shorter``: 1 to n."""
+    """The input: strings of n symbols (1 to n if ``shorter``) of an alphabet, its characters or a list of words."""
     symbols = checked_alphabet("symbols", alphabet)
     source = operations.tokens(n, low=0, high=max(len(symbols) - 1, 1), shorter=shorter)
     _read[source] = symbols

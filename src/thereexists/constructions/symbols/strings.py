@@ -66,8 +66,8 @@ def read_strings(alphabet: tuple[str, ...], lengths: Lengths, given: Any) -> tup
         strange = [place for place, symbol in enumerate(symbols) if not isinstance(symbol, str) or symbol not in number]
         if strange:
             raise InvalidInput(
-                f"{visible(repr(symbols[strange[0]]))[:60]} (symbol {strange[0]} of string {row}) is not in the alphabet "
-                f"of {len(alphabet)} symbols {visible(shown(alphabet))}."
+                f"{visible(repr(symbols[strange[0]]))[:60]} (symbol {strange[0]} of string {row}) is not in the "
+                f"alphabet of {len(alphabet)} symbols {visible(shown(alphabet))}."
             )
         lengths.check(len(symbols), row)
         found.append(np.array([number[symbol] for symbol in symbols], dtype=np.int64))
