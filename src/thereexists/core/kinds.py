@@ -135,7 +135,7 @@ KINDS = {
             load="thereexists.constructions.symbols.witness:load_symbols",
             verify="thereexists.certificates.verify_symbols:symbol_checks",
             certify="thereexists.certificates.symbol_certificate:certify_again",
-            page="thereexists.reports.witness.program:page",
+            page="thereexists.reports.witness.symbols:page",
             viewer="thereexists.reports.explore.symbols:symbol_viewer",
             commands="thereexists.cli.kinds.symbols:SYMBOLS",
         ),
