@@ -129,11 +129,7 @@ def same(s: Symbols, t: Symbols) -> Value:
             f"'same' takes symbols of one alphabet; got {shown(s.alphabet)} and {shown(t.alphabet)}. "
             "P.recode(t, {}, alphabet=s.alphabet) gives one to the other."
         )
-    return same_number(s.number, t.number)
-
-
-def same_number(a: Value, b: Value) -> Value:
-    return relu(1.0 - absolute(a - b))
+    return relu(1.0 - absolute(s.number - t.number))
 
 
 def recode(s: Symbols, table_of: Mapping[str, str], alphabet: Any = None) -> Symbols:

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from thereexists.constructions.program.compositions import attend, greater_equal
-from thereexists.constructions.program.elementwise import maximum, minimum
+from thereexists.constructions.program.elementwise import abs as absolute
+from thereexists.constructions.program.elementwise import maximum, minimum, relu
 from thereexists.constructions.program.given import positive
 from thereexists.constructions.program.graph import Value, only_value, same_shape
 from thereexists.constructions.program.operations import interp, mix, where
@@ -32,7 +33,6 @@ from thereexists.constructions.symbols.language import (
     joined,
     one_symbol,
     only_symbols,
-    same_number,
     table,
 )
 from thereexists.core.errors import InvalidInput
@@ -61,9 +61,11 @@ def find(
     bits = max(last, 1).bit_length()
     V = _side_by_side([held, _bits(values, list(range(last + 1)), bits)])
     found = step(attend(Q, K, V, causal=causal, called="find"))
-    key, value = mix(found, [[*_powers(B), *[0.0] * bits]]), mix(found, [[*[0.0] * B, *_powers(bits)]])
-    value = value if last == 2**bits - 1 else minimum(value, float(last))  # it is never more, but who knows
-    return Symbols(alphabet, where(same_number(key, query.number), value, float(alphabet.index(default))))
+    differing = absolute(mix(found, np.eye(B, B + bits)) - asked)  # bits of the key and of the query
+    there = relu(1.0 - mix(differing, np.ones((1, B))))
+    value = mix(found, [[*[0.0] * B, *(2.0**b for b in range(bits))]])
+    value = value if last == 2**bits - 1 else minimum(value, float(last))  # so that the proof sees it, bit by bit
+    return Symbols(alphabet, where(there, value, float(alphabet.index(default))))
 
 
 def previous(s: Symbols, *, default: str) -> Symbols:
@@ -104,10 +106,6 @@ def step(bits: Value) -> Value:
 def _bits(s: Symbols, numbers: list[int], bits: int) -> Value:
     """A feature for each bit, the lowest first, of the number that is given for each symbol."""
     return _side_by_side([table(s, [float(k >> b & 1) for k in numbers]) for b in range(bits)])
-
-
-def _powers(bits: int) -> list[float]:
-    return [2.0**b for b in range(bits)]
 
 
 def _side_by_side(values: list[Value]) -> Value:
