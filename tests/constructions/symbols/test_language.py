@@ -26,9 +26,23 @@ def test_on_all_strings(name):
     assert P.interpret(case.written(), strings) == wanted
     witness = built(name)
     assert name == "found twice" or {"float64", "float32"} <= witness.certificate.bounds.keys()
-    for dtype in witness.certificate.bounds:
-        assert witness.to(dtype)(strings) == wanted, dtype
+    for dtype, part in witness.certificate.bounds.items():
+        there = witness.to(dtype)
+        assert there(strings) == wanted, dtype
+        assert part["bound"] < 0.5
+        assert furthest(there, strings, wanted) <= part["bound"], dtype
     assert witness.meant(strings) == wanted
+
+
+def furthest(witness, strings, wanted):
+    """How far the network is from the numbers of the right symbols: what the certificate bounds."""
+    symbols, off = witness.alphabets.output_alphabet, 0.0
+    for length in {len(string) for string in strings}:
+        here = [k for k, string in enumerate(strings) if len(string) == length]
+        X = np.array(witness.words([strings[k] for k in here])[0], dtype=np.float64)[..., None]
+        right = np.array([[symbols.index(symbol) for symbol in wanted[k]] for k in here])
+        off = max(off, np.abs(witness.run(X)[..., 0] - right).max())
+    return off
 
 
 QUICK = ("merged", "sorted, any length", "how many a, any length", "rank", "induction", "recall", "most frequent")
