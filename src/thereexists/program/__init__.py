@@ -62,7 +62,7 @@ from thereexists.constructions.symbols.language import (
     same,
     symbols,
 )
-from thereexists.constructions.symbols.lookups import argmax, find, previous
+from thereexists.constructions.symbols.lookups import argmax, find, previous, sort_by
 from thereexists.constructions.symbols.strings import interpret
 
 __all__ = [
@@ -124,6 +124,7 @@ __all__ = [
     "sigmoid",
     "soft_largest",
     "sort",
+    "sort_by",
     "sum",
     "symbols",
     "take",

@@ -136,6 +136,10 @@ SOFT = {
             for b in s
         ),
     ),
+    "sorted by another": Case(
+        "abc", 4, lambda s: P.sort_by(s, by=s.flip()),
+        lambda s: "".join(s[j] for j in sorted(range(4), key=lambda j: s[3 - j])),
+    ),
     "most frequent": Case("abc", 4, lambda s: P.argmax(P.counts(s), "abc"), most_frequent),
     "most frequent, any length": Case("abc", 3, lambda s: P.argmax(P.counts(s), "abc"), most_frequent, shorter=True),
     "heaviest": Case(

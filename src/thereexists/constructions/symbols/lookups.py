@@ -26,9 +26,10 @@ from thereexists.constructions.program.elementwise import abs as absolute
 from thereexists.constructions.program.elementwise import maximum, minimum, relu
 from thereexists.constructions.program.given import positive
 from thereexists.constructions.program.graph import Value, only_value, same_shape
-from thereexists.constructions.program.operations import interp, mix, where
+from thereexists.constructions.program.operations import constant, interp, mix, rank, where
 from thereexists.constructions.symbols.language import (
     Symbols,
+    as_symbols,
     checked_alphabet,
     joined,
     one_symbol,
@@ -75,6 +76,18 @@ def previous(s: Symbols, *, default: str) -> Symbols:
     while nothing in s.alphabet:
         nothing += "!"
     return find(s, s.delay(1, fill=nothing), s, default=default, causal=True)
+
+
+def sort_by(s: Symbols, by: Symbols) -> Symbols:
+    """The symbols of s in the order of those of ``by`` at the same tokens; among equal ones in their own order.
+
+    Token k looks for the one whose rank is k: there is exactly one. Ranks take a block of n − 1 heads.
+    """
+    s, by = only_symbols("sort_by", s), only_symbols("sort_by", by)
+    places = tuple(str(k) for k in range(s.n))
+    ranks = as_symbols(rank(by.number, margin=1.0), list(places))
+    here = Symbols(places, constant(np.arange(float(s.n)), s.number))
+    return find(here, ranks, s, default=s.alphabet[0])
 
 
 def argmax(scores: Value, alphabet: Any, *, gap: float = 1.0) -> Symbols:
