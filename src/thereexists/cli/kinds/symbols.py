@@ -14,13 +14,11 @@ _SHOWN = 60  # characters of an alphabet
 
 
 class SymbolCommands(ProgramCommands):
+    because = "the network of a program over symbols is proved in one go, right on every string or not"
     stated = (*ProgramCommands.stated, "certified")
 
     def run(self, witness: Any, asked: RunRequest, as_json: bool) -> None:
         """One string, or a .txt file with one a line."""
-        from thereexists.evaluate import check_engine
-
-        check_engine(asked.engine)
         if asked.out is not None:
             raise InvalidInput("--out writes arrays of numbers; a program over symbols prints its strings.")
         answers = witness(_strings(witness, asked.text))
