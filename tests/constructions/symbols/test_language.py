@@ -80,7 +80,7 @@ def test_long_random_strings():
         assert witness.to("float32")(string) == wanted
 
 
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("causal", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_long_look_ups(causal):
     """26 letters, in float32 too."""
     letters, rng = "abcdefghijklmnopqrstuvwxyz", np.random.default_rng(1)
