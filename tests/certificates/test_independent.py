@@ -45,6 +45,10 @@ def program(folder):
     te.build(P.sort(P.tokens(3))).save(folder)
 
 
+def symbols(folder):
+    te.build(P.previous(P.symbols("ab", n=3), default="?")).save(folder)
+
+
 def automaton(folder):
     te.build(te.automata.regex("(ab|ba)*", "ab"), n=5).save(folder)
 
@@ -53,7 +57,7 @@ def stock_llama(folder):
     te.export(te.build(te.automata.regex("(ab|ba)*", "ab"), n=5), "llama", folder)
 
 
-MADE = (faithful, sparse, compact, table, symmetric_table, memory, program, automaton, stock_llama)
+MADE = (faithful, sparse, compact, table, symmetric_table, memory, program, symbols, automaton, stock_llama)
 KINDS = {kind.__name__: kind for kind in MADE}
 
 
@@ -85,7 +89,7 @@ def test_a_verifier_that_needs_a_builder_is_noticed(builder, tmp_path, verified_
     assert "a verifier must not need it" in said
 
 
-@pytest.mark.parametrize("kind", ["program", "memory", "automaton"])
+@pytest.mark.parametrize("kind", ["program", "symbols", "memory", "automaton"])
 def test_a_function_that_nobody_would_look_at_is_refused(kind, tmp_path):
     """``verify w --function my.py:f`` of a program must not say that f is what the network computes."""
     KINDS[kind](tmp_path / "w")

@@ -33,6 +33,7 @@ def folders(tmp_path_factory):
         witness.save(at / kind)
         te.certify(witness, opinions=1, samples=100).save(at / kind)
     te.build(P.sort(P.tokens(2)), dtypes=("float64", "float32")).save(at / "program")
+    te.build(P.symbols("ab", n=2).flip(), dtypes=("float64", "float32")).save(at / "symbols")
     te.build(te.automata.regex("(ab|ba)*", alphabet="ab"), n=4).save(at / "automaton")
     return {kind: at / kind for kind in CERTIFICATES}
 

@@ -21,6 +21,9 @@ def make_props(folder: Path) -> None:
     (folder / "prog.py").write_text(
         "from thereexists import program as P\n\nx = P.tokens(n=4)\nsmooth = 0.5 * x + 0.5 * P.mean(x)\n"
     )
+    (folder / "sym.py").write_text(
+        'from thereexists import program as P\n\ninduction = P.previous(P.symbols("abcdr", n=11), default="?")\n'
+    )
     (folder / "table.csv").write_text("x1,x2,y1,y2\n0,0,0,0\n0,1,0,1\n1,0,0,1\n1,1,1,1\n")
     pairs = [{"input": ["a", word], "output": [word, "a"]} for word in ("dog", "cat", "bird")]
     (folder / "pairs.jsonl").write_text("\n".join(map(json.dumps, pairs)) + "\n")

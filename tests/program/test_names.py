@@ -46,7 +46,12 @@ NUMPY = {
     "take": (lambda x, f: f(x, ORDER), lambda X: np.take(X, ORDER, axis=1)),
     "where": (lambda x, f: f(np.arange(N) % 2, x, 0.5), lambda X: np.where((np.arange(N) % 2)[:, None], X, 0.5)),
 }
-OTHERS = {"broadcast"}  # np.broadcast makes an iterator of shapes
+OTHERS = {
+    "broadcast",  # np.broadcast makes an iterator of shapes
+    "choose",  # np.choose counts from 0; ours are a flag and two
+    "argmax",  # of features, and gives a symbol: tests/constructions/symbols
+    "isin",  # of symbols
+}
 
 
 def _convolved(row):

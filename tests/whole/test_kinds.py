@@ -46,7 +46,7 @@ def command(*words):
 
 
 @pytest.mark.parametrize("verb", ["certify", "verify"])
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if EXAMPLES[name].kind in ("program", "tokens")])
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if EXAMPLES[name].kind in ("program", "symbols", "tokens")])
 def test_a_dry_run_of_what_has_no_cubes_is_refused_in_one_sentence(name, verb, folders, monkeypatch, capsys):
     """The same one for both verbs: not that its certificate, which it may not need, is missing or another one."""
     monkeypatch.setattr(sys, "argv", ["thereexists", verb, str(folders[name]), "--dry-run"])
@@ -151,7 +151,7 @@ def test_certify(name, folders):
     for given in (te.load(folders[name]), folders[name]):
         assert te.certify(given, opinions=1).bound == before.bound
     assert before.claim()
-    if example.kind != "program":  # a certificate is about these very weights
+    if example.kind not in ("program", "symbols"):  # a certificate is about these very weights
         loaded = te.load(folders[name])
         other = copy.deepcopy(loaded.network)
         next(other.parameters()).data += 1.0
@@ -258,12 +258,19 @@ def test_a_sharded_witness_is_a_witness_like_any_other(tmp_path):
 # ---- nobody else asks of what kind a witness is --------------------------------------------------------------------
 
 KIND_WORDS = {"faithful", "compact", "tokens", "program", "sparse", "automaton", *CERTIFICATES}
-CERTIFICATE_CLASSES = {"Certificate", "FunctionCertificate", *(p.partition(":")[2] for p in CERTIFICATES.values())}
+CERTIFICATE_CLASSES = {
+    "Certificate",
+    "FunctionCertificate",
+    "CompiledCertificate",
+    *(p.partition(":")[2] for p in CERTIFICATES.values()),
+}
 CLASSES = CERTIFICATE_CLASSES | {
     "EmbeddedTransformer",
     "Witness",
     "TokenWitness",
     "ProgramWitness",
+    "SymbolWitness",
+    "CompiledWitness",
     "FaithfulWitness",
     "CompactWitness",
     "AutomatonWitness",

@@ -28,7 +28,8 @@ computed number, a bound on their difference, and a quantum: a power of two of w
 
 Rules 1 to 3 and 7 are in ``dtype_sums.py``, rule 4 in ``rounding_hinges.py``, rules 5 and 6 here.
 
-Inputs are numbers of the dtype, anywhere in the box. Weights of more than 26 bits count as off by 2^-52, relatively
+Inputs are numbers of the dtype, anywhere in the box; of symbols, which are numbered, whole numbers: that is their
+quantum, and most of what follows is then exact. Weights of more than 26 bits count as off by 2^-52, relatively
 (``program/weights.py``). Products in TF32 are not covered.
 
 Everything here is itself computed in float64, and rounded outward (``outward.py``): an end of an interval moves away
@@ -51,8 +52,11 @@ from thereexists.model import EmbeddedTransformer
 ONE_HOT = 800.0
 
 
-def rounding_bound(network: EmbeddedTransformer, low: Array, high: Array, name: str) -> Array:
-    """Largest |computed − exact| of every output, (n, outputs), for all inputs of the box ``low``, ``high`` (d,)."""
+def rounding_bound(network: EmbeddedTransformer, low: Array, high: Array, name: str, whole: bool = False) -> Array:
+    """Largest |computed − exact| of every output, (n, outputs), for all inputs of the box ``low``, ``high`` (d,).
+
+    ``whole``: for those only whose numbers are whole.
+    """
     arithmetic = Arithmetic(name)
     weights = {key: tensor.detach().to(torch.float64).numpy() for key, tensor in network.state_dict().items()}
     n, d_model = weights["E"].shape
@@ -60,7 +64,9 @@ def rounding_bound(network: EmbeddedTransformer, low: Array, high: Array, name: 
     if not float(np.abs(box).max(initial=0.0)) <= arithmetic.max / 4:  # though nobody reads it: 0 times it is NaN
         raise CannotBuild(f"An input of this network may overflow in {name}.")
     nothing = np.zeros((n, len(low)))
-    given = arithmetic.with_quantum(State(box[0], box[1], nothing, np.full(nothing.shape, NO_QUANTUM)))
+    given = arithmetic.with_quantum(
+        State(box[0], box[1], nothing, np.full(nothing.shape, 1.0 if whole else NO_QUANTUM))
+    )
     state, _ = arithmetic.matmul(given, weights["W_in"], np.zeros(d_model))
     E, slack = arithmetic.rounded(weights["E"])
     state, _ = arithmetic.add(state, State(sum_down(E, -slack), sum_up(E, slack), slack, quantum(E)))

@@ -112,7 +112,9 @@ def _allowed(program: dict[str, Any], network: EmbeddedTransformer) -> Allowance
     return allowed
 
 
-def refutation(error: NotProved, network: EmbeddedTransformer, bounds: dict[str, float] | None = None) -> str | None:
+def refutation(
+    error: NotProved, network: EmbeddedTransformer, bounds: dict[str, float] | None = None, whole: bool = False
+) -> str | None:
     """An input, in words, on which network and program differ by more than claimed; None if none was found.
 
     The program's forms have splines in place of functions, so a claim about the functions allows the gap besides.
@@ -124,8 +126,9 @@ def refutation(error: NotProved, network: EmbeddedTransformer, bounds: dict[str,
     gap, near = float(meant.gap.max()), _near(meaning, meant)
     try:
         if bounds is None:
-            bounds = {"float64": rounding(network, tuple(meaning.box), "float64") + near}
-        trial = try_out(meaning, meant, network, {name: bound + gap for name, bound in bounds.items()}, sample=256)
+            bounds = {"float64": rounding(network, tuple(meaning.box), "float64", whole) + near}
+        allowed = {name: bound + gap for name, bound in bounds.items()}
+        trial = try_out(meaning, meant, network, allowed, sample=256, whole=whole)
     except (ThereExistsError, ArithmeticError):
         return None
     return None if trial.fault is None else str(trial)
@@ -180,20 +183,25 @@ def _mismatch(terms: Terms, f: int, i: int, difference: Form, wanted: Form, name
     return what + (f"; the first place that no operation accounts for is {strange[0]}" if strange else "") + "."
 
 
-def rounding_of_a_file(program: dict[str, Any], network: EmbeddedTransformer, dtype: str) -> float:
+def rounding_of_a_file(program: dict[str, Any], network: EmbeddedTransformer, dtype: str, whole: bool = False) -> float:
     """``rounding`` of a network that nobody has looked at, over the box that its program states.
 
     It says how far the run in the dtype may be from the network in exact arithmetic; not whether that is the program.
     """
     _allowed(program, network)
     tokens = next(node["settings"] for node in program["nodes"] if node["operation"] == "tokens")
-    return rounding(network, ((tokens["low"], tokens["high"]),) * tokens["d"], dtype)
+    return rounding(network, ((tokens["low"], tokens["high"]),) * tokens["d"], dtype, whole)
 
 
 @one_thread()
-def rounding(network: EmbeddedTransformer, box: tuple[tuple[float, float], ...], dtype: str) -> float:
-    """Largest |computed − exact| over all outputs. A network for shorter sequences has a flag as its last feature."""
+def rounding(
+    network: EmbeddedTransformer, box: tuple[tuple[float, float], ...], dtype: str, whole: bool = False
+) -> float:
+    """Largest |computed − exact| over all outputs. A network for shorter sequences has a flag as its last feature.
+
+    ``whole``: over the inputs of the box that are whole numbers.
+    """
     flagged = network.W_in is not None and network.W_in.shape[1] == len(box) + 1
     box = (*box, (0.0, 1.0)) if flagged else box
     low, high = (np.array([ends[k] for ends in box]) for k in (0, 1))
-    return float(rounding_bound(network, low, high, dtype).max())
+    return float(rounding_bound(network, low, high, dtype, whole).max())

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, final
 
@@ -40,18 +41,17 @@ ARITHMETIC = (
 )
 
 
-@final
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
-class ProgramCertificate(Certificate):
-    """``|network in dtype − program| ≤ bounds[dtype]["bound"]`` for every input of the box, at every token and feature.
+class CompiledCertificate(Certificate):
+    """``|network in dtype − program| ≤ bounds[dtype]["bound"]`` at every token and feature, for every input that the
+    variant is about: of the box, or, if these are ``whole``, of whole numbers in the box.
 
     ``parts``: approximation (splines against their functions, carried to the output) and weights (what rounding the
     coefficients to float64 weights does); a dtype's bound is the sum of both and of its rounding. ``reasons`` says why
-    another dtype has no bound. ``dtype`` is the one that was asked for, ``bound`` its bound; ``epsilon`` is how large a
-    bound was asked to be at most, None where nobody asked.
+    another dtype has no bound. ``dtype`` is the one that was asked for, ``bound`` its bound.
     """
 
-    kind: ClassVar[str] = "program"
+    whole: ClassVar[bool] = False
 
     norm: str
     dtype: str
@@ -60,21 +60,11 @@ class ProgramCertificate(Certificate):
     parts: dict[str, float]
     splines: list[dict[str, Any]]
     box: list[list[float]]
-    epsilon: float | None
     program_sha256: str
 
-    def claim(self) -> str:
-        return f"{self.norm} norm ≤ {self.bound:.4g} in {self.dtype}"
-
-    def statement(self) -> str:
-        return f"|network in {self.dtype} − program| ≤ {self.bound:.6g} for every input of the box, token and feature"
-
-    def subject(self) -> dict[str, str]:
-        box = ", ".join(f"[{low:g}, {high:g}]" for low, high in self.box)
-        return {"program": f"SHA-256 {self.program_sha256}", "inputs": box}
-
+    @abstractmethod
     def as_small_as_asked(self, bound: float) -> bool:
-        return self.epsilon is None or bound <= self.epsilon
+        """Whether a bound of some dtype is as small as those of this certificate have to be."""
 
     def keeps_epsilon(self) -> bool:
         return self.as_small_as_asked(self.bound)
@@ -95,7 +85,6 @@ class ProgramCertificate(Certificate):
         return RIGHT | {
             **dict.fromkeys(("norm", "dtype", "program_sha256"), is_text),
             "bound": is_size,
-            "epsilon": lambda part: part is None or is_number(part),
             "bounds": _are_bounds,
             "reasons": is_table_of(is_text),
             "parts": is_table_of(is_size, ("approximation", "weights")),
@@ -104,39 +93,84 @@ class ProgramCertificate(Certificate):
         }
 
 
+@final
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
+class ProgramCertificate(CompiledCertificate):
+    """Of a program over the reals: the bounds hold for every input of the box.
+
+    ``epsilon`` is how large a bound was asked to be at most, None where nobody asked.
+    """
+
+    kind: ClassVar[str] = "program"
+
+    epsilon: float | None
+
+    def claim(self) -> str:
+        return f"{self.norm} norm ≤ {self.bound:.4g} in {self.dtype}"
+
+    def statement(self) -> str:
+        return f"|network in {self.dtype} − program| ≤ {self.bound:.6g} for every input of the box, token and feature"
+
+    def subject(self) -> dict[str, str]:
+        box = ", ".join(f"[{low:g}, {high:g}]" for low, high in self.box)
+        return {"program": f"SHA-256 {self.program_sha256}", "inputs": box}
+
+    def as_small_as_asked(self, bound: float) -> bool:
+        return self.epsilon is None or bound <= self.epsilon
+
+    @classmethod
+    def right(cls) -> dict[str, Callable[[Any], bool]]:
+        return super().right() | {"epsilon": lambda part: part is None or is_number(part)}
+
+
 def certify_program(
     program: dict[str, Any], network: EmbeddedTransformer, dtype: str = "float64", epsilon: float | None = None,
     dtypes: Sequence[str] = DTYPES,
 ) -> ProgramCertificate:  # fmt: skip
     """Compare weights and program, bound the rounding in every dtype; sets ``network.safe`` to those with a bound."""
+    fields = certified(program, network, Choice(dtype, epsilon, dtypes))
+    network.safe = tuple(fields["bounds"])
+    return ProgramCertificate(**fields, epsilon=epsilon, weights_sha256=weights_sha256(network))
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """The dtype asked for and how large its bound may be, the dtypes that get a bound, and for which inputs it is."""
+
+    dtype: str = "float64"
+    epsilon: float | None = None
+    dtypes: Sequence[str] = DTYPES
+    whole: bool = False
+
+
+def certified(program: dict[str, Any], network: EmbeddedTransformer, choice: Choice) -> dict[str, Any]:
+    """The fields that certificates of both kinds have, but for the hash of the network: its dtypes are part of that."""
     start = time.perf_counter()
+    dtype, epsilon = choice.dtype, choice.epsilon
     try:
         found = compare(program, network)
     except NotProved as error:
-        shown = refutation(error, network)
+        shown = refutation(error, network, whole=choice.whole)
         if shown is not None:
             raise Refuted(f"Refuted: the network does not compute the program. {error} {shown}.") from error
         raise NotProved(
             f"Not proved: {error} No input was found on which network and program differ; it may well be right."
         ) from error
-    bounds, reasons = dtype_bounds(network, found, dtypes, epsilon)
-    network.safe = tuple(bounds)
-    return ProgramCertificate(
-        norm="sup",
-        dtype=dtype,
-        bound=bounds[dtype]["bound"] if dtype in bounds else float("inf"),
-        bounds=bounds,
-        reasons=reasons,
-        parts={"approximation": found.approximation, "weights": found.weights},
-        splines=list(found.splines),
-        assumptions=[*found.assumptions, *ARITHMETIC],
-        box=[list(ends) for ends in found.box],
-        epsilon=epsilon,
-        program_sha256=program_sha256(program),
-        weights_sha256=weights_sha256(network),
-        package_version=__version__,
-        seconds=round(time.perf_counter() - start, 3),
-    )
+    bounds, reasons = dtype_bounds(network, found, choice.dtypes, epsilon, choice.whole)
+    return {
+        "norm": "sup",
+        "dtype": dtype,
+        "bound": bounds[dtype]["bound"] if dtype in bounds else float("inf"),
+        "bounds": bounds,
+        "reasons": reasons,
+        "parts": {"approximation": found.approximation, "weights": found.weights},
+        "splines": list(found.splines),
+        "assumptions": [*found.assumptions, *ARITHMETIC],
+        "box": [list(ends) for ends in found.box],
+        "program_sha256": program_sha256(program),
+        "package_version": __version__,
+        "seconds": round(time.perf_counter() - start, 3),
+    }
 
 
 def certify_again(witness: Any, wanted: Wanted) -> ProgramCertificate:
@@ -144,14 +178,9 @@ def certify_again(witness: Any, wanted: Wanted) -> ProgramCertificate:
 
     Of the old certificate only two choices are kept, the dtype asked for and epsilon; not one word: it may be forged.
     """
-    if wanted.target is not None:
-        raise InvalidInput("A program is certified against itself: leave the target out.")
     network, before = witness.network, witness.certificate
-    if network.dtype != torch.float64:
-        raise InvalidInput(f"Certificates are made from the float64 weights; this witness is in {network.dtype}.")
-    safe = network.safe
+    dtype, safe = saved_choice(witness, wanted)
     epsilon = None if before is None else before.epsilon
-    dtype = safe[0] if before is None or before.dtype not in safe else before.dtype
     found = certify_program(witness.record(), network, dtype, epsilon, safe)
     if network.safe != safe:
         raise CannotBuild(f"The witness says that it runs in {', '.join(safe)}; proved is {', '.join(network.safe)}.")
@@ -161,15 +190,26 @@ def certify_again(witness: Any, wanted: Wanted) -> ProgramCertificate:
     )
 
 
+def saved_choice(witness: Any, wanted: Wanted) -> tuple[str, tuple[str, ...]]:
+    """The dtype that a loaded witness was asked for, and all that it was saved with."""
+    if wanted.target is not None:
+        raise InvalidInput("A program is certified against itself: leave the target out.")
+    network, before = witness.network, witness.certificate
+    if network.dtype != torch.float64:
+        raise InvalidInput(f"Certificates are made from the float64 weights; this witness is in {network.dtype}.")
+    safe = network.safe
+    return (safe[0] if before is None or before.dtype not in safe else before.dtype), safe
+
+
 def dtype_bounds(
-    network: EmbeddedTransformer, found: Comparison, dtypes: Sequence[str], epsilon: float | None
+    network: EmbeddedTransformer, found: Comparison, dtypes: Sequence[str], epsilon: float | None, whole: bool = False
 ) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
     """The bound of every dtype, or why it has none (or one beyond ``epsilon``)."""
     bounds: dict[str, dict[str, float]] = {}
     reasons: dict[str, str] = {}
     for name in dtypes:
         try:
-            part = rounding(network, found.box, name)
+            part = rounding(network, found.box, name, whole)
         except ThereExistsError as error:
             reasons[name] = str(error)
             continue

@@ -41,9 +41,13 @@ class Trial:
 
 
 def try_out(
-    meaning: Meaning, meant: Meant, network: EmbeddedTransformer, bounds: dict[str, float], sample: int = SAMPLE
-) -> Trial:
-    """Random inputs, drawn anew each time, with ends and ties among them, in every dtype that has a bound."""
+    meaning: Meaning, meant: Meant, network: EmbeddedTransformer, bounds: dict[str, float], sample: int = SAMPLE,
+    whole: bool = False,
+) -> Trial:  # fmt: skip
+    """Random inputs, drawn anew each time, with ends and ties among them, in every dtype that has a bound.
+
+    ``whole``: inputs of whole numbers only.
+    """
     seed = secrets.randbits(32)
     rng = np.random.default_rng(seed)
     low, high = (np.array([ends[k] for ends in meaning.box]) for k in (0, 1))
@@ -55,6 +59,7 @@ def try_out(
         return Trial("too large to try in half precision here: all inputs", None)
     points = anywhere(rng, low, high, (count, meaning.n, len(low)))
     points[::4] = low + (high - low) * rng.integers(0, 5, points[::4].shape) / 4  # ends, ties
+    points = np.rint(points) if whole else points
     drawn = {name: _of_dtype(points, low, high, name) for name in names}
     names = [name for name in names if drawn[name] is not None]  # a box may hold no number of a dtype
     if not names:
@@ -65,14 +70,14 @@ def try_out(
     for name, X, Y in zip(names, inputs, np.split(wanted, len(inputs)), strict=True):
         there = copy.deepcopy(network).to(as_dtype(name))
         there.safe = (name,)
-        off = np.abs(there.run(_given(X, meaning, network))[:, : meaning.n] - Y).astype(np.float64)
+        off = np.abs(there.run(given(X, meaning, network))[:, : meaning.n] - Y).astype(np.float64)
         worst, allowed = np.unravel_index(off.argmax(), off.shape), bounds[name] + noise
         if not off[worst] <= allowed:
             return Trial(detail, (name, float(off[worst]), allowed, X[worst[0]]))
     return Trial(detail, None)
 
 
-def _given(X: np.ndarray, meaning: Meaning, network: EmbeddedTransformer) -> np.ndarray:
+def given(X: np.ndarray, meaning: Meaning, network: EmbeddedTransformer) -> np.ndarray:
     """Padded to the network's length, at the lower end; with a flag at the tokens that are there, if it reads one."""
     missing = ((0, 0), (0, meaning.full - meaning.n), (0, 0))
     full = np.pad(X, missing, constant_values=meaning.box[0][0])

@@ -8,7 +8,8 @@ through the program's own forms: a bound that is wrong may be caught there by so
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from thereexists.certificates.certificate import load_certificate
@@ -18,7 +19,7 @@ from thereexists.certificates.program_bound import Comparison, compare, refutati
 from thereexists.certificates.program_certificate import (
     AGREEMENT,
     ARITHMETIC,
-    ProgramCertificate,
+    CompiledCertificate,
     dtype_bounds,
     program_sha256,
     total_bound,
@@ -37,6 +38,20 @@ from thereexists.model import EmbeddedTransformer
 
 def program_checks(asked: Asked) -> Iterator[Check]:
     """The checks, one after the other; the first that makes the others meaningless ends them."""
+    yield from compiled_checks(asked)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was read and found on the way to the last check."""
+
+    certificate: Any
+    network: EmbeddedTransformer
+    found: Comparison
+
+
+def compiled_checks(asked: Asked) -> Generator[Check, None, Checked | None]:
+    """Of a program over reals or over symbols: that the network is as near to the program as its certificate says."""
     asked.without_a_function()
     record = asked.record
     storage.check_dtype(record, asked.weights)
@@ -44,7 +59,7 @@ def program_checks(asked: Asked) -> Iterator[Check]:
         check_program(record["program"])
     except ThereExistsError as error:
         yield Check("meaning", False, str(error))
-        return
+        return None
     certificate = load_certificate(asked.folder, KINDS[record["construction"]].certificates)
     with malformed(asked.folder, "is not a complete witness"):
         network = EmbeddedTransformer.from_structure(record["structure"], asked.weights)
@@ -62,19 +77,20 @@ def program_checks(asked: Asked) -> Iterator[Check]:
     try:
         found = compare(program, network)
     except NotProved as error:
-        shown = refutation(error, network, claims(certificate))
+        shown = refutation(error, network, claims(certificate), certificate.whole)
         if shown is not None:
             yield Check("meaning", False, f"refuted: {shown}")
         else:
             yield Check("meaning", False, f"not proved: {error} No input was found on which the claim fails.")
-        return
+        return None
     except ThereExistsError as error:
         yield Check("meaning", False, str(error))
-        return
+        return None
     yield Check("meaning", True, f"the weights compute the program, all of its {found.terms:,} quantities, in real arithmetic")  # noqa: E501  # fmt: skip
     yield from _check_numbers(certificate, network, found)
     yield from _check_dtypes(certificate, network, found)
     yield _check_sample(certificate, network, found)
+    return Checked(certificate, network, found)
 
 
 def _check_places(record: dict[str, Any], network: EmbeddedTransformer) -> Check:
@@ -85,7 +101,9 @@ def _check_places(record: dict[str, Any], network: EmbeddedTransformer) -> Check
     return Check("places", True, f"{len(record['places'])} halves that are there (what they make is its author's word)")
 
 
-def _check_numbers(certificate: ProgramCertificate, network: EmbeddedTransformer, found: Comparison) -> Iterator[Check]:
+def _check_numbers(
+    certificate: CompiledCertificate, network: EmbeddedTransformer, found: Comparison
+) -> Iterator[Check]:
     box = [list(ends) for ends in found.box]
     yield Check("box", certificate.box == box, f"claimed {certificate.box}, the program says {box}")
     actual = {"approximation": found.approximation, "weights": found.weights}
@@ -107,14 +125,14 @@ def _check_numbers(certificate: ProgramCertificate, network: EmbeddedTransformer
     yield Check("norm", certificate.norm == "sup", f"in the {certificate.norm} norm")
 
 
-def _check_dtypes(certificate: ProgramCertificate, network: EmbeddedTransformer, found: Comparison) -> Iterator[Check]:
+def _check_dtypes(certificate: CompiledCertificate, network: EmbeddedTransformer, found: Comparison) -> Iterator[Check]:
     """Every stated bound covers its parts, and the network allows no dtype without one."""
     names = list(certificate.bounds)
     known = bool(names) and set(names) <= set(DTYPES) and set(network.safe) == set(names)
     yield Check("dtypes", known, f"certified {', '.join(names)}; the network runs in {', '.join(network.safe)}")
     if not known:
         return
-    actual, reasons = dtype_bounds(network, found, names, None)
+    actual, reasons = dtype_bounds(network, found, names, None, certificate.whole)
     for name in names:
         stated = certificate.bounds[name]
         if name in reasons:
@@ -133,7 +151,7 @@ def _check_dtypes(certificate: ProgramCertificate, network: EmbeddedTransformer,
     yield Check("bound", right, f"claimed {certificate.bound} in {certificate.dtype}")
 
 
-def claims(certificate: ProgramCertificate) -> dict[str, float]:
+def claims(certificate: CompiledCertificate) -> dict[str, float]:
     """The bound of every dtype that has one."""
     found: dict[str, float] = {}
     for name, part in certificate.bounds.items():
@@ -143,8 +161,8 @@ def claims(certificate: ProgramCertificate) -> dict[str, float]:
     return found
 
 
-def _check_sample(certificate: ProgramCertificate, network: EmbeddedTransformer, found: Comparison) -> Check:
-    trial = try_out(found.meaning, found.meant, network, claims(certificate))
+def _check_sample(certificate: CompiledCertificate, network: EmbeddedTransformer, found: Comparison) -> Check:
+    trial = try_out(found.meaning, found.meant, network, claims(certificate), whole=certificate.whole)
     return Check("trial", trial.fault is None, str(trial))
 
 

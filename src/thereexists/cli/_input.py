@@ -1,8 +1,13 @@
-"""Sequences from the command line: numbers in a string, a .npy file, or a .csv file with one sequence a line."""
+"""Sequences from the command line: numbers in a string, a .npy file, or a .csv file with one sequence a line; strings
+
+of symbols as they are, or a .txt file with one a line.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +30,22 @@ def read_sequences(text: str, n: int, d: int) -> np.ndarray:
             f"--input must have {d} numbers for each token; got {', '.join(str(len(t)) for t in tokens)} instead."
         )
     return _as_batch([[number for token in tokens for number in token]], n, d)
+
+
+def read_strings(text: str, alphabet: Sequence[Any]) -> list[Any]:
+    """One string, or a .txt file with one a line; where symbols are no characters, they stand between spaces."""
+    lines = [text]
+    if Path(text).suffix == ".txt":
+        try:
+            lines = read_regular(Path(text), MOST_BYTES, InvalidInput).decode("utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise InvalidInput(f"Cannot read {text}: {error}.") from error
+        if not lines:
+            raise InvalidInput(f"{text} is empty; it must hold one string a line.")
+    if all(isinstance(symbol, str) and len(symbol) == 1 for symbol in alphabet):
+        return lines
+    numbers = {str(symbol): symbol for symbol in alphabet}
+    return [[numbers.get(word, word) for word in line.split()] for line in lines]
 
 
 def _numbers(text: str, place: str) -> list[float]:

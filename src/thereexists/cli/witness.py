@@ -87,7 +87,7 @@ def plan(asked: PlanOptions) -> None:
     thereexists plan "regex:(ab|ba)*" --alphabet ab --n 1024
     """
     function, method = asked.function, asked.method
-    if automata.is_automaton(function.target, function.alphabet):
+    if automata.is_automaton(function.target, function.alphabet, function.n):
         automata.plan(_automaton(function, method), asked.as_json)
         return
     if is_program(function, method):
@@ -154,7 +154,7 @@ def build(asked: BuildOptions) -> None:
     thereexists build "regex:(ab|ba)*" --alphabet ab --n 1024 --out w/
     """
     function, method, out = asked.function, asked.method, asked.out
-    if automata.is_automaton(function.target, function.alphabet):
+    if automata.is_automaton(function.target, function.alphabet, function.n):
         if not asked.certify:
             refuse("an automaton is always certified", "certify")
         automata.build(_automaton(function, method, out), asked.as_json)

@@ -55,6 +55,7 @@ def named(place: str) -> Any:
 _OF_A_FUNCTION = frozenset({"target", "grid", "plan", "distance"})
 _OF_TOKENS = frozenset({"vocabulary", "output_vocabulary", "tokens", "info"})
 _OF_A_PROGRAM = frozenset({"program", "places"})
+_OF_SYMBOLS = frozenset({"program", "places", "symbols"})
 _OF_AN_AUTOMATON = frozenset({"automaton", "maps", "doubling"})
 # What every record holds; one of the two hashes stands for the weights.
 EVERY = frozenset(
@@ -66,6 +67,7 @@ CERTIFICATES = {
     "rigorous": "thereexists.certificates.function_certificate:RigorousCertificate",
     "statistical": "thereexists.certificates.function_certificate:StatisticalCertificate",
     "program": "thereexists.certificates.program_certificate:ProgramCertificate",
+    "symbols": "thereexists.certificates.symbol_certificate:SymbolCertificate",
     "automaton": "thereexists.certificates.automaton_certificate:AutomatonCertificate",
 }
 
@@ -123,6 +125,19 @@ KINDS = {
             page="thereexists.reports.witness.program:page",
             viewer="thereexists.reports.explore.blocks:program_viewer",
             commands="thereexists.cli.kinds.programs:PROGRAM",
+        ),
+        Kind(
+            name="symbols",
+            what="a program over symbols",
+            fields=_OF_SYMBOLS,
+            certificates=("symbols",),
+            method="thereexists.constructions.symbols.build:CompilingSymbols",
+            load="thereexists.constructions.symbols.witness:load_symbols",
+            verify="thereexists.certificates.verify_symbols:symbol_checks",
+            certify="thereexists.certificates.symbol_certificate:certify_again",
+            page="thereexists.reports.witness.symbols:page",
+            viewer="thereexists.reports.explore.symbols:symbol_viewer",
+            commands="thereexists.cli.kinds.symbols:SYMBOLS",
         ),
         Kind(
             name="automaton",

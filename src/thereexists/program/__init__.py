@@ -1,4 +1,4 @@
-"""Programs over the reals, compiled to Transformers (beyond the papers).
+"""Programs over the reals, and over symbols, compiled to Transformers (beyond the papers).
 
     from thereexists import program as P
 
@@ -8,10 +8,10 @@
 
 A program is a graph of primitives; each has a small Transformer form that is exact in real arithmetic, or a spline with
 a stated error. What NumPy has too is called as there (``P.sum``, ``P.max``, ``P.roll`` …): import the module, not its
-names, some of which are Python's own. See docs/programs.md.
+names, some of which are Python's own. See docs/programs.md; for strings, ``P.symbols("abc", n=64)``, docs/symbols.md.
 """
 
-from thereexists.constructions.program.compiler import Bound, Compiled, compile, interpret
+from thereexists.constructions.program.compiler import Bound, Compiled, compile
 from thereexists.constructions.program.compositions import (
     attend,
     attention,
@@ -50,33 +50,54 @@ from thereexists.constructions.program.operations import (
 )
 from thereexists.constructions.program.reductions import cummax, cummin, cumsum, max, mean, min, prefix_mean, sum
 from thereexists.constructions.program.splines import reciprocal, rsqrt, sigmoid
+from thereexists.constructions.symbols.language import (
+    Symbols,
+    as_symbols,
+    choose,
+    counts,
+    isin,
+    numbers_of,
+    one_hot,
+    recode,
+    same,
+    symbols,
+)
+from thereexists.constructions.symbols.lookups import argmax, find, previous, sort_by
+from thereexists.constructions.symbols.strings import interpret
 
 __all__ = [
     "Bound",
     "Compiled",
+    "Symbols",
     "Value",
     "abs",
     "apply",
+    "argmax",
     "argsort",
+    "as_symbols",
     "attend",
     "attention",
     "broadcast",
+    "choose",
     "clip",
     "compile",
     "constant",
     "convolve",
+    "counts",
     "cummax",
     "cummin",
     "cumsum",
     "delay",
     "divide",
     "equal",
+    "find",
     "flip",
     "greater",
     "greater_equal",
     "histogram",
     "interp",
     "interpret",
+    "isin",
     "lookup",
     "lookup_error",
     "max",
@@ -88,17 +109,24 @@ __all__ = [
     "minimum",
     "mix",
     "multiply",
+    "numbers_of",
+    "one_hot",
     "prefix_mean",
+    "previous",
     "rank",
     "reciprocal",
+    "recode",
     "relu",
     "roll",
     "rsqrt",
+    "same",
     "scale",
     "sigmoid",
     "soft_largest",
     "sort",
+    "sort_by",
     "sum",
+    "symbols",
     "take",
     "tokens",
     "top_k",

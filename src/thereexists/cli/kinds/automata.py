@@ -94,15 +94,18 @@ class AutomatonRequest:
     out: Path | None = None
 
 
-def is_automaton(reference: str, alphabet: str | None) -> bool:
-    """A pattern, a file of transitions, or a name of a Python file that says what its alphabet is. Nothing is run."""
+def is_automaton(reference: str, alphabet: str | None, n: int | None) -> bool:
+    """A pattern, a file of transitions, or a name of a Python file that says what its alphabet is. Nothing is run.
+
+    A program over symbols may name its alphabet too; it states its own length, so it comes without ``n``.
+    """
     if reference.startswith(REGEX) or Path(reference).suffix in FILES:
         return True
     if ".py:" not in reference:
         if alphabet is not None:
             raise InvalidInput("--alphabet is for automata: regex:PATTERN, a .fst file or file.py:name.")
         return False
-    return alphabet is not None or _says_alphabet(reference)
+    return alphabet is not None or _says_alphabet(reference, n)
 
 
 def refuse_others(**given: Any) -> None:
@@ -175,7 +178,7 @@ def _from_python(reference: str, symbols: str | None) -> Any:
     return automata.from_function(found, module.start, alphabet, accept, writes)
 
 
-def _says_alphabet(reference: str) -> bool:
+def _says_alphabet(reference: str, n: int | None) -> bool:
     """Whether a file has ``alphabet = …``, or makes the name from ``automata``: read, not run."""
     from thereexists.core.user_file import read_user_file
 
@@ -190,7 +193,9 @@ def _says_alphabet(reference: str) -> bool:
         )
         names = {target.id for target in targets if isinstance(target, ast.Name)}
         value = getattr(node, "value", None)
-        if "alphabet" in names or (name in names and value is not None and "automata" in ast.unparse(value)):
+        if ("alphabet" in names and n is not None) or (
+            name in names and value is not None and "automata" in ast.unparse(value)
+        ):
             return True
     return False
 
@@ -207,23 +212,9 @@ def _length(asked: AutomatonRequest) -> int:
 
 
 def _words(witness: Any, text: str) -> list[Any]:
-    if Path(text).suffix == ".txt":
-        from thereexists.core.plain_arrays import MOST_BYTES
-        from thereexists.core.regular_files import read_regular
+    from thereexists.cli._input import read_strings
 
-        try:
-            lines = read_regular(Path(text), MOST_BYTES, InvalidInput).decode("utf-8").splitlines()
-        except UnicodeDecodeError as error:
-            raise InvalidInput(f"Cannot read {text}: {error}.") from error
-        if not lines:
-            raise InvalidInput(f"{text} is empty; it must hold one string a line.")
-    else:
-        lines = [text]
-    alphabet = witness.automaton.alphabet
-    if all(isinstance(symbol, str) and len(symbol) == 1 for symbol in alphabet):
-        return lines
-    numbers = {str(symbol): symbol for symbol in alphabet}
-    return [[numbers.get(word, word) for word in line.split()] for line in lines]
+    return read_strings(text, witness.automaton.alphabet)
 
 
 def _told(witness: Any, answer: Any) -> str:

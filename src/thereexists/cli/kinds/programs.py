@@ -1,4 +1,4 @@
-"""Programs over the reals on the command line."""
+"""Programs over the reals on the command line; what builds one over symbols is here, too."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from thereexists.core.errors import InvalidInput
 
 
 class ProgramCommands(Commands):
+    stated: tuple[str, ...] = (
+        "safe", "bound", "bound_dtype", "bounds", "parts", "reasons", "assumptions", "places",
+    )  # by the author of a folder  # fmt: skip
     takes: ClassVar = {
         "run": ("input", "out", "dtype", "force"),
         "certify": ("function", "dry_run"),
@@ -36,27 +39,19 @@ class ProgramCommands(Commands):
         else:
             print_numbers(Y)
 
+    def summarise(self, summary: dict[str, Any]) -> None:
+        """What was built, or is in a folder, for people."""
+        print_summary(summary)
+
     def show(self, folder: Path, witness: Any, record: dict[str, Any], as_json: bool) -> None:
         """Sizes, bounds, and which operation lives in which block, head and row."""
-        stated = ["safe", "bound", "bound_dtype", "bounds", "parts", "reasons", "assumptions", "places"]
         summary = {"witness": str(folder), **witness.describe(), "places": list(witness.places)}
-        summary["as_its_author_says"] = stated
+        summary["as_its_author_says"] = list(self.stated)
         if as_json:
             print_json(summary)
             return
-        print_summary(summary)
-        from rich.table import Table
-
-        table = Table("block", "half", as_its_author_says("operation → row"), box=None)
-        for place in witness.places:
-            heads: dict[str, list[str]] = {}
-            for name, row in place["made"]:
-                heads.setdefault(name, []).append(str(row))
-            made = ", ".join(
-                f"{name} → {'row' if len(rows) == 1 else 'rows'} {' '.join(rows)}" for name, rows in heads.items()
-            )
-            table.add_row(str(place["block"] or "—"), place["half"], made)
-        console().print(table)
+        self.summarise(summary)
+        print_places(witness.places)
 
     def trace(self, witness: Any, text: str, as_json: bool) -> None:
         from thereexists.cli._input import read_sequences
@@ -65,16 +60,7 @@ class ProgramCommands(Commands):
         if len(X) != 1:
             raise InvalidInput(f"trace takes one sequence; this input holds {len(X)}.")
         traced = witness.trace(X[0])
-        if as_json:
-            print_json(traced.describe())
-            return
-        from rich.table import Table
-
-        table = Table("where", "row", as_its_author_says("operation"), "values", box=None)
-        for step in traced.steps:
-            shown = " ".join(f"{value:.4g}" for value in step.values[:16]) + (" …" if len(step.values) > 16 else "")
-            table.add_row(step.where, str(step.row), step.operation, shown)
-        console().print(table)
+        print_json(traced.describe()) if as_json else print_steps(traced.steps)
 
     def certified(self, certificate: Any, as_json: bool) -> None:
         if as_json:
@@ -89,6 +75,31 @@ class ProgramCommands(Commands):
 PROGRAM = ProgramCommands()
 
 
+def print_places(places: Any) -> None:
+    from rich.table import Table
+
+    table = Table("block", "half", as_its_author_says("operation → row"), box=None)
+    for place in places:
+        heads: dict[str, list[str]] = {}
+        for name, row in place["made"]:
+            heads.setdefault(name, []).append(str(row))
+        made = ", ".join(
+            f"{name} → {'row' if len(rows) == 1 else 'rows'} {' '.join(rows)}" for name, rows in heads.items()
+        )
+        table.add_row(str(place["block"] or "—"), place["half"], made)
+    console().print(table)
+
+
+def print_steps(steps: Any) -> None:
+    from rich.table import Table
+
+    table = Table("where", "row", as_its_author_says("operation"), "values", box=None)
+    for step in steps:
+        shown = " ".join(f"{value:.4g}" for value in step.values[:16]) + (" …" if len(step.values) > 16 else "")
+        table.add_row(step.where, str(step.row), step.operation, shown)
+    console().print(table)
+
+
 def is_program(target: str, n: int | None) -> bool:
     """A program states its own length; a function needs --n."""
     return n is None and ".py:" in target
@@ -99,9 +110,14 @@ def plan(reference: str, epsilon: float | None, dtype: str | None, as_json: bool
     from thereexists.constructions.build import build
     from thereexists.constructions.program.files import from_file
 
-    described = build(from_file(reference), epsilon=epsilon, dtype=dtype).describe()
-    summary = {"program": reference, **described}
-    print_json(summary) if as_json else print_summary(summary)
+    witness = build(from_file(reference), **_said(epsilon=epsilon, dtype=dtype))
+    summary = {"program": reference, **witness.describe()}
+    print_json(summary) if as_json else witness.kind.find("commands").summarise(summary)
+
+
+def _said(**options: Any) -> dict[str, Any]:
+    """What was said: a program over symbols has no epsilon."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,10 +138,10 @@ def build(asked: ProgramRequest, as_json: bool) -> None:
     out = asked.out or Path(f"{asked.reference.rpartition(':')[2]}-witness")
     program = from_file(asked.reference)
     with storage.reserved(out):
-        witness = construct(program, epsilon=asked.epsilon, dtype=asked.dtype)
+        witness = construct(program, **_said(epsilon=asked.epsilon, dtype=asked.dtype))
         witness.save(out)
     summary = {"witness": str(out), "program": asked.reference, **witness.describe()}
-    print_json(summary) if as_json else print_summary(summary)
+    print_json(summary) if as_json else witness.kind.find("commands").summarise(summary)
 
 
 def _length(witness: Any, text: str) -> int:

@@ -44,13 +44,10 @@ def build_program(
         raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon!r} instead.")
     for turn in range(_ROUNDS):
         compiled = compile_program(program, **options)
-        large = program.n * compiled.blocks > _LARGE
-        wanted = dtypes if dtypes is not None else ("float64",) if large else DTYPES
-        asked = tuple(dict.fromkeys((name, *wanted)))
+        asked = dtypes_to_try(compiled, name, dtypes)
         written = to_record(program)
         certificate = certify_program(written, compiled.network, name, epsilon, asked)
-        left = {other: f"no bound was asked for; build with dtype='{other}'." for other in DTYPES if other not in asked}
-        certificate = dataclasses.replace(certificate, reasons=certificate.reasons | left)
+        certificate = dataclasses.replace(certificate, reasons=certificate.reasons | not_tried(asked))
         if name in certificate.bounds:
             return ProgramWitness(compiled.network, program, compiled.source, places(compiled), certificate, written)
         own = certificate.parts["approximation"]
@@ -58,6 +55,17 @@ def build_program(
             break
         program = refine(program, epsilon / 2 / own)
     raise CannotBuild(_blame(compiled, certificate, name, epsilon))
+
+
+def dtypes_to_try(compiled: Compiled, name: str, dtypes: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The dtype asked for, and those that get a bound too."""
+    large = compiled.program.n * compiled.blocks > _LARGE
+    wanted = dtypes if dtypes is not None else ("float64",) if large else DTYPES
+    return tuple(dict.fromkeys((name, *wanted)))
+
+
+def not_tried(asked: tuple[str, ...]) -> dict[str, str]:
+    return {other: f"no bound was asked for; build with dtype='{other}'." for other in DTYPES if other not in asked}
 
 
 @final

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
-from thereexists.certificates.program_certificate import ProgramCertificate
+from thereexists.certificates.program_certificate import CompiledCertificate
 from thereexists.model import EmbeddedTransformer
 from thereexists.witness.plan import BlocksPlan
 
@@ -13,12 +13,15 @@ from thereexists.witness.plan import BlocksPlan
 @final
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ProgramPlan(BlocksPlan):
-    """``bounds``: of every dtype that has one, in the sup norm, rounding included."""
+    """``bounds``: of every dtype that has one, in the sup norm, rounding included; ``construction``: the kind."""
 
     bounds: dict[str, float]
+    construction: str
 
     @classmethod
-    def of(cls, network: EmbeddedTransformer, certificate: ProgramCertificate | None) -> ProgramPlan:
+    def of(
+        cls, network: EmbeddedTransformer, certificate: CompiledCertificate | None, construction: str = "program"
+    ) -> ProgramPlan:
         shape = network.shape()
         bounds = {} if certificate is None else {name: part["bound"] for name, part in certificate.bounds.items()}
         layers = {name: stage.depth for name, stage in network.stages.items()} | {"total": network.depth}
@@ -30,6 +33,7 @@ class ProgramPlan(BlocksPlan):
             head_size=shape["m"],
             width=shape["r"],
             bounds=bounds,
+            construction=construction,
         )
 
     def facts(self) -> list[str]:
@@ -40,4 +44,4 @@ class ProgramPlan(BlocksPlan):
         ]
 
     def describe(self) -> dict[str, Any]:
-        return {**vars(self), "construction": "program"}
+        return dict(vars(self))

@@ -1,5 +1,7 @@
 """A witness of a program: the network, the program it computes, and the certificate that says how well.
 
+What every compiled program has is in ``CompiledWitness``: one over symbols (``constructions/symbols/``) is that too.
+
 witness = te.build(P.sort(P.tokens(64)), dtype="float32")
 witness.certificate.bound  # sup norm, over the whole box, rounding included
 witness(x), witness.to("bfloat16"), witness.save("w"), te.load("w"), te.verify("w"), te.export(witness, "onnx", "o")
@@ -11,14 +13,14 @@ import copy
 import dataclasses
 import secrets
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 import torch
 
 from thereexists.certificates.certificate import FILE, load_certificate
 from thereexists.certificates.program_bound import rounding_of_a_file
-from thereexists.certificates.program_certificate import AGREEMENT, ProgramCertificate
+from thereexists.certificates.program_certificate import AGREEMENT, CompiledCertificate
 from thereexists.certificates.program_limits import check_program
 from thereexists.certificates.program_places import check_places
 from thereexists.constructions.program.compiler import check_inputs, interpret
@@ -40,23 +42,22 @@ _SAMPLES = 1024
 _SAMPLE_WORK = 1 << 27
 
 
-@final
 @dataclasses.dataclass(frozen=True, repr=False)
-class ProgramWitness(Witness):
-    """``places``: which operation lives in which block, half and row, as ``show`` prints it.
+class CompiledWitness(Witness):
+    """A program over numbers in a network, whatever the numbers stand for.
+
+    ``places``: which operation lives in which block, half and row, as ``show`` prints it.
 
     ``written``: the program as plain data; of a file, as it stands there. It is saved and certified as it was read.
 
     ``read``: certificate and dtypes come from a file, its author's word. A dtype is proved when it is asked for.
     """
 
-    construction = "program"
-
     network: EmbeddedTransformer
     program: Value
     source: Value
     places: tuple[dict[str, Any], ...]
-    certificate: ProgramCertificate | None
+    certificate: CompiledCertificate | None
     written: dict[str, Any]
     read: bool = False
 
@@ -66,19 +67,11 @@ class ProgramWitness(Witness):
 
     @property
     def plan(self) -> ProgramPlan:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return ProgramPlan.of(self.network, self.certificate)
+        return ProgramPlan.of(self.network, self.certificate, self.construction)
 
     @property
     def d(self) -> int:
         return self.source.d
-
-    def __call__(self, x: Any) -> Any:
-        """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out."""
-        if isinstance(x, torch.Tensor):
-            return torch.from_numpy(self(x.detach().cpu().to(torch.float64).numpy())).to(x.device)
-        X, single = self.checked_input(x)
-        Y = self.run(X)
-        return Y[0] if single else Y
 
     def checked_input(self, x: Any) -> tuple[Array, bool]:
         try:
@@ -122,7 +115,7 @@ class ProgramWitness(Witness):
         with malformed("The stored program", "cannot be interpreted"):
             return interpret(self.program, X)
 
-    def to(self, dtype: torch.dtype | str) -> ProgramWitness:
+    def to(self, dtype: torch.dtype | str) -> Self:
         """The witness in another dtype. One without a certified bound is refused, with the reason."""
         wanted = as_dtype(dtype)
         name = dtype_name(wanted)
@@ -154,7 +147,7 @@ class ProgramWitness(Witness):
         if not self.read or self.network.dtype != torch.float64:
             return figures["rounding"]
         try:
-            found = rounding_of_a_file(self.record(), self.network, name)
+            found = rounding_of_a_file(self.record(), self.network, name, certificate.whole)
         except ThereExistsError as error:
             raise CannotBuild(f"This witness is not proved safe in {name}, whatever its author says: {error}") from None
         stated = min(figures["rounding"], figures["bound"])
@@ -164,13 +157,6 @@ class ProgramWitness(Witness):
                 f"proved is {found:.3g}. Make a certificate of your own with `thereexists certify`."
             )
         return figures["rounding"]
-
-    def trace(self, x: Any) -> ProgramTrace:
-        """Every value that some operation leaves in a row, after the half block that makes it."""
-        X, _ = self.checked_input(x)
-        if len(X) != 1:
-            raise InvalidInput(f"trace takes one sequence; this input holds {len(X)}.")
-        return trace_rows(self, X[0])
 
     def samples(self) -> Samples:
         """Random inputs, ends and ties. A stranger's run and ours are both within the rounding of the same reals."""
@@ -185,6 +171,7 @@ class ProgramWitness(Witness):
         unit = rng.random((count, n, self.d))
         unit[::4] = rng.integers(0, 3, unit[::4].shape) / 2
         inputs = low + (high - low) * unit
+        inputs = np.rint(inputs) if self.certificate.whole else inputs
         parts = []
         for start in range(0, count, 64):
             length = int(rng.integers(1, n + 1)) if self.shorter and start else n
@@ -229,7 +216,7 @@ class ProgramWitness(Witness):
         """Plain data about the witness, as ``build --json`` gives it."""
         certificate = self.certificate
         return {
-            "kind": "program",
+            "kind": self.construction,
             "operation": self.program.operation,
             "n": self.n,
             "d": self.d,
@@ -248,11 +235,6 @@ class ProgramWitness(Witness):
         """The program as plain data."""
         return self.written
 
-    def facts(self) -> list[str]:
-        certificate = self.certificate
-        bound = "not certified" if certificate is None else f"sup norm ≤ {certificate.bound:.3g} in {certificate.dtype}"
-        return [f"{self.program.operation}, n = {self.n}, d = {self.d}: {bound}"]
-
     def contents(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         require_float64(self.network)
         return {"program": self.record(), "places": list(self.places)}, {}
@@ -264,8 +246,41 @@ class ProgramWitness(Witness):
             self.certificate.save(path)
 
 
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class ProgramWitness(CompiledWitness):
+    """Of a program over the reals."""
+
+    construction = "program"
+
+    def __call__(self, x: Any) -> Any:
+        """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out."""
+        if isinstance(x, torch.Tensor):
+            return torch.from_numpy(self(x.detach().cpu().to(torch.float64).numpy())).to(x.device)
+        X, single = self.checked_input(x)
+        Y = self.run(X)
+        return Y[0] if single else Y
+
+    def trace(self, x: Any) -> ProgramTrace:
+        """Every value that some operation leaves in a row, after the half block that makes it."""
+        X, _ = self.checked_input(x)
+        if len(X) != 1:
+            raise InvalidInput(f"trace takes one sequence; this input holds {len(X)}.")
+        return trace_rows(self, X[0])
+
+    def facts(self) -> list[str]:
+        certificate = self.certificate
+        bound = "not certified" if certificate is None else f"sup norm ≤ {certificate.bound:.3g} in {certificate.dtype}"
+        return [f"{self.program.operation}, n = {self.n}, d = {self.d}: {bound}"]
+
+
 def load_program(path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> ProgramWitness:
     """A saved program; its functions come back by name or as splines, never as code."""
+    return ProgramWitness(**read_compiled(path, record, weights), read=True)
+
+
+def read_compiled(path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """The parts of a witness that every compiled program has."""
     try:
         storage.check_dtype(record, weights)
         network = EmbeddedTransformer.from_structure(record["structure"], weights)
@@ -280,9 +295,16 @@ def load_program(path: str | Path, record: dict[str, Any], weights: dict[str, to
         places = tuple(record["places"])
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, StopIteration) as error:
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
-    kinds = KINDS[ProgramWitness.construction].certificates
+    kinds = KINDS[record["construction"]].certificates
     certificate = load_certificate(path, kinds) if (Path(path) / FILE).is_file() else None
-    return ProgramWitness(network, program, source, places, certificate, record["program"], read=True)
+    return {
+        "network": network,
+        "program": program,
+        "source": source,
+        "places": places,
+        "certificate": certificate,
+        "written": record["program"],
+    }
 
 
 def _all(program: Value) -> list[Value]:

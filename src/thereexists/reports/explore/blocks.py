@@ -28,7 +28,7 @@ MOST_EXAMPLES = 200
 MOST_WORDS = 2000
 
 
-class _Blocks(Viewer):
+class Blocks(Viewer):
     """Every block is a frame: its attention, the stream after it, the read-out, and how many units are active."""
 
     kind = "blocks"
@@ -102,7 +102,7 @@ class _Blocks(Viewer):
         }
 
 
-class Features(_Blocks):
+class Features(Blocks):
     """A compact witness of a function of numbers."""
 
     def __init__(self, witness: CompactWitness, target: Target):
@@ -138,7 +138,7 @@ class Features(_Blocks):
         return {"heads": frames[layer]["attention"] if layer < len(frames) else None}
 
 
-class Programs(_Blocks):
+class Programs(Blocks):
     """A program over the reals: what every block leaves in its rows."""
 
     def __init__(self, witness: ProgramWitness):
@@ -172,7 +172,7 @@ class Programs(_Blocks):
         return {"heads": frames[layer]["attention"] if layer < len(frames) else None}
 
 
-class Tokens(_Blocks):
+class Tokens(Blocks):
     """A table or a memorised data set: words in, words out."""
 
     def __init__(self, witness: TokenWitness):

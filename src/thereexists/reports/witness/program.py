@@ -17,7 +17,7 @@ def program_page(folder: Path, witness: Any) -> Page:
     sections = (
         Section("built", "What was built", _built(described)),
         Section("certificate", "What is certified", _proved(witness, described)),
-        Section("places", "Where every operation lives", _places(witness)),
+        Section("places", "Where every operation lives", places_section(witness)),
         Section("reproduce", "How to check it", code(f"thereexists verify {shlex.quote(str(folder))}")),
     )
     lead = f"A program over the reals for {witness.n} tokens, compiled to {described['blocks']} standard blocks."
@@ -54,7 +54,7 @@ def _proved(witness: Any, described: dict[str, Any]) -> Markup:
     )
 
 
-def _places(witness: Any) -> Markup:
+def places_section(witness: Any) -> Markup:
     rows = [
         [place["block"] or "—", place["half"], ", ".join(f"{name} → row {row}" for name, row in place["made"])]
         for place in witness.places

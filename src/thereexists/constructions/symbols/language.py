@@ -1,0 +1,262 @@
+"""Programs over symbols: a symbol is its number in an alphabet, and every operation is one on numbers, exactly.
+
+    s = P.symbols("abc", n=8)
+    P.recode(s, {"a": "x"}), P.choose(P.isin(s, "ab"), s, "?"), s.sort(), s.delay(1, fill="c"), P.counts(s)
+
+*Claim.* At whole-number inputs every operation here gives the whole numbers (or the numbers of its table) that its name
+says. *Proof.* All are made of exact operations of programs over the reals. A table is the ``interp`` through the points
+(k, table[k]), k = 0 … |Σ| − 1: at its knots it is its values. One-hot is a tent of width 1 around each number: 1 there
+and 0 at every other whole number. ReLU(1 − |s − t|) is 1 for s = t and 0 for whole numbers that differ. The others
+move numbers and make none. ∎ Between whole numbers the operations mean something too (straight lines), and nobody
+asks. The verifier shares none of this: ``certificates/symbol_values.py`` follows the saved operations by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from thereexists.constructions.program import compositions, operations, reductions
+from thereexists.constructions.program.elementwise import abs as absolute
+from thereexists.constructions.program.elementwise import clip, relu
+from thereexists.constructions.program.given import describe, finite_number, whole_number
+from thereexists.constructions.program.graph import Notes, Value, nodes, only_value
+from thereexists.constructions.program.ranges import value_range
+from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import is_text
+
+MOST_SYMBOLS = 1 << 10  # the verifier writes out every number that a symbol may be (``certificates/symbol_values.py``)
+
+
+def _refused(what: str, instead: str) -> Callable[..., NoReturn]:
+    def method(self: Symbols, *_: Any) -> NoReturn:
+        raise InvalidInput(f"{what} of a program's symbols is not known before the program is run; take {instead}.")
+
+    return method
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Symbols:
+    """A symbol at every token: ``number``, a value of one feature, is its place in ``alphabet``."""
+
+    built_by: ClassVar = {"symbols": "symbols"}  # see ``constructions/build.py``
+
+    alphabet: tuple[str, ...]
+    number: Value
+
+    @property
+    def n(self) -> int:
+        return self.number.n
+
+    def __repr__(self) -> str:
+        return f"symbols(n={self.n}, {len(self.alphabet)} symbols {shown(self.alphabet)})"
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    __eq__ = _refused("'=='", "P.same(s, t), or P.isin(s, 'ab')")  # pyright: ignore[reportAssignmentType]
+    __ne__ = _refused("'!='", "1 - P.same(s, t), or 1 - P.isin(s, 'ab')")  # pyright: ignore[reportAssignmentType]
+    __hash__ = object.__hash__
+    __bool__ = _refused("truth (if, and, or, not)", "P.choose(flag, s, t)")
+    __contains__ = _refused("'in'", "P.max(P.isin(s, 'a'))")
+    __iter__ = _refused("iteration", "s.take(places), P.counts(s) … for all tokens")
+    __getitem__ = _refused("s[…]", "s.take(places), s.flip(), s.roll(k) or s.delay(k, fill='a')")
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _refused(
+        "arithmetic", "P.numbers_of(s, table) or P.one_hot(s), which are numbers"
+    )
+    __lt__ = __le__ = __gt__ = __ge__ = _refused("an order", "s.sort(), or P.numbers_of(s, table) and P.greater")
+    __array_ufunc__ = None
+
+    def sort(self) -> Symbols:
+        """In the order of the alphabet."""
+        return Symbols(self.alphabet, operations.sort(self.number))
+
+    def flip(self) -> Symbols:
+        """In reverse order."""
+        return Symbols(self.alphabet, operations.flip(self.number))
+
+    def roll(self, shift: Any = 1) -> Symbols:
+        """Token i becomes token i − shift, around the end."""
+        return Symbols(self.alphabet, operations.roll(self.number, shift))
+
+    def take(self, places: Any) -> Symbols:
+        """Token i becomes token ``places[i]``."""
+        return Symbols(self.alphabet, operations.take(self.number, places))
+
+    def delay(self, by: Any = 1, *, fill: str) -> Symbols:
+        """Token i becomes token i − by, and ``fill`` where there is none; it may be a symbol that was not there."""
+        alphabet = joined(self.alphabet, [one_symbol("delay", "fill", fill)])
+        places = whole_number("delay", "a whole number of places", by)
+        return Symbols(alphabet, compositions.delay(self.number, places, float(alphabet.index(fill))))
+
+
+_read: Notes[tuple[str, ...]] = Notes()  # of every input: its alphabet
+
+
+def symbols(alphabet: Any, n: int, shorter: bool = False) -> Symbols:
+    """The input: strings of n symbols (1 to n if ``shorter``) of an alphabet, its characters or a list of words."""
+    symbols = checked_alphabet("symbols", alphabet)
+    source = operations.tokens(n, low=0, high=max(len(symbols) - 1, 1), shorter=shorter)
+    _read[source] = symbols
+    return Symbols(symbols, source)
+
+
+def source_of(program: Symbols) -> tuple[Value, tuple[str, ...]]:
+    """The input that a program reads, and its alphabet."""
+    sources = [node for node in nodes(only_symbols("build", program).number) if node.operation == "tokens"]
+    if len(sources) != 1 or sources[0] not in _read:
+        what = "none" if not sources else "numbers" if len(sources) == 1 else f"{len(sources)} inputs"
+        raise InvalidInput(f"A program over symbols has one input, P.symbols(alphabet, n); this one has {what}.")
+    return sources[0], _read[sources[0]]
+
+
+def isin(s: Symbols, some: Any) -> Value:
+    """A flag: 1 where the symbol is one of ``some``, 0 elsewhere."""
+    s = only_symbols("isin", s)
+    wanted = [some] if isinstance(some, str) and some in s.alphabet else _several("isin", some)
+    _known("isin", s, wanted)
+    return table(s, [float(symbol in wanted) for symbol in s.alphabet])
+
+
+def same(s: Symbols, t: Symbols) -> Value:
+    """A flag: 1 where two symbols of one alphabet are the same."""
+    s, t = only_symbols("same", s), only_symbols("same", t)
+    if s.alphabet != t.alphabet:
+        raise InvalidInput(
+            f"'same' takes symbols of one alphabet; got {shown(s.alphabet)} and {shown(t.alphabet)}. "
+            "P.recode(t, {}, alphabet=s.alphabet) gives one to the other."
+        )
+    return relu(1.0 - absolute(s.number - t.number))
+
+
+def recode(s: Symbols, table_of: Mapping[str, str], alphabet: Any = None) -> Symbols:
+    """Every symbol becomes what the table says; one that it does not name stays.
+
+    The new alphabet is the one given, or the new symbols in the order of the old ones.
+    """
+    s = only_symbols("recode", s)
+    _known("recode", s, _a_table("recode", table_of))
+    images = [one_symbol("recode", "a new symbol", table_of.get(symbol, symbol)) for symbol in s.alphabet]
+    new = tuple(dict.fromkeys(images)) if alphabet is None else checked_alphabet("recode", alphabet)
+    missing = [symbol for symbol in images if symbol not in new]
+    if missing:
+        raise InvalidInput(f"'recode' gives {missing[0]!r}, which is not in the alphabet {shown(new)}.")
+    place = {symbol: float(k) for k, symbol in enumerate(new)}
+    if all(place[image] == k for k, image in enumerate(images)):
+        return Symbols(new, s.number)  # only the names are others
+    return Symbols(new, table(s, [place[image] for image in images]))
+
+
+def numbers_of(s: Symbols, table_of: Mapping[str, float]) -> Value:
+    """A number for every symbol: an ordinary value of a program over the reals."""
+    s = only_symbols("numbers_of", s)
+    _known("numbers_of", s, _a_table("numbers_of", table_of))
+    missing = [symbol for symbol in s.alphabet if symbol not in table_of]
+    if missing:
+        raise InvalidInput(f"'numbers_of' takes a number for every symbol; {missing[0]!r} has none.")
+    return table(s, [finite_number("numbers_of", f"the number of {a!r}", table_of[a]) for a in s.alphabet])
+
+
+def one_hot(s: Symbols) -> Value:
+    """A feature for every symbol of the alphabet: 1 if it is this one, else 0."""
+    s = only_symbols("one_hot", s)
+    m = len(s.alphabet)
+    apart = operations.mix(s.number, np.ones((m, 1))) - np.arange(float(m))[None, :].repeat(s.n, axis=0)
+    return operations.interp(apart, [-1.0, 0.0, 1.0], [0.0, 1.0, 0.0])
+
+
+def counts(s: Symbols) -> Value:
+    """How many tokens are each of the symbols: a feature for each, the same at every token."""
+    return reductions.sum(one_hot(only_symbols("counts", s)))
+
+
+def as_symbols(numbers: Value, alphabet: Any) -> Symbols:
+    """Whole numbers 0, 1, … as symbols; numbers beyond the last are the last, below 0 the first.
+
+    That they are whole for every string is for the proof to find; te.build refuses what it does not find it for.
+    """
+    numbers = only_value("as_symbols", numbers)
+    if numbers.d != 1:
+        raise InvalidInput(f"'as_symbols' takes a value of one feature; got {numbers.d}. Choose one with mix.")
+    symbols = checked_alphabet("as_symbols", alphabet)
+    low, high = value_range(numbers)
+    beyond = low < 0 or high > len(symbols) - 1
+    return Symbols(symbols, clip(numbers, 0.0, float(len(symbols) - 1)) if beyond else numbers)
+
+
+def choose(flag: Any, s: Any, t: Any) -> Symbols:
+    """s where the flag is 1, t where it is 0; one of them may be a single symbol. An array may be the flag."""
+    like = next((part for part in (s, t) if isinstance(part, Symbols)), None)
+    like = only_symbols("choose", like)
+    both = [part.alphabet if isinstance(part, Symbols) else [one_symbol("choose", "a symbol", part)] for part in (s, t)]
+    alphabet = joined(like.alphabet, *both)
+    numbers = [
+        recode(part, {}, alphabet).number if isinstance(part, Symbols) else float(alphabet.index(part))
+        for part in (s, t)
+    ]
+    return Symbols(alphabet, operations.where(flag, *numbers))
+
+
+# ---- what the operations share --------------------------------------------------------------------------------------
+
+
+def table(s: Symbols, values: list[float]) -> Value:
+    """The straight lines through (k, values[k])."""
+    values = values if len(values) > 1 else values * 2  # an interpolation has two knots at least
+    return operations.interp(s.number, np.arange(float(len(values))), values)
+
+
+def joined(*alphabets: Iterable[str]) -> tuple[str, ...]:
+    """All symbols, the first ones first."""
+    return tuple(dict.fromkeys(symbol for alphabet in alphabets for symbol in alphabet))
+
+
+def only_symbols(name: str, given: Any) -> Symbols:
+    if not isinstance(given, Symbols):
+        raise InvalidInput(f"'{name}' takes symbols of a program; got {describe(given)}. Begin with symbols('abc', n).")
+    return given
+
+
+def one_symbol(name: str, what: str, given: Any) -> str:
+    if not isinstance(given, str) or not given or not is_text(given):
+        raise InvalidInput(f"'{name}' takes {what}, a character or a word; got {describe(given)} instead.")
+    return given
+
+
+def checked_alphabet(name: str, given: Any) -> tuple[str, ...]:
+    """Characters of a string, or words: distinct, one at least."""
+    found = [one_symbol(name, "symbols", symbol) for symbol in _several(name, given)]
+    if not 1 <= len(found) <= MOST_SYMBOLS:
+        raise InvalidInput(f"'{name}' takes an alphabet of 1 to {MOST_SYMBOLS:,} symbols; got {len(found):,}.")
+    again = [symbol for k, symbol in enumerate(found) if symbol in found[:k]]
+    if again:
+        raise InvalidInput(f"'{name}' takes an alphabet of distinct symbols; {again[0]!r} is there twice.")
+    return tuple(found)
+
+
+def _several(name: str, given: Any) -> list[Any]:
+    if not isinstance(given, str | list | tuple):
+        raise InvalidInput(f"'{name}' takes symbols as a string or a list of words; got {describe(given)} instead.")
+    return list(given)
+
+
+def _a_table(name: str, given: Any) -> list[Any]:
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"'{name}' takes a table, {{symbol: …}}; got {describe(given)} instead.")
+    return list(given)
+
+
+def _known(name: str, s: Symbols, some: list[Any]) -> None:
+    strange = [symbol for symbol in some if symbol not in s.alphabet]
+    if strange:
+        raise InvalidInput(f"'{name}' names {describe(strange[0])}, which is not in the alphabet {shown(s.alphabet)}.")
+
+
+def shown(alphabet: Iterable[str]) -> str:
+    """Characters together, words apart; not too many."""
+    found = list(alphabet)
+    text = ("" if all(len(symbol) == 1 for symbol in found) else " ").join(found)
+    return text if len(text) <= 60 else f"{text[:57]}…"

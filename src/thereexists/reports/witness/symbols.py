@@ -1,0 +1,66 @@
+"""The report of a program over symbols: what is proved of every string, where its operations live, how to check it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from thereexists.constructions.symbols.witness import SymbolWitness
+from thereexists.core.authors_word import WORDS
+from thereexists.reports.artefact import Found
+from thereexists.reports.automaton_pictures import symbols_in_words
+from thereexists.reports.html import Markup, Page, Section, code, facts, join, number, paragraph, table
+from thereexists.reports.witness.program import places_section
+from thereexists.witness.load import load as read_witness
+
+_SHOWN = 60
+
+
+def symbol_page(folder: Path, witness: SymbolWitness) -> Page:
+    told = witness.describe()
+    sections = (
+        Section("built", "What was built", _built(told)),
+        Section("certificate", "What is certified", _proved(witness, told)),
+        Section("places", "Where every operation lives", places_section(witness)),
+        Section("reproduce", "How to check it", code(f"thereexists verify {shlex.quote(str(folder))}")),
+    )
+    lead = f"A program over {len(told['alphabet'])} symbols, compiled to {told['blocks']} standard blocks."
+    return Page("symbols", f"There exists a Transformer: strings of {witness.n} symbols", lead, sections)
+
+
+def _built(told: dict[str, Any]) -> Markup:
+    least, most = told["lengths"]
+    return facts(
+        {
+            "strings": f"{most:,} symbols" if least == most else f"{least:,} to {most:,} symbols",
+            "alphabet": symbols_in_words(told["alphabet"], _SHOWN),
+            "writes": symbols_in_words(told["output_alphabet"], _SHOWN),
+            "network": f"{told['blocks']} blocks, d_model {told['d_model']}, {told['parameters']:,} parameters, "
+            "softmax attention, ReLU",
+            "class": f"at most {told['heads']} heads of size {told['head_size']}, width {told['width']}",
+        }
+    )
+
+
+def _proved(witness: SymbolWitness, told: dict[str, Any]) -> Markup:
+    certificate = witness.certificate
+    if certificate is None:
+        return paragraph("Nothing: there is no certificate in the folder.")
+    rows = [[name, number(bound)] for name, bound in told["bounds"].items()]
+    rows += [[name, f"not certified: {reason}"] for name, reason in told["reasons"].items()]
+    return join(
+        [
+            paragraph(
+                "At every token of every string the network gives the number of the right symbol, up to the following, "
+                f"which is less than 1/2, {WORDS}: this is read from certificate.json, and the proof was not checked "
+                "for this report."
+            ),
+            table(["dtype", "off by at most"], rows),
+            facts(certificate.subject() | {f"assumption {k}": text for k, text in enumerate(told["assumptions"], 1)}),
+        ]
+    )
+
+
+def page(found: Found, record: dict[str, Any]) -> Page:
+    return symbol_page(found.path, read_witness(found.path))
