@@ -172,7 +172,8 @@ function drawFrame() {
     if (current) button.setAttribute("aria-current", "step"); else button.removeAttribute("aria-current");
     if (current) $("log").scrollTop = button.offsetTop - $("log").offsetTop - 60;
   }
-  if (about.kind === "columns") drawColumns(at, here); else if (about.kind === "doubling") drawDoubling(at); else drawStream(at);
+  if (about.kind === "columns") drawColumns(at, here); else if (about.kind === "doubling") drawDoubling(at);
+  else if (about.kind === "counting") drawCounting(at); else drawStream(at);
   drawAttention(frame, here, stage);
 }
 
@@ -317,6 +318,28 @@ function drawDoubling(at) {
     "leads from the position whose map was fetched. At the right the map: the state to which 0, 1, 2, … is led, · for the dead one.";
 }
 
+// --- the counts of a commutative group ---------------------------------------------------------------------------------
+
+function drawCounting(at) {
+  const frame = seen.frames[at], picture = $("picture"), WIDTH = widthOf(picture), lanes = frame.lanes, tall = 20, top = 14;
+  const right = Math.min(WIDTH - 20, LEFT + Math.max(120, WIDTH - LEFT - 220)), x = (share) => LEFT + share * (right - LEFT);
+  const ends = at < 1 ? null : at < 2 ? ["0", "1"] : ["position 0", `position ${Math.max(1, lanes.length - 1)}`];
+  picture.replaceChildren();
+  picture.setAttribute("viewBox", `0 0 ${WIDTH} ${top + lanes.length * tall + 24}`);
+  lanes.forEach((lane, j) => {
+    const y = top + j * tall;
+    draw(picture, "text", { x: LEFT - 10, y: y + 4, "text-anchor": "end" }, j ? `${j}: ${seen.words[j - 1]}` : "0");
+    draw(picture, "path", { class: "lane", d: `M${LEFT},${y}H${right}` });
+    lane.marks.forEach((share, g) => draw(draw(picture, "g", { class: `token hue${g % 6}` }), "circle", { cx: x(share), cy: y, r: 5 }));
+    draw(picture, "text", { x: right + 12, y: y + 4 }, lane.text);
+  });
+  if (ends) ends.forEach((end, i) => draw(picture, "text", { x: x(i), y: top + lanes.length * tall + 8, "text-anchor": "middle" }, end));
+  picture.setAttribute("aria-label", lanes.map((lane, j) => `position ${j}: ${lane.text}`).join("; "));
+  $("note").textContent = at < 1 ? "A line for every position, with its symbol." : at < 2
+    ? "A dot for every counter: its share of the positions so far. At the right the shares, the last that of the flag, 1/(position + 1)."
+    : "A dot for every counter: the position that its head looks up, which is the count. At the right the counts and the state.";
+}
+
 // --- target and output -----------------------------------------------------------------------------------------------
 
 function table(head, rows) {
@@ -338,7 +361,7 @@ function drawCompare() {
     picture.setAttribute("viewBox", "0 0 1 1");
     picture.parentNode.hidden = true;
     const said = (words) => words === null ? "nothing is stored for this input" : words.join(" ");
-    $("compare-table").replaceChildren(table(["", "tokens"], [[about.kind === "doubling" ? "automaton" : "stored", said(seen.stored)], ["network", said(seen.answer)]]));
+    $("compare-table").replaceChildren(table(["", "tokens"], [[about.compared || "stored", said(seen.stored)], ["network", said(seen.answer)]]));
     return;
   }
   const cells = [];

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.constructions.automata.running import MachineWitness
 from thereexists.constructions.automata.witness import AutomatonWitness
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.reports.artefact import Found, weights_hash
@@ -27,6 +28,15 @@ MOST_EDGES = 200
 
 
 def automaton_page(folder: Path, witness: AutomatonWitness, record: dict[str, Any]) -> Page:
+    rows = "a pair of states" if witness.describe()["maps"] == "states" else "a map that a string is"
+    maps = {"maps": f"{witness.maps.own} rows, each for {rows}"}
+    return machine_page(folder, witness, record, maps, Section("doubling", "The doubling tree", _tree(witness)))
+
+
+def machine_page(
+    folder: Path, witness: MachineWitness, record: dict[str, Any], method: dict[str, str], how: Section
+) -> Page:
+    """The page of any network of an automaton: ``method`` says how it works in a line, ``how`` shows it."""
     machine = witness.automaton
     what = "transducer" if machine.writes else "automaton"
     pattern = machine.origin.get("pattern")
@@ -36,9 +46,9 @@ def automaton_page(folder: Path, witness: AutomatonWitness, record: dict[str, An
         f"symbols, in {witness.network.depth} blocks that were never trained."
     )
     sections = (
-        Section("built", "What was built", _built(witness)),
+        Section("built", "What was built", _built(witness, method)),
         Section("automaton", "The automaton", _machine(witness)),
-        Section("doubling", "The doubling tree", _tree(witness)),
+        how,
         Section("certificate", "What is certified", _proved(witness)),
         Section("stages", "Stages and weights", stages_section(witness.network)),
         Section("reproduce", "How to check it", _check(folder, record)),
@@ -46,9 +56,9 @@ def automaton_page(folder: Path, witness: AutomatonWitness, record: dict[str, An
     return Page("automaton", title, lead, sections)
 
 
-def _built(witness: AutomatonWitness) -> Markup:
+def _built(witness: MachineWitness, method: dict[str, str]) -> Markup:
     machine, told = witness.automaton, witness.describe()
-    rows = "a pair of states" if told["maps"] == "states" else "a map that a string is"
+    heads = "1 head" if told["heads"] == 1 else f"{told['heads']} heads"
     return facts(
         {
             "automaton": f"{machine.size} states, {len(machine.alphabet)} symbols: "
@@ -56,15 +66,15 @@ def _built(witness: AutomatonWitness) -> Markup:
             "before minimising": as_its_author_says(f"{machine.before} states"),
             "writes": symbols_in_words(machine.output_alphabet, 60) if machine.writes else None,
             "strings": f"at most {witness.n:,} symbols",
-            "maps": f"{witness.maps.own} rows, each for {rows}",
+            **method,
             "network": f"{told['blocks']} blocks, {told['parameters']:,} parameters, {told['dtype']}",
-            "class": f"h = 1 head of size m = {number(told['head_size'])}, r = {number(told['width'])} hidden units, "
+            "class": f"h = {heads} of size m = {number(told['head_size'])}, r = {number(told['width'])} hidden units, "
             f"width {number(told['d_model'])}",
         }
     )
 
 
-def _machine(witness: AutomatonWitness) -> Markup:
+def _machine(witness: MachineWitness) -> Markup:
     machine = witness.automaton
     edges = edges_of(machine)
     live = machine.size - (machine.dead is not None)
@@ -96,7 +106,7 @@ def _tree(witness: AutomatonWitness) -> Markup:
     return join([figure(picture, words), table(["position", "symbol", "state after it"], table_rows)])
 
 
-def _proved(witness: AutomatonWitness) -> Markup:
+def _proved(witness: MachineWitness) -> Markup:
     certificate = witness.certificate
     if certificate is None:
         return paragraph("Nothing: there is no certificate of these weights in the folder.")
