@@ -243,13 +243,13 @@ def test_every_single_weight_matters_or_is_harmless(saved):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_scale_that_float32_loses_at_the_far_end(tmp_path, dtype):
-    """Half the scale at n = 1,024: in float64 the right count leads by 2,046, in float32 by 764 only."""
+    """Half the scale at n = 1,024: in float64 the right count leads by 2,046, in float32 by 508 only."""
     te.build(GROUPS["parity"], n=1024, dtype=dtype).save(tmp_path / "w")
     scale = te.load(tmp_path / "w").scale
     forge_weights(tmp_path / "w", scale_too_small)
     forge_certificate(tmp_path / "w", lambda c: c.update(gap=least_lead("float64", 1024, scale / 2)))
     refused(tmp_path / "w", "dtypes: the certificate says")
-    with pytest.raises(te.ThereExistsError, match=r"764.* only in float32"):
+    with pytest.raises(te.ThereExistsError, match=r"508.* only in float32"):
         te.load(tmp_path / "w", "float32")
     if dtype == "float64":  # said honestly, it is a witness for the dtype that has the bits
         forge_record(tmp_path / "w", lambda r: r["structure"].update(safe=["float64"]))
@@ -306,6 +306,18 @@ def test_a_forged_record_is_refused_in_words(forged, change):
 def test_every_word_of_the_certificate_is_checked(forged, change, named):
     forge_certificate(forged, change)
     refused(forged, named)
+
+
+def test_units_beyond_all_bounds(tmp_path):
+    """1e300 times a sum, cleared by −1e300 of another unit: infinite before it is cleared."""
+    te.build(GROUPS["mod7"], n=N, dtype="float64").save(tmp_path / "w")
+
+    def change(w):
+        w[f"{STAGE}.feed_forward.W_1"][1, 3:5, SUM] = 1e308
+        w[f"{STAGE}.feed_forward.W_2"][1, SUM + 1, 3], w[f"{STAGE}.feed_forward.W_2"][1, SUM + 1, 4] = 1e10, -1e10
+
+    forge_weights(tmp_path / "w", change)
+    refused(tmp_path / "w", "feed-forward")
 
 
 def test_letters_that_do_not_commute(tmp_path):

@@ -42,8 +42,8 @@ BLOCKS = 2
 ASSUMPTIONS = (
     "additions, multiplications and conversions round to a nearest number of the dtype or of a wider one, in any order "
     "of a sum; a division, or a reciprocal and a product, is off by four units of rounding at most",
-    "softmax subtracts the largest logit before all else, before a factor log2 e too; exp(0) is 1, and exp(t) is 0 for "
-    "t ≤ −800",
+    "softmax subtracts the largest logit before all else, or after one multiplication of every logit by the same "
+    "factor; exp(0) is 1, and exp(t) is 0 for t ≤ −800",
     "attention divides by the sum of its weights once; if in parts, it adds up in float32 or wider and rescales by "
     "exp(old − new)",
 )
@@ -127,7 +127,8 @@ def prove_counting(network: EmbeddedTransformer, machine: Automaton, n: int) -> 
     _means(p, *first)
     scale = _lookup(p, *second[:-4], values=values)
     states = _states_of_sums(p, actions, values)
-    _answers(p, second[-4:], states, numbers)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+        _answers(p, second[-4:], states, numbers)
     _read_out(p)
     found = verdicts(p.sums)
     gap = min((least_lead(name, n, scale) for name in DTYPES if found[name].holds), default=0.0)

@@ -11,16 +11,17 @@ is exact. A kernel divides once, before or after it adds up; a division, or a re
 most; c ones, or c equal weights, are added in at most n roundings, in any order; two more are for conversions. So
 |θ| ≤ γ_{n+6}, and |θ'| ≤ γ_6, for of the flag only one term is not 0. Hence |κ − c| ≤ δ = n(γ_{n+6} + γ_6)/(1 − γ_6).
 
-*The logits.* s is a power of two, k and k² are numbers of the dtype: query and key are exact. The two products and
-their sum round: |float − logit(k)| ≤ u(1+u)(T + |logit(k)|), T = sφ(2κk + k²) (in a wider format and rounded at the end
-it is less), and T + |logit| = sφ·max(4κk, 2k²) ≤ 4sφ·n(n + δ), as k, c ≤ n.
+*The logits.* s is a power of two, k and k² are numbers of the dtype: query and key are exact. The two products, their
+sum, and perhaps a factor by which a kernel multiplies every logit (log2 e, for powers of 2) round: |float − logit(k)| ≤
+w(T + 2|logit(k)|), T = sφ(2κk + k²), w = u(1+u)² (in a wider format and rounded at the end it is less). For k ≤ n and
+κ ≤ n + δ this is at most w·sφ(5n² + 6nδ): where 2κ ≥ k the sum is 6κk − k², which grows with k; else 3k² − 2κk ≤ 3n².
 
 *The lead*, with δ ≤ 1/2, so that D² − 2δD ≥ 1 − 2δ for all D ≥ 1, and φ ≥ (1 − γ_6)/(n + 1):
 
-    lead ≥ s (1 − γ_6)/(n + 1) · (1 − 2δ − 8u(1+u)·n(n + δ))
+    lead ≥ s (1 − γ_6)/(n + 1) · (1 − 2δ − 2w(5n² + 6nδ))
 
-It holds for all j ≤ n, all counts c ≤ j and all k ≤ j, k ≠ c. The bracket is positive to n = 1,294 in float32 and to
-30 million in float64; all of this is computed in rational numbers. ∎
+It holds for all j ≤ n, all counts c ≤ j and all k ≤ j, k ≠ c. The bracket is positive to n = 1,181 in float32 and to
+25 million in float64; all of this is computed in rational numbers. ∎
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def share_left(name: str, n: int) -> Fraction:
     delta = n * (mean + flag) / (1 - flag)
     if 2 * delta > 1 or flag >= 1:
         return Fraction(0)
-    return (1 - flag) * (1 - 2 * delta - 8 * u * (1 + u) * n * (n + delta))
+    return (1 - flag) * (1 - 2 * delta - 2 * u * (1 + u) ** 2 * (5 * n * n + 6 * n * delta))
 
 
 def least_lead(name: str, n: int, scale: float) -> float:

@@ -51,7 +51,7 @@ def test_all_strings_of_all_lengths(name, n):
     right(witness, [list(s) for length in lengths for s in itertools.product(machine.alphabet, repeat=length)])
 
 
-@pytest.mark.parametrize(("n", "dtype"), [(1024, "float32"), (1280, "float32"), (4096, "float64")])
+@pytest.mark.parametrize(("n", "dtype"), [(1024, "float32"), (1160, "float32"), (4096, "float64")])
 def test_far_ends(n, dtype):
     """As many ones as there are symbols, in the plain network's order of sums and in the fused one's."""
     machine = GROUPS["parity"]
@@ -158,7 +158,7 @@ def test_a_trace_shows_means_counts_and_states():
 
 def test_how_far_every_dtype_reaches():
     reach = {name: max((n for n in range(1, 1400) if share_left(name, n) > 0), default=0) for name in DTYPES}
-    assert reach == {"float64": 1399, "float32": 1294, "bfloat16": 3, "float16": 13}
+    assert reach == {"float64": 1399, "float32": 1181, "bfloat16": 3, "float16": 12}
     assert share_left("float64", 10_000_000) > 0
     for name in DTYPES:
         assert share_left(name, 1 << 60) == 0
@@ -168,7 +168,7 @@ def test_how_far_every_dtype_reaches():
 def test_the_lead_is_never_less_than_the_bound(name):
     """All positions, counts and keys, with the worst order of sums and both ways to divide, rounded at every step."""
     dtype = getattr(torch, name)
-    for n in [n for n in range(1, 14) if share_left(name, n) > 0]:
+    for n in [n for n in range(1, 13) if share_left(name, n) > 0]:
         scale, bound = 64.0, float(share_left(name, n)) * 64.0 / (n + 1)
         for j in range(n + 1):
             size, one = torch.tensor(float(j + 1), dtype=dtype), torch.tensor(1.0, dtype=dtype)
@@ -180,6 +180,7 @@ def test_the_lead_is_never_less_than_the_bound(name):
                 for mean in (added, torch.tensor(float(c), dtype=dtype) / size, weight * c):
                     k = torch.arange(j + 1).to(dtype)
                     logits = 2 * scale * mean * k + (-scale * weight) * (k * k)  # rounded at every step
-                    others = torch.cat([logits[:c], logits[c + 1 :]]).double()
-                    lead = logits[c].double() - others.max() if len(others) else torch.tensor(torch.inf)
-                    assert float(lead) >= bound, (n, j, c)
+                    for factor in (1.0, float(torch.tensor(1.4427, dtype=dtype))):
+                        scaled = (logits * factor).double() / factor
+                        others = torch.cat([scaled[:c], scaled[c + 1 :]])
+                        assert not len(others) or float(scaled[c] - others.max()) >= bound, (n, j, c)
