@@ -13,6 +13,7 @@ from thereexists.constructions.automata.trace import Held, held_maps
 from thereexists.constructions.automata.witness import AutomatonWitness
 from thereexists.core.dtypes import dtype_name
 from thereexists.core.errors import InvalidInput
+from thereexists.reports.automaton_pictures import lively_string
 from thereexists.reports.explore.viewer import Viewer, layer_number, short, stage_rows
 
 MOST_SYMBOLS = 48  # of a string on the page
@@ -33,9 +34,11 @@ class Machines(Viewer):
 
     def about(self) -> dict[str, Any]:
         witness, machine = self.witness, self.witness.automaton
-        rng = np.random.default_rng(0)
         lengths = [min(witness.n, k) for k in (8, 3, 5, 12, 16)]
-        examples = [[short(machine.alphabet[a]) for a in rng.integers(0, len(machine.alphabet), k)] for k in lengths]
+        words = [lively_string(machine, k, seed) for seed, k in enumerate(lengths)]
+        rng = np.random.default_rng(0)
+        words.append([machine.alphabet[a] for a in rng.integers(0, len(machine.alphabet), lengths[0])])
+        examples = [[short(symbol) for symbol in word] for word in words]
         facts = {
             "states": machine.size,
             "symbols": len(machine.alphabet),
@@ -48,16 +51,21 @@ class Machines(Viewer):
             "kind": self.kind,
             "title": short(machine.origin.get("pattern") or f"an automaton of {machine.size} states"),
             "about": self.says,
-            "facts": facts | ({} if self.proved is None else {"certified": self.proved}),
+            "facts": facts | self.more_facts() | ({} if self.proved is None else {"certified": self.proved}),
             "depth": self.network.depth,
             "stages": stage_rows(self.network),
             "n": min(witness.n, MOST_SYMBOLS),
             "fixed": False,
             "compared": "automaton",
+            "offered": "or an example",
             "vocabulary": [short(symbol) for symbol in machine.alphabet[:MOST_WORDS]],
             "examples": examples,
             "start": examples[0],
         }
+
+    def more_facts(self) -> dict[str, Any]:
+        """What only one construction has."""
+        return {}
 
     def run(self, asked: dict[str, Any]) -> dict[str, Any]:
         word, ids = self._word(asked)

@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 
 from thereexists.certificates.automaton_proof import FIRST, SYMBOLS
+from thereexists.constructions.counting.groups import counters_of
 from thereexists.constructions.counting.trace import counted
 from thereexists.constructions.counting.witness import CountingWitness
+from thereexists.reports.automaton_pictures import symbols_in_words
 from thereexists.reports.explore.automata import Machines
+
+MOST_NAMED = 8  # counters whose letters are named
 
 _SAYS = (
     "Every position holds its own symbol; position 0 is flagged.",
@@ -24,6 +28,14 @@ class Counts(Machines):
     kind = "counting"
     says = "Letters are counted, and the counts looked up: two blocks at every length."
     witness: CountingWitness
+
+    def more_facts(self) -> dict[str, Any]:
+        machine, letters = self.witness.automaton, counters_of(self.witness.automaton).letters
+        said = (
+            symbols_in_words([machine.alphabet[a] for a in np.flatnonzero(letters == g)])
+            for g in range(min(letters.max() + 1, MOST_NAMED))
+        )
+        return {"counts of": "; ".join(said) + ("; …" if letters.max() >= MOST_NAMED else "")}
 
     def frames(self, ids: np.ndarray) -> list[dict[str, Any]]:
         positions, heads = counted(self.network, self.witness.automaton.size, np.concatenate([[FIRST], ids + SYMBOLS]))

@@ -6,8 +6,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from thereexists.constructions.automata.running import MachineWitness
 from thereexists.constructions.automata.witness import AutomatonWitness
 from thereexists.core.authors_word import WORDS, as_its_author_says
@@ -16,6 +14,7 @@ from thereexists.reports.automaton_pictures import (
     MOST_DRAWN,
     doubling_picture,
     edges_of,
+    lively_string,
     machine_picture,
     symbols_in_words,
 )
@@ -93,14 +92,14 @@ def _machine(witness: MachineWitness) -> Markup:
 
 
 def _tree(witness: AutomatonWitness) -> Markup:
-    symbols = min(witness.n, SHOWN_SYMBOLS)
-    ids = np.random.default_rng(0).integers(0, len(witness.automaton.alphabet), symbols)
-    traced = witness.trace([[witness.automaton.alphabet[a] for a in ids.tolist()]])
-    shown = traced.blocks[: symbols.bit_length() + 1 + (symbols & (symbols - 1) > 0)]
+    traced = witness.trace([lively_string(witness.automaton, min(witness.n, SHOWN_SYMBOLS), seed=0)])
+    needed = max(1, (len(traced.word) - 1).bit_length())  # later blocks find every prefix whole already
+    shown = traced.blocks[: needed + 1]
     picture = doubling_picture(shown, traced.word, "Which segment's map every position holds after each block")
     words = (
-        "A random string. After block t a position holds the map of its last 2^t symbols, composed of its own half and "
-        "the half that it fetched; in the second colour, the map of the whole prefix. Point at a bar to read its map."
+        "A string at random that lives as long as it can. After block t a position holds the map of its last 2^t "
+        "symbols, composed of its own half and the half that it fetched; in the second colour, the map of the whole "
+        "prefix. Point at a bar to read its map."
     )
     table_rows = [[j, str(s), q] for j, (s, q) in enumerate(zip(traced.word, traced.states[1:], strict=True), 1)]
     return join([figure(picture, words), table(["position", "symbol", "state after it"], table_rows)])

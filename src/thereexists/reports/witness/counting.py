@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from thereexists.constructions.counting.witness import CountingWitness
 from thereexists.reports.artefact import Found
+from thereexists.reports.automaton_pictures import lively_string
 from thereexists.reports.html import Markup, Page, Section, join, paragraph, table
 from thereexists.reports.witness.automaton import SHOWN_SYMBOLS, machine_page
 from thereexists.witness.load import load as read_witness
@@ -23,9 +22,7 @@ def page(found: Found, record: dict[str, Any]) -> Page:
 
 
 def _counts(witness: CountingWitness) -> Markup:
-    symbols = min(witness.n, SHOWN_SYMBOLS)
-    ids = np.random.default_rng(0).integers(0, len(witness.automaton.alphabet), symbols)
-    traced = witness.trace([[witness.automaton.alphabet[a] for a in ids.tolist()]])
+    traced = witness.trace([lively_string(witness.automaton, min(witness.n, SHOWN_SYMBOLS), seed=0)])
     A = len(traced.positions[0].counts)
     words = (
         "A random string. Block 1 averages over the position and all before it, the first one (0) included: it knows "
