@@ -26,11 +26,20 @@ settings.load_profile("suite")
 typer.testing._get_command = functools.cache(typer.testing._get_command)  # which makes all commands at every call
 
 
+MANY = 1000  # tests: whoever asks for fewer may not need the kernels at all
+
+
 def pytest_collection_modifyitems(items):
     """The docs first: the longest tests, with the dearest fixtures, stay with one worker and do not end the run."""
     items.sort(key=lambda item: "tests/docs/" not in item.nodeid)
 
 
-def pytest_collection_finish():
-    """What is imported by now stays: no need to look at a million objects at every collection of garbage."""
+def pytest_collection_finish(session):
+    """Compile once for all workers. What is imported by now stays: no need to look at a million objects at every
+    collection of garbage.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ and len(session.items) > MANY:
+        from tests import kernels  # not before the hook above: it imports the package
+
+        kernels.one_after_the_other()
     gc.freeze()

@@ -250,11 +250,12 @@ def fuzz(count, seed):
     return tally, wrong
 
 
-def test_no_accepted_claim_is_wrong():
-    tally, wrong = fuzz(150, 0)
+@pytest.mark.parametrize("count", [75, pytest.param(600, marks=pytest.mark.slow)])
+def test_no_accepted_claim_is_wrong(count):
+    tally, wrong = fuzz(count, 0)
     assert wrong == []
-    assert tally[0, 0] > 30  # some are proved
-    assert tally[1, 1] > 30  # and some break
+    assert tally[0, 0] > count / 5  # some are proved
+    assert tally[1, 1] > count / 5  # and some break
 
 
 def test_rows_in_another_order_are_the_same_network(sort):
@@ -269,7 +270,7 @@ def test_tokens_are_verified_without_the_builder(memory, tmp_path, fresh):
         f"assert verify({str(tmp_path / 'w')!r}).holds\n"
         "sys.exit(any(m.startswith('thereexists.constructions') for m in sys.modules))"
     )
-    assert fresh("-c", code).returncode == 0
+    assert fresh("-c", code, warm=True).returncode == 0
 
 
 # --- pairs, rows and words of token witnesses ------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def verified_alone(fresh):
     """Verify a folder in an interpreter that has loaded nothing of ours."""
 
     def verify(folder, *planted):
-        found = fresh(SCRIPT, folder, *planted)
+        found = fresh(SCRIPT, folder, *planted, warm=True)
         return found.returncode, found.stdout + found.stderr
 
     return verify

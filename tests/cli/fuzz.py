@@ -44,18 +44,18 @@ HOSTILE = (*NUMBERS, *WORDS, *NOWHERE, *FILES)
 SMALL = "--size tiny --length 8 --batch 2 --steps 1 --out new"
 SENSIBLE = {  # for every command a request that answers in a moment
     **CHEAP,
-    "build": "sort --n 2 --delta 1/4 --out new",
-    "report": "w --out new.html",
-    "memorise": "pairs.jsonl --out new",
-    "export": "m --to torch --out new",
-    "heads random": "--length 8 --k 1 --out new.npz",
-    "heads fit": "t.npz --method corrected --out new",
-    "train mlm": f"--corpus text.txt --vocabulary 300 {SMALL}",
-    "train lm": f"--corpus text.txt --vocabulary 300 {SMALL}",
-    "train nli": f"--data nli {SMALL}",
-    "train mt": f"--data both --vocabulary 300 {SMALL}",
-    "train copy": f"--pattern star --layers 1 {SMALL}",
-    "experiment": "copying --size tiny --steps 1 --dry-run --out new",
+    "build": "sort --n 2 --delta 1/4 --out new/w",
+    "report": "w --out new/r.html",
+    "memorise": "pairs.jsonl --out new/w",
+    "export": "m --to torch --out new/w",
+    "heads random": "--length 8 --k 1 --out new/t.npz",
+    "heads fit": "t.npz --method corrected --out new/w",
+    "train mlm": f"--corpus text.txt --vocabulary 300 {SMALL}/r",
+    "train lm": f"--corpus text.txt --vocabulary 300 {SMALL}/r",
+    "train nli": f"--data nli {SMALL}/r",
+    "train mt": f"--data both --vocabulary 300 {SMALL}/r",
+    "train copy": f"--pattern star --layers 1 {SMALL}/r",
+    "experiment": "copying --size tiny --steps 1 --dry-run --out new/w",
     "results": "r",
     "explore": "w --no-browser --port 0",
 }
@@ -122,6 +122,11 @@ def requests(rng: random.Random, count: int, names=tuple(sorted(COMMANDS))):
         yield [*name.split(), *words]
 
 
+def everything(folder: Path) -> set[str]:
+    """Every file and folder below one."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
 def complaint(words: list[str], folder: Path, seconds: int = 20) -> str | None:
     """What is wrong with the answer to a request, if anything."""
     before, line = set(os.listdir(folder)), shlex.join(words)
@@ -136,7 +141,7 @@ def complaint(words: list[str], folder: Path, seconds: int = 20) -> str | None:
             path = folder / name
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     text = f"{line} → {done.code}: {(done.stderr or done.stdout)[-300:]}"
-    if [name for name in new if name.startswith(".")]:
+    if new if done.code == 2 else [name for name in new if name.startswith(".")]:
         return f"left {new}: {text}"
     if "Traceback" in done.stderr or done.code not in (0, 1, 2, 130):
         return text

@@ -26,6 +26,26 @@ def test_explain_prints_the_plan():
     assert [h["heads"] for h in way["heads"]] == [[0, 3], [3, 6]]
 
 
+GEMMA = {"model_type": "gemma3_text", "num_hidden_layers": 8, "sliding_window": 64, "max_position_embeddings": 256}
+
+
+def test_explain_uses_the_layers_of_a_model(tmp_path):
+    """Five layers slide, the sixth sees everything: not their union, which is dense."""
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(GEMMA))
+    done = run("explain", str(file), "--json")
+    assert done.exit_code == 0, done.exception
+    ways = json.loads(done.stdout)["ways"]
+    assert [way["layers"] for way in ways] == [[0, 1, 2, 3, 4, 6, 7], [5]]
+    connections = [way["heads"][0]["connections"] for way in ways]
+    assert connections == [sum(min(k + 1, 64) for k in range(256)), 256 * 257 // 2]
+    shown = run("explain", str(file)).stdout
+    assert "gemma3_text, layers 0–4, 6–7, n = 256" in shown
+    assert "gemma3_text, layer 5, n = 256" in shown
+    (whole,) = json.loads(run("explain", str(file), "--config", "union", "--json").stdout)["ways"]
+    assert whole["heads"][0]["connections"] == 256 * 257 // 2
+
+
 def test_bench_measures_all_contenders():
     done = run(
         "bench", "--n", "256", "--patterns", "stride,fixed, summary,axial", "--no-flex", "--json", "--repetitions", "1"

@@ -100,7 +100,7 @@ def test_export_says_what_it_compared(folder):
         (("memorise", "pairs.jsonl", "--out", "pairs.jsonl"), "left alone"),
         (("run", "m", "--input", "a bird"), "'bird' of sequence 0 is not in the vocabulary"),
         (("run", "m", "--input", ""), "1 to 3 tokens; sequence 0 has 0"),
-        (("run", "m", "--input", "a dog", "--engine", "nonsense"), "'engine' must be auto or one of"),
+        (("run", "m", "--input", "a dog", "--engine", "nonsense"), "--engine does not apply here"),
         (("run", "t", "--input", "1"), "exactly 2 tokens"),
         (("run", "t", "--input", "7 1"), "The token 7 of sequence 0"),
         (("run", "t", "--input", "x 1"), "are integers, written as 7 or -7; got 'x'"),

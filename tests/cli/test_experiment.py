@@ -18,7 +18,7 @@ def test_from_pretraining_to_results(call, data, tmp_path):
     )
     assert done.exit_code == 0, done.output
     assert "accuracy" in done.output
-    small = [argument for argument in SMALL if argument not in ("--layers", "1")]
+    small = [argument for argument in SMALL if argument not in ("--layers", "1", "--size", "tiny")]
     done = call("train", "nli", "--from", "runs/a", "--data", data / "mnli", *small, "--json")
     result = json.loads(done.stdout)
     assert result["metrics"]["examples"] == 64

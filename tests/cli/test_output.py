@@ -53,7 +53,7 @@ def test_pages_show_it_too():
 
 def test_an_error_that_quotes_a_file_is_one_harmless_line(tmp_path, fresh):
     folder = tmp_path / "w\x1b[2J[bold]"
-    ran = fresh("-m", "thereexists", "show", folder)
+    ran = fresh("-m", "thereexists", "show", folder, warm=True)
     assert ran.returncode == 2
     assert ran.stderr.startswith("Error: ")
     assert ran.stderr.count("\n") == 1

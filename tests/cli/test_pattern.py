@@ -1,8 +1,6 @@
 """The command: the JSON that the documentation promises, and one clear sentence for bad input."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -139,9 +137,8 @@ def test_bad_input_raises_one_clear_sentence(arguments, message):
         run(*arguments)
 
 
-def test_bad_input_exits_with_2_and_no_stack_trace():
-    command = [sys.executable, "-m", "thereexists", "pattern", "check", "axial", "--n", "10", "--columns", "4"]
-    done = subprocess.run(command, capture_output=True, text=True)
+def test_bad_input_exits_with_2_and_no_stack_trace(fresh):
+    done = fresh("-m", "thereexists", "pattern", "check", "axial", "--n", 10, "--columns", 4, warm=True)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("Error: axial needs n")

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 from tests.cli.fuzz import SENSIBLE
 
@@ -22,10 +20,9 @@ WORK = {  # what a plain install must do
 }
 
 
-def test_every_command_without_extras(artefacts, tmp_path):
+def test_every_command_without_extras(artefacts, tmp_path, fresh):
     shutil.copytree(artefacts, tmp_path / "here")
-    command = [sys.executable, "-m", "tests.cli.without_extras", str(tmp_path / "here")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = fresh("-m", "tests.cli.without_extras", tmp_path / "here")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     for line, (code, error) in said.items():

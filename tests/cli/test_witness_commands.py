@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.cli.in_process import ran
 from tests.command import thereexists
 from thereexists._version import __version__
 
@@ -137,3 +138,9 @@ def test_a_large_function_at_a_high_power(tmp_path):
     thereexists("certify", "w", "--function", "big.py:f", "--p", 16, cwd=tmp_path)
     done = thereexists("verify", "w", "--function", "big.py:f", cwd=tmp_path)
     assert "holds" in done.stdout
+
+
+def test_the_limit_of_the_id_bits_is_the_one_that_is_kept(tmp_path):
+    from thereexists.constructions.faithful.plan import MAX_ID_BITS
+
+    assert f" of {MAX_ID_BITS}" in ran("plan sort --n 2 --delta 1/4", cwd=tmp_path).stdout

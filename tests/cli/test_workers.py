@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def thereexists(fresh):
-    return functools.partial(fresh, "-m", "thereexists")
+    return functools.partial(fresh, "-m", "thereexists", warm=True)
 
 
 @pytest.fixture(scope="module")

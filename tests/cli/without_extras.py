@@ -48,7 +48,9 @@ class Without:
 
 
 def main(folder: Path) -> None:
-    sys.meta_path[:] = [Without(finder, brought_by_extras()) for finder in sys.meta_path]
+    missing = brought_by_extras()
+    assert not missing & set(sys.modules), "what is imported already cannot be missing"
+    sys.meta_path[:] = [Without(finder, missing) for finder in sys.meta_path]
     from tests.cli.fuzz import SENSIBLE, ctrl_c_after
     from tests.cli.in_process import ran
 

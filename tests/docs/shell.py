@@ -9,6 +9,7 @@ import runpy
 import shlex
 import sys
 import tomllib
+from pathlib import Path
 from unittest.mock import patch
 
 from tests.docs.blocks import ROOT, BadBlock, Block
@@ -95,7 +96,8 @@ def run(words: list[str]) -> tuple[int, str]:
         if first == "thereexists":
             code = _in_process(main, ["thereexists", *rest])
         elif first == "python" and rest[0].endswith(".py"):
-            code = _in_process(lambda: runpy.run_path(rest[0], run_name="__main__"), rest)
+            with patch.object(sys, "path", [str(Path(rest[0]).parent), *sys.path]):  # as Python does
+                code = _in_process(lambda: runpy.run_path(rest[0], run_name="__main__"), rest)
         elif first in ("make", "pip"):
             code = 0  # parsed above: running them here would build the environment that runs this test
         else:

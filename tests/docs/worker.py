@@ -18,8 +18,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-import numpy as np
-
+from tests import kernels
 from tests.docs import shell
 from tests.docs.blocks import ROOT, blocks
 from tests.docs.props import make_props
@@ -111,15 +110,7 @@ def warm_up() -> None:
     """Import what the pages need and load the compiled kernels once; the children inherit both."""
     for name in PRELOADED:
         importlib.import_module(name)
-    import thereexists as te
-
-    target = te.targets.builtin("sort", n=2)
-    witness = te.build(target, delta=1 / 2)
-    witness(np.zeros((100, 2, 1)))
-    te.certify(witness)
-    te.certify(te.build(target, delta=1 / 2, construction="compact"))
-    te.patterns.check(te.patterns.star(n=8))
-    te.heads.fit(te.heads.random_matrix(32, 2))
+    kernels.load()
 
 
 def main() -> None:

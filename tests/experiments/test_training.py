@@ -185,6 +185,14 @@ def test_nothing_is_written_over_without_being_asked(settings, go, tmp_path):
         go(settings.with_(lr=0.5), tmp_path / "done", resume=True)
 
 
+def test_a_model_without_figures_says_so_and_leaves_nothing_to_resume(settings, go, tmp_path, monkeypatch):
+    """The last step may be the one that breaks it: its own loss was finite."""
+    monkeypatch.setattr(Copying, "evaluate", lambda self, model: {"accuracy": float("nan")})
+    with pytest.raises(ThereExistsError, match="no finite figures; a smaller --lr"):
+        go(settings, tmp_path / "run")
+    assert not (tmp_path / "run" / "checkpoint").exists()
+
+
 def test_a_diverging_run_says_so(settings, go, tmp_path, monkeypatch):
     plain = Copying.objective
 

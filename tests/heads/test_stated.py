@@ -168,7 +168,7 @@ def test_entries_of_a_wrong_kind_are_refused_in_one_sentence(copies, what):
 def test_the_command_says_so_without_a_traceback(copies, fresh):
     """In a process of its own: the tests' type checker would catch the text before the command does."""
     forge(copies / "words", eps1="small")
-    done = fresh("-m", "thereexists", "heads", "verify", copies / "words")
+    done = fresh("-m", "thereexists", "heads", "verify", copies / "words", warm=True)
     assert done.returncode == 2
     assert "eps1 must be a number" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr

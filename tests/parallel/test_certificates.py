@@ -20,7 +20,7 @@ from thereexists.certificates.certify_function import JOB
 from thereexists.certificates.rigorous import rigorous_bound
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.targets import builtin
-from thereexists.parallel import Workers
+from thereexists.parallel import Workers, pools
 from thereexists.parallel import job as job_module
 from thereexists.parallel import map as parallel_map
 from thereexists.parallel.secret import job_key
@@ -132,6 +132,7 @@ def test_a_mistake_in_the_first_block_is_told_and_ends_the_processes(again, many
         raise InvalidInput("first block")
 
     monkeypatch.setattr(parallel_map, "_finish", wrong)
+    monkeypatch.setattr(pools, "_PATIENCE", 600.0)  # however busy the machine is
     with pytest.raises(InvalidInput, match="first block"):
         again(Workers(2))
     assert not loky_workers()

@@ -1,6 +1,7 @@
 """A job's folder: resumable, and never a wrong, a missing or a doubled block. Every fault here is planted."""
 
 import json
+import sys
 
 import pytest
 
@@ -71,6 +72,14 @@ def test_somebody_elses_folder_is_left_alone(tmp_path):
     with pytest.raises(InvalidInput, match="not a job's"):
         JobFolder(tmp_path, "key", 6)
     assert (tmp_path / "thesis.tex").read_text() == "precious"
+
+
+@pytest.mark.parametrize("file", [ABOUT, "000000000000-000000000003.json"])
+def test_no_depth_of_a_strangers_file_is_an_error(folder, file):
+    """Reading and writing take different depths: between them is one that can be read and not be written again."""
+    for depth in range(sys.getrecursionlimit() - 150, sys.getrecursionlimit() + 20):
+        (folder / file).write_text('{"code": "x", "a": ' + "[" * depth + "]" * depth + "}")
+        JobFolder(folder, "key", 6).finished()
 
 
 def test_a_job_of_somebody_else_is_started_afresh(folder, tmp_path, monkeypatch):

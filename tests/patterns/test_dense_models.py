@@ -7,7 +7,7 @@ transformers = pytest.importorskip("transformers")
 
 from tests.cli.in_process import ran  # noqa: E402
 from thereexists.core.errors import InvalidInput  # noqa: E402
-from thereexists.patterns.configs import from_config  # noqa: E402
+from thereexists.patterns.configs import OFFSET, from_config  # noqa: E402
 from thereexists.patterns.dense_models import BOTH_WAYS, CAUSAL, MAY_DECODE  # noqa: E402
 
 N = 8
@@ -59,6 +59,29 @@ def test_switches_that_not_all_types_read_are_refused():
     for family, switch, value in turned:
         with pytest.raises(InvalidInput, match=f"'{switch}'"):
             from_config({"model_type": family, "num_hidden_layers": 2, switch: value}, n=N)
+
+
+@pytest.mark.parametrize("family", [*OFFSET, "bert", "opt", "bart"])
+@pytest.mark.parametrize("padding", [1, 3])
+def test_the_length_is_the_most_tokens_that_the_model_reads(family, padding):
+    """4098 positions of Longformer are for 4096 tokens: the first two have no token."""
+    config = tiny(family, pad_token_id=padding, attention_window=[4, 4], max_position_embeddings=12)
+    n = from_config(config.to_dict()).n
+    model = transformers.AutoModel.from_config(config).eval()
+    model = model.encoder if config.is_encoder_decoder else model
+    with torch.no_grad():
+        model(input_ids=torch.full((1, n), 5))
+        with pytest.raises((IndexError, RuntimeError)):
+            model(input_ids=torch.full((1, n + 1), 5))
+
+
+def test_longformer_has_4096_tokens():
+    config = {"model_type": "longformer", "num_hidden_layers": 2, "max_position_embeddings": 4098}
+    assert from_config(config).n == 4096
+    assert from_config(config, n=100).n == 100
+    for wrong, words in (({"pad_token_id": None}, "'pad_token_id'"), ({"pad_token_id": 5000}, "room for none")):
+        with pytest.raises(InvalidInput, match=words):
+            from_config(config | wrong)
 
 
 def test_a_decoder_is_told_what_its_tokens_see(tmp_path):

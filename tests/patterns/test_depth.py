@@ -42,12 +42,13 @@ def batch(rng, n, p, cases, causal):
     return masks | (~masks.any(-1, keepdims=True) & np.eye(n, dtype=bool))
 
 
+@pytest.mark.parametrize("cases", [45, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("causal", [False, True])
-def test_thousands_of_small_cycles_agree_with_the_definition(causal):
+def test_a_thousand_small_cycles_agree_with_the_definition(causal, cases):
     rng = np.random.default_rng(7)
     said = Counter()
     for n, p in product(range(1, 7), range(1, 5)):
-        masks = batch(rng, n, p, 100, causal)
+        masks = batch(rng, n, p, cases, causal)
         for mask, truth in zip(masks, depths(masks, causal).tolist(), strict=True):
             pattern = from_mask(mask)
             found = receptive_depth(pattern, causal=True) if causal else receptive_depth(pattern)
@@ -59,8 +60,8 @@ def test_thousands_of_small_cycles_agree_with_the_definition(causal):
             if truth > 1 and rng.random() < 0.1:
                 assert recheck_depth(pattern, truth, found.pair, causal)
             said[loops, truth > 0] += 1
-    assert sum(said.values()) == 2400
-    assert min(said.values()) > 50  # with and without self-loops, both answers
+    assert sum(said.values()) == 24 * cases
+    assert min(said.values()) > cases / 4  # with and without self-loops, both answers
 
 
 def test_a_causal_cycle_that_is_full_once_and_never_again():

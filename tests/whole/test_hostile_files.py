@@ -7,8 +7,6 @@ program needs for an honest folder, and two seconds of the processor each.
 import json
 import shutil
 import struct
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -240,10 +238,10 @@ def plant(originals, root):
         change(folder)
 
 
-def test_stated_sizes_are_compared_with_the_weights_before_any_work(originals, tmp_path):
+def test_stated_sizes_are_compared_with_the_weights_before_any_work(originals, tmp_path, fresh):
     plant(originals, tmp_path)
     program = Path(__file__).with_name("hostile_runs.py")
-    ran = subprocess.run([sys.executable, str(program), str(tmp_path)], capture_output=True, text=True, timeout=280)
+    ran = fresh(program, tmp_path, timeout=280, warm=True)
     assert ran.returncode == 0, ran.stderr[-3000:]
     said = json.loads(ran.stdout)
     assert len(said) > 100

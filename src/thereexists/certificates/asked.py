@@ -14,6 +14,7 @@ from thereexists.certificates.cubes import cubes_at_once, tile_for
 from thereexists.certificates.variation import corners, sub_cubes
 from thereexists.core.errors import InvalidTarget
 from thereexists.functions.anywhere import anywhere
+from thereexists.functions.asking import phase
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import BATCH, EVALUATION_ERROR, Target, same_answers
 
@@ -54,7 +55,8 @@ def _compare_values(target: Target, centres: Array, rng: np.random.Generator) ->
     for start in starts:
         X = centres[start : start + BATCH]
         some = rng.choice(len(X), min(ALONE, len(X)), replace=False)
-        answers, alone = target(X)[some], target.alone(X[some])
+        with phase(f"{target.name} at centres of sub-cubes, also alone", len(X) + len(some)):
+            answers, alone = target(X)[some], target.alone(X[some])
         if not same_answers(answers, alone):
             raise InvalidTarget(
                 f"{target.name} must answer every sequence by itself, but in a batch of {len(X)} that a certificate "

@@ -44,7 +44,8 @@ ASSUMPTIONS = (
     "of a sum; a division, or a reciprocal and a product, is off by four units of rounding at most",
     "softmax subtracts the largest logit before all else, or after one multiplication of every logit by the same "
     "factor; exp(0) is 1, and exp(t) is 0 for t ≤ −800",
-    "attention divides once by the sum of its weights; in parts it adds in float32 or wider, and rescales by exp(old − new)",
+    "attention divides once by the sum of its weights; in parts it adds in float32 or wider, and rescales by "
+    "exp(old − new)",
 )
 
 

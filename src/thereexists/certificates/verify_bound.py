@@ -26,7 +26,7 @@ from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, t
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import established, statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import splits_within
-from thereexists.core.errors import NotProved
+from thereexists.core.errors import NotProved, Obstructed
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
 from thereexists.model import Transformer
@@ -160,6 +160,10 @@ def _wrong_blocks(found: dict[int, Sums], claimed: list[Sums], total: int) -> st
 
 def _check_statistical(case: Case[StatisticalCertificate], how: How) -> Iterator[Check]:
     certificate = case.certificate
+    if how.sample is not None or how.job is not None:
+        raise Obstructed(
+            "A statistical certificate is checked in one go, on points drawn now: leave --sample and --job out."
+        )
     if case.target.variation(1.0) is not None or case.target.interval is not None:
         yield Check("kind", False, "this target allows a rigorous certificate; a statistical one hides that")
     stated = case.target.bound

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
+import gc
 import sys
 import warnings
 from collections.abc import Callable
@@ -26,6 +28,7 @@ from thereexists.cli import (
 )
 from thereexists.cli._in_words import in_words
 from thereexists.cli._output import ClosedPipe, output_to_its_end, say
+from thereexists.cli._usage import UsageError, no_types_of_flags, told
 from thereexists.core.errors import Recovered, ThereExistsError
 
 app = typer.Typer(
@@ -60,7 +63,7 @@ def _root(
 @functools.cache
 def command() -> Callable[..., Any]:
     """All commands with their options, made once in a process: it takes a tenth of a second."""
-    return typer.main.get_command(app)
+    return no_types_of_flags(typer.main.get_command(app))
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
@@ -74,11 +77,20 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: Any) 
 def main() -> None:
     """Run the command; an error becomes one sentence on stderr and its exit code (``core/errors.py``)."""
     warnings.showwarning = _show_warning
+    atexit.unregister(gc.freeze)
+    atexit.register(gc.freeze)  # the last search for cycles among torch's objects would take half a second
     try:
         with output_to_its_end():
-            command()()
+            code = command()(
+                prog_name="thereexists", standalone_mode=False
+            )  # its errors come to us, its exits as numbers
+        sys.exit(code if isinstance(code, int) else 0)
     except ClosedPipe as error:
         sys.exit(error.code)  # nobody listens any more
+    except UsageError as error:
+        if (sentence := told(error)) is not None:
+            say(f"Error: {sentence}", error=True)
+        sys.exit(2)
     except ThereExistsError as error:
         say(f"Error: {error}" if error.code == 2 else str(error), error=True)
         sys.exit(error.code)

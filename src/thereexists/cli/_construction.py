@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from thereexists.cli import _complete
+from thereexists.cli._applies import take_only
 from thereexists.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -164,13 +165,21 @@ def is_program(function: FunctionOptions, method: MethodOptions) -> bool:
         raise InvalidInput(
             "A program is built with --epsilon and --dtype; the other options are for functions, with --n."
         )
+    take_only(
+        ("target", "epsilon", "dtype", "out", "certify", "dry_run"), "a program takes --epsilon, --dtype and --out"
+    )
     return True
 
 
 def says_what_a_table_says(function: FunctionOptions, method: MethodOptions) -> bool:
     """Whether an option is given that a table brings itself, or has no use for."""
     others = (function.lipschitz, function.equivariant, function.n, function.domain)
-    return any(x is not None for x in (method.pattern, method.delta, method.epsilon, method.max_width, *others))
+    if any(x is not None for x in (method.pattern, method.delta, method.epsilon, method.max_width, *others)):
+        return True
+    take_only(
+        ("target", "construction", "out"), "a table takes --construction and --out: it has its own n, and no grid"
+    )
+    return False
 
 
 def _said(options: dict[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,10 @@ import json
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
+from contextvars import ContextVar
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +21,8 @@ import typer
 from thereexists.core.plain_text import visible, visible_json
 
 PIPE = 10_000  # columns
+EVERY = 30.0  # seconds between two lines where no bar can be drawn
+_DRAWN: ContextVar[Any] = ContextVar("drawn", default=None)  # the bar that is on the screen
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object on stdout.")]
 
 
@@ -133,12 +137,56 @@ def print_facts(lines: dict[str, Any]) -> None:
     console().print(table)
 
 
+class Lines:
+    """Progress in a log, where no bar can be drawn: nothing in the first half minute, then a line every half minute."""
+
+    def __init__(self, label: str):
+        self.label, self.last = label, time.monotonic()
+
+    def tell(self, state: Callable[[], str]) -> None:
+        if time.monotonic() - self.last >= EVERY:
+            self.last = time.monotonic()
+            say(f"{self.label}: {state()}", error=True)
+
+    def answered(self, what: str, done: int, total: int) -> None:
+        """Of a function that is asked many questions (``functions/asking.py``)."""
+        self.tell(lambda: f"{what}: {done:,}/{total:,} sequences")
+
+
+@contextmanager
+def drawn(bar: Any) -> Iterator[None]:
+    """A bar of rich; one that is drawn already makes room for it meanwhile."""
+    outer = _DRAWN.get()
+    if outer is not None:
+        outer.stop()
+    token = _DRAWN.set(bar)
+    try:
+        with bar:
+            yield
+    finally:
+        _DRAWN.reset(token)
+        if outer is not None:
+            outer.start()
+
+
 @contextmanager
 def progress_bar(label: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr with rate and time left, for people; nothing when stderr is piped or JSON is asked for.
+    """A bar on stderr with rate and time left, for people; lines now and then in a log; nothing if JSON is asked for.
 
-    ``progress(done, total)`` moves it; a job that never calls it shows that it is alive, and for how long.
+    ``progress(done, total)`` moves it; a job that never calls it shows that it is alive, and for how long. The
+    questions to a function of the user's are told too: how many there are, and how many are answered.
     """
+    from thereexists.functions.asking import listening
+
+    if quiet:
+        yield lambda done, total: None
+        return
+    errors = console(stderr=True)
+    if not errors.is_terminal:
+        lines = Lines(label)
+        with listening(lines.answered):
+            yield lambda done, total: lines.tell(lambda: f"{done:,}/{total:,}")
+        return
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -148,10 +196,6 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Callable[[int, int], None]
         TimeRemainingColumn,
     )
 
-    errors = console(stderr=True)
-    if quiet or not errors.is_terminal:
-        yield lambda done, total: None
-        return
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -161,11 +205,14 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Callable[[int, int], None]
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=errors, transient=True) as bar:
-        task = bar.add_task(visible(label), total=None, rate="")
+    bar = Progress(*columns, console=errors, transient=True)
+    task = bar.add_task(visible(label), total=None, rate="")
 
-        def progress(done: int, total: int) -> None:
-            speed = bar.tasks[0].speed
-            bar.update(task, completed=done, total=total, rate="" if speed is None else f"{speed:,.0f}/s")
+    def show(said: str, done: int, total: int) -> None:
+        if said != bar.tasks[0].description:
+            bar.reset(task, description=said)
+        speed = bar.tasks[0].speed
+        bar.update(task, completed=done, total=total, rate="" if speed is None else f"{speed:,.0f}/s")
 
-        yield progress
+    with drawn(bar), listening(lambda what, done, total: show(visible(what), done, total)):
+        yield lambda done, total: show(visible(label), done, total)

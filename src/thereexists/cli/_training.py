@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from thereexists.cli import _complete
+from thereexists.cli._applies import refuse
 from thereexists.cli._output import AsJson
 from thereexists.core.errors import InvalidInput
 
@@ -59,6 +60,7 @@ class ModelOptions:
         if self.pattern is None and self.mixer == "sparse":
             raise InvalidInput("The mixer 'sparse' needs a --pattern, for example strided.")
         if self.pattern is None:
+            refuse("only a --pattern has them", "config", "option")
             model: dict[str, Any] = {"size": self.size, "mixer": self.mixer or "attention"}
             return model | ({"hybrid_blocks": 0} if self.mixer == "hybrid" else {})
         options = dict(map(_pair, self.option or []))
@@ -83,6 +85,8 @@ class HybridModel(DeepModel):
     hybrid_blocks: Annotated[int, typer.Option(help="Of mixer hybrid: how many blocks from the input are SepConv.")] = 0
 
     def record(self) -> dict[str, Any]:
+        if self.mixer != "hybrid":
+            refuse("only --mixer hybrid has blocks of two kinds", "hybrid_blocks")
         return super().record() | ({"hybrid_blocks": self.hybrid_blocks} if self.hybrid_blocks else {})
 
 

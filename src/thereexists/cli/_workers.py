@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,13 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thereexists.cli._output import console, print_facts, print_json, say
+from thereexists.cli._output import Lines, console, drawn, print_facts, print_json
 from thereexists.core.plain_text import visible
 
 if TYPE_CHECKING:
     from thereexists.parallel import Workers
-
-_EVERY = 30.0  # seconds between two lines where no bar can be drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,21 +46,36 @@ class WorkerOptions:
 
 @contextmanager
 def _shown(label: str) -> Iterator[Callable[[Any], object]]:
+    from thereexists.functions.asking import listening
+
     errors = console(stderr=True)
     if not errors.is_terminal:
-        yield _Lines(label)
+        lines = Lines(label)
+        with listening(lines.answered):
+            yield lambda state: lines.tell(lambda: f"{state.cells_done / max(state.cells, 1):.1%}, {describe(state)}")
         return
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn
     from rich.progress import Progress as Bar
 
     plain = [TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[state]}")]
     columns = (plain[0], BarColumn(), TaskProgressColumn(), plain[1])
-    with Bar(*columns, console=errors, transient=True) as bar:
-        task = bar.add_task(visible(label), total=None, state="")
+    bar = Bar(*columns, console=errors, transient=True)
+    task = bar.add_task(visible(label), total=None, state="")
 
-        def report(state: Any) -> None:
-            bar.update(task, completed=state.cells_done, total=state.cells, state=describe(state))
+    def report(state: Any) -> None:
+        bar.update(
+            task,
+            description=visible(label),
+            completed=state.cells_done,
+            total=state.cells,
+            state=describe(state),
+        )
 
+    def answered(what: str, done: int, total: int) -> None:
+        told = f"{done:,}/{total:,} sequences"
+        bar.update(task, description=visible(f"{label}: {what}"), completed=done, total=total, state=told)
+
+    with drawn(bar), listening(answered):
         yield report
 
 
@@ -71,19 +83,6 @@ def describe(state: Any) -> str:
     """``12/80 chunks, 1,180 cells/s, 0:04:10 left``"""
     left = "" if state.seconds_left is None else f", {_clock(state.seconds_left)} left"
     return f"{state.chunks_done:,}/{state.chunks:,} chunks, {state.cells_per_second:,.0f} cells/s{left}"
-
-
-class _Lines:
-    """For logs: nothing in the first half minute, then a line every half minute."""
-
-    def __init__(self, label: str):
-        self.label, self.last = label, time.monotonic()
-
-    def __call__(self, state: Any) -> None:
-        if time.monotonic() - self.last >= _EVERY:
-            self.last = time.monotonic()
-            share = state.cells_done / max(state.cells, 1)
-            say(f"{self.label}: {share:.1%}, {describe(state)}", error=True)
 
 
 def print_estimate(estimate: Any, as_json: bool) -> None:

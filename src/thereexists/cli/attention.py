@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from thereexists.cli._output import AsJson, console, print_json, say
 from thereexists.cli._settings import command
-from thereexists.cli.pattern import Config, What, assignment, load_pattern
+from thereexists.cli.pattern import Config, What, assignment, check_heads, load_pattern
 from thereexists.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from thereexists.attention import Explanation
     from thereexists.attention.bench import Setting
+    from thereexists.patterns import Pattern, Step
 
 app = typer.Typer(name="attention", help="Fast exact attention over sparse patterns.", no_args_is_help=True)
 
@@ -32,7 +34,13 @@ class ExplainOptions:
     what: What
     n: Annotated[int | None, typer.Option("--n", help="Number of tokens.")] = None
     device: Annotated[Device, typer.Option(help="The device it will run on; it need not be present.")] = Device.cpu
-    config: Annotated[Config, typer.Option("--config", help="How steps are spread over heads.")] = Config.union
+    config: Annotated[
+        Config | None,
+        typer.Option(
+            "--config",
+            help="How steps are spread over heads; union unless said, of a model's config.json its own layers.",
+        ),
+    ] = None
     heads: Annotated[int, typer.Option(min=1, help="Heads of a multihead configuration.")] = 8
     parameter: Annotated[list[str] | None, typer.Option("--set", help="A size, as name=value.")] = None
     causal: Causal = False
@@ -43,24 +51,60 @@ class ExplainOptions:
 
 @command(app)
 def explain(asked: ExplainOptions) -> None:
-    """How attention over a pattern will be run: its pieces, and why this way; of a sequential pattern, every step.
+    """How attention over a pattern will be run: its pieces, and why this way.
 
-    Example: thereexists attention explain strided --n 65536 --device cuda
+    Of a sequential pattern, every step; of a model's config.json, every kind of layer that the model has.
+
+    Examples: thereexists attention explain strided --n 65536 --device cuda
+
+    thereexists attention explain config.json --n 4096
     """
+    check_heads(asked.config)
+    sizes = dict(assignment(x) for x in asked.parameter or [])
+    config = asked.config or Config.sequential
+    pattern = load_pattern(asked.what, asked.n, sizes, config, asked.heads, asked.causal)
+    if asked.config is None and pattern.layers is None:
+        pattern = pattern.union()
+    ways = _ways(pattern, asked)
+    if asked.as_json:
+        print_json({"ways": [way.to_json() | more | {"pattern": pattern.name} for way, more in ways]})
+        return
+    for way, _ in ways:
+        for line in str(way).splitlines():
+            say(line)
+
+
+def _ways(pattern: Pattern, asked: ExplainOptions) -> list[tuple[Explanation, dict[str, Any]]]:
+    """Each way, and what beside it: of a model, the layers that are run so."""
     from thereexists.attention import explain as explained
 
-    sizes = dict(assignment(x) for x in asked.parameter or [])
-    pattern = load_pattern(asked.what, asked.n, sizes, asked.config, asked.heads, asked.causal)
-    if asked.config is Config.sequential and pattern.cycle > 1:
-        ways = [explained(step, asked.device.value, asked.padded, asked.dropout) for step in pattern.steps]
-    else:
-        ways = [explained(pattern, asked.device.value, asked.padded, asked.dropout)]
-    if asked.as_json:
-        print_json({"ways": [p.to_json() | {"pattern": pattern.name} for p in ways]})
-        return
-    for p in ways:
-        for line in str(p).splitlines():
-            say(line)
+    how = (asked.device.value, asked.padded, asked.dropout)
+    if pattern.heads is not None or (pattern.layers is None and pattern.cycle == 1):
+        return [(explained(pattern, *how), {})]
+    if pattern.layers is None:
+        return [
+            (replace(explained(step, *how), name=f"{pattern.name}, step {l}"), {})
+            for l, step in enumerate(pattern.steps)
+        ]
+    layers: dict[Step, list[int]] = {}  # steps are equal only to themselves, and layers of a kind share one
+    for t in range(pattern.layers):
+        layers.setdefault(pattern.steps[t % pattern.cycle], []).append(t)
+    return [
+        (replace(explained(step, *how), name=f"{pattern.name}, {_in_words(mine)}"), {"layers": mine})
+        for step, mine in layers.items()
+    ]
+
+
+def _in_words(layers: list[int]) -> str:
+    """``layers 0–4, 6–10``, counted from 0 as in the model's own lists."""
+    runs: list[list[int]] = []
+    for layer in layers:
+        if runs and layer == runs[-1][1] + 1:
+            runs[-1][1] = layer
+        else:
+            runs.append([layer, layer])
+    shown = ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs[:12])
+    return f"layer{'s' * (len(layers) > 1)} {shown}{', …' * (len(runs) > 12)}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from thereexists.cli._applies import ALWAYS, said
 from thereexists.cli._output import AsJson, bold, console, print_json, styled
 from thereexists.cli._settings import command
 from thereexists.cli._workers import WorkerOptions, print_estimate
@@ -62,9 +64,12 @@ def certify(asked: CertifyOptions) -> None:
     from thereexists.witness.verbs import certify as make
 
     loaded, target = load(asked.witness), None
+    commands = loaded.kind.find("commands")
+    commands.refuse_others("certify")
     if asked.function is not None or asked.bound is not None:
         target = given_target(stored_target(asked.witness, read_record(asked.witness)), asked.function)
         target = target if asked.bound is None else dataclasses.replace(target, bound=asked.bound)
+    commands.check_certify(loaded, target)
     with asked.crew.hired("certify", quiet=asked.as_json or asked.crew.dry_run) as workers:
         if asked.crew.dry_run:
             print_estimate(predict(loaded, asked.p, target, workers), asked.as_json)
@@ -76,7 +81,7 @@ def certify(asked: CertifyOptions) -> None:
             print_not_proved(error, asked.as_json)
             raise typer.Exit(1) from None
     certificate.save(asked.witness)
-    loaded.kind.find("commands").certified(certificate, asked.as_json)
+    commands.certified(certificate, asked.as_json)
     if not certificate.keeps_epsilon():
         raise typer.Exit(1)
 
@@ -113,6 +118,8 @@ def verify(asked: VerifyOptions) -> None:
     from thereexists.certificates import check_spread, load_certificate, predict
     from thereexists.certificates import verify as check
 
+    if set(said()) - {"witness", "function", *ALWAYS}:
+        _refuse_others(asked.witness)
     target = None if asked.function is None else _given_again(asked.witness, asked.function)
     with asked.crew.hired("verify", quiet=asked.as_json or asked.crew.dry_run) as workers:
         if asked.crew.dry_run:
@@ -133,6 +140,14 @@ def verify(asked: VerifyOptions) -> None:
         _print_checks(verdict)
     if verdict.holds is False:
         raise typer.Exit(1)
+
+
+def _refuse_others(witness: Path) -> None:
+    """Options without a use for this kind; a record that cannot be read is a matter of the checks."""
+    from thereexists.core.storage import read_record
+
+    with suppress(Unreadable, BadWitnessFile):
+        kind_of(read_record(witness), witness).find("commands").refuse_others("verify")
 
 
 def _given_again(witness: Path, function: str) -> Target | None:

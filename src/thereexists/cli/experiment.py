@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thereexists.cli import _complete
-from thereexists.cli._files import Force, file_to_write
+from thereexists.cli._applies import refuse
+from thereexists.cli._files import Force, files_to_write
 from thereexists.cli._output import AsJson, console, print_json, say
 from thereexists.cli._settings import command
 from thereexists.cli._training import Checkpoint, Device
@@ -85,6 +86,8 @@ def experiment(asked: ExperimentOptions) -> None:
         raise InvalidInput(f"--pool must be local or ray for an experiment; got {asked.pool!r} instead.")
     if asked.address is not None and asked.pool != "ray":
         raise InvalidInput("An address belongs to a cluster: say --pool ray, or leave --address out.")
+    if asked.pool == "ray":
+        refuse("a cluster runs as many at once as it has devices", "parallel")
     if asked.dry_run:
         from thereexists.cli._forecast import show_forecast
 
@@ -131,13 +134,13 @@ def results(
     from thereexists.experiments import results as found
     from thereexists.experiments.report import budget, write_report
 
-    file_to_write(report, force)
+    files_to_write(force, (report, ()))
     records = found.read(places)
     made = found.rows(records)  # all records are read and accepted before anything is written
     if collect is not None:
         command = f"thereexists results {' '.join(place.name for place in places)} --collect {collect}"
-        found.collect(records, collect, command, found.find_references(data, records))
-        records = found.read([collect])
+        written = found.collect(records, collect, command, found.find_references(data, records))
+        records = found.read(written)  # and not whatever else is below that folder
     elif data is not None:
         references = found.find_references(data, records)
         records = [found.scored(record, references) for record in records]

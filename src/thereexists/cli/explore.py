@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from thereexists.cli._applies import refuse
 from thereexists.cli._output import AsJson, print_json
 from thereexists.cli.certificate import Function, given_target, stored_target
 
@@ -28,6 +29,9 @@ def explore(
     thereexists explore w/ --no-browser --port 8600
     """
     from thereexists.reports.explore import Server, open_viewer
+
+    if as_json and browser:
+        refuse("with --json whoever reads the address opens it", "browser")
 
     target = None
     if function is not None:

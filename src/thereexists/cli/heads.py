@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from thereexists.cli import _complete
-from thereexists.cli._files import Force, file_to_write
+from thereexists.cli._applies import refuse
+from thereexists.cli._files import Force, files_to_write
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.cli._settings import command
 from thereexists.core.errors import InvalidInput
@@ -20,6 +21,13 @@ app = typer.Typer(help="How small a fixed attention head can reproduce a given s
 Eps1 = Annotated[float, typer.Option(help="Largest allowed zero/non-zero ratio.")]
 Eps2 = Annotated[float, typer.Option(help="Allowed relative error of the non-zero ratios.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw; recorded in the result.")]
+
+
+USED_BY = {  # options that not every method reads
+    "factoring": ("projection",),
+    "effort": ("auto", "descent"),
+    "retries": ("auto", "projection", "corrected", "convex"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +77,10 @@ def fit(asked: FitRequest) -> None:
     from thereexists import heads
     from thereexists.core.storage import HEAD, reserved
 
-    file_to_write(asked.plot, asked.force)
+    for option, methods in USED_BY.items():
+        if asked.head.method not in methods:
+            refuse(f"it is for --method {' or '.join(methods)}", option)
+    files_to_write(asked.force, (asked.plot, ()))
     with nullcontext() if asked.out is None else reserved(asked.out, HEAD):
         with progress_bar("fit and verify", quiet=asked.json):
             head = heads.fit(heads.load_matrix(asked.target), **asdict(asked.head))
@@ -139,7 +150,7 @@ def random(
     """
     from thereexists import heads
 
-    file_to_write(out, force)
+    files_to_write(force, (out, ()))
     made = heads.random_matrix(length, k, gamma, seed)
     heads.save_matrix(made, out)
     report = {
@@ -174,6 +185,7 @@ def bound(
     from thereexists import heads
 
     if target is not None:
+        refuse("--target says L and gamma", "length", "gamma")
         found = heads.bounds_for(heads.load_matrix(target), eps1, eps2, k)
     elif length is None or k is None:
         raise InvalidInput("A bound needs --length and --k, or --target FILE. Got neither pair.")
@@ -190,7 +202,7 @@ class StudyOptions:
     eps1: Eps1 = 1e-3
     eps2: Eps2 = 1e-2
     gamma: Annotated[float, typer.Option(help="Largest ratio of two non-zeros of a row.")] = 2.0
-    seeds: Annotated[int, typer.Option(min=1, help="Random targets per point; the median is reported.")] = 1
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Random targets per point; the median is reported.")] = 1
     longest: Annotated[str, typer.Option(help="Lengths at which slow methods stop.")] = "convex=1024,projection=1024"
     out: Annotated[Path | None, typer.Option(help="Write the table as JSON.")] = None
     plot: Annotated[Path | None, typer.Option(help="Write the figure as PNG.")] = None
@@ -210,13 +222,15 @@ def study(asked: StudyOptions) -> None:
     from thereexists.heads.fit import METHODS, FitOptions
     from thereexists.heads.study import plot_study
 
-    file_to_write(asked.out, asked.force)
-    file_to_write(asked.plot, asked.force)
+    files_to_write(asked.force, (asked.out, ()), (asked.plot, ()))
     wanted = [m.strip() for m in asked.methods.split(",")]
     caps = _caps(asked.longest)
     unknown = [m for m in wanted if m not in METHODS]
+    unknown += [m for m in caps if m not in METHODS]
     if unknown:
         raise InvalidInput(f"Unknown method {unknown[0]!r}. Choose among {', '.join(METHODS)}.")
+    if idle := [m for m in caps if m not in wanted]:
+        refuse(f"{idle[0]!r} is not among the --methods", "longest")
     grid = (_lengths(asked.lengths), _integers(asked.k, "--k"), wanted)
     planned = sum(n <= L // 2 and caps.get(m, L) >= L for L in grid[0] for n in grid[1] for m in wanted)
     with progress_bar("study", quiet=asked.json) as progress:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thereexists.cli import _complete
-from thereexists.cli._files import Force, file_to_write
+from thereexists.cli._applies import refuse
+from thereexists.cli._files import Force, files_to_write
 from thereexists.cli._output import AsJson, console, print_json, progress_bar, styled
 from thereexists.cli._settings import command
 from thereexists.core.errors import InvalidInput
@@ -118,8 +119,8 @@ def check(asked: CheckOptions) -> None:
     """
     from thereexists.patterns import check as decide
 
-    file_to_write(asked.path_out, asked.force, (".npy",))
-    file_to_write(asked.picture, asked.force, PICTURES)
+    files_to_write(asked.force, (asked.path_out, (".npy",)), (asked.picture, PICTURES))
+    check_heads(asked.config)
     sizes = asked.sizes.given()
     pattern = load_pattern(asked.what, asked.n, sizes, asked.config, asked.heads, asked.causal)
     with progress_bar("search", quiet=asked.as_json):
@@ -209,7 +210,7 @@ def draw(
     """
     from thereexists.patterns.picture import save, terminal
 
-    file_to_write(out, force, PICTURES)
+    files_to_write(force, (out, PICTURES))
     pattern = load_pattern(what, n, dict(assignment(text) for text in parameter or []), config, 8, causal)
     if out is None:
         text = terminal(pattern)
@@ -253,6 +254,11 @@ def load_pattern(
     if config is Config.union:
         return pattern.union()
     return pattern.multihead(heads) if config is Config.multihead else pattern
+
+
+def check_heads(config: Config | None) -> None:
+    if config is not Config.multihead:
+        refuse("only --config multihead shares the steps out among heads", "heads")
 
 
 def assignment(text: str) -> tuple[str, int]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from thereexists.cli._files import Force, file_to_write
+from thereexists.cli._files import Force, files_to_write
 from thereexists.cli._output import AsJson, console, print_json
 from thereexists.cli.certificate import Function, given_target, stored_target
 
@@ -44,7 +44,7 @@ def report(
     from thereexists.reports import html
     from thereexists.reports import report as make
 
-    file_to_write(out, force)
+    files_to_write(force, (out, ()))
     html.check_writable(out)
     target = None
     if function is not None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
+from thereexists.cli._applies import refuse
 from thereexists.cli._output import console, print_json
 from thereexists.cli._settings import command
 from thereexists.cli._training import (
@@ -78,6 +79,7 @@ class ClassifyOptions(TrainOptions):
     def described(self) -> dict[str, Any]:
         if self.start() is None:
             return super().described()
+        refuse("the model is that of --from", "size", "config", "option")
         mixer, pattern = self.model.mixer, self.model.pattern  # the model is the run's; what is named must agree
         named = {"mixer": mixer or ("sparse" if pattern else None), "pattern": pattern}
         return {name: value for name, value in named.items() if value is not None}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thereexists.cli import _complete
+from thereexists.cli._applies import refuse, take_only
 from thereexists.cli._construction import (
     BuildMethodOptions,
     FunctionOptions,
@@ -19,11 +20,11 @@ from thereexists.cli._construction import (
     is_program,
     says_what_a_table_says,
 )
-from thereexists.cli._files import Force, file_to_write
+from thereexists.cli._files import Force, files_to_write
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.cli._settings import command
 from thereexists.cli._workers import WorkerOptions, print_estimate
-from thereexists.cli.kinds import automata, programs
+from thereexists.cli.kinds import CREW, automata, programs
 from thereexists.cli.kinds.functions import described, print_certificate, print_witness, with_normalised
 from thereexists.core.errors import InvalidInput, NotProved, ThereExistsError
 
@@ -59,6 +60,10 @@ def targets(as_json: AsJson = False) -> None:
 def _automaton(function: FunctionOptions, method: MethodOptions, out: Path | None = None) -> automata.AutomatonRequest:
     others = {name: getattr(method, name) for name in ("delta", "epsilon", "pattern", "max_width")}
     automata.refuse_others(**others, lipschitz=function.lipschitz, equivariant=function.equivariant)
+    take_only(
+        ("target", "n", "alphabet", "dtype", "construction", "out", "certify"),
+        "an automaton takes --n, --alphabet, --dtype, --construction and --out",
+    )
     return automata.AutomatonRequest(
         function.target, function.alphabet, function.n, method.dtype, method.construction, out
     )
@@ -144,6 +149,8 @@ def build(asked: BuildOptions) -> None:
     """
     function, method, out = asked.function, asked.method, asked.out
     if automata.is_automaton(function.target, function.alphabet):
+        if not asked.certify:
+            refuse("an automaton is always certified", "certify")
         automata.build(_automaton(function, method, out), asked.as_json)
         return
     if asked.crew.dry_run and asked.shard_size is None:
@@ -171,13 +178,14 @@ def build(asked: BuildOptions) -> None:
 
 def _build_function(target: Target, out: Path, asked: BuildOptions) -> None:
     method = asked.method
+    if not asked.certify and asked.shard_size is None:
+        refuse("a build without a certificate has nothing to share out", *CREW)
     with asked.crew.hired("", quiet=True):
         pass  # a mistake in the options is told before any work
     if asked.shard_size is None:
-        certifies = method.epsilon is not None and asked.certify  # and shows that, in the place of this bar
-        with progress_bar("tabulate", quiet=asked.as_json or certifies) as progress:
+        with progress_bar("tabulate", quiet=asked.as_json) as progress:
             witness = telling(_proving(method.method(target), asked), progress).build(target)
-        witness = _measured(witness, asked)
+            witness = _measured(witness, asked)
         witness.save(out)
     else:
         witness = _build_sharded(target, out, asked)
@@ -230,9 +238,11 @@ def run(
     from thereexists.cli.kinds import RunRequest
     from thereexists.witness.load import load
 
-    out = file_to_write(out, force)
+    files_to_write(force, (out, ()))
     loaded = load(witness, dtype)
-    loaded.kind.find("commands").run(loaded, RunRequest(input, out, engine), as_json)
+    commands = loaded.kind.find("commands")
+    commands.refuse_others("run")
+    commands.run(loaded, RunRequest(input, out, engine), as_json)
 
 
 @app.command()

@@ -67,6 +67,29 @@ def put_in_place(beside: Path, path: Path) -> None:
         raise
 
 
+@contextmanager
+def no_empty_folders(path: Path) -> Iterator[None]:
+    """Whoever fails takes the folders above ``path`` along that were not there before, if nothing is in them."""
+    new = missing_above(path)
+    try:
+        yield
+    except BaseException:
+        remove_empty(new)
+        raise
+
+
+def missing_above(path: Path) -> list[Path]:
+    """The folders above ``path`` that do not exist, the lowest first."""
+    return [folder for folder in path.parents if not os.path.lexists(folder)]
+
+
+def remove_empty(folders: list[Path]) -> None:
+    """One after the other; a folder that holds something stays, and so do those above it."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
+
+
 def parts_of(path: Path, most: int = 16) -> list[Path]:
     """What killed writers of this file have left, if it is a file of its own and no link: the newest ``most`` of them.
 

@@ -39,7 +39,7 @@ def parse_json(
         value = json.loads(
             decoded, parse_constant=_no_number, parse_float=_finite, parse_int=_whole, object_pairs_hook=_distinct
         )
-        if _depth(value) > DEEPEST:
+        if too_deep(value):
             raise ValueError(f"it is nested more than {DEEPEST} deep")
     except RecursionError as wrong:
         raise error(f"{place} was truncated or changed: it is not {what} (nested more than {DEEPEST} deep).") from wrong
@@ -62,14 +62,14 @@ def malformed(place: Any, what: str = "is not a complete record") -> Iterator[No
         raise BadWitnessFile(f"{place} {what}: {reason}") from error
 
 
-def _depth(value: Any) -> int:
-    """How deep lists and objects stand in each other, level by level."""
+def too_deep(value: Any) -> bool:
+    """Whether lists and objects stand in each other deeper than ``DEEPEST``, found level by level."""
     level, depth = [value], 0
     while level and depth <= DEEPEST:
         inner = [part for part in level if isinstance(part, dict | list)]
         level = [x for part in inner for x in (part.values() if isinstance(part, dict) else part)]
         depth += bool(inner)
-    return depth
+    return depth > DEEPEST
 
 
 def _no_number(word: str) -> Any:

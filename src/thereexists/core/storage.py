@@ -27,7 +27,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from thereexists.core import shards
-from thereexists.core.atomic_files import is_part_of, the_error_in_words
+from thereexists.core.atomic_files import is_part_of, no_empty_folders, the_error_in_words
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Recovered, Unreadable
 from thereexists.core.json_files import MOST_BYTES, malformed, read_json, record_digest
 from thereexists.core.kinds import kind_of
@@ -167,9 +167,10 @@ def check_writable(path: Path, layout: Layout = WITNESS) -> None:
 @contextmanager
 def reserved(path: Path, layout: Layout = WITNESS) -> Iterator[None]:
     """A place for an artefact that is being made: checked before any work, and nobody else's until it is done."""
-    check_writable(path, layout)
-    with one_writer(path):
-        yield
+    with no_empty_folders(path):
+        check_writable(path, layout)
+        with one_writer(path):
+            yield
 
 
 def check_place(path: Path) -> None:

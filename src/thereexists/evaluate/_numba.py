@@ -40,7 +40,7 @@ def feed_forward(Z, W_1, b_1, W_2, b_2):
             for j in range(size):
                 tile[k, j] = Z[base + j, k]
         for l in range(len(W_1)):
-            alive = 0
+            alive = np.int64(0)  # a literal 0 would have the layer compiled for it too
             for i in range(r):
                 for k in range(d):
                     if W_2[l, k, i] != 0.0:

@@ -12,6 +12,7 @@ from thereexists.core.errors import InvalidInput
 
 TASKS = ("mlm", "nli", "copy", "lm", "mt")
 PRECISIONS = ("bf16", "fp32")
+MOST = 1 << 24  # tokens of a sequence that a model has positions for, and sequences of a step
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,12 @@ class Settings:
     def __post_init__(self) -> None:
         _one_of("task", self.task, TASKS)
         _one_of("precision", self.precision, PRECISIONS)
-        for name, low in (("length", 2), ("batch", 1), ("seed", 0)):
+        for name, low, high in (("length", 2, MOST), ("batch", 1, MOST), ("seed", 0, math.inf)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < low:
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value:
                 raise InvalidInput(f"'{name}' must be an integer, at least {low}; got {value!r}.")
+            if value > high:
+                raise InvalidInput(f"'{name}' must be at most {high:,}; got {value!r}.")
         if not (self.lr > 0 and self.clip > 0 and self.weight_decay >= 0 and 0 <= self.warmup < 1):
             raise InvalidInput(
                 "'lr' and 'clip' must be positive, 'weight_decay' at least 0 and 'warmup' in [0, 1); got "

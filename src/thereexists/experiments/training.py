@@ -25,6 +25,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from thereexists.core.atomic_files import no_empty_folders
 from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
 from thereexists.core.one_writer import one_writer
 from thereexists.experiments import checkpoint
@@ -72,6 +73,14 @@ def train(settings: Settings, out: Path, how: Execution = Execution(), resume: b
     """
     done = _finished(settings, out, resume)
     accelerator, place = _processes(how.device)
+    with no_empty_folders(out):
+        return _alone(settings, out, how, done, accelerator, place)
+
+
+def _alone(
+    settings: Settings, out: Path, how: Execution, done: dict[str, Any] | None, accelerator: Any, place: Place
+) -> dict[str, Any]:
+    """Nobody else writes there at the same time; a folder in which nothing was written does not stay."""
     _make(out)
     with one_writer(out) if accelerator.is_main_process else nullcontext():
         try:
@@ -250,6 +259,11 @@ def _evaluated(run: _Run) -> dict[str, Any]:
     run.model.eval()
     with torch.inference_mode(), autocast(run.settings, run.place):
         metrics = run.task.evaluate(run.model)
+    if not all(math.isfinite(figure) for figure in metrics.values() if isinstance(figure, float)):
+        _remove_checkpoint(run.out)  # there is nothing to go on with
+        raise ThereExistsError(
+            f"The trained model gives no finite figures; a smaller --lr than {run.settings.lr:g} usually helps."
+        )
     hypotheses = metrics.pop("hypotheses", None)  # what a metric was, or can later be, computed from
     progress, tokens = run.progress, run.task.tokens_until(run.progress.step)
     result = {

@@ -1,4 +1,4 @@
-"""Compact witnesses in stock formats. An export is run again on every cell or pair before it is said to be done."""
+"""Compact witnesses in stock formats. An export is read back, run and compared before it is said to be done."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from thereexists.core.atomic_files import the_error_in_words
+from thereexists.core.atomic_files import no_empty_folders, the_error_in_words
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.storage import check_place
 
@@ -18,7 +18,6 @@ MARK = "thereexists_export.json"
 
 def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32") -> dict[str, Any]:
     """Write ``witness`` to ``folder`` as onnx, hf or torch; everything is compared before the folder appears."""
-    from thereexists.exports.check import compare
     from thereexists.witness.load import loaded
 
     if to not in FORMATS:
@@ -30,6 +29,13 @@ def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32") ->
             "float64, which stock runtimes do not run well. Build it with construction='compact' and export that."
         )
     folder = Path(folder)
+    with no_empty_folders(folder):
+        return _written(witness, to, folder, dtype)
+
+
+def _written(witness: Any, to: str, folder: Path, dtype: str) -> dict[str, Any]:
+    from thereexists.exports.check import compare
+
     _check_free(folder)
     converted = witness.to(dtype)  # refused where it is not safe
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))

@@ -13,7 +13,9 @@ import numpy as np
 import torch
 
 from thereexists.core.errors import CannotBuild
+from thereexists.exports.check import same_weights
 from thereexists.exports.stock import stock_network
+from thereexists.exports.torch_format import write_words
 
 FILE = "model.onnx"
 LARGEST = 1_900_000_000  # one protobuf holds 2 GB
@@ -59,6 +61,10 @@ def write_onnx(witness: Any, folder: Path):
     finally:
         quiet.setLevel(level)
     onnx.checker.check_model(str(folder / FILE), full_check=True)
+    stored = onnx.load(str(folder / FILE)).graph.initializer
+    arrays = {weight.name: onnx.numpy_helper.to_array(weight) for weight in stored}
+    same_weights({name: torch.from_numpy(array.copy()) for name, array in arrays.items()}, network)
+    write_words(witness, folder, "use_onnx")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(str(folder / FILE), options, providers=["CPUExecutionProvider"])

@@ -1,4 +1,4 @@
-"""A plain torch export: ``model.safetensors`` (the state dict) and ``config.json`` (the sizes). See docs/compact.md."""
+"""A plain torch export: a state dict (``model.safetensors``), its sizes (``config.json``) and code (``network.py``)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,37 @@ import torch
 from safetensors.torch import load_file
 
 from thereexists.core.tensor_files import save_tensors
-from thereexists.exports.stock import StockNetwork, stock_config, stock_state
+from thereexists.exports import alone
+from thereexists.exports.alone.network import StockNetwork
+from thereexists.exports.check import same_weights
+from thereexists.exports.stock import stock_config, stock_state
 
 
 def write_torch(witness: Any, folder: Path):
-    """Write both files; the returned function runs what was read back from them."""
+    """Write the files; the returned function runs what was read back from them."""
     network = witness.network
     n = witness.positions
     save_tensors(stock_state(network), folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "model.safetensors").chmod(0o644)
     (folder / "config.json").write_text(json.dumps(stock_config(network, n), indent=1) + "\n", encoding="utf-8")
+    alone.put(folder, network="network")
+    write_words(witness, folder, "use_torch")
 
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     with torch.device("meta"):
         module = StockNetwork(config)
-    module.load_state_dict(load_file(folder / "model.safetensors"), assign=True)
+    state = load_file(folder / "model.safetensors")
+    same_weights(state, network)
+    module.load_state_dict(state, assign=True)
     return runner(module)
+
+
+def write_words(witness: Any, folder: Path, use: str) -> None:
+    """For a network on words, ``tokens.json`` and the script ``use.py``, which asks the export without this package."""
+    told = witness.vocabularies()
+    if told is not None:
+        (folder / "tokens.json").write_text(json.dumps(told, ensure_ascii=False) + "\n", encoding="utf-8")
+        alone.put(folder, words="words", use=use)
 
 
 def runner(module: torch.nn.Module):

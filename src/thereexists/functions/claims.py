@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from thereexists.functions.asking import phase
 from thereexists.functions.target import Array, Target
 
 BOXES = 64  # of one generation
@@ -53,7 +54,8 @@ class _Pairs:
         X = target.low + (target.high - target.low) * rng.random((count, target.n, target.d))
         reach = 10.0 ** rng.uniform(-4, 0, (count, 1, 1)) * (target.high - target.low)
         Y = np.clip(X + reach * rng.choice([-1.0, 0.0, 1.0], X.shape), target.low, target.high)
-        f_X, f_Y = target(X), target(Y)
+        with phase(f"are the claims about {target.name} true", 2 * count):
+            f_X, f_Y = target(X), target(Y)
         moved, change = np.abs(X - Y).max(axis=(1, 2)), np.abs(f_X - f_Y).max(axis=(1, 2))
         return cls(X, Y, moved, change, max(float(np.abs(f_X).max()), float(np.abs(f_Y).max())))
 

@@ -13,11 +13,13 @@ import numpy as np
 
 from thereexists.core.errors import InvalidInput, InvalidTarget, ThereExistsError
 from thereexists.core.user_file import function_of, read_user_file
+from thereexists.functions.asking import answered, phase
 
 Array = np.ndarray
 LARGEST = 1e100  # squares and sums of values must not overflow
 LONGEST = 1 << 27  # numbers of a sequence: what is asked of f, and every grid, is far beyond any machine before
 BATCH = 4096  # sequences that f is given at once, at most: ``check_one_by_one`` tries batches of that size
+BESIDE = 4  # times that the rounding of f is tried, a last place away
 SIZES = 4  # of smaller batches drawn over the whole range; twice as many over its logarithm
 EVALUATION_ERROR = 2.0**-40  # f in float64 is taken to be within this times max(1, |f|): certificates state it
 
@@ -103,6 +105,7 @@ class Target:
         if len(X) > BATCH:
             return np.concatenate([self(X[start : start + BATCH]) for start in range(0, len(X), BATCH)])
         Y = self._call(X)
+        answered(len(X))
         if Y.shape != X.shape:
             raise InvalidTarget(
                 f"{self.name} must return an array of shape {X.shape} for an input of that shape; "
@@ -178,10 +181,11 @@ class Target:
         rng = np.random.default_rng(seed)
         X = self.low + (self.high - self.low) * rng.random((trials, self.n, self.d))
         permutation = rng.permuted(np.tile(np.arange(self.n), (trials, 1)), axis=1)[:, :, None]
-        Y = self(X)
-        permuted_after = np.take_along_axis(Y, permutation, axis=1)
-        permuted_before = self(np.take_along_axis(X, permutation, axis=1))
-        tolerance = self._rounding(X, Y, rng)
+        with phase(f"is {self.name} equivariant", (2 + BESIDE) * trials):
+            Y = self(X)
+            permuted_after = np.take_along_axis(Y, permutation, axis=1)
+            permuted_before = self(np.take_along_axis(X, permutation, axis=1))
+            tolerance = self._rounding(X, Y, rng)
         gap = np.abs(permuted_after - permuted_before).max(axis=(1, 2))
         if gap.max() > tolerance:
             worst = int(gap.argmax())
@@ -201,7 +205,7 @@ class Target:
         """
         largest = float(np.abs(Y).max())
         moved = largest * np.finfo(np.float64).eps
-        for _ in range(4):
+        for _ in range(BESIDE):
             beside = np.nextafter(X, np.where(rng.random(X.shape) < 0.5, self.low, self.high))
             moved = max(moved, float(np.abs(self(beside) - Y).max()))
         return min(64 * self.n * self.d * moved, 2.0**-10 * largest)
@@ -216,26 +220,29 @@ class Target:
         """
         rng = np.random.default_rng(seed)
         X, other = self.low + (self.high - self.low) * rng.random((2, BATCH, self.n, self.d))
-        Y = self(X)
-        if _in_float32(Y):
-            raise InvalidTarget(
-                f"{self.name} computes in float32 (or less): all its answers are float32 numbers, though it is given "
-                "float64 ones. Compute in float64: certificates assume that."
-            )
         order, single = rng.permutation(BATCH), rng.choice(BATCH, alone, replace=False)
         sizes = [int(2 ** rng.uniform(1, np.log2(BATCH))) for _ in range(2 * SIZES)]
         sizes += [int(rng.integers(2, BATCH)) for _ in range(SIZES)]
         starts = [int(rng.integers(BATCH - size)) for size in sizes]
         beside = np.where(rng.random((BATCH, 1, 1)) < 0.5, X, other)
         kept = (beside == X).all(axis=(1, 2))
-        again = self(X)
-        asked = {
-            "when it is asked again": (again, Y),
-            "in another order": (self(X[order]), Y[order]),
-            "beside other sequences": (self(beside)[kept], Y[kept]),
-            **{f"in a batch of {k}": (self(X[i : i + k]), Y[i : i + k]) for i, k in zip(starts, sizes, strict=True)},
-            "alone": (self.alone(X[single]), Y[single]),
-        }
+        with phase(f"is {self.name} a function of one sequence", 4 * BATCH + sum(sizes) + alone):
+            Y = self(X)
+            if _in_float32(Y):
+                raise InvalidTarget(
+                    f"{self.name} computes in float32 (or less): all its answers are float32 numbers, though it is "
+                    "given float64 ones. Compute in float64: certificates assume that."
+                )
+            again = self(X)
+            asked = {
+                "when it is asked again": (again, Y),
+                "in another order": (self(X[order]), Y[order]),
+                "beside other sequences": (self(beside)[kept], Y[kept]),
+                **{
+                    f"in a batch of {k}": (self(X[i : i + k]), Y[i : i + k]) for i, k in zip(starts, sizes, strict=True)
+                },
+                "alone": (self.alone(X[single]), Y[single]),
+            }
         for how, (found, before) in asked.items():
             if not same_answers(found, before):
                 off = float(np.abs(found - before).max())

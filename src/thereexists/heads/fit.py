@@ -182,4 +182,6 @@ def _check(options: FitOptions) -> None:
         raise InvalidInput(f"The hidden size must be at least 2. Got {options.hidden_size}.")
     if options.retries < 1:
         raise InvalidInput(f"retries must be at least 1. Got {options.retries}.")
+    if options.method == "moments" and options.hidden_size is not None:
+        raise InvalidInput("The method 'moments' finds its hidden size itself: leave the hidden size out.")
     as_device(options.device)

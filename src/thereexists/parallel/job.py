@@ -16,6 +16,7 @@ from typing import Any
 
 from thereexists.core.atomic_files import PART, write_beside
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Obstructed
+from thereexists.core.json_files import too_deep
 from thereexists.core.regular_files import read_regular
 from thereexists.parallel.ranges import Range, missing
 from thereexists.parallel.secret import code_of, job_key
@@ -127,7 +128,7 @@ def _read(file: Path) -> dict[str, Any] | None:
         content = json.loads(read_regular(file, MOST_BYTES).decode("utf-8"))
     except (ValueError, RecursionError):  # what is no ordinary file is a ValueError too
         return None
-    return content if isinstance(content, dict) else None
+    return content if isinstance(content, dict) and not too_deep(content) else None  # or writing it again would fail
 
 
 def _write(file: Path, content: dict[str, Any], secret: bytes) -> None:

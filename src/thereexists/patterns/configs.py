@@ -23,10 +23,12 @@ from thereexists.patterns.step import MOST_TOKENS, Step
 Config = dict[str, Any]
 MOST_LAYERS = 10_000
 LAYERS = ("num_hidden_layers", "num_layers", "encoder_layers", "n_layer", "n_layers")
+OFFSET = ("longformer", "roberta", "xlm-roberta", "camembert", "mpnet")  # positions begin after the padding's own
+GLOBALS, SEEDED = ("longformer", "led"), ("big_bird",)  # whose configs leave global tokens, and random blocks, open
 MOST_BYTES = 16 << 20
 
 
-def load_config(path: str | Path, n: int | None = None, globals: int = 1, seed: int | None = None) -> Pattern:
+def load_config(path: str | Path, n: int | None = None, globals: int | None = None, seed: int | None = None) -> Pattern:
     """The pattern of a ``config.json`` (or of the folder that holds it); see ``from_config``."""
     path = Path(path)
     path = path / "config.json" if path.is_dir() else path
@@ -43,11 +45,12 @@ def load_config(path: str | Path, n: int | None = None, globals: int = 1, seed: 
     return from_config(config, n, globals, seed)
 
 
-def from_config(config: Config, n: int | None = None, globals: int = 1, seed: int | None = None) -> Pattern:
+def from_config(config: Config, n: int | None = None, globals: int | None = None, seed: int | None = None) -> Pattern:
     """The pattern of a model config, as a dictionary.
 
-    ``n`` defaults to ``max_position_embeddings``. ``globals`` is the number of leading global tokens of Longformer and
-    LED, which their configs leave to the caller. BigBird's random blocks exist in training only: ``seed`` adds them.
+    ``n`` defaults to ``max_position_embeddings``, less the rows of it that no token has. ``globals`` is the number of
+    leading global tokens of Longformer and LED, which their configs leave to the caller, 1 unless said. BigBird's
+    random blocks exist in training only: ``seed`` adds them. Other models have neither.
     """
     outer, config = config, _text_part(config)
     family = config.get("model_type")
@@ -61,11 +64,14 @@ def from_config(config: Config, n: int | None = None, globals: int = 1, seed: in
             f"The config's model_type {family!r} is not one whose attention pattern is known here. "
             f"Known: {', '.join(sorted(FAMILIES))}. Build the pattern with te.patterns.from_mask or from_csr instead."
         )
+    for name, value, having in (("globals", globals, GLOBALS), ("seed", seed, SEEDED)):
+        if value is not None and family not in having:
+            raise InvalidInput(f"'{name}' is for {' and '.join(having)}; a {family!r} model has no use for it.")
     n = _length(config) if n is None else n
     if not 1 <= n <= MOST_TOKENS:
         raise InvalidInput(f"'n' must be a whole number from 1 to {MOST_TOKENS:,}; got {n}; choose one with --n.")
     try:
-        steps = FAMILIES[family](config, n, globals, seed)
+        steps = FAMILIES[family](config, n, 1 if globals is None else globals, seed)
     except InvalidInput:
         raise
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
@@ -84,7 +90,30 @@ def _length(config: Config) -> int:
     if not any(name in config for name in names):
         family = config.get("model_type")
         raise InvalidInput(f"The config of this {family!r} model has no '{names[0]}'; give the length with --n.")
-    return _positive(config, *names)
+    return _positive(config, *names) - _rows_of_no_token(config)
+
+
+def _rows_of_no_token(config: Config) -> int:
+    """The first token of the RoBERTa family has the position pad_token_id + 1: 4098 embeddings are for 4096 tokens.
+
+    (transformers, ``create_position_ids_from_input_ids``; MPNet has the 1 of RoBERTa's vocabulary in its code.)
+    """
+    family = config.get("model_type")
+    if family not in OFFSET:
+        return 0
+    padding = 1 if family == "mpnet" else config.get("pad_token_id", 1)
+    if isinstance(padding, bool) or not isinstance(padding, int) or padding < 0:
+        raise InvalidInput(
+            f"'pad_token_id' in the config of this {family!r} model must be a whole number from 0, for positions are "
+            f"counted from it; got {padding!r}; mend it, or give the length with --n."
+        )
+    rows, most = padding + 1, config["max_position_embeddings"]
+    if most <= rows:
+        raise InvalidInput(
+            f"'max_position_embeddings' of this {family!r} model is {most}, and {rows} of them are before the first "
+            "token: there is room for none; mend it, or give the length with --n."
+        )
+    return rows
 
 
 def _text_part(config: Config) -> Config:

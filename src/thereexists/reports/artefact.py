@@ -53,12 +53,13 @@ class Found:
 
 @dataclass(frozen=True)
 class Kind:
-    """``name`` and ``what`` in words; ``recognises`` looks, ``page`` reads and draws."""
+    """``name`` and ``what`` in words; ``recognises`` looks, ``page`` reads and draws; ``sized``: by ``n`` and sizes."""
 
     name: str
     what: str
     recognises: Callable[[Found], bool]
     page: Callable[[Found], Page]
+    sized: bool = False
 
 
 def every_kind() -> tuple[Kind, ...]:
@@ -87,6 +88,8 @@ def report(
         raise InvalidInput(f"{place} holds what it computes itself: leave the function out.")
     for kind in every:
         if kind.recognises(found):
+            if (n is not None or sizes) and not kind.sized:
+                raise InvalidInput(f"{place} is {kind.what}: --n and --set are for patterns; leave them out.")
             with malformed(found.path):
                 return kind.page(found)
     known = "; ".join(kind.what for kind in every)

@@ -15,6 +15,7 @@ import numpy as np
 
 from thereexists.certificates.units import over_share
 from thereexists.core.errors import InvalidInput
+from thereexists.functions.asking import phase
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Array, Target
 from thereexists.witness.plan import beyond_float64
@@ -54,7 +55,9 @@ def estimate_distance(
         raise InvalidInput(f"'samples' must be at least {REPLICATES}; got {samples} instead.")
     per_replicate = 2 ** int(np.log2(samples // REPLICATES))
     X = np.concatenate([_sobol(target, per_replicate, (seed, r)) for r in range(REPLICATES)])
-    gap = np.abs(target(X) - g(X))
+    with phase(f"{target.name} at random points", len(X)):
+        wanted = target(X)
+    gap = np.abs(wanted - g(X))
     unit = float(gap.max()) or 1.0  # p-th powers of other numbers overflow or underflow soon
     error = ((gap / unit) ** p).sum(axis=(1, 2))
     means = error.reshape(REPLICATES, per_replicate).mean(axis=1)

@@ -81,6 +81,10 @@ class Witness(ABC):
     def samples(self) -> Samples:
         """Everything the witness is about, or a sample that nobody can foresee."""
 
+    def vocabularies(self) -> dict[str, Any] | None:
+        """What turns words into the network's numbers and its numbers into words; None where it takes no words."""
+        return None
+
     @abstractmethod
     def verdicts(self) -> dict[str, Verdict]:
         """For every dtype whether the network is right in it, with the reason."""

@@ -54,3 +54,12 @@ def test_a_data_set_does_not_stand_for_its_orders(tmp_path):
     te.memorise(list(PAIRS), list(PAIRS.values())).save(tmp_path / "w")
     forge_record(tmp_path / "w", lambda r: r["tokens"].update(symmetric=True))
     assert not te.verify(tmp_path / "w").holds
+
+
+@pytest.mark.parametrize("far", [-50, -3])
+def test_a_number_below_all_words_is_no_word(far):
+    """Weights may give anything at a row that is not stored: no error, and no word counted from the end."""
+    witness = te.memorise([["a", "b"]], [["c", "d", "e"]])
+    assert witness._decode(np.array([far, 1, 1])) is None
+    assert witness._decode(np.array([2, far, 1])) is None
+    assert witness._decode(np.array([4, 2, 1])) == ["e", "c"]

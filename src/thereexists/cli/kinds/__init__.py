@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from thereexists.cli._applies import take_only
 
 
 @dataclass(frozen=True)
@@ -17,8 +20,26 @@ class RunRequest:
     engine: str = "auto"
 
 
+CREW = ("workers", "pool", "address")  # who goes through the cubes
+
+
 class Commands(ABC):
-    """The commands that print differently for each kind."""
+    """The commands that print differently for each kind.
+
+    ``takes``: the options that it has a use for, by command, but those that its own code refuses in its own words;
+    ``because``: why it has none for the others.
+    """
+
+    takes: ClassVar[Mapping[str, Collection[str]]]
+    because: ClassVar[str]
+
+    def refuse_others(self, command: str) -> None:
+        """What was said to a command and means nothing for this kind."""
+        take_only((*self.takes[command], "witness"), self.because)
+
+    def check_certify(self, witness: Any, target: Any) -> None:
+        """What was said to ``certify`` and means nothing for this very witness."""
+        self.refuse_others("certify")
 
     @abstractmethod
     def run(self, witness: Any, asked: RunRequest, as_json: bool) -> None:

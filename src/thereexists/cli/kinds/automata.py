@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from thereexists.cli._output import console, print_facts, print_json, say, styled
 from thereexists.cli.kinds import Commands, RunRequest
@@ -18,11 +18,15 @@ MOST_SHOWN = 32  # positions of a trace on a terminal
 
 
 class AutomatonCommands(Commands):
+    takes: ClassVar = {
+        "run": ("input", "out", "dtype", "force"),
+        "certify": ("function", "dry_run"),
+        "verify": ("function", "dry_run"),
+    }
+    because = "the network of an automaton is proved in one go, right on every string or not"
+
     def run(self, witness: Any, asked: RunRequest, as_json: bool) -> None:
         """One string, or a .txt file with one a line."""
-        from thereexists.evaluate import check_engine
-
-        check_engine(asked.engine)
         if asked.out is not None:
             raise InvalidInput("--out writes arrays of numbers; a witness of an automaton prints its answers.")
         words = _words(witness, asked.text)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from thereexists.cli._applies import refuse
 from thereexists.cli._output import bold, console, print_facts, print_json, styled
-from thereexists.cli.kinds import Commands, RunRequest, print_numbers, save_array
+from thereexists.cli.kinds import CREW, Commands, RunRequest, print_numbers, save_array
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import malformed
@@ -18,6 +19,20 @@ _LINES |= {"asked for": "epsilon", "predicted": "error", "measured": "distance"}
 
 
 class FunctionCommands(Commands):
+    takes: ClassVar = {
+        "run": ("input", "out", "dtype", "engine", "force"),
+        "certify": ("p", "function", "bound", "confidence", "samples", "seed", "dry_run", *CREW),
+        "verify": ("function", "sample", "job", "dry_run", *CREW),
+    }
+    because = "a witness of a function has no use for it"
+
+    def check_certify(self, witness: Any, target: Any) -> None:
+        target = witness.target if target is None else target
+        if target.variation(1.0) is not None or target.interval is not None:
+            refuse("this function is certified cube by cube, not from samples", "bound", "confidence", "samples")
+        else:
+            refuse("a statistical certificate is made in one process", *CREW)
+
     def run(self, witness: Any, asked: RunRequest, as_json: bool) -> None:
         from thereexists.cli._input import read_sequences
 
@@ -135,6 +150,8 @@ def print_stages(stages: list[dict[str, Any]]) -> None:
 
 
 def print_witness(summary: dict[str, Any]) -> None:
+    from thereexists.constructions.faithful.plan import MAX_ID_BITS
+
     stated = set(summary.get("as_its_author_says", ()))  # of a file: what nobody counted again
     layers, error, distance = summary["layers"], summary["error"], summary.get("distance")
     beside = summary["normalised"]
@@ -160,7 +177,7 @@ def print_witness(summary: dict[str, Any]) -> None:
             "pattern": pattern
             and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
             f"receptive depth {pattern['depth']}",
-            "id bits": f"{summary['id_bits']:.1f} of 50",
+            "id bits": f"{summary['id_bits']:.1f} of {MAX_ID_BITS}",
         }
     )
     lines |= {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from thereexists.cli._output import console, print_facts, print_json, styled
 from thereexists.cli.kinds import Commands, RunRequest, print_numbers, save_array
@@ -13,6 +13,13 @@ from thereexists.core.errors import InvalidInput
 
 
 class ProgramCommands(Commands):
+    takes: ClassVar = {
+        "run": ("input", "out", "dtype", "force"),
+        "certify": ("function", "dry_run"),
+        "verify": ("function", "dry_run"),
+    }
+    because = "the network of a program is run in one way, and proved in one go, in the sup norm"
+
     def run(self, witness: Any, asked: RunRequest, as_json: bool) -> None:
         from thereexists.cli._input import read_sequences
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from thereexists.cli._output import print_facts, print_json, say
 from thereexists.cli.kinds import Commands, RunRequest
@@ -13,11 +13,15 @@ from thereexists.core.json_files import malformed
 
 
 class TokenCommands(Commands):
+    takes: ClassVar = {
+        "run": ("input", "out", "dtype", "force"),
+        "certify": ("function", "dry_run"),
+        "verify": ("function", "dry_run"),
+    }
+    because = "a table or a data set is recalled exactly, pair by pair, or not at all"
+
     def run(self, witness: Any, asked: RunRequest, as_json: bool) -> None:
         """Words in a string, or a .csv file with one sequence a line."""
-        from thereexists.evaluate import check_engine
-
-        check_engine(asked.engine)
         if asked.out is not None:
             raise InvalidInput("--out writes arrays of numbers; a witness on tokens prints its answers.")
         answers = witness(_sequences(witness, asked.text))

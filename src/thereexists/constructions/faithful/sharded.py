@@ -67,6 +67,7 @@ from thereexists.functions.target import Target
 from thereexists.model import Stage, Transformer
 from thereexists.parallel import HERE, Workers, parallel_map
 from thereexists.parallel.estimate import Estimate, estimate
+from thereexists.parallel.own_folder import own_folder
 from thereexists.parallel.ship import ShippedTarget, identity_of
 from thereexists.patterns import Pattern
 from thereexists.witness.load import load
@@ -94,7 +95,7 @@ def build_sharded(
     _refuse(mapping, rho, shard_bytes)
     check_claims(target)
     ask_one_by_one(target)
-    scratch = out.parent / f".{out.name}.build"
+    scratch = own_folder(out.parent / f".{out.name}.build")
     contexts = Contexts.of(mapping, target, scratch, stays=workers.alone)
     summaries = parallel_map(contexts, workers, scratch / "contexts.job", contexts.opener(target))
     extremes = Extremes.joined([Extremes.from_dict(summary["extremes"]) for summary in summaries], mapping.grid)

@@ -12,7 +12,7 @@ import numpy as np
 
 from thereexists.constructions.compact.keyed_memory import Cubes, best_default, share
 from thereexists.constructions.tokens.plan import TokensPlan
-from thereexists.constructions.tokens.token_memory import count_network, slot_network
+from thereexists.constructions.tokens.token_memory import count_network, levels, slot_network
 from thereexists.constructions.tokens.witness import TokenWitness
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.functions.pairs import distinct_pairs
@@ -94,7 +94,7 @@ def build_table(table: Table) -> TokenWitness:
     digits = Digits.for_numbers(FIRST + len(answers))
     if table.symmetric:
         whole = len(x) == math.comb(V + n - 1, n)
-        at_least = (x[:, :, None] >= np.arange(1, V)).sum(axis=1)  # (rows, V−1)
+        at_least = (x[:, :, None] >= levels(V)).sum(axis=1)  # (rows, levels)
         codes = (at_least[..., None] >= np.arange(1, n + 1)).reshape(len(x), -1).astype(np.int8)
     else:
         whole = len(x) == V**n
@@ -110,7 +110,10 @@ def build_table(table: Table) -> TokenWitness:
         fixed=True, symmetric=table.symmetric, purpose="table",
         info={"rows": len(x), "complete": whole, "contexts": len(x) * n, "units": sum(map(len, groups))},
     )  # fmt: skip
-    network.safe = tuple(name for name, verdict in witness.verdicts().items() if verdict.holds)
+    verdicts = witness.verdicts()
+    network.safe = tuple(name for name, verdict in verdicts.items() if verdict.holds)
+    if not network.safe:  # a file of it could not be read again
+        raise CannotBuild(f"No dtype is proved safe for this table: {verdicts['float64'].reasons[0]}.")
     return witness
 
 

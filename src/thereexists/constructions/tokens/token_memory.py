@@ -52,18 +52,26 @@ def slot_network(n: int, bits: int, V: int, cubes: list[Cubes], values: list[Arr
 
 
 def count_network(n: int, V: int, cubes: list[Cubes], values: list[Array], default: Array):
-    """``cubes[j]`` over the (V−1)·n statements "at least i tokens are ≥ m" for position j."""
-    rows = Rows(token=V - 1, position=n, counts=V - 1, literals=2 * (V - 1) * n, out=default.shape[1])
+    """``cubes[j]`` over the statements "at least i tokens are ≥ m", m one of the ``levels``, for position j."""
+    m = levels(V)
+    L = len(m)
+    rows = Rows(token=L, position=n, counts=L, literals=2 * L * n, out=default.shape[1])
     at = np.repeat(rows["counts"], n)
-    threshold = np.tile(np.arange(1, n + 1), V - 1)
+    threshold = np.tile(np.arange(1, n + 1), L)
     literals = _literals(at, np.full(len(at), 2.0), 1.5 - 2.0 * threshold, rows)
     stages = {
         **literals.stages("gather", None, uniform_attention(rows["token"], rows["counts"], float(n), rows.d_model)),
         **_recall(rows, cubes, values, default).stages("recall", None),
     }
     embedding = torch.zeros(V + 1, rows.d_model, dtype=torch.float64)
-    embedding[1:, rows["token"]] = torch.from_numpy((np.arange(V)[:, None] >= np.arange(1, V)).astype(float))
+    embedding[1:, rows["token"]] = torch.from_numpy((np.arange(V)[:, None] >= m).astype(float))
     return _network(stages, rows, embedding, n, default)
+
+
+def levels(V: int) -> Array:
+    """The levels m at which V tokens 0 … V−1 are counted: 1 … V−1. A single token is counted at 0, n of it in every
+    input: no array of the network is empty, and the count is one that the verifier knows."""
+    return np.arange(1, V) if V > 1 else np.zeros(1, dtype=int)
 
 
 def code_network(

@@ -25,7 +25,7 @@ from thereexists.constructions.compact.trace import trace_blocks
 from thereexists.constructions.tokens.plan import TokensPlan
 from thereexists.core.dtypes import as_dtype, dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput
-from thereexists.functions.vocabulary import END, FIRST, NOTHING, check_sequences
+from thereexists.functions.vocabulary import END, FIRST, check_sequences
 from thereexists.witness.samples import chosen
 from thereexists.witness.trace import StageTrace
 from thereexists.witness.witness import Samples, Witness
@@ -91,7 +91,8 @@ class TokenWitness(StoredTokens, Witness):
         return self.vocabulary.encode(checked, self.n, first=1, fill=0)
 
     def _decode(self, row: np.ndarray) -> list[Any] | None:
-        if (row == NOTHING).any() or (row >= FIRST + len(self.output_vocabulary)).any():
+        """None where something is no word: 0, and whatever else weights may give at a row that is not stored."""
+        if (row < END).any() or (row >= FIRST + len(self.output_vocabulary)).any():
             return None
         return [self.output_vocabulary.tokens[i - FIRST] for i in row.tolist() if i != END]
 
@@ -107,6 +108,17 @@ class TokenWitness(StoredTokens, Witness):
         rows = chosen(len(self.inputs))
         wanted = self.digits.split(self.outputs[rows]).astype(np.float64)
         return Samples(((self.inputs[rows], wanted),), "pairs")
+
+    def vocabularies(self) -> dict[str, Any]:
+        """As an export says them; ``exports/alone/words.py`` reads them."""
+        return {
+            "n": self.n,
+            "fixed": self.fixed,
+            "base": self.digits.base,
+            "digits": self.digits.count,
+            "vocabulary": list(self.vocabulary.tokens),
+            "output_vocabulary": list(self.output_vocabulary.tokens),
+        }
 
     def to(self, dtype: torch.dtype | str) -> TokenWitness:
         """The witness in another dtype. One that is not safe for it is refused, with the reason."""

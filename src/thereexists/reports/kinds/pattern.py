@@ -116,6 +116,11 @@ def _load(found: Found) -> Pattern:
             raise InvalidInput("A mask file brings its own sizes; leave out --n and --set.")
         return load_npz(found.path)
     if found.path.exists():
+        unknown = sorted(set(sizes) - {"globals", "seed"})
+        if unknown:
+            raise InvalidInput(
+                f"A model config brings its own '{unknown[0]}'; only --n and --set globals=… or seed=… apply."
+            )
         return load_config(found.path, n=found.n, **sizes)
     if name not in REGISTRY:
         raise InvalidInput(f"{name!r} is neither a pattern ({', '.join(REGISTRY)}) nor a file.")
@@ -129,4 +134,5 @@ KIND = Kind(
     "a pattern (its name with --n, an .npz mask, or a model's config.json)",
     _is_pattern,
     _page,
+    sized=True,
 )
