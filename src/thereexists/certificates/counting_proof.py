@@ -42,8 +42,8 @@ BLOCKS = 2
 ASSUMPTIONS = (
     "additions, multiplications and conversions round to a nearest number of the dtype or of a wider one, in any order "
     "of a sum; a division, or a reciprocal and a product, is off by four units of rounding at most",
-    "softmax subtracts the largest logit before all else, or after one multiplication of every logit by the same "
-    "factor; exp(0) is 1, and exp(t) is 0 for t ≤ −800",
+    "softmax subtracts the largest logit before all else but a factor common to all; exp(0) is 1, exp(t) is 0 for "
+    "t ≤ −800",
     "attention divides once by the sum of its weights; in parts it adds in float32 or wider, and rescales by "
     "exp(old − new)",
 )
