@@ -9,8 +9,9 @@ import torch
 import thereexists as te
 from tests.automata.machines import SMALL, alternating_group, strings
 from tests.constructions.counting.groups import GROUPS
-from thereexists.certificates.counting_rounding import share_left
+from thereexists.certificates.counting_rounding import least_lead, share_left
 from thereexists.constructions.counting.groups import counters_of
+from thereexists.constructions.counting.weights import scale_for
 from thereexists.core.dtypes import DTYPES
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.evaluate.prefixes import run_prefixes
@@ -184,3 +185,29 @@ def test_the_lead_is_never_less_than_the_bound(name):
                         scaled = (logits * factor).double() / factor
                         others = torch.cat([scaled[:c], scaled[c + 1 :]])
                         assert not len(others) or float(scaled[c] - others.max()) >= bound, (n, j, c)
+
+
+@pytest.mark.parametrize(("n", "counts"), [(96, "all"), (1181, "some")])
+def test_the_lead_in_float32_with_the_worst_order_of_sums(n, counts):
+    """Equal weights added one after the other, a kernel's factor log2 e: every position, and the counts at their ends.
+
+    1,181 is as far as float32 is proved: there the bound leaves hardly anything, and what is measured is more.
+    """
+    j = np.arange(n + 1)
+    weight = (np.float32(1) / (j + 1).astype(np.float32)).astype(np.float32)
+    sums = np.zeros((n + 1, n + 1), dtype=np.float32)  # (position, count): c weights, added from the left
+    for c in range(1, n + 1):
+        sums[:, c] = sums[:, c - 1] + weight
+    scale, k, log2e = scale_for(n), j.astype(np.float32), np.float32(1.442695)
+    bound = least_lead("float32", n, scale)
+    assert bound >= 800
+    chosen = range(n + 1) if counts == "all" else (0, 1, n // 2, n - 1, n)
+    for c in chosen:
+        at = j[j >= c]
+        logits = np.float32(2 * scale) * sums[at, c, None] * k + np.float32(-scale) * weight[at, None] * (k * k)
+        assert logits.dtype == np.float32
+        for factor in (np.float32(1), log2e):
+            seen = np.where(k[None] <= at[:, None], (logits * factor).astype(np.float64) / float(factor), -np.inf)
+            right = seen[:, c].copy()
+            seen[:, c] = -np.inf
+            assert (right - seen.max(axis=1)).min() >= bound, (c, factor)
