@@ -1,6 +1,6 @@
 """Automata: sizes, times of build with certificate and of verification; depth against length; forward against by hand.
 
-OMP_NUM_THREADS=1 PYTHONPATH=src python benchmarks/automata.py [table|depth|forward]
+OMP_NUM_THREADS=1 PYTHONPATH=src python benchmarks/automata.py [table|depth|groups|forward]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import nn
 import thereexists as te
 from thereexists.evaluate.prefixes import prefixes
 
-EVERYDAY = Path(__file__).parent.parent / "tests" / "automata" / "everyday.json"
+EVERYDAY = Path(__file__).parent.parent / "tests" / "constructions" / "automata" / "everyday.json"
 ROUNDS = 3
 
 
@@ -55,7 +55,7 @@ def table() -> None:
     print("|---|---|---|---|---|---|---|---|---|")
     for name, machine, n in cases:
         start = time.perf_counter()
-        witness = te.build(machine, n=n)
+        witness = te.build(machine, n=n, construction="doubling")
         built = time.perf_counter() - start
         with tempfile.TemporaryDirectory() as folder:
             witness.save(Path(folder) / "w")
@@ -78,6 +78,41 @@ def depth() -> None:
     for power in range(2, 21, 2):
         plan = te.plan(alternating_group(), n=2**power)
         print(f"| {2**power:,} | {plan.layers['total']} | {plan.d_model} | {plan.parameters:,} |")
+
+
+def groups() -> None:
+    """Counting beside doubling, for parity and modulo 7: blocks, parameters, files, dtypes, build, forward."""
+    heads = "automaton | n | network | blocks | d_model | parameters | folder, kB | proved in | build and proof, s"
+    print(f"| {heads} | forward, s |\n|---|---|---|---|---|---|---|---|---|---|")
+    te.build(alternating_group(), n=4)  # what is imported first is not timed
+    for m in (2, 7):
+        machine = te.automata.from_function(lambda q, a, m=m: (q + int(a)) % m, 0, "01", accept=[0])
+        for n in (256, 1024, 4096):
+            for construction in ("counting", "doubling"):
+                _compared(machine, m, n, construction)
+
+
+def _compared(machine: te.automata.Automaton, m: int, n: int, construction: str) -> None:
+    dtype = "float64" if construction == "counting" and n > 1024 else "float32"
+    start = time.perf_counter()
+    witness = te.build(machine, n=n, dtype=dtype, construction=construction)
+    built = time.perf_counter() - start
+    with tempfile.TemporaryDirectory() as folder:
+        witness.save(Path(folder) / "w")
+        size = sum(file.stat().st_size for file in (Path(folder) / "w").iterdir())
+    word = ["01"[a] for a in np.random.default_rng(0).integers(0, 2, n)]
+    times = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        states = witness.states([word])[0]
+        times.append(time.perf_counter() - start)
+    assert np.array_equal(states, machine.states(word))
+    print(
+        f"| modulo {m} | {n:,} | {construction} | {witness.network.depth} | {witness.network.shape()['d']} | "
+        f"{witness.network.parameter_count:,} | {size / 1000:,.0f} | {', '.join(witness.network.safe)} | {built:.2f} | "
+        f"{min(times):.3f} |",
+        flush=True,
+    )
 
 
 class ByHand(nn.Module):
@@ -120,5 +155,5 @@ def forward() -> None:
 
 
 if __name__ == "__main__":
-    for part in sys.argv[1:] or ("table", "depth", "forward"):
-        {"table": table, "depth": depth, "forward": forward}[part]()
+    for part in sys.argv[1:] or ("table", "depth", "groups", "forward"):
+        {"table": table, "depth": depth, "groups": groups, "forward": forward}[part]()

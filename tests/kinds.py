@@ -42,5 +42,6 @@ EXAMPLES = {
         "automaton", te.automata.mealy(lambda c, a: divmod(int(a) + c, 2), [0, 1], "012"), {"n": 5}, "120", "120"
     ),
     "symbols": Example("symbols", P.symbols("abc", n=3).sort(), {}, "cab", "cab"),
+    "parity": Example("counting", te.automata.regex("(b|ab*a)*", "ab"), {"n": 6}, "abba", "abba"),
     "program": Example("program", P.sort(P.tokens(2)), {"epsilon": 1e-3}, [[0.7], [0.1]], "0.7 0.1"),
 }

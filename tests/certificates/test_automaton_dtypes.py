@@ -210,5 +210,5 @@ def test_a_random_forger_never_gets_a_dtype_in_which_it_is_wrong():
 @pytest.mark.parametrize("saturating", [False, True])
 @pytest.mark.parametrize("name", SMALL)
 def test_honest_networks_hold_in_all_dtypes(name, saturating):
-    found = te.build(SMALL[name], n=20, saturating=saturating).certificate
+    found = te.build(SMALL[name], n=20, saturating=saturating, construction="doubling").certificate
     assert found.dtypes == list(DTYPES), found.reasons

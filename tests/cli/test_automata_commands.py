@@ -60,6 +60,26 @@ def test_a_regular_expression(here):
     assert (here / "w" / "certificate.json").is_file()
 
 
+def test_a_commutative_group_is_counted(here):
+    parity = ("regex:(b|ab*a)*", "--alphabet", "ab", "--n", 64)
+    assert "a commutative group: one counter, two blocks at every length" in command("plan", *parity)
+    planned = json.loads(command("plan", *parity, "--json"))
+    assert (planned["construction"], planned["blocks"], planned["dtypes"]) == ("counting", 2, ["float64", "float32"])
+    doubled = json.loads(command("plan", *parity, "--construction", "doubling", "--json"))
+    assert (doubled["construction"], doubled["blocks"]) == ("automaton", 6)
+    said = command("build", *parity, "--out", "w")
+    assert "not in bfloat16" in said
+    assert command("run", "w", "--input", "abba") == "accepted\n"
+    traced = command("trace", "w", "--input", "abba")
+    assert "block 2: count 1" in traced
+    assert "holds" in command("verify", "w")
+    assert "right on every string of at most 64 symbols" in command("certify", "w")
+    assert "as its author says" in command("show", "w")
+    for words in (["regex:(ab|ba)*", "--alphabet", "ab", "--n", 8], [*parity, "--dtype", "bfloat16"]):
+        done = thereexists("build", *words, "--construction", "counting", "--out", "v", cwd=here, code=2)
+        assert "Counting" in done.stderr
+
+
 def test_a_step_function_of_a_file(here):
     (here / "machine.py").write_text(MACHINE)
     command("build", "machine.py:step", "--n", 16, "--dtype", "bfloat16", "--out", "w")

@@ -60,6 +60,17 @@ def tokens(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def machines(tmp_path_factory):
+    """A pattern by doubling, and a group by counting, saved."""
+    at = tmp_path_factory.mktemp("machines")
+    te.build(te.automata.regex("(ab|ba)*", "ab"), n=40).save(at / "doubling")
+    te.build(te.automata.from_function(lambda q, a: (q + int(a)) % 7, 0, "0123", accept=[0]), n=40).save(
+        at / "counting"
+    )
+    return {"doubling": at / "doubling", "counting": at / "counting"}
+
+
+@pytest.fixture(scope="session")
 def hostile(folders, tmp_path_factory):
     """A witness whose record somebody filled with markup, with digests that fit."""
     record, weights = storage.read(folders["faithful"])

@@ -15,9 +15,9 @@ def visit(browser, file, **context):
 
 
 @pytest.fixture(scope="module")
-def files(folders, head, tokens, page_of, tmp_path_factory):
+def files(folders, head, tokens, machines, page_of, tmp_path_factory):
     at = tmp_path_factory.mktemp("pages")
-    every = {**folders, "head": head[1], "tokens": tokens["memorise"]}
+    every = {**folders, **machines, "head": head[1], "tokens": tokens["memorise"]}
     return {kind: page_of(every[kind]).save(at / f"{kind}.html") for kind in every}
 
 
@@ -25,7 +25,7 @@ def background(page):
     return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
 
-@pytest.mark.parametrize("kind", ["equivariant", "compact", "sparse", "head", "tokens"])
+@pytest.mark.parametrize("kind", ["equivariant", "compact", "sparse", "head", "tokens", "doubling", "counting"])
 def test_a_page_loads_silently_and_fits(browser, files, kind):
     page, noise = visit(browser, files[kind])
     colours = set()

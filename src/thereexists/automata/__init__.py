@@ -1,4 +1,4 @@
-"""Finite automata: what ``te.build`` turns into Transformers of logarithmic depth, proved for all inputs.
+"""Finite automata: what ``te.build`` turns into Transformers of few blocks, proved for all inputs.
 
     te.automata.regex(r"(ab|ba)*", alphabet="ab")
     te.automata.dfa({0: {"a": 1}, 1: {"b": 0}}, start=0, accept=[0])

@@ -28,7 +28,11 @@ MOST_STATES = 1 << 14  # of a machine as it is given, before it is minimised
 class Automaton:
     """``before``: the number of states before it was minimised; ``origin``: what it was made from, in plain data."""
 
-    built_by: ClassVar = {"doubling": "automaton"}  # see ``constructions/build.py``
+    built_by: ClassVar = {  # see ``constructions/build.py``
+        "auto": "thereexists.constructions.automata.choose:Shallowest",
+        "doubling": "automaton",
+        "counting": "counting",
+    }
 
     alphabet: tuple[Token, ...]
     table: np.ndarray  # (states, symbols)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, final
 
 from thereexists._version import __version__
 from thereexists.automata.automaton import Automaton
-from thereexists.certificates.automaton_proof import Proof, prove
+from thereexists.certificates.automaton_proof import Proof
 from thereexists.certificates.certificate import (
     RIGHT,
     Certificate,
@@ -24,18 +24,9 @@ from thereexists.certificates.certificate import (
 )
 from thereexists.certificates.check import Wanted
 from thereexists.certificates.cubes import weights_sha256
-from thereexists.certificates.stored_automaton import StoredAutomaton
+from thereexists.certificates.stored_automaton import StoredMachine
 from thereexists.core.dtypes import DTYPES, dtype_name
 from thereexists.core.errors import InvalidInput, NotProved
-
-ASSUMPTIONS = (
-    "an operation whose exact result is a number of the dtype gives it, in any order of a sum and in any wider format",
-    "softmax subtracts the largest logit before all else; exp(0) is 1, and exp(t) is 0 for t ≤ −800, as it is below "
-    "the smallest number of every dtype",
-    "attention that takes the keys in parts subtracts the largest logit so far, or one that is less by 8·log 2 at "
-    "most; it adds up in float32 or in a wider dtype, and rescales what it has by exp(old − new) when the largest "
-    "grows",
-)
 
 
 @final
@@ -96,7 +87,7 @@ class AutomatonCertificate(Certificate):
         }
 
 
-def certify_automaton(stored: StoredAutomaton) -> AutomatonCertificate:
+def certify_automaton(stored: StoredMachine) -> AutomatonCertificate:
     """Prove it, and set ``network.safe`` to the dtypes in which it is; ``NotProved`` says which step fails."""
     start = time.perf_counter()
     found = proved(stored)
@@ -109,10 +100,10 @@ def certify_automaton(stored: StoredAutomaton) -> AutomatonCertificate:
     )
 
 
-def proved(stored: StoredAutomaton) -> Proof:
+def proved(stored: StoredMachine) -> Proof:
     """The proof, which holds in the dtype of the weights at least."""
     try:
-        found = prove(stored.network, stored.maps, stored.n, stored.moduli)
+        found = stored.prove()
     except NotProved as error:
         raise NotProved(f"Not proved: {error}") from error
     own = found.dtypes[dtype_name(stored.network.dtype)]
@@ -125,7 +116,7 @@ def safe_of(found: Proof) -> tuple[str, ...]:
     return tuple(name for name in DTYPES if found.dtypes[name].holds)
 
 
-def facts_of(stored: StoredAutomaton, found: Proof) -> dict[str, Any]:
+def facts_of(stored: StoredMachine, found: Proof) -> dict[str, Any]:
     """All that a certificate says of the proof, as it is."""
     safe = safe_of(found)
     return {
@@ -137,7 +128,7 @@ def facts_of(stored: StoredAutomaton, found: Proof) -> dict[str, Any]:
         "bound": 0.0,
         "dtypes": list(safe),
         "reasons": {name: found.dtypes[name].reasons[0] for name in DTYPES if name not in safe},
-        "assumptions": list(ASSUMPTIONS),
+        "assumptions": list(stored.assumptions),
         "automaton_sha256": automaton_sha256(stored.automaton),
     }
 

@@ -34,6 +34,15 @@ VANISHES = 800.0
 # Kernels that rescale only when the largest logit has grown by enough let a weight come to 2^8 (FlashAttention-4).
 LAZY = 256.0
 
+ASSUMPTIONS = (
+    "an operation whose exact result is a number of the dtype gives it, in any order of a sum and in any wider format",
+    "softmax subtracts the largest logit before all else; exp(0) is 1, and exp(t) is 0 for t ≤ −800, as it is below "
+    "the smallest number of every dtype",
+    "attention that takes the keys in parts subtracts the largest logit so far, or one that is less by 8·log 2 at "
+    "most; it adds up in float32 or in a wider dtype, and rescales what it has by exp(old − new) when the largest "
+    "grows",
+)
+
 
 class Exact(Protocol):
     """A condition under which a dtype rounds nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import torch
 
 from thereexists.automata.automaton import Automaton, restore
+from thereexists.certificates.automaton_exact import ASSUMPTIONS
 from thereexists.certificates.automaton_maps import Maps, read_maps
+from thereexists.certificates.automaton_proof import Proof, prove
 from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import BadWitnessFile, InvalidInput
 from thereexists.core.json_files import malformed
@@ -18,8 +21,29 @@ from thereexists.model import EmbeddedTransformer
 MOST_SYMBOLS = 1 << 24  # of a string
 
 
+class StoredMachine(ABC):
+    """A network that is said to run an automaton on strings of at most ``n`` symbols, and how that is proved."""
+
+    network: EmbeddedTransformer
+    n: int
+
+    @property
+    @abstractmethod
+    def automaton(self) -> Automaton:
+        """What it must do."""
+
+    @property
+    @abstractmethod
+    def assumptions(self) -> tuple[str, ...]:
+        """Of the proof, about who runs it."""
+
+    @abstractmethod
+    def prove(self) -> Proof:
+        """The proof from the weights, or ``NotProved``."""
+
+
 @dataclass(frozen=True)
-class StoredAutomaton:
+class StoredAutomaton(StoredMachine):
     """A network, what its rows mean, how many symbols a string may have, and the moduli of the positions."""
 
     network: EmbeddedTransformer
@@ -30,6 +54,13 @@ class StoredAutomaton:
     @property
     def automaton(self) -> Automaton:
         return self.maps.automaton
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return ASSUMPTIONS
+
+    def prove(self) -> Proof:
+        return prove(self.network, self.maps, self.n, self.moduli)
 
 
 def read_automaton(path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> StoredAutomaton:

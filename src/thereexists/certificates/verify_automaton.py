@@ -16,11 +16,12 @@ import numpy as np
 from thereexists.automata.automaton import Automaton
 from thereexists.automata.regex import regex
 from thereexists.certificates.automaton_certificate import facts_of, safe_of
-from thereexists.certificates.automaton_proof import FIRST, SYMBOLS, Proof, prove
+from thereexists.certificates.automaton_proof import FIRST, SYMBOLS, Proof
 from thereexists.certificates.certificate import load_certificate
 from thereexists.certificates.check import Asked, Check
 from thereexists.certificates.cubes import weights_sha256
-from thereexists.certificates.stored_automaton import StoredAutomaton, read_automaton
+from thereexists.certificates.stored_automaton import StoredMachine, read_automaton
+from thereexists.certificates.stored_counting import read_counting
 from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import NotProved, ThereExistsError
 from thereexists.core.kinds import KINDS
@@ -33,9 +34,19 @@ _WORK = 1 << 31  # parameters times symbols
 
 
 def automaton_checks(asked: Asked) -> Iterator[Check]:
-    """The checks, one after the other; a proof that fails ends them."""
+    """Of a network that doubles."""
     asked.without_a_function()
-    stored = read_automaton(asked.folder, asked.record, asked.weights)
+    yield from _checks(asked, read_automaton(asked.folder, asked.record, asked.weights))
+
+
+def counting_checks(asked: Asked) -> Iterator[Check]:
+    """Of a network that counts."""
+    asked.without_a_function()
+    yield from _checks(asked, read_counting(asked.folder, asked.record, asked.weights))
+
+
+def _checks(asked: Asked, stored: StoredMachine) -> Iterator[Check]:
+    """The checks, one after the other; a proof that fails ends them."""
     certificate = load_certificate(asked.folder, KINDS[asked.record["construction"]].certificates)
     yield Check("files", True, "record, weights and certificate are whole and match their digests")
     network = stored.network
@@ -46,11 +57,11 @@ def automaton_checks(asked: Asked) -> Iterator[Check]:
     yield Check("weights", same, f"SHA-256 {sha[:16]}… {'is' if same else 'is not'} the certified one")
     yield _check_origin(stored)
     try:
-        found = prove(network, stored.maps, stored.n, stored.moduli)
+        found = stored.prove()
     except NotProved as error:
         yield Check("proof", False, f"not proved: {error}")
         return
-    yield Check("proof", True, f"{found.blocks} blocks, by induction, for every string of at most {stored.n:,} symbols")
+    yield Check("proof", True, f"{found.blocks} blocks, for every string of at most {stored.n:,} symbols")
     for name, value in facts_of(stored, found).items():
         stated = certificate.content()[name]
         if stated != value:
@@ -65,7 +76,7 @@ def automaton_checks(asked: Asked) -> Iterator[Check]:
         yield _trial(stored, found)
 
 
-def _check_origin(stored: StoredAutomaton) -> Check:
+def _check_origin(stored: StoredMachine) -> Check:
     machine, origin = stored.automaton, stored.automaton.origin
     if origin.get("kind") != "regex":
         return Check("origin", True, "the automaton of the record; where it came from is its author's word")
@@ -80,7 +91,7 @@ def _check_origin(stored: StoredAutomaton) -> Check:
     return Check("origin", same, f"the automaton {words} the minimal one of {origin['pattern']!r} over its alphabet")
 
 
-def _trial(stored: StoredAutomaton, found: Proof) -> Check:
+def _trial(stored: StoredMachine, found: Proof) -> Check:
     """Random strings, drawn anew each time, by the network in every dtype: for whoever does not believe the proof.
 
     Every second one, and the long one, takes the steps that were taken least so far, and lives as long as it can: it
@@ -120,7 +131,7 @@ def _strings(machine: Automaton, rng: np.random.Generator, count: int, length: i
     return ids
 
 
-def is_right(stored: StoredAutomaton, ids: np.ndarray, found: np.ndarray) -> bool:
+def is_right(stored: StoredMachine, ids: np.ndarray, found: np.ndarray) -> bool:
     """Whether the read-out is right for strings of symbols (batch, length): by the automaton's table alone.
 
     At position 0 nothing was written yet: what its output rows hold is nobody's claim.

@@ -113,7 +113,8 @@ class MethodOptions:
     construction: Annotated[
         str | None,
         typer.Option(
-            help="faithful (unless said; the proof's own, deep and narrow) or compact (four blocks, any runtime).",
+            help="faithful (unless said; the proof's own, deep and narrow) or compact (four blocks, any runtime). "
+            "Of an automaton: doubling or counting; the one of fewer blocks unless said.",
             autocompletion=_complete.names(_complete.CONSTRUCTIONS),
         ),
     ] = None

@@ -58,13 +58,16 @@ def targets(as_json: AsJson = False) -> None:
 
 
 def _automaton(function: FunctionOptions, method: MethodOptions, out: Path | None = None) -> automata.AutomatonRequest:
-    others = {name: getattr(method, name) for name in ("delta", "epsilon", "pattern", "construction", "max_width")}
+    others = {name: getattr(method, name) for name in ("delta", "epsilon", "pattern", "max_width")}
     others["compact_support"] = function.compact_support or None
     automata.refuse_others(**others, lipschitz=function.lipschitz, equivariant=function.equivariant)
     take_only(
-        ("target", "n", "alphabet", "dtype", "out", "certify"), "an automaton takes --n, --alphabet, --dtype and --out"
+        ("target", "n", "alphabet", "dtype", "construction", "out", "certify"),
+        "an automaton takes --n, --alphabet, --dtype, --construction and --out",
     )
-    return automata.AutomatonRequest(function.target, function.alphabet, function.n, method.dtype, out)
+    return automata.AutomatonRequest(
+        function.target, function.alphabet, function.n, method.dtype, method.construction, out
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 te.build(target, te.Faithful(delta=1 / 8))          te.build(target, delta=1 / 8)
 te.build(target, te.Compact(delta=1 / 8))           te.build(target, delta=1 / 8, construction="compact")
 te.build(te.Table(inputs, outputs))                 te.build(program, epsilon=1e-3, dtype="float32")
-te.build(te.automata.regex("(ab|ba)*", "ab"), n=1024)
+te.build(te.automata.regex("(ab|ba)*", "ab"), n=1024)        te.build(parity, n=1024, construction="counting")
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import dataclasses
 from typing import Any
 
 from thereexists.core.errors import InvalidInput
-from thereexists.core.kinds import KINDS
+from thereexists.core.kinds import KINDS, named
 from thereexists.witness.method import Method
 
 
@@ -23,7 +23,8 @@ def build(target: Any, method: Any = None, **options: Any) -> Any:
 
     The options are those of the method: ``te.Faithful`` for a target unless ``construction="compact"`` says
     ``te.Compact``. A program (``te.program``) takes ``epsilon``, a bound in the sup norm, and ``dtype``, in which it
-    holds; an automaton (``te.automata``) takes ``n`` and ``dtype``; a ``te.Table`` takes nothing.
+    holds; an automaton (``te.automata``) takes ``n`` and ``dtype``, and counts where it is a
+    commutative group unless ``construction="doubling"`` says otherwise; a ``te.Table`` takes nothing.
     """
     return the_method(target, method, options).build(target)
 
@@ -50,7 +51,8 @@ def the_method(target: Any, method: Any, options: dict[str, Any]) -> Method:
     construction = options.pop("construction", next(iter(known)))
     if construction not in known:
         raise InvalidInput(f"'construction' must be one of {', '.join(known)}; got {construction!r} instead.")
-    made = KINDS[known[construction]].find("method")
+    place = known[construction]  # a kind, or who chooses one
+    made = named(place) if ":" in place else KINDS[place].find("method")
     fields = [field.name for field in dataclasses.fields(made)]
     unknown = [name for name in options if name not in fields]
     if unknown:

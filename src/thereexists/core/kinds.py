@@ -57,6 +57,7 @@ _OF_TOKENS = frozenset({"vocabulary", "output_vocabulary", "tokens", "info"})
 _OF_A_PROGRAM = frozenset({"program", "places"})
 _OF_SYMBOLS = frozenset({"program", "places", "symbols"})
 _OF_AN_AUTOMATON = frozenset({"automaton", "maps", "doubling"})
+_OF_A_GROUP = frozenset({"automaton", "counting"})
 # What every record holds; one of the two hashes stands for the weights.
 EVERY = frozenset(
     {"format_version", "kind", "construction", "package_version", "dtype", "class", "structure", "digest"}
@@ -151,6 +152,19 @@ KINDS = {
             page="thereexists.reports.witness.automaton:page",
             viewer="thereexists.reports.explore.automata:automaton_viewer",
             commands="thereexists.cli.kinds.automata:AUTOMATON",
+        ),
+        Kind(
+            name="counting",
+            what="a commutative group in two blocks",
+            fields=_OF_A_GROUP,
+            certificates=("automaton",),
+            method="thereexists.constructions.counting.build:Counting",
+            load="thereexists.constructions.counting.witness:load_counting",
+            verify="thereexists.certificates.verify_automaton:counting_checks",
+            certify="thereexists.certificates.automaton_certificate:certify_again",
+            page="thereexists.reports.witness.counting:page",
+            viewer="thereexists.reports.explore.counting:counting_viewer",
+            commands="thereexists.cli.kinds.counting:COUNTING",
         ),
     )
 }

@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from thereexists.automata.automaton import Automaton
 from thereexists.reports.html import Markup, join, text
 from thereexists.reports.svg import _svg
@@ -17,6 +19,7 @@ from thereexists.reports.svg import _svg
 MOST_DRAWN = 24  # states
 MOST_POSITIONS = 32
 _RADIUS = 15.0
+_LABEL = 0.3  # how far along an edge its label stands
 
 
 def symbols_in_words(symbols: Sequence[Any], most: int = 14) -> str:
@@ -54,6 +57,24 @@ def edges_of(automaton: Automaton) -> dict[tuple[int, int], list[str]]:
     return found
 
 
+def lively_string(automaton: Automaton, most: int, seed: int) -> list[Any]:
+    """Symbols at random that do not lead to the dead state; it ends where all of them do, or after ``most``.
+
+    Strings at random alone say little of a pattern: nearly all are dead after a symbol or two.
+    """
+    rng, q, found = np.random.default_rng(seed), automaton.start, []
+    while len(found) < most:
+        ways = np.flatnonzero(automaton.table[q] != (-1 if automaton.dead is None else automaton.dead))
+        if not len(ways) and not found:
+            ways = np.arange(len(automaton.alphabet))  # dead from the beginning
+        if not len(ways):
+            break
+        a = int(rng.choice(ways))
+        found.append(automaton.alphabet[a])
+        q = int(automaton.table[q, a])
+    return found
+
+
 def machine_picture(automaton: Automaton, title: str) -> Markup:
     """Circles for states (double: accepting), arrows for steps."""
     live = [q for q in range(automaton.size) if q != automaton.dead]
@@ -69,7 +90,9 @@ def machine_picture(automaton: Automaton, title: str) -> Markup:
     )
     pieces = [Markup(arrow)]
     for (q, r), symbols in edges_of(automaton).items():
-        pieces.append(_edge(place[q], place[r], symbols_in_words(symbols), (cx, cy)))
+        # The start's loop stands above it: at its left the arrow from nowhere arrives.
+        away = (place[q][0] + 40, place[q][1] + 80) if q == automaton.start else (cx, cy)
+        pieces.append(_edge(place[q], place[r], symbols_in_words(symbols), away if q == r else (cx, cy)))
     for q, (x, y) in place.items():
         pieces.append(Markup(f'<circle class="f0" cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS}"/>'))
         if automaton.accept[q] and not (automaton.writes and automaton.accept.all()):
@@ -102,7 +125,9 @@ def _edge(source: tuple[float, float], target: tuple[float, float], label: str, 
         via = ((x + u) / 2 - dy * bend, (y + v) / 2 + dx * bend)
         leave, arrive = (_towards(p, via, gap) for p, gap in ((source, _RADIUS), (target, _RADIUS + 6)))
         start, curve = leave, f"Q{via[0]:.1f},{via[1]:.1f} {arrive[0]:.1f},{arrive[1]:.1f}"
-        middle = ((x + 2 * via[0] + u) / 4 - 8 * dy, (y + 2 * via[1] + v) / 4 + 8 * dx)
+        # Nearer to where it begins: in the middle of the picture the edges of many states meet.
+        a, b, c = (1 - _LABEL) ** 2, 2 * _LABEL * (1 - _LABEL), _LABEL**2
+        middle = (a * x + b * via[0] + c * u - 8 * dy, a * y + b * via[1] + c * v + 8 * dx)
     line = f"M{start[0]:.1f},{start[1]:.1f}{curve}"
     path = f'<path class="axis" style="stroke:var(--edge)" marker-end="url(#tip)" d="{line}"/>'
     words = f'<text x="{middle[0]:.1f}" y="{middle[1] + 4:.1f}" text-anchor="middle">{text(label)}</text>'

@@ -78,12 +78,12 @@ def test_saturating_units_forgive_errors():
 
 
 def test_the_rows_are_chosen_by_size():
-    assert te.plan(SMALL["mod7"], n=8).maps == "monoid"
-    assert te.plan(SMALL["mod7"], n=8, maps="states").width > te.plan(SMALL["mod7"], n=8).width
+    assert te.plan(SMALL["mod7"], n=8, construction="doubling").maps == "monoid"
+    assert te.plan(SMALL["mod7"], n=8, maps="states").width > te.plan(SMALL["mod7"], n=8, construction="doubling").width
     assert te.plan(SMALL["drawn"], n=8).maps == "states"
     for name, machine in SMALL.items():
-        planned = te.plan(machine, n=30)
-        built = te.build(machine, n=30)
+        planned = te.plan(machine, n=30, construction="doubling")
+        built = te.build(machine, n=30, construction="doubling")
         assert planned == built.plan, name
         assert planned.parameters == built.network.parameter_count
         assert set(planned.dtypes) == set(built.network.safe) == set(DTYPES)
@@ -143,7 +143,7 @@ def test_builds_that_are_refused():
         te.build(SMALL["swaps"], n=4, maps="other")
     with pytest.raises(InvalidInput, match="'dtype' must be one of"):
         te.build(SMALL["swaps"], n=4, dtype="int8")
-    with pytest.raises(InvalidInput, match="is no option of Doubling"):
+    with pytest.raises(InvalidInput, match="is no option of Shallowest"):
         te.build(SMALL["swaps"], n=4, delta=1 / 2)
     with pytest.raises(CannotBuild, match=r"live states take .* units in .* Fewer states"):
         te.build(drawn(60, 3, 0), n=1 << 16)

@@ -38,7 +38,7 @@ def agrees_with_re(row, count, folder):
     words = ["".join(word) for word in adversarial(machine, count, 32, seed=5)]
     wanted = [bool(re.fullmatch(row["pattern"], word)) for word in words]
     assert 0.2 < np.mean(wanted) < 0.95
-    witness = te.build(machine, n=32)
+    witness = te.build(machine, n=32, construction="doubling")
     verified(witness, folder)
     for dtype in ("float32", "bfloat16"):
         some = slice(None, None, 10 if dtype == "bfloat16" and witness.plan.parameters > LARGE else 1)

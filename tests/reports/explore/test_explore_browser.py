@@ -12,15 +12,20 @@ NAMED = re.compile(r"\S")
 
 
 @pytest.fixture(scope="module")
-def servers(folders, tokens, hostile):
+def servers(folders, tokens, machines, hostile):
     with (
+        serving(machines["doubling"]) as doubling,
+        serving(machines["counting"]) as counting,
         serving(folders["faithful"]) as faithful,
         serving(folders["wide"]) as wide,
         serving(folders["compact"]) as compact,
         serving(tokens["memorise"]) as words,
         serving(hostile) as evil,
     ):
-        yield {"faithful": faithful, "wide": wide, "compact": compact, "words": words, "hostile": evil}
+        yield {
+            "faithful": faithful, "wide": wide, "compact": compact, "words": words, "doubling": doubling,
+            "counting": counting, "hostile": evil,
+        }  # fmt: skip
 
 
 def visit(browser, server, **context):
@@ -52,7 +57,7 @@ def places(page):
     return page.evaluate("[...document.querySelectorAll('#picture .token')].map(t => t.style.transform)")
 
 
-@pytest.mark.parametrize("kind", ["faithful", "wide", "compact", "words", "hostile"])
+@pytest.mark.parametrize("kind", ["faithful", "wide", "compact", "words", "doubling", "counting", "hostile"])
 def test_it_loads_silently_and_fits(browser, servers, kind):
     page, noise = visit(browser, servers[kind])
     colours = set()
@@ -67,6 +72,23 @@ def test_it_loads_silently_and_fits(browser, servers, kind):
         colours.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert noise == []
     assert len(colours) == 2
+    page.context.close()
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize("kind", ["doubling", "counting"])
+def test_nothing_of_an_automaton_stands_outside_its_picture(browser, servers, kind, width):
+    """Every text and every mark of the picture, in every frame."""
+    page, _ = visit(browser, servers[kind], viewport={"width": width, "height": 800})
+    outside = """() => { const box = document.getElementById('picture').getBoundingClientRect();
+      return [...document.querySelectorAll('#picture text, #picture circle, #picture rect')].filter((part) => {
+        const at = part.getBoundingClientRect();
+        return at.left < box.left - 1 || at.right > box.right + 1 || at.bottom > box.bottom + 1; })
+        .map((part) => part.outerHTML); }"""
+    page.click("#first")
+    for _ in range(3):
+        assert page.evaluate(outside) == []
+        page.click("#next")
     page.context.close()
 
 

@@ -53,6 +53,13 @@ class AutomatonCommands(Commands):
         if as_json:
             print_json(traced.describe())
             return
+        console().print(self.traced(traced))
+        if len(traced.word) > MOST_SHOWN:
+            say(f"(the first {MOST_SHOWN} of {len(traced.word)} positions; --json has all)")
+        say(_told(witness, traced.answer))
+
+    def traced(self, traced: Any) -> Any:
+        """The table of a trace: a column for each position."""
         from rich.table import Table
 
         shown = traced.blocks[0][1 : MOST_SHOWN + 1]
@@ -64,10 +71,7 @@ class AutomatonCommands(Commands):
             table.add_row(f"{name}: symbols", *(f"{h.first}–{h.last}" for h in held))
             table.add_row("  map", *(" ".join("·" if r is None else str(r) for r in h.map) for h in held))
         table.add_row("state", *(str(q) for q in traced.states[1 : MOST_SHOWN + 1]))
-        console().print(table)
-        if len(traced.word) > MOST_SHOWN:
-            say(f"(the first {MOST_SHOWN} of {len(traced.word)} positions; --json has all)")
-        say(_told(witness, traced.answer))
+        return table
 
     def certified(self, certificate: Any, as_json: bool) -> None:
         if as_json:
@@ -85,13 +89,19 @@ AUTOMATON = AutomatonCommands()
 
 @dataclass(frozen=True)
 class AutomatonRequest:
-    """``build regex:…``: what is named, its alphabet if it was said, n, the dtype, and where to write."""
+    """``build regex:…``: what is named, its alphabet if it was said, n, the dtype, the construction, where to write."""
 
     reference: str
     alphabet: str | None
     n: int | None
     dtype: str | None
+    construction: str | None = None
     out: Path | None = None
+
+    def options(self) -> dict[str, Any]:
+        """Of ``te.build`` and ``te.plan``."""
+        chosen = {} if self.construction is None else {"construction": self.construction}
+        return {"n": _length(self), "dtype": self.dtype, **chosen}
 
 
 def is_automaton(reference: str, alphabet: str | None, n: int | None) -> bool:
@@ -113,7 +123,8 @@ def refuse_others(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise InvalidInput(
-                f"--{name.replace('_', '-')} is for functions; an automaton takes --n, --alphabet, --dtype and --out."
+                f"--{name.replace('_', '-')} is for functions; an automaton takes --n, --alphabet, --dtype, "
+                "--construction and --out."
             )
 
 
@@ -121,7 +132,7 @@ def plan(asked: AutomatonRequest, as_json: bool) -> None:
     from thereexists.constructions.build import plan as planned
 
     automaton = the_automaton(asked)
-    described = planned(automaton, n=_length(asked), dtype=asked.dtype).describe()
+    described = planned(automaton, **asked.options()).describe()
     summary = {"automaton": asked.reference, "blocks": described["layers"]["total"], **described}
     print_json(summary) if as_json else print_summary(summary)
 
@@ -133,7 +144,7 @@ def build(asked: AutomatonRequest, as_json: bool) -> None:
 
     out = asked.out or Path("automaton-witness")
     with storage.reserved(out):
-        witness = construct(the_automaton(asked), n=_length(asked), dtype=asked.dtype)
+        witness = construct(the_automaton(asked), **asked.options())
         witness.save(out)
     summary = {"witness": str(out), **witness.describe()}
     if as_json:
@@ -229,18 +240,27 @@ def print_summary(summary: dict[str, Any]) -> None:
     before = f"{summary['states_before']} before minimising"
     origin = summary.get("origin") or {}
     pattern = origin.get("pattern") or summary.get("automaton")
+    heads = "one head" if summary["heads"] == 1 else f"{summary['heads']} heads"
     lines = {
         "witness": summary.get("witness"),
         "automaton": pattern and (as_its_author_says(pattern) if "origin" in stated else pattern),
         "states": f"{summary['states']} ({as_its_author_says(before) if 'states_before' in stated else before}), "
         f"{summary['symbols']} symbols",
         "strings": f"at most {summary['n']:,} symbols",
-        "maps": f"{summary['map_rows']} rows, "
-        + ("one for each pair of states" if summary["maps"] == "states" else "one for each map that a string is"),
-        "network": f"{summary['blocks']} blocks, d_model {summary['d_model']}, one head of size "
+        **_method_in_words(summary),
+        "network": f"{summary['blocks']} blocks, d_model {summary['d_model']}, {heads} of size "
         f"{summary['head_size']}, width {summary['width']:,}, {summary['parameters']:,} parameters",
         "dtypes": ", ".join(summary.get("dtypes") or summary["safe"]),
     }
     if stated:
         lines["certified"] = as_its_author_says(summary["certified"]) if summary["certified"] else "no"
     print_facts(lines)
+
+
+def _method_in_words(summary: dict[str, Any]) -> dict[str, str]:
+    """How it works, by what the summary holds."""
+    if "counters" in summary:
+        counted = "one counter" if summary["counters"] == 1 else f"{summary['counters']} counters"
+        return {"counting": f"a commutative group: {counted}, two blocks at every length"}
+    rows = "one for each pair of states" if summary["maps"] == "states" else "one for each map that a string is"
+    return {"maps": f"{summary['map_rows']} rows, {rows}"}

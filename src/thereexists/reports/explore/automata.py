@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
 from thereexists.certificates.automaton_proof import FIRST, SYMBOLS
+from thereexists.constructions.automata.running import MachineWitness
 from thereexists.constructions.automata.trace import Held, held_maps
 from thereexists.constructions.automata.witness import AutomatonWitness
 from thereexists.core.dtypes import dtype_name
 from thereexists.core.errors import InvalidInput
+from thereexists.reports.automaton_pictures import lively_string
 from thereexists.reports.explore.viewer import Viewer, layer_number, short, stage_rows
 
 MOST_SYMBOLS = 48  # of a string on the page
 MOST_WORDS = 200
 
 
-class Automata(Viewer):
-    """Every block is a frame: who fetched whose map, and what each position holds then."""
+class Machines(Viewer):
+    """Any network of an automaton: every block is a frame."""
 
-    kind = "doubling"
+    says: str  # what the blocks do
 
-    def __init__(self, witness: AutomatonWitness):
+    def __init__(self, witness: MachineWitness):
         self.witness, self.network = witness, witness.network
+
+    @abstractmethod
+    def frames(self, ids: np.ndarray) -> list[dict[str, Any]]:
+        """What the blocks do with the symbols of a string; the last one has the states."""
 
     def about(self) -> dict[str, Any]:
         witness, machine = self.witness, self.witness.automaton
-        rng = np.random.default_rng(0)
         lengths = [min(witness.n, k) for k in (8, 3, 5, 12, 16)]
-        examples = [[short(machine.alphabet[a]) for a in rng.integers(0, len(machine.alphabet), k)] for k in lengths]
+        words = [lively_string(machine, k, seed) for seed, k in enumerate(lengths)]
+        rng = np.random.default_rng(0)
+        words.append([machine.alphabet[a] for a in rng.integers(0, len(machine.alphabet), lengths[0])])
+        examples = [[short(symbol) for symbol in word] for word in words]
         facts = {
             "states": machine.size,
             "symbols": len(machine.alphabet),
@@ -41,21 +50,26 @@ class Automata(Viewer):
         return {
             "kind": self.kind,
             "title": short(machine.origin.get("pattern") or f"an automaton of {machine.size} states"),
-            "about": "After block t every position holds the map of its last 2^t symbols.",
-            "facts": facts | ({} if self.proved is None else {"certified": self.proved}),
+            "about": self.says,
+            "facts": facts | self.more_facts() | ({} if self.proved is None else {"certified": self.proved}),
             "depth": self.network.depth,
             "stages": stage_rows(self.network),
             "n": min(witness.n, MOST_SYMBOLS),
             "fixed": False,
+            "compared": "automaton",
+            "offered": "or an example",
             "vocabulary": [short(symbol) for symbol in machine.alphabet[:MOST_WORDS]],
             "examples": examples,
             "start": examples[0],
         }
 
+    def more_facts(self) -> dict[str, Any]:
+        """What only one construction has."""
+        return {}
+
     def run(self, asked: dict[str, Any]) -> dict[str, Any]:
         word, ids = self._word(asked)
-        blocks, heads = held_maps(self.network, self.witness.maps, np.concatenate([[FIRST], ids + SYMBOLS]))
-        frames = [self._frame(t, block, heads[t - 1] if t else None) for t, block in enumerate(blocks)]
+        frames = self.frames(ids)
         machine = self.witness.automaton
         states, meant = self.witness.states([word])[0], machine.states(word)
         answer, known = (
@@ -74,25 +88,6 @@ class Automata(Viewer):
     def attention(self, asked: dict[str, Any]) -> dict[str, Any]:
         layer = layer_number(asked, self.network.depth)
         return {"heads": self.run(asked)["frames"][layer]["attention"]}
-
-    def _frame(self, t: int, block: tuple[Held, ...], heads: np.ndarray | None) -> dict[str, Any]:
-        start, dead = self.witness.automaton.start, self.witness.automaton.dead
-        says = "Every position holds the map of its own symbol; position 0 holds the identity."
-        if t:
-            says = (
-                f"Block {t} of {self.network.depth}: every position fetches the map that ends {2 ** (t - 1)} before it "
-                f"(before the beginning: the identity, at position 0) and holds the map of its last {2**t} symbols."
-            )
-        return {
-            "layer": t,
-            "stage": "doubling" if t else "input",
-            "index": max(t - 1, 0),
-            "held": [vars(held) for held in block],
-            "states": [dead if held.map[start] is None else held.map[start] for held in block],
-            "moved": [h.position for h in block],
-            "says": says,
-            "attention": heads,
-        }
 
     def _told(self, answer: Any) -> list[str]:
         if self.witness.automaton.writes:
@@ -113,6 +108,37 @@ class Automata(Viewer):
         if len(word) > most:
             raise InvalidInput(f"The page shows strings of up to {most} symbols; got {len(word)}.")
         return word, self.witness.automaton.word(word)
+
+
+class Automata(Machines):
+    """Who fetched whose map, and what each position holds then."""
+
+    kind = "doubling"
+    says = "After block t every position holds the map of its last 2^t symbols."
+    witness: AutomatonWitness
+
+    def frames(self, ids: np.ndarray) -> list[dict[str, Any]]:
+        blocks, heads = held_maps(self.network, self.witness.maps, np.concatenate([[FIRST], ids + SYMBOLS]))
+        return [self._frame(t, block, heads[t - 1] if t else None) for t, block in enumerate(blocks)]
+
+    def _frame(self, t: int, block: tuple[Held, ...], heads: np.ndarray | None) -> dict[str, Any]:
+        start, dead = self.witness.automaton.start, self.witness.automaton.dead
+        says = "Every position holds the map of its own symbol; position 0 holds the identity."
+        if t:
+            says = (
+                f"Block {t} of {self.network.depth}: every position fetches the map that ends {2 ** (t - 1)} before it "
+                f"(before the beginning: the identity, at position 0) and holds the map of its last {2**t} symbols."
+            )
+        return {
+            "layer": t,
+            "stage": "doubling" if t else "input",
+            "index": max(t - 1, 0),
+            "held": [vars(held) for held in block],
+            "states": [dead if held.map[start] is None else held.map[start] for held in block],
+            "moved": [h.position for h in block],
+            "says": says,
+            "attention": heads,
+        }
 
 
 def automaton_viewer(witness: AutomatonWitness, target: None) -> Automata:

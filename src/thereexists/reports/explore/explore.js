@@ -124,7 +124,7 @@ function words() {
     changed();
   });
   box.append(make("label", { for: "words" }, `Tokens, ${about.fixed ? "exactly" : "at most"} ${about.n}`), field,
-    make("label", { for: "example" }, "or a stored input"), list);
+    make("label", { for: "example" }, about.offered || "or a stored input"), list);
 }
 
 // --- where we are ----------------------------------------------------------------------------------------------------
@@ -172,7 +172,8 @@ function drawFrame() {
     if (current) button.setAttribute("aria-current", "step"); else button.removeAttribute("aria-current");
     if (current) $("log").scrollTop = button.offsetTop - $("log").offsetTop - 60;
   }
-  if (about.kind === "columns") drawColumns(at, here); else if (about.kind === "doubling") drawDoubling(at); else drawStream(at);
+  if (about.kind === "columns") drawColumns(at, here); else if (about.kind === "doubling") drawDoubling(at);
+  else if (about.kind === "counting") drawCounting(at); else drawStream(at);
   drawAttention(frame, here, stage);
 }
 
@@ -301,7 +302,7 @@ function drawDoubling(at) {
   const frame = seen.frames[at], picture = $("picture"), WIDTH = widthOf(picture), held = frame.held.slice(1);
   const n = held.length, step = Math.min(40, (WIDTH - LEFT - 10) / Math.max(1, n)), tall = 18, top = 26;
   const x = (j) => LEFT + (j - .5) * step, y = (j) => top + (j - 1) * tall;
-  const wide = LEFT + n * step + 16;
+  const wide = LEFT + n * step + 16, told = wide + 40 < WIDTH;
   picture.replaceChildren();
   picture.setAttribute("viewBox", `0 0 ${WIDTH} ${top + n * tall + 24}`);
   seen.words.forEach((word, i) => draw(picture, "text", { x: x(i + 1), y: 14, "text-anchor": "middle" }, word));
@@ -309,12 +310,40 @@ function drawDoubling(at) {
     const j = h.position, end = x(j) + .4 * step, start = h.first > j ? end : x(h.first) - .4 * step;
     draw(picture, "text", { x: LEFT - 10, y: y(j) + 9, "text-anchor": "end" }, `position ${j}`);
     draw(picture, "rect", { class: h.first === 1 ? "f1" : "f0", x: start, y: y(j), width: Math.max(1, end - start), height: 8, rx: 3 });
-    if (h.fetched) draw(picture, "path", { class: "edge", d: `M${x(h.fetched)},${y(h.fetched) + 8}V${y(j) + 4}` });
-    if (wide + 40 < WIDTH) draw(picture, "text", { x: wide, y: y(j) + 9 }, h.map.map((r) => r === null ? "·" : r).join(" "));
+    if (told) draw(picture, "text", { x: wide, y: y(j) + 9 }, h.map.map((r) => r === null ? "·" : r).join(" "));
+  });
+  held.filter((h) => h.fetched).forEach((h) => {  // above all bars
+    draw(picture, "path", { class: "fetch", d: `M${x(h.fetched)},${y(h.fetched) + 4}V${y(h.position) + 4}` });
+    draw(picture, "circle", { class: "fetch", cx: x(h.fetched), cy: y(h.position) + 4, r: 2 });
   });
   picture.setAttribute("aria-label", held.map((h) => `position ${h.position} holds symbols ${h.first} to ${h.last}`).join("; "));
   $("note").textContent = "A bar is the segment whose map a position holds, in the second colour once it is the whole prefix; a line " +
-    "leads from the position whose map was fetched. At the right the map: the state to which 0, 1, 2, … is led, · for the dead one.";
+    "leads from the position whose map was fetched." +
+    (told ? " At the right the map: the state to which 0, 1, 2, … is led, · for the dead one." : "");
+}
+
+// --- the counts of a commutative group ---------------------------------------------------------------------------------
+
+function drawCounting(at) {
+  const frame = seen.frames[at], picture = $("picture"), WIDTH = widthOf(picture), lanes = frame.lanes, tall = 20, top = 14;
+  const room = 24 + 6.6 * Math.max(...lanes.map((lane) => lane.text.length)), told = WIDTH - LEFT - room > 90;  // else: dots only
+  const right = told ? WIDTH - room : WIDTH - 30, x = (share) => LEFT + share * (right - LEFT);
+  const ends = at < 1 ? null : at < 2 ? ["0", "1"] : ["position 0", `position ${Math.max(1, lanes.length - 1)}`];
+  picture.replaceChildren();
+  picture.setAttribute("viewBox", `0 0 ${WIDTH} ${top + lanes.length * tall + 24}`);
+  lanes.forEach((lane, j) => {
+    const y = top + j * tall;
+    draw(picture, "text", { x: LEFT - 10, y: y + 4, "text-anchor": "end" }, j ? `${j}: ${seen.words[j - 1]}` : "0");
+    draw(picture, "path", { class: "lane", d: `M${LEFT},${y}H${right}` });
+    lane.marks.forEach((share, g) => draw(draw(picture, "g", { class: `token hue${g % 6}` }), "circle",
+      { cx: x(share), cy: y + (g - (lane.marks.length - 1) / 2) * Math.min(5, 12 / lane.marks.length), r: 3.5 }));
+    if (told) draw(picture, "text", { x: right + 12, y: y + 4 }, lane.text);
+  });
+  if (ends) ends.forEach((end, i) => draw(picture, "text", { x: x(i), y: top + lanes.length * tall + 8, "text-anchor": "middle" }, end));
+  picture.setAttribute("aria-label", lanes.map((lane, j) => `position ${j}: ${lane.text}`).join("; "));
+  $("note").textContent = at < 1 ? "A line for every position, with its symbol." : at < 2
+    ? "A dot for every counter: its share of the positions so far. The last number is the share of the flag, 1/(position + 1)."
+    : "A dot for every counter: the position that its head looks up, which is the count; the counts lead to the state.";
 }
 
 // --- target and output -----------------------------------------------------------------------------------------------
@@ -338,7 +367,7 @@ function drawCompare() {
     picture.setAttribute("viewBox", "0 0 1 1");
     picture.parentNode.hidden = true;
     const said = (words) => words === null ? "nothing is stored for this input" : words.join(" ");
-    $("compare-table").replaceChildren(table(["", "tokens"], [[about.kind === "doubling" ? "automaton" : "stored", said(seen.stored)], ["network", said(seen.answer)]]));
+    $("compare-table").replaceChildren(table(["", "tokens"], [[about.compared || "stored", said(seen.stored)], ["network", said(seen.answer)]]));
     return;
   }
   const cells = [];

@@ -6,8 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from thereexists.constructions.automata.running import MachineWitness
 from thereexists.constructions.automata.witness import AutomatonWitness
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.reports.artefact import Found, weights_hash
@@ -15,6 +14,7 @@ from thereexists.reports.automaton_pictures import (
     MOST_DRAWN,
     doubling_picture,
     edges_of,
+    lively_string,
     machine_picture,
     symbols_in_words,
 )
@@ -27,6 +27,15 @@ MOST_EDGES = 200
 
 
 def automaton_page(folder: Path, witness: AutomatonWitness, record: dict[str, Any]) -> Page:
+    rows = "a pair of states" if witness.describe()["maps"] == "states" else "a map that a string is"
+    maps = {"maps": f"{witness.maps.own} rows, each for {rows}"}
+    return machine_page(folder, witness, record, maps, Section("doubling", "The doubling tree", _tree(witness)))
+
+
+def machine_page(
+    folder: Path, witness: MachineWitness, record: dict[str, Any], method: dict[str, str], how: Section
+) -> Page:
+    """The page of any network of an automaton: ``method`` says how it works in a line, ``how`` shows it."""
     machine = witness.automaton
     what = "transducer" if machine.writes else "automaton"
     pattern = machine.origin.get("pattern")
@@ -36,9 +45,9 @@ def automaton_page(folder: Path, witness: AutomatonWitness, record: dict[str, An
         f"symbols, in {witness.network.depth} blocks that were never trained."
     )
     sections = (
-        Section("built", "What was built", _built(witness)),
+        Section("built", "What was built", _built(witness, method)),
         Section("automaton", "The automaton", _machine(witness)),
-        Section("doubling", "The doubling tree", _tree(witness)),
+        how,
         Section("certificate", "What is certified", _proved(witness)),
         Section("stages", "Stages and weights", stages_section(witness.network)),
         Section("reproduce", "How to check it", _check(folder, record)),
@@ -46,9 +55,9 @@ def automaton_page(folder: Path, witness: AutomatonWitness, record: dict[str, An
     return Page("automaton", title, lead, sections)
 
 
-def _built(witness: AutomatonWitness) -> Markup:
+def _built(witness: MachineWitness, method: dict[str, str]) -> Markup:
     machine, told = witness.automaton, witness.describe()
-    rows = "a pair of states" if told["maps"] == "states" else "a map that a string is"
+    heads = "1 head" if told["heads"] == 1 else f"{told['heads']} heads"
     return facts(
         {
             "automaton": f"{machine.size} states, {len(machine.alphabet)} symbols: "
@@ -56,15 +65,15 @@ def _built(witness: AutomatonWitness) -> Markup:
             "before minimising": as_its_author_says(f"{machine.before} states"),
             "writes": symbols_in_words(machine.output_alphabet, 60) if machine.writes else None,
             "strings": f"at most {witness.n:,} symbols",
-            "maps": f"{witness.maps.own} rows, each for {rows}",
+            **method,
             "network": f"{told['blocks']} blocks, {told['parameters']:,} parameters, {told['dtype']}",
-            "class": f"h = 1 head of size m = {number(told['head_size'])}, r = {number(told['width'])} hidden units, "
+            "class": f"h = {heads} of size m = {number(told['head_size'])}, r = {number(told['width'])} hidden units, "
             f"width {number(told['d_model'])}",
         }
     )
 
 
-def _machine(witness: AutomatonWitness) -> Markup:
+def _machine(witness: MachineWitness) -> Markup:
     machine = witness.automaton
     edges = edges_of(machine)
     live = machine.size - (machine.dead is not None)
@@ -83,20 +92,20 @@ def _machine(witness: AutomatonWitness) -> Markup:
 
 
 def _tree(witness: AutomatonWitness) -> Markup:
-    symbols = min(witness.n, SHOWN_SYMBOLS)
-    ids = np.random.default_rng(0).integers(0, len(witness.automaton.alphabet), symbols)
-    traced = witness.trace([[witness.automaton.alphabet[a] for a in ids.tolist()]])
-    shown = traced.blocks[: symbols.bit_length() + 1 + (symbols & (symbols - 1) > 0)]
+    traced = witness.trace([lively_string(witness.automaton, min(witness.n, SHOWN_SYMBOLS), seed=0)])
+    needed = max(1, (len(traced.word) - 1).bit_length())  # later blocks find every prefix whole already
+    shown = traced.blocks[: needed + 1]
     picture = doubling_picture(shown, traced.word, "Which segment's map every position holds after each block")
     words = (
-        "A random string. After block t a position holds the map of its last 2^t symbols, composed of its own half and "
-        "the half that it fetched; in the second colour, the map of the whole prefix. Point at a bar to read its map."
+        "A string at random that lives as long as it can. After block t a position holds the map of its last 2^t "
+        "symbols, composed of its own half and the half that it fetched; in the second colour, the map of the whole "
+        "prefix. Point at a bar to read its map."
     )
     table_rows = [[j, str(s), q] for j, (s, q) in enumerate(zip(traced.word, traced.states[1:], strict=True), 1)]
     return join([figure(picture, words), table(["position", "symbol", "state after it"], table_rows)])
 
 
-def _proved(witness: AutomatonWitness) -> Markup:
+def _proved(witness: MachineWitness) -> Markup:
     certificate = witness.certificate
     if certificate is None:
         return paragraph("Nothing: there is no certificate of these weights in the folder.")

@@ -1,0 +1,1 @@
+"""Commutative groups, run by counting letters: two blocks at every length."""

@@ -1,0 +1,81 @@
+"""A witness of a commutative group: two blocks that count letters, and the certificate for all inputs.
+
+w = te.build(te.automata.regex("(b|ab*a)*", "ab"), n=1024)      # an even number of a
+w(["abba", "ab"])        # accepted or not; of a transducer: what it writes
+w.states("abba")         # the state after every prefix, from the empty one on
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any, final
+
+import torch
+
+from thereexists.automata.automaton import Automaton
+from thereexists.certificates.automaton_certificate import AutomatonCertificate
+from thereexists.certificates.stored_counting import StoredCounting, read_counting
+from thereexists.constructions.automata.running import MachineWitness
+from thereexists.constructions.counting.groups import counters_of
+from thereexists.constructions.counting.plan import CountingPlan
+from thereexists.constructions.counting.trace import CountingTrace, counted
+from thereexists.constructions.counting.weights import CountingSizes
+from thereexists.core.errors import CannotBuild
+from thereexists.model import EmbeddedTransformer
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class CountingWitness(MachineWitness):
+    """``made``: the certificate that was made with it; ``folder``: where it was loaded from."""
+
+    construction = "counting"
+
+    network: EmbeddedTransformer
+    machine: Automaton
+    n: int
+    made: AutomatonCertificate | None = dataclasses.field(default=None, compare=False)
+    folder: Path | None = dataclasses.field(default=None, compare=False)
+
+    @property
+    def stored(self) -> StoredCounting:
+        return StoredCounting(self.network, self.machine, self.n)
+
+    @property
+    def automaton(self) -> Automaton:
+        return self.machine
+
+    @property
+    def scale(self) -> float:
+        """s, with which a count is asked for."""
+        W_Q = self.network.stages["counting"].attention.W_Q  # pyright: ignore[reportOptionalMemberAccess]
+        return -float(W_Q[1, 0, 1, 2 * W_Q.shape[1]].detach())
+
+    @property
+    def plan(self) -> CountingPlan:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return CountingPlan.of(CountingSizes(self.n, counters_of(self.machine), self.scale))
+
+    def trace(self, x: Any) -> CountingTrace:
+        """What every position counted, and what it looked up."""
+        tokens, symbols, states, answer = self.traced(x)
+        positions, _ = counted(self.network, self.machine.size, tokens)
+        return CountingTrace(symbols, positions, states, answer)
+
+    def lowerable(self) -> Any:
+        """A stock Llama checkpoint takes offsets of positions, which only the doubling network has."""
+        raise CannotBuild(
+            "A network that counts has no form as a stock Llama checkpoint: build the automaton with "
+            "construction='doubling' and export that, or export this one to onnx, hf or torch."
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return self.described(counters=self.network.shape()["h"])
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        return {"automaton": self.machine.describe(), "counting": {"n": self.n}}, {}
+
+
+def load_counting(path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> CountingWitness:
+    """As the file has it, its dtypes claimed and not yet proved: ``to`` proves the one that is wanted."""
+    return CountingWitness(**vars(read_counting(path, record, weights)), folder=Path(path))
