@@ -10,6 +10,7 @@ in every transition, and no state has two transitions by the same symbol; what i
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from thereexists.automata.explore import assembled, walk
 from thereexists.automata.minimise import finished
 from thereexists.automata.tables import DEAD, nfa
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import lines_of
 from thereexists.core.regular_files import read_regular
 
 NOTHING = "<eps>"
@@ -39,7 +41,8 @@ def from_att(file: str | Path, acceptor: bool | None = None) -> Automaton:
 
 def parse_att(text: str, place: str = "the text", acceptor: bool | None = None) -> Automaton:
     """The same from a string."""
-    lines = [(k, line.split()) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
+    words_of = re.compile(r"[^ \t]+").findall  # other white space may be a symbol
+    lines = [(k, words) for k, line in enumerate(lines_of(text), 1) if (words := words_of(line))]
     if not lines:
         raise InvalidInput(f"{place} is empty; it must hold a transition a line, such as '0 1 a'.")
     arcs = [(k, words) for k, words in lines if len(words) >= 3]

@@ -99,8 +99,7 @@ class Automaton:
 
     def states(self, word: Any) -> np.ndarray:
         """The state after every prefix, the empty one included: (length + 1,), by the table."""
-        ids = word if isinstance(word, np.ndarray) and word.dtype.kind in "iu" else self.word(word)
-        return self.run(ids[None])[0]
+        return self.run(self.word(word)[None])[0]
 
     def run(self, ids: np.ndarray) -> np.ndarray:
         """The same for numbers (batch, length): (batch, length + 1). Negative numbers leave the state as it is."""
@@ -116,7 +115,7 @@ class Automaton:
     def transduce(self, word: Any) -> list[Token]:
         """What it writes, one symbol a step."""
         ids = self.word(word)
-        return [self.output_alphabet[k] for k in self.outputs[self.states(ids)[:-1], ids].tolist()]
+        return [self.output_alphabet[k] for k in self.outputs[self.run(ids[None])[0, :-1], ids].tolist()]
 
     def __eq__(self, other: object) -> bool:
         """The same machine, whatever its states are called and whatever it was made from."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from thereexists.certificates.cubes import CubeSums, Problem, Sums, combined, tile_for
 from thereexists.certificates.enclose import refuse_rounded_edges
@@ -24,7 +25,8 @@ from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.ramps import equal_column_share, off_core_share
 from thereexists.certificates.units import ROUNDED_UP, Units, norm, product_above
 from thereexists.certificates.variation import some_boxes
-from thereexists.core.errors import BadWitnessFile, InvalidInput
+from thereexists.core import shards
+from thereexists.core.errors import BadWitnessFile, InvalidInput, NotProved
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import EVALUATION_ERROR, Target
 from thereexists.model import Transformer
@@ -109,10 +111,18 @@ def _uniform(problem: Problem, target: Target, open_volume: float, worst: list[f
 def the_problem(network: Transformer, target: Target, grid: Grid, p: float, splits: int) -> Problem:
     """What is to be summed, after refusing what no sum would be right for."""
     refuse_extremes(p, target)
+    _refuse_strange_weights(network)
     refuse_rounded_edges(grid)
     B = output_bound(network)
     units = Units.of(target, p, [*B, *sizes(target, grid, splits)])
     return Problem(grid, p, splits, B, tile_for(grid), units)
+
+
+def _refuse_strange_weights(network: Transformer) -> None:
+    for weights in network.parameters():
+        if not bool(torch.isfinite(weights).all()):
+            raise NotProved("A weight of this network is infinite or no number; nothing can be certified.")
+        shards.release(network)
 
 
 def sizes(target: Target, grid: Grid, splits: int) -> list[float]:

@@ -37,7 +37,7 @@ def read_strings(text: str, alphabet: Sequence[Any]) -> list[Any]:
     lines = [text]
     if Path(text).suffix == ".txt":
         try:
-            lines = read_regular(Path(text), MOST_BYTES, InvalidInput).decode("utf-8").splitlines()
+            lines = lines_of(read_regular(Path(text), MOST_BYTES, InvalidInput).decode("utf-8"))
         except UnicodeDecodeError as error:
             raise InvalidInput(f"Cannot read {text}: {error}.") from error
         if not lines:
@@ -45,7 +45,12 @@ def read_strings(text: str, alphabet: Sequence[Any]) -> list[Any]:
     if all(isinstance(symbol, str) and len(symbol) == 1 for symbol in alphabet):
         return lines
     numbers = {str(symbol): symbol for symbol in alphabet}
-    return [[numbers.get(word, word) for word in line.split()] for line in lines]
+    return [[numbers.get(word, word) for word in _words(line)] for line in lines]
+
+
+def _words(line: str) -> list[str]:
+    """Between spaces and tabs alone: other white space may be a symbol."""
+    return [word for word in line.replace("\t", " ").split(" ") if word]
 
 
 def _numbers(text: str, place: str) -> list[float]:

@@ -32,7 +32,7 @@ from thereexists.core.errors import BadWitnessFile, InvalidInput, Recovered, Unr
 from thereexists.core.json_files import MOST_BYTES, malformed, read_json, record_digest
 from thereexists.core.kinds import kind_of
 from thereexists.core.one_writer import one_writer
-from thereexists.core.regular_files import open_regular
+from thereexists.core.regular_files import is_regular, open_regular
 from thereexists.core.tensor_files import save_tensors
 
 FORMAT_VERSION = 1
@@ -112,7 +112,7 @@ def _read_shards(path: Path, record: dict[str, Any]) -> dict[str, Tensor]:
     if not isinstance(stated, dict) or stated.keys() != named:
         raise BadWitnessFile(f"{path} does not state a SHA-256 for every file of weights that its index names.")
     for name, sha256 in stated.items():
-        if not (path / name).is_file():
+        if not is_regular(path / name):
             raise BadWitnessFile(f"{path} has no {name}.")
         if file_sha256(path / name) != sha256:
             raise BadWitnessFile(f"{path / name} was truncated or changed: its SHA-256 is not the one stated.")

@@ -67,10 +67,14 @@ class Target:
             )
         if not callable(self.f):
             raise InvalidInput(f"The function of a target must be callable; got {type(self.f).__name__} instead.")
-        if self.lipschitz is not None and not (np.isfinite(self.lipschitz) and self.lipschitz >= 0):
-            raise InvalidInput(f"'lipschitz' must be a finite number of at least 0; got {self.lipschitz!r} instead.")
-        if self.bound is not None and not (np.isfinite(self.bound) and self.bound >= 0):
-            raise InvalidInput(f"'bound' must be a finite number of at least 0; got {self.bound!r} instead.")
+        for name in ("lipschitz", "bound"):
+            object.__setattr__(self, name, _size(name, getattr(self, name)))
+        for name in ("equivariant", "compact_support"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise InvalidInput(f"'{name}' must be True or False; got {getattr(self, name)!r} instead.")
+            object.__setattr__(self, name, bool(getattr(self, name)))
+        if not isinstance(self.name, str) or any("\ud800" <= letter <= "\udfff" for letter in self.name):
+            raise InvalidInput(f"The name of a target must be a text; got {self.name!r} instead.")
         if not isinstance(self.compact_support, bool):
             raise InvalidInput(f"'compact_support' must be True or False; got {self.compact_support!r} instead.")
         low, high = self.low, self.high
@@ -94,7 +98,7 @@ class Target:
     def _corner(self, side: int) -> Array:
         try:
             return np.broadcast_to(np.asarray(self.domain[side], dtype=np.float64), (self.d,))
-        except (ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError, OverflowError):
             raise InvalidInput(
                 f"'domain' must be (low, high), each a number or {self.d} numbers; got {self.domain!r} instead."
             ) from None
@@ -102,7 +106,17 @@ class Target:
     def variation(self, radius: float) -> float | None:
         """An upper bound on max|f(X) − f(Y)| over max|X − Y| ≤ radius, or None if the caller stated none."""
         if self.modulus is not None:
-            return float(self.modulus(radius))
+            try:
+                with redirect_stdout(sys.stderr):
+                    found = np.asarray(self.modulus(radius))
+                if found.ndim or found.dtype.kind not in "biuf":
+                    raise TypeError(f"it returns {found!r}, and a number is wanted")
+                return float(found)
+            except ThereExistsError:
+                raise
+            except (Exception, SystemExit) as error:
+                reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                raise InvalidTarget(f"The modulus of {self.name} cannot be called: {reason}.") from error
         return None if self.lipschitz is None else self.lipschitz * radius
 
     def __call__(self, X: Array) -> Array:
@@ -282,7 +296,24 @@ def _in_float32(Y: Array) -> bool:
     return bool((mantissa != np.rint(mantissa)).mean() > 0.5)
 
 
+def _size(name: str, given: Any) -> float | None:
+    """A finite number of at least 0, of whatever type, as Python's own float; or None."""
+    if given is None:
+        return None
+    try:
+        if isinstance(given, bool | np.bool_ | str | complex | np.complexfloating):
+            raise TypeError
+        number = float(given)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        number = float("nan")
+    if not (np.isfinite(number) and number >= 0):
+        raise InvalidInput(f"'{name}' must be a finite number of at least 0; got {given!r} instead.")
+    return number
+
+
 def _real(Y: Any) -> Array:
+    if isinstance(Y, np.ma.MaskedArray) and np.ma.is_masked(Y):
+        raise TypeError("it returns an array with masked entries; a target answers all of them")
     Y = np.asarray(Y)
     if np.iscomplexobj(Y):
         raise TypeError("it returns complex numbers; a target is real")

@@ -14,7 +14,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from thereexists.core.atomic_files import PART, write_beside
+from thereexists.core.atomic_files import is_part_of, write_beside
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Obstructed
 from thereexists.core.json_files import too_deep
 from thereexists.core.regular_files import read_regular
@@ -88,7 +88,7 @@ class JobFolder:
             names = {file.name for file in self.path.iterdir()}
         except OSError as error:
             raise Obstructed(f"The job's folder {self.path} cannot be used: {error.strerror}.") from error
-        if not all(name == ABOUT or _NAME.fullmatch(name) or name.endswith(PART) for name in names):
+        if not all(name == ABOUT or _NAME.fullmatch(name) or _is_left_over(name) for name in names):
             raise Obstructed(f"{self.path} holds files that are not a job's; give an empty or a new folder.")
         for file in self.path.iterdir():
             _throw_away(file)
@@ -139,6 +139,12 @@ def _write(file: Path, content: dict[str, Any], secret: bytes) -> None:
         write_beside(file, text)
     except InvalidInput as error:
         raise Obstructed(str(error)) from error
+
+
+def _is_left_over(name: str) -> bool:
+    """Whether a killed writer of one of our files has left it; a user's own ``movie.part`` is not that."""
+    chunk = name[1 : 1 + len(name_of(Range(0, 1)))]
+    return is_part_of(name, ABOUT) or (_NAME.fullmatch(chunk) is not None and is_part_of(name, chunk))
 
 
 def _throw_away(file: Path) -> None:

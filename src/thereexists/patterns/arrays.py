@@ -24,7 +24,10 @@ def from_csr(steps: Any, name: str = "csr") -> Pattern:
 
 def from_mask(mask: np.ndarray, name: str = "mask") -> Pattern:
     """A Boolean ``(n, n)`` or ``(p, n, n)`` array; row ``k`` = what token ``k`` attends to."""
-    mask = np.asarray(mask)
+    try:
+        mask = np.asarray(mask)
+    except ValueError:
+        raise InvalidInput("A mask must have shape (n, n) or (p, n, n); these rows have different lengths.") from None
     if mask.ndim == 2:
         mask = mask[None]
     if mask.ndim != 3 or mask.shape[1] != mask.shape[2] or 0 in mask.shape:

@@ -228,7 +228,7 @@ def bigbird(n: int, block: int, random_blocks: int = 3, seed: int = 0) -> Patter
 def logsparse(n: int) -> Pattern:
     """LogSparse (Li et al. 2019), looking both ways: distances 0, 1, 2, 4, 8, …; its causal version is the original."""
     _size(n=n)
-    powers = [1 << i for i in range((n - 1).bit_length())]
+    powers = [1 << i for i in range((int(n) - 1).bit_length())]
     return _pattern("logsparse", n, [Offsets(tuple([-o for o in reversed(powers)] + [0] + powers))])
 
 

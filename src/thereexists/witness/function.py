@@ -106,7 +106,7 @@ class FunctionWitness(Witness):
             if np.iscomplexobj(np.asarray(x)):
                 raise TypeError("complex numbers")
             X = np.array(x, dtype=np.float64)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             raise InvalidInput(
                 f"The input must be real numbers in an array (batch, {n}, {d}); these cannot be made into one "
                 "(are all sequences of one length?)."

@@ -84,8 +84,13 @@ class CompactModel(PreTrainedModel):
             raise self.refused(f"This network is not safe in {name}; it is in {', '.join(self.config.safe_dtypes)}.")
         if input_ids is not None:
             return BaseModelOutput(last_hidden_state=self.network(*self.rows(input_ids, attention_mask)))
-        mask = None if attention_mask is None else attention_mask.bool()
-        return BaseModelOutput(last_hidden_state=self.network(inputs_embeds, mask))
+        n, wanted = self.config.max_position_embeddings, self.config.features
+        if inputs_embeds is None or inputs_embeds.ndim != 3 or tuple(inputs_embeds.shape[1:]) != (n, wanted):
+            given = None if inputs_embeds is None else tuple(inputs_embeds.shape)
+            raise self.refused(f"A function takes inputs_embeds of the shape (batch, {n}, {wanted}); got {given}.")
+        if attention_mask is not None and not bool(attention_mask.bool().all()):
+            raise self.refused("A function takes all of its tokens; this attention_mask hides some.")
+        return BaseModelOutput(last_hidden_state=self.network(inputs_embeds))
 
     def rows(self, ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """The rows as the network takes them, tokens first, and which of their numbers are tokens."""
