@@ -82,6 +82,8 @@ class TritonPieces:
         self.every_row = bool(self.launches) or listed  # the tiles of a launch are all rows, with keys or without
         listed = lowered.entries is not None and len(lowered.entries.rows) == lowered.n
         self.every_row = bool(self.launches) or listed  # the tiles of a launch are all rows, with keys or without
+        listed = lowered.entries is not None and len(lowered.entries.rows) == lowered.n
+        self.every_row = bool(self.launches) or listed  # the tiles of a launch are all rows, with keys or without
 
     def tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array, np.int32)).to(self.device)
