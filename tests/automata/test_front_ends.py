@@ -186,3 +186,21 @@ def test_an_unknown_symbol_is_named():
     with pytest.raises(ThereExistsError, match="a string or a list"):
         found.accepts(3)
     assert len(repr(found)) < 200
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u3000", "\u2028", "\x85", "\x0c", "\x1c"])
+def test_only_spaces_and_tabs_separate_words_in_att(space):
+    """Other white space may be a symbol: a machine with one arc less would be another one."""
+    machine = parse_att(f"0\t1\ta\n1\t0\t{space}\n0\n")
+    assert set(machine.alphabet) == {"a", space}
+    assert [machine.accepts(word) for word in ("", "a", f"a{space}", f"a{space}a")] == [True, False, True, False]
+    writes = parse_att(f"0\t0\ta\t{space}\n0\n")
+    assert writes.transduce("aa") == [space, space]
+
+
+def test_an_array_holds_symbols_not_their_numbers():
+    ends_in_1 = A.dfa({"s": {1: "t", 0: "s"}, "t": {1: "t", 0: "s"}}, "s", ["t"], alphabet=[1, 0])
+    assert ends_in_1.accepts(np.array([0, 1]))
+    assert not ends_in_1.accepts(np.array([1, 0]))
+    with pytest.raises(ThereExistsError, match="not in the alphabet"):
+        ends_in_1.accepts(np.array([5]))

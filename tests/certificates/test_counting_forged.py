@@ -1,5 +1,6 @@
 """Planted faults in networks that count, with every hash and digest redone: each must be noticed, or change nothing."""
 
+import dataclasses
 import itertools
 import shutil
 
@@ -12,7 +13,12 @@ from tests.constructions.counting.groups import GROUPS
 from tests.hostile import forge_certificate, forge_record, forge_weights
 from thereexists.certificates.automaton_certificate import certify_automaton
 from thereexists.certificates.counting_rounding import least_lead
+from thereexists.constructions.counting.groups import counters_of
+from thereexists.constructions.counting.weights import CountingSizes, counting_network, scale_for
+from thereexists.constructions.counting.witness import CountingWitness
 from thereexists.core.errors import NotProved
+from thereexists.reports import report
+from thereexists.reports.explore import open_viewer
 
 STAGE = "stages.counting"
 N = 13
@@ -245,7 +251,7 @@ def test_every_single_weight_matters_or_is_harmless(saved):
 def test_a_scale_that_float32_loses_at_the_far_end(tmp_path, dtype):
     """Half the scale at n = 1,024: in float64 the right count leads by 2,046, in float32 by 508 only."""
     te.build(GROUPS["parity"], n=1024, dtype=dtype).save(tmp_path / "w")
-    scale = te.load(tmp_path / "w").scale
+    scale = scale_for(1024)
     forge_weights(tmp_path / "w", scale_too_small)
     forge_certificate(tmp_path / "w", lambda c: c.update(gap=least_lead("float64", 1024, scale / 2)))
     refused(tmp_path / "w", "dtypes: the certificate says")
@@ -343,3 +349,18 @@ def test_what_is_written_belongs_to_the_symbol(tmp_path):
 
     forge_weights(tmp_path / "w", change)
     refused(tmp_path / "w", "the answer is not the automaton's")
+
+
+def test_a_network_of_another_author(tmp_path):
+    """A state that nothing reaches: the builder refuses it, the proof does not need it, and no page falls over it."""
+    machine, accept = GROUPS["parity"], np.array([True, False, True])
+    table = np.concatenate([machine.table, [[2, 2]]])
+    more = te.automata.Automaton(("a", "b"), table, 0, accept, np.full((3, 2), -1), (), tuple("stu"), 3)
+    sizes = CountingSizes(9, dataclasses.replace(counters_of(machine), automaton=more), scale_for(9))
+    witness = CountingWitness(counting_network(sizes, torch.float32), more, 9)
+    witness = dataclasses.replace(witness, made=certify_automaton(witness.stored))
+    witness.save(tmp_path / "w")
+    assert te.verify(tmp_path / "w").holds
+    assert te.load(tmp_path / "w").plan.parameters == witness.network.parameter_count
+    assert "What is counted" in str(report(tmp_path / "w"))
+    assert open_viewer(tmp_path / "w").about()["facts"]["counts of"] == "a"

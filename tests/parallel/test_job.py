@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from thereexists.core.atomic_files import written_beside
 from thereexists.core.errors import BadWitnessFile, InvalidInput
 from thereexists.parallel import secret
 from thereexists.parallel.job import ABOUT, CODE, JobFolder, _code, name_of, put
@@ -80,6 +81,21 @@ def test_no_depth_of_a_strangers_file_is_an_error(folder, file):
     for depth in range(sys.getrecursionlimit() - 150, sys.getrecursionlimit() + 20):
         (folder / file).write_text('{"code": "x", "a": ' + "[" * depth + "]" * depth + "}")
         JobFolder(folder, "key", 6).finished()
+
+
+def test_a_users_own_parts_are_left_alone(tmp_path):
+    (tmp_path / "first-part").mkdir()
+    (tmp_path / "first-part" / "thesis.txt").write_text("precious")
+    with pytest.raises(InvalidInput, match="not a job's"):
+        JobFolder(tmp_path, "key", 6)
+    assert (tmp_path / "first-part" / "thesis.txt").read_text() == "precious"
+
+
+@pytest.mark.parametrize("of", [ABOUT, name_of(Range(0, 1))])
+def test_what_a_killed_writer_left_is_thrown_away(tmp_path, of):
+    left = written_beside(tmp_path / of, "half")
+    assert JobFolder(tmp_path, "key", 6).finished() == {}
+    assert not left.exists()
 
 
 def test_a_job_of_somebody_else_is_started_afresh(folder, tmp_path, monkeypatch):

@@ -11,16 +11,17 @@ import dataclasses
 from pathlib import Path
 from typing import Any, final
 
+import numpy as np
 import torch
 
 from thereexists.automata.automaton import Automaton
 from thereexists.certificates.automaton_certificate import AutomatonCertificate
+from thereexists.certificates.automaton_proof import SYMBOLS
 from thereexists.certificates.stored_counting import StoredCounting, read_counting
 from thereexists.constructions.automata.running import MachineWitness
-from thereexists.constructions.counting.groups import counters_of
 from thereexists.constructions.counting.plan import CountingPlan
 from thereexists.constructions.counting.trace import CountingTrace, counted
-from thereexists.constructions.counting.weights import CountingSizes
+from thereexists.core.dtypes import DTYPES
 from thereexists.core.errors import CannotBuild
 from thereexists.model import EmbeddedTransformer
 
@@ -47,14 +48,30 @@ class CountingWitness(MachineWitness):
         return self.machine
 
     @property
-    def scale(self) -> float:
-        """s, with which a count is asked for."""
-        W_Q = self.network.stages["counting"].attention.W_Q  # pyright: ignore[reportOptionalMemberAccess]
-        return -float(W_Q[1, 0, 1, 2 * W_Q.shape[1]].detach())
+    def letters(self) -> np.ndarray:
+        """(symbols,): the counter of each symbol, −1 for none."""
+        bits = self.network.embedding.detach()[SYMBOLS:, : self.network.shape()["h"]] > 0  # pyright: ignore
+        return np.where(bits.any(dim=1).numpy(), bits.int().argmax(dim=1).numpy(), -1)
 
     @property
     def plan(self) -> CountingPlan:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return CountingPlan.of(CountingSizes(self.n, counters_of(self.machine), self.scale))
+        """Of the network as it is: another author's may count in another way."""
+        shape, found = self.network.shape(), self.verdicts()
+        return CountingPlan(
+            n=self.n,
+            states=self.machine.size,
+            states_before=self.machine.before,
+            symbols=len(self.machine.alphabet),
+            counters=shape["h"],
+            numbers=shape["r"] + 1,
+            layers={"counting": self.network.depth, "total": self.network.depth},
+            d_model=shape["d"],
+            heads=shape["h"],
+            head_size=shape["m"],
+            width=shape["r"],
+            parameters=self.network.parameter_count,
+            dtypes=tuple(name for name in DTYPES if found[name].holds),
+        )
 
     def trace(self, x: Any) -> CountingTrace:
         """What every position counted, and what it looked up."""

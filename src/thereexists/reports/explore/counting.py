@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from thereexists.certificates.automaton_proof import FIRST, SYMBOLS
-from thereexists.constructions.counting.groups import counters_of
 from thereexists.constructions.counting.trace import counted
 from thereexists.constructions.counting.witness import CountingWitness
 from thereexists.reports.automaton_pictures import symbols_in_words
@@ -30,7 +29,7 @@ class Counts(Machines):
     witness: CountingWitness
 
     def more_facts(self) -> dict[str, Any]:
-        machine, letters = self.witness.automaton, counters_of(self.witness.automaton).letters
+        machine, letters = self.witness.automaton, self.witness.letters
         said = (
             symbols_in_words([machine.alphabet[a] for a in np.flatnonzero(letters == g)])
             for g in range(min(letters.max() + 1, MOST_NAMED))
