@@ -12,7 +12,9 @@ import numpy as np
 from thereexists import program as P
 from thereexists.core.errors import InvalidInput
 
-NO_OPERATIONS = {"Bound", "Compiled", "Value", "compile", "interpret", "lookup_error", "tokens"}
+SYMBOLS = {"argmax", "as_symbols", "choose", "counts", "find", "isin", "numbers_of", "one_hot", "previous", "recode"}
+SYMBOLS |= {"same", "sort_by", "symbols", "Symbols"}  # these take strings: tests/constructions/symbols
+NO_OPERATIONS = {"Bound", "Compiled", "Value", "compile", "interpret", "lookup_error", "tokens", *SYMBOLS}
 FUNCTIONS = {"reciprocal": P.reciprocal, "rsqrt": P.rsqrt, "sigmoid": P.sigmoid}  # what 'apply' takes
 APPLIED = {"sin": np.sin, "tanh": np.tanh, "square": np.square, **FUNCTIONS}
 DOMAIN = {"reciprocal", "rsqrt"}  # these want arguments above 0

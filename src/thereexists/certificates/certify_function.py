@@ -88,13 +88,13 @@ def _rigorous(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> Ri
     blocks = sums_over_cubes(problem, network, f, wanted.workers, folder, job, wanted.progress)
     found = rigorous_bound(problem, f, blocks)
     common, (most, cubes) = _common(network, grid, f, wanted), found.float_run
-    if cubes:  # proved, and not only measured
+    if cubes == grid.cells:  # proved, on every core, and not only measured on some
         common["float_error"] = {"kind": PROVED, "dtype": "float64", "cubes": cubes, "max": most}
     return RigorousCertificate(
         **common,
         bound=found.total,
         parts=found.parts,
-        uniform=None if found.uniform is None else dataclasses.asdict(found.uniform),
+        uniform=found.single_inputs(),
         undecided=found.undecided,
         output_bound=found.output_bound,
         target_bound=found.target_bound,

@@ -37,7 +37,7 @@ from thereexists.certificates.enclose import Run, feed_forward_layer, find_runs,
 from thereexists.certificates.float_run import dtype_verdicts
 from thereexists.core import shards
 from thereexists.functions.grid import Grid
-from thereexists.model import Attention, EmbeddedTransformer, FeedForward, Stage, Transformer
+from thereexists.model import Attention, FeedForward, Stage, Transformer
 
 U = 2.0**-53
 UNDERFLOW = 746.0
@@ -92,7 +92,7 @@ def float_evaluator(network: Transformer, grid: Grid) -> Callable[[Array, Ball],
 
     A compact network that is safe in float64 gives, off the ramps, its output over the reals rounded once.
     """
-    if isinstance(network, EmbeddedTransformer):
+    if network.wide:
         safe = dtype_verdicts(network, ["float64"], grid)["float64"].holds
         return (lambda numbers, G: Ball(G.mid, (G.rad + U * (np.abs(G.mid) + G.rad)) * _UP)) if safe else None
     runner = FloatRunner(network, grid) if qualifies(network) else None

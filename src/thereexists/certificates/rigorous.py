@@ -11,6 +11,7 @@ of any core (``Uniform``). The rest is a share of the domain, stated beside it.
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,6 +64,10 @@ class Bound:
     p: float
     uniform: Uniform | None
     float_run: tuple[float, int]
+
+    def single_inputs(self) -> dict[str, float] | None:
+        """As a certificate states it."""
+        return None if self.uniform is None else dataclasses.asdict(self.uniform)
 
     @property
     def total(self) -> float:

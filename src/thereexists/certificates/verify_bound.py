@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from thereexists.arithmetic.balls import Array
-from thereexists.certificates.block_sums import OLDER_SUMS, SUMS
 from thereexists.certificates.certify_function import assumptions, float_error, run
 from thereexists.certificates.check import SAMPLE, Check, How
 from thereexists.certificates.cubes import Problem, Sums
@@ -115,7 +114,7 @@ def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check
     )
     yield Check("bound", holds, f"claimed d_{p:g} ≤ {certificate.bound:.6g}, found {found.total:.6g}: {D_P}")
     yield _check_uniform(certificate.uniform, found.uniform)
-    yield _check_float_proof(certificate.float_error, found)
+    yield _check_float_proof(certificate.float_error, found, case.grid.cells)
 
 
 def _check_uniform(claimed: dict[str, float] | None, found: Uniform | None) -> Check:
@@ -129,12 +128,12 @@ def _check_uniform(claimed: dict[str, float] | None, found: Uniform | None) -> C
     return Check("single inputs", True, uniform_in_words(found.most, found.share))
 
 
-def _check_float_proof(claimed: dict[str, Any], found: Bound) -> Check:
+def _check_float_proof(claimed: dict[str, Any], found: Bound, cells: int) -> Check:
     """What is said to be proved of the float64 run. What is only measured is measured again, in another check."""
     most, cubes = found.float_run
     if claimed["kind"] != PROVED:
         return Check("float proof", True, "nothing is said to be proved of the float64 run")
-    right = claimed["cubes"] == cubes > 0 and _agrees(claimed["max"], most, found.target_bound)
+    right = claimed["cubes"] == cubes == cells and _agrees(claimed["max"], most, found.target_bound)
     detail = f"claimed within {claimed['max']} on {claimed['cubes']:,} cores, found {most} on {cubes:,}"
     return Check("float proof", right, f"{detail}, on any machine")
 
@@ -151,7 +150,7 @@ def _recomputed(
     """
     total = -(-case.grid.cells // problem.block)
     drawn = total if how.sample is None else min(total, math.ceil(how.sample * total))
-    claimed, width = case.certificate.sums(), OLDER_SUMS if case.certificate.uniform is None else SUMS
+    claimed, width = case.certificate.sums(), case.certificate.sums_per_block
     if len(claimed) != total:  # found here, before the work
         return None, Check("blocks", False, f"{len(claimed)} blocks are stored where the grid has {total}")
     if drawn == total:
