@@ -23,7 +23,7 @@ def sums(folder, count, dtype):
 
 def test_sums_without_us(tmp_path):
     export_addition(10, tmp_path / "adder", "bfloat16")
-    sums(tmp_path / "adder", 400, "bfloat16")
+    sums(tmp_path / "adder", 100, "bfloat16")
 
 
 @pytest.mark.slow

@@ -23,8 +23,8 @@ or P it makes s. At token 2m + 2 + k the window is m + 2 + k … 2m + 2 + k: the
 answers, which are P. So it is G if and only if these places carry into place m + 1 + k. The sum m + 1 back is that of
 place m + 1 + k, for k = 0 the 0 of +: what is made is digit k of the answer, k = 0 … m. At k = m + 1 the text ends. ∎
 
-(``tests/certificates/llama/test_addition.py`` runs the circuit on all pairs for small m, and on all 3^m rows of
-classes.)
+(``tests/certificates/llama/test_addition.py`` runs the circuit on all pairs of one digit, on all 3^m rows of classes
+for m = 3 and 4, and on some of them for m = 2, 6, 7 and 10.)
 """
 
 from __future__ import annotations
