@@ -28,7 +28,7 @@ four units in the last place between.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from thereexists.certificates.enclose import Run, feed_forward_layer, find_runs,
 from thereexists.certificates.float_run import dtype_verdicts
 from thereexists.core import shards
 from thereexists.functions.grid import Grid
-from thereexists.model import Attention, FeedForward, Stage, Transformer
+from thereexists.model import Attention, EmbeddedTransformer, FeedForward, Stage, Transformer
 
 U = 2.0**-53
 UNDERFLOW = 746.0
@@ -93,7 +93,7 @@ def float_evaluator(network: Transformer, grid: Grid) -> Callable[[Array, Ball],
     A compact network that is safe in float64 gives, off the ramps, its output over the reals rounded once.
     """
     if network.wide:
-        safe = dtype_verdicts(network, ["float64"], grid)["float64"].holds
+        safe = dtype_verdicts(cast(EmbeddedTransformer, network), ["float64"], grid)["float64"].holds
         return (lambda numbers, G: Ball(G.mid, (G.rad + U * (np.abs(G.mid) + G.rad)) * _UP)) if safe else None
     runner = FloatRunner(network, grid) if qualifies(network) else None
     return None if runner is None else lambda numbers, G: runner(numbers)

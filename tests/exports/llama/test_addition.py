@@ -21,6 +21,7 @@ def sums(folder, count, dtype):
     assert (found["sums"], found["wrong"]) == (count, [])
 
 
+@pytest.mark.slow  # what a quick one would show, the export itself compares, and so does ``verify``
 def test_sums_without_us(tmp_path):
     export_addition(10, tmp_path / "adder", "bfloat16")
     sums(tmp_path / "adder", 100, "bfloat16")
