@@ -23,6 +23,7 @@ from thereexists.functions.targets import builtin
 from thereexists.parallel import Workers, pools
 from thereexists.parallel import job as job_module
 from thereexists.parallel import map as parallel_map
+from thereexists.parallel.job import ABOUT
 from thereexists.parallel.secret import job_key
 from thereexists.witness.verbs import certify
 
@@ -138,7 +139,8 @@ def test_a_mistake_in_the_first_block_is_told_and_ends_the_processes(again, many
     assert not loky_workers()
 
 
-def test_a_killed_driver_resumes_without_doing_a_finished_chunk_again(saved, again, many_chunks):
+def test_a_killed_driver_resumes_without_doing_a_finished_chunk_again(saved, again, many_chunks, monkeypatch, tmp_path):
+    monkeypatch.setenv("THEREEXISTS_STATE", str(tmp_path / "state"))  # a key that nobody else has a hand in
     job = again.folder / JOB
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(again.folder)])
     while len(list(job.glob("*-*.json"))) < 4 and driver.poll() is None:
@@ -147,9 +149,11 @@ def test_a_killed_driver_resumes_without_doing_a_finished_chunk_again(saved, aga
     assert driver.wait() == -signal.SIGKILL
     before = {file.name: file.stat().st_mtime_ns for file in job.glob("*-*.json")}
     assert 4 <= len(before) < 16
+    theirs = json.loads((job / ABOUT).read_text())["job"]
     seen = []
 
     def note(done, total):
+        assert json.loads((job / ABOUT).read_text())["job"] == theirs  # the same job in both processes
         seen.append({file.name: file.stat().st_mtime_ns for file in job.glob("*-*.json")})
 
     certify(te.load(again.folder), opinions=1, folder=again.folder, progress=note).save(again.folder)

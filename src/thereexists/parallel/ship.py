@@ -87,7 +87,11 @@ def identity_of(target: Target) -> str:
 def _code_of(function: object) -> bytes:
     import cloudpickle
 
-    home = getattr(sys.modules.get(getattr(function, "__module__", None) or ""), "__file__", None)
+    module = getattr(function, "__module__", None) or ""
+    home = getattr(sys.modules.get(module), "__file__", None)
+    if home is not None and module.split(".")[0] == __name__.split(".")[0]:
+        # One of ours, which the target's origin and values tell apart; a pickle may depend on what else is imported.
+        return f"{module}.{getattr(function, '__qualname__', '')}".encode() + Path(home).read_bytes()
     try:
         return cloudpickle.dumps(function) + (b"" if home is None else Path(home).read_bytes())
     except Exception:  # whatever pickling meets: a lock, a file, a socket
