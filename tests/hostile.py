@@ -119,3 +119,13 @@ def python(code, *arguments, cwd=None, timeout=120):
         [sys.executable, "-P", "-c", code, *map(str, arguments)],
         capture_output=True, text=True, timeout=timeout, cwd=cwd,
     )  # fmt: skip
+
+
+def refused(folder, named=""):
+    """A forged folder does not hold, for the reason that was planted; and it was checked, not merely unreadable."""
+    verdict = te.verify(folder)
+    said = " ".join(verdict.reasons)
+    assert verdict.holds is False
+    assert named in said, verdict.reasons
+    assert "cannot be checked" not in said
+    return verdict

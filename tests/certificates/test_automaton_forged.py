@@ -11,7 +11,7 @@ import torch
 
 import thereexists as te
 from tests.automata.machines import SMALL
-from tests.hostile import forge_certificate, forge_record, forge_weights
+from tests.hostile import forge_certificate, forge_record, forge_weights, refused
 from thereexists.certificates.automaton_certificate import certify_automaton
 from thereexists.core.errors import NotProved
 
@@ -31,13 +31,6 @@ def saved(tmp_path_factory):
 def forged(saved, tmp_path):
     """A copy of it to be changed."""
     return shutil.copytree(saved, tmp_path / "w")
-
-
-def refused(folder, named=""):
-    verdict = te.verify(folder)
-    assert verdict.holds is False
-    assert named in " ".join(verdict.reasons), verdict.reasons
-    return verdict
 
 
 def and_threshold(w):

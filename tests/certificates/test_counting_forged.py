@@ -10,7 +10,7 @@ import torch
 
 import thereexists as te
 from tests.constructions.counting.groups import GROUPS
-from tests.hostile import forge_certificate, forge_record, forge_weights
+from tests.hostile import forge_certificate, forge_record, forge_weights, refused
 from thereexists.certificates.automaton_certificate import certify_automaton
 from thereexists.certificates.counting_rounding import least_lead
 from thereexists.constructions.counting.groups import counters_of
@@ -38,13 +38,6 @@ def saved(tmp_path_factory):
 @pytest.fixture
 def forged(saved, tmp_path):
     return shutil.copytree(saved, tmp_path / "w")
-
-
-def refused(folder, named=""):
-    verdict = te.verify(folder)
-    assert verdict.holds is False
-    assert named in " ".join(verdict.reasons), verdict.reasons
-    assert "cannot be checked" not in " ".join(verdict.reasons)
 
 
 def key_off_by_one(w):

@@ -18,7 +18,7 @@ checked on the weights for every run; layers that do not qualify are evaluated o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -256,19 +256,29 @@ class Run:
 
 
 def _swept(Z: Ball, weights: tuple[Array, ...], run: Run) -> Ball:
-    """Every token jumps from one layer that may touch it to the next; the layers between add exactly 0."""
+    direction = balls.exact(run.direction)
+    return sweep(Z, weights, run, lambda Z: balls.dot(direction, Z).high, feed_forward_layer)
+
+
+def sweep(
+    Z: Ball, weights: tuple[Array, ...], run: Run, highest: Callable[[Ball], Array], through: Callable[..., Ball]
+) -> Ball:
+    """Every token jumps from one layer that may touch it to the next; the layers between add exactly 0.
+
+    ``highest``: what the units of the run read of a token, at most; ``through``: one layer.
+    """
     mid, rad = Z.mid.copy(), Z.rad.copy()
     position = np.zeros(len(mid), dtype=np.int64)
     moving = np.arange(len(mid))
     while len(moving):
-        t = balls.dot(balls.exact(run.direction), Ball(mid[moving], rad[moving]))
-        high = np.where(np.isnan(t.high), np.inf, t.high)  # nothing known: the very first layer may act
+        high = highest(Ball(mid[moving], rad[moving]))
+        high = np.where(np.isnan(high), np.inf, high)  # nothing known: the very first layer may act
         first = np.searchsorted(run.bias, -high, side="right")
         layer = np.maximum(position[moving], first)
         touched = layer < run.stop - run.start
         moving, layer = moving[touched], layer[touched]
         if len(moving):
-            moved = feed_forward_layer(Ball(mid[moving], rad[moving]), *(w[run.start + layer] for w in weights))
+            moved = through(Ball(mid[moving], rad[moving]), *(w[run.start + layer] for w in weights))
             mid[moving], rad[moving] = moved
             position[moving] = layer + 1
     return Ball(mid, rad)

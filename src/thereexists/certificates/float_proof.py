@@ -33,7 +33,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from thereexists.arithmetic.balls import Array, Ball
-from thereexists.certificates.enclose import Run, feed_forward_layer, find_runs, token_cores
+from thereexists.certificates.enclose import Run, feed_forward_layer, find_runs, sweep, token_cores
 from thereexists.certificates.float_run import dtype_verdicts
 from thereexists.core import shards
 from thereexists.functions.grid import Grid
@@ -169,26 +169,18 @@ def _one_row(Z: Ball, W_1: Array, b_1: Array, single: Array) -> tuple[Array, Arr
 
 def _swept(Z: Ball, weights: tuple[Array, ...], run: Run) -> Ball:
     """As the enclosure's sweep: a layer is passed over only if its units are surely closed in float64 too."""
-    mid, rad = Z.mid.copy(), Z.rad.copy()
-    position, moving = np.zeros(len(mid), dtype=np.int64), np.arange(len(mid))
     u = np.asarray(run.direction)
     alone = np.count_nonzero(u) == 1 and np.abs(u).max() == 1  # one addition, rounded monotonely
     largest, bit = float(np.abs(run.bias).max()), int(_lowest_bit(run.bias).min())
-    while len(moving):
-        z, r = mid[moving], rad[moving]
+
+    def highest(Z: Ball) -> Array:
+        z, r = Z
         size = ((np.abs(u) * (np.abs(z) + r)).sum(-1) + largest) * _UP
         exact = (r == 0).all(-1) & _fits(size, np.minimum(_bits(u, z).min(-1), bit))
         error = np.where(exact, 0.0, (np.abs(u) * r).sum(-1) * _UP + (U if alone else 2 * _gamma(len(u) + 2)) * size)
-        high = (u * z).sum(-1) + error
-        first = np.searchsorted(run.bias, -np.where(np.isnan(high), np.inf, high), side="right")
-        layer = np.maximum(position[moving], first)
-        touched = layer < run.stop - run.start
-        moving, layer = moving[touched], layer[touched]
-        if len(moving):
-            moved = float_layer(Ball(mid[moving], rad[moving]), *(w[run.start + layer] for w in weights))
-            mid[moving], rad[moving] = moved
-            position[moving] = layer + 1
-    return Ball(mid, rad)
+        return (u * z).sum(-1) + error
+
+    return sweep(Z, weights, run, highest, float_layer)
 
 
 def float_attention(Z: Ball, attention: Attention, layer: int) -> Ball:

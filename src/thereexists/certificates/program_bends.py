@@ -23,6 +23,8 @@ from thereexists.certificates.program_numbers import TINY, above, carried
 if TYPE_CHECKING:
     from thereexists.certificates.program_execute import Execution
 
+LEAST = exact(2.0**-900)  # of a unit: its product with a row's weight is far from underflow
+
 
 @dataclass
 class Group:
@@ -189,12 +191,14 @@ def _carried(state: Execution, target: WrittenRow, W_1: Any, b_1: Any) -> np.nda
             w[r] = float(a)
         steepest = sum(above(abs(c)) for _, _, c in group.units)
         alone.append(carried(state.error, w) * steepest)
-        small = small or any(0 < abs(float(c)) < 2.0**-900 or float(c) == 0 != c for _, _, c in group.units)
+        small = small or any(0 < abs(c) < LEAST for _, _, c in group.units)
         ways.append((w, _slopes(state, group, W_1, b_1)))
     plain = carried(state.error, lin)
     total = sum(alone, start=np.zeros(state.n))
     best = plain + total
-    for (w, slopes), own in zip([] if small else ways, [] if small else alone, strict=True):
+    if small:  # slopes that cancel may underflow beside each other
+        return best * (1 + 2.0**-30) + TINY
+    for (w, slopes), own in zip(ways, alone, strict=True):
         state.terms.count(len(slopes) * state.n >> 4)
         along = np.max([state.error @ np.abs(lin + m * w) for m in slopes], axis=0)
         rounded = 2.0**-48 * (plain + total)  # lin + m·w was

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from thereexists.cli._applies import take_only
+from thereexists.cli._output import console, print_json, say, styled
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,18 @@ class Commands(ABC):
     @abstractmethod
     def certified(self, certificate: Any, as_json: bool) -> None:
         """A certificate that was just made."""
+
+
+def print_claim(certificate: Any, as_json: bool) -> None:
+    """A certificate that says in which dtypes something is right, and why not in others."""
+    if as_json:
+        print_json(certificate.describe())
+        return
+    console().print(styled((certificate.kind, "bold"), f"  {certificate.claim()}"))
+    for name, reason in certificate.reasons.items():
+        say(f"not in {name}: {reason}")
+    for assumption in certificate.assumptions:
+        say(f"assuming that {assumption}")
 
 
 def print_numbers(Y: Any) -> None:

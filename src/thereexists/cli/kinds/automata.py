@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from thereexists.cli._output import console, print_facts, print_json, say, styled
-from thereexists.cli.kinds import Commands, RunRequest
+from thereexists.cli._output import console, print_facts, print_json, say
+from thereexists.cli.kinds import Commands, RunRequest, print_claim
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import InvalidInput
 
@@ -74,14 +74,7 @@ class AutomatonCommands(Commands):
         return table
 
     def certified(self, certificate: Any, as_json: bool) -> None:
-        if as_json:
-            print_json(certificate.describe())
-            return
-        console().print(styled((certificate.kind, "bold"), f"  {certificate.claim()}"))
-        for name, reason in certificate.reasons.items():
-            say(f"not in {name}: {reason}")
-        for assumption in certificate.assumptions:
-            say(f"assuming that {assumption}")
+        print_claim(certificate, as_json)
 
 
 AUTOMATON = AutomatonCommands()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from thereexists.cli._output import console, print_facts, print_json, say, styled
-from thereexists.cli.kinds import RunRequest
+from thereexists.cli._output import console, print_facts, print_json, say
+from thereexists.cli.kinds import RunRequest, print_claim
 from thereexists.cli.kinds.programs import ProgramCommands, print_steps
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import InvalidInput
@@ -64,14 +64,7 @@ class SymbolCommands(ProgramCommands):
             console().print(f"assuming that {words_of}", markup=False)
 
     def certified(self, certificate: Any, as_json: bool) -> None:
-        if as_json:
-            print_json(certificate.describe())
-            return
-        console().print(styled((certificate.kind, "bold"), f"  {certificate.claim()}"))
-        for name, reason in certificate.reasons.items():
-            say(f"not in {name}: {reason}")
-        for assumption in certificate.assumptions:
-            say(f"assuming that {assumption}")
+        print_claim(certificate, as_json)
 
 
 SYMBOLS = SymbolCommands()

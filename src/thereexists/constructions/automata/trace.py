@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -28,13 +29,11 @@ class Held:
     map: list[int | None]
 
 
-@final
 @dataclass(frozen=True, repr=False)
-class AutomatonTrace(Trace):
-    """``blocks``: what every position holds after the embedding and after each block."""
+class MachineTrace(Trace):
+    """What every trace of an automaton has, however its network is built: the states of a word, and the answer."""
 
     word: list[Any]
-    blocks: tuple[tuple[Held, ...], ...]
     states: list[int]
     answer: Any
 
@@ -42,17 +41,27 @@ class AutomatonTrace(Trace):
     def output(self) -> Any:
         return self.answer
 
-    def facts(self) -> list[str]:
-        return [f"{len(self.word):,} symbols, {len(self.blocks) - 1} blocks"]
+    @abstractmethod
+    def inside(self) -> dict[str, Any]:
+        """What the network holds on the way, as plain data."""
 
     def describe(self) -> dict[str, Any]:
         answer = self.answer.tolist() if isinstance(self.answer, np.generic) else self.answer
-        return {
-            "word": self.word,
-            "blocks": [[vars(held) for held in block] for block in self.blocks],
-            "states": self.states,
-            "output": answer,
-        }
+        return {"word": self.word, **self.inside(), "states": self.states, "output": answer}
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class AutomatonTrace(MachineTrace):
+    """``blocks``: what every position holds after the embedding and after each block."""
+
+    blocks: tuple[tuple[Held, ...], ...]
+
+    def facts(self) -> list[str]:
+        return [f"{len(self.word):,} symbols, {len(self.blocks) - 1} blocks"]
+
+    def inside(self) -> dict[str, Any]:
+        return {"blocks": [[vars(held) for held in block] for block in self.blocks]}
 
 
 def held_maps(network: EmbeddedTransformer, maps: Maps, tokens: np.ndarray) -> tuple[list[tuple[Held, ...]], list[Any]]:

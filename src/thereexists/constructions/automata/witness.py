@@ -61,7 +61,7 @@ class AutomatonWitness(MachineWitness):
         """Which segment's map every position holds after each block."""
         tokens, symbols, states, answer = self.traced(x)
         blocks, _ = held_maps(self.network, self.maps, tokens)
-        return AutomatonTrace(symbols, tuple(blocks), states, answer)
+        return AutomatonTrace(symbols, states, answer, tuple(blocks))
 
     def lowerable(self) -> StoredAutomaton:
         return self.stored

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from thereexists.constructions.automata.trace import MachineTrace
 from thereexists.model import EmbeddedTransformer
-from thereexists.witness.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -29,29 +29,16 @@ class Counted:
 
 @final
 @dataclass(frozen=True, repr=False)
-class CountingTrace(Trace):
+class CountingTrace(MachineTrace):
     """``positions``: one for each symbol, and the first."""
 
-    word: list[Any]
     positions: tuple[Counted, ...]
-    states: list[int]
-    answer: Any
-
-    @property
-    def output(self) -> Any:
-        return self.answer
 
     def facts(self) -> list[str]:
         return [f"{len(self.word):,} symbols, {len(self.positions[0].counts)} counters, 2 blocks"]
 
-    def describe(self) -> dict[str, Any]:
-        answer = self.answer.tolist() if isinstance(self.answer, np.generic) else self.answer
-        return {
-            "word": self.word,
-            "positions": [vars(held) for held in self.positions],
-            "states": self.states,
-            "output": answer,
-        }
+    def inside(self) -> dict[str, Any]:
+        return {"positions": [vars(held) for held in self.positions]}
 
 
 def counted(

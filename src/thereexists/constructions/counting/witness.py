@@ -77,7 +77,7 @@ class CountingWitness(MachineWitness):
         """What every position counted, and what it looked up."""
         tokens, symbols, states, answer = self.traced(x)
         positions, _ = counted(self.network, self.machine.size, tokens)
-        return CountingTrace(symbols, positions, states, answer)
+        return CountingTrace(symbols, states, answer, positions)
 
     def lowerable(self) -> Any:
         """A stock Llama checkpoint takes offsets of positions, which only the doubling network has."""

@@ -56,28 +56,31 @@ def within_float64() -> Iterator[None]:
 
 def finite_number(name: str, what: str, given: Any) -> float:
     """One real number, or an array without dimensions that holds one, of at most ``LARGEST``."""
-    try:
-        array = real_array(name, what, given)
-    except InvalidInput:
-        array = np.empty(2)
-    if array.ndim or not math.isfinite(array):
+    number = _number(given)
+    if not math.isfinite(number):
         raise InvalidInput(f"'{name}' takes a finite number as {what}; got {describe(given)} instead.")
-    if abs(array) > LARGEST:
+    if abs(number) > LARGEST:
         raise InvalidInput(
             f"'{name}' takes at most 2^100 as {what} (float32 ends there); got {describe(given)} instead."
         )
-    return float(array)
+    return number
 
 
 def positive(name: str, what: str, given: Any) -> float:
     """A margin, an error, a temperature: from 2^-900 to 2^100."""
-    try:
-        number = finite_number(name, what, given)
-    except InvalidInput:
-        number = 0.0
-    if number < SMALLEST:
+    number = _number(given)
+    if not SMALLEST <= number <= LARGEST:
         raise InvalidInput(f"'{name}' takes a positive {what}, from 2^-900 to 2^100; got {describe(given)} instead.")
     return number
+
+
+def _number(given: Any) -> float:
+    """NaN for what is none."""
+    try:
+        array = real_array("", "", given)
+    except InvalidInput:
+        return math.nan
+    return math.nan if array.ndim else float(array)
 
 
 def whole_number(name: str, what: str, given: Any) -> int:
