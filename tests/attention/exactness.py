@@ -34,10 +34,13 @@ def surviving(options, b, h, n):
     return torch.from_numpy(np.stack(kept).reshape(b, h, n, n)).double()
 
 
-def excesses(step, backend, pieces, dtype, padded=False, dropout=0.0, device="cpu", d=12, b=2, h=2, heads_last=True):
-    """{out, dq, dk, dv: largest error over its bound}; correct means at most 1."""
+def excesses(
+    step, backend, pieces, dtype, padded=False, dropout=0.0, device="cpu", d=12, b=2, h=2, heads_last=True, group=1
+):
+    """{out, dq, dk, dv: largest error over its bound}; correct means at most 1. ``group`` heads share a key head."""
     n = step.n
     q, k, v, do = inputs((b, h, n, d), dtype, device, heads_last=heads_last)
+    k, v = k[:, ::group], v[:, ::group]
     mask = torch.from_numpy(step.mask()).to(device)[None, None].expand(b, h, n, n)
     pad = None
     if padded:
@@ -49,30 +52,37 @@ def excesses(step, backend, pieces, dtype, padded=False, dropout=0.0, device="cp
     backend.forward(q, k, v, out, lse, pieces, options)
     grads = backend.backward(do, q, k, v, out, lse, pieces, options)
     gain = surviving(options, b, h, n).to(device) / (1 - dropout) if dropout else None
+    k, v = (x.repeat_interleave(group, 1) for x in (k, v))
     want = exact_attention(q, k, v, mask, do, options.scale, PIECES, gain)
     found = {"out": excess(out, want.out, want.out_bound)}
     nobody = ~mask.any(-1)
     if not torch.equal(lse == -torch.inf, nobody) or bool(out[nobody].any()) or bool(grads[0][nobody].any()):
         found["out"] = torch.inf  # a row without keys gives 0, a log-sum-exp of −inf, and no gradient
     for name, g, w, bound in zip(("dq", "dk", "dv"), grads, want.grads, want.grad_bounds, strict=True):
-        found[name] = excess(g, w, bound)
+        shared = (b, g.shape[1], -1, n, d)  # what several heads add up to, errors too
+        found[name] = excess(g, w.reshape(shared).sum(2), bound.expand_as(w).reshape(shared).sum(2))
     return found
 
 
 def main():
     device, n, kind, *names = sys.argv[1:]
     from thereexists.attention import triton_backend as backend
+    from thereexists.attention import window_backend
 
     if device == "cpu":  # small tiles, so that small cases cross tile borders
         for what in ("WHOLE", "WINDOW", "COLUMNS", "DQ", "DKDV"):
             setattr(backend, what, backend.Blocks(16, 16, 4, 1))
         backend.ENTRIES = backend.Blocks(1, 8, 1, 1)
+        window_backend.sizes = lambda q, left, right: window_backend.Sizes(*3 * [window_backend.Tiles(16, 16, 4, 1)])
     table = steps(int(n)) | {f"empty: {name}": step for name, step in steps_with_empty_rows(int(n)).items()}
     for name in names or table:
         pieces = backend.TritonPieces(lower(table[name]), torch.device(device))
         for padded, dropout in ((False, 0.0), (True, 0.25)):
             found = excesses(table[name], backend, pieces, getattr(torch, kind), padded, dropout, device, b=2, h=1)
             print(json.dumps({"case": name, "padded": padded, "dropout": dropout} | found), flush=True)
+        if pieces.window is not None:
+            found = excesses(table[name], backend, pieces, getattr(torch, kind), device=device, h=4, group=2)
+            print(json.dumps({"case": name, "group": 2} | found), flush=True)
 
 
 if __name__ == "__main__":

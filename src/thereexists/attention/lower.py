@@ -16,6 +16,7 @@ repetition, for every pattern.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -118,6 +119,18 @@ class Lowered:
         for piece in (self.columns and self.columns.cols, self.entries and self.entries.indices, self.rows):
             if piece is not None:
                 inside(piece, self.n, "A piece")
+
+    @cached_property
+    def window(self) -> tuple[int, int] | None:
+        """(left, right) where row k sees k − left … k + right, as far as there are tokens, and nothing else."""
+        if self.columns is not None or self.entries is not None or self.rows is not None or len(self.strips) != 1:
+            return None
+        (strip,) = self.strips
+        k = np.arange(self.n)
+        left, right = int((k - strip.lo).max(initial=-1)), int((strip.hi - k).max(initial=-1))
+        plain = strip.modulus == 1 and not strip.skip and left >= 0 and right >= 0
+        same = plain and (strip.lo == np.maximum(k - left, 0)).all()
+        return (left, right) if same and (strip.hi == np.minimum(k + right, self.n - 1)).all() else None
 
     def members(self, k: int) -> list[np.ndarray]:
         """Row k, piece by piece."""

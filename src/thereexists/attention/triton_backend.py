@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thereexists.attention import kernels_backward, kernels_forward
+from thereexists.attention import kernels_backward, kernels_forward, window_backend
 from thereexists.attention.call_options import CallOptions
 from thereexists.attention.lower import Entries, Lowered
 from thereexists.attention.tiles import Launch, column_runs, key_tiles, launches, row_tiles
@@ -53,6 +53,7 @@ class TritonPieces:
 
     def __init__(self, lowered: Lowered, device: torch.device):
         self.lowered, self.device = lowered, device
+        self.window = lowered.window
         self.launches = launches(lowered)
         self._tables: dict[Any, Tensor] = {}
         self._edges: dict[tuple[Launch, int, int], bool] = {}
@@ -164,6 +165,16 @@ def _pad(options: CallOptions, lse: Tensor) -> Tensor:
     return lse if options.pad is None else options.pad.view(torch.uint8)
 
 
+def _plain_window(pieces: TritonPieces, options: CallOptions) -> bool:
+    return pieces.window is not None and options.pad is None and options.dropout == 0
+
+
+def for_each_head(q: Tensor, k: Tensor) -> Tensor:
+    """Keys or values once for each query head; only the window kernels share them."""
+    group = q.shape[1] // k.shape[1]
+    return k if group == 1 else k.repeat_interleave(group, 1)
+
+
 def _padded(d: int) -> int:
     return max(16, 1 << (d - 1).bit_length())
 
@@ -180,6 +191,9 @@ def forward(
     q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: TritonPieces, options: CallOptions
 ) -> None:
     """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n, float32, contiguous)."""
+    if _plain_window(pieces, options):
+        return window_backend.forward(q, k, v, out, lse, pieces.window, options.scale)
+    k, v = for_each_head(q, k), for_each_head(q, v)
     b, heads, n, d = q.shape
     programs = b * heads
     pad = _pad(options, lse)
@@ -244,6 +258,9 @@ def _full_rows(q, k, v, out, lse, pieces: TritonPieces, options: CallOptions) ->
 def backward(
     do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: TritonPieces, options: CallOptions
 ) -> tuple[Tensor, Tensor, Tensor]:
+    if _plain_window(pieces, options):
+        return window_backend.backward(do, q, k, v, out, lse, pieces.window, options.scale)
+    k, v = for_each_head(q, k), for_each_head(q, v)
     b, heads, n, d = q.shape
     programs = b * heads
     pad = _pad(options, lse)

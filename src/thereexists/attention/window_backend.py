@@ -1,0 +1,96 @@
+"""Launches the window kernels: the tile sizes that suit a head's size and a window's width, and nothing else.
+
+The sizes were measured on one H200 in bfloat16 (``benchmarks/attention_gpu.py``). Two things did not help there, and
+are not here: tiles loaded by descriptors (TMA), and one backward pass that adds dQ atomically, which takes a quarter
+longer than two passes that recompute P.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from thereexists.attention import kernels_backward, kernels_window
+
+LOG2E = 1.4426950408889634
+kernels: Any = kernels_window  # launching a kernel is not the call that its signature describes
+
+
+class Tiles(NamedTuple):
+    """Rows and keys of a tile, and how it is launched."""
+
+    rows: int
+    keys: int
+    warps: int
+    stages: int
+
+
+class Sizes(NamedTuple):
+    forward: Tiles
+    to_keys: Tiles
+    to_rows: Tiles
+
+
+NARROW = Sizes(Tiles(64, 64, 4, 2), Tiles(128, 64, 4, 2), Tiles(64, 32, 4, 3))  # heads up to 64
+MIDDLE = Sizes(Tiles(64, 64, 4, 3), Tiles(64, 64, 4, 2), Tiles(64, 64, 4, 2))  # up to 128
+LONG = MIDDLE._replace(to_rows=Tiles(128, 64, 8, 3))  # the same with 2,048 keys a row or more
+WIDE = Sizes(Tiles(64, 32, 4, 2), Tiles(32, 64, 8, 2), Tiles(64, 32, 4, 2))  # up to 256
+FULL = Sizes(Tiles(32, 32, 4, 2), Tiles(32, 32, 4, 2), Tiles(32, 32, 4, 2))  # float32: twice the bytes
+FULL_WIDE = Sizes(*3 * [Tiles(16, 16, 4, 1)])
+
+
+def sizes(q: Tensor, left: int, right: int) -> Sizes:
+    d = q.shape[-1]
+    if q.dtype == torch.float32:
+        return FULL if d <= 128 else FULL_WIDE
+    if d <= 64:
+        return NARROW
+    return WIDE if d > 128 else LONG if left + right >= 2048 else MIDDLE
+
+
+def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, window: tuple[int, int], scale: float) -> None:
+    """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n); k and v may have fewer heads."""
+    (b, heads, n, d), (left, right) = q.shape, window
+    m, keys, warps, stages = sizes(q, left, right).forward
+    kernels.window_forward[(-(-n // m), b * heads)](
+        q, k, v, out, lse, *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *out.stride()[:3],
+        heads, heads // k.shape[1], n, left, right, scale * LOG2E,
+        D=d, PRECISION=_precision(q), BLOCK_M=m, BLOCK_N=keys, BLOCK_D=_padded(d), num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+
+
+def backward(
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, window: tuple[int, int], scale: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    (b, heads, n, d), (left, right) = q.shape, window
+    do = do if do.stride(-1) == 1 else do.contiguous()
+    delta = torch.empty_like(lse)
+    dots: Any = kernels_backward.row_dots
+    dots[(-(-n // 128), b * heads)](
+        do, out, delta, *do.stride()[:3], *out.stride()[:3], heads, n, D=d, BLOCK=128, BLOCK_D=_padded(d), num_warps=4
+    )
+    dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+    strides = (*q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *do.stride()[:3])
+    rest = (heads, heads // k.shape[1], n, left, right, scale * LOG2E, scale)
+    _, to_keys, to_rows = sizes(q, left, right)
+    kernels.window_dkdv[(-(-n // to_keys.keys), b * k.shape[1])](
+        q, k, v, do, lse, delta, dk, dv, *strides, *dk.stride()[:3], *dv.stride()[:3], *rest,
+        D=d, PRECISION=_precision(q), BLOCK_M=to_keys.rows, BLOCK_N=to_keys.keys, BLOCK_D=_padded(d),
+        num_warps=to_keys.warps, num_stages=to_keys.stages,
+    )  # fmt: skip
+    kernels.window_dq[(-(-n // to_rows.rows), b * heads)](
+        q, k, v, do, lse, delta, dq, *strides, *dq.stride()[:3], *rest,
+        D=d, PRECISION=_precision(q), BLOCK_M=to_rows.rows, BLOCK_N=to_rows.keys, BLOCK_D=_padded(d),
+        num_warps=to_rows.warps, num_stages=to_rows.stages,
+    )  # fmt: skip
+    return dq, dk, dv
+
+
+def _precision(q: Tensor) -> str:
+    return "ieee" if q.dtype == torch.float32 else "tf32"
+
+
+def _padded(d: int) -> int:
+    return max(16, 1 << (d - 1).bit_length())
