@@ -86,7 +86,9 @@ def test_every_place_that_prints_a_bound_says_what_it_is(tmp_path):
         assert "for every input of the domain" not in text, name
         assert name == "verify" or "can be far off" in text, name
         if name not in ("show", "plan"):
-            assert "at most 0.125 at every entry, for all inputs but a share of 1.9e-06" in text, name
+            assert "at most 0.125 at every entry in exact arithmetic, for all inputs but a share of 1.9e-06" in text, (
+                name
+            )
     given = json.loads(ran("certify w --json", cwd=tmp_path).stdout)
     assert given["uniform"]["most"] == pytest.approx(0.125)
     assert len(given["meaning"]) == 2

@@ -1,6 +1,8 @@
 """Programs of lengths up to n, causal networks, and limits on heads and widths: right, or refused by name."""
 
 import dataclasses
+import inspect
+import sys
 
 import numpy as np
 import pytest
@@ -90,7 +92,9 @@ def test_a_network_that_ignores_the_flags_is_caught():
     ("make", "sentence"),
     [
         (lambda: P.flip(_x()), "'flip' needs token 6 at position 0, which a shorter sequence does not have"),
-        (lambda: P.roll(_x(), 1), "'roll' needs token 6 at position 0"),
+        (lambda: P.roll(_x(), 1), "'roll' goes around the end, which is elsewhere in each shorter sequence"),
+        (lambda: P.roll(_x(), 7), "'roll' goes around the end"),  # the identity of seven tokens, and of no other number
+        (lambda: P.roll(_x(), -14), "'roll' goes around the end"),
         (lambda: P.broadcast(_x(), 3), "'broadcast' needs token 3 at position 0"),
         (lambda: P.median(_x()), "'median' needs token 3 at position 0"),
         (lambda: P.delay(_x(), -1), "'delay' needs token 1 at position 0"),
@@ -207,3 +211,16 @@ def test_a_lookup_by_an_array_of_keys_needs_all_tokens():
     with pytest.raises(InvalidInput, match="cannot take an array of keys in a program for shorter sequences"):
         P.lookup(_x(), np.linspace(0, 1, N), np.arange(N), sharpness=300.0)
     assert P.lookup(P.tokens(N), np.linspace(0, 1, N), np.arange(N), sharpness=300.0).n == N
+
+
+def test_many_narrow_layers_need_no_deep_recursion():
+    """A spline of 600 knots in layers of width 4 is 300 of them, one after the other."""
+    knots = np.linspace(0, 1, 600)
+    spline = P.interp(P.tokens(1), knots, np.sin(40 * knots))
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 200)
+    try:
+        compiled = P.compile(spline, width=4)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert compiled.blocks == 300

@@ -58,7 +58,9 @@ def uniform_in_words(most: float, share: float) -> str:
     """A bound at every single input but some."""
     if share >= 1:
         return "no bound for single inputs: the cubes whose error is known are no part of the domain worth naming"
-    return f"at most {float(most):.6g} at every entry, for all inputs but a share of {_about(share)}"
+    return (
+        f"at most {float(most):.6g} at every entry in exact arithmetic, for all inputs but a share of {_about(share)}"
+    )
 
 
 def _about(share: float) -> str:

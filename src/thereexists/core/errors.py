@@ -9,11 +9,17 @@ The command line prints that sentence and exits with the error's ``code``; it ne
 
 from typing import ClassVar
 
+from thereexists.core.plain_text import visible
+
 
 class ThereExistsError(ValueError):
     """Base class: something the user gave cannot be worked with, and the message says why and what to do."""
 
     code: ClassVar[int] = 2  # of the command that ends with it
+
+    def __str__(self) -> str:
+        """The sentence may quote a stranger's file: what a terminal would obey is written out."""
+        return "\n".join(visible(line) for line in super().__str__().split("\n"))
 
 
 class InvalidInput(ThereExistsError):

@@ -218,3 +218,10 @@ def test_a_symbol_beyond_the_numbers_of_a_dtype_is_not_claimed_there():
     assert "300 symbols" in witness.certificate.reasons["bfloat16"]
     with pytest.raises(te.ThereExistsError, match="300 symbols"):
         witness.to("bfloat16")
+
+
+def test_as_many_symbols_as_tokens_confuse_nobody():
+    """Four features of four tokens: a factor for each token is not one for each feature."""
+    s = P.symbols("abcd", n=4)
+    most = P.argmax(P.cumsum(P.one_hot(s)), "abcd")  # up to here, the first of the alphabet if there are several
+    assert P.interpret(most, ["bbaa", "dcba"]) == ["bbba", "dcba"]

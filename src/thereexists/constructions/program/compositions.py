@@ -10,9 +10,8 @@ import numpy as np
 from thereexists.constructions.program.elementwise import abs as absolute
 from thereexists.constructions.program.elementwise import clip, maximum, minimum, relu
 from thereexists.constructions.program.given import finite_array, positive, whole_number
-from thereexists.constructions.program.graph import Value, as_value, only_value, same_shape
+from thereexists.constructions.program.graph import Value, as_value, is_shorter, only_value, same_shape
 from thereexists.constructions.program.operations import apply, mix, sort, take, where
-from thereexists.constructions.program.reductions import is_shorter
 from thereexists.constructions.program.reductions import sum as total
 from thereexists.core.errors import InvalidInput
 

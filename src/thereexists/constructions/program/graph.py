@@ -195,3 +195,8 @@ def only_value(name: str, argument: Any) -> Value:
     if not isinstance(argument, Value):
         raise InvalidInput(f"'{name}' takes a value of a program; got {describe(argument)}. Begin with tokens(n).")
     return argument
+
+
+def is_shorter(x: Value) -> bool:
+    """Whether a value is one of a program for all lengths up to n."""
+    return any(node.operation == "tokens" and node.settings["shorter"] for node in nodes(x))

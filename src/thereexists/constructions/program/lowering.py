@@ -206,14 +206,18 @@ class Atoms:
         return tuple(self.constant(2.0 * (positions >> b & 1) - 1.0, "position") for b in range(bits))
 
     def hinge(self, units: list[tuple[Fraction, Form]], carried: Form, low: Array, high: Array, name: str) -> Form:
-        if self.width is not None and len(units) > max(1, self.width - 2):  # two units carry a form
-            first, units = units[: max(1, self.width - 2)], units[max(1, self.width - 2) :]
+        """carried + Σ c·ReLU(form), in the layers that the width asks for; two units of each carry what came before."""
+        most = len(units) if self.width is None else max(1, self.width - 2)
+        while len(units) > most:
+            first, units = units[:most], units[most:]
             below, above = self.range(carried)
             for c, form in first:
                 ends = [float(c) * np.maximum(end, 0.0) for end in self.range(form)]
                 below, above = below + np.minimum(*ends), above + np.maximum(*ends)
-            carried = self.hinge(first, carried, below, above, f"{name} (part)")
-            return self.hinge(units, carried, low, high, name)
+            carried = self._hinge(first, carried, below, above, f"{name} (part)")
+        return self._hinge(units, carried, low, high, name)
+
+    def _hinge(self, units: list[tuple[Fraction, Form]], carried: Form, low: Array, high: Array, name: str) -> Form:
         key = ("hinge", tuple((c, form.key) for c, form in units), carried.key)
         return self._atom(key, Hinge(tuple(units), carried), low, high, name)
 

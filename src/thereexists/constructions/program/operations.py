@@ -13,7 +13,7 @@ import numpy as np
 
 from thereexists.constructions.program import splines
 from thereexists.constructions.program.given import finite_array, finite_number, has_dimensions, positive, whole_number
-from thereexists.constructions.program.graph import Value, as_value, nodes, only_value, same_shape
+from thereexists.constructions.program.graph import Value, as_value, is_shorter, nodes, only_value, same_shape
 from thereexists.constructions.program.lowering import gate_height
 from thereexists.constructions.program.ranges import approximation, value_range
 from thereexists.core.errors import InvalidInput
@@ -72,8 +72,12 @@ def take(x: Value, indices: Any, called: str = "take") -> Value:
 def roll(x: Value, shift: Any = 1) -> Value:
     """Token i becomes token i − shift, around the end."""
     x = only_value("roll", x)
-    places = whole_number("roll", "a whole number of places", shift) % x.n
-    return take(x, (np.arange(x.n) - places) % x.n, "roll")
+    places = whole_number("roll", "a whole number of places", shift)
+    if places and x.n > 1 and is_shorter(x):  # by n places too: the end of a shorter sequence is elsewhere
+        raise InvalidInput(
+            "'roll' goes around the end, which is elsewhere in each shorter sequence; give all n tokens."
+        )
+    return take(x, (np.arange(x.n) - places % x.n) % x.n, "roll")
 
 
 def flip(x: Value) -> Value:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from thereexists.constructions.program.elementwise import maximum, minimum
-from thereexists.constructions.program.graph import Value, nodes, only_value
+from thereexists.constructions.program.graph import Value, is_shorter, only_value
 from thereexists.constructions.program.operations import scale, take
 
 
@@ -40,7 +40,7 @@ def cumsum(x: Value) -> Value:
     is added at the end. ⌈log2 n⌉ + 1 blocks, and no token ever looks ahead.
     """
     x = only_value("cumsum", x)
-    y = scale(x, (np.arange(x.n) > 0) * 1.0)
+    y = scale(x, (np.arange(x.n)[:, None] > 0) * 1.0)
     for k in range((x.n - 1).bit_length()):
         y = y + take(y, np.maximum(np.arange(x.n) - 2**k, 0), "cumsum")
     return y + take(x, np.zeros(x.n, dtype=np.int64), "cumsum")
@@ -78,8 +78,3 @@ def _tournament(name: str, better: Callable[[Value, Value], Value], x: Value) ->
     for k in range((x.n - 1).bit_length()):  # after round k token i has the best of i, i+1, …, i+2^(k+1)−1
         x = better(x, take(x, (np.arange(x.n) + 2**k) % x.n, name))
     return x
-
-
-def is_shorter(x: Value) -> bool:
-    """Whether a value is one of a program for all lengths up to n."""
-    return any(node.operation == "tokens" and node.settings["shorter"] for node in nodes(x))

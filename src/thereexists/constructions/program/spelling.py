@@ -93,7 +93,7 @@ class Spelling:
         refuse("an array of it", INSTEAD["an array of it"])
 
     def __len__(self: Any) -> int:
-        from thereexists.constructions.program.reductions import is_shorter
+        from thereexists.constructions.program.graph import is_shorter
 
         if is_shorter(self):
             refuse("the length", "P.sum(P.constant(1.0, x)): it is any from 1 to n")
