@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from thereexists.automata.automaton import Automaton
-from thereexists.automata.regex import regex
 from thereexists.certificates.automaton_certificate import facts_of, safe_of
+from thereexists.certificates.automaton_origin import check_origin
 from thereexists.certificates.automaton_proof import FIRST, SYMBOLS, Proof
 from thereexists.certificates.certificate import load_certificate
 from thereexists.certificates.check import Asked, Check
@@ -23,7 +23,7 @@ from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.stored_automaton import StoredMachine, read_automaton
 from thereexists.certificates.stored_counting import read_counting
 from thereexists.core.dtypes import as_dtype
-from thereexists.core.errors import NotProved, ThereExistsError
+from thereexists.core.errors import NotProved
 from thereexists.core.kinds import KINDS
 from thereexists.evaluate.prefixes import run_prefixes
 
@@ -55,7 +55,7 @@ def _checks(asked: Asked, stored: StoredMachine) -> Iterator[Check]:
     sha = weights_sha256(network)
     same = sha == certificate.weights_sha256
     yield Check("weights", same, f"SHA-256 {sha[:16]}… {'is' if same else 'is not'} the certified one")
-    yield _check_origin(stored)
+    yield check_origin(stored.automaton)
     try:
         found = stored.prove()
     except NotProved as error:
@@ -74,21 +74,6 @@ def _checks(asked: Asked, stored: StoredMachine) -> Iterator[Check]:
     )
     if right:
         yield _trial(stored, found)
-
-
-def _check_origin(stored: StoredMachine) -> Check:
-    machine, origin = stored.automaton, stored.automaton.origin
-    if origin.get("kind") != "regex":
-        return Check("origin", True, "the automaton of the record; where it came from is its author's word")
-    if origin.keys() != {"kind", "pattern", "flags"} or type(origin["flags"]) is not int:
-        return Check("origin", False, "a regular expression is named by its pattern and its flags")
-    try:
-        again = regex(origin["pattern"], machine.alphabet, origin["flags"])
-    except ThereExistsError as error:
-        return Check("origin", False, str(error))
-    same = again == machine and again.before == machine.before
-    words = "is" if same else "is not"
-    return Check("origin", same, f"the automaton {words} the minimal one of {origin['pattern']!r} over its alphabet")
 
 
 def _trial(stored: StoredMachine, found: Proof) -> Check:

@@ -12,7 +12,7 @@ from thereexists.certificates.llama.format import Checkpoint, read_checkpoint, r
 from thereexists.certificates.llama.proof import prove
 from thereexists.certificates.llama.rounding import DTYPES
 from thereexists.certificates.llama.run import loaded
-from thereexists.certificates.llama.tokens import BOS, SYMBOLS
+from thereexists.certificates.llama.tokens import BOS, SYMBOLS, vocabulary_of
 from thereexists.certificates.llama.verify import proofs
 from thereexists.core.errors import NotProved
 
@@ -36,7 +36,7 @@ def checkpoint(stock):
 def test_it_holds_as_it_is(stock):
     verdict = te.verify(stock)
     assert verdict.holds, verdict.reasons
-    assert [check.name for check in verdict.evidence] == ["files", "class", "proof", "proof", "card", "trial"]
+    assert [check.name for check in verdict.evidence] == ["files", "class", "origin", "proof", "proof", "card", "trial"]
 
 
 def threshold(w):
@@ -205,6 +205,26 @@ def test_a_card_that_says_more_is_caught(stock, tmp_path):
     verdict = te.verify(redo(folder))
     assert verdict.holds is False
     assert verdict.reasons[0].startswith("card")
+
+
+def test_another_regular_expression_is_caught(stock, tmp_path):
+    """The card and the record name it; the automaton and the weights are those of the first."""
+    folder = copied(stock, tmp_path / "forged")
+    card = (folder / "README.md").read_text()
+    assert "`(ab|ba)*`" in card
+    (folder / "README.md").write_text(card.replace("`(ab|ba)*`", "`a*b*`"))
+    redo(folder, lambda record: record["claim"]["automaton"]["origin"].update(pattern="a*b*"))
+    verdict = te.verify(folder)
+    assert not verdict.holds
+    assert "not the minimal one of 'a*b*'" in " ".join(verdict.reasons)
+
+
+def test_no_text_is_read_as_an_answer():
+    """Neither a word that looks like one nor a symbol with a special token in it."""
+    words = vocabulary_of(te.automata.dfa({0: {"one": 0, "two": 0}}, 0, [0]))
+    assert all(" " in words.texts[k] for k in range(words.outputs.start, len(words)))
+    with pytest.raises(te.ThereExistsError, match=r"'<s>x' would not be read"):
+        vocabulary_of(te.automata.dfa({0: {"<s>x": 0, "two": 0}}, 0, [0]))
 
 
 def test_a_claim_of_more_is_caught(stock, tmp_path):

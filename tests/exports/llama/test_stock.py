@@ -26,7 +26,7 @@ MACHINES = {
 
 def answers(machine, words):
     if machine.writes:
-        return [f"→{machine.transduce(word)[-1]}" for word in words]
+        return [f"→ {machine.transduce(word)[-1]}" for word in words]
     return [" accepted" if machine.accepts(word) else " rejected" for word in words]
 
 

@@ -16,6 +16,8 @@ import numpy as np
 
 from thereexists.automata.automaton import Automaton, restore
 from thereexists.certificates.automaton_maps import Maps, read_maps
+from thereexists.certificates.automaton_origin import check_origin
+from thereexists.certificates.check import Check
 from thereexists.certificates.llama.circuit import Case, Circuit, CircuitLayer
 from thereexists.certificates.llama.claims import Claim
 from thereexists.certificates.llama.tokens import BOS, EOS, SYMBOLS, Vocabulary, vocabulary_of
@@ -82,6 +84,9 @@ class AutomatonClaim(Claim):
         groups = [(verdict, tokens.verdicts), (tokens.states.start + state, tokens.states)]
         answer = tokens.outputs.start + said if self.machine.writes else verdict
         return ((answer, slice(0, len(tokens))), *groups)
+
+    def origin(self) -> Check:
+        return check_origin(self.machine)
 
     def sentence(self) -> str:
         machine, n = self.machine, self.n

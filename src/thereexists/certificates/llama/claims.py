@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.certificates.check import Check
 from thereexists.certificates.llama.circuit import Circuit
 from thereexists.certificates.llama.tokens import Vocabulary
 from thereexists.core.errors import InvalidInput
@@ -36,6 +37,10 @@ class Claim(ABC):
     @abstractmethod
     def sentence(self) -> str:
         """What is proved in a dtype, without naming the dtype."""
+
+    def origin(self) -> Check | None:
+        """Whether what is computed is what it is said to be made from; None where nothing is said."""
+        return None
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:

@@ -48,7 +48,12 @@ def vocabulary_of(machine: Automaton) -> Vocabulary:
         raise InvalidInput(
             "A symbol must be one character, as all others, or a word without spaces, to be read in text."
         )
-    before = " " if by_character else "→"
+    taken = next((symbol for symbol in symbols for special in SPECIAL if special in symbol), None)
+    if taken is not None:
+        raise InvalidInput(
+            f"The symbol {taken!r} would not be read in text: {', '.join(SPECIAL)} stand for themselves."
+        )
+    before = " " if by_character else "→ "  # with a space, so that no text is read as an answer
     said = [before + str(symbol) for symbol in machine.output_alphabet]
     states = [f"{before}state:{q}" for q in range(machine.size)]
     texts = (*SPECIAL, *symbols, *said, f"{before}accepted", f"{before}rejected", *states)

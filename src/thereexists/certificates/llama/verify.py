@@ -36,6 +36,9 @@ def checkpoint_checks(folder: Path) -> Iterator[Check]:
     yield Check("files", True, "config, weights, tokenizer and record are whole, of their kind, and match their hashes")
     sizes = f"{shape.layers} layers, d_model {shape.d_model}, {shape.parameters:,} parameters"
     yield Check("class", True, f"an unmodified LlamaForCausalLM: {sizes}")
+    origin = checkpoint.claim.origin()
+    if origin is not None:
+        yield origin
     found, reasons = proofs(checkpoint)
     for name in record["dtypes"]:
         if name not in found:
@@ -48,7 +51,8 @@ def checkpoint_checks(folder: Path) -> Iterator[Check]:
         yield Check("proof", True, detail)
     text = read_regular(folder / CARD, MOST_BYTES).decode("utf-8", errors="replace")
     said = text.count(claim_of(checkpoint.claim, record["dtypes"])) == 1
-    yield Check("card", said, f"the card {'says' if said else 'does not say'} what is proved, word by word")
+    words = "says what is proved, word by word; the rest of it is its author's word" if said else "says something else"
+    yield Check("card", said, f"the card {words}")
     yield _trial(folder, checkpoint, record["dtypes"])
 
 
