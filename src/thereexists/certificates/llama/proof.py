@@ -122,6 +122,8 @@ def _looked_back(p: _Prover, t: int, layer: CircuitLayer, errors: Errors) -> flo
     W_Q, W_K, W_O = (p.weights[f"{name}.{part}_proj.weight"] for part in "qko")
     size, group = shape.head_size, shape.heads // shape.key_heads
     turning = Turning(p.checkpoint.theta, size, shape.positions, p.circuit.reach)
+    back = np.full(shape.d_model, -1)
+    back[BITS + layer.target] = layer.offset
     seen: dict[bytes, float] = {}
     for head in range(shape.heads):
         part = slice(head * size, (head + 1) * size)
@@ -130,15 +132,19 @@ def _looked_back(p: _Prover, t: int, layer: CircuitLayer, errors: Errors) -> flo
         q, k = W_Q[part], W_K[(head // group) * size : (head // group + 1) * size]
         if np.delete(q, CONSTANT, axis=1).any() or np.delete(k, [CONSTANT, FIRST], axis=1).any():
             raise NotProved(f"head {head}: a query or a key depends on more than the constant and the first token.")
-        key = q.tobytes() + k.tobytes()
+        offsets = np.unique(back[W_O[:, part].any(axis=1)])
+        if len(offsets) != 1 or offsets[0] < 0:
+            raise NotProved(f"head {head}: it writes rows that are fetched from different distances, or from nowhere.")
+        offset = int(offsets[0])
+        key = q.tobytes() + k.tobytes() + offsets.tobytes()
         if key not in seen:
             query = _linear(p, (q[:, CONSTANT] * scale.top,), scale)
             constant, mark = k[:, CONSTANT] * scale.top, k[:, FIRST] * scale.bit
             other, first = _linear(p, (constant,), scale), _linear(p, (constant, mark), scale)
-            seen[key] = lead(query, other, first, layer.offset, turning, p.rounding)
+            seen[key] = lead(query, other, first, offset, turning, p.rounding)
         if not seen[key] >= VANISHES:
             raise NotProved(
-                f"head {head}: the token {layer.offset} back leads by {seen[key]:.4g} only, rounding included; "
+                f"head {head}: the token {offset} back leads by {seen[key]:.4g} only, rounding included; "
                 f"{VANISHES:g} is wanted."
             )
     return min(seen.values(), default=np.inf)
@@ -176,9 +182,13 @@ def _fetched(p: _Prover, t: int, layer: CircuitLayer, errors: Errors) -> Errors:
     quiet = np.bincount(place, seen.off[layer.source])  # of all source rows, should they be 0
     loud = np.zeros(len(target))
     np.maximum.at(loud, place, seen.most[layer.source])
-    sized = (count + 2) * sums(0) + u
+    # One row with weights that are powers of two is a number of the dtype: value and output lose nothing by the cast.
+    # Neither does a sum with a row that is 0. Left are the weight and its cast.
+    plain = (count == 1) & is_power(weight)
+    sized = (count + 2) * sums(0) + np.where(plain, 0.0, u)
     on = loud + quiet + sized * (1 + loud + quiet)
-    heard = (1 + WEIGHT) * (1 + u) ** 4 * (1 + sums(4))  # weight, cast, value, output, and the residual sum
+    casts = 1 + np.where(plain, 0, 2) + (errors.off[target] != 0)
+    heard = (1 + WEIGHT) * (1 + u) ** casts * (1 + sums(4))
     before = errors.off[target] * (1 + u)
     after = Errors(errors.on.copy(), errors.off.copy())
     after.on[target] = ((1 + on) * heard - 1 + before) * SLACK

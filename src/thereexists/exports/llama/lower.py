@@ -7,7 +7,7 @@ units
     silu(G (2x + 2y − 5/2)) − silu(G (2x + 2y − 7/2)),      G = 512, divided by G,
 
 which is x AND y, and 0 or 1 still where x and y err by up to 1/16 each: |gate| ≥ 128 throughout, where silu is 0 or the
-identity. A row is removed by a unit whose gate is constant, silu(G)·x/G = x, whatever x is.
+identity. Of k > 2 rows it is 4(x₁ + … + x_k − k) + 2 ± 1/2: they may err by 5/16 together. A row is removed by a unit whose gate is constant, silu(G)·x/G = x, whatever x is.
 
 All numbers but the queries are powers of two or short sums of them; queries are rounded to bfloat16 here, so that the
 network is the same network in both dtypes.
@@ -21,7 +21,7 @@ import torch
 from thereexists.certificates.llama.circuit import BITS, DONE, FIRST, CircuitLayer
 from thereexists.certificates.llama.circuit import CONSTANT as TOP
 from thereexists.certificates.llama.tokens import BOS
-from thereexists.exports.llama.layout import CONSTANT, THETA, Layout, pairs_of
+from thereexists.exports.llama.layout import CONSTANT, THETA, Layout, fetched, sets_of
 from thereexists.exports.llama.offsets import keys, query
 
 GATE = 512.0
@@ -42,7 +42,7 @@ def lowered(layout: Layout, read_out: np.ndarray) -> dict[str, torch.Tensor]:
     for t, layer in enumerate(circuit.layers):
         prefix = f"model.layers.{t}"
         _attention(layout, layer, *(weights[f"{prefix}.self_attn.{part}_proj.weight"] for part in "qkvo"))
-        _gates(layout, t, *(weights[f"{prefix}.mlp.{part}_proj.weight"] for part in ("gate", "up", "down")))
+        _gates(layout, layer, *(weights[f"{prefix}.mlp.{part}_proj.weight"] for part in ("gate", "up", "down")))
     W = weights["lm_head.weight"]
     W[:, TOP] = read_out[:, 0] / layout.top
     W[:, DONE : BITS + circuit.rows] = read_out[:, 1:] / layout.bit
@@ -56,29 +56,35 @@ def _attention(
     shape, size = layout.shape, layout.shape.head_size
     other, first = keys(size)
     group = shape.heads // shape.key_heads
+    offsets, which = np.unique(layer.offset, return_inverse=True)
     for g in range(shape.key_heads):
-        heard, key = slice(g * group * size, g * group * size + size), slice(g * size, (g + 1) * size)
-        W_Q[heard, TOP] = query(layer.offset, THETA, size, layout.circuit.reach) / layout.top
+        key = slice(g * size, (g + 1) * size)
         W_K[key, TOP] = other / layout.top
         W_K[key, FIRST] = (first - other) / layout.bit
-    target, place = np.unique(layer.target, return_inverse=True)
-    row = np.arange(len(target))
-    W_V[place, BITS + layer.source] = 1 / layout.bit
-    W_O[BITS + target, (row // size) * group * size + row % size] = 1.0
+        for k, offset in enumerate(offsets.tolist()):
+            heard = slice((g * group + k) * size, (g * group + k + 1) * size)
+            W_Q[heard, TOP] = query(offset, THETA, size, layout.circuit.reach) / layout.top
+    target, value = fetched(layer)
+    place = np.searchsorted(target, layer.target)
+    W_V[value[place], BITS + layer.source] = 1 / layout.bit
+    head = (value[place] // size) * group + which
+    W_O[BITS + layer.target, head * size + value[place] % size] = 1.0
 
 
-def _gates(layout: Layout, t: int, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
-    """The ANDs of all pairs, two units each, then a unit for every row that is removed."""
-    layer, pairs = layout.circuit.layers[t], pairs_of(layout.circuit, t)
-    number = {pair: k for k, pair in enumerate(map(tuple, pairs.tolist()))}
-    made = np.array([number[pair] for pair in zip(layer.x.tolist(), layer.y.tolist(), strict=True)])
-    for k, (threshold, sign) in enumerate(((2.5, 1.0), (3.5, -1.0))):
-        unit = k * len(pairs) + np.arange(len(pairs))
-        gate[unit, BITS + pairs[:, 0]] = gate[unit, BITS + pairs[:, 1]] = 2 * GATE / layout.bit
-        gate[unit, TOP] = -threshold * GATE / layout.top
+def _gates(layout: Layout, layer: CircuitLayer, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
+    """The ANDs of all sets of rows, two units each, then a unit for every row that is removed."""
+    made, (_, one) = sets_of(layer), np.unique(sets_of(layer), return_index=True)
+    reads = layer.reads[one]  # (sets, most)
+    sets, count = len(reads), (reads >= 0).sum(axis=1)
+    slope = np.where(count > 2, 4.0, 2.0)
+    for k, (before, sign) in enumerate(((0.5, 1.0), (-0.5, -1.0))):
+        unit = k * sets + np.arange(sets)
+        which, place = np.nonzero(reads >= 0)
+        gate[unit[which], BITS + reads[which, place]] = slope[which] * GATE / layout.bit
+        gate[unit, TOP] = (before - slope * (count - 0.5)) * GATE / layout.top
         up[unit, TOP] = 1 / layout.top
         down[BITS + layer.z, unit[made]] = sign / GATE
-    unit = 2 * len(pairs) + np.arange(len(layer.cleared))
+    unit = 2 * sets + np.arange(len(layer.cleared))
     gate[unit, TOP] = GATE / layout.top
     up[unit, BITS + layer.cleared] = 1 / layout.bit
     down[BITS + layer.cleared, unit] = -1 / GATE
