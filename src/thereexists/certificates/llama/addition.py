@@ -36,13 +36,12 @@ import numpy as np
 
 from thereexists.certificates.llama.circuit import Case, Circuit, CircuitLayer, paired
 from thereexists.certificates.llama.claims import Claim
-from thereexists.certificates.llama.tokens import BOS, EOS, SPECIAL, SYMBOLS, Vocabulary
+from thereexists.certificates.llama.tokens import BOS, EOS, SPECIAL, SYMBOLS, UNSEEN, Vocabulary
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.target import Array
 
 MOST_DIGITS = 100
 PLUS, EQUALS, ANSWERS = SYMBOLS + 10, SYMBOLS + 11, SYMBOLS + 12
-UNSEEN = "▁"
 DIGIT, FETCHED, SUM, CLASS, FETCHED_CLASS, IS_EQUALS, END, ROWS = 0, 10, 20, 30, 33, 36, 37, 38
 G, P, K = 0, 1, 2
 _NONE = np.zeros(0, dtype=np.int64)

@@ -10,6 +10,7 @@ what whoever makes a circuit proves, and ``run``, the slow interpreter that test
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,12 @@ class CircuitLayer:
     reads: Array
     z: Array
     cleared: Array
+
+    looks: ClassVar[str] = "back"  # how it finds the token that it fetches from
+
+    def found(self, X: Array) -> Array:
+        """What is fetched (length, f), from the rows X (length, rows)."""
+        return X[np.maximum(np.arange(len(X))[:, None] - self.offset, 0), self.source]
 
     def exclusive(self, groups: Array) -> None:
         """Of the pairs that make a row at most one is true: the first rows exclude each other, or the second do."""
@@ -71,6 +78,27 @@ class LookUp(CircuitLayer):
 
 
 @dataclass(frozen=True)
+class ByContent(CircuitLayer):
+    """A layer that fetches from the token, here or before, whose ``keys`` rows hold the code that stands in the
+
+    ``queries`` rows here (``weight`` of each are 1, or none): from the first token, where there is no such token. That
+    there is one at the most is proved by whoever makes the circuit.
+    """
+
+    queries: Array
+    keys: Array
+    weight: int
+
+    looks: ClassVar[str] = "content"
+
+    def found(self, X: Array) -> Array:
+        same = np.tril(X[:, self.queries] @ X[:, self.keys].T == self.weight)
+        if (same.sum(axis=1) > 1).any():
+            raise NotProved("two tokens have the key that is looked for.")
+        return X[same.argmax(axis=1)][:, self.source]
+
+
+@dataclass(frozen=True)
 class Case:
     """What may stand in the rows that are read at the end, and which token must lead in which group of tokens."""
 
@@ -105,10 +133,8 @@ class Circuit:
     def run(self, tokens: Array) -> Array:
         """The rows (length, rows) after the last layer; every number on the way must be a bit, one of a group."""
         X = self.embedding[tokens].astype(np.int64)
-        j = np.arange(len(tokens))
         for layer in self.layers:
-            back = X[np.maximum(j[:, None] - layer.offset, 0), layer.source]
-            np.add.at(X.T, layer.target, back.T)
+            np.add.at(X.T, layer.target, layer.found(X).T)
             old = X.copy()
             X[:, layer.cleared] = 0
             read = np.where(layer.reads >= 0, old[:, np.maximum(layer.reads, 0)], 1)  # (length, k, most)

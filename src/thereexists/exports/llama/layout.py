@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.certificates.llama.automata import AutomatonClaim
 from thereexists.certificates.llama.circuit import BITS, Circuit, CircuitLayer
 from thereexists.certificates.llama.claims import Claim
 from thereexists.certificates.llama.format import Shape
@@ -49,9 +48,12 @@ class Layout:
         while key_heads * HEAD < values:
             key_heads *= 2
         offsets = max(len(np.unique(layer.offset)) for layer in circuit.layers)
-        heads = key_heads * max(offsets, d // HEAD // key_heads)
-        width = max(2 * len(np.unique(sets_of(layer))) + len(layer.cleared) for layer in circuit.layers)
-        sizes = (d, width, len(circuit.layers), heads, key_heads, HEAD, len(claim.vocabulary), circuit.reach + 1)
+        group = (
+            1 << (offsets - 1).bit_length()
+        )  # a power of two: the loader wants d_model to be a multiple of the heads
+        heads = key_heads * max(group, d // HEAD // key_heads)
+        width = max(1, *(2 * len(np.unique(sets_of(layer))) + len(layer.cleared) for layer in circuit.layers))
+        sizes = (d, width, len(circuit.layers), heads, key_heads, HEAD, len(claim.vocabulary), circuit.reach + 2)
         return cls(circuit, Shape(*sizes))
 
     @property
@@ -82,7 +84,6 @@ def fetched(layer: CircuitLayer) -> tuple[np.ndarray, np.ndarray]:
 
 
 def plan_llama(witness: Any) -> dict[str, Any]:
-    """Layers, sizes and parameters of the checkpoint of an automaton's witness, before it is written."""
-    stored = witness.lowerable()
-    shape = Layout.of(AutomatonClaim(stored.maps, stored.n)).shape
+    """Layers, sizes and parameters of the checkpoint of a witness, or of a claim, before it is written."""
+    shape = Layout.of(witness if isinstance(witness, Claim) else witness.lowerable()).shape
     return {**vars(shape), "parameters": shape.parameters, "rope_theta": THETA}
