@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import thereexists as te
+from tests.command import thereexists
 from tests.exports.llama.asking import completed
 from thereexists.certificates.llama.format import read_checkpoint, read_claim
 from thereexists.constructions.tokens.completions import completions, in_all_orders
@@ -73,6 +74,28 @@ def test_an_ngram_model_takes_what_follows_most_often():
         ngram("aab", 1)
     with pytest.raises(te.ThereExistsError, match="empty"):
         ngram("\n \n", 3)
+
+
+def test_sizes_are_planned_by_the_command(tmp_path):
+    """Of a name, an automaton, a data set, a table and a witness; and what the export then says is the same."""
+    (tmp_path / "p.jsonl").write_text('{"input": ["a", "dog"], "output": ["pes"]}\n')
+    (tmp_path / "t.csv").write_text("x1,x2,y1,y2\n0,1,1,0\n1,0,0,1\n")
+    te.build(te.automata.regex("(ab|ba)*", "ab"), n=9).save(tmp_path / "w")
+    asked = ("addition:10", "recall:16", "p.jsonl", "t.csv", "w")
+    found = [json.loads(thereexists("plan", what, "--to", "llama", "--json", cwd=tmp_path).stdout) for what in asked]
+    of_regex = ("plan", "regex:(ab|ba)*", "--alphabet", "ab", "--n", 9, "--to", "llama", "--json")
+    again = json.loads(thereexists(*of_regex, cwd=tmp_path).stdout)
+    assert {**again, "checkpoint": "w"} == found[-1]
+    assert [plan["layers"] for plan in found] == [6, 2, 1, 1, 4]
+    assert [plan["parameters"] for plan in found[:2]] == [355_776, 39_744]
+    assert "--to llama" in thereexists("plan", "sort", "--n", 3, "--to", "onnx", cwd=tmp_path, code=2).stderr
+
+
+def test_names_are_exported_by_the_command(tmp_path):
+    done = json.loads(thereexists("export", "reverse:3", "--to", "llama", "--json", cwd=tmp_path).stdout)
+    assert (done["folder"], done["compared"]) == ("reverse-llama", 64)
+    for wrong in ("reverse:x", "reverse:0", "ngram:3:nothing.txt", "recall:27"):
+        assert thereexists("export", wrong, "--to", "llama", cwd=tmp_path, code=2).stderr
 
 
 def pairs(count, seed):

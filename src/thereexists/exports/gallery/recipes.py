@@ -10,7 +10,7 @@ from pathlib import Path
 from thereexists import automata
 from thereexists.automata.automaton import Automaton
 from thereexists.certificates.llama.claims import Claim
-from thereexists.constructions.build import build
+from thereexists.constructions.automata.build import Doubling
 from thereexists.constructions.tokens.completions import completions
 from thereexists.exports.asked import named
 from thereexists.exports.ngrams import ngram_of_file
@@ -60,7 +60,7 @@ def _claim(reference: str) -> Callable[[], Claim]:
 
 
 def _doubled(machine: Callable[[], Automaton], n: int) -> Callable[[], Claim]:
-    return lambda: build(machine(), n=n, construction="doubling").lowerable()
+    return lambda: Doubling(n=n).lowerable(machine())
 
 
 def _brackets() -> Automaton:
