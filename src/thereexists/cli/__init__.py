@@ -19,6 +19,7 @@ from thereexists.cli import (
     compact,
     experiment,
     explore,
+    gallery,
     heads,
     mixers,
     pattern,
@@ -49,6 +50,7 @@ app.add_typer(train.app, name="train")
 app.add_typer(experiment.app)
 app.add_typer(report.app)
 app.add_typer(explore.app)
+app.add_typer(gallery.app)
 
 
 @app.callback(invoke_without_command=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from thereexists.cli import _complete
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
-from thereexists.core.errors import InvalidInput
 
 app = typer.Typer()
 
@@ -49,7 +48,9 @@ def memorise(
 
 @app.command()
 def export(
-    witness: Annotated[Path, typer.Argument(help="The folder of a compact or an automaton's witness; or addition:10.")],
+    witness: Annotated[
+        Path, typer.Argument(help="The folder of a compact or an automaton's witness; or a name such as addition:10.")
+    ],
     to: Annotated[
         str,
         typer.Option("--to", help="onnx, hf, torch or llama.", autocompletion=_complete.names(_complete.FORMATS)),
@@ -62,7 +63,8 @@ def export(
 
     A table or a data set brings its words, and use.py, which asks it without this package.
 
-    With --to llama an automaton becomes a stock LlamaForCausalLM folder, which `thereexists verify` proves.
+    With --to llama an automaton, a table or a memorised data set becomes a stock LlamaForCausalLM folder, which
+    `thereexists verify` proves; and so do addition:10, reverse:10, recall:16 and ngram:6:text.txt, without a witness.
 
     Examples: thereexists export w/ --to onnx
 
@@ -71,13 +73,13 @@ def export(
     thereexists export addition:10 --to llama --out adder/
     """
     from thereexists.exports import export as write
-    from thereexists.exports import export_addition
+    from thereexists.exports import export_claim
     from thereexists.witness.load import load
 
-    digits = _addition(witness, to)
-    out = out or Path(f"{str(witness).rstrip('/').replace(':', '-')}-{to}")
+    claim = _named(witness, to)
+    out = out or Path(f"{str(witness).rstrip('/') if claim is None else str(witness).partition(':')[0]}-{to}")
     with progress_bar("export and compare", quiet=as_json):
-        done = write(load(witness), to, out, dtype) if digits is None else export_addition(digits, out, dtype)
+        done = write(load(witness), to, out, dtype) if claim is None else export_claim(claim, out, dtype)
     if as_json:
         print_json(done)
         return
@@ -88,11 +90,10 @@ def export(
     )
 
 
-def _addition(given: Path, to: str) -> int | None:
-    """``addition:10`` in the place of a witness: how many digits; None where a folder is named."""
-    word, colon, digits = str(given).partition(":")
-    if word != "addition" or not colon:
+def _named(given: Path, to: str) -> Any:
+    """``addition:10`` and such in the place of a witness; None where a folder is named."""
+    if to != "llama" or ":" not in str(given):
         return None
-    if not digits.isdecimal() or to != "llama":
-        raise InvalidInput(f"Addition is written as addition:10, its digits, and goes --to llama; got {given} to {to}.")
-    return int(digits)
+    from thereexists.exports.asked import named
+
+    return named(str(given))

@@ -21,7 +21,7 @@ from thereexists.cli._construction import (
     says_what_a_table_says,
 )
 from thereexists.cli._files import Force, files_to_write
-from thereexists.cli._output import AsJson, console, print_json, progress_bar
+from thereexists.cli._output import AsJson, console, print_facts, print_json, progress_bar
 from thereexists.cli._settings import command
 from thereexists.cli._workers import WorkerOptions, print_estimate
 from thereexists.cli.kinds import CREW, automata, programs
@@ -62,7 +62,7 @@ def _automaton(function: FunctionOptions, method: MethodOptions, out: Path | Non
     others["compact_support"] = function.compact_support or None
     automata.refuse_others(**others, lipschitz=function.lipschitz, equivariant=function.equivariant)
     take_only(
-        ("target", "n", "alphabet", "dtype", "construction", "out", "certify"),
+        ("target", "n", "alphabet", "dtype", "construction", "out", "certify", "to"),
         "an automaton takes --n, --alphabet, --dtype, --construction and --out",
     )
     return automata.AutomatonRequest(
@@ -74,6 +74,7 @@ def _automaton(function: FunctionOptions, method: MethodOptions, out: Path | Non
 class PlanOptions:
     function: FunctionOptions
     method: MethodOptions
+    to: Annotated[str | None, typer.Option("--to", help="llama: the sizes of the stock checkpoint instead.")] = None
     as_json: AsJson = False
 
 
@@ -88,8 +89,13 @@ def plan(asked: PlanOptions) -> None:
     thereexists plan table.csv
 
     thereexists plan "regex:(ab|ba)*" --alphabet ab --n 1024
+
+    thereexists plan addition:10 --to llama
     """
     function, method = asked.function, asked.method
+    if asked.to is not None:
+        _plan_stock(asked)
+        return
     if automata.is_automaton(function.target, function.alphabet, function.n):
         automata.plan(_automaton(function, method), asked.as_json)
         return
@@ -112,6 +118,29 @@ def plan(asked: PlanOptions) -> None:
     print_witness(summary)
     for sentence in advice:
         console().print(sentence)
+
+
+def _plan_stock(asked: PlanOptions) -> None:
+    """``--to llama``: of an automaton, a table or data set in a file, a name such as addition:10, or a witness."""
+    from thereexists.exports import plan_llama
+    from thereexists.exports.asked import named
+
+    if asked.to != "llama":
+        raise InvalidInput(f"The sizes of an export are planned with --to llama; got {asked.to!r} instead.")
+    what, function = asked.function.target, asked.function
+    claim = named(what)
+    if claim is None and Path(what).suffix in (".csv", ".jsonl"):
+        from thereexists.cli.kinds.tokens import stock_claim
+
+        claim = stock_claim(Path(what))
+    elif claim is None and automata.is_automaton(what, function.alphabet, function.n):
+        claim = automata.stock_claim(_automaton(function, asked.method))
+    elif claim is None:
+        from thereexists.witness.load import load
+
+        claim = load(what).lowerable()
+    planned = {"checkpoint": what, **plan_llama(claim)}
+    print_json(planned) if asked.as_json else print_facts(planned)
 
 
 def _advice(plan: Any, target: Target) -> list[str]:

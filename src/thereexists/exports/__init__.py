@@ -37,25 +37,50 @@ def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32") ->
         converted = witness.to(dtype)  # refused where it is not safe
 
         def write(beside: Path) -> dict[str, Any]:
-            run = _writer(to)(converted, beside)
-            compared, what = compare(converted, run)
-            said = {"format": to, "dtype": dtype_name(dtype), "compared": compared, "of": what}
-            return run.record(said) if to == "llama" else said  # which claims something that ``verify`` checks
+            if to == "llama":  # which claims something that ``verify`` checks
+                return _claimed(converted.lowerable(), dtype_name(dtype), beside, converted)
+            compared, what = compare(converted, _writer(to)(converted, beside))
+            return {"format": to, "dtype": dtype_name(dtype), "compared": compared, "of": what}
 
         return _appears(Path(folder), write)
+
+
+def export_claim(claim: Any, folder: str | Path, dtype: str = "float32", beside: str = "") -> dict[str, Any]:
+    """A stock Llama folder for what has no witness (``asked.py``); ``beside`` is added to its card."""
+    name = dtype_name(as_dtype(dtype))
+    with no_empty_folders(Path(folder)):
+        _check_free(Path(folder))
+        return _appears(Path(folder), lambda place: _claimed(claim, name, place, None, beside))
 
 
 def export_addition(digits: int, folder: str | Path, dtype: str = "float32") -> dict[str, Any]:
     """Addition of two numbers of so many digits, as text, as a stock Llama folder: ``0123+0989=`` → ``01112``."""
-    name = dtype_name(as_dtype(dtype))
-    with no_empty_folders(Path(folder)):
-        _check_free(Path(folder))
+    from thereexists.certificates.llama.addition import Addition
 
-        def write(beside: Path) -> dict[str, Any]:
-            written, compared = _needing("write_addition")(digits, name, beside)
-            return written.record({"format": "llama", "dtype": name, "compared": compared, "of": "texts"})
+    return export_claim(Addition.read({"kind": "addition", "digits": digits}), folder, dtype)
 
-        return _appears(Path(folder), write)
+
+def _claimed(claim: Any, dtype: str, folder: Path, witness: Any, beside: str = "") -> dict[str, Any]:
+    """Written, run, and its record."""
+    written = _llama().write_llama(claim, dtype, folder, beside)
+    compared, what = written.compared(witness)
+    return written.record({"format": "llama", "dtype": dtype, "compared": compared, "of": what})
+
+
+def plan_llama(made_of: Any) -> dict[str, Any]:
+    """Layers, sizes and parameters of the stock checkpoint of a witness, or of a claim, before it is written."""
+    return _llama().plan_llama(made_of)
+
+
+def _llama() -> Any:
+    """What writes stock Llama folders."""
+    try:
+        import transformers  # noqa: F401
+
+        from thereexists.exports import llama
+    except ImportError as missing:
+        raise CannotBuild(f"The llama export needs {missing.name}: pip install 'thereexists[export]'.") from None
+    return llama
 
 
 def _appears(folder: Path, write: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
@@ -90,22 +115,9 @@ def _writer(to: str):
         except ImportError as missing:
             raise CannotBuild(f"The hf export needs {missing.name}: pip install 'thereexists[export]'.") from None
         return write_hf
-    if to == "llama":
-        return _needing("write_llama")
     from thereexists.exports.torch_format import write_torch
 
     return write_torch
-
-
-def _needing(name: str) -> Any:
-    """A writer of stock Llama folders."""
-    try:
-        import transformers  # noqa: F401
-
-        from thereexists.exports import llama
-    except ImportError as missing:
-        raise CannotBuild(f"The llama export needs {missing.name}: pip install 'thereexists[export]'.") from None
-    return getattr(llama, name)
 
 
 def _check_free(folder: Path) -> None:

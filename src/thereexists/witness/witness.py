@@ -102,10 +102,10 @@ class Witness(ABC):
         """The witness in another dtype. One that is not proved safe for it is refused, with the reason."""
 
     def lowerable(self) -> Any:
-        """What a stock checkpoint is made of; refused by every kind that has no such form."""
+        """What a stock checkpoint claims (``certificates/llama``); refused by every kind that has no such form."""
         raise CannotBuild(
-            "A stock Llama checkpoint is made of an automaton's witness (te.build of te.automata…); a witness of this "
-            "kind goes to onnx, hf or torch."
+            "A stock Llama checkpoint is made of an automaton's witness (te.build of te.automata…), of a table or of a "
+            "memorised data set; a witness of this kind goes to onnx, hf or torch."
         )
 
     @abstractmethod

@@ -34,15 +34,14 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.certificates.llama.circuit import Case, Circuit, CircuitLayer
+from thereexists.certificates.llama.circuit import Case, Circuit, CircuitLayer, paired
 from thereexists.certificates.llama.claims import Claim
-from thereexists.certificates.llama.tokens import BOS, EOS, SPECIAL, SYMBOLS, Vocabulary
+from thereexists.certificates.llama.tokens import BOS, EOS, SPECIAL, SYMBOLS, UNSEEN, Vocabulary
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.target import Array
 
 MOST_DIGITS = 100
 PLUS, EQUALS, ANSWERS = SYMBOLS + 10, SYMBOLS + 11, SYMBOLS + 12
-UNSEEN = "▁"
 DIGIT, FETCHED, SUM, CLASS, FETCHED_CLASS, IS_EQUALS, END, ROWS = 0, 10, 20, 30, 33, 36, 37, 38
 G, P, K = 0, 1, 2
 _NONE = np.zeros(0, dtype=np.int64)
@@ -139,7 +138,7 @@ def _places(window: int) -> CircuitLayer:
     i, j = (grid.reshape(-1) for grid in np.indices((10, 10)))
     of_class = np.where(i + j >= 10, G, np.where(i + j == 9, P, K))
     source = np.r_[DIGIT + np.arange(10), IS_EQUALS]
-    return CircuitLayer(
+    return paired(
         window,
         source,
         np.r_[FETCHED + np.arange(10), END],
@@ -155,14 +154,14 @@ def _composed(offset: int) -> CircuitLayer:
     made = np.where(earlier == P, later, earlier)
     three = np.arange(3)
     rows = (CLASS + three, FETCHED_CLASS + three, FETCHED_CLASS + earlier, CLASS + later, CLASS + made)
-    return CircuitLayer(offset, *rows, np.arange(CLASS, FETCHED_CLASS + 3))
+    return paired(offset, *rows, np.arange(CLASS, FETCHED_CLASS + 3))
 
 
 def _carried(window: int) -> CircuitLayer:
     digit, of_class = (grid.reshape(-1) for grid in np.indices((10, 3)))
     made = (digit + (of_class == G)) % 10
     ten = np.arange(10)
-    return CircuitLayer(
+    return paired(
         window,
         SUM + ten,
         FETCHED + ten,

@@ -18,7 +18,7 @@ from thereexists.automata.automaton import Automaton, restore
 from thereexists.certificates.automaton_maps import Maps, read_maps
 from thereexists.certificates.automaton_origin import check_origin
 from thereexists.certificates.check import Check
-from thereexists.certificates.llama.circuit import Case, Circuit, CircuitLayer
+from thereexists.certificates.llama.circuit import Case, Circuit, paired
 from thereexists.certificates.llama.claims import Claim
 from thereexists.certificates.llama.tokens import BOS, EOS, SYMBOLS, Vocabulary, vocabulary_of
 from thereexists.core.errors import InvalidInput, NotProved
@@ -53,7 +53,7 @@ class AutomatonClaim(Claim):
         a, b, c = maps.products()
         row, every = np.arange(maps.own), np.arange(maps.own + maps.fetched)
         layers = tuple(
-            CircuitLayer(2**t, row, maps.own + maps.projection(), maps.own + a, b, c, every)
+            paired(2**t, row, maps.own + maps.projection(), maps.own + a, b, c, every)
             for t in range(max(1, (self.n - 1).bit_length()))
         )
         embedding = np.zeros((len(tokens), maps.own + maps.fetched))

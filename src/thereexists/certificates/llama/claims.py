@@ -59,8 +59,19 @@ def read_claimed(stored: Any) -> Claim:
     """The claim of a record."""
     from thereexists.certificates.llama.addition import Addition
     from thereexists.certificates.llama.automata import read_automaton_claim
+    from thereexists.certificates.llama.completions import Completions
+    from thereexists.certificates.llama.ngram import Ngram
+    from thereexists.certificates.llama.recall import Recall
+    from thereexists.certificates.llama.reverse import Reverse
 
-    kinds = {"automaton": read_automaton_claim, "addition": Addition.read}
+    kinds = {
+        "automaton": read_automaton_claim,
+        "addition": Addition.read,
+        "completions": Completions.read,
+        "ngram": Ngram.read,
+        "reverse": Reverse.read,
+        "recall": Recall.read,
+    }
     if not isinstance(stored, dict) or stored.get("kind") not in kinds:
         raise InvalidInput(f"a claim is of one of the kinds {', '.join(kinds)}")
     return kinds[stored["kind"]](stored)

@@ -5,14 +5,15 @@ Unit k gives silu(g·x̂)(h·x̂), x̂ the normalised rows. Two kinds of unit ar
 *Clearing.* The gate reads the constant only and is at least 128: silu is the identity there, and the unit is linear. It
 reads one row, gives it back with weight −1, and all its weights are powers of two: in bfloat16 not a bit is lost.
 
-*And.* The other factor reads the constant only. The gate reads two rows x and y and the constant, and with the rows'
-errors it is at most −128 in the three cases that x AND y is false: the unit is exactly 0. Where both are 1 it is at
-least 128 (or at most −128) and the unit is linear. The units of a pair (x, y) together must give 1 to each row that the
-pair makes, and their slopes in x and in y must cancel: then errors of x and y are forgotten, and all that is left is
-rounding. (2x + 2y − 5/2 and 2x + 2y − 7/2 do that.)
+*And.* The other factor reads the constant only. The gate reads some rows, all with the same positive weight, and the
+constant. With the rows' errors it is at most −128 where one of them is 0, and still less where more are: the unit is
+exactly 0. Where all are 1 it is at least 128 (or at most −128) and the unit is linear. (128 is a number of every dtype,
+so no rounding to the nearest leads across it.) The units of the same rows together must give 1 to each row that these
+make, and their slopes must cancel: then errors of what is read are forgotten, and all that is left is rounding.
+(2x + 2y − 5/2 and 2x + 2y − 7/2 do that.)
 
-At most one of the pairs that make a row is true at once (``Circuit.exclusive``). So a row gets 0 or 1, with the errors
-of the units of one pair.
+At most one of the sets of rows that make a row is true at once (``Circuit.exclusive``). So a row gets 0 or 1, with the
+errors of the units of one set.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thereexists.certificates.llama.circuit import BITS, CONSTANT, CircuitLayer
-from thereexists.certificates.llama.rounding import SATURATED, SLACK, Rounding, sums
+from thereexists.certificates.llama.rounding import SATURATED, SLACK, STEP, Rounding, sums
 from thereexists.core.errors import NotProved
 from thereexists.functions.target import Array
 
@@ -132,47 +133,52 @@ def _products(
 ) -> _Made:
     B, u = len(errors.on), rounding.u
     gate, up, down = gates.gate[unit], gates.up[unit], gates.down[BITS : BITS + B, unit]
-    reads = gate[:, BITS : BITS + B] != 0
-    if (reads.sum(axis=1) != 2).any():
-        raise NotProved("a gate does not read two rows.")
-    a, b = reads.argmax(axis=1), B - 1 - reads[:, ::-1].argmax(axis=1)
+    bits = gate[:, BITS : BITS + B]
+    reads, w = bits != 0, bits.max(axis=1, initial=0.0)
+    if not np.array_equal(bits, reads * w[:, None]):
+        raise NotProved("a gate does not read its rows with one positive weight.")
     if not is_power(up[:, CONSTANT]).all() or (np.delete(up, CONSTANT, axis=1) != 0).any():
         raise NotProved("the other factor of a gate is not a power of two of the constant.")
-    each = np.arange(len(unit))
-    x, y = gate[each, BITS + a] * scale.bit, gate[each, BITS + b] * scale.bit
-    c = gate[:, CONSTANT] * scale.top
-    seen = errors.normalised(scale.slip).most
-    e_x, e_y = seen[a], seen[b]
-    sizes = np.abs(x) * (1 + e_x) + np.abs(y) * (1 + e_y) + np.abs(c) * (1 + scale.slip)
-    slip = np.abs(x) * e_x + np.abs(y) * e_y + np.abs(c) * scale.slip + sums(3) * sizes
-    slip = (slip + u * sizes) * SLACK
-    for case in (c, c + x, c + y):
-        if (case + slip > -SATURATED).any():
-            raise NotProved("a gate is not shut where one of its rows is 0.")
-    on = c + x + y
+    count, w, c = reads.sum(axis=1), w * scale.bit, gate[:, CONSTANT] * scale.top
+    seen = reads @ errors.normalised(scale.slip).most  # of all that a unit reads
+    sizes = w * (count + seen) + np.abs(c) * (1 + scale.slip)
+    summed = np.abs(c) * scale.slip + (count + 3) * STEP * sizes
+    slip = (w * seen + summed) * SLACK
+    if (c + w * (count - 1) + slip > -SATURATED).any():
+        raise NotProved("a gate is not shut where one of its rows is 0.")
+    on = c + w * count
     opened, shut = on - slip >= SATURATED, on + slip <= -SATURATED
     if not (opened | shut).all():
-        raise NotProved("a gate is neither open nor shut where both of its rows are 1.")
-    # One entry for each unit and each row that it writes; entries of the same pair and row belong together.
+        raise NotProved("a gate is neither open nor shut where all of its rows are 1.")
+    # One entry for each unit and each row that it writes; entries of the same set and row belong together.
     z, k = np.nonzero(down)
-    keys, together = np.unique((a[k] * B + b[k]) * B + z, return_inverse=True)
-    lower, upper = np.minimum(layer.x, layer.y), np.maximum(layer.x, layer.y)
-    if not np.array_equal(keys, np.unique((lower * B + upper) * B + layer.z)):
-        raise NotProved("the gates are not those of the pairs of the circuit, each of them, with the rows they make.")
+    of_unit, of_layer = _numbered(reads, layer.reads)
+    keys, together = np.unique(of_unit[k] * B + z, return_inverse=True)
+    if not np.array_equal(keys, np.unique(of_layer * B + layer.z)):
+        raise NotProved("the gates are not those of the circuit, each of them, with the rows they make.")
     weight = np.where(opened[k], down[z, k] * up[k, CONSTANT] * scale.top, 0.0)
 
     def added(terms: Array) -> Array:
         return np.bincount(together, terms, minlength=len(keys))
 
     if (added(weight * on[k]) != 1).any():
-        raise NotProved("the gates of two rows that are 1 do not add up to 1.")
-    if added(weight * x[k]).any() or added(weight * y[k]).any():
-        raise NotProved("the gates of two rows pass their errors on.")
+        raise NotProved("the gates of rows that are all 1 do not add up to 1.")
+    if added(weight * w[k]).any():
+        raise NotProved("the gates of the same rows pass their errors on.")
     largest = np.abs(on) + slip
     roundings = (1 + u) ** 3 * (1 + scale.slip) * (1 + sums(1)) - 1  # of the gate, the factor and their product
-    error = np.abs(weight) * (np.abs(c) * scale.slip + sums(3) * sizes + largest * roundings)[k]
+    error = np.abs(weight) * (summed + largest * roundings)[k]
     total, size = added(error), added(np.abs(weight) * (largest * (1 + roundings))[k])
     found, most = np.full(B, -1.0), np.zeros(B)
     np.maximum.at(found, keys % B, total * SLACK)
     np.maximum.at(most, keys % B, size * SLACK)
     return _Made(found, most, int(np.bincount(together, minlength=1).max()))
+
+
+def _numbered(reads: Array, rows: Array) -> tuple[Array, Array]:
+    """Numbers for sets of rows, equal sets the same: of the units (units, B), and of the circuit's (k, most)."""
+    wanted = np.zeros((len(rows), reads.shape[1] + 1), dtype=bool)
+    wanted[np.arange(len(rows))[:, None], rows] = True  # −1 is the column behind the last
+    packed = np.packbits(np.concatenate([reads, wanted[:, :-1]]), axis=1)
+    number = np.unique(packed, axis=0, return_inverse=True)[1].reshape(-1)
+    return number[: len(reads)], number[len(reads) :]

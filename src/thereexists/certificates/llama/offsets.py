@@ -67,6 +67,11 @@ def logits(query: Array, key: Array, turning: Turning) -> Array:
 
 def logit_error(query: Vector, key: Vector, turning: Turning, rounding: Rounding) -> float:
     """By how much a logit may differ from ``logits`` of the nominal vectors."""
+    return float(logit_errors(query, key, turning, rounding).sum())
+
+
+def logit_errors(query: Vector, key: Vector, turning: Turning, rounding: Rounding) -> Array:
+    """The share of every frequency in that: (size/2,)."""
     u, w = rounding.u, turning.frequencies
     (z, dz), (k, dk) = query.pairs(), key.pairs()
     turned = turning.positions * w * 2.0**-24 + 2 * TABLE  # of both numbers of a pair, as a part of its size
@@ -75,7 +80,7 @@ def logit_error(query: Vector, key: Vector, turning: Turning, rounding: Rounding
     differ = np.abs(z) * rk + np.abs(k) * rz + rz * rk + np.abs(z * k) * w * turning.reach * FREQUENCY
     sizes = (np.abs(z) + rz) * (np.abs(k) + rk)
     computed = (LOGIT_ROUNDINGS * u * (1 + 4 * u) + sums(turning.size)) * sizes
-    return float((differ + computed).sum() / np.sqrt(turning.size)) * SLACK
+    return (differ + computed) / np.sqrt(turning.size) * SLACK
 
 
 def lead(query: Vector, key: Vector, first: Vector, offset: int, turning: Turning, rounding: Rounding) -> float:

@@ -8,23 +8,25 @@ other rows are exact.
 
 *Induction.* Before layer 0: the embedding, compared row by row. In layer t, from its weights rounded to the dtype:
 
-1. Queries and keys read the constant and the mark of the first token only, and the token that the circuit names leads
-   every other by 128, rounding included (``offsets.py``): it gets all of the weight.
+1. Queries and keys read the constant and the mark of the first token only (or codes, ``content.py``), and the token
+   that the circuit names leads every other by 128, rounding included (``offsets.py``): it gets all of the weight.
 2. Its source rows are added to the target rows here, which were 0, and nothing else is written (``_fetched``).
 3. The gates add the ANDs and clear what the circuit clears, up to new errors that do not depend on those of the rows
    they read (``gates.py``): errors do not grow from layer to layer.
 
 At the end ``_read_out`` compares the logits of all tokens in every case of the circuit. ∎ What the circuit computes is
-proved where it is made (``automata.py``, ``addition.py``).
+proved where it is made (``automata.py``, ``addition.py``, …: a file for each claim).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from thereexists.certificates.llama.circuit import BITS, CONSTANT, DONE, FIRST, Circuit, CircuitLayer
+from thereexists.certificates.llama.content import content_lead
 from thereexists.certificates.llama.format import Checkpoint
 from thereexists.certificates.llama.gates import Errors, Gates, Scale, gated, is_power
 from thereexists.certificates.llama.offsets import Turning, Vector, lead
@@ -56,6 +58,11 @@ class _Prover:
     @property
     def bits(self) -> slice:
         return slice(BITS, BITS + self.circuit.rows)
+
+    @property
+    def turning(self) -> Turning:
+        shape = self.checkpoint.shape
+        return Turning(self.checkpoint.theta, shape.head_size, shape.positions, self.circuit.reach)
 
     def scale(self, errors: Errors, norm: str) -> Scale:
         """What RMSNorm makes of the rows; its weight must be 1."""
@@ -91,7 +98,7 @@ def prove(checkpoint: Checkpoint, dtype: str) -> Proof:
         try:
             if not empty[layer.target].all():
                 raise NotProved("what is fetched is added to rows that hold something.")
-            leads.append(_looked_back(prover, t, layer, errors))
+            leads.append(_looked(prover, t, layer, errors))
             errors = _fetched(prover, t, layer, errors)
             worst = max(worst, float(errors.most.max()))
             errors = _gated(prover, t, layer, errors)
@@ -115,33 +122,51 @@ def _embedding(p: _Prover) -> None:
         raise NotProved(f"the embedding of {p.checkpoint.claim.vocabulary.texts[token]!r} is not what it must be.")
 
 
-def _looked_back(p: _Prover, t: int, layer: CircuitLayer, errors: Errors) -> float:
+def _looked(p: _Prover, t: int, layer: CircuitLayer, errors: Errors) -> float:
     """Step 1, for every head that is heard."""
     shape, name = p.checkpoint.shape, f"model.layers.{t}.self_attn"
     scale = p.scale(errors, f"model.layers.{t}.input_layernorm.weight")
     W_Q, W_K, W_O = (p.weights[f"{name}.{part}_proj.weight"] for part in "qko")
     size, group = shape.head_size, shape.heads // shape.key_heads
-    turning = Turning(p.checkpoint.theta, size, shape.positions, p.circuit.reach)
+    back = np.full(shape.d_model, -1)
+    back[BITS + layer.target] = layer.offset
     seen: dict[bytes, float] = {}
     for head in range(shape.heads):
         part = slice(head * size, (head + 1) * size)
         if not W_O[:, part].any():
             continue  # nobody hears it
         q, k = W_Q[part], W_K[(head // group) * size : (head // group + 1) * size]
-        if np.delete(q, CONSTANT, axis=1).any() or np.delete(k, [CONSTANT, FIRST], axis=1).any():
-            raise NotProved(f"head {head}: a query or a key depends on more than the constant and the first token.")
-        key = q.tobytes() + k.tobytes()
-        if key not in seen:
-            query = _linear(p, (q[:, CONSTANT] * scale.top,), scale)
-            constant, mark = k[:, CONSTANT] * scale.top, k[:, FIRST] * scale.bit
-            other, first = _linear(p, (constant,), scale), _linear(p, (constant, mark), scale)
-            seen[key] = lead(query, other, first, layer.offset, turning, p.rounding)
-        if not seen[key] >= VANISHES:
-            raise NotProved(
-                f"head {head}: the token {layer.offset} back leads by {seen[key]:.4g} only, rounding included; "
-                f"{VANISHES:g} is wanted."
-            )
+        offsets = np.unique(back[W_O[:, part].any(axis=1)])
+        if len(offsets) != 1 or offsets[0] < 0:
+            raise NotProved(f"head {head}: it writes rows that are fetched from different distances, or from nowhere.")
+        key = q.tobytes() + k.tobytes() + offsets.tobytes()
+        try:
+            if key not in seen:
+                seen[key] = _LEADS[layer.looks](p, q, k, layer, int(offsets[0]), scale, errors)
+            if not seen[key] >= VANISHES:
+                where = f"{offsets[0]} back" if layer.looks == "back" else "with the right key"
+                raise NotProved(
+                    f"the token {where} leads by {seen[key]:.4g} only, rounding included; {VANISHES:g} is wanted."
+                )
+        except NotProved as error:
+            raise NotProved(f"head {head}: {error}") from error
     return min(seen.values(), default=np.inf)
+
+
+def _lead_back(p: _Prover, q: Array, k: Array, layer: CircuitLayer, offset: int, scale: Scale, errors: Errors) -> float:
+    if np.delete(q, CONSTANT, axis=1).any() or np.delete(k, [CONSTANT, FIRST], axis=1).any():
+        raise NotProved("a query or a key depends on more than the constant and the first token.")
+    query = _linear(p, (q[:, CONSTANT] * scale.top,), scale)
+    constant, mark = k[:, CONSTANT] * scale.top, k[:, FIRST] * scale.bit
+    other, first = _linear(p, (constant,), scale), _linear(p, (constant, mark), scale)
+    return lead(query, other, first, offset, p.turning, p.rounding)
+
+
+def _lead_of_content(p: _Prover, q: Array, k: Array, layer: Any, offset: int, scale: Scale, errors: Errors) -> float:
+    return content_lead(q, k, layer, scale, errors, p.turning, p.rounding)
+
+
+_LEADS = {"back": _lead_back, "content": _lead_of_content}
 
 
 def _linear(p: _Prover, terms: tuple[Array, ...], scale: Scale) -> Vector:
@@ -176,9 +201,13 @@ def _fetched(p: _Prover, t: int, layer: CircuitLayer, errors: Errors) -> Errors:
     quiet = np.bincount(place, seen.off[layer.source])  # of all source rows, should they be 0
     loud = np.zeros(len(target))
     np.maximum.at(loud, place, seen.most[layer.source])
-    sized = (count + 2) * sums(0) + u
+    # One row with weights that are powers of two is a number of the dtype: value and output lose nothing by the cast.
+    # Neither does a sum with a row that is 0. Left are the weight and its cast.
+    plain = (count == 1) & is_power(weight)
+    sized = (count + 2) * sums(0) + np.where(plain, 0.0, u)
     on = loud + quiet + sized * (1 + loud + quiet)
-    heard = (1 + WEIGHT) * (1 + u) ** 4 * (1 + sums(4))  # weight, cast, value, output, and the residual sum
+    casts = 1 + np.where(plain, 0, 2) + (errors.off[target] != 0)
+    heard = (1 + WEIGHT) * (1 + u) ** casts * (1 + sums(4))
     before = errors.off[target] * (1 + u)
     after = Errors(errors.on.copy(), errors.off.copy())
     after.on[target] = ((1 + on) * heard - 1 + before) * SLACK

@@ -38,6 +38,8 @@ ASSUMPTIONS = (
     "a logit is within three roundings of the dtype; softmax gives 0 to a key that is masked or 128 below the largest, "
     "and a weight within 2^-8 of 1 to a key that is alone",
     "silu(x) is x for x >= 128 and 0 for x <= -128",
+    "where a batch is filled up on the left, what stands at a filled place is finite (as it is where masked logits are "
+    "lowered by a finite number; a softmax over masked keys only that gives no number would reach other places)",
 )
 
 

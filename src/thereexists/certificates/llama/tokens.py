@@ -16,7 +16,10 @@ from thereexists.automata.automaton import Automaton
 from thereexists.core.errors import InvalidInput
 
 PAD, BOS, EOS, SYMBOLS = 0, 1, 2, 3
+MOST_TOKENS = 1 << 15
+Numbers = tuple[int, ...]
 SPECIAL = ("<pad>", "<s>", "</s>")
+UNSEEN = "▁"
 UNKNOWN = "<unk>"  # what the library calls a token for the unknown; there is none
 CHARACTERS = {"type": "Split", "pattern": {"Regex": "[\\s\\S]"}, "behavior": "Isolated", "invert": False}
 WORDS = {"type": "WhitespaceSplit"}
@@ -65,6 +68,38 @@ def vocabulary_of(machine: Automaton) -> Vocabulary:
     return Vocabulary(texts, by_character, outputs, verdicts, slice(verdicts.stop, len(texts)))
 
 
+def completion_vocabulary(symbols: tuple[str, ...], answers: tuple[str, ...]) -> Vocabulary:
+    """Symbols of prompts, then answers: tokens of their own, with a mark in front that no reader sees."""
+    by_character = all(len(symbol) == 1 for symbol in symbols)
+    for text in (*symbols, *answers):
+        if UNSEEN in text or UNKNOWN in text or any(special in text for special in SPECIAL):
+            raise InvalidInput(
+                f"A token cannot be written {text!r}: {UNSEEN}, {UNKNOWN}, {', '.join(SPECIAL)} are taken."
+            )
+        if not text or (not by_character and text.split() != [text]):
+            raise InvalidInput("A token must be a word without spaces, or every symbol of a prompt one character.")
+    mark = UNSEEN if by_character else UNSEEN + " "
+    texts = (*SPECIAL, *symbols, *(mark + text for text in answers))
+    if len(set(texts)) != len(texts):
+        raise InvalidInput("Two tokens would be written the same; the number 1 and the text '1' are.")
+    outputs = slice(SYMBOLS + len(symbols), len(texts))
+    return Vocabulary(texts, by_character, outputs, unseen=UNSEEN)
+
+
+def check_texts(stored: Any) -> tuple[str, ...]:
+    """Symbols or answers as a record has them."""
+    if not isinstance(stored, list) or len(stored) > MOST_TOKENS or not all(type(text) is str for text in stored):
+        raise InvalidInput(f"symbols and answers are lists of up to {MOST_TOKENS:,} texts")
+    return tuple(stored)
+
+
+def check_numbers(stored: Any, amount: int) -> Numbers:
+    """Numbers of such texts as a record has them."""
+    if not isinstance(stored, list) or not all(type(number) is int and 0 <= number < amount for number in stored):
+        raise InvalidInput(f"wanted lists of whole numbers below {amount:,}")
+    return tuple(stored)
+
+
 def tokenizer_of(vocabulary: Vocabulary) -> dict[str, Any]:
     """What ``tokenizer.json`` must say."""
     added = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
@@ -106,7 +141,9 @@ def tokenizer_config_of(length: int) -> dict[str, Any]:
 
 
 def _decoder(vocabulary: Vocabulary) -> dict[str, Any] | None:
-    if vocabulary.unseen:
-        hidden = {"type": "Replace", "pattern": {"String": vocabulary.unseen}, "content": ""}
-        return {"type": "Sequence", "decoders": [hidden, {"type": "Fuse"}]}
-    return {"type": "Fuse"} if vocabulary.by_character else None
+    """Characters are put together; of words, each but the first gets a space in front, and a marked one has its own."""
+    if not vocabulary.unseen:
+        return {"type": "Fuse"} if vocabulary.by_character else None
+    hidden = {"type": "Replace", "pattern": {"String": vocabulary.unseen}, "content": ""}
+    spaced = {"type": "WordPiece", "prefix": vocabulary.unseen, "cleanup": False}
+    return {"type": "Sequence", "decoders": [hidden, {"type": "Fuse"}] if vocabulary.by_character else [spaced, hidden]}

@@ -130,6 +130,13 @@ def plan(asked: AutomatonRequest, as_json: bool) -> None:
     print_json(summary) if as_json else print_summary(summary)
 
 
+def stock_claim(asked: AutomatonRequest) -> Any:
+    """What a stock checkpoint of the automaton claims: its maps, and nothing of the network that ``build`` makes."""
+    from thereexists.constructions.automata.build import Doubling
+
+    return Doubling(n=_length(asked)).lowerable(the_automaton(asked))
+
+
 def build(asked: AutomatonRequest, as_json: bool) -> None:
     """Build, prove and save."""
     from thereexists.constructions.build import build as construct

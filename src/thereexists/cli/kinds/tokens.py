@@ -110,6 +110,17 @@ def plan_table(file: Path, construction: str | None, more: bool, as_json: bool) 
     print_json(described) if as_json else print_summary(described)
 
 
+def stock_claim(file: Path) -> Any:
+    """A table or a data set as completions; a data set's CSV has the columns input and output."""
+    from thereexists.constructions.tokens.completions import completions
+    from thereexists.functions.pairs import distinct_pairs, read_csv, read_pairs, read_table
+
+    header = read_csv(file)[:1] if file.suffix == ".csv" else []
+    reads = read_table if header and header[0][1][0].strip().lower() != "input" else read_pairs
+    pairs = distinct_pairs(*reads(file))
+    return completions(pairs.inputs, pairs.outputs)
+
+
 def _table(file: Path, construction: str | None, more: bool) -> tuple[Any, Any]:
     from thereexists.constructions.build import the_method
     from thereexists.constructions.tokens.table import Table

@@ -12,6 +12,7 @@ from typing import Any, final
 from thereexists.automata.automaton import Automaton
 from thereexists.certificates.automaton_certificate import certify_automaton
 from thereexists.certificates.automaton_maps import MOST_ROWS
+from thereexists.certificates.llama.automata import AutomatonClaim
 from thereexists.certificates.stored_automaton import MOST_SYMBOLS
 from thereexists.constructions.automata.maps import choose_maps
 from thereexists.constructions.automata.plan import AutomatonPlan
@@ -50,6 +51,11 @@ class Doubling(Method):
             raise CannotBuild(f"This automaton is not right in {dtype_name(dtype)}: {', '.join(planned.dtypes)} are.")
         witness = AutomatonWitness(network_of(sizes, dtype), sizes.maps, sizes.n, sizes.moduli)
         return dataclasses.replace(witness, made=certify_automaton(witness.stored))
+
+    def lowerable(self, target: Automaton) -> AutomatonClaim:
+        """What a stock checkpoint of it claims; nothing is built."""
+        sizes = self._sizes(target)
+        return AutomatonClaim(sizes.maps, sizes.n)
 
     def _sizes(self, target: Automaton) -> Sizes:
         n = self.n

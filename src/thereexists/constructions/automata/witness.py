@@ -18,6 +18,7 @@ import torch
 from thereexists.automata.automaton import Automaton
 from thereexists.certificates.automaton_certificate import AutomatonCertificate
 from thereexists.certificates.automaton_maps import KIND_NAMES, Maps
+from thereexists.certificates.llama.automata import AutomatonClaim
 from thereexists.certificates.stored_automaton import StoredAutomaton, read_automaton
 from thereexists.constructions.automata.plan import AutomatonPlan
 from thereexists.constructions.automata.running import MachineWitness
@@ -63,8 +64,8 @@ class AutomatonWitness(MachineWitness):
         blocks, _ = held_maps(self.network, self.maps, tokens)
         return AutomatonTrace(symbols, states, answer, tuple(blocks))
 
-    def lowerable(self) -> StoredAutomaton:
-        return self.stored
+    def lowerable(self) -> AutomatonClaim:
+        return AutomatonClaim(self.maps, self.n)
 
     def describe(self) -> dict[str, Any]:
         return self.described(maps=KIND_NAMES[type(self.maps)], map_rows=self.maps.own)

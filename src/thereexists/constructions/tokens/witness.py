@@ -20,8 +20,10 @@ from typing import Any, ClassVar, final
 import numpy as np
 import torch
 
+from thereexists.certificates.llama.completions import Completions
 from thereexists.certificates.stored_tokens import StoredTokens, read_tokens
 from thereexists.constructions.compact.trace import trace_blocks
+from thereexists.constructions.tokens.completions import completions, in_all_orders
 from thereexists.constructions.tokens.plan import TokensPlan
 from thereexists.core.dtypes import as_dtype, dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput
@@ -119,6 +121,17 @@ class TokenWitness(StoredTokens, Witness):
             "vocabulary": list(self.vocabulary.tokens),
             "output_vocabulary": list(self.output_vocabulary.tokens),
         }
+
+    def lowerable(self) -> Completions:
+        """The pairs as completions, each row of a symmetric table in all its orders."""
+        asked, told = self.inputs, self.outputs
+        if self.symmetric:
+            asked, told = in_all_orders(asked, told)
+        words, said = self.vocabulary.tokens, self.output_vocabulary.tokens
+        return completions(
+            [[words[i - 1] for i in row if i > 0] for row in asked.tolist()],
+            [[said[i - FIRST] for i in row if i >= FIRST] for row in told.tolist()],
+        )
 
     def to(self, dtype: torch.dtype | str) -> TokenWitness:
         """The witness in another dtype. One that is not safe for it is refused, with the reason."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from thereexists.certificates.llama.addition import ANSWERS, DIGIT, END, ROWS, Addition
 from thereexists.certificates.llama.automata import AutomatonClaim
+from thereexists.certificates.llama.claims import Claim
 from thereexists.certificates.llama.tokens import EOS
 
 ANSWER = 32.0  # the logit of the answer; of a token that says something else that is true, half of it
@@ -32,10 +32,13 @@ def automaton_answers(claim: AutomatonClaim) -> np.ndarray:
     return W
 
 
-def addition_answers(claim: Addition) -> np.ndarray:
-    """The digit that was made; the end where = is as far back as the answer is long."""
-    W = np.zeros((len(claim.vocabulary), 2 + ROWS))
-    W[:ANSWERS, 0] = -2 * ANSWER
-    W[ANSWERS + np.arange(10), 2 + DIGIT + np.arange(10)] = ANSWER
-    W[EOS, 2 + END] = 4 * ANSWER
+def answers_by_case(claim: Claim) -> np.ndarray:
+    """In each case of the circuit the token that it names: by the rows that are 1 then, or by the constant alone."""
+    circuit = claim.circuit()
+    W = np.zeros((len(claim.vocabulary), 2 + circuit.rows))
+    W[:, 0] = -2 * ANSWER
+    for case in circuit.cases:
+        ((token, _),) = case.right
+        W[token, 0] = 0.0 if case.on else ANSWER / 2
+        W[token, 2 + np.array(case.on, dtype=np.int64)] = ANSWER
     return W

@@ -10,7 +10,11 @@ from thereexists.certificates.llama.addition import Addition
 from thereexists.certificates.llama.automata import AutomatonClaim
 from thereexists.certificates.llama.card import claim_of
 from thereexists.certificates.llama.claims import Claim
+from thereexists.certificates.llama.completions import Completions
 from thereexists.certificates.llama.format import Shape
+from thereexists.certificates.llama.ngram import Ngram
+from thereexists.certificates.llama.recall import Recall
+from thereexists.certificates.llama.reverse import Reverse
 
 _MOST = 40
 
@@ -53,7 +57,61 @@ of its own, which reads as the digit: a prompt ends with `=`."""
     return Words(f"Addition of {m}-digit numbers as a Llama checkpoint", about, f"{7:0{m}}+{5:0{m}}=")
 
 
-def card(words: Words, claim: Claim, shape: Shape, dtypes: list[str]) -> str:
+def completion_words(claim: Completions) -> Words:
+    prompt, answer = next((p, a) for p, a in claim.pairs if a)
+    between = "" if claim.vocabulary.by_character else " "
+    made = "one character" if claim.vocabulary.by_character else "one word, between spaces"
+    asked, told = between.join(claim.symbols[q] for q in prompt), between.join(claim.answers[a] for a in answer)
+    about = f"""{len(claim.pairs):,} prompts with their answers. A symbol of
+a prompt is {made}; {len(claim.symbols):,} of them are known. The answer to the prompt below is `{told}`. Tokens of
+answers are tokens of their own, which read as the text they stand for."""
+    places = f"the last {len(claim.places)} tokens" if claim.whole else f"the tokens {short(claim.places)} back"
+    more = f"""## How it answers
+
+One layer: {len(claim.places) - 1} heads fetch what stands back, and one gate for each of
+{len(claim.table.words):,} texts compares {places} with it. All pairs are in `thereexists_export.json`.
+"""
+    return Words("A data set as a Llama checkpoint", about, asked, more)
+
+
+def ngram_words(claim: Ngram) -> Words:
+    context, _ = max(claim.rows, key=lambda row: len(row[0]))
+    about = f"""an n-gram model of text. Of the last {claim.order}
+characters it makes the next, one after the other, by a table of {len(claim.rows):,} contexts and {len(claim.symbols)}
+characters, until there is no row."""
+    more = f"""## How it answers
+
+One layer: {claim.order - 1} heads fetch the characters before, and one gate for each context compares them with it. The
+table is in `thereexists_export.json`.
+"""
+    return Words("An n-gram model as a Llama checkpoint", about, "".join(claim.symbols[k] for k in context), more)
+
+
+def reverse_words(claim: Reverse) -> Words:
+    word = "".join(claim.letters[: min(4, claim.n)])
+    about = f"""words of up to {claim.n} letters, read backwards. A letter of an
+answer is a token of its own, which reads as the letter: a prompt ends with `=`."""
+    more = """## How it answers
+
+One layer. After i letters of the answer `=` stands i back, and the next letter 2i + 1 back: a head for each distance,
+and a gate for each pair of the two.
+"""
+    return Words("Words backwards as a Llama checkpoint", about, f"{word}=", more)
+
+
+def recall_words(claim: Recall) -> Words:
+    pairs = [key + claim.values[(k + 1) % len(claim.values)] for k, key in enumerate(claim.keys[: min(3, claim.n)])]
+    about = f"""an *induction head*. A prompt is up to {claim.n} keys, each with a
+value behind it, and then one of the keys again; the answer is its value."""
+    more = """## How it answers
+
+Layer 1 tells every token which key stands before it; layer 2 looks for the token behind the key that stands here, by
+what it is and not by where, and fetches it.
+"""
+    return Words("Recall by an induction head as a Llama checkpoint", about, "".join(pairs) + claim.keys[0], more)
+
+
+def card(words: Words, claim: Claim, shape: Shape, dtypes: list[str], beside: str = "") -> str:
     return f"""---
 library_name: transformers
 pipeline_tag: text-generation
@@ -76,9 +134,10 @@ is taken for those tokens, as every tokenizer of this kind does; a symbol that i
 
 ## Sizes
 
-{shape.layers} layers, d_model {shape.d_model}, heads of size {shape.head_size} ({shape.heads} for queries,
-{shape.key_heads} for keys and values), width {shape.width:,}, {shape.tokens} tokens, {shape.parameters:,} parameters.
+{shape.layers} layer{"s" if shape.layers > 1 else ""}, d_model {shape.d_model}, heads of size {shape.head_size}
+({shape.heads} for queries, {shape.key_heads} for keys and values), width {shape.width:,}, {shape.tokens} tokens,
+{shape.parameters:,} parameters.
 
-{words.more}
+{words.more}{beside}
 Made by thereexists {__version__}.
 """

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.certificates.llama.automata import AutomatonClaim
-from thereexists.certificates.llama.circuit import BITS, Circuit
+from thereexists.certificates.llama.circuit import BITS, Circuit, CircuitLayer
 from thereexists.certificates.llama.claims import Claim
 from thereexists.certificates.llama.format import Shape
 from thereexists.core.errors import CannotBuild
@@ -44,12 +43,17 @@ class Layout:
             )
         if circuit.reach > MOST + 1:
             raise CannotBuild(f"A stock checkpoint takes at most {MOST:,} symbols; {circuit.reach - 1:,} are wanted.")
-        fetched = max(len(np.unique(layer.target)) for layer in circuit.layers)
+        values = max(int(fetched(layer)[1].max()) + 1 for layer in circuit.layers)
         key_heads = 1
-        while key_heads * HEAD < fetched:
+        while key_heads * HEAD < values:
             key_heads *= 2
-        width = max(2 * len(pairs_of(circuit, t)) + len(layer.cleared) for t, layer in enumerate(circuit.layers))
-        sizes = (d, width, len(circuit.layers), d // HEAD, key_heads, HEAD, len(claim.vocabulary), circuit.reach + 1)
+        offsets = max(len(np.unique(layer.offset)) for layer in circuit.layers)
+        group = (
+            1 << (offsets - 1).bit_length()
+        )  # a power of two: the loader wants d_model to be a multiple of the heads
+        heads = key_heads * max(group, d // HEAD // key_heads)
+        width = max(1, *(2 * len(np.unique(sets_of(layer))) + len(layer.cleared) for layer in circuit.layers))
+        sizes = (d, width, len(circuit.layers), heads, key_heads, HEAD, len(claim.vocabulary), circuit.reach + 2)
         return cls(circuit, Shape(*sizes))
 
     @property
@@ -63,14 +67,23 @@ class Layout:
         return self.top / CONSTANT
 
 
-def pairs_of(circuit: Circuit, t: int) -> np.ndarray:
-    """The pairs of rows of a layer, each once, however many rows it makes."""
-    layer = circuit.layers[t]
-    return np.unique(np.column_stack([layer.x, layer.y]), axis=0)
+def sets_of(layer: CircuitLayer) -> np.ndarray:
+    """For each row that is made, the number of the set of rows that it is made of: equal sets are one."""
+    return np.unique(layer.reads, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def fetched(layer: CircuitLayer) -> tuple[np.ndarray, np.ndarray]:
+    """The target rows, and for each the number of its value, the sum of its source rows: equal sums are one value."""
+    target, place = np.unique(layer.target, return_inverse=True)
+    summed = np.zeros((len(target), int(layer.source.max()) + 1), dtype=bool)
+    summed[place, layer.source] = True
+    packed, first, value = np.unique(np.packbits(summed, axis=1), axis=0, return_index=True, return_inverse=True)[:3]
+    order = np.empty(len(packed), dtype=np.int64)
+    order[np.argsort(first)] = np.arange(len(packed))  # in the order of the rows
+    return target, order[value.reshape(-1)]
 
 
 def plan_llama(witness: Any) -> dict[str, Any]:
-    """Layers, sizes and parameters of the checkpoint of an automaton's witness, before it is written."""
-    stored = witness.lowerable()
-    shape = Layout.of(AutomatonClaim(stored.maps, stored.n)).shape
+    """Layers, sizes and parameters of the checkpoint of a witness, or of a claim, before it is written."""
+    shape = Layout.of(witness if isinstance(witness, Claim) else witness.lowerable()).shape
     return {**vars(shape), "parameters": shape.parameters, "rope_theta": THETA}

@@ -14,12 +14,15 @@ def tokenizer_for(vocabulary: Vocabulary) -> Tokenizer:
     made: Any = Tokenizer(
         models.WordLevel({text: k for k, text in enumerate(vocabulary.texts)}, unk_token=UNKNOWN)  # which is no token
     )
+    mark = vocabulary.unseen
+    hidden = [decoders.Replace(mark, "")] if mark else []
     if vocabulary.by_character:
         made.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-        hidden = [decoders.Replace(vocabulary.unseen, "")] if vocabulary.unseen else []
-        made.decoder = decoders.Sequence([*hidden, decoders.Fuse()]) if hidden else decoders.Fuse()
+        made.decoder = decoders.Sequence([*hidden, decoders.Fuse()]) if mark else decoders.Fuse()
     else:
         made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        if mark:
+            made.decoder = decoders.Sequence([decoders.WordPiece(prefix=mark, cleanup=False), *hidden])
     made.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIAL])
     first = SPECIAL[BOS]
     made.post_processor = processors.TemplateProcessing(
