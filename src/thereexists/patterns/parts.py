@@ -335,8 +335,8 @@ class Rect(Part):
         return member(self.rows, k) & member(self.cols, j)
 
     def entries(self, n, k):
-        cols = as_array(self.cols)
         here = member(self.rows, k)
+        cols = as_array(self.cols if here.any() else range(0))
         return np.where(here, len(cols), 0), np.tile(cols, int(here.sum()))
 
     def count(self, n, k, lo, hi):
