@@ -23,6 +23,7 @@ from thereexists.attention.call_options import CallOptions, survivors
 from thereexists.core.fused_attention import fused_attention
 from thereexists.patterns import Step
 
+_flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _ROWS = 128  # of a block
 _PAIRS = 1 << 24  # of a block, over all heads
 
@@ -44,6 +45,10 @@ class Rows:
         """The keys that rows a … b−1 of these see, and which row sees which; None: each sees all of them."""
         if self.step is None:
             return slice(0, self.n), None if self.mask is None else self.mask[:, :, a:b]
+        if b - a == 1 and (one := self.step.row_ends(self.first + a)) is not None:
+            if one[0] <= one[1]:
+                return slice(one[0], one[1] + 1), None
+            return slice(0, 1), torch.zeros(1, 1, dtype=torch.bool, device=device)
         k = np.arange(self.first + a, self.first + b)
         ends = self.step.ends(k)
         if ends is not None:
@@ -67,34 +72,47 @@ class Rows:
         return where, None if keep.all() else torch.from_numpy(keep).to(device)
 
 
-@torch.compiler.disable
 def attention_by_rows(
     q: Tensor, k: Tensor, v: Tensor, rows: Rows, options: CallOptions, sinks: Tensor | None, with_lse: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Output (batch, heads, count, size of a value) and, ``with_lse``, the log-sum-exp with the sink in it."""
+    if torch.compiler.is_compiling():  # rows are asked in NumPy: a compiled model leaves its graph here
+        from thereexists.attention.uncompiled import run
+
+        return run(q, k, v, rows, options, sinks, with_lse)
+    return run_by_rows(q, k, v, rows, options, sinks, with_lse)
+
+
+def run_by_rows(
+    q: Tensor, k: Tensor, v: Tensor, rows: Rows, options: CallOptions, sinks: Tensor | None, with_lse: bool
+) -> tuple[Tensor, Tensor | None]:
     plain = options.cap == 0 and options.bias is None and sinks is None and options.dropout == 0 and not with_lse
-    again = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, *(() if sinks is None else (sinks,))))
+    if rows.count <= _ROWS:  # decoding: nothing to cut
+        block = _Block(rows.first, *rows.block(0, rows.count, q.device), rows.n, options)
+        if plain:
+            return block.stock(q, k, v), None
+        if (found := block.flash(q, k, v, sinks)) is not None:
+            return found
+        if rows.count * block.keys * q.shape[0] * q.shape[1] <= _PAIRS:
+            return block.explicit(q, k, v, sinks)
+    again = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (q, k, v, sinks))
     outs, lses, a = [], [], 0
     while a < rows.count:
         b = min(a + _ROWS, rows.count)
-        where, keep = rows.block(a, b, q.device)
-        keys = where.stop - where.start if isinstance(where, slice) else len(where)
-        most = max(1, _PAIRS // (keys * q.shape[0] * q.shape[1]))
+        block = _Block(rows.first + a, *rows.block(a, b, q.device), rows.n, options)
+        most = max(1, _PAIRS // (block.keys * q.shape[0] * q.shape[1]))
         if b - a > most:
             b = a + most
-            where, keep = rows.block(a, b, q.device)
-        block = _Block(rows.first + a, where, keep, rows.n, options)
+            block = _Block(rows.first + a, *rows.block(a, b, q.device), rows.n, options)
         if plain:
             out, lse = block.stock(q[:, :, a:b], k, v), None
-        elif again and b - a < rows.count:
+        elif again:
             out, lse = checkpoint(block.explicit, q[:, :, a:b], k, v, sinks, use_reentrant=False)
         else:
             out, lse = block.explicit(q[:, :, a:b], k, v, sinks)
         outs.append(out)
         lses.append(lse)
         a = b
-    if len(outs) == 1:
-        return outs[0], lses[0]
     return torch.cat(outs, dim=2), torch.cat(lses, dim=2) if with_lse else None
 
 
@@ -108,8 +126,14 @@ class _Block:
     n: int
     options: CallOptions
 
+    @property
+    def keys(self) -> int:
+        return self.where.stop - self.where.start if isinstance(self.where, slice) else len(self.where)
+
     def taken(self, x: Tensor) -> Tensor:
-        return x[:, :, self.where] if isinstance(self.where, slice) else x.index_select(2, self.where)
+        if isinstance(self.where, slice):
+            return x.narrow(2, self.where.start, self.where.stop - self.where.start)
+        return x.index_select(2, self.where)
 
     def seen(self) -> Tensor | None:
         """``keep`` and the padding together."""
@@ -122,6 +146,8 @@ class _Block:
     def stock(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """torch's own kernel; the queries that share a key head stand below one another, so that no key is copied."""
         k, v, seen = self.taken(k), self.taken(v), self.seen()
+        if seen is None and q.shape[1] == k.shape[1]:
+            return fused_attention(q, k, v, None, scale=self.options.scale)
         b, h, rows, d = q.shape
         group = h // k.shape[1]
         empty = None
@@ -134,6 +160,22 @@ class _Block:
         out = fused_attention(q, k, v, seen, scale=self.options.scale)
         out = out.reshape(b, h, rows, -1) if group > 1 else out
         return out if empty is None else out.masked_fill(empty[..., None], 0.0)
+
+    def flash(self, q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None) -> tuple[Tensor, Tensor] | None:
+        """On the CPU, where nothing is hidden or learned: torch's kernel says its log-sum-exp, and a sink joins it."""
+        o = self.options
+        if o.cap or o.bias is not None or o.dropout or o.pad is not None or self.keep is not None or q.is_cuda:
+            return None
+        if torch.is_grad_enabled() or q.shape[-1] != v.shape[-1]:
+            return None
+        b, h, rows, d = q.shape
+        k, v = self.taken(k), self.taken(v)
+        out, lse = _flash(q.reshape(b, k.shape[1], -1, d), k, v, 0.0, False, scale=o.scale)
+        out, lse = out.reshape(q.shape), lse.reshape(b, h, rows)
+        if sinks is None:
+            return out, lse
+        merged = torch.logaddexp(lse, sinks.to(lse.dtype)[:, None])
+        return (out * torch.exp(lse - merged)[..., None]).to(q.dtype), merged
 
     def explicit(self, q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None) -> tuple[Tensor, Tensor]:
         """The definition; a row without keys gives 0."""

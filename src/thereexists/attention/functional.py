@@ -27,6 +27,7 @@ from thereexists.core.fused_attention import fused_attention
 from thereexists.core.shapes import Bool, Float, Int
 from thereexists.patterns import Pattern, Step
 
+_UNCHANGED = Changes()
 _CUDA_TYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
@@ -76,8 +77,8 @@ def sparse_attention(
         )
     heads = sum(pattern.heads) if isinstance(pattern, Pattern) and pattern.heads is not None else None
     dropout = dropout_p if isinstance(dropout_p, Dropout) else Dropout(dropout_p)
-    changes = Changes(**scores)
-    pad = padding(k, key_padding_mask, lengths)
+    changes = Changes(**scores) if scores else _UNCHANGED
+    pad = None if key_padding_mask is None and lengths is None else padding(k, key_padding_mask, lengths)
     if q.ndim == 4 and q.shape[2] < pattern.n:  # no plan for the whole length
         _check(q, k, v, pattern.n, heads, dropout, scale)
         changes.check(q.shape[1], pattern.n)
@@ -150,12 +151,13 @@ def _by_rows(
     bias = changes.table(q, pattern.n)
     group, outs = q.shape[1] // k.shape[1], []
     for span, step in head_steps(pattern):
-        rows, mine = Rows(pattern.n, q.shape[2], step), slice(0, q.shape[1]) if span is None else slice(*span)
-        how = CallOptions(scale, pad, dropout.p, seed + (mine.start << 40), changes.softcap or 0.0, bias)
+        rows = Rows(pattern.n, q.shape[2], step)
+        how = CallOptions(scale, pad, dropout.p, seed, changes.softcap or 0.0, bias)
         if span is None:
             return attention_by_rows(q, k, v, rows, how, changes.sinks, changes.return_lse)
-        which = torch.arange(mine.start, mine.stop, device=k.device) // group
-        how = how if bias is None else replace(how, bias=bias[mine])
+        mine = slice(*span)
+        which = torch.arange(*span, device=k.device) // group
+        how = replace(how, seed=seed + (mine.start << 40), bias=None if bias is None else bias[mine])
         sinks = None if changes.sinks is None else changes.sinks[mine]
         outs.append(attention_by_rows(q[:, mine], k[:, which], v[:, which], rows, how, sinks, changes.return_lse))
     out, lse = zip(*outs, strict=True)
@@ -201,29 +203,29 @@ def padding(k: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | 
 
 
 def _check(q: Tensor, k: Tensor, v: Tensor, n: int, heads: int | None, dropout: Dropout, scale: float | None) -> None:
-    if q.ndim != 4 or k.ndim != 4 or v.ndim != 4 or k.shape[:3] != v.shape[:3]:
+    a, b, c = tuple(q.shape), tuple(k.shape), tuple(v.shape)
+    if not len(a) == len(b) == len(c) == 4 or b[:3] != c[:3]:
         raise InvalidInput(
-            "q, k and v must be (batch, heads, n, head_dim), k and v alike up to their sizes; "
-            f"got {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}."
+            f"q, k and v must be (batch, heads, n, head_dim), k and v alike up to their sizes; got {a}, {b}, {c}."
         )
-    if (q.shape[0], q.shape[3]) != (k.shape[0], k.shape[3]) or not 1 <= q.shape[2] <= k.shape[2]:
+    if a[0] != b[0] or a[3] != b[3] or not 1 <= a[2] <= b[2]:
         raise InvalidInput(
             "q and k must agree in batch and head_dim, and there must be as many keys as queries or more, the queries "
-            f"being the last rows; got {tuple(q.shape)}, {tuple(k.shape)}."
+            f"being the last rows; got {a}, {b}."
         )
-    if min(q.shape[1], k.shape[1], q.shape[3], v.shape[3]) < 1:
-        raise InvalidInput(f"q and k need at least one head of size 1; got {tuple(q.shape)}, {tuple(k.shape)}.")
+    if min(a[1], b[1], a[3], c[3]) < 1:
+        raise InvalidInput(f"q and k need at least one head of size 1; got {a}, {b}.")
     if scale is not None and not math.isfinite(scale):
         raise InvalidInput(f"'scale' must be a finite number; got {scale}.")
-    if q.shape[1] % k.shape[1]:
-        raise InvalidInput(f"The {q.shape[1]} query heads must be a multiple of the {k.shape[1]} key heads.")
-    if k.shape[2] != n:
+    if a[1] % b[1]:
+        raise InvalidInput(f"The {a[1]} query heads must be a multiple of the {b[1]} key heads.")
+    if b[2] != n:
         raise InvalidInput(
-            f"The pattern has {n} tokens; got a sequence of {k.shape[2]}. Build the pattern for that length, "
+            f"The pattern has {n} tokens; got a sequence of {b[2]}. Build the pattern for that length, "
             "or pad and give 'lengths'."
         )
-    if heads is not None and heads != q.shape[1]:
-        raise InvalidInput(f"The pattern is made for {heads} heads; got {q.shape[1]}.")
+    if heads is not None and heads != a[1]:
+        raise InvalidInput(f"The pattern is made for {heads} heads; got {a[1]}.")
     if not (q.dtype == k.dtype == v.dtype) or not q.dtype.is_floating_point:
         raise InvalidInput(f"q, k and v must have one floating-point type; got {q.dtype}, {k.dtype}, {v.dtype}.")
     if not q.device == k.device == v.device:
@@ -231,6 +233,4 @@ def _check(q: Tensor, k: Tensor, v: Tensor, n: int, heads: int | None, dropout: 
     if not 0 <= dropout.p < 1:
         raise InvalidInput(f"'dropout_p' must lie in [0, 1); got {dropout.p}.")
     if dropout.seed is not None and not 0 <= dropout.seed < 2**63:
-        raise InvalidInput(
-            f"The seed of dropout must be a whole number from 0 to 2^63 - 1; got {dropout.seed} instead."
-        )
+        raise InvalidInput(f"The seed of dropout must be a whole number from 0 to 2^63 - 1; got {dropout.seed}.")

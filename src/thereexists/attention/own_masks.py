@@ -85,7 +85,6 @@ def _starts(ids: np.ndarray) -> bytes:
     return np.concatenate(([0], np.flatnonzero(np.diff(ids)) + 1)).astype(np.int64).tobytes()
 
 
-@torch.compiler.disable
 def read(mask_function: Any) -> Own | None:
     """What the function says; None where it is not understood."""
     own = Own()

@@ -33,6 +33,9 @@ class Documents(IntervalPart):
         if self.starts[-1] >= n:
             raise InvalidInput(f"A document begins at token {self.starts[-1]}, and the step has {n} tokens.")
 
+    def holds_itself(self, n):
+        return True
+
     def number(self, k: np.ndarray) -> np.ndarray:
         """The document in which a token stands."""
         return np.searchsorted(self.starts, k, "right") - 1
@@ -60,6 +63,9 @@ class Meet(IntervalPart):
     def check(self, n):
         for part in (self.one, self.other):
             part.check(n)
+
+    def holds_itself(self, n):
+        return self.one.holds_itself(n) and self.other.holds_itself(n)
 
     def contains(self, k: Any, j: Any) -> Any:
         return self.one.contains(k, j) & self.other.contains(k, j)

@@ -181,6 +181,23 @@ class Step:
             return np.zeros_like(k), (k if self.causal else np.full_like(k, self.n - 1))
         return self.interval_core(k) if all(isinstance(p, IntervalPart) for p in self.parts) else None
 
+    def row_ends(self, k: int) -> tuple[int, int] | None:
+        """``ends`` of one row, in plain numbers."""
+        if self._has_everything():
+            return 0, (k if self.causal else self.n - 1)
+        found: tuple[int, int] | None = None
+        for part in self.parts:
+            if not isinstance(part, IntervalPart):
+                return None
+            lo, hi = part.row(self.n, k)
+            if found is None:
+                found = lo, hi
+            elif max(lo, found[0]) > min(hi, found[1]) + 1 or lo > hi or found[0] > found[1]:
+                return None
+            else:
+                found = min(lo, found[0]), max(hi, found[1])
+        return None if found is None else (found[0], min(found[1], k) if self.causal else found[1])
+
     def _has_everything(self) -> bool:
         return any(isinstance(p, Rect) and len(p.rows) == len(p.cols) == self.n for p in self.parts)
 
