@@ -143,8 +143,6 @@ def test_a_model_that_chooses_its_own_keys_is_refused():
 @pytest.mark.parametrize(
     "name",
     [
-        "softcap",
-        "s_aux",
         "position_bias",
         "indices",
         "block_indices",

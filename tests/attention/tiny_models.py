@@ -16,10 +16,12 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 import thereexists.attention  # registers the name: transformers comes first here
 from thereexists import patterns
-from thereexists.core.errors import ThereExistsError
+from thereexists.core.errors import InvalidInput, ThereExistsError
 
 N = 12
 NOISE = 1e-6
+WINDOW = 4  # shorter than the sequence, so that it shows
+WINDOWS = ("sliding_window", "attention_chunk_size", "local_attention")
 LARGEST = 3_000_000  # parameters; a type that stays larger than this under SIZES is not tiny
 
 # One set of sizes under the names that the configs of all types use for them.
@@ -57,7 +59,12 @@ def tiny_config(kind, without=()):
     config = CONFIG_MAPPING[kind]
     sizes = {k: v for k, v in (SIZES | PLAIN).items() if k not in without}
     nested = {name: dict(sizes) for name in getattr(config, "sub_configs", {}) if "text" in name or "decoder" in name}
-    return config(**sizes, **nested)
+    made = config(**sizes, **nested)
+    for part in (made, *(getattr(made, name) for name in nested)):
+        for name in WINDOWS:
+            if isinstance(getattr(part, name, None), int):
+                setattr(part, name, WINDOW)
+    return made
 
 
 def tiny_model(kind, implementation="eager", **changes):
@@ -124,6 +131,12 @@ def fate(kind) -> str:
             if (model(tokens).logits - eager(tokens).logits).abs().max() > noise:
                 return "differs from eager attention"
         thereexists.attention.use_pattern(model, lambda n: patterns.window(n, 1))
+        try:
+            model(tokens)
+        except InvalidInput as error:
+            if "mask of its own" in str(error):
+                return "causal, by a mask of its own"
+            raise
         if changes(model, N - 1, 0) > noise:  # two layers, one token back in each
             return "ignores the pattern"
         return "causal"

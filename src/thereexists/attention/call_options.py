@@ -1,21 +1,81 @@
-"""What a call needs besides tensors and pieces."""
+"""What a call needs besides tensors and pieces.
+
+Logits are S = cap · tanh(scale · ⟨q, k⟩ / cap) + bias(j − k), the cap and the bias where there is one. A *sink* is one
+more logit of a head that has no value: it joins the denominator, and takes that share of the weight to itself.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
+import torch
 from torch import Tensor
+
+from thereexists.core.errors import InvalidInput
+
+
+class Scores(TypedDict, total=False):
+    """What changes the logits of a call, and whether their log-sum-exp is wanted too: names and kinds for checkers."""
+
+    softcap: float | None
+    sinks: Tensor | None
+    bias: Tensor | None
+    return_lse: bool
+
+
+@dataclass(frozen=True)
+class Changes:
+    """``Scores``, looked through."""
+
+    softcap: float | None = None
+    sinks: Tensor | None = None  # (heads,)
+    bias: Tensor | None = None  # (heads,): ALiBi slopes; (heads, 2n − 1): by the offset j − k, from −(n − 1) on
+    return_lse: bool = False
+
+    def __post_init__(self) -> None:
+        if self.softcap is not None and not (math.isfinite(self.softcap) and self.softcap > 0):
+            raise InvalidInput(f"'softcap' must be a positive number, or None for none; got {self.softcap}.")
+
+    def check(self, heads: int, n: int) -> None:
+        if self.sinks is not None and tuple(self.sinks.shape) != (heads,):
+            raise InvalidInput(f"'sinks' must hold one logit for each of {heads} heads; got {tuple(self.sinks.shape)}.")
+        if self.bias is None:
+            return
+        if tuple(self.bias.shape) not in ((heads,), (heads, 2 * n - 1)):
+            raise InvalidInput(
+                f"'bias' must hold a slope for each of {heads} heads, or a number for each head and each of the "
+                f"{2 * n - 1} offsets from {1 - n} to {n - 1}; got {tuple(self.bias.shape)}."
+            )
+        if self.bias.requires_grad and torch.is_grad_enabled():
+            raise InvalidInput("'bias' is taken as a constant: give bias.detach(), or add a learned bias to the keys.")
+
+    @property
+    def plain(self) -> bool:
+        return self.softcap is None and self.sinks is None and self.bias is None and not self.return_lse
+
+    def table(self, like: Tensor, n: int) -> Tensor | None:
+        """The bias of each head by offset, (heads, 2n − 1), in the type in which logits are summed."""
+        if self.bias is None:
+            return None
+        bias = self.bias.detach().to(like.device, torch.promote_types(like.dtype, torch.float32))
+        if bias.ndim == 2:
+            return bias.contiguous()
+        return -bias[:, None] * torch.arange(1 - n, n, device=bias.device, dtype=bias.dtype).abs()
 
 
 @dataclass(frozen=True)
 class CallOptions:
-    """Scale, key padding, dropout. A dropped pair is a function of (seed, head, row, key) alone, not of the plan."""
+    """How pairs are weighed. A dropped pair is a function of (seed, head, row, key) alone, not of the plan."""
 
     scale: float
     pad: Tensor | None = None  # (batch, n), True = a real token
     dropout: float = 0.0
     seed: int = 0
+    cap: float = 0.0  # of the logits; 0: none
+    bias: Tensor | None = None  # (heads, 2n − 1): added to the logit at j − k + n − 1
 
     @property
     def threshold(self) -> int:

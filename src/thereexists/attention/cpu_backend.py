@@ -1,7 +1,11 @@
 """Runs a lowered step on the CPU: PyTorch's flash kernel on strided views, and a Numba kernel for listed entries.
 
 The kernel returns the log-sum-exp and takes it back for the backward, so that pieces are merged exactly: forward by
-log-sum-exp, backward with the merged output and log-sum-exp in every piece (see ``docs/attention.md``).
+log-sum-exp, backward with the merged output and log-sum-exp in every piece (see ``docs/attention.md``). Logits with a
+soft cap or a bias are computed in the open (``open_logits``), call by call of the same views.
+
+Query heads that share a key head run one after the other, on the same keys: key head h serves the query heads
+h·group … h·group + group − 1, so that the r-th of each group are the heads r, r + group, …, which are a view.
 """
 
 from __future__ import annotations
@@ -15,7 +19,10 @@ from torch import Tensor
 
 from thereexists.attention.call_options import CallOptions
 from thereexists.attention.lower import Columns, Lowered
+from thereexists.attention.open_logits import Change, open_attention, open_backward
 from thereexists.attention.windows import Call, calls
+
+TAKES = frozenset({"grouped", "softcap", "bias"})  # what the operator need not do in its place
 
 _MASKED_PAIRS = 1 << 23  # pairs of one call that needs a mask per chunk
 _COLUMN_ROWS = 2048
@@ -47,6 +54,7 @@ class Softmax:
     scale: float
     mask: Mask | None = None
     causal: bool = False
+    change: Change | None = None  # of the logits
 
     @property
     def kernel(self) -> dict[str, Any]:
@@ -55,12 +63,17 @@ class Softmax:
 
 def _attend(q, k, v, softmax: Softmax) -> tuple[Tensor, Tensor]:
     """One dense call; the kernel reports 0 for a row without keys, whose log-sum-exp is −inf."""
+    if softmax.change is not None:
+        return open_attention(q, k, v, softmax.scale, softmax.kernel["attn_mask"], softmax.change)
     o, l = _flash(q, k, v, 0.0, softmax.causal, **softmax.kernel)
     empty = None if softmax.mask is None else softmax.mask.empty
     return o, (l if empty is None else l.masked_fill(empty, -torch.inf))
 
 
 def _attend_backward(do, q, k, v, out, lse, softmax: Softmax):
+    if softmax.change is not None:
+        mask = softmax.kernel["attn_mask"]
+        return open_backward(do, q, k, v, out, lse, (softmax.scale, mask, softmax.change))
     return _flash_backward(do, q, k, v, out, lse.contiguous(), 0.0, softmax.causal, **softmax.kernel)
 
 
@@ -70,17 +83,18 @@ class CpuPieces:
     def __init__(self, lowered: Lowered):
         self.lowered = lowered
         self.calls = [calls(strip, lowered.n) for strip in lowered.strips]
-        self._explicit: list[list[Call]] | None = None
+        self._explicit: dict[bool, list[list[Call]]] = {}
         self._masks: dict[tuple[Call, torch.dtype], Mask] = {}
         self.rows = None if lowered.rows is None else torch.from_numpy(lowered.rows)
         self.columns = None if lowered.columns is None else _ColumnBlocks(lowered)
 
-    def strip_calls(self, padded: bool) -> list[list[Call]]:
-        if not padded:
+    def strip_calls(self, padded: bool, short: bool) -> list[list[Call]]:
+        """``padded``: masks join; ``short``: logits will be in memory."""
+        if not padded and not short:
             return self.calls
-        if self._explicit is None:
-            self._explicit = [calls(strip, self.lowered.n, explicit=True) for strip in self.lowered.strips]
-        return self._explicit
+        if short not in self._explicit:
+            self._explicit[short] = [calls(strip, self.lowered.n, True, short) for strip in self.lowered.strips]
+        return self._explicit[short]
 
     def mask(self, call: Call, dtype: torch.dtype) -> Mask | None:
         if call.mask is None:
@@ -136,9 +150,17 @@ class _ColumnBlocks:
 
 
 def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, options: CallOptions) -> None:
-    """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n)."""
-    for index, (q3, k3, v3, out3, lse3) in enumerate(_flat(options.pad is not None, q, k, v, out, lse)):
-        _forward(q3, k3, v3, out3, lse3, _Part(pieces, options, index, index * q3.shape[0]))
+    """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n); the heads of k and v may be fewer."""
+    group = q.shape[1] // k.shape[1]
+    for r in range(group):
+        mine = slice(r, None, group)
+        own = lse if group == 1 else torch.empty_like(lse[:, mine], memory_format=torch.contiguous_format)
+        for index, (q3, k3, v3, out3, lse3) in enumerate(
+            _flat(options.pad is not None, q[:, mine], k, v, out[:, mine], own)
+        ):
+            _forward(q3, k3, v3, out3, lse3, _Part(pieces, options, index, index * group * q3.shape[0] + r, group))
+        if group > 1:
+            lse[:, mine] = own
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,10 +171,38 @@ class _Part:
     options: CallOptions
     index: int
     head0: int  # number of the first head, counted through batch and heads
+    group: int  # the next head has the number head0 + group
 
     @property
     def pad(self) -> Tensor | None:
         return None if self.options.pad is None else self.options.pad[self.index]
+
+    @property
+    def opened(self) -> bool:
+        """Whether logits are computed in the open."""
+        return self.options.cap > 0 or self.options.bias is not None
+
+    @property
+    def bias(self) -> Tensor | None:
+        """(heads, 2n − 1), of the heads at hand."""
+        return None if self.options.bias is None else self.options.bias[self.head0 % self.group :: self.group]
+
+    def softmax(self, mask: Mask | None, causal: bool, row: Tensor, key: Tensor, many: int) -> Softmax:
+        """Of the pairs of the tokens ``row`` and ``key``, for ``many`` heads of some sequences."""
+        if not self.opened:
+            return Softmax(self.options.scale, mask, causal)
+        bias, n = self.bias, self.pieces.lowered.n
+        if bias is not None:
+            bias = bias[:, key[None, :] - row[:, None] + n - 1].repeat(many // len(bias), 1, 1)[:, None]
+        return Softmax(self.options.scale, mask, causal, Change(self.options.cap, bias))
+
+    def listed(self, kind: Any) -> tuple[Any, ...]:
+        """Padding, scale, cap and bias as the kernels of listed entries take them."""
+        import numpy as np
+
+        pad = np.ones(self.pieces.lowered.n, np.uint8) if self.pad is None else self.pad.to(torch.uint8).numpy()
+        bias = np.zeros((1, 1), kind) if self.bias is None else self.bias.contiguous().numpy().astype(kind, copy=False)
+        return pad, kind(self.options.scale), kind(self.options.cap), self.bias is not None, bias
 
 
 def _forward(q, k, v, out, lse, part: _Part) -> None:
@@ -167,30 +217,31 @@ def _forward(q, k, v, out, lse, part: _Part) -> None:
         wide.zero_()
         lse.fill_(-torch.inf)
     fresh = True
-    for strip in pieces.strip_calls(pad is not None):
+    for strip in pieces.strip_calls(pad is not None, part.opened):
         for call in strip:
-            for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
+            for c0, c1, mask in _slices(call, part, q):
                 views = call.take_rows(q, c0, c1), call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
-                o, l = _attend(*views, Softmax(options.scale, mask, call.causal))
+                o, l = _attend(*views, part.softmax(mask, call.causal, *call.tokens, len(q)))
                 _merge(call.take_rows(wide, c0, c1), call.take_rows(lse, c0, c1), o, l, fresh)
         fresh = False
     if pieces.columns is not None:
         for r0, r1, cols in pieces.columns.blocks():
             mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
-            o, l = _attend(q[:, None, r0:r1], k[:, None, cols], v[:, None, cols], Softmax(options.scale, mask))
+            softmax = part.softmax(mask, False, torch.arange(r0, r1), cols, len(q))
+            o, l = _attend(q[:, None, r0:r1], k[:, None, cols], v[:, None, cols], softmax)
             _merge(wide[:, None, r0:r1], lse[:, None, r0:r1], o, l, fresh)
         fresh = False
     if entries is not None:
         kind = _work(lse)
         _numba().entries_forward(
             *(x.detach().to(lse.dtype).contiguous().numpy() for x in (q, k, v)), wide.numpy(), lse.numpy(),
-            *_lists(entries), _pad_array(pad, q.shape[1]), kind(options.scale), not fresh,
-            *_noise(options, kind), part.head0,
+            *_lists(entries), *part.listed(kind), not fresh, *_noise(options, kind), part.head0, part.group,
         )  # fmt: skip
     if pieces.rows is not None:
         rows = pieces.rows
         mask = _row_mask(pieces.lowered.causal, rows, pad, q)
-        o, l = _attend(q[:, None, rows], k[:, None], v[:, None], Softmax(options.scale, mask))
+        softmax = part.softmax(mask, False, rows, torch.arange(k.shape[1]), len(q))
+        o, l = _attend(q[:, None, rows], k[:, None], v[:, None], softmax)
         wide[:, rows] = o[:, 0].to(wide.dtype)
         lse[:, rows] = l[:, 0]
     if wide is not out:
@@ -200,11 +251,18 @@ def _forward(q, k, v, out, lse, part: _Part) -> None:
 def backward(
     do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, options: CallOptions
 ) -> tuple[Tensor, Tensor, Tensor]:
-    grads = [torch.zeros(x.shape, dtype=lse.dtype) for x in (q, k, v)]
-    parts = _flat(options.pad is not None, q, k, v, out, lse, do, *grads)
-    for index, (q3, k3, v3, o3, l3, g3, *grads3) in enumerate(parts):
-        _backward(g3, q3, k3, v3, o3, l3, grads3, _Part(pieces, options, index, index * q3.shape[0]))
-    dq, dk, dv = grads
+    dq, dk, dv = (torch.zeros(x.shape, dtype=lse.dtype) for x in (q, k, v))
+    group = q.shape[1] // k.shape[1]
+    for r in range(group):
+        mine = slice(r, None, group)
+        own = dq if group == 1 else torch.zeros(k.shape, dtype=lse.dtype)
+        rows = (x if group == 1 else x[:, mine] for x in (q, out, lse, do))
+        parts = _flat(options.pad is not None, *rows, k, v, own, dk, dv)
+        for index, (q3, o3, l3, g3, k3, v3, *grads3) in enumerate(parts):
+            part = _Part(pieces, options, index, index * group * q3.shape[0] + r, group)
+            _backward(g3, q3, k3, v3, o3, l3, grads3, part)
+        if group > 1:
+            dq[:, mine] = own
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)
 
 
@@ -215,12 +273,13 @@ def _backward(do, q, k, v, out, lse, grads: list[Tensor], part: _Part) -> None:
     lse = true
     if pieces.rows is not None:  # the other pieces leave these rows alone
         lse = true.index_fill(1, pieces.rows, torch.inf)
-    for strip in pieces.strip_calls(pad is not None):
+    for strip in pieces.strip_calls(pad is not None, part.opened):
         for call in strip:
-            for c0, c1, mask in _slices(call, pieces, pad, q.dtype):
+            for c0, c1, mask in _slices(call, part, q):
                 keys = call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
                 g, rows, o, l = (call.take_rows(x, c0, c1) for x in (do, q, out, lse))
-                gq, gk, gv = _attend_backward(g, rows, *keys, o, l, Softmax(options.scale, mask, call.causal))
+                softmax = part.softmax(mask, call.causal, *call.tokens, len(q))
+                gq, gk, gv = _attend_backward(g, rows, *keys, o, l, softmax)
                 call.take_rows(dq, c0, c1).add_(gq)
                 call.add_keys(dk, gk, c0, c1)
                 call.add_keys(dv, gv, c0, c1)
@@ -229,7 +288,8 @@ def _backward(do, q, k, v, out, lse, grads: list[Tensor], part: _Part) -> None:
             mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
             g, rows, o, l = (x[:, None, r0:r1] for x in (do, q, out, lse))
             keys = k[:, None, cols], v[:, None, cols]
-            gq, gk, gv = _attend_backward(g, rows, *keys, o, l, Softmax(options.scale, mask))
+            softmax = part.softmax(mask, False, torch.arange(r0, r1), cols, len(q))
+            gq, gk, gv = _attend_backward(g, rows, *keys, o, l, softmax)
             dq[:, r0:r1].add_(gq[:, 0])
             dk.index_add_(1, cols, gk[:, 0].to(dk.dtype))
             dv.index_add_(1, cols, gv[:, 0].to(dv.dtype))
@@ -239,14 +299,15 @@ def _backward(do, q, k, v, out, lse, grads: list[Tensor], part: _Part) -> None:
         delta = (do.to(lse.dtype) * out.to(lse.dtype)).sum(-1)
         _numba().entries_backward(
             *(x.detach().to(lse.dtype).contiguous().numpy() for x in (do, q, k, v, lse, delta)),
-            dq.numpy(), dk.numpy(), dv.numpy(), *_lists(entries), _pad_array(pad, q.shape[1]), kind(options.scale),
-            *_noise(options, kind), part.head0,
+            dq.numpy(), dk.numpy(), dv.numpy(), *_lists(entries), *part.listed(kind),
+            *_noise(options, kind), part.head0, part.group,
         )  # fmt: skip
     if pieces.rows is not None:
         rows = pieces.rows
         mask = _row_mask(pieces.lowered.causal, rows, pad, q)
         g, own, o, l = (x[:, None, rows] for x in (do, q, out, true))
-        gq, gk, gv = _attend_backward(g, own, k[:, None], v[:, None], o, l, Softmax(options.scale, mask))
+        softmax = part.softmax(mask, False, rows, torch.arange(k.shape[1]), len(q))
+        gq, gk, gv = _attend_backward(g, own, k[:, None], v[:, None], o, l, softmax)
         dq[:, rows] += gq[:, 0].to(dq.dtype)
         dk.add_(gk[:, 0])
         dv.add_(gv[:, 0])
@@ -267,16 +328,19 @@ def _merge(out: Tensor, lse: Tensor, o: Tensor, l: Tensor, fresh: bool) -> None:
     lse.copy_(merged)
 
 
-def _slices(call: Call, pieces: CpuPieces, pad: Tensor | None, dtype: torch.dtype):
+def _slices(call: Call, part: _Part, q: Tensor):
     """(first chunk, last chunk + 1, mask); padding makes the mask differ from chunk to chunk."""
-    if pad is None:
-        yield 0, call.chunks, pieces.mask(call, dtype)
+    if part.pad is None and not part.opened:
+        yield 0, call.chunks, part.pieces.mask(call, q.dtype)
         return
-    count = max(1, _MASKED_PAIRS // (call.rows * call.keys))
+    count = max(1, _MASKED_PAIRS // (call.rows * call.keys * (len(q) if part.opened else 1)))
     for c0 in range(0, call.chunks, count):
         c1 = min(c0 + count, call.chunks)
-        keep = call.take_keys(pad[None], c0, c1)[:, :, None].expand(-1, -1, call.rows, -1)
-        yield c0, c1, Mask.of(keep if call.mask is None else keep & call.mask, dtype)
+        if part.pad is None:
+            yield c0, c1, part.pieces.mask(call, q.dtype)
+            continue
+        keep = call.take_keys(part.pad[None], c0, c1)[:, :, None].expand(-1, -1, call.rows, -1)
+        yield c0, c1, Mask.of(keep if call.mask is None else keep & call.mask, q.dtype)
 
 
 def _row_mask(causal: bool, rows: Tensor, pad: Tensor | None, q: Tensor) -> Mask | None:
@@ -314,12 +378,6 @@ def _numba() -> Any:
 
 def _lists(entries):
     return entries.rows, entries.indptr, entries.indices
-
-
-def _pad_array(pad: Tensor | None, n: int):
-    import numpy as np
-
-    return np.ones(n, np.uint8) if pad is None else pad.to(torch.uint8).numpy()
 
 
 def _noise(options: CallOptions, kind):

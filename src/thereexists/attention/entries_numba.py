@@ -52,10 +52,14 @@ def _survives(seed, threshold, head, row, key):
 @njit(parallel=True, fastmath=_FAST, cache=True, error_model="numpy")
 @no_type_check
 def entries_forward(
-    q, k, v, out, lse, rows, indptr, indices, pad, scale, accumulate, dropout, seed, threshold, gain, head0
-):
-    """Fill (or, with ``accumulate``, merge into) ``out`` and ``lse`` for the listed rows."""
-    heads, _, d = q.shape
+    q, k, v, out, lse, rows, indptr, indices, pad, scale, cap, biased, bias,
+    accumulate, dropout, seed, threshold, gain, head0, group,
+):  # fmt: skip
+    """Fill (or, with ``accumulate``, merge into) ``out`` and ``lse`` for the listed rows.
+
+    ``bias`` is (heads, 2n − 1) by offset, for as many heads as repeat through the batch; ``cap`` 0 means none.
+    """
+    heads, n, d = q.shape
     items = (len(rows) + _ROWS - 1) // _ROWS
     longest = 0
     for i in range(len(rows)):
@@ -76,6 +80,10 @@ def entries_forward(
                 for c in range(d):
                     dot += q[g, row, c] * k[g, key, c]
                 dot *= scale
+                if cap > 0:
+                    dot = cap * np.tanh(dot / cap)
+                if biased:
+                    dot += bias[g % len(bias), key - row + n - 1]
                 s[e - start] = dot
                 top = max(top, dot)
             before = lse[g, row] if accumulate else q.dtype.type(-np.inf)
@@ -93,7 +101,7 @@ def entries_forward(
                 total += weight
                 key = indices[e]
                 if dropout:
-                    weight = weight * gain if _survives(seed, threshold, head0 + g, row, key) else zero
+                    weight = weight * gain if _survives(seed, threshold, head0 + g * group, row, key) else zero
                 if weight > 0:
                     for c in range(d):
                         out[g, row, c] += weight * v[g, key, c]
@@ -105,10 +113,11 @@ def entries_forward(
 @njit(parallel=True, fastmath=_FAST, cache=True, error_model="numpy")
 @no_type_check
 def entries_backward(
-    do, q, k, v, lse, delta, dq, dk, dv, rows, indptr, indices, pad, scale, dropout, seed, threshold, gain, head0
-):
+    do, q, k, v, lse, delta, dq, dk, dv, rows, indptr, indices, pad, scale, cap, biased, bias,
+    dropout, seed, threshold, gain, head0, group,
+):  # fmt: skip
     """Add the listed pairs' shares to dq, dk, dv. Heads run in parallel, so that nobody shares a gradient."""
-    heads, _, d = q.shape
+    heads, n, d = q.shape
     zero = q.dtype.type(0)
     for g in prange(heads):
         for i in range(len(rows)):
@@ -123,14 +132,21 @@ def entries_backward(
                 for c in range(d):
                     dot += q[g, row, c] * k[g, key, c]
                     dp += do[g, row, c] * v[g, key, c]
-                p = np.exp(dot * scale - lse[g, row])
+                dot *= scale
+                slope = scale
+                if cap > 0:
+                    bent = np.tanh(dot / cap)
+                    dot, slope = cap * bent, scale * (1 - bent * bent)
+                if biased:
+                    dot += bias[g % len(bias), key - row + n - 1]
+                p = np.exp(dot - lse[g, row])
                 used = p
                 if dropout:
-                    if _survives(seed, threshold, head0 + g, row, key):
+                    if _survives(seed, threshold, head0 + g * group, row, key):
                         used, dp = p * gain, dp * gain
                     else:
                         used, dp = zero, zero
-                ds = p * (dp - delta[g, row]) * scale
+                ds = p * (dp - delta[g, row]) * slope
                 for c in range(d):
                     dq[g, row, c] += ds * k[g, key, c]
                     dk[g, key, c] += ds * q[g, row, c]

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, Unpack
 
 import torch
 from torch import Tensor
 
-from thereexists.attention.operator import Attention, Weighting, attention_op, explained, handle_of, known, mask_for
+from thereexists.attention.by_rows import Rows, attention_by_rows
+from thereexists.attention.call_options import CallOptions, Changes, Scores
+from thereexists.attention.operator import (
+    Attention,
+    Weighting,
+    attention_op,
+    explained,
+    handle_of,
+    known,
+    mask_for,
+)
+from thereexists.attention.ways import backend_takes, head_steps
 from thereexists.core.constant_result import constant_result
 from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import fused_attention
 from thereexists.core.shapes import Bool, Float, Int
 from thereexists.patterns import Pattern, Step
 
+_UNCHANGED = Changes()
 _CUDA_TYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
@@ -34,62 +47,121 @@ class Held(NamedTuple):
 
 
 def sparse_attention(
-    q: Float[Tensor, "batch heads n d"],
+    q: Float[Tensor, "batch heads rows d"],
     k: Float[Tensor, "batch kv_heads n d"],
-    v: Float[Tensor, "batch kv_heads n d"],
+    v: Float[Tensor, "batch kv_heads n d_v"],
     pattern: Pattern | Step,
     *,
     scale: float | None = None,
     key_padding_mask: Bool[Tensor, "batch n"] | None = None,
     lengths: Int[Tensor, " batch"] | None = None,
     dropout_p: float | Dropout = 0.0,
-) -> Float[Tensor, "batch heads n d"]:
-    """Softmax attention over ``pattern``, forward and backward exact up to rounding.
+    **scores: Unpack[Scores],
+) -> Any:
+    """Softmax attention over ``pattern``, forward and backward exact up to rounding: (batch, heads, rows, d_v).
 
     ``pattern`` is a one-step pattern (``p.step(0)``, ``p.union()``, or one with a cycle of 1) or ``p.multihead(h)``.
     ``scale`` defaults to 1/√d. ``key_padding_mask`` is True at real tokens; ``lengths`` says the same by a number per
     sequence. A row without keys, or whose keys are all padding, gives 0. ``kv_heads`` may divide ``heads`` (grouped
-    queries). ``dropout_p`` drops attention weights; ``Dropout(p, seed)`` drops the same ones again.
+    queries; no key is copied on the CPU). ``dropout_p`` drops attention weights; ``Dropout(p, seed)`` drops the same
+    ones again. With fewer queries than keys the queries are the last rows of the pattern: new tokens over a cache.
+
+    ``softcap=c`` makes c·tanh(S/c) of the logits S. ``bias`` is added to them after that: (heads,) numbers m for
+    ALiBi, −m·|k − j|, or (heads, 2n − 1), one for each offset j − k from −(n−1) to n−1. ``sinks`` (heads,) is a logit
+    of each head that joins the denominator and has no value; it may have a gradient. ``return_lse=True`` returns the
+    log-sum-exp of each row too, (batch, heads, rows), the sink in it: −inf where a row has no keys.
     """
     if not isinstance(pattern, Pattern | Step):
         raise InvalidInput(
             f"'pattern' must be a pattern or a step of thereexists.patterns; got {type(pattern).__name__}."
         )
-    noted = getattr(pattern, "_attention_handle", None) if torch.compiler.is_compiling() else None
-    handle = noted or handle_of(pattern)
     heads = sum(pattern.heads) if isinstance(pattern, Pattern) and pattern.heads is not None else None
-    pad = padding(q, key_padding_mask, lengths)
     dropout = dropout_p if isinstance(dropout_p, Dropout) else Dropout(dropout_p)
-    return attend(q, k, v, Held(handle, pattern.n, heads), scale, pad, dropout)
+    changes = Changes(**scores) if scores else _UNCHANGED
+    pad = None if key_padding_mask is None and lengths is None else padding(k, key_padding_mask, lengths)
+    if q.ndim == 4 and q.shape[2] < pattern.n:  # no plan for the whole length
+        _check(q, k, v, pattern.n, heads, dropout, scale)
+        changes.check(q.shape[1], pattern.n)
+        out, lse = _by_rows(q, k, v, pattern, scale, pad, dropout, changes)
+    else:
+        noted = getattr(pattern, "_attention_handle", None) if torch.compiler.is_compiling() else None
+        held = Held(noted or handle_of(pattern), pattern.n, heads)
+        out, lse = attend_and_sum(q, k, v, held, scale, pad, dropout, changes)
+    return (out, lse) if changes.return_lse else out
 
 
 def attend(
     q: Tensor, k: Tensor, v: Tensor, held: Held, scale: float | None, pad: Tensor | None, dropout: Dropout
 ) -> Tensor:
-    """The function behind ``sparse_attention``."""
+    """The function behind ``SparseAttention``."""
+    return attend_and_sum(q, k, v, held, scale, pad, dropout, Changes())[0]
+
+
+def attend_and_sum(
+    q: Tensor, k: Tensor, v: Tensor, held: Held, scale: float | None, pad: Tensor | None, dropout: Dropout,
+    changes: Changes,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    """Output, and the log-sum-exp where it was asked for."""
     (handle, n, heads), (dropout_p, seed) = held, dropout
-    if seed is not None and not 0 <= seed < 2**63:
-        raise InvalidInput(f"The seed of dropout must be a whole number from 0 to 2^63 - 1; got {seed} instead.")
-    _check(q, k, v, n, heads, dropout_p, scale)
+    _check(q, k, v, n, heads, dropout, scale)
+    changes.check(q.shape[1], n)
+    if q.device.type == "cuda" and not _in_kernels(q, v, changes):
+        return _by_rows(q, k, v, known(handle), scale, pad, dropout, changes)
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     if scale <= 0:  # torch's causal kernel hides keys by −∞ before it scales
         q, scale = q * scale, 1.0
-    if k.shape[1] != q.shape[1]:
-        times = q.shape[1] // k.shape[1]
-        k, v = k.repeat_interleave(times, dim=1), v.repeat_interleave(times, dim=1)
     drops = True if dropout_p > 0 else False  # noqa: SIM210  (a plain bool, also while compiling)
-    own = pad is not None or (drops and seed is not None)
+    own = pad is not None or (drops and seed is not None) or not changes.plain
     whole = None if own else _stock(handle, q.device.type)
     if whole is not None and not (drops and whole == "masked"):  # that kernel would need an n × n buffer
         mask = _stock_mask(handle, q.device.type) if whole == "masked" else None
-        return fused_attention(q, k, v, mask, is_causal=whole == "causal", scale=scale, dropout_p=dropout_p)
+        options = {"scale": scale, "dropout_p": dropout_p, "enable_gqa": k.shape[1] != q.shape[1]}
+        return fused_attention(q, k, v, mask, is_causal=whole == "causal", **options), None
+    size = v.shape[-1]
+    if size != q.shape[-1]:  # columns of zeros change no logit and no value
+        most = max(size, q.shape[-1])
+        q, k, v = (torch.nn.functional.pad(x, (0, most - x.shape[-1])) for x in (q, k, v))
     q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
     number = None
     if drops:  # on the CPU, where reading it costs no synchronisation
         number = torch.randint(2**31 - 1, (1,)) if seed is None else torch.tensor([seed])
+    sinks, cap, bias, wanted = changes.sinks, changes.softcap or 0.0, changes.table(q, n), changes.return_lse
     if torch.compiler.is_compiling():
-        return attention_op(q, k, v, handle, scale, pad, dropout_p, number)[0]
-    return Attention.apply(q, k, v, Weighting(handle, scale, pad, dropout_p, number))
+        out, lse = attention_op(q, k, v, handle, scale, pad, dropout_p, number, sinks, cap, bias, wanted)
+    else:
+        how = Weighting(handle, scale, pad, dropout_p, number, sinks, cap, bias, wanted)
+        out, lse = Attention.apply(q, k, v, sinks, how)
+    return out if size == out.shape[-1] else out[..., :size], lse if wanted else None
+
+
+def _in_kernels(q: Tensor, v: Tensor, changes: Changes) -> bool:
+    """Whether the CUDA kernels do this call; the others run by blocks of rows, in torch's own operations."""
+    asked = {name for name, given in (("softcap", changes.softcap), ("bias", changes.bias)) if given is not None}
+    return max(q.shape[-1], v.shape[-1]) <= 256 and q.dtype in _CUDA_TYPES and asked <= backend_takes(q.device.type)
+
+
+def _by_rows(
+    q: Tensor, k: Tensor, v: Tensor, pattern: Pattern | Step, scale: float | None, pad: Tensor | None,
+    dropout: Dropout, changes: Changes,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    seed = 0
+    if dropout.p > 0:
+        seed = int(torch.randint(2**31 - 1, (1,))) if dropout.seed is None else dropout.seed
+    bias = changes.table(q, pattern.n)
+    group, outs = q.shape[1] // k.shape[1], []
+    for span, step in head_steps(pattern):
+        rows = Rows(pattern.n, q.shape[2], step)
+        how = CallOptions(scale, pad, dropout.p, seed, changes.softcap or 0.0, bias)
+        if span is None:
+            return attention_by_rows(q, k, v, rows, how, changes.sinks, changes.return_lse)
+        mine = slice(*span)
+        which = torch.arange(*span, device=k.device) // group
+        how = replace(how, seed=seed + (mine.start << 40), bias=None if bias is None else bias[mine])
+        sinks = None if changes.sinks is None else changes.sinks[mine]
+        outs.append(attention_by_rows(q[:, mine], k[:, which], v[:, which], rows, how, sinks, changes.return_lse))
+    out, lse = zip(*outs, strict=True)
+    return torch.cat(out, dim=1), torch.cat(lse, dim=1) if changes.return_lse else None
 
 
 @constant_result
@@ -107,8 +179,10 @@ def _stock_mask(handle: int, device: str) -> Tensor | None:
     return mask_for(explained(known(handle), where).heads[0], where)
 
 
-def padding(q: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | None:
-    b, n = q.shape[0], q.shape[2]
+def padding(k: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | None:
+    if mask is None and lengths is None:
+        return None
+    b, n = k.shape[0], k.shape[2]
     if lengths is not None:
         if mask is not None:
             raise InvalidInput("Give 'key_padding_mask' or 'lengths', not both; they say the same thing.")
@@ -118,47 +192,45 @@ def padding(q: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | 
             raise InvalidInput(
                 f"'lengths' must hold one number for each of the {b} sequences; got {tuple(lengths.shape)}."
             )
-        mask = torch.arange(n, device=q.device)[None, :] < lengths.to(q.device)[:, None]
-    if mask is None:
-        return None
+        mask = torch.arange(n, device=k.device)[None, :] < lengths.to(k.device)[:, None]
+    assert mask is not None
     if mask.shape != (b, n) or mask.dtype != torch.bool:
         raise InvalidInput(
             f"'key_padding_mask' must be a Boolean tensor ({b}, {n}), True at real tokens; "
             f"got {mask.dtype} {tuple(mask.shape)}."
         )
-    return mask.to(q.device).contiguous()
+    return mask.to(k.device).contiguous()
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor, n: int, heads: int | None, dropout_p: float, scale: float | None) -> None:
-    if q.ndim != 4 or k.ndim != 4 or k.shape != v.shape:
+def _check(q: Tensor, k: Tensor, v: Tensor, n: int, heads: int | None, dropout: Dropout, scale: float | None) -> None:
+    a, b, c = tuple(q.shape), tuple(k.shape), tuple(v.shape)
+    if not len(a) == len(b) == len(c) == 4 or b[:3] != c[:3]:
         raise InvalidInput(
-            "q, k and v must be (batch, heads, n, head_dim), k and v alike; "
-            f"got {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}."
+            f"q, k and v must be (batch, heads, n, head_dim), k and v alike up to their sizes; got {a}, {b}, {c}."
         )
-    if (q.shape[0], q.shape[2], q.shape[3]) != (k.shape[0], k.shape[2], k.shape[3]):
-        raise InvalidInput(f"q and k must agree in batch, length and head_dim; got {tuple(q.shape)}, {tuple(k.shape)}.")
-    if min(q.shape[1], k.shape[1], q.shape[3]) < 1:
-        raise InvalidInput(f"q and k need at least one head of size 1; got {tuple(q.shape)}, {tuple(k.shape)}.")
+    if a[0] != b[0] or a[3] != b[3] or not 1 <= a[2] <= b[2]:
+        raise InvalidInput(
+            "q and k must agree in batch and head_dim, and there must be as many keys as queries or more, the queries "
+            f"being the last rows; got {a}, {b}."
+        )
+    if min(a[1], b[1], a[3], c[3]) < 1:
+        raise InvalidInput(f"q and k need at least one head of size 1; got {a}, {b}.")
     if scale is not None and not math.isfinite(scale):
         raise InvalidInput(f"'scale' must be a finite number; got {scale}.")
-    if q.shape[1] % k.shape[1]:
-        raise InvalidInput(f"The {q.shape[1]} query heads must be a multiple of the {k.shape[1]} key heads.")
-    if q.shape[2] != n:
+    if a[1] % b[1]:
+        raise InvalidInput(f"The {a[1]} query heads must be a multiple of the {b[1]} key heads.")
+    if b[2] != n:
         raise InvalidInput(
-            f"The pattern has {n} tokens; got a sequence of {q.shape[2]}. Build the pattern for that length, "
+            f"The pattern has {n} tokens; got a sequence of {b[2]}. Build the pattern for that length, "
             "or pad and give 'lengths'."
         )
-    if heads is not None and heads != q.shape[1]:
-        raise InvalidInput(f"The pattern is made for {heads} heads; got {q.shape[1]}.")
+    if heads is not None and heads != a[1]:
+        raise InvalidInput(f"The pattern is made for {heads} heads; got {a[1]}.")
     if not (q.dtype == k.dtype == v.dtype) or not q.dtype.is_floating_point:
         raise InvalidInput(f"q, k and v must have one floating-point type; got {q.dtype}, {k.dtype}, {v.dtype}.")
     if not q.device == k.device == v.device:
         raise InvalidInput(f"q, k and v must be on one device; got {q.device}, {k.device}, {v.device}.")
-    if q.device.type == "cuda" and q.dtype not in _CUDA_TYPES:
-        raise InvalidInput(
-            f"On CUDA the kernels take float16, bfloat16 and float32; got {q.dtype}. Use the CPU for it."
-        )
-    if q.device.type == "cuda" and q.shape[-1] > 256:
-        raise InvalidInput(f"On CUDA the kernels take head_dim up to 256; got {q.shape[-1]}.")
-    if not 0 <= dropout_p < 1:
-        raise InvalidInput(f"'dropout_p' must lie in [0, 1); got {dropout_p}.")
+    if not 0 <= dropout.p < 1:
+        raise InvalidInput(f"'dropout_p' must lie in [0, 1); got {dropout.p}.")
+    if dropout.seed is not None and not 0 <= dropout.seed < 2**63:
+        raise InvalidInput(f"The seed of dropout must be a whole number from 0 to 2^63 - 1; got {dropout.seed}.")

@@ -8,59 +8,28 @@
 
 The pattern is saved with the model, as a record in its config.json; of a function only its name is, and a loaded model
 asks for it. A model whose attention does not go through transformers' registry is refused by name (``driven``).
-Without a pattern in any of its configs the model attends to everything; one on the config of a whole model holds for
-all its parts (``asked``). ``config`` is *sequential* (layer t uses step t, the default), *union* or *multihead*. In a
-decoder the pattern's causal version is used. With a cache the new tokens use the last rows of the pattern of the whole
-length. Cross-attention stays dense: a pattern relates the tokens of one sequence.
+Without a pattern in any of its configs the model attends as its own mask says (``own_masks``): to everything, or to
+windows, chunks and packed sequences. A pattern on the config of a whole model holds for all its parts (``asked``).
+``config`` is *sequential* (layer t uses step t, the default), *union* or *multihead*. In a decoder the pattern's causal
+version is used. With a cache the new tokens use the last rows of the pattern of the whole length. Cross-attention stays
+dense: a pattern relates the tokens of one sequence.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 from functools import wraps
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from thereexists.attention.asked import hand_down, implementations, note_configs
 from thereexists.attention.by_hand import look_again, needs_a_look, told
-from thereexists.attention.chosen import Source, asks_for_a_pattern, pattern_of, spec_of, to_store
-from thereexists.attention.driven import (
-    NAME,
-    is_attention,
-    is_cross,
-    owner_of,
-    owner_of_config,
-    ran,
-    refuse_by_source,
-    watch,
-)
-from thereexists.attention.functional import sparse_attention
-from thereexists.attention.pattern_mask import PatternMask
-from thereexists.attention.ways import head_steps
+from thereexists.attention.chosen import Source, spec_of, to_store
+from thereexists.attention.driven import NAME, is_attention, refuse_by_source, watch
+from thereexists.attention.interface import attention_forward, mask_of_the_pattern
 from thereexists.core.errors import InvalidInput
-from thereexists.core.fused_attention import fused_attention
-from thereexists.patterns import Pattern, Step
-
-# What models pass on beside the tensors and does not change which keys a query sees, or how it weighs them: what to
-# return, how to count a loss, whether to cache, and positions, which rotate queries and keys before we see them.
-# Anything else could (softcap, s_aux, position_bias, indices, block_indices, cu_seq_lens_q, …), and is refused.
-_HARMLESS = frozenset(
-    [
-        "output_attentions",
-        "output_hidden_states",
-        "output_router_logits",
-        "return_dict",
-        "num_items_in_batch",
-        "logits_to_keep",
-        "use_cache",
-        "cache_position",
-        "position_ids",
-        "deterministic",
-    ]
-)
+from thereexists.patterns import Step
 
 
 def register_with_transformers() -> None:
@@ -179,108 +148,6 @@ def use_pattern(model: nn.Module, pattern: Source | str | dict[str, Any]) -> nn.
     return model
 
 
-def attention_forward(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: PatternMask | Tensor | None,
-    scaling: float | None = None,
-    dropout: float = 0.0,
-    is_causal: bool | None = None,
-    **kwargs: Any,
-) -> tuple[Tensor, None]:
-    """The function that transformers calls: (batch, heads, n, d) in, (batch, n, heads, d) out."""
-    ran(module)
-    for name, given in kwargs.items():
-        if given is not None and name not in _HARMLESS:
-            raise InvalidInput(
-                f"'{NAME}' attention has no '{name}', which {owner_of(module)} uses; load it with "
-                "attn_implementation='eager'."
-            )
-    causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
-    pad = attention_mask.padding if isinstance(attention_mask, PatternMask) else attention_mask
-    if isinstance(attention_mask, PatternMask):  # it knows better than the module, as a mask does in eager attention
-        causal = attention_mask.causal
-        if causal and attention_mask.rows == query.shape[2] and attention_mask.keys < key.shape[2]:
-            key, value = (x[:, :, : attention_mask.keys] for x in (key, value))  # the rest of the cache is empty
-    if pad is not None and pad.ndim != 2:
-        raise InvalidInput(
-            f"'{NAME}' attention takes padding as a mask (batch, n); {owner_of(module)} gave one of shape "
-            f"{tuple(pad.shape)}. Give the pattern with config.thereexists_pattern or use_pattern instead of a "
-            "custom mask."
-        )
-    if value.shape[-1] != key.shape[-1]:
-        raise InvalidInput(
-            f"'{NAME}' attention needs values of the size of the keys; {owner_of(module)} has {value.shape[-1]} and "
-            f"{key.shape[-1]}. Load it with attn_implementation='eager'."
-        )
-    q_len, n = query.shape[2], key.shape[2]
-    scale = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
-    pad = None if pad is None else pad.to(query.device, torch.bool)
-    if not causal and q_len != n and not is_cross(module) and asks_for_a_pattern(module):
-        raise InvalidInput(
-            f"{owner_of(module)} attends from {q_len} tokens to {n} without being causal: with a cache (give "
-            "use_cache=False), or to another sequence. A pattern over one sequence does not say what that is; set the "
-            "pattern of that part to 'dense', or load it with attn_implementation='eager'."
-        )
-    if is_cross(module) or (not causal and q_len != n):
-        mask = None if pad is None else pad[:, None, None, :]
-        out = _dense(query, key, value, mask, scale, dropout)
-    elif q_len == n:
-        pattern = pattern_of(module, n, query.shape[1], causal)
-        out = sparse_attention(query, key, value, pattern, scale=scale, key_padding_mask=pad, dropout_p=dropout)
-    else:
-        mask = _last_rows(pattern_of(module, n, query.shape[1], causal), n - q_len, query)
-        mask = mask if pad is None else mask & pad[:, None, None, :]
-        out = _dense(query, key, value, mask, scale, dropout)
-    return out.transpose(1, 2).contiguous(), None
-
-
-def mask_of_the_pattern(
-    batch_size: int,
-    q_length: int,
-    kv_length: int,
-    q_offset: Any = 0,
-    kv_offset: int = 0,
-    mask_function: Any = None,
-    attention_mask: PatternMask | Tensor | None = None,
-    config: Any = None,
-    **kwargs: Any,
-) -> PatternMask:
-    """The mask function: sparsity comes from the pattern, so that causality and padding are left to pass on.
-
-    Queries stand at ``q_offset …``. A causal query sees nothing behind the last of them, where a cache of fixed size
-    (StaticCache) has empty places: those keys do not belong to the sequence, and the pattern has q_offset + q_length
-    tokens whatever the size of the cache.
-    """
-    from transformers import masking_utils
-
-    if isinstance(attention_mask, PatternMask):  # made already, in ``generate``
-        return attention_mask
-    plain = {masking_utils.causal_mask_function: True, masking_utils.bidirectional_mask_function: False}
-    if mask_function not in plain or kv_offset:
-        raise InvalidInput(
-            f"{owner_of_config(config)} asks for a mask of its own (a sliding window, packed sequences or blocks), "
-            f"which is not combined with a pattern. Give the whole pattern to a model with full attention, or do not "
-            f"use '{NAME}'."
-        )
-    causal, first = plain[mask_function], int(q_offset)
-    keys = first + q_length if causal else kv_length
-    if keys > kv_length:
-        raise InvalidInput(
-            f"{owner_of_config(config)} got {q_length} tokens at place {first} and a cache of {kv_length}; use a "
-            "cache that holds the whole sequence, such as the default DynamicCache."
-        )
-    padding = None
-    if attention_mask is not None and not bool(attention_mask.all()):
-        padding = attention_mask[:, :keys].bool()
-        padding = torch.nn.functional.pad(
-            padding, (0, keys - padding.shape[1])
-        )  # as transformers: unmentioned is hidden
-    return PatternMask(owner_of_config(config), causal, batch_size, q_length, keys, first, padding)
-
-
 def _note_implementation(config: Any, used: str) -> None:
     """Write the implementation beside the pattern: transformers drops it from config.json otherwise.
 
@@ -290,19 +157,3 @@ def _note_implementation(config: Any, used: str) -> None:
         config.attn_implementation = NAME
     elif getattr(config, "attn_implementation", None) == NAME:
         del config.attn_implementation
-
-
-def _last_rows(pattern: Pattern | Step, first: int, query: Tensor) -> Tensor:
-    """Rows ``first …`` of the pattern as a mask (1, heads or 1, rows, n): rows × n, never n × n."""
-    heads, n = query.shape[1], pattern.n
-    row = torch.arange(first, n, device=query.device)[:, None]
-    col = torch.arange(n, device=query.device)[None, :]
-    masks = []
-    for span, step in head_steps(pattern):
-        mask = step.contains(row.expand(-1, n), col.expand(len(row), -1))
-        masks.append(mask.expand(1 if span is None else span[1] - span[0], -1, -1))
-    return torch.cat(masks)[None] if len(masks) > 1 else masks[0][None].expand(1, heads, -1, -1)
-
-
-def _dense(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, dropout: float) -> Tensor:
-    return fused_attention(q, k, v, mask, scale=scale, dropout_p=dropout, enable_gqa=q.shape[1] != k.shape[1])

@@ -2,6 +2,11 @@
 
 A pattern is known to the op by an integer handle, since ops take tensors and numbers only; the plan for the tensors'
 device is made on first use and kept with the pattern.
+
+What a backend does not do itself is done here, around it. A *sink* s is a piece without keys: L' = log(e^L + e^s) and
+o' = o·e^(L − L'), and the backward of the pieces runs with o' and L' as it runs with any merged pair; its own gradient
+is −Σ P_s·D with P_s = e^(s − L'). A gradient g of L itself adds P_j·g to dS_j, which is what D − g in the place of
+D = ⟨do, o⟩ does; a column more does that: values 0, do = g, o = −1.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ import torch
 from torch import Tensor
 
 from thereexists.attention.call_options import CallOptions
-from thereexists.attention.ways import Explanation, HeadWay, explain, head_steps
+from thereexists.attention.ways import Explanation, HeadWay, backend_takes, explain, head_steps
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.fused_attention import fused_attention
 from thereexists.patterns import Pattern, Step
@@ -112,18 +117,35 @@ class Weighting:
     pad: Tensor | None = None  # (batch, n), True = a real token
     dropout: float = 0.0
     seed: Tensor | None = None
+    sinks: Tensor | None = None  # (heads,)
+    cap: float = 0.0
+    bias: Tensor | None = None  # (heads, 2n − 1)
+    whole: bool = False  # the log-sum-exp is wanted, so that no head may be left to a stock kernel
+
+    def bare(self) -> Weighting:
+        """Without its tensors, which autograd keeps."""
+        return replace(self, pad=None, seed=None, sinks=None, bias=None)
+
+    @property
+    def tensors(self) -> tuple[Tensor | None, ...]:
+        return self.pad, self.seed, self.sinks, self.bias
+
+    def holding(self, pad, seed, sinks, bias) -> Weighting:
+        return replace(self, pad=pad, seed=seed, sinks=sinks, bias=bias)
 
     @property
     def pattern(self) -> Pattern | Step:
         return _KNOWN[self.handle]
 
     def explained(self, device: torch.device) -> Explanation:
-        return explained(self.pattern, device, self.pad is not None, self.dropout > 0)
+        own = self.pad is not None or self.whole or self.sinks is not None or self.cap > 0 or self.bias is not None
+        return explained(self.pattern, device, own, self.dropout > 0)
 
-    def options(self, head: int) -> CallOptions:
+    def options(self, span: slice) -> CallOptions:
         """Groups of heads get seeds of their own, so that two heads never drop the same pairs."""
-        seed = 0 if self.seed is None else int(self.seed.item()) + (head << 40)
-        return CallOptions(self.scale, self.pad, self.dropout, seed)
+        seed = 0 if self.seed is None else int(self.seed.item()) + (span.start << 40)
+        bias = None if self.bias is None else self.bias[span]
+        return CallOptions(self.scale, self.pad, self.dropout, seed, self.cap, bias)
 
 
 def run_forward(q: Tensor, k: Tensor, v: Tensor, how: Weighting) -> tuple[Tensor, Tensor]:
@@ -131,16 +153,21 @@ def run_forward(q: Tensor, k: Tensor, v: Tensor, how: Weighting) -> tuple[Tensor
     out = torch.empty_like(q)
     lse = torch.empty(q.shape[:3], dtype=torch.float64 if q.dtype == torch.float64 else torch.float32, device=q.device)
     for head, span in _spans(p, q.shape[1]):
-        qs, ks, vs = q[:, span], k[:, span], v[:, span]
+        qs, (ks, vs) = q[:, span], _keys_of(span, q, k, v)
         if head.way in ("dense", "masked"):
-            out[:, span] = stock_attention(qs, ks, vs, head, how.scale)
+            out[:, span] = stock_attention(qs, *_for_each(qs, ks, vs), head, how.scale)
             continue
-        options = how.options(span.start)
+        options = how.options(span)
+        if "grouped" not in backend_takes(q.device.type):
+            ks, vs = _for_each(qs, ks, vs)
         whole = len(p.heads) == 1
         own = lse if whole else torch.empty_like(lse[:, span], memory_format=torch.contiguous_format)
         _backend(q.device).forward(qs, ks, vs, out[:, span], own, pieces_for(head, q.device), options)
         if not whole:
             lse[:, span] = own
+    if how.sinks is not None:
+        merged = torch.logaddexp(lse, how.sinks.to(lse.dtype)[:, None])
+        out, lse = out.mul_(torch.exp(lse - merged)[..., None]), merged
     return out, lse
 
 
@@ -150,73 +177,133 @@ def run_backward(
     p = how.explained(q.device)
     parts = []
     for head, span in _spans(p, q.shape[1]):
-        qs, ks, vs, gs = q[:, span], k[:, span], v[:, span], do[:, span]
+        qs, gs, (ks, vs) = q[:, span], do[:, span], _keys_of(span, q, k, v)
+        served = ks.shape[1]
         if head.way in ("dense", "masked"):
             with torch.enable_grad():
-                a, b, c = (x.detach().requires_grad_() for x in (qs, ks, vs))
-                parts.append(torch.autograd.grad(stock_attention(a, b, c, head, how.scale), (a, b, c), gs))
-            continue
-        options = how.options(span.start)
-        parts.append(
-            _backend(q.device).backward(
-                gs, qs, ks, vs, out[:, span], lse[:, span].contiguous(), pieces_for(head, q.device), options
+                a, b, c = (x.detach().requires_grad_() for x in (qs, *_for_each(qs, ks, vs)))
+                grads = torch.autograd.grad(stock_attention(a, b, c, head, how.scale), (a, b, c), gs)
+        else:
+            if "grouped" not in backend_takes(q.device.type):
+                ks, vs = _for_each(qs, ks, vs)
+            pieces, options = pieces_for(head, q.device), how.options(span)
+            grads = _backend(q.device).backward(
+                gs, qs, ks, vs, out[:, span], lse[:, span].contiguous(), pieces, options
             )
-        )
+        parts.append((grads[0], *(_summed(x, served) for x in grads[1:])))
     if len(parts) == 1:
-        return tuple(parts[0])  # type: ignore[return-value]
-    dq, dk, dv = (torch.cat(grads, dim=1) for grads in zip(*parts, strict=True))
-    return dq, dk, dv
+        return parts[0]
+    dqs, dks, dvs = zip(*parts, strict=True)
+    return torch.cat(dqs, dim=1), _of_all(dks, p, q, k), _of_all(dvs, p, q, v)
+
+
+def run_sinks_backward(do: Tensor, given: Tensor | None, out: Tensor, lse: Tensor, sinks: Tensor) -> Tensor:
+    """The gradient of the sinks, for gradients of the output and (``given``) of the log-sum-exp."""
+    delta = (do.to(lse.dtype) * out.to(lse.dtype)).sum(-1)
+    delta = delta if given is None else delta - given
+    return -(torch.exp(sinks.to(lse.dtype)[:, None] - lse) * delta).sum((0, 2)).to(sinks.dtype)
+
+
+def run_backward_of_both(do, given, q, k, v, out, lse, how: Weighting) -> tuple[Tensor, Tensor, Tensor]:
+    """``run_backward`` where the log-sum-exp has a gradient, too: ``given`` (batch, heads, n)."""
+    if given is None:
+        return run_backward(do, q, k, v, out, lse, how)
+    wide = [x.to(lse.dtype) for x in (q, k, v)]
+    qw, kw, vw = (torch.nn.functional.pad(x, (0, 1)) for x in wide)
+    dow = torch.cat((do.to(lse.dtype), given[..., None].to(lse.dtype)), -1)
+    ow = torch.nn.functional.pad(out.to(lse.dtype), (0, 1), value=-1.0)
+    grads = run_backward(dow, qw, kw, vw, ow, lse, how)
+    return tuple(g[..., :-1].to(x.dtype) for g, x in zip(grads, (q, k, v), strict=True))  # type: ignore[return-value]
+
+
+# ---- key heads that several query heads share --------------------------------------------------------------------
+
+
+def _keys_of(span: slice, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The key heads of the query heads in ``span``: a view where whole groups are in it."""
+    group = q.shape[1] // k.shape[1]
+    if span.start % group == 0 and span.stop % group == 0:
+        mine = slice(span.start // group, span.stop // group)
+        return k[:, mine], v[:, mine]
+    which = torch.arange(span.start, span.stop, device=k.device) // group
+    return k[:, which], v[:, which]
+
+
+def _of_all(grads: tuple[Tensor, ...], p: Explanation, q: Tensor, k: Tensor) -> Tensor:
+    """The gradient of all key heads from those of each group of query heads, which may share a key head."""
+    if sum(grad.shape[1] for grad in grads) == k.shape[1]:
+        return torch.cat(grads, dim=1)
+    total, group = torch.zeros_like(k), q.shape[1] // k.shape[1]
+    for grad, (_, span) in zip(grads, _spans(p, q.shape[1]), strict=True):
+        which = torch.arange(span.start, span.stop, device=k.device) // group
+        total.index_add_(1, which if grad.shape[1] == len(which) else which[::group], grad)
+    return total
+
+
+def _for_each(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys and values once for each query head."""
+    group = q.shape[1] // k.shape[1]
+    return (k, v) if group == 1 else (k.repeat_interleave(group, 1), v.repeat_interleave(group, 1))
+
+
+def _summed(grad: Tensor, heads: int) -> Tensor:
+    """The gradient of a key head is the sum of those of its copies."""
+    return grad if grad.shape[1] == heads else grad.unflatten(1, (heads, -1)).sum(2)
 
 
 def run_second_order(
-    given: tuple[Tensor, ...], do: Tensor, q: Tensor, k: Tensor, v: Tensor, how: Weighting
-) -> tuple[Tensor, ...]:
-    """The gradients of ``run_backward``, with respect to do, q, k and v, for gradients ``given`` of dq, dk and dv."""
+    given: tuple[Tensor | None, ...], tensors: tuple[Tensor | None, ...], how: Weighting
+) -> tuple[Tensor | None, ...]:
+    """The gradients of ``AttentionBackward`` (of do, dlse, q, k, v, sinks), for gradients ``given`` of its results."""
     from thereexists.attention.second_order import second_order
 
-    parts = []
-    for span, step in head_steps(how.pattern):
-        own = slice(0, q.shape[1]) if span is None else slice(*span)
-        options = how.options(own.start)
-        mine = tuple(g[:, own] for g in given)
-        parts.append(second_order(mine, do[:, own], q[:, own], k[:, own], v[:, own], step, options))
-    return tuple(torch.cat(grads, dim=1) for grads in zip(*parts, strict=True))
+    return second_order(given, tensors, head_steps(how.pattern), how.options)
 
 
 class Attention(torch.autograd.Function):
-    """The eager path: the same two functions without the dispatcher's overhead."""
+    """The eager path: the same two functions without the dispatcher's overhead. Output and log-sum-exp."""
 
     @staticmethod
-    def forward(ctx, q, k, v, how: Weighting):
+    def forward(ctx, q, k, v, sinks, how: Weighting):
         out, lse = run_forward(q, k, v, how)
-        ctx.save_for_backward(q, k, v, out, lse, how.pad, how.seed)
-        ctx.how = replace(how, pad=None, seed=None)
+        ctx.save_for_backward(q, k, v, out, lse, *how.tensors)
+        ctx.how = how.bare()
         ctx.pattern = how.pattern  # keeps what was worked out alive until the backward
-        return out
+        ctx.set_materialize_grads(False)
+        return out, lse
 
     @staticmethod
-    def backward(ctx, do):
-        q, k, v, out, lse, pad, seed = ctx.saved_tensors
-        return *AttentionBackward.apply(do, q, k, v, out, lse, replace(ctx.how, pad=pad, seed=seed)), None
+    def backward(ctx, do, given):
+        q, k, v, out, lse, *tensors = ctx.saved_tensors
+        how = ctx.how.holding(*tensors)
+        do = torch.zeros_like(out) if do is None else do
+        dq, dk, dv, ds = AttentionBackward.apply(do, given, q, k, v, how.sinks, out, lse, how)
+        return dq, dk, dv, ds, None
 
 
 class AttentionBackward(torch.autograd.Function):
     """The gradients as a function with gradients of its own; out and lse are functions of q, k and v, counted there."""
 
     @staticmethod
-    def forward(ctx, do, q, k, v, out, lse, how: Weighting):
-        ctx.save_for_backward(do, q, k, v, how.pad, how.seed)
-        ctx.how = replace(how, pad=None, seed=None)
+    def forward(ctx, do, given, q, k, v, sinks, out, lse, how: Weighting):
+        ctx.save_for_backward(do, given, q, k, v, *how.tensors)
+        ctx.how = how.bare()
         ctx.pattern = how.pattern
-        return run_backward(do, q, k, v, out, lse, how)
+        ctx.set_materialize_grads(False)
+        grads = run_backward_of_both(do, given, q, k, v, out, lse, how)
+        return *grads, None if sinks is None else run_sinks_backward(do, given, out, lse, sinks)
 
     @staticmethod
     def backward(ctx, *given):
-        do, q, k, v, pad, seed = ctx.saved_tensors
-        return *run_second_order(given, do, q, k, v, replace(ctx.how, pad=pad, seed=seed)), None, None, None
+        do, dlse, q, k, v, *tensors = ctx.saved_tensors
+        how = ctx.how.holding(*tensors)
+        return *run_second_order(given, (do, dlse, q, k, v, how.sinks), how), None, None, None
 
 
-_CALL = "int handle, float scale, Tensor? pad, float dropout, Tensor? seed"  # what both ops end with
+_CALL = (  # what both ops end with
+    "int handle, float scale, Tensor? pad, float dropout, Tensor? seed, "
+    "Tensor? sinks=None, float cap=0.0, Tensor? bias=None, bool whole=False"
+)
 
 
 @torch.library.custom_op(
@@ -225,22 +312,27 @@ _CALL = "int handle, float scale, Tensor? pad, float dropout, Tensor? seed"  # w
     schema=f"(Tensor q, Tensor k, Tensor v, {_CALL}) -> (Tensor, Tensor)",
 )
 def attention_op(
-    q: Tensor, k: Tensor, v: Tensor, handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    return run_forward(q, k, v, Weighting(handle, scale, pad, dropout, seed))
+    q: Tensor, k: Tensor, v: Tensor, handle: int, scale: float, pad: Tensor | None, dropout: float,
+    seed: Tensor | None, sinks: Tensor | None = None, cap: float = 0.0, bias: Tensor | None = None, whole: bool = False,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    return run_forward(q, k, v, Weighting(handle, scale, pad, dropout, seed, sinks, cap, bias, whole))
 
 
 @torch.library.custom_op(
     "thereexists::sparse_attention_backward",
     mutates_args=(),
-    schema=f"(Tensor do, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, {_CALL}) -> (Tensor, Tensor, Tensor)",
+    schema="(Tensor do, Tensor? given, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
+    f"{_CALL}) -> (Tensor, Tensor, Tensor, Tensor)",
 )
 def attention_backward_op(
-    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,
+    do: Tensor, given: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,
     handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    grads = run_backward(do, q, k, v, out, lse, Weighting(handle, scale, pad, dropout, seed))
-    return tuple(g.contiguous() for g in grads)  # type: ignore[return-value]
+    sinks: Tensor | None = None, cap: float = 0.0, bias: Tensor | None = None, whole: bool = False,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    how = Weighting(handle, scale, pad, dropout, seed, sinks, cap, bias, whole)
+    grads = run_backward_of_both(do, given, q, k, v, out, lse, how)
+    ds = q.new_empty(0) if sinks is None else run_sinks_backward(do, given, out, lse, sinks)
+    return *(g.contiguous() for g in grads), ds  # type: ignore[return-value]
 
 
 @attention_op.register_fake
@@ -250,37 +342,44 @@ def _(q, k, v, *_how):
 
 
 @attention_backward_op.register_fake
-def _(do, q, k, v, *_rest):
-    return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
+def _(do, given, q, k, v, out, lse, handle, scale, pad, dropout, seed, sinks=None, *_rest):
+    grads = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
+    return *grads, q.new_empty(0) if sinks is None else torch.empty_like(sinks)
 
 
 def _setup(ctx, inputs, output):
-    q, k, v, handle, scale, pad, dropout, seed = inputs
-    ctx.save_for_backward(q, k, v, *output, pad, seed)
-    ctx.rest = handle, scale, dropout
+    q, k, v, handle, scale, pad, dropout, seed, sinks, cap, bias, whole = inputs
+    ctx.save_for_backward(q, k, v, *output, pad, seed, sinks, bias)
+    ctx.rest = handle, scale, dropout, cap, whole
+    ctx.set_materialize_grads(False)
 
 
-def _op_backward(ctx, do, _):
-    q, k, v, out, lse, pad, seed = ctx.saved_tensors
-    handle, scale, dropout = ctx.rest
-    grads = attention_backward_op(do, q, k, v, out, lse, handle, scale, pad, dropout, seed)
-    return *grads, None, None, None, None, None
+def _op_backward(ctx, do, given):
+    q, k, v, out, lse, pad, seed, sinks, bias = ctx.saved_tensors
+    handle, scale, dropout, cap, whole = ctx.rest
+    do = torch.zeros_like(out) if do is None else do
+    dq, dk, dv, ds = attention_backward_op(
+        do, given, q, k, v, out, lse, handle, scale, pad, dropout, seed, sinks, cap, bias, whole
+    )
+    return dq, dk, dv, None, None, None, None, None, None if sinks is None else ds, None, None, None
 
 
 attention_op.register_autograd(_op_backward, setup_context=_setup)
 
 
 def _setup_second(ctx, inputs, output):
-    do, q, k, v, _, _, handle, scale, pad, dropout, seed = inputs
-    ctx.save_for_backward(do, q, k, v, pad, seed)
-    ctx.rest = handle, scale, dropout
+    do, given, q, k, v, _, _, handle, scale, pad, dropout, seed, sinks, cap, bias, whole = inputs
+    ctx.save_for_backward(do, given, q, k, v, pad, seed, sinks, bias)
+    ctx.rest = handle, scale, dropout, cap, whole
 
 
 def _op_second_order(ctx, *given):
-    do, q, k, v, pad, seed = ctx.saved_tensors
-    handle, scale, dropout = ctx.rest
-    grads = run_second_order(given, do, q, k, v, Weighting(handle, scale, pad, dropout, seed))
-    return *grads, None, None, None, None, None, None, None
+    do, dlse, q, k, v, pad, seed, sinks, bias = ctx.saved_tensors
+    handle, scale, dropout, cap, whole = ctx.rest
+    how = Weighting(handle, scale, pad, dropout, seed, sinks, cap, bias, whole)
+    given = given if sinks is not None else (*given[:3], None)
+    *grads, ds = run_second_order(given, (do, dlse, q, k, v, sinks), how)
+    return *grads, None, None, None, None, None, None, None, ds, None, None, None
 
 
 attention_backward_op.register_autograd(_op_second_order, setup_context=_setup_second)

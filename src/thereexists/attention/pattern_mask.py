@@ -13,6 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
+from thereexists.attention.own_masks import Own
 from thereexists.core.errors import InvalidInput
 
 _OPERATORS = (
@@ -31,15 +32,28 @@ def not_driven(owner: str, what: str) -> InvalidInput:
 
 @dataclass(frozen=True, eq=False)
 class PatternMask:
-    """Causal or not, which keys are padding, and where the queries stand; the pattern itself is the module's."""
+    """Causal or not, which keys are padding, and where the queries stand; a pattern that was given is the module's.
+
+    A mask of the model's own is ``own``, where it was understood, or ``pairs``, padding included, where it was not.
+    """
 
     owner: str  # the model, for errors
-    causal: bool
+    own: Own
     batch: int
     rows: int  # queries
     keys: int  # keys that hold something: a cache may have empty places after them
-    first: int  # the position of the first query among the keys; not used without ``causal``
+    start: int  # the position of the first key: a cache may have dropped others before it
     padding: Tensor | None  # (batch, keys), True at real tokens; None: no padding
+    pairs: Tensor | None = None  # (batch, 1, rows, keys)
+
+    @property
+    def causal(self) -> bool:
+        return self.own.causal
+
+    @property
+    def plain(self) -> bool:
+        """Whether causality and padding are all there is."""
+        return self.own.plain and self.pairs is None
 
     # What models look at before they pass a mask on.
     ndim = 4

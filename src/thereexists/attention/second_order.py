@@ -3,12 +3,16 @@
 The kernels give the output and the gradients. The gradient of the gradients (double backward) has no kernel; it is
 taken by autograd through the formula below, which is the definition itself:
 
-    o_k = Σ_{j∈A_k} P_kj v_j,    P_kj = e^{S_kj} / Σ_{i∈A_k} e^{S_ki},    S_kj = scale · ⟨q_k, k_j⟩.
+    o_k = Σ_{j∈A_k} P_kj v_j,    P_kj = e^{S_kj} / Σ_{i∈A_k} e^{S_ki},    S_kj = scale · ⟨q_k, k_j⟩,
+
+the logits changed as ``call_options`` says.
 
 It takes memory for connections × head size, where the kernels take n × head size.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,36 +22,75 @@ from thereexists.attention.call_options import CallOptions, survivors
 from thereexists.attention.ways import list_everything
 from thereexists.patterns import Step
 
+Tensors = tuple[Tensor | None, ...]
 
-def attention_by_entries(q: Tensor, k: Tensor, v: Tensor, step: Step, options: CallOptions) -> Tensor:
-    """The output (batch, heads, n, d), with padding and dropout as in the kernels."""
+
+def attention_by_entries(
+    q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None, step: Step, options: CallOptions
+) -> tuple[Tensor, Tensor]:
+    """The output (batch, heads, n, d) and the log-sum-exp; padding, dropout, cap, bias and sinks as in the kernels."""
     row, col = _connections(step, q.device)
     kind = torch.promote_types(q.dtype, torch.float32)
-    q, k, v = (x.to(kind) for x in (q, k, v))
+    group = q.shape[1] // k.shape[1]
+    q, k, v = (x.to(kind).repeat_interleave(times, 1) for x, times in ((q, 1), (k, group), (v, group)))
     logits = options.scale * (q[:, :, row] * k[:, :, col]).sum(-1)  # (batch, heads, connections)
+    if options.cap:
+        logits = options.cap * torch.tanh(logits / options.cap)
+    if options.bias is not None:
+        logits = logits + options.bias[:, col - row + step.n - 1]
     if options.pad is not None:
         logits = logits.masked_fill(~options.pad[:, None, col], -torch.inf)
     # The largest logit of a row cancels in P; it is a constant for autograd. A row of padding has −∞, and gets 0.
     top = logits.new_full(q.shape[:3], -torch.inf).scatter_reduce(2, row.expand_as(logits), logits.detach(), "amax")
-    weight = torch.exp(logits - top.masked_fill(top == -torch.inf, 0.0)[:, :, row])
+    if sinks is not None:
+        top = torch.maximum(top, sinks.detach().to(kind)[:, None])
+    top = top.masked_fill(top == -torch.inf, 0.0)
+    weight = torch.exp(logits - top[:, :, row])
     total = torch.zeros_like(top).index_add(2, row, weight)
-    total = total.masked_fill(total == 0, 1.0)
+    if sinks is not None:
+        total = total + torch.exp(sinks.to(kind)[:, None] - top)
+    nobody = total == 0
+    total = total.masked_fill(nobody, 1.0)
     if options.dropout > 0:
         weight = weight * (options.gain * _kept(q, row, col, options))
-    return torch.zeros_like(v).index_add(2, row, weight[..., None] * v[:, :, col]) / total[..., None]
+    out = torch.zeros_like(v).index_add(2, row, weight[..., None] * v[:, :, col]) / total[..., None]
+    return out, (top + torch.log(total)).masked_fill(nobody, -torch.inf)
 
 
-def second_order(
-    given: tuple[Tensor, ...], do: Tensor, q: Tensor, k: Tensor, v: Tensor, step: Step, options: CallOptions
-) -> tuple[Tensor, ...]:
-    """The gradients of ⟨given, (dq, dk, dv)(do, q, k, v)⟩ with respect to do, q, k and v."""
+def second_order(given: Tensors, tensors: Tensors, spans: Any, options_of: Any) -> Tensors:
+    """The gradients of ⟨given, (dq, dk, dv, dsinks)⟩ with respect to ``tensors``: do, dlse, q, k, v and the sinks."""
     again = torch.is_grad_enabled()  # somebody wants the third order too
     with torch.enable_grad():
-        # Fresh names for the four, so that each derivative is a partial one even where q and k are the same tensor.
-        e, a, b, c = (x.view_as(x) if again and x.requires_grad else x.detach().requires_grad_() for x in (do, q, k, v))
-        out = attention_by_entries(a, b, c, step, options)
-        first = torch.autograd.grad(out, (a, b, c), e.to(out.dtype), create_graph=True)
-        return torch.autograd.grad(first, (e, a, b, c), given, create_graph=again)
+        # Fresh names for them, so that each derivative is a partial one even where q and k are the same tensor.
+        names: Any = [None if x is None else _fresh(x, again) for x in tensors]
+        do, dlse, q, k, v, sinks = names
+        outs, lses = [], []
+        for span, step in spans:
+            own = slice(0, q.shape[1]) if span is None else slice(*span)
+            which = torch.arange(own.start, own.stop, device=q.device) // (q.shape[1] // k.shape[1])
+            keys = (k, v) if span is None else (k[:, which], v[:, which])
+            mine = None if sinks is None else sinks[own]
+            out, lse = attention_by_entries(q[:, own], *keys, mine, step, options_of(own))
+            outs.append(out)
+            lses.append(lse)
+        out, lse = torch.cat(outs, dim=1), torch.cat(lses, dim=1)
+        ends, seeds = (out,), (do.to(out.dtype),)
+        if dlse is not None:  # a row without keys has no log-sum-exp to move
+            ends, seeds = (out, lse), (*seeds, dlse.to(lse.dtype).masked_fill(lse == -torch.inf, 0.0))
+        inputs = [x for x in (q, k, v, sinks) if x is not None]
+        first = torch.autograd.grad(ends, inputs, seeds, create_graph=True)
+        pairs = [(x, g) for x, g in zip(first, given, strict=False) if g is not None]
+        wanted = [x for x in names if x is not None]
+        found = iter(
+            torch.autograd.grad(
+                [x for x, _ in pairs], wanted, [g for _, g in pairs], create_graph=again, allow_unused=True
+            )
+        )
+        return tuple(None if x is None else next(found) for x in names)
+
+
+def _fresh(x: Tensor, again: bool) -> Tensor:
+    return x.view_as(x) if again and x.requires_grad else x.detach().requires_grad_()
 
 
 def _connections(step: Step, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -1,14 +1,17 @@
 """How a pattern will be run: per group of heads the cheapest exact way, from its symbolic form, and why.
 
-Four ways, all exact: ``dense`` (stock attention, the pattern hides nothing), ``pieces`` (see ``lower``), ``listed``
+Five ways, all exact: ``dense`` (stock attention, the pattern hides nothing), ``pieces`` (see ``lower``), ``listed``
 (all entries through the gather kernel) and ``masked`` (stock attention with an n × n mask; only where the mask is no
-larger than a fixed multiple of the connections, or tiny). The costs are rough rates: they rank, they do not predict.
+larger than a fixed multiple of the connections, or tiny), and ``rows`` (``by_rows``: some rows only, or what a backend
+does not know). The costs are rough rates: they rank, they do not predict.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,7 @@ _NARROW = 16  # on the CPU, windows and column lists up to this many keys join t
 _MASK_PER_CONNECTION = 16
 _SMALL_MASK = 1 << 22
 _MOST_LISTED = 1 << 29
+_BACKENDS = {"cpu": "cpu_backend", "cuda": "triton_backend"}
 _HEADS = 12  # estimates are for this many heads of size 64
 
 
@@ -51,9 +55,10 @@ class HeadWay:
 
     step: Step
     heads: tuple[int, int] | None  # first head, last head + 1; None: all
-    way: str  # dense, pieces, listed, masked
+    way: str  # dense, pieces, listed, masked, rows
     estimates: dict[str, float]
     lowered: Lowered
+    why: str = ""  # where no estimate decided
 
     @cached_property
     def pieces(self) -> tuple[str, ...]:
@@ -85,6 +90,7 @@ class Explanation:
                     "connections": h.step.connections,
                     "pieces": list(h.pieces),
                     "estimated_ms": {way: 1e3 * cost for way, cost in h.estimates.items()},
+                    **({"why": h.why} if h.why else {}),
                 }
                 for h in self.heads
             ],
@@ -103,7 +109,9 @@ class Explanation:
             lines.extend(f"    · {piece}" for piece in h.pieces)
             ranked = sorted(h.estimates.items(), key=lambda item: item[1])
             costs = ", ".join(f"{way} {1e3 * cost:.3g} ms" for way, cost in ranked)
-            lines.append(f"    because (estimates for 12 heads of size 64): {costs}")
+            lines.append(
+                f"    because {h.why or 'estimates for 12 heads of size 64 are'}{f': {costs}' if costs else ''}"
+            )
         return "\n".join(lines)
 
 
@@ -115,20 +123,58 @@ _WAYS = {
     "dense": "stock dense attention; the pattern hides nothing",
     "pieces": "pieces, merged by log-sum-exp, every key once",
     "listed": "every entry listed, through the gather kernel",
+    "rows": "blocks of rows against the keys that they see, in torch's own operations",
     "masked": "stock dense attention with a mask; the pattern is too dense, or too small, for anything else to win",
 }
 
 
-def explain(pattern: Pattern | Step, device: str = "cpu", padded: bool = False, dropout: bool = False) -> Explanation:
-    """How attention over a one-step or multihead pattern will be run on ``device`` (``cpu`` or ``cuda``), and why."""
+def explain(
+    pattern: Pattern | Step,
+    device: str = "cpu",
+    padded: bool = False,
+    dropout: bool = False,
+    *,
+    queries: int | None = None,
+    changed: Iterable[str] = (),
+) -> Explanation:
+    """How attention over a one-step or multihead pattern will be run on ``device`` (``cpu`` or ``cuda``), and why.
+
+    ``queries``: how many there are, where they are the last rows only. ``changed``: what the call gives of ``softcap``,
+    ``bias``, ``sinks`` and ``return_lse``.
+    """
     if device not in RATES:
         raise InvalidInput(f"Attention runs on the devices {', '.join(RATES)}; got '{device}'.")
+    unknown = set(changed) - {"softcap", "bias", "sinks", "return_lse"}
+    if unknown:
+        raise InvalidInput(f"'changed' may name softcap, bias, sinks and return_lse; got {', '.join(sorted(unknown))}.")
     steps = head_steps(pattern)
     name = pattern.name if isinstance(pattern, Pattern) else "step"
-    # Stock calls have neither our treatment of empty rows (padding, or a step alone may have them) nor our dropout.
-    own = padded or dropout
+    if why := _why_rows(device, pattern.n, queries, set(changed)):
+        nothing = Lowered(pattern.n, False)
+        return Explanation(name, pattern.n, device, tuple(HeadWay(s, h, "rows", {}, nothing, why) for h, s in steps))
+    # Stock calls have neither our treatment of empty rows (padding, or a step alone may have them), nor our dropout,
+    # nor a log-sum-exp, nor logits that are changed.
+    own = padded or dropout or bool(set(changed))
     heads = tuple(_way_of(step, span, device, own or not step.degrees.all(), dropout) for span, step in steps)
     return Explanation(name, pattern.n, device, heads)
+
+
+def _why_rows(device: str, n: int, queries: int | None, changed: set[str]) -> str:
+    """Why a call is run by rows; nothing where it is not."""
+    if queries is not None and queries < n:
+        return f"the {queries:,} queries are the last rows only, and no plan for the whole length is made"
+    missing = sorted(changed & {"softcap", "bias"} - backend_takes(device))
+    return f"the {device} kernels have no {' and no '.join(missing)}" if missing else ""
+
+
+@cache
+def backend_takes(device: str) -> frozenset[str]:
+    """What the backend of a device does itself, of ``grouped``, ``softcap`` and ``bias``."""
+    try:
+        backend = import_module(f"thereexists.attention.{_BACKENDS[device]}")
+    except ImportError:
+        return frozenset()
+    return getattr(backend, "TAKES", frozenset())
 
 
 def head_steps(pattern: Pattern | Step) -> list[tuple[tuple[int, int] | None, Step]]:

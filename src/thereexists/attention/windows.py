@@ -53,6 +53,12 @@ class Call:
     def pairs(self) -> int:
         return self.chunks * self.rows * self.keys
 
+    @property
+    def tokens(self) -> tuple[Tensor, Tensor]:
+        """Rows and keys of the first chunk; the others are as far apart."""
+        row = torch.arange(self.first, self.first + self.rows * self.modulus, self.modulus)
+        return row, torch.arange(self.key, self.key + self.keys * self.modulus, self.modulus)
+
 
 def _view(x: Tensor, first: int, step: int, modulus: int, size: int, c0: int, c1: int) -> Tensor:
     s = x.stride(1)
@@ -61,15 +67,18 @@ def _view(x: Tensor, first: int, step: int, modulus: int, size: int, c0: int, c1
     return x.as_strided(shape, stride, x.storage_offset() + (first + c0 * step) * s)
 
 
-def calls(strip: Strip, n: int, explicit: bool = False) -> list[Call]:
-    """The calls that cover the strip; ``explicit``: causal triangles must become masks (padding joins them)."""
+def calls(strip: Strip, n: int, explicit: bool = False, short: bool = False) -> list[Call]:
+    """The calls that cover the strip; ``explicit``: causal triangles must become masks (padding joins them).
+
+    ``short``: no call has more than ``_WHOLE`` rows, since its logits will be in memory.
+    """
     out: list[Call] = []
     m = min(strip.modulus, n)
     lengths = (n - 1 - np.arange(m)) // strip.modulus + 1
     for length in np.unique(lengths):
         classes = np.flatnonzero(lengths == length)  # consecutive: the longer classes come first
         shape = _whole_class(strip, classes, int(length))
-        if shape is not None and not (explicit and shape and length > _WHOLE):
+        if shape is not None and not (explicit and (shape or short) and length > _WHOLE):
             size, r = int(length), int(classes[0])
             triangle = torch.ones(size, size, dtype=torch.bool).tril() if explicit and shape else None
             out.append(Call(strip.modulus, r, 1, len(classes), size, r, size, triangle, shape and not explicit))

@@ -38,6 +38,10 @@ class Part(ABC):
         """Refuse a part that names tokens which a sequence of ``n`` does not have; most formulas suit every n."""
         return
 
+    def holds_itself(self, n: int) -> bool:
+        """Whether the formula alone shows that every token sees itself; False where it does not show."""
+        return False
+
     @abstractmethod
     def contains(self, k: Any, j: Any) -> Any: ...
 
@@ -61,6 +65,11 @@ class IntervalPart(Part):
     @abstractmethod
     def interval(self, n: int, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Both ends, clipped to ``[0, n)``; an empty row has ``lo > hi``."""
+
+    def row(self, n: int, k: int) -> tuple[int, int]:
+        """Both ends of one row, as plain numbers: a decoding step asks for nothing else."""
+        lo, hi = self.interval(n, np.array([k]))
+        return int(lo[0]), int(hi[0])
 
     def entries(self, n, k):
         lo, hi = self.interval(n, k)
@@ -100,6 +109,9 @@ class Band(IntervalPart):
         for name in ("lo", "hi"):
             object.__setattr__(self, name, near(getattr(self, name), f"'{name}' of a window"))
 
+    def holds_itself(self, n):
+        return self.lo <= 0 <= self.hi
+
     def contains(self, k, j):
         return (j - k >= self.lo) & (j - k <= self.hi)
 
@@ -107,6 +119,9 @@ class Band(IntervalPart):
         # ends beyond ±n change nothing, and k + sys.maxsize would wrap around
         lo, hi = max(min(self.lo, n), -n), max(min(self.hi, n), -n)
         return np.maximum(k + lo, 0), np.minimum(k + hi, n - 1)
+
+    def row(self, n, k):
+        return max(k + self.lo, 0), min(k + self.hi, n - 1)
 
 
 @dataclass(frozen=True)
@@ -134,6 +149,9 @@ class BlockBand(IntervalPart):
         for name, value in numbers.items():
             object.__setattr__(self, name, value)
 
+    def holds_itself(self, n):
+        return self.lo <= 0 <= self.hi
+
     def contains(self, k, j):
         gap = (j + self.shift) // self.size - (k + self.shift) // self.size
         return (gap >= self.lo) & (gap <= self.hi)
@@ -154,6 +172,9 @@ class CausalPart(Part):
 
     def check(self, n):
         self.part.check(n)
+
+    def holds_itself(self, n):
+        return self.part.holds_itself(n)
 
     def contains(self, k, j):
         return self.part.contains(k, j) & (j <= k)
@@ -202,6 +223,9 @@ class Residue(Part):
     def __post_init__(self) -> None:
         object.__setattr__(self, "modulus", near(self.modulus, "The modulus of a residue class", least=1))
 
+    def holds_itself(self, n):
+        return True
+
     def contains(self, k, j):
         return (j - k) % self.modulus == 0
 
@@ -245,6 +269,9 @@ class Offsets(Part):
             raise InvalidInput(f"Offsets must ascend, and one is needed at least; got {shown(self.offsets)}.")
         object.__setattr__(self, "offsets", tuple(offsets.tolist()))
 
+    def holds_itself(self, n):
+        return 0 in self.offsets
+
     def contains(self, k, j):
         found = j - k == self.offsets[0]
         for offset in self.offsets[1:]:
@@ -285,6 +312,9 @@ class Xor(Part):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mask", whole(self.mask, "The mask of a butterfly", least=1, most=FARTHEST))
+
+    def holds_itself(self, n):
+        return True
 
     def contains(self, k, j):
         return (j == k) | (j == k ^ self.mask)
@@ -331,12 +361,15 @@ class Rect(Part):
             if len(tokens) and tokens[-1] >= n:
                 raise InvalidInput(f"A rectangle names token {int(tokens[-1])}; the step has tokens 0..{n - 1}.")
 
+    def holds_itself(self, n):
+        return len(self.rows) == len(self.cols) == n
+
     def contains(self, k, j):
         return member(self.rows, k) & member(self.cols, j)
 
     def entries(self, n, k):
-        cols = as_array(self.cols)
         here = member(self.rows, k)
+        cols = as_array(self.cols if here.any() else range(0))
         return np.where(here, len(cols), 0), np.tile(cols, int(here.sum()))
 
     def count(self, n, k, lo, hi):

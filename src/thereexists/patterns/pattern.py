@@ -48,6 +48,8 @@ class Pattern:
         if len(sizes) > 1:
             raise InvalidInput(f"All steps of a pattern must have the same number of tokens; got {sorted(sizes)}.")
         for l, step in enumerate(self.steps):
+            if any(part.holds_itself(step.n) for part in step.parts):
+                continue  # k ≤ k, so that a causal step keeps it
             empty = np.flatnonzero(step.degrees == 0)
             if len(empty):
                 raise InvalidInput(

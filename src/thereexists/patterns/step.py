@@ -162,9 +162,9 @@ class Step:
 
     # ---- structure that closed forms use ----------------------------------------------------------------------
 
-    def interval_core(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Ends of the union of the interval parts, when that union is one interval in every row."""
-        k = np.arange(self.n)
+    def interval_core(self, k: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray] | None:
+        """Ends of the union of the interval parts, when that union is one interval in every row (of ``k``)."""
+        k = np.arange(self.n) if k is None else k
         ends = [p.interval(self.n, k) for p in self.parts if isinstance(p, IntervalPart)]
         if not ends:
             return None
@@ -175,6 +175,32 @@ class Step:
             lo, hi = np.minimum(lo, other_lo), np.maximum(hi, other_hi)
         return lo, (np.minimum(hi, k) if self.causal else hi)
 
+    def ends(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """First and last token of the rows ``k``, where each is one interval; work for these rows only."""
+        if self._has_everything():
+            return np.zeros_like(k), (k if self.causal else np.full_like(k, self.n - 1))
+        return self.interval_core(k) if all(isinstance(p, IntervalPart) for p in self.parts) else None
+
+    def row_ends(self, k: int) -> tuple[int, int] | None:
+        """``ends`` of one row, in plain numbers."""
+        if self._has_everything():
+            return 0, (k if self.causal else self.n - 1)
+        found: tuple[int, int] | None = None
+        for part in self.parts:
+            if not isinstance(part, IntervalPart):
+                return None
+            lo, hi = part.row(self.n, k)
+            if found is None:
+                found = lo, hi
+            elif max(lo, found[0]) > min(hi, found[1]) + 1 or lo > hi or found[0] > found[1]:
+                return None
+            else:
+                found = min(lo, found[0]), max(hi, found[1])
+        return None if found is None else (found[0], min(found[1], k) if self.causal else found[1])
+
+    def _has_everything(self) -> bool:
+        return any(isinstance(p, Rect) and len(p.rows) == len(p.cols) == self.n for p in self.parts)
+
     def interval_around(self) -> tuple[np.ndarray, np.ndarray] | None:
         """``interval_core`` when it contains the row's own token in every row."""
         core, k = self.interval_core(), np.arange(self.n)
@@ -182,9 +208,8 @@ class Step:
 
     def interval_rows(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Ends of every row, when every row is exactly one interval: interval parts only, or everything."""
-        if any(isinstance(p, Rect) and len(p.rows) == len(p.cols) == self.n for p in self.parts):
-            k = np.arange(self.n)
-            return np.zeros(self.n, np.int64), (k if self.causal else np.full(self.n, self.n - 1))
+        if self._has_everything():
+            return self.ends(np.arange(self.n))
         if self.rectangles is not None and all(isinstance(p, Rect) for p in self.parts):
             ends = self.rectangles.interval_rows()
             return ends if ends is None or not self.causal else (ends[0], np.minimum(ends[1], np.arange(self.n)))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.patterns.intervals import Documents, Meet
 from thereexists.patterns.numbers import shown
 from thereexists.patterns.parts import (
     Band,
@@ -35,7 +36,8 @@ from thereexists.patterns.step import Step
 FORMAT = 1
 _LARGE = 1 << 40
 _CAUSAL = (CausalPart, CausalInterval)  # of a union of causal steps with others: the pairs j ≤ k of another part
-_KINDS = {kind.__name__: kind for kind in (Band, BlockBand, Residue, Offsets, Xor, Rect, Explicit, *_CAUSAL)}
+_FORMULAS = (Band, BlockBand, Residue, Offsets, Xor, Rect, Explicit, Documents)
+_KINDS = {kind.__name__: kind for kind in (*_FORMULAS, Meet, *_CAUSAL)}
 
 
 def record(pattern: Pattern) -> dict[str, Any]:
@@ -99,6 +101,10 @@ def _part(stored: Any, n: int) -> Part:
         return Rect(*(_tokens(value, n) for value in values))
     if kind is Explicit:
         return Explicit(np.array(_integers(values[0]), np.int64), np.array(_integers(values[1], 0, n - 1), np.int64))
+    if kind is Documents:
+        return Documents(np.array(_integers(values[0], 0, n - 1), np.int64))
+    if kind is Meet:
+        return _meet(values, n)
     if kind is Offsets:
         return Offsets(tuple(_integers(values[0])))
     numbers: Any = _integers(values)
@@ -112,6 +118,15 @@ def _causal(stored: Any, n: int, kind: Any) -> Part:
     if inner is None or isinstance(inner, IntervalPart) != (kind is CausalInterval):
         raise InvalidInput(f"A stored {kind.__name__} cannot be made of {shown(stored)}; this record is damaged.")
     return kind(inner)
+
+
+def _meet(stored: list[Any], n: int) -> Part:
+    """What two intervals share, each of them a formula: records nest no deeper."""
+    plain = all(isinstance(x, list) and x and x[0] in [kind.__name__ for kind in _FORMULAS] for x in stored)
+    parts: list[Any] = [_part(x, n) for x in stored] if plain else []
+    if not parts or not all(isinstance(part, IntervalPart) for part in parts):
+        raise InvalidInput(f"A stored Meet cannot be made of {shown(stored)}; this record is damaged.")
+    return Meet(*parts)
 
 
 def _tokens(value: Any, n: int) -> range | np.ndarray:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from thereexists.core.errors import InvalidInput
+from thereexists.patterns.intervals import Documents, Meet
 from thereexists.patterns.parts import CausalPart, Explicit, Part, Rect, Tokens
 from thereexists.patterns.rectangles import RectUnion
 
@@ -28,10 +29,16 @@ MOST_CELLS = 1 << 26  # of a table
 Contains = Callable[[Any, Any], Any]
 
 
-def on_device(part: Part, device: torch.device | str) -> Contains:
-    """``part.contains`` for tensors on ``device``."""
+def on_device(part: Part, device: torch.device | str, n: int) -> Contains:
+    """``part.contains`` for tensors on ``device``, among n tokens."""
     if isinstance(part, CausalPart):
-        return _and_not_later(on_device(part.part, device))
+        return _and_not_later(on_device(part.part, device, n))
+    if isinstance(part, Meet):
+        one, other = on_device(part.one, device, n), on_device(part.other, device, n)
+        return lambda k, j: one(k, j) & other(k, j)
+    if isinstance(part, Documents):
+        number = _tensor(part.number(np.arange(n)), device)
+        return lambda k, j: number[k] == number[j]
     if isinstance(part, Rect):
         rows, cols = membership(part.rows, device), membership(part.cols, device)
         return lambda k, j: rows(k) & cols(j)
@@ -44,7 +51,7 @@ def on_device(part: Part, device: torch.device | str) -> Contains:
 
 def step_on_device(step: Step, device: torch.device | str) -> Contains:
     """``step.contains`` for tensors on ``device``."""
-    parts = [on_device(part, device) for part in step.united]
+    parts = [on_device(part, device, step.n) for part in step.united]
 
     def contains(k: Any, j: Any) -> Any:
         found = parts[0](k, j)
