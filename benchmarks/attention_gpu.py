@@ -1,6 +1,7 @@
 """Sparse attention on a GPU: exactness against float64, tile sizes, and the table. One JSON object a line.
 
     python benchmarks/attention_gpu.py --only key        # six patterns with FlexAttention, compiled in parallel first
+    python benchmarks/attention_gpu.py --only windows    # the windows of today's models, forward, and with backward
     python benchmarks/attention_gpu.py --only tune       # exactness, tile sizes, torch.compile
     python benchmarks/attention_gpu.py --only forward    # the tables; also check, backward, memory
 
@@ -39,6 +40,13 @@ CONFIGS = {  # what is tuned, on which case, with which tiles (rows, keys, warps
     ],
 }
 WORKERS = 12
+WINDOWS = {  # n, batch, heads, head size, keys before and behind
+    "window ±256": (65536, 1, 12, 64, 256, 256),
+    "causal window 4,096": (65536, 1, 8, 128, 4095, 0),
+    "causal window 1,024": (16384, 4, 8, 128, 1023, 0),
+    "window ±64": (4096, 8, 12, 64, 64, 64),
+    "causal window 1,024, wide heads": (16384, 1, 8, 256, 1023, 0),
+}
 
 
 def say(**fields) -> None:
@@ -272,17 +280,78 @@ def key_table(n: int, backward: bool) -> None:
         table(n, True, False, set(), names)
 
 
+def window_rows(name: str, flex: bool, repetitions: int = 5) -> None:
+    """One window, forward and with its backward, as called from Python."""
+    from thereexists.attention import bench
+    from thereexists.patterns.parts import Band
+    from thereexists.patterns.step import Step
+
+    n, batch, heads, size, before, behind = WINDOWS[name]
+    step = Step(n, (Band(-before, behind),))
+    for backward in (False, True):
+        how = bench.Setting(
+            n, "cuda", "bfloat16", heads, size, batch, False, backward, repetitions, flex=flex, recorded=False
+        )
+        row = bench.measure(name, step, how)
+        say(windows=name, batch=batch, heads=heads, size=size, **row.to_json())
+
+
+def host_times(n: int = 1024) -> None:
+    """Microseconds that a call keeps the host busy, while the device is far behind."""
+    import torch.nn.functional as F
+
+    from thereexists import patterns as tp
+    from thereexists.attention import sparse_attention
+
+    q, k, v = (torch.randn(1, 8, n, 64, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    window, union = tp.window(n, 64).step(0), tp.strided(n, 32).union().step(0)
+    calls = {
+        "window": lambda: sparse_attention(q, k, v, window),
+        "union": lambda: sparse_attention(q, k, v, union),
+        "sdpa": lambda: F.scaled_dot_product_attention(q, k, v),
+    }
+    for name, call in calls.items():
+        for _ in range(20):
+            call()
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(200):
+            call()
+        microseconds = 1e6 * (time.perf_counter() - began) / 200
+        torch.cuda.synchronize()
+        say(host=name, n=n, microseconds=microseconds)
+
+
+def windows() -> None:
+    """Compiled in parallel processes first, then measured alone, one after the other."""
+    running = [subprocess.Popen([sys.executable, __file__, "--window", name]) for name in WINDOWS]
+    for process in running:
+        try:
+            process.wait(timeout=240)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            say(warm_killed=True)
+    guarded({"host": 1024}, host_times)
+    for name in WINDOWS:
+        guarded({"windows": name}, lambda name=name: window_rows(name, True))
+        torch.cuda.empty_cache()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=["key", "check", "tune", "forward", "backward", "memory"])
+    parser.add_argument("--only", choices=["key", "windows", "check", "tune", "forward", "backward", "memory"])
     parser.add_argument("--n", type=int, default=65536)
     parser.add_argument("--no-tune", action="store_true")
     parser.add_argument("--forward-only", action="store_true", help="of --only key")
     parser.add_argument("--worker", type=int)
     parser.add_argument("--warm")
+    parser.add_argument("--window", help="compile what the rows of this window need")
     a = parser.parse_args()
     if a.warm is not None:
         warm(a.n, a.warm)
+        return
+    if a.window is not None:
+        guarded({"warm": a.window}, lambda: window_rows(a.window, True, repetitions=1))
         return
     if a.worker is not None:
         for job in check_jobs()[a.worker :: WORKERS]:
@@ -291,6 +360,8 @@ def main() -> None:
             tune(a.n, warm=True, part=a.worker, parts=WORKERS)
         return
     say(device=torch.cuda.get_device_name(), torch=torch.__version__, n=a.n)
+    if a.only == "windows":
+        windows()
     if a.only == "key":
         key_table(a.n, backward=not a.forward_only)
     if a.only in (None, "check", "tune"):

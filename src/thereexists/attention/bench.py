@@ -1,10 +1,10 @@
 """Ours, stock dense attention and FlexAttention on the same tensors in the same run, repetitions interleaved.
 
 On CUDA a repetition is a burst of calls between two events, and the median counts; a forward pass is recorded as a CUDA
-graph first, everybody's alike, so that the device is measured and not how fast the host launches kernels (what a plain
-call of ours takes, launches included, is ``called_ms``). On the CPU a repetition is one call in one thread, and the
-least counts: other work on the machine only ever adds. FlexAttention is compiled, and the making of its block mask is
-not timed.
+graph first (unless ``recorded`` is off), everybody's alike, so that the device is measured and not how fast the host
+launches kernels (what a plain call of ours takes, launches included, is ``called_ms``). On the CPU a repetition is one
+call in one thread, and the least counts: other work on the machine only ever adds. FlexAttention is compiled, and the
+making of its block mask is not timed.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Setting:
     flex: bool = True
     dense: bool = True
     seed: int = 0
+    recorded: bool = True  # forward passes as CUDA graphs; else as they are called from Python
 
     def __post_init__(self) -> None:
         numbers = self.batch * self.heads * self.n * self.head_dim
@@ -203,7 +204,7 @@ def _timer(setting: Setting, run: Callable[[], Any]) -> Callable[[], float]:
         for _ in range(3):
             run()
         torch.cuda.synchronize()
-        run = run if setting.backward else _recorded(run)
+        run = _recorded(run) if setting.recorded and not setting.backward else run
         once = _cuda_seconds(run, 2)
         burst = max(2, min(50, int(0.02 / max(once, 1e-6))))
         return lambda: _cuda_seconds(run, burst)

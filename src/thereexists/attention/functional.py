@@ -21,6 +21,7 @@ from thereexists.attention.operator import (
     mask_for,
 )
 from thereexists.attention.ways import backend_takes, head_steps
+from thereexists.attention.window_call import window_attention
 from thereexists.core.constant_result import constant_result
 from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import fused_attention
@@ -63,8 +64,9 @@ def sparse_attention(
     ``pattern`` is a one-step pattern (``p.step(0)``, ``p.union()``, or one with a cycle of 1) or ``p.multihead(h)``.
     ``scale`` defaults to 1/√d. ``key_padding_mask`` is True at real tokens; ``lengths`` says the same by a number per
     sequence. A row without keys, or whose keys are all padding, gives 0. ``kv_heads`` may divide ``heads`` (grouped
-    queries; no key is copied on the CPU). ``dropout_p`` drops attention weights; ``Dropout(p, seed)`` drops the same
-    ones again. With fewer queries than keys the queries are the last rows of the pattern: new tokens over a cache.
+    queries; no key is copied on the CPU, nor for windows on CUDA). ``dropout_p`` drops attention weights;
+    ``Dropout(p, seed)`` drops the same ones again. With fewer queries than keys the queries are the last rows of the
+    pattern: new tokens over a cache.
 
     ``softcap=c`` makes c·tanh(S/c) of the logits S. ``bias`` is added to them after that: (heads,) numbers m for
     ALiBi, −m·|k − j|, or (heads, 2n − 1), one for each offset j − k from −(n−1) to n−1. ``sinks`` (heads,) is a logit
@@ -75,6 +77,10 @@ def sparse_attention(
         raise InvalidInput(
             f"'pattern' must be a pattern or a step of thereexists.patterns; got {type(pattern).__name__}."
         )
+    if q.is_cuda and not scores and key_padding_mask is lengths is None and dropout_p == 0:
+        out = window_attention(q, k, v, pattern, scale)
+        if out is not None:
+            return out
     heads = sum(pattern.heads) if isinstance(pattern, Pattern) and pattern.heads is not None else None
     dropout = dropout_p if isinstance(dropout_p, Dropout) else Dropout(dropout_p)
     changes = Changes(**scores) if scores else _UNCHANGED
@@ -121,7 +127,7 @@ def attend_and_sum(
     if size != q.shape[-1]:  # columns of zeros change no logit and no value
         most = max(size, q.shape[-1])
         q, k, v = (torch.nn.functional.pad(x, (0, most - x.shape[-1])) for x in (q, k, v))
-    q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
+    q, k, v = (x if x.stride(-1) == 1 and n * x.stride(2) < 2**31 else x.contiguous() for x in (q, k, v))
     number = None
     if drops:  # on the CPU, where reading it costs no synchronisation
         number = torch.randint(2**31 - 1, (1,)) if seed is None else torch.tensor([seed])

@@ -4,7 +4,7 @@
 
 The general kernels read the ends of a row's keys from tables. Here both ends are formulas of the row, so a tile knows
 by arithmetic which keys belong to all of its rows (no mask, no bounds) and which need a look: one launch forward, one
-for dK and dV, one for dQ, and no tables. ``group`` query heads share a key head, which is never copied.
+for dQ, one for dK and dV, and no tables. ``group`` query heads share a key head, which is never copied.
 
 For a tile of rows a … a+M−1 the keys a−left … a+M−1+right are somebody's, and a+M−1−left … a+right everybody's. For a
 tile of keys c … c+N−1 it is the rows c−right … c+N−1+left and c+N−1−right … c+left: the same with the ends exchanged.
@@ -211,12 +211,12 @@ def _to_rows(
 
 @triton.jit(do_not_specialize=["left", "right"])
 def window_dq(
-    q_ptr, k_ptr, v_ptr, do_ptr, l_ptr, d_ptr, dq_ptr,
-    qb, qh, sq, kb, kh, sk, vb, vh, sv, gb, gh, sg, ob, oh, so,
+    q_ptr, k_ptr, v_ptr, o_ptr, do_ptr, l_ptr, d_ptr, dq_ptr,
+    qb, qh, sq, kb, kh, sk, vb, vh, sv, ob, oh, so, gb, gh, sg, cb, ch, sc,
     heads, group, n, left, right, scale, final,
     D: tl.constexpr, PRECISION: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """The forward's tiles once more, for dQ."""
+    """The forward's tiles once more, for dQ; and D = rowsum(dO ∘ O) on the way, which dK needs too."""
     bh = tl.program_id(1)
     b, h = (bh // heads).to(tl.int64), bh % heads
     g = (h // group).to(tl.int64)
@@ -227,7 +227,9 @@ def window_dq(
     do = take(do_ptr + b * gb + h * gh, a, sg, n, D, True, BLOCK_M, BLOCK_D)
     here = row < n
     lse = tl.load(l_ptr + bh.to(tl.int64) * n + row, mask=here, other=float("inf")) * LOG2E
-    delta = tl.load(d_ptr + bh.to(tl.int64) * n + row, mask=here, other=0.0)
+    out = take(o_ptr + b * ob + h * oh, a, so, n, D, True, BLOCK_M, BLOCK_D)
+    delta = tl.sum(out.to(tl.float32) * do.to(tl.float32), 1)
+    tl.store(d_ptr + bh.to(tl.int64) * n + row, delta, mask=here)
     k_base = k_ptr + b * kb + g * kh
     v_base = v_ptr + b * vb + g * vh
     start, whole, part, stop = ranges(a, left, right, n, BLOCK_M, BLOCK_N)
@@ -246,7 +248,7 @@ def window_dq(
     )  # fmt: skip
     dim = tl.arange(0, BLOCK_D)
     tl.store(
-        dq_ptr + b * ob + h * oh + row[:, None].to(tl.int64) * so + dim[None, :],
+        dq_ptr + b * cb + h * ch + row[:, None].to(tl.int64) * sc + dim[None, :],
         (dq * final).to(dq_ptr.dtype.element_ty),
         mask=here[:, None] & (dim[None, :] < D),
     )  # fmt: skip

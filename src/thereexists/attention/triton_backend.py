@@ -15,6 +15,7 @@ from thereexists.attention.lower import Entries, Lowered
 from thereexists.attention.tiles import Launch, column_runs, key_tiles, launches, row_tiles
 
 LOG2E = 1.4426950408889634
+TAKES = frozenset({"grouped"})  # what the operator need not do in its place
 fwd: Any = kernels_forward  # launching a kernel is not the call that its signature describes
 bwd: Any = kernels_backward
 
@@ -165,8 +166,8 @@ def _pad(options: CallOptions, lse: Tensor) -> Tensor:
     return lse if options.pad is None else options.pad.view(torch.uint8)
 
 
-def _plain_window(pieces: TritonPieces, options: CallOptions) -> bool:
-    return pieces.window is not None and options.pad is None and options.dropout == 0
+def _plain_window(pieces: TritonPieces, options: CallOptions) -> tuple[int, int] | None:
+    return pieces.window if options.pad is None and options.dropout == 0 else None
 
 
 def for_each_head(q: Tensor, k: Tensor) -> Tensor:
@@ -191,8 +192,8 @@ def forward(
     q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: TritonPieces, options: CallOptions
 ) -> None:
     """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n, float32, contiguous)."""
-    if _plain_window(pieces, options):
-        return window_backend.forward(q, k, v, out, lse, pieces.window, options.scale)
+    if (window := _plain_window(pieces, options)) is not None:
+        return window_backend.forward(q, k, v, out, lse, window, options.scale)
     k, v = for_each_head(q, k), for_each_head(q, v)
     b, heads, n, d = q.shape
     programs = b * heads
@@ -258,8 +259,8 @@ def _full_rows(q, k, v, out, lse, pieces: TritonPieces, options: CallOptions) ->
 def backward(
     do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: TritonPieces, options: CallOptions
 ) -> tuple[Tensor, Tensor, Tensor]:
-    if _plain_window(pieces, options):
-        return window_backend.backward(do, q, k, v, out, lse, pieces.window, options.scale)
+    if (window := _plain_window(pieces, options)) is not None:
+        return window_backend.backward(do, q, k, v, out, lse, window, options.scale)
     k, v = for_each_head(q, k), for_each_head(q, v)
     b, heads, n, d = q.shape
     programs = b * heads

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from thereexists.attention import kernels_backward, kernels_window
+from thereexists.attention import kernels_window
 
 LOG2E = 1.4426950408889634
 kernels: Any = kernels_window  # launching a kernel is not the call that its signature describes
@@ -66,24 +66,19 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     (b, heads, n, d), (left, right) = q.shape, window
     do = do if do.stride(-1) == 1 else do.contiguous()
-    delta = torch.empty_like(lse)
-    dots: Any = kernels_backward.row_dots
-    dots[(-(-n // 128), b * heads)](
-        do, out, delta, *do.stride()[:3], *out.stride()[:3], heads, n, D=d, BLOCK=128, BLOCK_D=_padded(d), num_warps=4
-    )
-    dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
-    strides = (*q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *do.stride()[:3])
+    delta, dq, dk, dv = torch.empty_like(lse), torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+    of_q, of_k, of_v, of_do = q.stride()[:3], k.stride()[:3], v.stride()[:3], do.stride()[:3]
     rest = (heads, heads // k.shape[1], n, left, right, scale * LOG2E, scale)
     _, to_keys, to_rows = sizes(q, left, right)
-    kernels.window_dkdv[(-(-n // to_keys.keys), b * k.shape[1])](
-        q, k, v, do, lse, delta, dk, dv, *strides, *dk.stride()[:3], *dv.stride()[:3], *rest,
-        D=d, PRECISION=_precision(q), BLOCK_M=to_keys.rows, BLOCK_N=to_keys.keys, BLOCK_D=_padded(d),
-        num_warps=to_keys.warps, num_stages=to_keys.stages,
-    )  # fmt: skip
     kernels.window_dq[(-(-n // to_rows.rows), b * heads)](
-        q, k, v, do, lse, delta, dq, *strides, *dq.stride()[:3], *rest,
+        q, k, v, out, do, lse, delta, dq, *of_q, *of_k, *of_v, *out.stride()[:3], *of_do, *dq.stride()[:3], *rest,
         D=d, PRECISION=_precision(q), BLOCK_M=to_rows.rows, BLOCK_N=to_rows.keys, BLOCK_D=_padded(d),
         num_warps=to_rows.warps, num_stages=to_rows.stages,
+    )  # fmt: skip
+    kernels.window_dkdv[(-(-n // to_keys.keys), b * k.shape[1])](  # after it: delta is there
+        q, k, v, do, lse, delta, dk, dv, *of_q, *of_k, *of_v, *of_do, *dk.stride()[:3], *dv.stride()[:3], *rest,
+        D=d, PRECISION=_precision(q), BLOCK_M=to_keys.rows, BLOCK_N=to_keys.keys, BLOCK_D=_padded(d),
+        num_warps=to_keys.warps, num_stages=to_keys.stages,
     )  # fmt: skip
     return dq, dk, dv
 
