@@ -18,6 +18,7 @@ CHEAP = {  # a request for every command that answers in a moment; in order, eac
     "report": "w --out report.html",
     "memorise": "pairs.jsonl --out m",
     "export": "m --to torch",
+    "gallery": "",
     "heads random": "--length 8 --k 1 --out t.npz",
     "heads fit": "t.npz --method corrected --out h",
     "heads verify": "h",
