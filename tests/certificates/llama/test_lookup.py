@@ -203,6 +203,34 @@ def test_another_claim_is_caught(stock, tmp_path, change):
     assert te.verify(forged).holds is False
 
 
+HOSTILE = (
+    {"kind": "completions", "symbols": ["a"], "answers": ["x"], "pairs": [[[0], [1]]], "places": [0, 1]},
+    {"kind": "completions", "symbols": ["a"], "answers": ["x"], "pairs": [[[], [0]]], "places": [0, 1]},
+    {"kind": "completions", "symbols": ["a"], "answers": ["x"], "pairs": [[[True], [0]]], "places": [0, 1]},
+    {"kind": "completions", "symbols": ["a"], "answers": ["x"], "pairs": [[[0], [0]]], "places": [0, 10**9]},
+    {"kind": "ngram", "symbols": ["a"], "rows": [[[0], 0], [[0], 0]], "order": 2, "n": 4, "more": 4},
+    {"kind": "ngram", "symbols": ["a"], "rows": [[[0, 0, 0], 0]], "order": 2, "n": 4, "more": 4},
+    {"kind": "ngram", "symbols": ["a"], "rows": [[[0], 0]], "order": 2, "n": 10**9, "more": 4},
+    {"kind": "reverse", "letters": [chr(k) for k in range(1000, 3000)], "n": 4},
+    {"kind": "reverse", "letters": ["a", "="], "n": 4},
+    {"kind": "recall", "keys": ["a", "b"], "values": ["1"], "n": 3},
+    {"kind": "other"},
+)
+
+
+@pytest.mark.parametrize("stored", HOSTILE, ids=lambda stored: stored["kind"])
+def test_claims_that_are_none_are_refused(stored):
+    with pytest.raises(InvalidInput):
+        read_claimed(stored)
+
+
+def test_a_claim_that_is_too_wide_is_refused_before_anything_is_made():
+    many = tuple(str(k) for k in range(5000))
+    pairs = tuple(((k,) * 31, (0,)) for k in range(len(many)))
+    with pytest.raises(InvalidInput, match="too many"):
+        Completions(many, ("x",), pairs, tuple(range(32))).circuit()
+
+
 def test_files_are_compared(stock, tmp_path):
     verdict = te.verify(stock[0])
     assert verdict.holds, verdict.reasons

@@ -28,6 +28,7 @@ from thereexists.functions.target import Array
 
 MOST_READ = 32  # rows of one AND: in bfloat16 each may err by 2^-7, all of them by 5/16, and 4·32 − 5/2 has eight bits
 MOST_WORDS = 1 << 18
+MOST_ROWS = 4096
 _WEIGHTS = (1, 2, 3, 4)
 
 
@@ -95,10 +96,13 @@ def _codes(known: int, answers: int, places: int) -> tuple[Array, Array]:
     ways = []
     for c, s in itertools.product(_WEIGHTS, _WEIGHTS[:3]):
         rows = BITS + places * _rows(known, c) + _rows(answers, s)
-        if c * places <= MOST_READ:
+        if c * places <= MOST_READ and rows <= MOST_ROWS:
             ways.append((math.ceil(math.log(rows, 4) - 1e-9), c, s))
     if not ways:
-        raise InvalidInput(f"{places} places are too many; up to {MOST_READ} can be read at once")
+        raise InvalidInput(
+            f"{places} places with {known:,} tokens are too many: they take more than {MOST_READ} bits of a text, or "
+            f"more than {MOST_ROWS:,} rows"
+        )
     _, c, s = min(ways)
     return code_of(known, c), code_of(answers, s)
 

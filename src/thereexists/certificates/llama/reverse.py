@@ -32,7 +32,7 @@ from thereexists.certificates.llama.tokens import (
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.target import Array
 
-MOST = 64
+MOST, MOST_LETTERS = 64, 256
 EQUALS = "="
 
 
@@ -93,8 +93,8 @@ class Reverse(Claim):
         if stored.keys() != {"kind", "letters", "n"} or type(n) is not int or not 1 <= n <= MOST:
             raise InvalidInput(f"the claim of reversing has letters, and n from 1 to {MOST}")
         letters = check_texts(stored["letters"])
-        if not letters or any(len(letter) != 1 for letter in letters) or EQUALS in letters:
-            raise InvalidInput(f"letters are single characters, and {EQUALS} is none of them")
+        if not 1 <= len(letters) <= MOST_LETTERS or any(len(letter) != 1 for letter in letters) or EQUALS in letters:
+            raise InvalidInput(f"letters are up to {MOST_LETTERS} single characters, and {EQUALS} is none of them")
         return cls(letters, n)
 
     def drawn(self, rng: np.random.Generator, count: int) -> Array:
