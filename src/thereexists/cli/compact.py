@@ -57,6 +57,7 @@ def export(
     ],
     out: Annotated[Path | None, typer.Option(help="Folder to write; WITNESS-FORMAT unless said.")] = None,
     dtype: Annotated[str, typer.Option(help="Of the exported weights; one that is not safe is refused.")] = "float32",
+    layout: Annotated[str, typer.Option(help="Of a stock checkpoint: llama, mistral, qwen2 or phi3.")] = "llama",
     as_json: AsJson = False,
 ) -> None:
     """Write a witness in a stock format, compare its weights and its answers, and only then say that it is done.
@@ -79,7 +80,10 @@ def export(
     claim = _named(witness, to)
     out = out or Path(f"{str(witness).rstrip('/') if claim is None else str(witness).partition(':')[0]}-{to}")
     with progress_bar("export and compare", quiet=as_json):
-        done = write(load(witness), to, out, dtype) if claim is None else export_claim(claim, out, dtype)
+        if claim is None:
+            done = write(load(witness), to, out, dtype, layout)
+        else:
+            done = export_claim(claim, out, dtype, layout=layout)
     if as_json:
         print_json(done)
         return

@@ -19,13 +19,18 @@ FORMATS = ("onnx", "hf", "torch", "llama")
 MARK = "thereexists_export.json"
 
 
-def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32") -> dict[str, Any]:
-    """Write ``witness`` to ``folder`` as onnx, hf, torch or llama; everything is compared before the folder appears."""
+def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32", layout: str = "llama") -> dict[str, Any]:
+    """Write ``witness`` to ``folder`` as onnx, hf, torch or llama; everything is compared before the folder appears.
+
+    ``layout``: of a stock checkpoint, with ``to="llama"``: llama, mistral, qwen2 or phi3, which have the same blocks.
+    """
     from thereexists.exports.check import compare
     from thereexists.witness.load import loaded
 
     if to not in FORMATS:
         raise InvalidInput(f"An export goes to one of {', '.join(FORMATS)}; got {to!r} instead.")
+    if layout != "llama" and to != "llama":
+        raise InvalidInput(f"'layout' is for stock checkpoints, which go to llama; got {layout!r} with {to!r}.")
     witness = loaded(witness)
     if not witness.network.wide:
         raise CannotBuild(
@@ -38,19 +43,21 @@ def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32") ->
 
         def write(beside: Path) -> dict[str, Any]:
             if to == "llama":  # which claims something that ``verify`` checks
-                return _claimed(converted.lowerable(), dtype_name(dtype), beside, converted)
+                return _claimed(converted.lowerable(), dtype_name(dtype), beside, converted, layout=layout)
             compared, what = compare(converted, _writer(to)(converted, beside))
             return {"format": to, "dtype": dtype_name(dtype), "compared": compared, "of": what}
 
         return _appears(Path(folder), write)
 
 
-def export_claim(claim: Any, folder: str | Path, dtype: str = "float32", beside: str = "") -> dict[str, Any]:
+def export_claim(
+    claim: Any, folder: str | Path, dtype: str = "float32", beside: str = "", layout: str = "llama"
+) -> dict[str, Any]:
     """A stock Llama folder for what has no witness (``asked.py``); ``beside`` is added to its card."""
     name = dtype_name(as_dtype(dtype))
     with no_empty_folders(Path(folder)):
         _check_free(Path(folder))
-        return _appears(Path(folder), lambda place: _claimed(claim, name, place, None, beside))
+        return _appears(Path(folder), lambda place: _claimed(claim, name, place, None, beside, layout))
 
 
 def export_addition(digits: int, folder: str | Path, dtype: str = "float32") -> dict[str, Any]:
@@ -60,9 +67,11 @@ def export_addition(digits: int, folder: str | Path, dtype: str = "float32") -> 
     return export_claim(Addition.read({"kind": "addition", "digits": digits}), folder, dtype)
 
 
-def _claimed(claim: Any, dtype: str, folder: Path, witness: Any, beside: str = "") -> dict[str, Any]:
+def _claimed(
+    claim: Any, dtype: str, folder: Path, witness: Any, beside: str = "", layout: str = "llama"
+) -> dict[str, Any]:
     """Written, run, and its record."""
-    written = _llama().write_llama(claim, dtype, folder, beside)
+    written = _llama().write_llama(claim, dtype, folder, beside, layout)
     compared, what = written.compared(witness)
     return written.record({"format": "llama", "dtype": dtype, "compared": compared, "of": what})
 

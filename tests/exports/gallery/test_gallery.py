@@ -86,9 +86,9 @@ def _text(rng):
         seen = follows.get(("\0" * 6 + text)[-6:], {"": 1})
         symbol = max(seen, key=seen.get)
         if not symbol:
-            break
+            return prompt, text[len(prompt) :]
         text += symbol
-    return prompt, text[len(prompt) :]
+    return prompt, text[len(prompt) :] + "…"  # it goes round, and is cut off
 
 
 DRAWN = {

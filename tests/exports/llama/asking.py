@@ -10,7 +10,7 @@ DTYPES = ("float32", "bfloat16")
 
 
 def completed(folders, to, dtypes=DTYPES, caches=(True,)):
-    """What is written behind every prompt: {(folder, dtype, cache): texts}, None where a text does not end."""
+    """What is written behind every prompt: {(folder, dtype, cache): texts}, … behind a text that does not end."""
     asked = {"folders": {str(folder): list(p) for folder, p in folders.items()}, "dtypes": dtypes, "caches": caches}
     (to / "asked.json").write_text(json.dumps(asked))
     command = [sys.executable, str(SCRIPT), str(to / "asked.json")]

@@ -1,7 +1,7 @@
 """``python many_answers.py ASKED.json``: completions by ``generate``, in a process where we cannot be imported.
 
 ASKED is {"folders": {folder: prompts}, "dtypes": [...], "caches": [...]}. Prints one JSON object: for each
-"folder dtype cache" what was written behind every prompt, and null where it did not end.
+"folder dtype cache" what was written behind every prompt, with … where it did not end.
 """
 
 import json
@@ -36,7 +36,7 @@ def main(asked):
                     ids = model.generate(**batch, use_cache=cache)[:, batch["input_ids"].shape[1] :]
                     ends = (ids == tokenizer.eos_token_id).any(1).tolist()
                     texts = tokenizer.batch_decode(ids, skip_special_tokens=True)
-                    told += [text if end else None for text, end in zip(texts, ends, strict=True)]
+                    told += [text if end else f"{text}…" for text, end in zip(texts, ends, strict=True)]
     assert "thereexists" not in sys.modules
     print(json.dumps(found))
 

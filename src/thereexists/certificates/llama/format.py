@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 
 from thereexists.certificates.llama.claims import Claim, read_claimed
+from thereexists.certificates.llama.layouts import Stock, stock_of
 from thereexists.certificates.llama.rounding import DTYPES
 from thereexists.certificates.llama.tokens import BOS, EOS, PAD, tokenizer_config_of, tokenizer_of
 from thereexists.core.dtypes import as_dtype
@@ -84,17 +85,18 @@ class Checkpoint:
     eps: float
     weights: dict[str, torch.Tensor]
     claim: Claim
+    layout: str = "llama"
 
     def rounded(self, dtype: str) -> dict[str, np.ndarray]:
         """The weights as a run in the dtype has them, in float64."""
         return {name: weight.to(as_dtype(dtype)).double().numpy() for name, weight in self.weights.items()}
 
 
-def config_of(shape: Shape, theta: float, eps: float, dtype: str) -> dict[str, Any]:
+def config_of(shape: Shape, theta: float, eps: float, dtype: str, layout: str = "llama") -> dict[str, Any]:
     """What ``config.json`` must say; both spellings of theta, for older and for newer loaders."""
+    stock = stock_of(layout)
     return {
-        "architectures": ["LlamaForCausalLM"],
-        "attention_bias": False,
+        "architectures": [stock.architecture],
         "attention_dropout": 0.0,
         "bos_token_id": BOS,
         "dtype": dtype,
@@ -105,20 +107,19 @@ def config_of(shape: Shape, theta: float, eps: float, dtype: str) -> dict[str, A
         "initializer_range": 0.02,
         "intermediate_size": shape.width,
         "max_position_embeddings": shape.positions,
-        "mlp_bias": False,
-        "model_type": "llama",
+        "model_type": layout,
         "num_attention_heads": shape.heads,
         "num_hidden_layers": shape.layers,
         "num_key_value_heads": shape.key_heads,
         "pad_token_id": PAD,
-        "pretraining_tp": 1,
         "rms_norm_eps": eps,
-        "rope_parameters": {"rope_theta": theta, "rope_type": "default"},
+        "rope_parameters": {"rope_theta": theta, "rope_type": "default", **stock.turning},
         "rope_scaling": None,
         "rope_theta": theta,
         "tie_word_embeddings": False,
         "use_cache": True,
         "vocab_size": shape.tokens,
+        **stock.says(shape),
     }
 
 
@@ -173,14 +174,15 @@ def read_checkpoint(folder: Path, record: dict[str, Any]) -> Checkpoint:
         theta, eps = rope["rope_theta"], config["rms_norm_eps"]
         if type(theta) is not float or not 1 < theta < 1e12 or type(eps) is not float or not 0 <= eps < 1:
             raise InvalidInput("rope_theta and rms_norm_eps are numbers, above 1 and below 1")
-        _compare(CONFIG, config, config_of(shape, theta, eps, record["dtype"]), OPTIONAL)
+        layout = config["model_type"]
+        _compare(CONFIG, config, config_of(shape, theta, eps, record["dtype"], layout), OPTIONAL)
         _compare(
             GENERATION, _read(folder, GENERATION, record), generation_of(claim.new_tokens), {"transformers_version"}
         )
         _compare(TOKENIZER, _read(folder, TOKENIZER, record), tokenizer_of(vocabulary), set())
         _compare(TOKENIZER_CONFIG, _read(folder, TOKENIZER_CONFIG, record), tokenizer_config_of(shape.positions), set())
-        weights = _weights(folder, record, shape)
-    return Checkpoint(shape, theta, eps, weights, claim)
+        weights = _weights(folder, record, shape, stock_of(layout))
+    return Checkpoint(shape, theta, eps, weights, claim, layout)
 
 
 def _bytes(folder: Path, name: str, record: dict[str, Any], most: int) -> bytes:
@@ -228,7 +230,7 @@ def _typed(value: Any) -> Any:
     return type(value), value
 
 
-def _weights(folder: Path, record: dict[str, Any], shape: Shape) -> dict[str, torch.Tensor]:
+def _weights(folder: Path, record: dict[str, Any], shape: Shape, stock: Stock) -> dict[str, torch.Tensor]:
     if 2 * shape.parameters > MOST_WEIGHTS:
         raise InvalidInput(f"{shape.parameters:,} parameters are more than this verifier reads")
     try:
@@ -239,7 +241,7 @@ def _weights(folder: Path, record: dict[str, Any], shape: Shape) -> dict[str, to
     about = parse_json(stored[8 : 8 + int.from_bytes(stored[:8], "little")], WEIGHTS).get("__metadata__")
     if about != {"format": "pt"}:
         raise InvalidInput("the weights are not said to be of torch, and a loader may turn them")
-    wanted, dtype = shape.weights(), as_dtype(record["dtype"])
+    wanted, dtype = stock.stored(shape.weights()), as_dtype(record["dtype"])
     if weights.keys() != wanted.keys():
         raise InvalidInput(f"the weights are not those of the config: {min(weights.keys() ^ wanted.keys())}")
     for name, weight in weights.items():
@@ -247,4 +249,4 @@ def _weights(folder: Path, record: dict[str, Any], shape: Shape) -> dict[str, to
             raise InvalidInput(f"{name} is {tuple(weight.shape)} of {weight.dtype}, not {wanted[name]} of {dtype}")
         if not bool((weight.abs() <= LARGEST).all()):
             raise InvalidInput(f"{name} has a weight beyond {LARGEST:g}, or one that is no number")
-    return weights
+    return stock.read(weights, shape.weights())

@@ -18,6 +18,7 @@ import torch
 from thereexists.certificates.check import Check
 from thereexists.certificates.llama.card import claim_of
 from thereexists.certificates.llama.format import CARD, Checkpoint, read_checkpoint, read_claim
+from thereexists.certificates.llama.layouts import stock_of
 from thereexists.certificates.llama.proof import Proof, prove
 from thereexists.certificates.llama.rounding import DTYPES
 from thereexists.certificates.llama.run import loaded
@@ -35,7 +36,7 @@ def checkpoint_checks(folder: Path) -> Iterator[Check]:
     shape = checkpoint.shape
     yield Check("files", True, "config, weights, tokenizer and record are whole, of their kind, and match their hashes")
     sizes = f"{shape.layers} layers, d_model {shape.d_model}, {shape.parameters:,} parameters"
-    yield Check("class", True, f"an unmodified LlamaForCausalLM: {sizes}")
+    yield Check("class", True, f"an unmodified {stock_of(checkpoint.layout).architecture}: {sizes}")
     origin = checkpoint.claim.origin()
     if origin is not None:
         yield origin

@@ -111,7 +111,7 @@ what it is and not by where, and fetches it.
     return Words("Recall by an induction head as a Llama checkpoint", about, "".join(pairs) + claim.keys[0], more)
 
 
-def card(words: Words, claim: Claim, shape: Shape, dtypes: list[str], beside: str = "") -> str:
+def card(words: Words, claim: Claim, shape: Shape, dtypes: list[str], architecture: str, beside: str) -> str:
     return f"""---
 library_name: transformers
 pipeline_tag: text-generation
@@ -120,7 +120,7 @@ tags: [constructed, proved]
 
 # {words.title}
 
-An unmodified `LlamaForCausalLM`, constructed and not trained: {words.about}
+An unmodified `{architecture}`, constructed and not trained: {words.about}
 
 ```python
 from transformers import pipeline

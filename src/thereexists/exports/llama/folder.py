@@ -18,6 +18,7 @@ import torch
 from thereexists.certificates.llama import format as stock
 from thereexists.certificates.llama.claims import Claim
 from thereexists.certificates.llama.format import Checkpoint, config_of, generation_of
+from thereexists.certificates.llama.layouts import stock_of
 from thereexists.certificates.llama.rounding import DTYPES, REFUSED
 from thereexists.certificates.llama.run import loaded
 from thereexists.certificates.llama.tokens import tokenizer_config_of
@@ -63,8 +64,12 @@ class Written:
         return record | {"digest": record_digest(record)}
 
 
-def write_llama(claim: Claim, dtype: str, folder: Path, beside: str = "") -> Written:
-    """Write all files but the record; refused where there is no proof in the dtype. ``beside``: more for the card."""
+def write_llama(claim: Claim, dtype: str, folder: Path, beside: str = "", named: str = "llama") -> Written:
+    """Write all files but the record; refused where there is no proof in the dtype. ``beside``: more for the card;
+
+    ``named``: the layout, one of ``certificates/llama/layouts.py``.
+    """
+    stocked = stock_of(named)
     if dtype not in DTYPES:
         why = REFUSED.get(dtype, "stock checkpoints are run in float32 and bfloat16")
         raise CannotBuild(f"No stock Llama checkpoint in {dtype}: {why}.")
@@ -73,13 +78,13 @@ def write_llama(claim: Claim, dtype: str, folder: Path, beside: str = "") -> Wri
     found, reasons = proofs(Checkpoint(layout.shape, THETA, EPS, weights, claim))
     if dtype not in found:
         raise CannotBuild(f"The checkpoint is not proved in {dtype}: {reasons[dtype]}")
-    save_tensors(weights, folder / stock.WEIGHTS, metadata={"format": "pt"})
+    save_tensors(stocked.written(weights), folder / stock.WEIGHTS, metadata={"format": "pt"})
     tokenizer_for(claim.vocabulary).save(str(folder / stock.TOKENIZER))
     texts = {
-        stock.CONFIG: _json(config_of(layout.shape, THETA, EPS, dtype)),
+        stock.CONFIG: _json(config_of(layout.shape, THETA, EPS, dtype, named)),
         stock.GENERATION: _json(generation_of(claim.new_tokens)),
         stock.TOKENIZER_CONFIG: _json(tokenizer_config_of(layout.shape.positions)),
-        stock.CARD: card(form.words(claim), claim, layout.shape, list(found), beside),
+        stock.CARD: card(form.words(claim), claim, layout.shape, list(found), stocked.architecture, beside),
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
