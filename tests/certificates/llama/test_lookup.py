@@ -7,14 +7,13 @@ import pytest
 
 import thereexists as te
 from tests.certificates.llama.forging import copied, forge_json, forge_weights, redo
+from tests.certificates.llama.short_claims import BACKWARDS, FOLLOWS, PAIRS, WHOLE, completions_of
 from thereexists.certificates.llama.circuit import BITS, LookUp
 from thereexists.certificates.llama.claims import read_claimed
 from thereexists.certificates.llama.completions import Completions
 from thereexists.certificates.llama.format import Checkpoint, read_checkpoint, read_claim
 from thereexists.certificates.llama.lookup import MOST_READ, Table, code_of
-from thereexists.certificates.llama.ngram import Ngram
 from thereexists.certificates.llama.proof import prove
-from thereexists.certificates.llama.reverse import Reverse
 from thereexists.certificates.llama.rounding import DTYPES
 from thereexists.certificates.llama.tokens import BOS, EOS, SYMBOLS
 from thereexists.core.errors import InvalidInput, NotProved
@@ -25,16 +24,6 @@ GATE, UP, DOWN, Q, K, V = (
     f"model.layers.0.{part}_proj.weight"
     for part in ("mlp.gate", "mlp.up", "mlp.down", "self_attn.q", "self_attn.k", "self_attn.v")
 )
-PAIRS = {"ab": "xy", "abb": "y", "a": "x", "ba": "", "bab": "xx", "bb": "yxy"}
-
-
-def completions_of(pairs, places):
-    numbers = {"a": 0, "b": 1, "x": 0, "y": 1}
-    rows = tuple((tuple(map(numbers.get, q)), tuple(map(numbers.get, a))) for q, a in pairs.items())
-    return Completions(("a", "b"), ("x", "y"), rows, places)
-
-
-WHOLE = completions_of(PAIRS, (0, 1, 2, 3, 4))
 
 
 def said_by(circuit, tokens):
@@ -69,7 +58,7 @@ def test_fewer_places_answer_the_set_too():
 
 
 def test_an_ngram_model_is_followed_everywhere():
-    claim = Ngram(("a", "b"), (((), 0), ((0,), 1), ((0, 1), 0), ((1, 0), 0), ((1, 1), 1)), 2, 4, 4)
+    claim = FOLLOWS
     assert read_claimed(claim.describe()) == claim
     circuit, table = claim.circuit(), dict(claim.rows)
     circuit.exclusive()
@@ -79,7 +68,7 @@ def test_an_ngram_model_is_followed_everywhere():
 
 
 def test_the_circuit_reverses_every_word():
-    claim = Reverse(("a", "b", "c"), 4)
+    claim = BACKWARDS
     circuit = claim.circuit()
     circuit.exclusive()
     for word in (word for m in range(1, 5) for word in itertools.product(range(3), repeat=m)):

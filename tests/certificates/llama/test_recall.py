@@ -8,11 +8,11 @@ import torch
 
 import thereexists as te
 from tests.certificates.llama.forging import copied, redo
+from tests.certificates.llama.short_claims import RECALLED as CLAIM
 from thereexists.certificates.llama.circuit import BITS, FIRST
 from thereexists.certificates.llama.claims import read_claimed
 from thereexists.certificates.llama.format import Checkpoint, read_checkpoint, read_claim
 from thereexists.certificates.llama.proof import prove
-from thereexists.certificates.llama.recall import Recall
 from thereexists.certificates.llama.rounding import DTYPES
 from thereexists.certificates.llama.run import loaded
 from thereexists.certificates.llama.tokens import BOS, SYMBOLS
@@ -21,7 +21,6 @@ from thereexists.exports import export_claim
 
 modeling = pytest.importorskip("transformers.models.llama.modeling_llama")
 Q, K, V = (f"model.layers.1.self_attn.{part}_proj.weight" for part in "qkv")
-CLAIM = Recall(tuple("abcdefg"), tuple("01"), 5)
 
 
 def test_the_circuit_recalls():

@@ -63,7 +63,7 @@ def _a5(rng):
     word, thing = rng.choices(even, k=rng.randint(1, 100)), 0
     for p in word:
         thing = p[thing]
-    return " ".join("".join(map(str, p)) for p in word), "→accepted" if thing == 0 else "→rejected"
+    return " ".join("".join(map(str, p)) for p in word), "→ accepted" if thing == 0 else "→ rejected"
 
 
 def _questions(rng):

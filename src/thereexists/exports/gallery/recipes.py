@@ -150,7 +150,7 @@ RECIPES = {
         "the word problem of A5, 1,024 permutations of five things",
         _doubled(_alternating_group, 1024),
         "12034 20134",
-        "→accepted",
+        "→ accepted",
         f"{DOUBLING} The word problem of A5 is complete for NC¹: no fixed depth is known to do for all n.",
     ),
     "questions": Recipe(
