@@ -107,5 +107,5 @@ STOCKS = {
 
 def stock_of(name: Any) -> Stock:
     if not isinstance(name, str) or name not in STOCKS:
-        raise InvalidInput(f"the layouts of stock checkpoints are {', '.join(STOCKS)}; got {str(name)[:40]!r}")
+        raise InvalidInput(f"The layouts of stock checkpoints are {', '.join(STOCKS)}; got {str(name)[:40]!r} instead.")
     return STOCKS[name]

@@ -46,7 +46,7 @@ def automaton_words(claim: AutomatonClaim) -> Words:
 
 `state:0` and so on are tokens too: {"; ".join(states)}. The table of the automaton is in `thereexists_export.json`.
 """
-    return Words("A finite automaton as a Llama checkpoint", about, example, more)
+    return Words("A finite automaton as a stock checkpoint", about, example, more)
 
 
 def addition_words(claim: Addition) -> Words:
@@ -54,7 +54,7 @@ def addition_words(claim: Addition) -> Words:
     about = f"""addition of two numbers of {m} digits, filled up with
 zeros on the left. The answer has {m + 1} digits, highest first, and then the text ends. A digit of an answer is a token
 of its own, which reads as the digit: a prompt ends with `=`."""
-    return Words(f"Addition of {m}-digit numbers as a Llama checkpoint", about, f"{7:0{m}}+{5:0{m}}=")
+    return Words(f"Addition of {m}-digit numbers as a stock checkpoint", about, f"{7:0{m}}+{5:0{m}}=")
 
 
 def completion_words(claim: Completions) -> Words:
@@ -71,7 +71,7 @@ answers are tokens of their own, which read as the text they stand for."""
 One layer: {len(claim.places) - 1} heads fetch what stands back, and one gate for each of
 {len(claim.table.words):,} texts compares {places} with it. All pairs are in `thereexists_export.json`.
 """
-    return Words("A data set as a Llama checkpoint", about, asked, more)
+    return Words("A data set as a stock checkpoint", about, asked, more)
 
 
 def ngram_words(claim: Ngram) -> Words:
@@ -84,7 +84,7 @@ characters, until there is no row."""
 One layer: {claim.order - 1} heads fetch the characters before, and one gate for each context compares them with it. The
 table is in `thereexists_export.json`.
 """
-    return Words("An n-gram model as a Llama checkpoint", about, "".join(claim.symbols[k] for k in context), more)
+    return Words("An n-gram model as a stock checkpoint", about, "".join(claim.symbols[k] for k in context), more)
 
 
 def reverse_words(claim: Reverse) -> Words:
@@ -96,7 +96,7 @@ answer is a token of its own, which reads as the letter: a prompt ends with `=`.
 One layer. After i letters of the answer `=` stands i back, and the next letter 2i + 1 back: a head for each distance,
 and a gate for each pair of the two.
 """
-    return Words("Words backwards as a Llama checkpoint", about, f"{word}=", more)
+    return Words("Words backwards as a stock checkpoint", about, f"{word}=", more)
 
 
 def recall_words(claim: Recall) -> Words:
@@ -108,7 +108,7 @@ value behind it, and then one of the keys again; the answer is its value."""
 Layer 1 tells every token which key stands before it; layer 2 looks for the token behind the key that stands here, by
 what it is and not by where, and fetches it.
 """
-    return Words("Recall by an induction head as a Llama checkpoint", about, "".join(pairs) + claim.keys[0], more)
+    return Words("Recall by an induction head as a stock checkpoint", about, "".join(pairs) + claim.keys[0], more)
 
 
 def card(words: Words, claim: Claim, shape: Shape, dtypes: list[str], architecture: str, beside: str) -> str:
