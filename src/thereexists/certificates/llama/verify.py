@@ -35,7 +35,8 @@ def checkpoint_checks(folder: Path) -> Iterator[Check]:
     checkpoint = read_checkpoint(folder, record)
     shape = checkpoint.shape
     yield Check("files", True, "config, weights, tokenizer and record are whole, of their kind, and match their hashes")
-    sizes = f"{shape.layers} layer{'s' if shape.layers > 1 else ''}, d_model {shape.d_model}, {shape.parameters:,} parameters"
+    layers = f"{shape.layers} layer{'s' if shape.layers > 1 else ''}"
+    sizes = f"{layers}, d_model {shape.d_model}, {shape.parameters:,} parameters"
     yield Check("class", True, f"an unmodified {stock_of(checkpoint.layout).architecture}: {sizes}")
     origin = checkpoint.claim.origin()
     if origin is not None:
