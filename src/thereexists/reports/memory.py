@@ -57,7 +57,7 @@ def memory_section(witness: FunctionWitness) -> Section | None:
     network, grid = cast(EmbeddedTransformer, witness.network), witness.grid
     rng = np.random.default_rng(0)
     complete = grid.cells <= MOST_CELLS
-    cells = grid.cube(np.arange(grid.cells)) if complete else rng.integers(grid.N, size=(MOST_CELLS, grid.n, grid.d))
+    cells = grid.cube(np.arange(grid.cells)) if complete else some_cells(grid, rng, MOST_CELLS)
     found = recall_of(network, torch.from_numpy(grid.centre(cells)).to(network.dtype))
     if found is None:
         return None
