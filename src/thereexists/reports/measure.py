@@ -90,8 +90,8 @@ def slice_through(witness: FunctionWitness, target: Target) -> Slice:
 
 
 def plane_through(witness: FunctionWitness, target: Target) -> Plane | None:
-    """Two entries through their whole ranges: two tokens, or two features of the first one; None with one entry only, and
-    on a domain that is no box, which has no such ranges.
+    """Two entries through their whole ranges: two tokens, or two features of the first one; None with one entry only,
+    and on a domain that is no box, which has no such ranges.
 
     The points are middles of a lattice that cuts every cell evenly (up to 48 cells a side), so none is on a ramp.
     """

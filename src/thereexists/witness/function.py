@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -64,6 +64,12 @@ class FunctionWitness(Witness):
                 return None
             found = load_certificate(self.folder, self.kind.certificates)
         return found if found.weights_sha256 == weights_sha256(self.network) else None
+
+    def knowing(self, target: Target | None) -> Self:
+        """The same witness, where a target brings the code that its domain is made of."""
+        if target is None or target.region is None:
+            return self
+        return dataclasses.replace(self, target=dataclasses.replace(self.target, domain=target.region))
 
     def __call__(self, x: Any, engine: str = "auto") -> Any:
         """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out.

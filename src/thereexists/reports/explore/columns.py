@@ -179,4 +179,4 @@ def columns_viewer(witness: FunctionWitness, target: Target | None) -> Columns:
             f"This network has layers with h = {shape['h']}, m = {shape['m']}, r = {shape['r']}, d = {shape['d']}; "
             f"explore shows deep networks up to a width of {WIDEST}, and the theorems need h = 2, m = 1, r = 4."
         )
-    return Columns(witness, target or witness.target)
+    return Columns(witness.knowing(target), target or witness.target)

@@ -48,6 +48,7 @@ _SAME = ("name", "n", "d", "low", "high", "domain", "origin")  # what a certific
 
 def function_page(folder: Path, witness: FunctionWitness, record: dict[str, Any], target: Target | None = None) -> Page:
     """All sections; ``target`` gives the function again, for a witness of a user's own."""
+    witness = witness.knowing(target)
     target = target or witness.target
     certificate = load_certificate(folder, witness.kind.certificates) if (folder / FILE).is_file() else None
     cut = slice_through(witness, target)
