@@ -30,7 +30,7 @@ Array = np.ndarray
 Ends = tuple[Array, Array]
 TOLERANCE = 2.0**-40  # of the sizes at hand: what rounding may do to a point of D
 SPARE = 2.0**-36  # what a test of a box allows: the tolerance, and its own rounding
-_BISECTIONS = 40
+_BISECTIONS = 24
 _TRIED = 32  # points of a box, where no formula gives one of D
 _POOL = 4096
 

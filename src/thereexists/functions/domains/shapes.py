@@ -11,7 +11,7 @@ import numpy as np
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.domains.domain import SPARE, TOLERANCE, Array, Domain, Ends, numbers
 
-_ROUNDS = 64  # of projections onto half-spaces
+_ROUNDS = 8  # of projections onto half-spaces
 _END_BITS = 24  # of the box around an ellipsoid
 _ROOM = 1e-6  # by which the box around a polytope is widened beyond what a solver finds
 
@@ -214,10 +214,17 @@ class Polytope(Domain):
         x, size = (low + high) / 2, (self.A**2).sum(axis=1)
         least = np.maximum(low, self.low)
         most = np.maximum(np.minimum(high, self.high), least)
-        for i in np.tile(np.flatnonzero(size > 0), _ROUNDS):
-            x = x - np.maximum(x @ self.A[i] - self.b[i], 0.0)[:, None] / size[i] * self.A[i]
-            x = np.clip(x, least, most)
-        return np.where(self.contains(x)[:, None], x, self._middle)
+        left = np.flatnonzero((most > least).any(axis=1))  # of a single point, one in the middle
+        x[(most <= least).all(axis=1)] = self._middle
+        for _ in range(_ROUNDS if len(left) else 0):
+            y = x[left]
+            for i in np.flatnonzero(size > 0):
+                y = y - np.maximum(y @ self.A[i] - self.b[i], 0.0)[:, None] / size[i] * self.A[i]
+                y = np.clip(y, least[left], most[left])
+            x[left] = y
+            left = left[~self.contains(y)]
+        x[left] = self._middle
+        return x
 
     @cached_property
     def _middle(self) -> Array:
