@@ -15,7 +15,7 @@ import torch
 
 from thereexists.model import EmbeddedTransformer
 from thereexists.reports.html import Markup, Section, figure, join, panels, paragraph, text
-from thereexists.reports.measure import MOST_CELLS
+from thereexists.reports.measure import MOST_CELLS, some_cells
 from thereexists.reports.svg import _svg
 from thereexists.witness.function import FunctionWitness
 
