@@ -11,6 +11,7 @@ import thereexists as te
 from tests.hostile import FUNCTION, forge_certificate, forge_record, forge_weights
 from thereexists.certificates.block_sums import blocks_sha256, load_blocks, packed
 from thereexists.certificates.certificate import BLOCKS
+from thereexists.certificates.variation import largest_on_ramps
 from thereexists.core.errors import InvalidInput, Obstructed
 from thereexists.functions.domains.stored import from_file
 from thereexists.functions.target import from_file as function_from_file
@@ -105,6 +106,20 @@ def test_no_bound_is_below_a_quadrature_over_the_domain(name, construction):
 def test_no_bound_of_40_functions_is_below_a_quadrature(seed):
     name = list(DOMAINS)[seed % 3]
     check_against_quadrature(name, seed, ("compact", "faithful")[seed // 3 % 2], (1.0, 2.0)[seed // 6 % 2])
+
+
+def test_values_on_ramps_alone_are_bounded_too():
+    """The simplex touches cubes at their upper corners, where they have no value; |f| may be largest there."""
+
+    def peak(X):
+        return np.maximum(0.0, 1 - 100 * np.abs(X - 0.25).max(axis=2, keepdims=True)) * np.ones_like(X)
+
+    target = te.Target(peak, n=1, d=4, lipschitz=100.0, domain=D.Simplex())
+    grid = te.Grid.for_target(target, "1/4")
+    edges = grid.edge_cubes()
+    assert [0, 0, 0, 0] in edges[:, 0].tolist()  # it meets the simplex in (1/4, 1/4, 1/4, 1/4) alone
+    assert [0, 0, 0, 0] not in grid.cube(np.arange(grid.cells))[:, 0].tolist()
+    assert largest_on_ramps(target, grid) >= 1.0
 
 
 def test_an_input_outside_is_refused_by_name():

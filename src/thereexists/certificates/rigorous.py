@@ -28,7 +28,7 @@ from thereexists.certificates.enclose import refuse_rounded_edges
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.ramps import Extent, extent
 from thereexists.certificates.units import ROUNDED_UP, Units, norm, product_above
-from thereexists.certificates.variation import some_boxes
+from thereexists.certificates.variation import largest_on_ramps, some_boxes
 from thereexists.core import shards
 from thereexists.core.errors import BadWitnessFile, InvalidInput, NotProved
 from thereexists.functions.grid import Grid
@@ -90,7 +90,7 @@ def bound_of(problem: Problem, target: Target, whole: Sums) -> Bound:
     """The bound that the sums over all cubes give."""
     grid, p, B, units = problem.grid, problem.p, problem.B, problem.units
     distinct, equal, open_volume, undecided, radius, F, *more = whole
-    size = extent(target, grid, units)
+    size, F = extent(target, grid, units), max(F, largest_on_ramps(target, grid))
     range_p = sum(float(units.power(F + b, p)) for b in B if F + b > 0) * grid.n  # Σ over the n·d entries
     ramps = float(units.times(size.off_core, range_p)) if range_p else 0.0
     open_cubes = float(units.times(open_volume, range_p)) if open_volume else 0.0  # 0 even if nothing bounds the output

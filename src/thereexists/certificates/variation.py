@@ -80,7 +80,7 @@ def _in_parts(target: Target, low: Array, side: Array, G: Ball, p: float, units:
     if target.region is None:
         per_entry, largest, worst = _bounds(target, low, side, G, p)
         return units.times(units.volumes(side), units.power(per_entry, p).sum(axis=(1, 2))), largest, worst
-    found = integral, largest, worst = tuple(np.zeros(len(low)) for _ in range(3))
+    integral, largest, worst = np.zeros(len(low)), np.zeros(len(low)), np.zeros(len(low))
     rows = in_domain(target, low, side)
     if len(rows):
         low, side, G = low[rows], side[rows], G[rows]
@@ -88,7 +88,26 @@ def _in_parts(target: Target, low: Array, side: Array, G: Ball, p: float, units:
         ends = (end.reshape(len(rows), -1) for end in corners(target, low, side)[:2])
         volumes = target.region.measure(*ends)
         integral[rows] = units.times(volumes, units.power(per_entry, p).sum(axis=(1, 2)))
-    return found
+    return integral, largest, worst
+
+
+def largest_on_ramps(target: Target, grid: Grid) -> float:
+    """At least |f| where a domain that is no box meets cubes on their ramps alone: no sum over cubes looks there.
+
+    Each such cube by itself; of very many, by one point of the domain and its whole box.
+    """
+    if target.region is None:
+        return 0.0
+    index = grid.edge_cubes()
+    if index is None:
+        low = np.broadcast_to(target.low, (1, grid.n, grid.d))
+        side = np.broadcast_to(target.high - target.low, low.shape)
+    else:
+        low = np.maximum(np.array(grid.origin) + index * np.array(grid.step), target.low)
+        side = np.minimum(np.array(grid.origin) + (index + 1) * np.array(grid.step), target.high) - low
+    rows = in_domain(target, low, side) if len(low) else np.arange(0)
+    zero = np.zeros((len(rows), grid.n, grid.d))
+    return float(_bounds(target, low[rows], side[rows], Ball(zero, zero), 1.0)[1].max()) if len(rows) else 0.0
 
 
 def in_domain(target: Target, low: Array, side: Array) -> Array:
@@ -149,7 +168,7 @@ def _bounds(target: Target, low: Array, side: Array, G: Ball, p: float) -> tuple
         largest = np.maximum(np.abs(f_low), np.abs(f_high)).max(axis=(1, 2))
     if target.variation(1.0) is not None:
         f_low, f_high = _at_point(target, asked)
-        spread, moment = _spread(target, half + 2 * slack, low.shape[1] * low.shape[2], p)  # (sub-cubes,)
+        spread, moment = _spread(target, np.asarray(half + 2 * slack), low.shape[1] * low.shape[2], p)  # (sub-cubes,)
         moment = np.where(central, moment, spread)
         at_point = _far(f_low, f_high, G)
         deviation = np.minimum(deviation, at_point + moment[:, None, None])

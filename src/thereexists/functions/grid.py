@@ -32,6 +32,7 @@ STEP_BITS = 11
 RAMP_SHARE = 2.0**-20
 SMALLEST = 2.0**-400
 LARGEST = 2.0**400  # of the domain's ends; cells are between both wide, so that squares of them are ordinary numbers
+MOST_EDGE_CUBES = 1 << 18  # that are looked through
 MOST_CELLS = 1 << 52  # of a feature: float64 tells no more apart
 
 
@@ -207,8 +208,20 @@ class Grid:
         boxes of its cells: (cells, entries) each."""
         assert self.domain is not None
         part, count = one_of(self.domain)
-        low, high = self._axes.box(self._cover, self._cover + 1, whole=True)
+        low, high = self._axes.whole().box(self._cover, self._cover + 1)
         return part, count, low, high
+
+    def edge_cubes(self) -> Array | None:
+        """The cubes that the domain may meet on ramps alone, which have no value: (cubes, n, d); None if very many."""
+        assert self.domain is not None
+        part, count = one_of(self.domain)
+        whole = found_cells(part, self._axes.whole())
+        if len(whole) ** count > MOST_EDGE_CUBES:
+            return None
+        rows = np.arange(len(whole) ** count)[:, None] // len(whole) ** np.arange(count - 1, -1, -1) % len(whole)
+        digits = self.N ** np.arange(whole.shape[1])
+        met = np.isin(whole @ digits, self._cover @ digits)[rows].all(axis=1)
+        return whole[rows[~met]].reshape(-1, self.n, self.d)
 
     def representative(self, index: Array) -> Array:
         """Where f is asked about these cells (cells, n, d): their middles, or points of the domain."""

@@ -10,7 +10,7 @@ Of a domain of tokens the cells of one token are found; the cubes of a sequence 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,11 +30,14 @@ class Axes:
     ramp: tuple[float, ...]
     high: tuple[float, ...]
 
-    def box(self, first: Array, last: Array, whole: bool = False) -> tuple[Array, Array]:
-        """The cells first … last − 1, less the ramp at their upper end unless ``whole``; the last of all has none."""
+    def box(self, first: Array, last: Array) -> tuple[Array, Array]:
+        """The cells first … last − 1, less the ramp at their upper end; the last cell of all has none."""
         origin, step, ramp, high = (np.array(side) for side in (self.origin, self.step, self.ramp, self.high))
-        ramp = 0.0 if whole else np.where(last < self.N, ramp, 0.0)
-        return origin + first * step, np.minimum(origin + last * step - ramp, high)
+        return origin + first * step, np.minimum(origin + last * step - np.where(last < self.N, ramp, 0.0), high)
+
+    def whole(self) -> Axes:
+        """The same cells with their ramps."""
+        return replace(self, ramp=(0.0,) * len(self.ramp))
 
 
 def found_cells(domain: Domain, axes: Axes) -> Array:

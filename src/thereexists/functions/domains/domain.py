@@ -161,7 +161,7 @@ class Domain(ABC):
 
     @cached_property
     def _pool(self) -> Any:
-        from scipy.spatial import cKDTree
+        from scipy.spatial import KDTree
 
         unit = np.random.default_rng(0).random((16 * _POOL, int(self.size or 0)))
         x, inside = self.drawn(unit)
@@ -171,7 +171,7 @@ class Domain(ABC):
                 f"No point of {self.words()} was found among {len(x):,} tried: the domain is empty, or too thin for "
                 "its box. Give a smaller box around it."
             )
-        return cKDTree(found)
+        return KDTree(found)
 
     def with_origin(self, origin: dict[str, Any]) -> Domain:
         """The same set, where it is made of code: with the file that the code is from."""
