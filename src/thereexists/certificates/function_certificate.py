@@ -33,7 +33,7 @@ from thereexists.certificates.ramps import d_p_in_words, off_core_share, uniform
 from thereexists.certificates.units import normalised
 from thereexists.core.atomic_files import put_in_place, write_beside, written_beside
 from thereexists.core.errors import InvalidInput, NotProved
-from thereexists.functions.domains.stored import in_words
+from thereexists.functions.domains.stored import in_words, measured_in_words
 from thereexists.functions.grid import Grid
 
 PROVED = "proved"  # of the float64 run
@@ -93,7 +93,8 @@ class FunctionCertificate(Certificate):
         return said
 
     def meaning(self) -> list[str]:
-        return [d_p_in_words(float(self.p), self._ramps(), self._everywhere())]
+        measured = measured_in_words(self.target["domain"]) if "domain" in self.target else []
+        return [d_p_in_words(float(self.p), self._ramps(), self._everywhere()), *measured]
 
     def _everywhere(self) -> bool:
         """Whether the integral is one over all of R^{d×n}: f is 0 outside its box, and so, proved, is the network."""

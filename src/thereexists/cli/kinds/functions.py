@@ -106,6 +106,8 @@ def with_normalised(summary: dict[str, Any], target: Any, grid: Any) -> dict[str
     p = (error or distance or {"p": 1.0})["p"]
     ramps = off_core_share(target.high - target.low, grid) if target.region is None else None
     meaning = d_p_in_words(p, ramps, target.compact_support)
+    measured = "" if target.region is None else target.region.measured()
+    meaning += f"; {measured}" if measured else ""
     return {**summary, "normalised": beside, "meaning": meaning, **_cubes_of(target, grid)}
 
 

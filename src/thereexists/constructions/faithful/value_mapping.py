@@ -198,7 +198,11 @@ def _rank_window(extremes: Extremes, grid: Grid) -> float:
 
 def contexts_with_positions(grid: Grid, start: int, stop: int) -> Array:
     """The contexts ``start … stop−1`` of a grid with positions, as column ids: (count, n)."""
-    return grid.column_ids(grid.cube(np.arange(start, stop)))
+    flat = np.arange(start, stop)
+    if grid.domain is not None:
+        return grid.column_ids(grid.cube(flat))
+    digits = flat[:, None] // grid.K ** np.arange(grid.n - 1, -1, -1) % grid.K
+    return digits + grid.id_pitch * grid.slot
 
 
 def _contexts(grid: Grid) -> Iterator[Array]:

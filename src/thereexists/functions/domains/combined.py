@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import InvalidInput, Obstructed
 from thereexists.functions.domains.domain import Array, Domain, Ends
 
 _ROUNDS = 16  # of projections onto the parts in turn
@@ -43,6 +44,9 @@ class Combined(Domain):
 
     def words(self) -> str:
         return f"the {self.kind} of {' and '.join(part.words() for part in self.parts)}"
+
+    def measured(self) -> str:
+        return next((said for part in self.parts if (said := part.measured())), "")
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.kind, "parts": [part.describe() for part in self.parts]}
@@ -113,7 +117,8 @@ class Intersection(Combined):
         flat = [part for part in self.parts if part.flat]
         if len({part.flat for part in flat}) > 1 or (len(flat) > 1 and any(part.flat != part.size for part in flat)):
             raise InvalidInput("An intersection has at most one flat part, a simplex or points.")
-        self.tried(*(end[None] for end in self.ends))  # not empty
+        with suppress(Obstructed):  # code that is not here cannot be asked
+            self.tried(*(end[None] for end in self.ends))  # not empty
 
     @property
     def _thinnest(self) -> Domain:

@@ -68,6 +68,10 @@ class Domain(ABC):
     def describe(self) -> dict[str, Any]:
         """The set as plain data, for a record; the inverse is ``stored.read``."""
 
+    def measured(self) -> str:
+        """By what measure d_p is an integral over it, in words; nothing if it is volume."""
+        return ""
+
     def command(self) -> str | None:
         """How --domain names it; None if only Python, or a file, can."""
         return None
@@ -264,6 +268,9 @@ class Each(Domain):
 
     def words(self) -> str:
         return f"the sequences whose tokens lie in {self.token.words()}"
+
+    def measured(self) -> str:
+        return self.token.measured()
 
     def command(self) -> str | None:
         return self.token.command()

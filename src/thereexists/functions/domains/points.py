@@ -95,6 +95,9 @@ class Points(Domain):
     def words(self) -> str:
         return f"{len(self.points):,} points of {self.size} numbers"
 
+    def measured(self) -> str:
+        return "the integral over points is their sum"
+
     def describe(self) -> dict[str, Any]:
         return {"kind": self.kind, "points": self.points.tolist()}
 

@@ -99,6 +99,9 @@ class Simplex(Domain):
     def words(self) -> str:
         return f"the probability vectors of {self._k} entries" if self.size else "the probability vectors"
 
+    def measured(self) -> str:
+        return "the volume on probability vectors is that of all entries but one, whichever is left out"
+
     def command(self) -> str | None:
         return "simplex whole" if self.whole else "simplex"
 

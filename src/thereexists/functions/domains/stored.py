@@ -55,6 +55,14 @@ def in_words(stored: Any) -> str:
         return "a domain that cannot be read"
 
 
+def measured_in_words(stored: Any) -> list[str]:
+    """By what measure an integral over a described domain is one, where that is not volume."""
+    try:
+        return [said for said in (read(stored).measured(),) if said]
+    except (InvalidInput, ValueError, TypeError, KeyError, OverflowError):
+        return []
+
+
 def parsed(text: str) -> Domain:
     """What the command line names, beside a box."""
     if ":" in text:
