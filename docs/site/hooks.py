@@ -15,7 +15,10 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "thereexists"
 _STEPS = ("quantise", "sparse_shift", "value_mapping", "softmax_limit")  # the others are in te itself
 REFERENCE = {  # page -> heading, and the modules whose public names it lists
-    "witnesses": ("Functions and witnesses", ("thereexists", "thereexists.functions.targets")),
+    "witnesses": (
+        "Functions and witnesses",
+        ("thereexists", "thereexists.functions.targets", "thereexists.functions.domains"),
+    ),
     "witness": ("What every witness can", ("thereexists.witness.function", "thereexists.witness.plan")),
     "model": ("The model class", ("thereexists.model",)),
     "constructions": ("Constructions", tuple(f"thereexists.constructions.faithful.{step}" for step in _STEPS)),

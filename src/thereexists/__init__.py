@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from thereexists.core.errors import ThereExistsError as ThereExistsError
     from thereexists.core.verdict import Verdict as Verdict
     from thereexists.exports import export as export
+    from thereexists.functions import domains as domains
     from thereexists.functions import targets as targets
     from thereexists.functions.grid import Grid as Grid
     from thereexists.functions.target import Target as Target

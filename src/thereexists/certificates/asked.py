@@ -11,7 +11,7 @@ import numpy as np
 
 from thereexists.arithmetic.balls import Array
 from thereexists.certificates.cubes import cubes_at_once, tile_for
-from thereexists.certificates.variation import corners, sub_cubes
+from thereexists.certificates.variation import asked_at, corners, in_domain, sub_cubes
 from thereexists.core.errors import InvalidTarget
 from thereexists.functions.anywhere import anywhere
 from thereexists.functions.asking import phase
@@ -26,8 +26,12 @@ def check_asked(target: Target, grid: Grid, splits: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     for numbers in _some_cubes(grid, splits, rng):
         low, side = sub_cubes(target, grid, numbers, splits)
+        rows = in_domain(target, low, side)
+        if not len(rows):
+            continue
+        low, side = low[rows], side[rows]
         if target.interval is None:
-            _compare_values(target, low + side / 2, rng)
+            _compare_values(target, asked_at(target, low, side)[0], rng)
         else:
             _compare_extension(target, low, side, rng)
 
@@ -67,8 +71,10 @@ def _compare_values(target: Target, centres: Array, rng: np.random.Generator) ->
 
 def _compare_extension(target: Target, low: Array, side: Array, rng: np.random.Generator) -> None:
     some = rng.choice(len(low), min(ALONE, len(low)), replace=False)
+    X = anywhere(rng, low, low + side, low.shape)
+    some = some[target.contains(X[some])]
     f_low, f_high = (end[some] for end in target.enclosure(*corners(target, low, side)[:2]))
-    f = target.alone(anywhere(rng, low, low + side, low.shape)[some])
+    f = target.alone(X[some]) if len(some) else f_low
     slack = EVALUATION_ERROR * np.maximum(1.0, np.abs(f))
     if ((f < f_low - slack) | (f > f_high + slack)).any():
         raise InvalidTarget(

@@ -129,7 +129,7 @@ def _common(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> dict
         "cells": grid.cells,
         "seed": wanted.seed,
         "target": f.describe(),
-        "grid": dataclasses.asdict(grid),
+        "grid": grid.describe(),
         "weights_sha256": weights_sha256(network),
         "float_error": float_error(network, grid, wanted.seed),
         "second_opinion": dataclasses.asdict(opinion) | {"disagreeing": list(opinion.disagreeing)},
@@ -163,11 +163,12 @@ def check_spread(witness: Any) -> None:
 
 def _checked(witness: Any, target: Target | None) -> tuple[Transformer, Grid, Target]:
     """Network, grid and target of what can be certified; the rest is refused."""
-    network, grid = witness.network, witness.grid
+    network = witness.network
     dtype = next(network.parameters()).dtype
     if dtype != torch.float64:
         raise InvalidInput(f"Certificates are made from the float64 weights; this witness is in {dtype}.")
     f: Target = witness.target if target is None else target
+    grid = witness.grid.on(f.region)
     if network.rho not in WEIGHTS:
         raise InvalidInput("Certificates are for the standard class; this witness was built with --modified.")
     f.check_one_by_one()
@@ -191,7 +192,7 @@ def assumptions(target: Target) -> list[str]:
         stated.append("the interval extension of f contains f")
     else:
         stated.append(f"f is computed in float64 to within {EVALUATION_ERROR:.1e} · max(1, |f|)")
-    return stated
+    return stated + ([] if target.region is None else target.region.assumptions())
 
 
 def float_error(network: Transformer, grid: Grid, seed: int) -> dict[str, Any]:

@@ -22,10 +22,12 @@ from thereexists.arithmetic.balls import Array, Ball
 from thereexists.certificates.block_sums import SUMS
 from thereexists.certificates.enclose import Encloser
 from thereexists.certificates.float_proof import float_evaluator
+from thereexists.certificates.ramps import extent
 from thereexists.certificates.units import PLAIN, Units
 from thereexists.certificates.variation import SLACK, variation
 from thereexists.core import shards
 from thereexists.core.errors import BadWitnessFile
+from thereexists.functions.domains.domain import Domain
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
 from thereexists.model import Transformer
@@ -52,6 +54,10 @@ class Problem:
     tile: int  # cubes enclosed at once
     units: Units = PLAIN
 
+    def on(self, domain: Domain | None) -> Problem:
+        """The same on the cubes of a domain; None: of the whole box."""
+        return dataclasses.replace(self, grid=self.grid.on(domain))
+
     @property
     def block(self) -> int:
         """Cubes of a block: whole tiles, and at most 2^18 blocks in all."""
@@ -73,6 +79,8 @@ class CubeSums:
     weights_sha256: str
     fingerprint: str
     chosen: tuple[int, ...] | None  # only these blocks, in this order; None: all
+    block: int  # cubes of a block
+    cells: int
     key: str
 
     @classmethod
@@ -86,19 +94,14 @@ class CubeSums:
         chosen: tuple[int, ...] | None = None,
     ) -> CubeSums:
         weights, f = weights_sha256(network), fingerprint(target)
-        content = {**dataclasses.asdict(problem), "block": problem.block, "weights": weights, "f": f, "chosen": chosen}
+        plain, domain = problem.on(None), problem.grid.domain  # the domain, perhaps code, goes with the function
+        content = {**dataclasses.asdict(plain), "block": problem.block, "weights": weights, "f": f, "chosen": chosen}
+        content["domain"] = None if domain is None else domain.describe()
         content["function"] = identity_of(target)
         content["version"], content["sums"] = __version__, SUMS  # chunks of an older make are not gone on with
         key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-        return cls(problem, shipped, shipped_target, weights, f, chosen, key)
-
-    @property
-    def block(self) -> int:
-        return self.problem.block
-
-    @property
-    def cells(self) -> int:
-        return self.problem.grid.cells if self.chosen is None else len(self.chosen) * self.block
+        cells = problem.grid.cells if chosen is None else len(chosen) * problem.block
+        return cls(plain, shipped, shipped_target, weights, f, chosen, problem.block, cells, key)
 
     def open(self) -> Callable[[int], Sums]:
         network, target = self.network.load(), self.target.load()
@@ -110,7 +113,7 @@ class CubeSums:
 
     def opened(self, network: Transformer, target: Target) -> Callable[[int], Sums]:
         """The same where network and target are at hand."""
-        whole, chosen = opened(self.problem, network, target), self.chosen
+        whole, chosen = opened(self.problem.on(target.region), network, target), self.chosen
         return whole if chosen is None else lambda number: whole(chosen[number])
 
 
@@ -181,7 +184,7 @@ def sums_of(target: Target, problem: Problem, numbers: Array, G: Ball, decided: 
     integral = np.concatenate([part.integral for part in parts])
     largest = float(max(part.largest.max() for part in parts))
     worst = (np.concatenate([part.worst for part in parts]) + G.rad.max(axis=(1, 2))) * SLACK
-    volume = problem.units.volume(np.array(grid.step), grid.n)
+    volume = 0.0 if decided.all() else extent(target, grid, problem.units).cube
     return [
         float(integral[decided & ~equal].sum()),
         float(integral[decided & equal].sum()),
@@ -219,7 +222,7 @@ def weights_sha256(network: Transformer) -> str:
 
 def fingerprint(target: Target) -> str:
     """The function's values, modulus and extension at fixed points, and its file: no other must be mistaken for it."""
-    X = target.low + (target.high - target.low) * np.random.default_rng(0).random((64, target.n, target.d))
+    X = target.points(np.random.default_rng(0), 64)
     box: list[Any] = (
         []
         if target.interval is None

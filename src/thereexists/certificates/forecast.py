@@ -17,6 +17,7 @@ import numpy as np
 from thereexists.arithmetic.balls import Ball
 from thereexists.certificates.certify_function import SUBCUBES
 from thereexists.certificates.cubes import Problem, Sums, combined, equal_columns, sums_of, tile_for
+from thereexists.certificates.ramps import extent
 from thereexists.certificates.rigorous import Bound, bound_of, refuse_extremes, sizes
 from thereexists.certificates.units import Units
 from thereexists.certificates.variation import splits_within
@@ -47,7 +48,7 @@ def forecast(target: Target, grid: Grid, p: float, all_columns: bool, enough: fl
     splits, tile = splits_within(grid, SUBCUBES), tile_for(grid)
     units = Units.of(target, p, sizes(target, grid, splits))
     problem = Problem(grid, p, splits, [0.0] * grid.d, tile, units)
-    everywhere = units.root_of_volume(units.volume(target.high - target.low, grid.n) * grid.n * grid.d, p, grid.n)
+    everywhere = units.root_of_volume(extent(target, grid, units).whole * grid.n * grid.d, p, grid.n)
     found: list[Sums] = []
     for first in range(0, grid.cells, tile):
         numbers = np.arange(first, min(first + tile, grid.cells))

@@ -33,6 +33,7 @@ from thereexists.certificates.ramps import d_p_in_words, off_core_share, uniform
 from thereexists.certificates.units import normalised
 from thereexists.core.atomic_files import put_in_place, write_beside, written_beside
 from thereexists.core.errors import InvalidInput, NotProved
+from thereexists.functions.domains.stored import in_words, measured_in_words
 from thereexists.functions.grid import Grid
 
 PROVED = "proved"  # of the float64 run
@@ -92,7 +93,8 @@ class FunctionCertificate(Certificate):
         return said
 
     def meaning(self) -> list[str]:
-        return [d_p_in_words(float(self.p), self._ramps(), self._everywhere())]
+        measured = measured_in_words(self.target["domain"]) if "domain" in self.target else []
+        return [d_p_in_words(float(self.p), self._ramps(), self._everywhere()), *measured]
 
     def _everywhere(self) -> bool:
         """Whether the integral is one over all of R^{d×n}: f is 0 outside its box, and so, proved, is the network."""
@@ -100,6 +102,8 @@ class FunctionCertificate(Certificate):
 
     def _ramps(self) -> float | None:
         """At most this share of the domain lies off the cores; None if the target states no domain."""
+        if "domain" in self.target:
+            return None
         try:
             widths = np.array(self.target["high"], dtype=float) - np.array(self.target["low"], dtype=float)
             return off_core_share(widths, Grid.from_dict(self.grid))
@@ -108,6 +112,8 @@ class FunctionCertificate(Certificate):
 
     def normalised(self) -> float | None:
         """The bound over volume^{1/p}, which does not grow with the domain; None if the target states no domain."""
+        if "domain" in self.target:  # whose volume nobody states
+            return None
         try:
             low, high, n = (self.target[name] for name in ("low", "high", "n"))
             return normalised(float(self.bound), low, high, n, self.p)
@@ -121,7 +127,8 @@ class FunctionCertificate(Certificate):
     def subject(self) -> dict[str, str]:
         stated = self.target
         sequences = {"sequences": f"n = {stated['n']} tokens, d = {stated['d']}"} if {"n", "d"} <= stated.keys() else {}
-        return {"function": str(stated.get("name", "a function")), **sequences}
+        domain = {"domain": in_words(stated["domain"])} if "domain" in stated else {}
+        return {"function": str(stated.get("name", "a function")), **sequences, **domain}
 
     def tried(self) -> dict[str, str]:
         opinion, drift = self.second_opinion, self.float_error

@@ -7,13 +7,15 @@ they are a small share of all inputs, stated here, and every bound on d_p that i
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from thereexists.arithmetic.balls import Array
-from thereexists.certificates.units import ROUNDED_UP
+from thereexists.certificates.units import ROUNDED_UP, Units
 from thereexists.functions.grid import Grid
+from thereexists.functions.target import Target
 
 MARGIN_SHARE = 2.0**-10
 
@@ -41,6 +43,57 @@ def equal_column_share(widths: Array, grid: Grid) -> float:
     share = 1 - Fraction(math.prod(grid.K - i for i in range(grid.n)), grid.K**grid.n)
     overhang = (grid.N * np.array(grid.step) / widths).prod() ** grid.n
     return float(min(float(share) * overhang * ROUNDED_UP, 1.0))
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The measure of the domain, ``whole`` at least; of its part off the cores; of its largest cube; and the shares of
+    the domain that the parts off the cores, and with two tokens in one cell, are at most. ``least``: at most the
+    domain's measure."""
+
+    whole: float
+    off_core: float
+    cube: float
+    off_core_share: float
+    equal_share: float
+    least: float
+
+    def share(self, measure: float) -> float:
+        """Of the domain, at most."""
+        return measure / self.least * ROUNDED_UP if self.least > 0 else (1.0 if measure else 0.0)
+
+
+def extent(target: Target, grid: Grid, units: Units) -> Extent:
+    """In the given units; on a domain that is no box they are plain."""
+    if grid.domain is not None:
+        return _extent(grid)
+    widths = target.high - target.low
+    whole, share = units.volume(widths, grid.n), off_core_share(widths, grid)
+    cube = units.volume(np.array(grid.step), grid.n)
+    return Extent(whole, share * whole, cube, share, equal_column_share(widths, grid), whole)
+
+
+def _extent(grid: Grid) -> Extent:
+    """Of a domain that is no box: what lies off the cores lies in a slab around an edge of a cell, in some entry.
+
+    The slabs of one token (or of the sequence) reach over its whole box; the other tokens are anywhere in the domain.
+    """
+    part, count, low, high = grid.covered()
+    each = part.measure(low, high)
+    entries = low.shape[1]
+    margins = [np.tile(side, entries // grid.d) for side in core_margins(grid)]
+    origin, step = (np.tile(np.array(side), entries // grid.d) for side in (grid.origin, grid.step))
+    ends = [np.tile(end, ((grid.N + 1) * entries, 1)) for end in part.ends]
+    rows, entry = np.arange(len(ends[0])), np.repeat(np.arange(entries), grid.N + 1)
+    edges = origin[entry] + np.tile(np.arange(grid.N + 1), entries) * step[entry]
+    ends[0][rows, entry], ends[1][rows, entry] = edges - margins[1][entry], edges + margins[0][entry]
+    slabs = math.fsum(part.measure(*ends).tolist())
+    whole = min(math.fsum(each.tolist()) + slabs, part.mass) * ROUNDED_UP  # cells met on ramps alone are not covered
+    off_core = min(count * slabs * whole ** (count - 1), whole**count) * ROUNDED_UP
+    equal = 0.0 if grid.positional else math.comb(count, 2) * float((each**2).sum()) * whole ** max(count - 2, 0)
+    least = part.least(low, high) ** count / ROUNDED_UP
+    found = Extent(whole**count * ROUNDED_UP, off_core, float(each.max()) ** count * ROUNDED_UP, 1.0, 1.0, least)
+    return replace(found, off_core_share=min(found.share(off_core), 1.0), equal_share=min(found.share(equal), 1.0))
 
 
 def d_p_in_words(p: float, share: float | None = None, everywhere: bool = False) -> str:

@@ -2,6 +2,9 @@
 
     d_p^p ≤ Σ_cubes ∫_core ‖f − g‖_p^p + volume(off the cores) · Σ_entries (F + B)^p
 
+The cubes are those that may meet the domain, and volumes are those of the domain's parts of them, at most: a domain
+that is no box has a measure of its own (``functions/domains``).
+
 On a core, g lies in the enclosure G; F bounds |f| on the domain and B bounds |g| on all inputs. A cube whose enclosure
 is wider than B is *undecided*: its whole volume is charged with (F + B)^p per entry.
 
@@ -23,9 +26,9 @@ import torch
 from thereexists.certificates.cubes import CubeSums, Problem, Sums, combined, tile_for
 from thereexists.certificates.enclose import refuse_rounded_edges
 from thereexists.certificates.output_bound import output_bound
-from thereexists.certificates.ramps import equal_column_share, off_core_share
+from thereexists.certificates.ramps import Extent, extent
 from thereexists.certificates.units import ROUNDED_UP, Units, norm, product_above
-from thereexists.certificates.variation import some_boxes
+from thereexists.certificates.variation import largest_on_ramps, some_boxes
 from thereexists.core import shards
 from thereexists.core.errors import BadWitnessFile, InvalidInput, NotProved
 from thereexists.functions.grid import Grid
@@ -87,29 +90,27 @@ def bound_of(problem: Problem, target: Target, whole: Sums) -> Bound:
     """The bound that the sums over all cubes give."""
     grid, p, B, units = problem.grid, problem.p, problem.B, problem.units
     distinct, equal, open_volume, undecided, radius, F, *more = whole
-    widths = target.high - target.low
+    size, F = extent(target, grid, units), max(F, largest_on_ramps(target, grid))
     range_p = sum(float(units.power(F + b, p)) for b in B if F + b > 0) * grid.n  # Σ over the n·d entries
-    off_core = off_core_share(widths, grid) * units.volume(widths, grid.n)
-    ramps = float(units.times(off_core, range_p)) if range_p else 0.0
+    ramps = float(units.times(size.off_core, range_p)) if range_p else 0.0
     open_cubes = float(units.times(open_volume, range_p)) if open_volume else 0.0  # 0 even if nothing bounds the output
-    everywhere = units.root_of_volume(units.volume(widths, grid.n) * grid.n * grid.d, p, grid.n)
+    everywhere = units.root_of_volume(size.whole * grid.n * grid.d, p, grid.n)
     parts = {
         "grid": units.root(distinct, p, grid.n),
         "equal_columns": units.root(equal, p, grid.n),
         "ramps": units.root(ramps, p, grid.n),
         "network": units.root(open_cubes, p, grid.n) + product_above(radius, everywhere),
     }
-    uniform = _uniform(problem, target, open_volume, more[:2]) if more else None
+    uniform = _uniform(size, open_volume, more[:2]) if more else None
     float_run = (more[2], grid.cells - int(more[3])) if len(more) > 2 else (0.0, 0)
     return Bound(parts, int(undecided), B, F, p, uniform, float_run)
 
 
-def _uniform(problem: Problem, target: Target, open_volume: float, worst: list[float]) -> Uniform:
+def _uniform(size: Extent, open_volume: float, worst: list[float]) -> Uniform:
     """What the largest errors of all cores say of single inputs."""
-    grid, (distinct, equal) = problem.grid, worst
-    widths = target.high - target.low
-    share = off_core_share(widths, grid) + open_volume / problem.units.volume(widths, grid.n) * ROUNDED_UP
-    without_equal = share + equal_column_share(widths, grid)
+    distinct, equal = worst
+    share = size.off_core_share + size.share(open_volume)
+    without_equal = share + size.equal_share
     return Uniform(max(distinct, equal), min(share, 1.0), distinct, min(without_equal, 1.0))
 
 
@@ -132,7 +133,7 @@ def _refuse_strange_weights(network: Transformer) -> None:
 
 def sizes(target: Target, grid: Grid, splits: int) -> list[float]:
     """About how large f and the bounds on |f − g| will be: a guess at a few fixed points, for the choice of units."""
-    X = target.low + (target.high - target.low) * np.random.default_rng(0).random((_PROBES, target.n, target.d))
+    X = target.points(np.random.default_rng(0), _PROBES)
     size = float(np.abs(target(X)).max())
     if target.interval is None:
         return [size, EVALUATION_ERROR, target.variation(max(grid.step) / (2 * splits)) or 0.0]

@@ -9,6 +9,9 @@ V being the sample variance of m independent points. R = Σ_entries (F + B)^p ne
 from the network's own clamp. A point where |f| > F refutes the claim, and is an error. Errors are measured in units of
 the largest possible one, so that no power overflows, and one that underflows is nothing beside R.
 
+**Which domain.** Over a domain D that is no box, X is uniform in a set that holds D (a box around it; of probability
+vectors, the simplex), whose measure takes the place of the volume, and Y = 0 beside D: measure · E[Y] = d_p^p again.
+
 **Which g.** The float64 run, every output cut to [−B, B] (one that is no number counts as farthest from f). The weights
 prove |g| ≤ B in exact arithmetic only, where the cut changes nothing: a network may reach 1e90 in some hidden place,
 and rounding undo its clamp there. Cut, Y ≤ R holds whatever the float64 run does, and the bound follows. That the run
@@ -134,7 +137,9 @@ class _Errors:
 
     def drawn(self, rng: np.random.Generator, count: int) -> Array:
         target = self.target
-        X = anywhere(rng, target.low, target.high, (count, self.grid.n, self.grid.d))
+        X = self._anywhere(rng, count)
+        if not len(X):
+            return np.zeros(count)
         Y = target(X)
         if np.abs(Y).max() > self.F:
             worst = np.abs(Y).max(axis=(1, 2)).argmax()
@@ -144,7 +149,16 @@ class _Errors:
         G = self.run(X)
         refuse_strays(X, G, self.B, self.grid)
         with np.errstate(under="ignore"):
-            return ((np.abs(Y - np.clip(G, -np.array(self.B), self.B)) / self.unit) ** self.p).sum(axis=(1, 2))
+            found = ((np.abs(Y - np.clip(G, -np.array(self.B), self.B)) / self.unit) ** self.p).sum(axis=(1, 2))
+        return np.concatenate([found, np.zeros(count - len(found))])  # in no order: only moments are taken of them
+
+    def _anywhere(self, rng: np.random.Generator, count: int) -> Array:
+        """So many points of a set that holds the domain; those of them that lie in it."""
+        target, shape = self.target, (count, self.grid.n, self.grid.d)
+        if target.region is None:
+            return anywhere(rng, target.low, target.high, shape)
+        X, inside = target.drawn(anywhere(rng, 0.0, 1.0, shape))
+        return X[inside]
 
     def distance(self, mean: float) -> float:
         """d_p for this mean of Y: the volume lies within 1e±100, and the mean is at most R."""
@@ -173,6 +187,7 @@ class _Moments:
 def statistical_assumptions(target: Target) -> list[str]:
     return [
         f"|f| is at most {in_full(float(target.bound or 0.0))} on the domain",
+        *([] if target.region is None else target.region.assumptions()),
         "the network is run in float64 and its outputs are cut to the output bound, which in exact arithmetic changes "
         "nothing",
     ]

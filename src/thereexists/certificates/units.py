@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.arithmetic.balls import Array
+from thereexists.core.errors import InvalidInput
 from thereexists.functions.target import Target
 
 TINY = 1e-290  # what a power is charged with at least
@@ -41,6 +42,11 @@ class Units:
         error = 0 if size == 0 else _exponent(size)
         side = tuple(_exponent(width) for width in (target.high - target.low).tolist())
         plain = max(map(abs, side)) * target.n * target.d <= _VOLUMES
+        if target.region is not None and not plain:
+            raise InvalidInput(
+                f"The sides {(target.high - target.low).tolist()} of {target.region.words()} are too extreme for "
+                "certificates on a domain that is no box: rescale the function, so that they are nearer to 1."
+            )
         return cls(error if abs(error) * p > _POWERS else 0, () if plain else side)
 
     def power(self, x: Any, p: float) -> Any:
@@ -90,6 +96,8 @@ def over_share(size: float, target: Target, share: float, p: float) -> float:
     """
     if size == 0 or share == 0:
         return 0.0
+    if target.region is not None:
+        return size * (target.volume * share) ** (1 / p)
     units = Units.of(target, p, [])
     exponent = target.n * sum(units.side) / p
     root = (units.volume(target.high - target.low, target.n) * share) ** (1 / p)

@@ -11,6 +11,12 @@ length h, every entry satisfies two inequalities, and the smaller right side is 
 f(c) comes from the interval extension at the point c where there is one. Without one it is the caller's function in
 float64, taken to be within 2^-40 · max(1, |f(c)|): an assumption that the certificate states.
 
+On a domain D that is no box, sub-cubes that miss it count for nothing, the others with the measure of their part of D,
+at most. f is asked at a point c of D instead of the centre; c and every X of D in the sub-cube are both in D, so the
+modulus of continuity *on D* bounds |f(X) − f(c)| by ω(max|X − c|), and no extension of f is needed. Where c is the
+centre, and the sub-cube is charged with its whole volume, the p-th moment above still holds; elsewhere ω of the
+distance is used.
+
 The same two inequalities bound |f − G| at *every* point of the sub-cube, with L·h (or ω(h)) for its p-th moment.
 """
 
@@ -61,14 +67,68 @@ def variation(target: Target, grid: Grid, numbers: Array, G: Ball, p: float, S: 
     """Bounds for the cubes with these numbers; ``G`` (cubes, n, d) with finite radii."""
     low, side = sub_cubes(target, grid, numbers, S)
     G = Ball(*(np.repeat(part, len(low) // len(numbers), axis=0) for part in G))
-
-    per_entry, largest, worst = _bounds(target, low, side, G, p)
-    integral = units.times(units.volumes(side), units.power(per_entry, p).sum(axis=(1, 2)))
+    integral, largest, worst = _in_parts(target, low, side, G, p, units)
     return Variation(
         integral.reshape(len(numbers), -1).sum(axis=1) * ROUNDED_UP,
         largest.reshape(len(numbers), -1).max(axis=1),
         worst.reshape(len(numbers), -1).max(axis=1) * SLACK,
     )
+
+
+def _in_parts(target: Target, low: Array, side: Array, G: Ball, p: float, units: Units) -> tuple[Array, Array, Array]:
+    """Of every sub-cube: the integral, the largest |f|, the largest |f − G|; 0 of those that the domain misses."""
+    if target.region is None:
+        per_entry, largest, worst = _bounds(target, low, side, G, p)
+        return units.times(units.volumes(side), units.power(per_entry, p).sum(axis=(1, 2))), largest, worst
+    integral, largest, worst = np.zeros(len(low)), np.zeros(len(low)), np.zeros(len(low))
+    rows = in_domain(target, low, side)
+    if len(rows):
+        low, side, G = low[rows], side[rows], G[rows]
+        per_entry, largest[rows], worst[rows] = _bounds(target, low, side, G, p)
+        ends = (end.reshape(len(rows), -1) for end in corners(target, low, side)[:2])
+        volumes = target.region.measure(*ends)
+        integral[rows] = units.times(volumes, units.power(per_entry, p).sum(axis=(1, 2)))
+    return integral, largest, worst
+
+
+def largest_on_ramps(target: Target, grid: Grid) -> float:
+    """At least |f| where a domain that is no box meets cubes on their ramps alone: no sum over cubes looks there.
+
+    Each such cube by itself; of very many, by one point of the domain and its whole box.
+    """
+    if target.region is None:
+        return 0.0
+    index = grid.edge_cubes()
+    if index is None:
+        low = np.broadcast_to(target.low, (1, grid.n, grid.d))
+        side = np.broadcast_to(target.high - target.low, low.shape)
+    else:
+        low = np.maximum(np.array(grid.origin) + index * np.array(grid.step), target.low)
+        side = np.minimum(np.array(grid.origin) + (index + 1) * np.array(grid.step), target.high) - low
+    rows = in_domain(target, low, side) if len(low) else np.arange(0)
+    zero = np.zeros((len(rows), grid.n, grid.d))
+    return float(_bounds(target, low[rows], side[rows], Ball(zero, zero), 1.0)[1].max()) if len(rows) else 0.0
+
+
+def in_domain(target: Target, low: Array, side: Array) -> Array:
+    """The numbers of the sub-cubes that may meet the domain."""
+    if target.region is None:
+        return np.arange(len(low))
+    ends = (end.reshape(len(low), -1) for end in corners(target, low, side)[:2])
+    return np.flatnonzero(target.region.meets(*ends))
+
+
+def asked_at(target: Target, low: Array, side: Array) -> tuple[Array, Array, Array]:
+    """Where f is asked about sub-cubes, how far their points of the domain are from there at most, and whether that is
+    their centre, and the sub-cube is charged as a whole."""
+    centre, half = low + side / 2, side.max(axis=(1, 2)) / 2
+    if target.region is None:
+        return centre, half, np.ones(len(low), dtype=bool)
+    flat = [end.reshape(len(low), -1) for end in (low, low + side)]
+    X = target.region.point(*flat)
+    reach = np.maximum(target.region.reach(X, *flat), 0.0)
+    central = (X == centre.reshape(X.shape)).all(axis=1) & (target.region.flat == 0)
+    return X.reshape(centre.shape), np.where(central, half, reach), central
 
 
 def some_boxes(target: Target, grid: Grid, S: int, count: int, seed: int) -> tuple[Array, Array]:
@@ -97,7 +157,8 @@ def corners(target: Target, low: Array, side: Array) -> tuple[Array, Array, floa
 def _bounds(target: Target, low: Array, side: Array, G: Ball, p: float) -> tuple[Array, Array, Array]:
     """For every sub-cube: (the p-mean of |f − G|) per entry, the largest |f|, the largest |f − G|. At least one of the
     two ways must be open."""
-    centre = low + side / 2
+    if target.variation(1.0) is not None:
+        asked, half, central = asked_at(target, low, side)
     low, high, slack = corners(target, low, side)
     deviation, largest = np.full(low.shape, np.inf), np.full(len(low), np.inf)
     farthest = deviation
@@ -105,10 +166,10 @@ def _bounds(target: Target, low: Array, side: Array, G: Ball, p: float) -> tuple
         f_low, f_high = target.enclosure(low, high)
         deviation = farthest = _far(f_low, f_high, G)
         largest = np.maximum(np.abs(f_low), np.abs(f_high)).max(axis=(1, 2))
-    half = side.max(axis=(1, 2)) / 2 + 2 * slack  # (sub-cubes,)
     if target.variation(1.0) is not None:
-        f_low, f_high = _at_point(target, centre)
-        spread, moment = _spread(target, half, low.shape[1] * low.shape[2], p)
+        f_low, f_high = _at_point(target, asked)
+        spread, moment = _spread(target, np.asarray(half + 2 * slack), low.shape[1] * low.shape[2], p)  # (sub-cubes,)
+        moment = np.where(central, moment, spread)
         at_point = _far(f_low, f_high, G)
         deviation = np.minimum(deviation, at_point + moment[:, None, None])
         farthest = np.minimum(farthest, at_point + spread[:, None, None])

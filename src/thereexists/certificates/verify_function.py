@@ -6,6 +6,7 @@ Here: the record against the weights, and the claims about f. ``verify_bound.py`
 from __future__ import annotations
 
 import itertools
+import math
 import secrets
 from collections.abc import Iterator
 from typing import Any
@@ -66,6 +67,7 @@ def _common_checks(case: Case[FunctionCertificate], asked: Asked) -> Iterator[Ch
     yield _check_grid(case)
     yield from _check_support(case)
     yield _check_target(case)
+    yield from _check_domain(case)
     yield _check_symmetry(case)
     yield _check_one_by_one(case)
     yield _check_claims_about_f(case)
@@ -84,15 +86,16 @@ def _read(asked: Asked, network_class: type[Transformer]) -> Case[FunctionCertif
         if type(network) is not network_class:
             raise InvalidInput("the network is not of the class that this construction gives")
         check_plan(record["plan"], record["construction"])
-        grid = Grid.from_dict(record["grid"])
         stored = restore(record["target"])
+        target = asked.target or stored
+        grid = Grid.from_dict(record["grid"]).on(target.region)
         check_sizes(folder, network, grid, stored)
     if certificate.cubes_to_sum(grid.cells) > _MOST_CUBES:
         raise storage.BadWitnessFile(f"{folder} claims a sum over {grid.cells:,} cubes: more than anybody can compute.")
     job = asked.how.job
     if job is not None and job.resolve().is_relative_to(folder.resolve()):
         raise Obstructed("The folder of a verification must not lie in the witness it verifies.")
-    return Case(record, network, grid, asked.target or stored, certificate, folder)
+    return Case(record, network, grid, target, certificate, folder)
 
 
 def _check_weights(case: Case[FunctionCertificate]) -> Check:
@@ -225,9 +228,38 @@ def _check_target(case: Case[FunctionCertificate]) -> Check:
 def _told(target: dict[str, Any]) -> dict[str, Any]:
     """What is said of a function, less where its file lay: a file is known by its hash, wherever it has moved."""
     origin = target.get("origin")
+    told = {**target, "domain": _moved(target["domain"])} if "domain" in target else target
     if not isinstance(origin, dict) or origin.get("kind") != "file":
-        return target
-    return {**target, "origin": {key: value for key, value in origin.items() if key != "reference"}}
+        return told
+    return {**told, "origin": {key: value for key, value in origin.items() if key != "reference"}}
+
+
+def _moved(domain: Any) -> Any:
+    """A domain's description, wherever its file lies."""
+    if isinstance(domain, dict):
+        return {key: _moved(value) for key, value in domain.items() if key != "reference"}
+    return [_moved(part) for part in domain] if isinstance(domain, list) else domain
+
+
+def _check_domain(case: Case[FunctionCertificate]) -> Iterator[Check]:
+    """Of a domain that is no box: the network stores values for the cubes that may meet it, found here again.
+
+    The bound is a sum over these cubes whoever built for which; this says that the network was built for this domain.
+    """
+    if case.target.region is None:
+        return
+    grid, plan = case.grid, case.record["plan"]
+    n, tokens = grid.n, grid.token_cells
+    if case.network.wide:
+        wanted = {n * grid.cells if grid.positional else tokens * math.comb(tokens + n - 2, n - 1)}
+        stated, what = (plan.get("sizes") or {}).get("contexts"), "contexts"
+    else:
+        ids = n * grid.cells if grid.positional else sum(j * math.comb(tokens, j) for j in range(1, n + 1))
+        wanted, what = {ids, 2 * ids}, "value layers"  # one sweep, or two
+        stages = case.network.stages.items()
+        stated = sum(stage.depth for name, stage in stages if name not in ("quantise", "context"))
+    detail = f"{case.target.region.words()}: {grid.cells:,} cubes may meet it, and there are {stated} {what}"
+    yield Check("domain", stated in wanted, detail)
 
 
 def _check_symmetry(case: Case[FunctionCertificate]) -> Check:

@@ -43,7 +43,10 @@ class FunctionOptions:
     ] = None
     domain: Annotated[
         str | None,
-        typer.Option(help="Ends of every entry, as -2,5 (0,1 unless said), or of every feature, as '0,1;-2,5'."),
+        typer.Option(
+            help="Ends of every entry, as -2,5 (0,1 unless said), or of every feature, as '0,1;-2,5'; or simplex, "
+            "'simplex whole', 'ball 0.5,0.5 0.3', 'ellipsoid 0.5,0.5 0.3,0.1', file.py:domain."
+        ),
     ] = None
     compact_support: Annotated[
         bool,
@@ -58,10 +61,18 @@ class FunctionOptions:
 
         if self.n is None:
             raise InvalidInput("How many tokens does a sequence have? Say it with --n.")
-        target = resolve(self.target, self.n, self.d, box(self.domain, self.d))
+        target = resolve(self.target, self.n, self.d, domain_of(self.domain, self.d))
         claims: dict[str, Any] = {"lipschitz": self.lipschitz, "equivariant": self.equivariant}
         claims["compact_support"] = self.compact_support or None
         return dataclasses.replace(target, **_said(claims))
+
+
+def domain_of(text: str | None, d: int) -> Any:
+    """What --domain names: a box by its numbers, or a set by its name."""
+    from thereexists.functions.domains.stored import NAMED, parsed
+
+    words = (text or "").split()
+    return parsed(text or "") if ":" in (text or "") or (words and words[0] in NAMED) else box(text, d)
 
 
 def box(text: str | None, d: int) -> tuple[Any, Any]:

@@ -26,6 +26,9 @@ Where = Annotated[Path, typer.Argument(help="The folder of a witness.")]
 Function = Annotated[
     str | None, typer.Option(help="file.py:function, for a witness of your own function (its code is not stored).")
 ]
+OwnDomain = Annotated[
+    str | None, typer.Option("--domain", help="file.py:domain, where the domain is code of yours (it is not stored).")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +43,7 @@ class CertifyOptions:
     witness: Where
     p: Annotated[float, typer.Option("--p", help="The p of d_p.")] = 1.0
     function: Function = None
+    domain: OwnDomain = None
     bound: Annotated[float | None, typer.Option(help="Largest |f|; allows a statistical certificate.")] = None
     sampling: SamplingOptions
     crew: WorkerOptions
@@ -66,8 +70,8 @@ def certify(asked: CertifyOptions) -> None:
     loaded, target = load(asked.witness), None
     commands = loaded.kind.find("commands")
     commands.refuse_others("certify")
-    if asked.function is not None or asked.bound is not None:
-        target = given_target(stored_target(asked.witness, read_record(asked.witness)), asked.function)
+    if any(given is not None for given in (asked.function, asked.domain, asked.bound)):
+        target = given_target(stored_target(asked.witness, read_record(asked.witness)), asked.function, asked.domain)
         target = target if asked.bound is None else dataclasses.replace(target, bound=asked.bound)
     commands.check_certify(loaded, target)
     with asked.crew.hired("certify", quiet=asked.as_json or asked.crew.dry_run) as workers:
@@ -90,6 +94,7 @@ def certify(asked: CertifyOptions) -> None:
 class VerifyOptions:
     witness: Where
     function: Function = None
+    domain: OwnDomain = None
     sample: Annotated[float | None, typer.Option(help="Enclose only this share of the cubes again, such as 0.01.")] = (
         None
     )
@@ -118,9 +123,10 @@ def verify(asked: VerifyOptions) -> None:
     from thereexists.certificates import check_spread, load_certificate, predict
     from thereexists.certificates import verify as check
 
-    if set(said()) - {"witness", "function", *ALWAYS}:
+    if set(said()) - {"witness", "function", "domain", *ALWAYS}:
         _refuse_others(asked.witness)
-    target = None if asked.function is None else _given_again(asked.witness, asked.function)
+    again = asked.function is not None or asked.domain is not None
+    target = _given_again(asked.witness, asked.function, asked.domain) if again else None
     with asked.crew.hired("verify", quiet=asked.as_json or asked.crew.dry_run) as workers:
         if asked.crew.dry_run:
             from thereexists.witness.load import load
@@ -150,7 +156,7 @@ def _refuse_others(witness: Path) -> None:
         kind_of(read_record(witness), witness).find("commands").refuse_others("verify")
 
 
-def _given_again(witness: Path, function: str) -> Target | None:
+def _given_again(witness: Path, function: str | None, domain: str | None) -> Target | None:
     """The target with its function; None if the record is no record of ours: the checks say what is wrong with it."""
     from thereexists.core.storage import read_record
 
@@ -160,7 +166,7 @@ def _given_again(witness: Path, function: str) -> Target | None:
         raise
     except BadWitnessFile:
         return None
-    return given_target(stored, function)
+    return given_target(stored, function, domain)
 
 
 def stored_target(witness: Path, record: dict[str, Any]) -> Target:
@@ -174,10 +180,12 @@ def stored_target(witness: Path, record: dict[str, Any]) -> Target:
         return restore(record["target"])
 
 
-def given_target(stored: Target, function: str | None) -> Target:
-    """The stored claims with the function given again; a file that changed since the build is refused."""
+def given_target(stored: Target, function: str | None, domain: str | None = None) -> Target:
+    """The stored claims with the function, or the domain, given again; a file that changed is refused."""
+    from thereexists.functions.domains.stored import given_again
     from thereexists.functions.target import from_file
 
+    stored = stored if domain is None else dataclasses.replace(stored, domain=given_again(stored.region, domain))
     if function is None:
         return stored
     given = from_file(function, n=stored.n, d=stored.d)
@@ -188,6 +196,15 @@ def given_target(stored: Target, function: str | None) -> Target:
             f"This witness was built from the function {stored.name!r} of that file, not {given.name!r}."
         )
     return dataclasses.replace(stored, f=given.f)
+
+
+def on_domain(loaded: Any, witness: Path, domain: str | None) -> Any:
+    """A loaded witness with the code of its domain, where it is given."""
+    if domain is None:
+        return loaded
+    from thereexists.core.storage import read_record
+
+    return dataclasses.replace(loaded, target=given_target(stored_target(witness, read_record(witness)), None, domain))
 
 
 def print_not_proved(error: NotProved, as_json: bool) -> None:

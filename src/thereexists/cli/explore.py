@@ -9,7 +9,7 @@ import typer
 
 from thereexists.cli._applies import refuse
 from thereexists.cli._output import AsJson, print_json
-from thereexists.cli.certificate import Function, given_target, stored_target
+from thereexists.cli.certificate import Function, OwnDomain, given_target, stored_target
 
 app = typer.Typer()
 
@@ -20,6 +20,7 @@ def explore(
     port: Annotated[int, typer.Option(help="The port to listen on; 0: a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
     function: Function = None,
+    domain: OwnDomain = None,
     as_json: AsJson = False,
 ) -> None:
     """Watch an input go through a witness: a page on this machine only, until Ctrl-C.
@@ -34,10 +35,10 @@ def explore(
         refuse("with --json whoever reads the address opens it", "browser")
 
     target = None
-    if function is not None:
+    if function is not None or domain is not None:
         from thereexists.core.storage import read_record
 
-        target = given_target(stored_target(witness, read_record(witness)), function)
+        target = given_target(stored_target(witness, read_record(witness)), function, domain)
     viewer = open_viewer(witness, target)
     with Server(viewer, port) as server:
         if as_json:

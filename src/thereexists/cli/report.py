@@ -9,7 +9,7 @@ import typer
 
 from thereexists.cli._files import Force, files_to_write
 from thereexists.cli._output import AsJson, console, print_json
-from thereexists.cli.certificate import Function, given_target, stored_target
+from thereexists.cli.certificate import Function, OwnDomain, given_target, stored_target
 
 app = typer.Typer()
 
@@ -25,6 +25,7 @@ def report(
     ],
     out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
     function: Function = None,
+    domain: OwnDomain = None,
     n: Annotated[int | None, typer.Option("--n", min=1, help="Tokens of a pattern.")] = None,
     sizes: Annotated[list[str] | None, typer.Option("--set", help="A size of a pattern, as name=value.")] = None,
     force: Force = False,
@@ -47,10 +48,10 @@ def report(
     files_to_write(force, (out, ()))
     html.check_writable(out)
     target = None
-    if function is not None:
+    if function is not None or domain is not None:
         from thereexists.core.storage import read_record
 
-        target = given_target(stored_target(artefact, read_record(artefact)), function)
+        target = given_target(stored_target(artefact, read_record(artefact)), function, domain)
     page = make(artefact, target, n, dict(assignment(text) for text in sizes or []))
     page.save(out)
     summary = {

@@ -24,6 +24,7 @@ from thereexists.cli._files import Force, files_to_write
 from thereexists.cli._output import AsJson, console, print_facts, print_json, progress_bar
 from thereexists.cli._settings import command
 from thereexists.cli._workers import WorkerOptions, print_estimate
+from thereexists.cli.certificate import OwnDomain, on_domain
 from thereexists.cli.kinds import CREW, automata, programs
 from thereexists.cli.kinds.functions import described, print_certificate, print_witness, with_normalised
 from thereexists.core.errors import InvalidInput, NotProved, ThereExistsError
@@ -269,6 +270,7 @@ def run(
             autocompletion=_complete.names(_complete.ENGINES),
         ),
     ] = "auto",
+    domain: OwnDomain = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -283,6 +285,7 @@ def run(
     loaded = load(witness, dtype)
     commands = loaded.kind.find("commands")
     commands.refuse_others("run")
+    loaded = on_domain(loaded, witness, domain)
     commands.run(loaded, RunRequest(input, out, engine), as_json)
 
 
@@ -303,6 +306,7 @@ def show(witness: Where, as_json: AsJson = False) -> None:
 def trace(
     witness: Where,
     input: Annotated[str, typer.Option("--input", help='One sequence, such as "0.3 0.1 0.7".')],
+    domain: OwnDomain = None,
     as_json: AsJson = False,
 ) -> None:
     """Watch one sequence go through the proof: quantised, every selective shift, ids, values.
@@ -311,7 +315,7 @@ def trace(
     """
     from thereexists.witness.load import load
 
-    loaded = load(witness)
+    loaded = on_domain(load(witness), witness, domain)
     loaded.kind.find("commands").trace(loaded, input, as_json)
 
 

@@ -145,6 +145,8 @@ def _too_fine(target: Target, epsilon: float, p: float, delta: Fraction, refusal
 
 def _volume(target: Target, epsilon: float, p: float) -> str:
     """How much of the difficulty is the size of the domain, where it is large."""
+    if target.region is not None:  # whose volume is not computed
+        return ""
     share = normalised(epsilon, target.low.tolist(), target.high.tolist(), target.n, p)
     if not share < epsilon / 2:
         return ""

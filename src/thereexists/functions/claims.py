@@ -28,10 +28,11 @@ def refute(target: Target, pairs: int = 4_000, seed: int = 0, boxes: Boxes | Non
 
     ``boxes``: further boxes (low, high) on which the extension will be used, to be tried too.
     """
-    if target.variation(1.0) is None and target.interval is None:
-        return None
+    found = None if target.region is None else target.region.refuted(seed)
+    if found is not None or (target.variation(1.0) is None and target.interval is None):
+        return found
     rng = np.random.default_rng(seed)
-    tried, found = _Pairs.of(target, pairs, rng), None
+    tried = _Pairs.of(target, pairs, rng)
     if target.variation(1.0) is not None:
         found = _refute_modulus(target, tried)
     if found is None and target.interval is not None:
@@ -51,9 +52,9 @@ class _Pairs:
 
     @classmethod
     def of(cls, target: Target, count: int, rng: np.random.Generator) -> _Pairs:
-        X = target.low + (target.high - target.low) * rng.random((count, target.n, target.d))
+        X = target.points(rng, count)
         reach = 10.0 ** rng.uniform(-4, 0, (count, 1, 1)) * (target.high - target.low)
-        Y = np.clip(X + reach * rng.choice([-1.0, 0.0, 1.0], X.shape), target.low, target.high)
+        Y = target.nearest(X + reach * rng.choice([-1.0, 0.0, 1.0], X.shape))
         with phase(f"are the claims about {target.name} true", 2 * count):
             f_X, f_Y = target(X), target(Y)
         moved, change = np.abs(X - Y).max(axis=(1, 2)), np.abs(f_X - f_Y).max(axis=(1, 2))
@@ -114,15 +115,19 @@ def _climb(target: Target, rng: np.random.Generator, low: Array, high: Array) ->
     watched = np.ones((count, entries), dtype=bool)
     own = rng.random(count) < 0.5
     watched[own] = np.arange(entries) == rng.integers(entries, size=(int(own.sum()), 1))
-    best_X, best_f, best = low.copy(), target(low), np.full(count, -np.inf)
+    first = target.nearest(low)
+    best_X, best_f, best = first, target(first), np.full(count, -np.inf)
     worst_X, worst_f, worst = best_X, best_f, best
     search_low, search_high = low, high
     for _ in range(ROUNDS):
         share = rng.random((POINTS, *low.shape))
         share[: POINTS // 4] = np.rint(share[: POINTS // 4])  # corners too
         X = np.clip(search_low + share * (search_high - search_low), low, high)  # (points, boxes, n, d)
-        f_X = target(X.reshape(-1, target.n, target.d)).reshape(X.shape)
+        flat = X.reshape(-1, target.n, target.d)
+        inside = target.contains(flat)  # the others say nothing of the box
+        f_X = target(flat if inside.all() else target.nearest(flat)).reshape(X.shape)
         out = np.maximum(f_X - f_high, f_low - f_X).reshape(POINTS, count, entries)
+        out = np.where(inside.reshape(POINTS, count, 1), out, -np.inf)
         worst_X, worst_f, worst = _better(worst_X, worst_f, worst, X, f_X, out.max(axis=2))
         best_X, best_f, best = _better(best_X, best_f, best, X, f_X, np.where(watched, out, -np.inf).max(axis=2))
         reach = (search_high - search_low) / 6

@@ -7,12 +7,16 @@ Two choices make the arithmetic exact in float64. ``origin`` and ``step`` are dy
 whose width is not N times such a number is covered with a slight overhang (relative size at most 2^-10). And with a
 positional encoding, token j is moved by j·(N+1) steps, one step more than the paper's N, so that the closed upper end
 of one position never touches the first cell of the next.
+
+A domain that is no box has only those cubes that may meet it (``domains/cover.py``): ``cells`` and ``cube`` count and
+number these, and whoever builds, certifies or verifies goes through them. The value of such a cube is f at a point of
+the domain, in the cube where one is found.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -20,12 +24,15 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.functions.domains.cover import Axes, found_cells, one_of
+from thereexists.functions.domains.domain import Domain
 from thereexists.functions.target import Array, Target
 
 STEP_BITS = 11
 RAMP_SHARE = 2.0**-20
 SMALLEST = 2.0**-400
 LARGEST = 2.0**400  # of the domain's ends; cells are between both wide, so that squares of them are ordinary numbers
+MOST_EDGE_CUBES = 1 << 18  # that are looked through
 MOST_CELLS = 1 << 52  # of a feature: float64 tells no more apart
 
 
@@ -42,6 +49,7 @@ class Grid:
     positional: bool
     slots: tuple[int, ...] = ()  # which range each token moves to; () means token j to range j
     low: tuple[float, ...] = ()  # the box from low to high is guarded: what is outside is answered by 0; () means not
+    domain: Domain | None = field(default=None, compare=False)  # a set of sequences; None: the box
 
     def __post_init__(self) -> None:
         whole = all(type(x) is int and x >= 1 for x in (self.n, self.d)) and type(self.N) is int and self.N >= 2
@@ -61,17 +69,28 @@ class Grid:
         origin, step = zip(*(steps[side] for side in sides), strict=True)
         high = tuple(float(h) for h in target.high)
         low = tuple(float(l) for l in target.low) if target.compact_support else ()
-        return cls(target.n, target.d, N, origin, step, high, not target.equivariant or bool(slots), slots, low)
+        grid = cls(target.n, target.d, N, origin, step, high, not target.equivariant or bool(slots), slots, low)
+        return grid.on(target.region)
+
+    def on(self, domain: Domain | None) -> Grid:
+        """The same grid with those cubes alone that may meet the domain."""
+        return self if domain is self.domain else replace(self, domain=domain)
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Grid:
-        """The inverse of ``dataclasses.asdict``, through JSON."""
+        """The inverse of ``describe``, through JSON; the domain stands in the record of the function."""
+        if "domain" in stored:
+            raise InvalidInput("A grid is described without its domain.")
         sides = {key: tuple(stored[key]) for key in ("origin", "step", "high", "slots", "low") if key in stored}
         grid = cls(**{**stored, **sides})
         numbers = all(type(x) in (int, float) for x in (*grid.origin, *grid.step, *grid.high, *grid.low))
         if not (numbers and all(type(x) is int for x in grid.slots) and type(grid.positional) is bool):
             raise InvalidInput("A grid holds numbers, whole slots, and says true or false about positions.")
         return grid
+
+    def describe(self) -> dict[str, Any]:
+        """As plain data, for a record."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "domain"}
 
     @property
     def delta(self) -> Fraction:
@@ -84,8 +103,28 @@ class Grid:
 
     @property
     def cells(self) -> int:
-        """Cubes of the whole domain."""
-        return self.K**self.n
+        """Cubes of the whole domain: those that may meet it."""
+        if self.domain is None:
+            return self.K**self.n
+        return len(self._cover) ** one_of(self.domain)[1]
+
+    @property
+    def token_cells(self) -> int:
+        """Cells of a token, where all tokens have the same ones and all combinations of them are cubes."""
+        return self.K if self.domain is None else len(self._cover)
+
+    @property
+    def _cover(self) -> Array:
+        """The cells of one token that may meet the domain (of all tokens together, where they depend on each other)."""
+        assert self.domain is not None
+        return found_cells(one_of(self.domain)[0], self._axes)
+
+    @property
+    def _axes(self) -> Axes:
+        """Of as many entries as the set has that is searched."""
+        assert self.domain is not None
+        sides = (self.origin, self.step, tuple(self.ramp.tolist()), self.high)
+        return Axes(self.N, *(side * (self.n // one_of(self.domain)[1]) for side in sides))
 
     @property
     def unit(self) -> float:
@@ -147,6 +186,10 @@ class Grid:
 
     def cube(self, number: Array) -> Array:
         """Cube numbers 0 … cells−1 as cell indices: (…,) -> (…, n, d), the last entry counting fastest."""
+        if self.domain is not None:
+            cover, count = self._cover, one_of(self.domain)[1]
+            at = number[..., None] // len(cover) ** np.arange(count - 1, -1, -1) % len(cover)
+            return cover[at].reshape(*number.shape, self.n, self.d)
         digits = number[..., None] // self.N ** np.arange(self.n * self.d - 1, -1, -1) % self.N
         return digits.reshape(*number.shape, self.n, self.d)
 
@@ -155,13 +198,46 @@ class Grid:
         lower = np.array(self.origin) + index * np.array(self.step)
         return (lower + np.minimum(lower + np.array(self.step), np.array(self.high))) / 2
 
+    @property
+    def reach(self) -> float:
+        """How far a point of a cube may be from where f is asked about it, if that is in the cube: maximum norm."""
+        return max(self.step) / (2 if self.domain is None else 1)
+
+    def covered(self) -> tuple[Domain, int, Array, Array]:
+        """Of a domain that is no box: the set of a token (or of the sequence), for how many tokens it stands, and the
+        boxes of its cells: (cells, entries) each."""
+        assert self.domain is not None
+        part, count = one_of(self.domain)
+        low, high = self._axes.whole().box(self._cover, self._cover + 1)
+        return part, count, low, high
+
+    def edge_cubes(self) -> Array | None:
+        """The cubes that the domain may meet on ramps alone, which have no value: (cubes, n, d); None if very many."""
+        assert self.domain is not None
+        part, count = one_of(self.domain)
+        whole = found_cells(part, self._axes.whole())
+        if len(whole) ** count > MOST_EDGE_CUBES:
+            return None
+        rows = np.arange(len(whole) ** count)[:, None] // len(whole) ** np.arange(count - 1, -1, -1) % len(whole)
+        digits = self.N ** np.arange(whole.shape[1])
+        met = np.isin(whole @ digits, self._cover @ digits)[rows].all(axis=1)
+        return whole[rows[~met]].reshape(-1, self.n, self.d)
+
+    def representative(self, index: Array) -> Array:
+        """Where f is asked about these cells (cells, n, d): their middles, or points of the domain."""
+        if self.domain is None:
+            return self.centre(index)
+        low = np.array(self.origin) + index * np.array(self.step)
+        high = np.minimum(low + np.array(self.step), np.array(self.high))
+        return self.domain.point(*(side.reshape(len(index), -1) for side in (low, high))).reshape(index.shape)
+
     def values(self, target: Target, index: Array) -> Array:
-        """f̄ on these cells: the target at their middles; what is below 2^-400 becomes 0.
+        """f̄ on these cells: the target where it is asked about them; what is below 2^-400 becomes 0.
 
         Numbers that small would make weights whose products underflow, which no enclosure can follow; the certificate
         compares f with the 0 that is then stored.
         """
-        values = target(self.centre(index))
+        values = target(self.representative(index))
         return np.where(np.abs(values) < SMALLEST, 0.0, values)
 
     def on_ramp(self, X: Array) -> Array:
@@ -179,11 +255,18 @@ class Grid:
         digits = index @ (self.N ** np.arange(self.d, dtype=np.int64))
         return digits + self.id_pitch * self.slot
 
+    def columns(self, position: int = 0) -> Array:
+        """The ids of the cells that the token there may have, in increasing order, its position's share left out."""
+        if self.domain is None:
+            return np.arange(self.K)
+        cover = self._cover.reshape(len(self._cover), -1, self.d)  # of one token, or of all of them
+        return np.unique(cover[:, position % cover.shape[1]] @ (self.N ** np.arange(self.d, dtype=np.int64)))
+
     def equal_column_share(self) -> float:
         """The share of cubes in which two tokens fall into one cell (0 with a positional encoding)."""
         if self.positional:
             return 0.0
-        return 1.0 - math.prod((self.K - i) / self.K for i in range(self.n))
+        return 1.0 - math.prod((self.token_cells - i) / self.token_cells for i in range(self.n))
 
     def ramp_share(self) -> float:
         """An upper bound on the share of the domain that lies on a ramp: 1 − Π (1 − η_i/step_i)^n.

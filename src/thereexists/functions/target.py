@@ -14,6 +14,7 @@ import numpy as np
 from thereexists.core.errors import InvalidInput, InvalidTarget, ThereExistsError
 from thereexists.core.user_file import function_of, read_user_file
 from thereexists.functions.asking import answered, phase
+from thereexists.functions.domains.domain import Domain
 
 Array = np.ndarray
 LARGEST = 1e100  # squares and sums of values must not overflow
@@ -33,8 +34,10 @@ class Target:
     ``f`` maps arrays (batch, n, d) to arrays (batch, n, d), NumPy or torch. ``lipschitz`` is its constant from the
     entrywise maximum norm to the entrywise maximum norm: max|f(X) − f(Y)| ≤ lipschitz · max|X − Y|; a general
     modulus of continuity may be given instead. ``equivariant`` claims f(XP) = f(X)P for every permutation of the
-    tokens. ``domain`` is a box (low, high), each a number or one number per feature. For certificates, ``interval``
-    may map boxes (low, high) of sequences to boxes that contain f of them, and ``bound`` may state the largest |f|.
+    tokens. ``domain`` is a box (low, high), each a number or one number per feature, or another compact set
+    (``te.domains``): then f is asked at points of it alone, and low and high are the ends of a box around it. For
+    certificates, ``interval`` may map boxes (low, high) of sequences to boxes that contain f of them (of their part in
+    the domain), and ``bound`` may state the largest |f|.
 
     ``compact_support``: the function of all of R^{d×n} that is f on the box and 0 outside. Its witness takes any finite
     input. f is asked about the box alone; where it is not 0 at the edge, that function is not continuous there.
@@ -47,7 +50,7 @@ class Target:
     d: int = 1
     lipschitz: float | None = None
     equivariant: bool = False
-    domain: tuple[float | Sequence[float], float | Sequence[float]] = (0.0, 1.0)
+    domain: tuple[float | Sequence[float], float | Sequence[float]] | Domain = (0.0, 1.0)
     modulus: Callable[[float], float] | None = None
     interval: Callable[[Array, Array], tuple[Array, Array]] | None = None
     bound: float | None = None
@@ -75,8 +78,10 @@ class Target:
             object.__setattr__(self, name, bool(getattr(self, name)))
         if not isinstance(self.name, str) or any("\ud800" <= letter <= "\udfff" for letter in self.name):
             raise InvalidInput(f"The name of a target must be a text; got {self.name!r} instead.")
-        if not isinstance(self.compact_support, bool):
-            raise InvalidInput(f"'compact_support' must be True or False; got {self.compact_support!r} instead.")
+        if isinstance(self.domain, Domain):
+            plain = self.domain.plain(self.d)
+            object.__setattr__(self, "domain", self.domain.bound(self.n, self.d) if plain is None else plain)
+            self._check_region()
         low, high = self.low, self.high
         if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
             raise InvalidInput(f"'domain' must be a box with finite low < high; got {self.domain!r} instead.")
@@ -90,12 +95,65 @@ class Target:
         return self._corner(1)  # (d,)
 
     @property
+    def region(self) -> Domain | None:
+        """The domain, as a set of vectors of n·d numbers, where it is no box."""
+        return self.domain if isinstance(self.domain, Domain) else None
+
+    @property
     def volume(self) -> float:
-        """Of the domain of a whole sequence; 0 or infinity where float64 does not hold it."""
+        """Of the box of a whole sequence (of a region: of what its points are drawn from, ``Domain.mass``); 0 or
+        infinity where float64 does not hold it."""
+        if self.region is not None:
+            return self.region.mass
         with np.errstate(over="ignore", under="ignore"):
             return float(np.prod(self.high - self.low) ** self.n)
 
+    def contains(self, X: Array) -> Array:
+        """Which sequences lie in the domain: (batch,)."""
+        if self.region is not None:
+            return self.region.contains(X.reshape(len(X), -1))
+        return np.asarray(((self.low <= X) & (self.high >= X)).all(axis=(1, 2)))
+
+    def drawn(self, unit: Array) -> tuple[Array, Array]:
+        """Sequences made of numbers in [0, 1], (batch, n, d) like these, and which of them lie in the domain.
+
+        Uniform numbers give uniform sequences of a set of measure ``volume`` that holds the domain.
+        """
+        if self.region is None:
+            return self.low + (self.high - self.low) * unit, np.ones(len(unit), dtype=bool)
+        X, inside = self.region.drawn(unit.reshape(len(unit), -1))
+        return X.reshape(unit.shape), inside
+
+    def points(self, rng: np.random.Generator, count: int) -> Array:
+        """Random sequences of the domain, not always uniform: those drawn beside it are replaced by near ones of it."""
+        X, inside = self.drawn(rng.random((count, self.n, self.d)))
+        return X if inside.all() else self.nearest(X)
+
+    def nearest(self, X: Array) -> Array:
+        """Sequences of the domain near these: the nearest ones, of a box."""
+        if self.region is None:
+            return np.clip(X, self.low, self.high)
+        return self.region.nearest(X.reshape(len(X), -1)).reshape(X.shape)
+
+    def _check_region(self) -> None:
+        if self.region is None:
+            return
+        if self.equivariant and not self.region.symmetric:
+            raise InvalidInput(
+                "An equivariant function needs a domain in which tokens may change places: one of tokens, described by "
+                f"{self.d} numbers. {self.region.words()[:1].upper()}{self.region.words()[1:]} is one of whole "
+                "sequences: leave the claim out (Theorem 2, positional encoding)."
+            )
+        if self.compact_support:
+            raise InvalidInput(
+                "Only a function on a box can be built to be 0 outside: a network changes along the grid, and "
+                f"{self.region.words()} does not end there. Leave 'compact_support' out: inputs outside are refused."
+            )
+
     def _corner(self, side: int) -> Array:
+        if isinstance(self.domain, Domain):
+            ends = self.domain.ends[side].reshape(self.n, self.d)
+            return ends.max(axis=0) if side else ends.min(axis=0)
         try:
             return np.broadcast_to(np.asarray(self.domain[side], dtype=np.float64), (self.d,))
         except (ValueError, TypeError, IndexError, OverflowError):
@@ -194,13 +252,14 @@ class Target:
             "lipschitz": self.lipschitz,
             "equivariant": self.equivariant,
             **({"compact_support": True} if self.compact_support else {}),
+            **({} if self.region is None else {"domain": self.region.describe()}),
             "origin": self.origin,
         }
 
     def check_equivariance(self, trials: int = 64, seed: int = 0) -> None:
         """Refuse a false claim of equivariance, with the counterexample."""
         rng = np.random.default_rng(seed)
-        X = self.low + (self.high - self.low) * rng.random((trials, self.n, self.d))
+        X = self.points(rng, trials)
         permutation = rng.permuted(np.tile(np.arange(self.n), (trials, 1)), axis=1)[:, :, None]
         with phase(f"is {self.name} equivariant", (2 + BESIDE) * trials):
             Y = self(X)
@@ -227,7 +286,7 @@ class Target:
         largest = float(np.abs(Y).max())
         moved = largest * np.finfo(np.float64).eps
         for _ in range(BESIDE):
-            beside = np.nextafter(X, np.where(rng.random(X.shape) < 0.5, self.low, self.high))
+            beside = self.nearest(np.nextafter(X, np.where(rng.random(X.shape) < 0.5, self.low, self.high)))
             moved = max(moved, float(np.abs(self(beside) - Y).max()))
         return min(64 * self.n * self.d * moved, 2.0**-10 * largest)
 
@@ -240,7 +299,7 @@ class Target:
         answers to one sequence may differ by twice that.
         """
         rng = np.random.default_rng(seed)
-        X, other = self.low + (self.high - self.low) * rng.random((2, BATCH, self.n, self.d))
+        X, other = self.points(rng, 2 * BATCH).reshape(2, BATCH, self.n, self.d)
         order, single = rng.permutation(BATCH), rng.choice(BATCH, alone, replace=False)
         sizes = [int(2 ** rng.uniform(1, np.log2(BATCH))) for _ in range(2 * SIZES)]
         sizes += [int(rng.integers(2, BATCH)) for _ in range(SIZES)]

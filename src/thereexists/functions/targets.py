@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput, Obstructed
+from thereexists.functions.domains.stored import read
 from thereexists.functions.target import Array, Target, from_file
 
 
@@ -165,7 +166,7 @@ BUILTINS = {entry.name: entry for entry in _TABLE}
 
 
 def builtin(name: str, n: int, d: int = 1, domain: Any = (0.0, 1.0)) -> Target:
-    """A built-in target by name, for n tokens of d features on a box."""
+    """A built-in target by name, for n tokens of d features on a box, or on another domain (``te.domains``)."""
     if name not in BUILTINS:
         raise InvalidInput(
             f"There is no built-in target {name!r}; there are {', '.join(BUILTINS)}. "
@@ -182,8 +183,8 @@ def builtin(name: str, n: int, d: int = 1, domain: Any = (0.0, 1.0)) -> Target:
         n=n,
         d=d,
         lipschitz=entry.lipschitz(_Size(n, d, R, W)),
-        equivariant=entry.equivariant,
-        domain=domain,
+        equivariant=entry.equivariant and (bare.region is None or bare.region.symmetric),
+        domain=bare.domain,
         name=name,
         interval=extension_of(name),
         description=entry.description,
@@ -215,12 +216,12 @@ def restore(stored: dict[str, Any]) -> Target:
     """The target of a saved artefact. A built-in function comes back; anybody's own code is never run by loading."""
     _check_stored(stored)
     properties = {key: stored[key] for key in ("n", "d", "lipschitz", "equivariant", "name", "description", "origin")}
-    properties["domain"] = (stored["low"], stored["high"])
+    properties["domain"] = read(stored["domain"]) if "domain" in stored else (stored["low"], stored["high"])
     properties["compact_support"] = "compact_support" in stored
     name, origin = stored["name"], stored["origin"]
     if origin.get("kind") == "builtin" and name in BUILTINS:
         known = builtin(name, n=stored["n"], d=stored["d"])
-        return Target(known.f, interval=known.interval, **properties)
+        return _as_stated(Target(known.f, interval=known.interval, **properties), stored)
 
     def unavailable(X: Any) -> Any:
         raise Obstructed(
@@ -228,4 +229,11 @@ def restore(stored: dict[str, Any]) -> Target:
             f"target=… (it was built from {origin.get('reference', 'Python code')})."
         )
 
-    return Target(unavailable, **properties)
+    return _as_stated(Target(unavailable, **properties), stored)
+
+
+def _as_stated(target: Target, stored: dict[str, Any]) -> Target:
+    """A domain has the ends that stand beside it."""
+    if target.low.tolist() != stored["low"] or target.high.tolist() != stored["high"]:
+        raise InvalidInput("the ends of the domain are not those that its description gives")
+    return target

@@ -90,7 +90,7 @@ class EmbeddedTransformer(Transformer):
     def output_map(self) -> np.ndarray | None:
         return self.W_out.detach().numpy()
 
-    def size_for(self, N: int, n: int, d: int, positional: bool) -> tuple[int, int, str]:
+    def size_for(self, N: int, n: int, d: int, positional: bool, thin: bool = False) -> tuple[int, int, str]:
         """A hidden unit for each step of the quantiser; without positions also one for each count of a token."""
         parts = [stage.feed_forward for stage in self.stages.values() if stage.feed_forward is not None]
         units = sum(part.W_1.shape[0] * part.W_1.shape[1] for part in parts)

@@ -8,6 +8,7 @@ keeps, with room to spare, and hold for n tokens, d features, N cells a feature,
     both                cells K^n ≤ 2^52: the ids of the faithful network are exact in float64, and the compact
                         network's cubes are numbered, when some are drawn, and its contexts were all tabulated
     faithful            one layer for each id at least: n·K^n with positions, Σ j·C(K, j) for j ≤ n without
+                        (on a domain that is no box: one for each step of the quantiser, and N^d·n·d ≤ 2^24)
     compact             one hidden unit for each of the N − 1 inner edges of a feature at least; without positions
                         one for every number of tokens up to n, too
 """
@@ -23,6 +24,7 @@ from thereexists.functions.target import Target
 from thereexists.model import Transformer
 
 MOST_CELL_BITS = 52
+MOST_TOKEN_CELLS = 1 << 24  # numbers, over all positions: every one is enclosed, whatever the domain
 
 _OF_EVERY_PLAN = {"n", "d", "delta", "construction", "theorem", "layers", "parameters", "memory_bytes", "error"}
 
@@ -84,7 +86,10 @@ def _ends(network: Transformer, grid: Grid, target: Target) -> str | None:
 
 def _least_size(network: Transformer, grid: Grid) -> str | None:
     """A grid of so many cells takes so many layers of one unit, or blocks of so many units: else it is not of these."""
-    least, have, what = network.size_for(grid.N, grid.n, grid.d, grid.positional)
+    thin = grid.domain is not None
+    least, have, what = network.size_for(grid.N, grid.n, grid.d, grid.positional, thin)
+    if thin and grid.K * grid.n * grid.d > MOST_TOKEN_CELLS:
+        return f"{grid.N}^{grid.d} cells of a token are too many"
     if least <= have:
         return None
     return f"a grid of {grid.N} cells a feature takes {least:,} {what}, and there are {have:,}"

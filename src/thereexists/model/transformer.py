@@ -112,11 +112,14 @@ class Transformer(nn.Module):
         with torch.no_grad():
             return self(torch.from_numpy(X)).numpy()
 
-    def size_for(self, N: int, n: int, d: int, positional: bool) -> tuple[int, int, str]:
+    def size_for(self, N: int, n: int, d: int, positional: bool, thin: bool = False) -> tuple[int, int, str]:
         """The layers that a table on a grid of N cells a feature takes at the least, those there are, and the word.
 
-        One layer a context: (N^d)^n of n tokens each; without positions the sets of distinct columns only.
+        One layer a context: (N^d)^n of n tokens each; without positions the sets of distinct columns only. On a domain
+        that is no box (``thin``) who knows how many contexts there are: then a layer for every step of the quantiser.
         """
+        if thin:
+            return N * d * (n if positional else 1), self.depth, "layers or more"
         K = N**d
         if positional:
             return n * K**n, self.depth, "layers or more"

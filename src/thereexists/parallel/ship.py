@@ -79,7 +79,8 @@ def identity_of(target: Target) -> str:
     this process only. What such code imports in its turn is taken to be unchanged.
     """
     state = hashlib.sha256(json.dumps(target.origin, sort_keys=True, default=repr).encode())
-    for part in (target.f, target.modulus, target.interval):
+    codes = () if target.region is None else target.region.codes
+    for part in (target.f, target.modulus, target.interval, *codes):
         state.update(_code_of(part))
     return state.hexdigest()
 

@@ -10,6 +10,7 @@ import torch
 from thereexists.constructions.faithful.contextual import is_contextual_mapping
 from thereexists.core.errors import ThereExistsError
 from thereexists.core.verdict import Verdict
+from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
 from thereexists.model import Transformer
 from thereexists.witness.function import FunctionWitness
@@ -73,12 +74,14 @@ def slice_through(witness: FunctionWitness, target: Target) -> Slice:
     """Move the first entry through its whole range; the others stay at evenly spread places of theirs.
 
     The places are (j + 1/2)/n of the width, from the top for the first token on, and 1/64 beside it for every further
-    feature: fixed numbers, so that two reports of one witness are the same.
+    feature: fixed numbers, so that two reports of one witness are the same. On a domain that is no box every such
+    point is replaced by one of the domain near it.
     """
     others = resting_place(witness, target)
     x = np.linspace(float(target.low[0]), float(target.high[0]), POINTS)
     X = np.tile(others, (POINTS, 1, 1))
     X[:, 0, 0] = x
+    X = X if target.region is None else target.nearest(X)
     try:
         values = target(X)
     except ThereExistsError:
@@ -87,12 +90,13 @@ def slice_through(witness: FunctionWitness, target: Target) -> Slice:
 
 
 def plane_through(witness: FunctionWitness, target: Target) -> Plane | None:
-    """Two entries through their whole ranges: two tokens, or two features of the first one; None with one entry only.
+    """Two entries through their whole ranges: two tokens, or two features of the first one; None with one entry only,
+    and on a domain that is no box, which has no such ranges.
 
     The points are middles of a lattice that cuts every cell evenly (up to 48 cells a side), so none is on a ramp.
     """
     n, d, N = witness.grid.n, witness.grid.d, witness.grid.N
-    if n * d < 2:
+    if n * d < 2 or target.region is not None:
         return None
     free = ((0, 0), (1, 0)) if d == 1 else ((0, 0), (0, 1))
     points = N * -(-SIDE // N) if N < 2 * SIDE else 2 * SIDE
@@ -127,8 +131,7 @@ def context_ids(witness: FunctionWitness, seed: int = 0) -> Ids | None:
         return None
     complete = grid.cells <= MOST_CELLS
     rng = np.random.default_rng(seed)
-    digits = rng.integers(grid.N, size=(MOST_CELLS, grid.n, grid.d))
-    cells = grid.cube(np.arange(grid.cells)) if complete else np.unique(digits, axis=0)
+    cells = grid.cube(np.arange(grid.cells)) if complete else np.unique(some_cells(grid, rng, MOST_CELLS), axis=0)
     last_sweep = stages["context"].depth - _spreading_layers(witness) - 1
     seen: dict[str, np.ndarray] = {}
     with torch.no_grad():
@@ -152,6 +155,13 @@ def context_ids(witness: FunctionWitness, seed: int = 0) -> Ids | None:
     if distinct.any() and np.isfinite(last).all():
         verdict = is_contextual_mapping(np.rint(last)[distinct], cells[distinct], equivariant=not grid.positional)
     return Ids(seen, cells, distinct, complete, verdict, off)
+
+
+def some_cells(grid: Grid, rng: np.random.Generator, count: int) -> np.ndarray:
+    """Random cubes of the domain as cell indices (count, n, d)."""
+    if grid.domain is None:
+        return rng.integers(grid.N, size=(count, grid.n, grid.d))
+    return grid.cube(rng.integers(grid.cells, size=count))
 
 
 def weight_ranges(network: Transformer) -> list[tuple[str, int, int, float, float]]:

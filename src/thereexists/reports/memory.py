@@ -15,7 +15,7 @@ import torch
 
 from thereexists.model import EmbeddedTransformer
 from thereexists.reports.html import Markup, Section, figure, join, panels, paragraph, text
-from thereexists.reports.measure import MOST_CELLS
+from thereexists.reports.measure import MOST_CELLS, some_cells
 from thereexists.reports.svg import _svg
 from thereexists.witness.function import FunctionWitness
 
@@ -57,7 +57,7 @@ def memory_section(witness: FunctionWitness) -> Section | None:
     network, grid = cast(EmbeddedTransformer, witness.network), witness.grid
     rng = np.random.default_rng(0)
     complete = grid.cells <= MOST_CELLS
-    cells = grid.cube(np.arange(grid.cells)) if complete else rng.integers(grid.N, size=(MOST_CELLS, grid.n, grid.d))
+    cells = grid.cube(np.arange(grid.cells)) if complete else some_cells(grid, rng, MOST_CELLS)
     found = recall_of(network, torch.from_numpy(grid.centre(cells)).to(network.dtype))
     if found is None:
         return None

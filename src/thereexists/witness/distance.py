@@ -2,7 +2,8 @@
 
 d_p(f, g) = (∫ ‖f − g‖_p^p dX)^{1/p} over the domain, entrywise norm. The integral is estimated with R independently
 scrambled Sobol' sequences; their R means are independent and unbiased, and Student's t gives the interval. That is
-an estimate for people, not a proof: the certificate is another matter.
+an estimate for people, not a proof: the certificate is another matter. Over a domain that is no box the points are
+those of a box around it (or of the simplex, or single points), and the ones beside the domain count as 0.
 """
 
 from __future__ import annotations
@@ -54,10 +55,11 @@ def estimate_distance(
     if samples < REPLICATES:
         raise InvalidInput(f"'samples' must be at least {REPLICATES}; got {samples} instead.")
     per_replicate = 2 ** int(np.log2(samples // REPLICATES))
-    X = np.concatenate([_sobol(target, per_replicate, (seed, r)) for r in range(REPLICATES)])
-    with phase(f"{target.name} at random points", len(X)):
-        wanted = target(X)
-    gap = np.abs(wanted - g(X))
+    X, inside = target.drawn(np.concatenate([_sobol(target, per_replicate, (seed, r)) for r in range(REPLICATES)]))
+    gap = np.zeros_like(X)  # what lies beside the domain counts as 0, in the mean over a larger set
+    with phase(f"{target.name} at random points", int(inside.sum())):
+        wanted = target(X[inside])
+    gap[inside] = np.abs(wanted - g(X[inside]))
     unit = float(gap.max()) or 1.0  # p-th powers of other numbers overflow or underflow soon
     error = ((gap / unit) ** p).sum(axis=(1, 2))
     means = error.reshape(REPLICATES, per_replicate).mean(axis=1)
@@ -73,7 +75,7 @@ def exactness(
     target: Target, grid: Grid, g: Callable[[Array], Array], samples: int, seed: int, all_columns: bool = False
 ) -> Exactness:
     """Compare g with the piecewise constant f̄ on random inputs off the ramps."""
-    X = target.low + (target.high - target.low) * np.random.default_rng(seed).random((samples, grid.n, grid.d))
+    X = target.points(np.random.default_rng(seed), samples)
     X = X[~grid.on_ramp(X)]
     return Exactness(float(np.abs(g(X) - cell_values(target, grid, X, all_columns)).max()), len(X), seed)
 
@@ -93,5 +95,4 @@ def _sobol(target: Target, count: int, seed: tuple[int, int]) -> Array:
     from scipy.stats import qmc
 
     sampler = qmc.Sobol(target.n * target.d, scramble=True, rng=np.random.default_rng(seed))
-    unit = sampler.random(count).reshape(count, target.n, target.d)
-    return target.low + (target.high - target.low) * unit
+    return sampler.random(count).reshape(count, target.n, target.d)

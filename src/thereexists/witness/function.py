@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -45,7 +45,7 @@ class FunctionWitness(Witness):
 
     @property
     def grid(self) -> Grid:
-        return self.plan.grid
+        return self.plan.grid.on(self.target.region)
 
     @property
     def n(self) -> int:
@@ -64,6 +64,12 @@ class FunctionWitness(Witness):
                 return None
             found = load_certificate(self.folder, self.kind.certificates)
         return found if found.weights_sha256 == weights_sha256(self.network) else None
+
+    def knowing(self, target: Target | None) -> Self:
+        """The same witness, where a target brings the code that its domain is made of."""
+        if target is None or target.region is None:
+            return self
+        return dataclasses.replace(self, target=dataclasses.replace(self.target, domain=target.region))
 
     def __call__(self, x: Any, engine: str = "auto") -> Any:
         """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out.
@@ -126,6 +132,9 @@ class FunctionWitness(Witness):
                     "distance to an edge of a cell, in ramp widths, would overflow."
                 )
             return X, single
+        if self.target.region is not None and np.isfinite(X).all():
+            self._check_region(X)
+            return X, single
         low, high = self.target.low, self.target.high
         inside = (low <= X) & (high >= X)  # False for NaN
         if not inside.all():
@@ -135,6 +144,16 @@ class FunctionWitness(Witness):
                 f"sequence {row}, token {token}, feature {feature} is {X[row, token, feature]:g}."
             )
         return X, single
+
+    def _check_region(self, X: np.ndarray) -> None:
+        """Refuse what lies outside a domain that is no box."""
+        inside = self.target.contains(X)
+        if not inside.all() and self.target.region is not None:
+            row = int(inside.argmin())
+            raise InvalidInput(
+                f"The input must lie in the domain, {self.target.region.words()}; sequence {row}, {X[row].tolist()}, "
+                "is outside."
+            )
 
     def largest_input(self) -> float:
         """What may be asked of a witness that takes numbers outside its box: any float64."""
@@ -166,7 +185,8 @@ class FunctionWitness(Witness):
         }
 
     def facts(self) -> list[str]:
-        box = f"[{self.target.low.min():g}, {self.target.high.max():g}]"
+        region = self.target.region
+        box = f"[{self.target.low.min():g}, {self.target.high.max():g}]" if region is None else region.words()
         return [
             f"{self.target.name}, n = {self.grid.n}, d = {self.grid.d}, on {box}: Theorem {self.plan.theorem}, "
             f"delta = {float(self.grid.delta):g}"
@@ -176,7 +196,7 @@ class FunctionWitness(Witness):
         require_float64(self.network)
         return {
             "target": self.target.describe(),
-            "grid": dataclasses.asdict(self.grid),
+            "grid": self.grid.describe(),
             "plan": self.plan.describe(),
             "distance": None if self.distance is None else dataclasses.asdict(self.distance),
         }, {}
@@ -203,7 +223,8 @@ def read_function(
         network = network_class.from_structure(record["structure"], weights)
         if type(network) is not network_class:
             raise InvalidInput("the network is not of the class that this construction gives")
-        grid, target = Grid.from_dict(record["grid"]), restore(record["target"])
+        target = restore(record["target"])
+        grid = Grid.from_dict(record["grid"]).on(target.region)
         distance = None if record["distance"] is None else Distance(**record["distance"])
         check_sizes(path, network, grid, target)
         return ReadFunction(network, grid, target, record["plan"], distance)

@@ -10,7 +10,7 @@ from thereexists.cli._applies import refuse
 from thereexists.cli._output import bold, console, print_facts, print_json, styled
 from thereexists.cli.kinds import CREW, Commands, RunRequest, print_numbers, save_array
 from thereexists.core.authors_word import as_its_author_says
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import InvalidInput, Obstructed
 from thereexists.core.json_files import malformed
 
 # Lines of the summary, by the entry that they are made of.
@@ -20,9 +20,9 @@ _LINES |= {"asked for": "epsilon", "predicted": "error", "measured": "distance",
 
 class FunctionCommands(Commands):
     takes: ClassVar = {
-        "run": ("input", "out", "dtype", "engine", "force"),
-        "certify": ("p", "function", "bound", "confidence", "samples", "seed", "dry_run", *CREW),
-        "verify": ("function", "sample", "job", "dry_run", *CREW),
+        "run": ("input", "out", "dtype", "engine", "domain", "force"),
+        "certify": ("p", "function", "domain", "bound", "confidence", "samples", "seed", "dry_run", *CREW),
+        "verify": ("function", "domain", "sample", "job", "dry_run", *CREW),
     }
     because = "a witness of a function has no use for it"
 
@@ -54,7 +54,7 @@ class FunctionCommands(Commands):
                 "witness": str(folder),
                 **described_again(witness),
                 "package_version": record["package_version"],
-                "domain": [record["target"]["low"], record["target"]["high"]],
+                "domain": record["target"].get("domain", [record["target"]["low"], record["target"]["high"]]),
                 "origin": record["target"]["origin"],
                 "stages": stages,
             }
@@ -93,7 +93,9 @@ def with_normalised(summary: dict[str, Any], target: Any, grid: Any) -> dict[str
     from thereexists.certificates.units import normalised
 
     def over_volume(size: float | None, p: float) -> float | None:
-        return None if size is None else normalised(size, target.low.tolist(), target.high.tolist(), target.n, p)
+        if size is None or target.region is not None:  # whose volume is not computed
+            return None
+        return normalised(size, target.low.tolist(), target.high.tolist(), target.n, p)
 
     error, distance = summary["error"], summary.get("distance")
     beside = {
@@ -102,8 +104,22 @@ def with_normalised(summary: dict[str, Any], target: Any, grid: Any) -> dict[str
         "measured": None if distance is None else over_volume(distance["estimate"], distance["p"]),
     }
     p = (error or distance or {"p": 1.0})["p"]
-    ramps = off_core_share(target.high - target.low, grid)
-    return {**summary, "normalised": beside, "meaning": d_p_in_words(p, ramps, target.compact_support)}
+    ramps = off_core_share(target.high - target.low, grid) if target.region is None else None
+    meaning = d_p_in_words(p, ramps, target.compact_support)
+    measured = "" if target.region is None else target.region.measured()
+    meaning += f"; {measured}" if measured else ""
+    return {**summary, "normalised": beside, "meaning": meaning, **_cubes_of(target, grid)}
+
+
+def _cubes_of(target: Any, grid: Any) -> dict[str, Any]:
+    """Of a domain that is no box: what it is, and how many cubes of its box may meet it."""
+    if target.region is None:
+        return {}
+    told = {"words": target.region.words(), "cubes": None, "of": grid.N ** (grid.n * grid.d)}
+    try:
+        return {"region": told | {"cubes": grid.cells}}
+    except Obstructed:  # the domain is code that is not here
+        return {"region": told}
 
 
 def epsilon_in_words(certificate: Any, epsilon: float) -> str:
@@ -168,6 +184,10 @@ def print_witness(summary: dict[str, Any]) -> None:
         "network": f"Theorem {summary['theorem']}, class {prefix}^{{{h},{m},{r}}}, "
         f"{summary['parameters']:,} parameters",
     }
+    region = summary.get("region")
+    if region is not None:
+        met = "" if region["cubes"] is None else f": {region['cubes']:,} of {region['of']:,} cubes may meet it"
+        lines["domain"] = f"{region['words']}{met}"
     lines |= (
         _block_lines(summary, sizes)
         if sizes

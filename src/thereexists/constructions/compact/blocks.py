@@ -27,6 +27,8 @@ Compact support. For a function that is 0 outside its box, one more slot (or cou
 
 The ramps lie on the inner side of the ends. The proof from the weights is ``certificates/support_wide.py``.
 
+A domain that is no box: only the contexts of cubes that may meet it are stored; elsewhere the default is answered.
+
 Hypotheses: none on f; on the arithmetic, see ``certificates/float_run.py``. Off the cores the mass lemma bounds the
 output by the stored values. ``max_width`` spreads the units of a layer over several blocks.
 """
@@ -91,7 +93,7 @@ def _guarded(codes: Array, grid: Grid) -> Array:
 def _counted(target: Target, grid: Grid) -> tuple[Array, Array]:
     """Every multiset of n cells with every own cell in it: thermometer codes of the counts and of the own cell."""
     K, n = grid.K, grid.n
-    multisets = np.array(list(combinations_with_replacement(range(K), n)))  # (M, n), cells in increasing order
+    multisets = np.array(list(combinations_with_replacement(grid.columns().tolist(), n)))  # (M, n), cells increasing
     digits = multisets[..., None] // grid.N ** np.arange(grid.d) % grid.N  # (M, n, d)
     values = grid.values(target, digits)  # (M, n, d)
     at_least = (multisets[:, :, None] >= np.arange(1, K)).sum(axis=1)  # tokens in the cells ≥ m: (M, K−1)
@@ -123,7 +125,8 @@ def bits_per_feature(grid: Grid) -> int:
 
 def context_count(grid: Grid) -> int:
     """How many contexts are tabulated, before any of them share a unit; computed without tabulating."""
-    return grid.cells * grid.n if grid.positional else math.comb(grid.K + grid.n - 1, grid.n) * min(grid.n, grid.K)
+    cells = grid.token_cells
+    return grid.cells * grid.n if grid.positional else math.comb(cells + grid.n - 1, grid.n) * min(grid.n, cells)
 
 
 def rows_of(grid: Grid) -> Rows:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, final
 
-from thereexists.certificates.units import over_share
+from thereexists.certificates.ramps import extent
+from thereexists.certificates.units import PLAIN, over_share
 from thereexists.constructions.compact.blocks import (
     Memory,
     compact_network,
@@ -20,6 +21,7 @@ from thereexists.constructions.compact.blocks import (
     tabulate_contexts,
     widths,
 )
+from thereexists.constructions.faithful.budget import over_ramps
 from thereexists.constructions.faithful.plan import (
     Request,
     ask_one_by_one,
@@ -169,15 +171,18 @@ def _table_bytes(grid: Grid) -> int:
 
 def _error_budget(target: Target, grid: Grid, memory: Memory, p: float) -> ErrorBudget | None:
     """As for the faithful network, with no cube lost to equal columns; B is the largest stored value (mass lemma)."""
-    variation = target.variation(max(grid.step) / 2)
+    variation = target.variation(grid.reach)
     if variation is None:
         return None
     F = max(abs(float(v)) for table in memory.values for v in (table.min(), table.max())) + variation
-    ramps = over_share(F + memory.largest, target, grid.d * grid.n * grid.ramp_share(), p)
+    ramps = over_ramps(F + memory.largest, target, grid, p)
     return stated(ErrorBudget(p, _grid_part(target, grid, p), 0.0, ramps), target)
 
 
 def _grid_part(target: Target, grid: Grid, p: float) -> float:
     dn = grid.d * grid.n
+    variation = target.variation(grid.reach) or 0.0
+    if grid.domain is not None:  # as in faithful/budget.py
+        return variation * (dn * extent(target, grid, PLAIN).whole) ** (1 / p)
     moment = dn / (dn + p) if target.modulus is None else 1.0
-    return over_share(target.variation(max(grid.step) / 2) or 0.0, target, dn * moment, p)
+    return over_share(variation, target, dn * moment, p)

@@ -301,6 +301,11 @@ def refuse_if_too_large(mapping: SelectiveShift | SparseShift) -> None:
     """Refuse before any work what float64 cannot hold or this machine cannot store."""
     grid = mapping.grid
     bits = id_bits(mapping)
+    if bits <= MAX_ID_BITS and layer_count(grid) < grid.d:
+        raise CannotBuild(
+            f"Only {layer_count(grid)} ids lie in this domain on the grid delta = 1/{grid.N}, and the clamp of d = "
+            f"{grid.d} features takes as many layers. Choose a finer grid, or --construction compact."
+        )
     if bits > MAX_ID_BITS:
         raise CannotBuild(
             f"The ids of n = {grid.n}, d = {grid.d}, delta = 1/{grid.N} need {bits:.0f} bits and float64 carries "
@@ -327,7 +332,7 @@ def _remedy(mapping: SelectiveShift | SparseShift) -> str:
     """The finest power-of-two grid that fits."""
     have, N = physical_memory(), 1 << (mapping.grid.N - 1).bit_length()
     while (N := N // 2) >= 2:
-        grid = dataclasses.replace(mapping.grid, N=N, step=(1.0,) * mapping.grid.d)
+        grid = dataclasses.replace(mapping.grid, N=N, step=(1.0,) * mapping.grid.d, domain=None)
         coarser = dataclasses.replace(mapping, grid=grid)
         if N < mapping.grid.N and id_bits(coarser) <= MAX_ID_BITS and _memory(grid, 1) <= have:
             return f"Choose a coarser grid (delta = 1/{N} fits), or fewer tokens or features."

@@ -101,9 +101,14 @@ def largest_id(grid: Grid) -> int:
 
 
 def swept_ids(grid: Grid) -> Array:
-    """Every id a quantised column can have, in units, increasing: K of them for each position."""
-    positions = grid.n if grid.positional else 1
-    return (np.arange(positions)[:, None] * grid.id_pitch + np.arange(grid.K)).ravel()
+    """Every id a quantised column can have, in units, increasing: K of them for each position.
+
+    On a domain that is no box, fewer: a shift that selects an id which no token has there would do nothing.
+    """
+    if not grid.positional:
+        return grid.columns()
+    at = np.argsort(grid.slot)  # which token has which range
+    return np.concatenate([slot * grid.id_pitch + grid.columns(int(at[slot])) for slot in range(grid.n)])
 
 
 def context(grid: Grid) -> Stage:

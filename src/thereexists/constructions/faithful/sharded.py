@@ -174,7 +174,7 @@ class Contexts:
         from thereexists.certificates.cubes import fingerprint
 
         content = [
-            dataclasses.asdict(mapping.grid),
+            mapping.grid.describe(),
             type(mapping).__name__,
             fingerprint(target),
             identity_of(target),
@@ -358,7 +358,7 @@ def _assemble(
         "class": shape,
         "structure": structure,
         "target": target.describe(),
-        "grid": dataclasses.asdict(grid),
+        "grid": grid.describe(),
         "plan": plan.describe(),
         "distance": None,
     }

@@ -12,7 +12,8 @@ then ids and halves of them, so an id of b bits takes b + 1 of the 53 that float
 
 The paper's φ is the indicator of a window; the decreasing order makes its falling edge unnecessary, and with it the
 cancellation of large numbers. Number of layers: n δ^{-dn} with a positional encoding. Without it, ids depend on the
-set of columns: Σ_{j ≤ n} j·C(K, j) layers, of which those with j < n (equal columns) send their token to 0.
+set of columns: Σ_{j ≤ n} j·C(K, j) layers, of which those with j < n (equal columns) send their token to 0. On a domain
+that is no box only the cubes count that may meet it; no other id occurs there off the ramps, and none has a layer.
 
 Two sweeps. z + (A − z) rounds to half an ulp of z. Where ids are so large that this would spoil the value, or where
 values would not stay below the ids, each id is first sent to a rank (−offset − 4w'k, to the left of everything), then
@@ -101,7 +102,7 @@ def layer_count(grid: Grid) -> int:
     """How many ids there are: the layers of one sweep."""
     if grid.positional:
         return grid.n * grid.cells
-    return sum(j * comb(grid.K, j) for j in range(1, grid.n + 1))
+    return sum(j * comb(grid.token_cells, j) for j in range(1, grid.n + 1))
 
 
 def tabulate(
@@ -198,6 +199,8 @@ def _rank_window(extremes: Extremes, grid: Grid) -> float:
 def contexts_with_positions(grid: Grid, start: int, stop: int) -> Array:
     """The contexts ``start … stop−1`` of a grid with positions, as column ids: (count, n)."""
     flat = np.arange(start, stop)
+    if grid.domain is not None:
+        return grid.column_ids(grid.cube(flat))
     digits = flat[:, None] // grid.K ** np.arange(grid.n - 1, -1, -1) % grid.K
     return digits + grid.id_pitch * grid.slot
 
@@ -208,8 +211,9 @@ def _contexts(grid: Grid) -> Iterator[Array]:
         for start in range(0, grid.cells, _CHUNK):
             yield contexts_with_positions(grid, start, min(start + _CHUNK, grid.cells))
     else:
-        for size in range(1, min(grid.n, grid.K) + 1):
-            yield _increasing_sequences(grid.K, size)
+        cells = grid.columns()
+        for size in range(1, min(grid.n, len(cells)) + 1):
+            yield cells[_increasing_sequences(len(cells), size)]
 
 
 def _increasing_sequences(K: int, size: int) -> Array:

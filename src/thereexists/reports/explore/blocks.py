@@ -261,7 +261,7 @@ def _words(name: str, layer: int, depth: int, attends: bool, active: Tensor | No
 
 def features_viewer(witness: CompactWitness, target: Target | None) -> Features:
     check_entries(witness.grid.n, witness.grid.d)
-    return Features(witness, target or witness.target)
+    return Features(witness.knowing(target), target or witness.target)
 
 
 def tokens_viewer(witness: TokenWitness, target: None) -> Tokens:

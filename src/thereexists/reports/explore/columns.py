@@ -160,7 +160,8 @@ class Columns(Viewer):
 def starting_point(target: Target) -> np.ndarray:
     """An input to begin with: spread over the domain, not in order, no two tokens alike."""
     share = (0.31 + 0.618 * np.arange(target.n * target.d)[::-1]) % 1.0  # steps of the golden section
-    return target.low + (target.high - target.low) * np.round(share, 3).reshape(target.n, target.d)
+    start = target.low + (target.high - target.low) * np.round(share, 3).reshape(target.n, target.d)
+    return start if target.region is None else target.nearest(start[None])[0]
 
 
 def _whole(value: float) -> str:
@@ -178,4 +179,4 @@ def columns_viewer(witness: FunctionWitness, target: Target | None) -> Columns:
             f"This network has layers with h = {shape['h']}, m = {shape['m']}, r = {shape['r']}, d = {shape['d']}; "
             f"explore shows deep networks up to a width of {WIDEST}, and the theorems need h = 2, m = 1, r = 4."
         )
-    return Columns(witness, target or witness.target)
+    return Columns(witness.knowing(target), target or witness.target)

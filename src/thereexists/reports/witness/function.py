@@ -43,11 +43,12 @@ from thereexists.witness.load import load as read_witness
 from thereexists.witness.recounted import class_of, description_of, is_builtin, theorem_of
 
 MOST_OUTPUTS = 12
-_SAME = ("name", "n", "d", "low", "high", "origin")  # what a certificate and its witness must agree on
+_SAME = ("name", "n", "d", "low", "high", "domain", "origin")  # what a certificate and its witness must agree on
 
 
 def function_page(folder: Path, witness: FunctionWitness, record: dict[str, Any], target: Target | None = None) -> Page:
     """All sections; ``target`` gives the function again, for a witness of a user's own."""
+    witness = witness.knowing(target)
     target = target or witness.target
     certificate = load_certificate(folder, witness.kind.certificates) if (folder / FILE).is_file() else None
     cut = slice_through(witness, target)
@@ -89,7 +90,7 @@ def _built(witness: FunctionWitness, record: dict[str, Any]) -> Markup:
             "function": function if ours else as_its_author_says(function),
             "from": f"builtin {target.name}" if ours else as_its_author_says(source),
             "file's SHA-256": None if sha256 is None else as_its_author_says(sha256),
-            "sequences": f"n = {grid.n} tokens, d = {grid.d}, every entry in {_box(target)}",
+            "sequences": f"n = {grid.n} tokens, d = {grid.d}, {_box(target)}",
             "claimed": as_its_author_says(_claims(target)),
             "grid": f"δ = 1/{grid.N}, {grid.cells:,} cubes",
             "theorem": theorem.get(
@@ -111,8 +112,10 @@ def _claims(target: Target) -> str:
 
 
 def _box(target: Target) -> str:
+    if target.region is not None:
+        return f"in the domain: {target.region.words()}"
     ends = sorted({(float(a), float(b)) for a, b in zip(target.low, target.high, strict=True)})
-    return ", ".join(f"[{a:g}, {b:g}]" for a, b in ends)
+    return "every entry in " + ", ".join(f"[{a:g}, {b:g}]" for a, b in ends)
 
 
 def stages_section(network: Transformer) -> Markup:
@@ -140,7 +143,8 @@ def _certificate(
         advice = f"This witness has no certificate. Make one: thereexists certify {shlex.quote(str(folder))}"
         return join([paragraph(advice), facts({"measured": sampled})])
     stated = {k: found.target.get(k) for k in _SAME}
-    if found.weights_sha256 != weights_sha256(witness.network) or stated != {k: record["target"][k] for k in _SAME}:
+    recorded = {k: record["target"].get(k) for k in _SAME}
+    if found.weights_sha256 != weights_sha256(witness.network) or stated != recorded:
         about = "The certificate in this folder is about other weights or another function: it proves nothing here."
         return paragraph(about, "bad")
     return join(
@@ -165,6 +169,8 @@ def _curves(cut: Slice, target: Target) -> Markup:
             f"one is replaced by x. {len(cut.x)} points; the ramps between the cubes are thinner than a pixel."
         )
     ]
+    if target.region is not None:
+        intro.append(paragraph("Where that leaves the domain, a point of the domain near it takes its place."))
     if cut.target is None:
         again = (
             "The function itself is not stored with a witness: give it by --function file.py:function to see it too."
@@ -235,7 +241,11 @@ def build_command(witness: FunctionWitness) -> tuple[str, str]:
         words += ["--equivariant"] if target.equivariant else []
     words += ["--compact-support"] if target.compact_support else []
     boxes = {(float(a), float(b)) for a, b in zip(target.low, target.high, strict=True)}
-    if boxes != {(0.0, 1.0)}:
+    if target.region is not None:
+        named = target.region.command()
+        words += [] if named is None else ["--domain", named]
+        remarks += [] if named else ["The domain was given in Python: put it into a file, --domain file.py:domain."]
+    elif boxes != {(0.0, 1.0)}:
         low, high = min(boxes)
         words += ["--domain", repr(low), repr(high)]
         if len(boxes) > 1:

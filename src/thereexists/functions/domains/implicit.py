@@ -1,0 +1,191 @@
+"""{x : h(x) ≤ 0} in a box, by a Lipschitz constant or an interval extension of h.
+
+A box with centre c and half length r misses D if h(c) − L r > 0, and is part of it if h(c) + L r < 0; what is between
+is undecided, and counts as meeting it. h is the user's code: a record keeps its name and its file's hash, never the
+code, and whoever verifies gives it again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from thereexists.core.errors import InvalidInput, InvalidTarget, Obstructed, ThereExistsError
+from thereexists.functions.domains.domain import SPARE, Array, Domain, Ends
+from thereexists.functions.domains.shapes import Box
+
+_PAIRS = 4096  # on which the claims about h are tried
+_AT_ONCE = 1 << 16
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Implicit(Domain):
+    """``h`` maps arrays (batch, size) to (batch,); ``low``, ``high``: the ends of a box, numbers or one for each entry.
+
+    ``lipschitz``: |h(x) − h(y)| ≤ lipschitz · max|x − y|. ``interval``: maps (low, high) to ends of h on these boxes.
+    With ``whole``, numbers are ends of all entries of a sequence, and not of a token.
+    """
+
+    h: Callable[[Any], Any]
+    low: Any = 0.0
+    high: Any = 1.0
+    lipschitz: float | None = None
+    interval: Callable[[Array, Array], tuple[Array, Array]] | None = None
+    whole: bool = False
+    origin: dict[str, Any] = field(default_factory=dict)
+    kind: ClassVar[str] = "implicit"
+
+    def __post_init__(self) -> None:
+        box = Box(self.low, self.high)
+        stated = self.lipschitz is not None or self.interval is not None
+        if not callable(self.h) or not stated:
+            raise InvalidInput(
+                "An implicit domain is {h ≤ 0}: give a function h, and its Lipschitz constant (lipschitz=…) or an "
+                "interval extension of it (interval=…)."
+            )
+        if self.lipschitz is not None and not 0 <= float(self.lipschitz) < float("inf"):
+            raise InvalidInput(f"'lipschitz' must be a finite number of at least 0; got {self.lipschitz!r} instead.")
+        object.__setattr__(self, "low", box.low)
+        object.__setattr__(self, "high", box.high)
+
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.low)
+
+    def sized(self, n: int, d: int) -> Domain:
+        if self.size > 1:
+            return super().sized(n, d)
+        size = n * d if self.whole else d
+        return replace(self, low=np.tile(self.low, size), high=np.tile(self.high, size))
+
+    @property
+    def ends(self) -> Ends:
+        return self.low, self.high
+
+    def contains(self, x: Array) -> Array:
+        inside = np.asarray(((x >= self.low) & (x <= self.high)).all(axis=1))
+        if inside.any():
+            inside[inside] = self.values(x[inside]) <= 0
+        return inside
+
+    def meets(self, low: Array, high: Array) -> Array:
+        over = np.asarray(((high >= self.low) & (low <= self.high)).all(axis=1))
+        return over & (self._range(low, high)[0] <= 0)
+
+    def within(self, low: Array, high: Array) -> Array:
+        inside = np.asarray(((low >= self.low) & (high <= self.high)).all(axis=1))
+        return inside & (self._range(low, high)[1] < 0)
+
+    def anchor(self, low: Array, high: Array) -> Array:
+        return self.tried(np.maximum(low, self.low), np.minimum(high, self.high))
+
+    def words(self) -> str:
+        name = self.origin.get("reference") or getattr(self.h, "__name__", "h")
+        return f"the set where {name} ≤ 0 in the box from {self.low.tolist()} to {self.high.tolist()}"
+
+    def command(self) -> str | None:
+        return self.origin.get("reference")
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+            "lipschitz": None if self.lipschitz is None else float(self.lipschitz),
+            "interval": self.interval is not None,
+            "origin": self.origin,
+        }
+
+    def with_origin(self, origin: dict[str, Any]) -> Domain:
+        return replace(self, origin=origin)
+
+    @property
+    def codes(self) -> tuple[Any, ...]:
+        return (self.h, self.interval)
+
+    def values(self, x: Array) -> Array:
+        """h, checked: one finite number for every point."""
+        parts = [self._called(x[i : i + _AT_ONCE]) for i in range(0, len(x), _AT_ONCE)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def assumptions(self) -> list[str]:
+        said = []
+        if self.lipschitz is not None:
+            said.append(
+                f"the function h of the domain has the Lipschitz constant {float(self.lipschitz)!r} (maximum norm) and "
+                f"is computed to within {SPARE:.1e} · max(1, |h|)"
+            )
+        if self.interval is not None:
+            said.append("the interval extension of the function h of the domain contains it")
+        return said
+
+    def refuted(self, seed: int) -> str | None:
+        """From random pairs of the box."""
+        rng = np.random.default_rng(seed)
+        width = self.high - self.low
+        x = self.low + width * rng.random((_PAIRS, self.size))
+        y = np.clip(
+            x + 10.0 ** rng.uniform(-4, 0, (_PAIRS, 1)) * width * rng.uniform(-1, 1, x.shape), self.low, self.high
+        )
+        low, high = self._range(np.minimum(x, y), np.maximum(x, y))
+        at_x = self.values(x)
+        off = (at_x < low) | (at_x > high)
+        if self.lipschitz is not None:
+            apart = np.abs(x - y).max(axis=1)
+            off |= np.abs(at_x - self.values(y)) > self.lipschitz * apart + SPARE * np.maximum(1.0, np.abs(at_x))
+        if not off.any():
+            return None
+        at = int(off.argmax())
+        return f"between {x[at].tolist()} and {y[at].tolist()} the function h moves farther than it is claimed to"
+
+    def _range(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Ends of h on the boxes, each widened by what h may round."""
+        below, above = np.full(len(low), -np.inf), np.full(len(low), np.inf)
+        if self.lipschitz is not None:
+            at = self.values((low + high) / 2)
+            move = float(self.lipschitz) * (high - low).max(axis=1) / 2 * (1 + SPARE) + SPARE * np.maximum(
+                1, np.abs(at)
+            )
+            below, above = at - move, at + move
+        if self.interval is not None:
+            ends = [np.asarray(side, dtype=np.float64) for side in self.interval(low.copy(), high.copy())]
+            if any(side.shape != (len(low),) for side in ends):
+                raise InvalidInput("The interval extension of h must return two arrays (batch,), the ends of h.")
+            below, above = np.maximum(below, ends[0]), np.minimum(above, ends[1])
+        return below, above
+
+    def _called(self, x: Array) -> Array:
+        try:
+            with redirect_stdout(sys.stderr):
+                found = np.asarray(self.h(x.copy()), dtype=np.float64)
+        except ThereExistsError:
+            raise
+        except (Exception, SystemExit) as error:
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise InvalidTarget(f"The function h of a domain failed on an array {x.shape}: {reason}.") from error
+        if found.shape != (len(x),) or not np.isfinite(found).all():
+            raise InvalidTarget(
+                f"The function h of a domain must return {len(x)} finite numbers for an array {x.shape}; it returned "
+                f"{found.shape}."
+            )
+        return found
+
+
+def missing(stored: dict[str, Any]) -> Implicit:
+    """The domain of a record whose code is not here: it knows its box, and refuses every other question."""
+    reference = stored["origin"].get("reference", "Python code")
+
+    def unavailable(*_: Any) -> Any:
+        raise Obstructed(
+            f"The domain of this witness is code, which is not stored in it: give it again, with --domain file.py:name "
+            f"or target=… (it was built from {reference})."
+        )
+
+    extension = unavailable if stored["interval"] else None
+    return Implicit(unavailable, stored["low"], stored["high"], stored["lipschitz"], extension, origin=stored["origin"])
