@@ -124,10 +124,8 @@ def _over_own(q: Tensor, k: Tensor, v: Tensor, mask: PatternMask, pad: Tensor | 
     out = q.new_empty(*q.shape[:3], v.shape[-1])
     for members, step in groups:
         mine = members.to(q.device)
-        part = sparse_attention(
-            q[mine], k[mine], v[mine], step, key_padding_mask=None if pad is None else pad[mine], **how
-        )
-        out = out.index_copy(0, mine, part)
+        own = None if pad is None else pad[mine]
+        out = out.index_copy(0, mine, sparse_attention(q[mine], k[mine], v[mine], step, key_padding_mask=own, **how))
     return out
 
 
