@@ -85,7 +85,7 @@ def test_what_is_read_is_the_mask():
         assert own is not None
         want = masking_utils.sdpa_mask(2, n, n, mask_function=function, allow_is_causal_skip=False)[:, 0]
         for members, step in own.groups(2, 0, n):
-            for b in [0, 1] if members is None else members.tolist():
+            for b in [0, 1] if members is None else members:
                 assert torch.equal(torch.from_numpy(step.mask()), want[b]), (names, b)
 
 

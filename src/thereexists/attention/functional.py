@@ -107,10 +107,11 @@ def _one_each(q: Tensor, k: Tensor, v: Tensor, patterns: Sequence[Any], pad: Ten
         raise InvalidInput(f"A list of patterns has one for each of {q.shape[0]} sequences; got {len(patterns)}.")
     if how["dropout_p"] != 0 and len(patterns) > 1:
         raise InvalidInput("Dropout counts sequences through the batch; give one pattern for all, or no dropout.")
-    alike: dict[int, list[int]] = {}
+    alike: list[list[int]] = []
     for b, each in enumerate(patterns):
-        alike.setdefault(id(each), []).append(b)
-    places = [torch.tensor(members, device=q.device) for members in alike.values()]
+        group = next((members for members in alike if patterns[members[0]] is each), None)
+        alike.append([b]) if group is None else group.append(b)
+    places = [torch.tensor(members, device=q.device) for members in alike]
     parts = []
     for at in places:
         own = None if pad is None else pad[at]

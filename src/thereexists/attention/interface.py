@@ -63,8 +63,9 @@ def attention_forward(
                 "attn_implementation='eager'."
             )
     causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
-    mask = attention_mask if isinstance(attention_mask, PatternMask) else None
-    pad = attention_mask if mask is None else mask.padding
+    mask, pad = (
+        (attention_mask, attention_mask.padding) if isinstance(attention_mask, PatternMask) else (None, attention_mask)
+    )
     if mask is not None:  # it knows better than the module, as a mask does in eager attention
         causal = mask.causal
         if causal and mask.rows == query.shape[2] and mask.keys < key.shape[2]:
@@ -123,7 +124,7 @@ def _over_own(q: Tensor, k: Tensor, v: Tensor, mask: PatternMask, pad: Tensor | 
         return sparse_attention(q, k, v, groups[0][1], key_padding_mask=pad, **how)
     out = q.new_empty(*q.shape[:3], v.shape[-1])
     for members, step in groups:
-        mine = members.to(q.device)
+        mine = torch.tensor(members, device=q.device)
         own = None if pad is None else pad[mine]
         out = out.index_copy(0, mine, sparse_attention(q[mine], k[mine], v[mine], step, key_padding_mask=own, **how))
     return out
