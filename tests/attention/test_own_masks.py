@@ -85,7 +85,7 @@ def test_what_is_read_is_the_mask():
         assert own is not None
         want = masking_utils.sdpa_mask(2, n, n, mask_function=function, allow_is_causal_skip=False)[:, 0]
         for members, step in own.groups(2, 0, n):
-            for b in [0, 1] if members is None else members.tolist():
+            for b in [0, 1] if members is None else members:
                 assert torch.equal(torch.from_numpy(step.mask()), want[b]), (names, b)
 
 
@@ -155,3 +155,17 @@ def test_groups_of_sequences_in_a_batch_train():
         model(TOKENS, attention_mask=LEFT).logits[LEFT.bool()].square().mean().backward()
     a, b = (model.model.layers[0].self_attn.q_proj.weight.grad for model in (ours, eager))
     assert (a - b).abs().max() <= 2.0**-18 * float(b.abs().max())
+
+
+@pytest.mark.parametrize("more", [{}, {"softcap": 2.0}])
+def test_dropout_over_pairs_keeps_or_drops_each_weight(more):
+    """Values that are unit vectors show the weights: 0, or twice those without dropout; a row of padding is 0."""
+    torch.manual_seed(0)
+    q, k, v = torch.randn(2, 2, 5, 8), torch.randn(2, 1, 8, 8), torch.eye(8).expand(2, 1, 8, 8)
+    pad = torch.rand(2, 8) > 0.3
+    pad[1] = False
+    sure, half = (interface._over_pairs(q, k, v, None, pad, {"scale": 0.5, "dropout_p": p, **more}) for p in (0.0, 0.5))
+    dropped = half == 0
+    assert dropped[0][sure[0] > 0].float().mean() == pytest.approx(0.5, abs=0.25)
+    assert (half - torch.where(dropped, 0.0, 2 * sure)).abs().max() <= 2.0**-20
+    assert not sure[1].any()

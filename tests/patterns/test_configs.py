@@ -99,6 +99,19 @@ CASES = {
         num_experts_per_tok=1,
         layer_types=["full_attention", "sliding_attention"],
     ),
+    "gemma4_text": lambda: transformers.Gemma4TextConfig(
+        **TINY, num_hidden_layers=3, sliding_window=4, global_head_dim=16, hidden_size_per_layer_input=0
+    ),
+    "gemma4_unified_text": lambda: transformers.Gemma4UnifiedTextConfig(
+        **TINY, num_hidden_layers=3, sliding_window=4, global_head_dim=16
+    ),
+    "gemma3n_text": lambda: transformers.Gemma3nTextConfig(
+        **{**TINY, "num_hidden_layers": 5, "num_kv_shared_layers": 0, "laurel_rank": 4},
+        sliding_window=4,
+        hidden_size_per_layer_input=4,
+        vocab_size_per_layer_input=32,
+    ),
+    "exaone4": lambda: transformers.Exaone4Config(**TINY, num_hidden_layers=5, sliding_window=3),
     "gpt_neo": lambda: transformers.GPTNeoConfig(
         hidden_size=16,
         num_layers=4,
@@ -174,13 +187,77 @@ def test_a_mistral_file_without_a_word_about_its_window():
 
 @pytest.mark.parametrize(
     "family",
-    ["gemma2", "gemma3_text", "cohere2", "gpt_oss", "qwen2", "qwen2_moe", "modernbert", "olmo3", "vaultgemma"],
+    [
+        "gemma2",
+        "gemma3_text",
+        "gemma3n_text",
+        "gemma4_text",
+        "cohere2",
+        "exaone4",
+        "gpt_oss",
+        "qwen2",
+        "qwen2_moe",
+        "modernbert",
+        "olmo3",
+        "vaultgemma",
+    ],
 )
 def test_files_from_before_layer_types_give_the_same_pattern(family):
     config = CASES[family]().to_dict()
     explicit = from_config(config, n=N)
     config.pop("layer_types")
     assert np.array_equal(from_config(config, n=N).mask(), explicit.mask())
+
+
+def test_a_family_that_nobody_has_heard_of():
+    """``layer_types`` say it all, once somebody says that the model is a decoder; anything else is refused."""
+    tomorrow = {
+        "model_type": "of_tomorrow",
+        "num_hidden_layers": 3,
+        "layer_types": ["sliding_attention", "full_attention", "chunked_attention"],
+        "sliding_window": 3,
+        "attention_chunk_size": 4,
+        "architectures": ["TomorrowForCausalLM"],
+    }
+    pattern = from_config(tomorrow, n=N)
+    k, j = np.arange(N)[:, None], np.arange(N)[None, :]
+    wanted = [(j > k - 3), np.ones((N, N), bool), k // 4 == j // 4]
+    for step, want in zip(pattern.steps, wanted, strict=True):
+        assert np.array_equal(step.mask(), want & (j <= k))
+    both = {**tomorrow, "is_causal": False, "layer_types": ["sliding_attention"] * 3}
+    assert np.array_equal(from_config(both, n=N).step(0).mask(), abs(j - k) <= 3)
+    refused = {
+        "look ahead": {"architectures": ["TomorrowModel"]},
+        "as 'attention_window'": {"attention_window": 7},
+        "both ways": {"use_bidirectional_attention": True},
+        "linear_attention": {"layer_types": ["full_attention", "linear_attention", "full_attention"]},
+        "each of the 3": {"layer_types": ["full_attention"]},
+        "needs a window": {"sliding_window": None},
+        "attention_chunk_size": {"attention_chunk_size": 0},
+        "an encoder with a decoder": {"is_encoder_decoder": True},
+    }
+    for message, change in refused.items():
+        with pytest.raises(InvalidInput, match=message):
+            from_config({**tomorrow, **change}, n=N)
+
+
+@pytest.mark.slow
+def test_every_family_of_transformers_that_does_not_see_everything(capsys):
+    """Each is read as its Jacobian is, or refused; the refused ones are printed, and stand in the docs."""
+    from pathlib import Path
+
+    from tests.patterns.families import fates, sparse_families
+
+    found = {kind: fates(kind) for kind in sparse_families()}
+    whats = {(kind, layer): what for kind, layers in found.items() for layer, what in layers.items()}
+    assert not {place: what for place, what in whats.items() if what.startswith("differs")}
+    read = sorted(kind for kind, layers in found.items() if set(layers.values()) == {"read"})
+    others = sorted(set(found) - set(read))
+    with capsys.disabled():
+        print(f"\n{len(read)} families read; not read or not compared: {', '.join(others)}")
+    assert len(read) >= 25
+    page = (Path(__file__).parents[2] / "docs" / "patterns.md").read_text()
+    assert not [kind for kind in others if f"`{kind}`" not in page]
 
 
 def test_llama4_chunks():

@@ -60,23 +60,23 @@ def test_a_size_of_another_kind_is_refused(name, sizes):
 
 @pytest.mark.parametrize(("name", "sizes"), HOSTILE, ids=lambda part: json.dumps(part))
 def test_so_is_one_in_the_config_of_a_model(name, sizes):
-    hugging_face = pytest.importorskip("thereexists.attention.hugging_face")
+    chosen = pytest.importorskip("thereexists.attention.chosen")
     module = torch.nn.Module()
     module._thereexists_pattern = {"name": name, **sizes}
     with pytest.raises(InvalidInput):
-        hugging_face.pattern_of(module, 8, 2, False)
+        chosen.pattern_of(module, 8, 2, False)
 
 
 def test_nor_is_it_taken_for_a_right_one_that_came_before():
     """In a cache, true is 1 and 2.0 is 2."""
-    hugging_face = pytest.importorskip("thereexists.attention.hugging_face")
+    chosen = pytest.importorskip("thereexists.attention.chosen")
     module = torch.nn.Module()
     for right, wrong in ((1, True), (2, 2.0)):
         module._thereexists_pattern = {"name": "random", "degree": right}
-        assert hugging_face.pattern_of(module, 8, 2, False).degrees[0] == right + 1
+        assert chosen.pattern_of(module, 8, 2, False).degrees[0] == right + 1
         module._thereexists_pattern = {"name": "random", "degree": wrong}
         with pytest.raises(InvalidInput, match="degree"):
-            hugging_face.pattern_of(module, 8, 2, False)
+            chosen.pattern_of(module, 8, 2, False)
 
 
 def test_every_annotation_of_the_library_has_a_meaning():

@@ -152,7 +152,7 @@ class _Block:
         group = h // k.shape[1]
         empty = None
         if seen is not None:
-            seen, empty = _nobody_without(seen)
+            seen, empty = nobody_without(seen)
         if group > 1:
             q = q.reshape(b, h // group, group * rows, d)
             if seen is not None and (rows > 1 or seen.shape[:-2].numel() > b):  # else it broadcasts
@@ -190,7 +190,7 @@ class _Block:
             s = s + self._bias(options.bias, rows)
         empty = None
         if seen is not None:
-            every, empty = _nobody_without(seen)
+            every, empty = nobody_without(seen)
             s = s.masked_fill(~every, -torch.inf)
         lse = s.logsumexp(-1)
         lse = lse if empty is None else lse.masked_fill(empty, -torch.inf)
@@ -218,7 +218,7 @@ class _Block:
         return self.options.gain * torch.from_numpy(np.stack(kept)).view(p.shape).to(p.device, p.dtype)
 
 
-def _nobody_without(seen: Tensor) -> tuple[Tensor, Tensor | None]:
+def nobody_without(seen: Tensor) -> tuple[Tensor, Tensor | None]:
     """Rows without keys see everything, so that no softmax is over nothing; and which rows these are."""
     empty = ~seen.any(-1)
     if not bool(empty.any()):

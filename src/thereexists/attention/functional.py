@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
 
@@ -51,7 +52,7 @@ def sparse_attention(
     q: Float[Tensor, "batch heads rows d"],
     k: Float[Tensor, "batch kv_heads n d"],
     v: Float[Tensor, "batch kv_heads n d_v"],
-    pattern: Pattern | Step,
+    pattern: Pattern | Step | Sequence[Pattern | Step],
     *,
     scale: float | None = None,
     key_padding_mask: Bool[Tensor, "batch n"] | None = None,
@@ -61,7 +62,8 @@ def sparse_attention(
 ) -> Any:
     """Softmax attention over ``pattern``, forward and backward exact up to rounding: (batch, heads, rows, d_v).
 
-    ``pattern`` is a one-step pattern (``p.step(0)``, ``p.union()``, or one with a cycle of 1) or ``p.multihead(h)``.
+    ``pattern`` is a one-step pattern (``p.step(0)``, ``p.union()``, or one with a cycle of 1) or ``p.multihead(h)``;
+    or a list of them, one for each sequence of the batch.
     ``scale`` defaults to 1/√d. ``key_padding_mask`` is True at real tokens; ``lengths`` says the same by a number per
     sequence. A row without keys, or whose keys are all padding, gives 0. ``kv_heads`` may divide ``heads`` (grouped
     queries; no key is copied on the CPU, nor for windows on CUDA). ``dropout_p`` drops attention weights;
@@ -73,6 +75,9 @@ def sparse_attention(
     of each head that joins the denominator and has no value; it may have a gradient. ``return_lse=True`` returns the
     log-sum-exp of each row too, (batch, heads, rows), the sink in it: −inf where a row has no keys.
     """
+    if isinstance(pattern, list | tuple):
+        how = {"scale": scale, "dropout_p": dropout_p, **scores}
+        return _one_each(q, k, v, pattern, padding(k, key_padding_mask, lengths), how)
     if not isinstance(pattern, Pattern | Step):
         raise InvalidInput(
             f"'pattern' must be a pattern or a step of thereexists.patterns; got {type(pattern).__name__}."
@@ -94,6 +99,27 @@ def sparse_attention(
         held = Held(noted or handle_of(pattern), pattern.n, heads)
         out, lse = attend_and_sum(q, k, v, held, scale, pad, dropout, changes)
     return (out, lse) if changes.return_lse else out
+
+
+def _one_each(q: Tensor, k: Tensor, v: Tensor, patterns: Sequence[Any], pad: Tensor | None, how: dict[str, Any]) -> Any:
+    """Sequences with patterns of their own; those that share one run together."""
+    if len(patterns) != q.shape[0]:
+        raise InvalidInput(f"A list of patterns has one for each of {q.shape[0]} sequences; got {len(patterns)}.")
+    if how["dropout_p"] != 0 and len(patterns) > 1:
+        raise InvalidInput("Dropout counts sequences through the batch; give one pattern for all, or no dropout.")
+    alike: list[list[int]] = []
+    for b, each in enumerate(patterns):
+        group = next((members for members in alike if patterns[members[0]] is each), None)
+        alike.append([b]) if group is None else group.append(b)
+    places = [torch.tensor(members, device=q.device) for members in alike]
+    parts = []
+    for at in places:
+        own = None if pad is None else pad[at]
+        parts.append(sparse_attention(q[at], k[at], v[at], patterns[int(at[0])], key_padding_mask=own, **how))
+    back = torch.argsort(torch.cat(places))
+    if how.get("return_lse"):
+        return tuple(torch.cat(each)[back] for each in zip(*parts, strict=True))
+    return torch.cat(parts)[back]
 
 
 def attend(

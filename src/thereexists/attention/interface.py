@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from thereexists.attention.by_rows import Rows, attention_by_rows
+from thereexists.attention.by_rows import Rows, attention_by_rows, nobody_without
 from thereexists.attention.call_options import CallOptions
 from thereexists.attention.chosen import asks_for_a_pattern, pattern_of
 from thereexists.attention.driven import NAME, is_cross, owner_of, owner_of_config, ran
@@ -21,6 +21,7 @@ from thereexists.attention.functional import sparse_attention
 from thereexists.attention.own_masks import Own, read
 from thereexists.attention.pattern_mask import PatternMask
 from thereexists.core.errors import InvalidInput
+from thereexists.core.fused_attention import fused_attention
 
 # What models pass on beside the tensors and does not change which keys a query sees, or how it weighs them: what to
 # return, how to count a loss, whether to cache, and positions, which rotate queries and keys before we see them.
@@ -55,6 +56,7 @@ def attention_forward(
     """The function that transformers calls: (batch, heads, n, d) in, (batch, n, heads, d) out."""
     ran(module)
     scores = {"softcap": kwargs.pop("softcap", None), "sinks": kwargs.pop("s_aux", None)}
+    scores = {name: given for name, given in scores.items() if given is not None}
     windowed = isinstance(attention_mask, PatternMask)  # the window is in the mask, and only there
     for name, given in kwargs.items():
         if given is not None and name not in _HARMLESS and not (windowed and name == "sliding_window"):
@@ -63,8 +65,9 @@ def attention_forward(
                 "attn_implementation='eager'."
             )
     causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
-    mask = attention_mask if isinstance(attention_mask, PatternMask) else None
-    pad = attention_mask if mask is None else mask.padding
+    mask, pad = (
+        (attention_mask, attention_mask.padding) if isinstance(attention_mask, PatternMask) else (None, attention_mask)
+    )
     if mask is not None:  # it knows better than the module, as a mask does in eager attention
         causal = mask.causal
         if causal and mask.rows == query.shape[2] and mask.keys < key.shape[2]:
@@ -123,11 +126,9 @@ def _over_own(q: Tensor, k: Tensor, v: Tensor, mask: PatternMask, pad: Tensor | 
         return sparse_attention(q, k, v, groups[0][1], key_padding_mask=pad, **how)
     out = q.new_empty(*q.shape[:3], v.shape[-1])
     for members, step in groups:
-        mine = members.to(q.device)
-        part = sparse_attention(
-            q[mine], k[mine], v[mine], step, key_padding_mask=None if pad is None else pad[mine], **how
-        )
-        out = out.index_copy(0, mine, part)
+        mine = torch.tensor(members, device=q.device)
+        own = None if pad is None else pad[mine]
+        out = out.index_copy(0, mine, sparse_attention(q[mine], k[mine], v[mine], step, key_padding_mask=own, **how))
     return out
 
 
@@ -135,13 +136,16 @@ def _over_pairs(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, pad: Tensor | None, how: dict[str, Any]
 ) -> Tensor:
     """Everything, or the pairs of a mask (batch, 1, rows, keys)."""
-    options = CallOptions(how["scale"], pad, how["dropout_p"], _seed(how["dropout_p"]), how["softcap"] or 0.0)
+    if how["dropout_p"] > 0 and "softcap" not in how and "sinks" not in how:  # torch drops pairs by itself, and faster
+        seen, empty = (mask if pad is None else pad[:, None, None, :]), None
+        if seen is not None:
+            seen, empty = nobody_without(seen)
+        out = fused_attention(q, k, v, seen, enable_gqa=q.shape[1] != k.shape[1], **how)
+        return out if empty is None else out.masked_fill(empty[..., None], 0.0)
+    seed = int(torch.randint(2**31 - 1, (1,))) if how["dropout_p"] > 0 else 0
+    options = CallOptions(how["scale"], pad, how["dropout_p"], seed, how.get("softcap") or 0.0)
     rows = Rows(k.shape[2], q.shape[2], mask=mask)
-    return attention_by_rows(q, k, v, rows, options, how["sinks"], False)[0]
-
-
-def _seed(dropout: float) -> int:
-    return int(torch.randint(2**31 - 1, (1,))) if dropout > 0 else 0
+    return attention_by_rows(q, k, v, rows, options, how.get("sinks"), False)[0]
 
 
 def mask_of_the_pattern(

@@ -277,7 +277,7 @@ class Attention(torch.autograd.Function):
         q, k, v, out, lse, *tensors = ctx.saved_tensors
         how = ctx.how.holding(*tensors)
         do = torch.zeros_like(out) if do is None else do
-        dq, dk, dv, ds = AttentionBackward.apply(do, given, q, k, v, how.sinks, out, lse, how)
+        dq, dk, dv, ds = AttentionBackward.apply(do, given, q, k, v, how.sinks, (out, lse, how))
         return dq, dk, dv, ds, None
 
 
@@ -285,7 +285,8 @@ class AttentionBackward(torch.autograd.Function):
     """The gradients as a function with gradients of its own; out and lse are functions of q, k and v, counted there."""
 
     @staticmethod
-    def forward(ctx, do, given, q, k, v, sinks, out, lse, how: Weighting):
+    def forward(ctx, do, given, q, k, v, sinks, known: tuple[Tensor, Tensor, Weighting]):
+        out, lse, how = known
         ctx.save_for_backward(do, given, q, k, v, *how.tensors)
         ctx.how = how.bare()
         ctx.pattern = how.pattern
@@ -297,7 +298,7 @@ class AttentionBackward(torch.autograd.Function):
     def backward(ctx, *given):
         do, dlse, q, k, v, *tensors = ctx.saved_tensors
         how = ctx.how.holding(*tensors)
-        return *run_second_order(given, (do, dlse, q, k, v, how.sinks), how), None, None, None
+        return *run_second_order(given, (do, dlse, q, k, v, how.sinks), how), None
 
 
 _CALL = (  # what both ops end with
@@ -342,7 +343,8 @@ def _(q, k, v, *_how):
 
 
 @attention_backward_op.register_fake
-def _(do, given, q, k, v, out, lse, handle, scale, pad, dropout, seed, sinks=None, *_rest):
+def _(do, given, q, k, v, *rest):
+    sinks = rest[7] if len(rest) > 7 else None  # after out, lse, handle, scale, pad, dropout, seed
     grads = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
     return *grads, q.new_empty(0) if sinks is None else torch.empty_like(sinks)
 

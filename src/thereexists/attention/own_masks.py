@@ -38,7 +38,7 @@ class Own:
     def plain(self) -> bool:
         return self.window is None and self.around is None and self.chunk is None and self.documents is None
 
-    def groups(self, batch: int, start: int, n: int) -> list[tuple[Tensor | None, Step]]:
+    def groups(self, batch: int, start: int, n: int) -> list[tuple[list[int] | None, Step]]:
         """Which sequences of the batch (None: all) share which step, for the n tokens from ``start`` on."""
         if self.documents is None and len(set(self.skipped)) <= 1:
             return [(None, self._step(n, (start - (self.skipped or (0,))[0]), None))]
@@ -50,8 +50,10 @@ class Own:
         alike: dict[Any, list[int]] = {}
         for b, key in enumerate(keys):
             alike.setdefault(key, []).append(b)
-        out = [(torch.tensor(members), self._step(n, start - key[0], key[1])) for key, members in alike.items()]
-        return out if len(out) > 1 else [(None, out[0][1])]
+        return [
+            (members if len(alike) > 1 else None, self._step(n, start - key[0], key[1]))
+            for key, members in alike.items()
+        ]
 
     def _step(self, n: int, shift: int, starts: bytes | None) -> Step:
         shift = shift % self.chunk if self.chunk else 0

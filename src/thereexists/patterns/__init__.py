@@ -28,6 +28,7 @@ from thereexists.patterns.library import (
     strided,
     window,
 )
+from thereexists.patterns.packed import packed
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.recheck import recheck_depth, recheck_obstruction, recheck_path
 from thereexists.patterns.step import Step
@@ -63,6 +64,7 @@ __all__ = [
     "load_npz",
     "logsparse",
     "longformer",
+    "packed",
     "random",
     "recheck_depth",
     "recheck_obstruction",

@@ -14,15 +14,23 @@ from typing import Any
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.regular_files import read_regular
+from thereexists.patterns.config_fields import (
+    LAYERS,
+    MOST_LAYERS,
+    Config,
+    build_layers,
+    is_causal,
+    layer_count,
+    positive,
+    window_size,
+)
 from thereexists.patterns.dense_models import BOTH_WAYS, CAUSAL, dense_steps
+from thereexists.patterns.layer_types import generic_steps
 from thereexists.patterns.library import bigbird, longformer
-from thereexists.patterns.parts import Band, BlockBand, Rect
+from thereexists.patterns.parts import Rect
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import MOST_TOKENS, Step
 
-Config = dict[str, Any]
-MOST_LAYERS = 10_000
-LAYERS = ("num_hidden_layers", "num_layers", "encoder_layers", "n_layer", "n_layers")
 OFFSET = ("longformer", "roberta", "xlm-roberta", "camembert", "mpnet")  # positions begin after the padding's own
 GLOBALS, SEEDED = ("longformer", "led"), ("big_bird",)  # whose configs leave global tokens, and random blocks, open
 MOST_BYTES = 16 << 20
@@ -59,10 +67,11 @@ def from_config(config: Config, n: int | None = None, globals: int | None = None
             "'use_bidirectional_attention' in the text_config of a larger model is causal in some attention "
             "implementations of transformers and not in others; check the text_config as a model of its own."
         )
-    if not isinstance(family, str) or family not in FAMILIES:
+    if not isinstance(family, str) or (family not in FAMILIES and "layer_types" not in config):
         raise InvalidInput(
-            f"The config's model_type {family!r} is not one whose attention pattern is known here. "
-            f"Known: {', '.join(sorted(FAMILIES))}. Build the pattern with te.patterns.from_mask or from_csr instead."
+            f"The config's model_type {family!r} is not one whose attention pattern is known here, and it has no "
+            f"'layer_types' to read. Known: {', '.join(sorted(FAMILIES))}. Build the pattern with "
+            "te.patterns.from_mask or from_csr instead."
         )
     for name, value, having in (("globals", globals, GLOBALS), ("seed", seed, SEEDED)):
         if value is not None and family not in having:
@@ -71,7 +80,10 @@ def from_config(config: Config, n: int | None = None, globals: int | None = None
     if not 1 <= n <= MOST_TOKENS:
         raise InvalidInput(f"'n' must be a whole number from 1 to {MOST_TOKENS:,}; got {n}; choose one with --n.")
     try:
-        steps = FAMILIES[family](config, n, 1 if globals is None else globals, seed)
+        if family in FAMILIES:
+            steps = FAMILIES[family](config, n, 1 if globals is None else globals, seed)
+        else:
+            steps = generic_steps(config, n)
     except InvalidInput:
         raise
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
@@ -90,7 +102,7 @@ def _length(config: Config) -> int:
     if not any(name in config for name in names):
         family = config.get("model_type")
         raise InvalidInput(f"The config of this {family!r} model has no '{names[0]}'; give the length with --n.")
-    return _positive(config, *names) - _rows_of_no_token(config)
+    return positive(config, *names) - _rows_of_no_token(config)
 
 
 def _rows_of_no_token(config: Config) -> int:
@@ -122,59 +134,6 @@ def _text_part(config: Config) -> Config:
     return inner if isinstance(inner, dict) and "layer_types" not in config and "model_type" in inner else config
 
 
-def _layers(config: Config) -> int:
-    count = _positive(config, *LAYERS)
-    if count > MOST_LAYERS:
-        raise InvalidInput(f"The config states {count:,} layers; a model has at most {MOST_LAYERS:,}.")
-    return count
-
-
-def _positive(config: Config, *names: str) -> int:
-    for name in names:
-        if name in config:
-            value = config[name]
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InvalidInput(f"'{name}' in the config must be a positive integer; got {value!r}.")
-            return value
-    raise InvalidInput(f"The config of a {config.get('model_type')!r} model needs '{names[0]}', which is missing.")
-
-
-def _build(config: Config, n: int, kinds: list[str], window: int | None, causal: bool) -> list[Step]:
-    """One step per layer; layers of the same kind share one step object."""
-    made: dict[str, Step] = {}
-    for kind in kinds:
-        if kind in made:
-            continue
-        if kind == "full_attention":
-            part = Rect(range(n), range(n))
-        elif kind == "sliding_attention":
-            # transformers counts the token itself in a causal window, and each side apart in a two-sided one
-            part = Band(1 - _window(window), 0) if causal else Band(-_window(window, 0), _window(window, 0))
-        elif kind == "chunked_attention":
-            part = BlockBand(_positive(config, "attention_chunk_size"))
-        else:
-            raise InvalidInput(
-                f"Layer type {kind!r} has no fixed attention pattern (or is unknown here); "
-                "known: full_attention, sliding_attention, chunked_attention."
-            )
-        made[kind] = Step(n, (part,), causal)
-    return [made[kind] for kind in kinds]
-
-
-def _is_causal(config: Config) -> bool:
-    """transformers takes null and 0 for false; a file that means it says so."""
-    causal = config.get("is_causal", True)
-    if type(causal) is not bool:
-        raise InvalidInput(f"'is_causal' in the config must be true or false; got {causal!r}.")
-    return causal
-
-
-def _window(window: int | None, least: int = 1) -> int:
-    if isinstance(window, bool) or not isinstance(window, int) or window < least:
-        raise InvalidInput(f"A sliding layer needs a window that is a positive integer; the config has {window!r}.")
-    return window
-
-
 def _steps(kinds_of: Callable[[Config, int], list[str]]) -> Callable[[Config, int, int, int | None], list[Step]]:
     """A decoder whose layers have the kinds that ``kinds_of`` names; causal unless ``is_causal`` is false.
 
@@ -183,11 +142,11 @@ def _steps(kinds_of: Callable[[Config, int], list[str]]) -> Callable[[Config, in
     """
 
     def steps(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
-        kinds = kinds_of(config, _layers(config))
-        causal = _is_causal(config)
+        kinds = kinds_of(config, layer_count(config))
+        causal = is_causal(config)
         if not causal and "chunked_attention" in kinds:
             raise InvalidInput("Chunked layers with 'is_causal': false have no pattern that is known here.")
-        return _build(config, n, kinds, config.get("sliding_window"), causal)
+        return build_layers(config, n, kinds, config.get("sliding_window"), causal)
 
     return steps
 
@@ -240,7 +199,7 @@ def _full_every(period: int, named: bool = False) -> Callable[[Config, int], lis
     def kinds(config: Config, count: int) -> list[str]:
         every = period
         if named and "sliding_window_pattern" in config:
-            every = _positive(config, "sliding_window_pattern")
+            every = positive(config, "sliding_window_pattern")
         return ["sliding_attention" if (i + 1) % every else "full_attention" for i in range(count)]
 
     return kinds
@@ -287,9 +246,9 @@ def _gemma3(config: Config, n: int, globals: int, seed: int | None) -> list[Step
     every = _listed(_full_every(6, named=True))
     if not config.get("use_bidirectional_attention"):
         return _steps(every)(config, n, globals, seed)
-    kinds = every(config, _layers(config))
-    reach = _window(config.get("sliding_window", 4096)) // 2 + (not _is_causal(config))
-    return _build(config, n, kinds, reach, causal=False)
+    kinds = every(config, layer_count(config))
+    reach = window_size(config.get("sliding_window", 4096)) // 2 + (not is_causal(config))
+    return build_layers(config, n, kinds, reach, causal=False)
 
 
 def _llama4(config: Config, count: int) -> list[str]:
@@ -310,7 +269,7 @@ def _gpt_neo(config: Config, n: int, globals: int, seed: int | None) -> list[Ste
         raise InvalidInput("A gpt_neo config needs 'attention_types', such as [[['global', 'local'], 12]].") from None
     if "num_layers" in config and config["num_layers"] != len(kinds):
         raise InvalidInput(f"'attention_types' must name each of the {config['num_layers']} layers; got {len(kinds)}.")
-    return _build(config, n, kinds, config.get("window_size", 256), causal=True)
+    return build_layers(config, n, kinds, config.get("window_size", 256), causal=True)
 
 
 def _full_first(config: Config, count: int) -> list[str]:
@@ -320,16 +279,16 @@ def _full_first(config: Config, count: int) -> list[str]:
 
 
 def _modernbert(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
-    kinds = _listed(_full_first)(config, _layers(config))
+    kinds = _listed(_full_first)(config, layer_count(config))
     reach = config["sliding_window"] if "sliding_window" in config else config.get("local_attention", 128) // 2
-    return _build(config, n, kinds, reach, causal=False)
+    return build_layers(config, n, kinds, reach, causal=False)
 
 
 def _longformer(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
     """``attention_window`` counts both sides, one number or one per layer."""
     windows = config.get("attention_window", 512)
-    windows = [windows] * _layers(config) if isinstance(windows, int) else windows
-    if not isinstance(windows, list) or len(windows) != _layers(config):
+    windows = [windows] * layer_count(config) if isinstance(windows, int) else windows
+    if not isinstance(windows, list) or len(windows) != layer_count(config):
         raise InvalidInput(f"'attention_window' must be one number or one for each layer; got {windows!r}.")
     for w in windows:
         if not isinstance(w, int) or w < 2 or w % 2:
@@ -339,7 +298,7 @@ def _longformer(config: Config, n: int, globals: int, seed: int | None) -> list[
 
 
 def _bigbird(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
-    count, block = _layers(config), config.get("block_size", 64)
+    count, block = layer_count(config), config.get("block_size", 64)
     if config.get("attention_type", "block_sparse") == "original_full" or config.get("add_cross_attention"):
         # only here does transformers look at is_decoder: a decoder with blocks is not causal
         return [Step(n, (Rect(range(n), range(n)),), causal=bool(config.get("is_decoder")))] * count
@@ -355,18 +314,41 @@ def _bigbird(config: Config, n: int, globals: int, seed: int | None) -> list[Ste
     return [bigbird(n, block, config.get("num_random_blocks", 3), seed + t).steps[0] for t in range(count)]
 
 
+def _gemma4(config: Config, count: int) -> list[str]:
+    """The last layer is full, whatever the file says."""
+    if config.get("use_bidirectional_attention") not in (None, False, "vision"):
+        raise InvalidInput("Gemma 4 with 'use_bidirectional_attention' has no pattern that is known here.")
+    return [*_listed(_full_every(6))(config, count)[:-1], "full_attention"]
+
+
+def _modernbert_decoder(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
+    """Half of ``local_attention``, the token included, unless the file has a ``sliding_window``."""
+    window = config["sliding_window"] if "sliding_window" in config else config.get("local_attention", 128) // 2
+    return _steps(_listed(_full_first))({**config, "sliding_window": window}, n, globals, seed)
+
+
+def _longt5(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
+    """The encoder: ``local_radius`` tokens to either side."""
+    if config.get("encoder_attention_type", "local") != "local":
+        raise InvalidInput(
+            "LongT5 with 'transient-global' attention also sees averages of blocks, which are no tokens."
+        )
+    reach = window_size(config.get("local_radius", 127), 0)
+    return build_layers(config, n, ["sliding_attention"] * layer_count(config), reach, causal=False)
+
+
 def _dense(family: str) -> Callable[[Config, int, int, int | None], list[Step]]:
     def steps(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
         stated = {name: config[name] for name in LAYERS if name in config}
         if len(set(map(str, stated.values()))) > 1:
             raise InvalidInput(f"The config states its number of layers in several ways: {stated}; keep the right one.")
-        return dense_steps(family, config, n, _layers(config))
+        return dense_steps(family, config, n, layer_count(config))
 
     return steps
 
 
 FAMILIES: dict[str, Callable[[Config, int, int, int | None], list[Step]]] = {
-    **{name: _steps(_all_sliding) for name in ("mixtral", "phi3", "phimoe", "starcoder2")},
+    **{name: _steps(_all_sliding) for name in ("mixtral", "ministral3", "phi3", "phimoe", "starcoder2")},
     "mistral": _with_default_window(_steps(_mistral)),
     "ministral": _with_default_window(_steps(_listed(_all_sliding))),
     **{name: _window_switched(_steps(_listed(_late_sliding))) for name in ("qwen2", "qwen3")},
@@ -377,6 +359,12 @@ FAMILIES: dict[str, Callable[[Config, int, int, int | None], list[Step]]] = {
     **{name: _steps(_listed(_full_every(2))) for name in ("vaultgemma", "gpt_oss")},
     "cohere2": _steps(_listed(_full_every(4, named=True))),
     "olmo3": _steps(_listed(_full_every(4))),
+    **{name: _steps(_gemma4) for name in ("gemma4_text", "gemma4_unified_text")},
+    "gemma3n_text": _steps(_listed(_full_every(5))),
+    "exaone4": _steps(_listed(_full_every(4, named=True))),
+    "modernbert-decoder": _modernbert_decoder,
+    "longt5": _longt5,
+    "openai_privacy_filter": lambda config, *rest: _steps(_all_sliding)({**config, "is_causal": False}, *rest),
     "llama4_text": _steps(_listed(_llama4)),
     "gpt_neo": _gpt_neo,
     "modernbert": _modernbert,

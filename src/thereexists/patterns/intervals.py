@@ -36,7 +36,7 @@ class Documents(IntervalPart):
     def holds_itself(self, n):
         return True
 
-    def number(self, k: np.ndarray) -> np.ndarray:
+    def number(self, k: Any) -> Any:
         """The document in which a token stands."""
         return np.searchsorted(self.starts, k, "right") - 1
 

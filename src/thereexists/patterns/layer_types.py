@@ -1,0 +1,52 @@
+"""Families that are not known by name: ``layer_types``, ``sliding_window`` and ``attention_chunk_size`` say it all.
+
+transformers gives a layer of type ``sliding_attention`` a window of ``sliding_window`` tokens, itself included, and one
+of type ``chunked_attention`` its chunk of ``attention_chunk_size`` (``masking_utils``), for every family alike; where
+layers look ahead a window reaches ``sliding_window`` to either side. What such a file does not say is whether they do.
+They do not where ``is_causal`` says so, or ``architectures`` names a model "…ForCausalLM"; types whose tiny models were
+compared (``DECODERS``, ``ENCODERS``; a test does) need neither. What else could mean another mask is refused.
+"""
+
+from __future__ import annotations
+
+from thereexists.core.errors import InvalidInput
+from thereexists.patterns.config_fields import Config, build_layers, is_causal, layer_count
+from thereexists.patterns.step import Step
+
+DECODERS = (
+    *("afmoe", "beam", "cohere2_moe", "cwm", "dots1", "exaone_moe", "granite_swa"),
+    *("granitemoe_swa", "kolibri1", "laguna", "mellum", "mimo_v2_flash", "muse_glimmer_text"),
+    *("muse_spark_text",),
+)
+ENCODERS = ("embedding_gemma2_text", "ultrabert")
+_OTHER_WINDOWS = ("sliding_window_size", "local_attention", "attention_window", "window_size", "attention_window_size")
+
+
+def generic_steps(config: Config, n: int) -> list[Step]:
+    """One step for each of the file's ``layer_types``."""
+    family, kinds = config.get("model_type"), config["layer_types"]
+    count = layer_count(config)
+    if not isinstance(kinds, list) or len(kinds) != count or not all(isinstance(kind, str) for kind in kinds):
+        raise InvalidInput(f"'layer_types' must name each of the {count} layers of this {family!r} model.")
+    if config.get("use_bidirectional_attention") or config.get("is_encoder_decoder"):
+        raise InvalidInput(
+            f"This {family!r} model is an encoder with a decoder, or looks both ways in a way of its own, and its type "
+            "is not known here; build the pattern with te.patterns.from_mask or from_csr instead."
+        )
+    for name in _OTHER_WINDOWS:
+        if config.get(name) is not None and "sliding_attention" in kinds:
+            raise InvalidInput(
+                f"This {family!r} model states a window as '{name}', which means one thing in one family and another "
+                "in the next, and its type is not known here; build the pattern with te.patterns.from_mask instead."
+            )
+    causal = is_causal({"is_causal": family not in ENCODERS, **config})
+    named = config.get("architectures") or ()
+    decoder = family in DECODERS or any(isinstance(a, str) and a.endswith("ForCausalLM") for a in named)
+    if "is_causal" not in config and not decoder and family not in ENCODERS:
+        raise InvalidInput(
+            f"This {family!r} model does not say whether its layers look ahead, and its type is not known here: its "
+            "'architectures' name no model …ForCausalLM; set 'is_causal' in the config to true or false."
+        )
+    if not causal and "chunked_attention" in kinds:
+        raise InvalidInput("Chunked layers with 'is_causal': false have no pattern that is known here.")
+    return build_layers(config, n, kinds, config.get("sliding_window"), causal)

@@ -1,0 +1,38 @@
+"""Packed sequences: several documents in one row of a batch, none of which sees another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from thereexists.core.errors import InvalidInput
+from thereexists.patterns.intervals import Documents, Meet
+from thereexists.patterns.numbers import shown, vector
+from thereexists.patterns.parts import Band
+from thereexists.patterns.pattern import Pattern
+from thereexists.patterns.step import MOST_TOKENS, Step
+
+
+def packed(lengths: Sequence[int] | Any, window: int | None = None, causal: bool = True) -> Pattern:
+    """Documents of these ``lengths`` one after the other; their sum is the number of tokens.
+
+    A tensor or array that begins with 0 is taken for ``cu_seqlens``, the running sums that kernels for packed sequences
+    take. Each token sees its own document, up to itself unless ``causal`` is False, and of that the ``window`` tokens
+    before it (as ``te.patterns.window``, and after it where it is not causal).
+    """
+    sizes = vector(np.asarray(lengths), "The lengths of documents", 0, MOST_TOKENS)
+    if len(sizes) and sizes[0] == 0:
+        sizes = np.diff(sizes)
+    if not len(sizes) or (sizes < 1).any():
+        raise InvalidInput(
+            f"Each document needs at least one token: give their lengths, or running sums that rise from 0; "
+            f"got {shown(sizes[:9])}."
+        )
+    if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 0):
+        raise InvalidInput(f"'window' must be a whole number from 0; got {shown(window)}.")
+    documents = Documents(np.concatenate(([0], np.cumsum(sizes)[:-1])))
+    part = documents if window is None else Meet(documents, Band(-window, window))
+    step = Step(int(sizes.sum()), (part,), causal)
+    return Pattern("packed", (step,), {"documents": len(sizes), "window": window, "causal": causal})
