@@ -41,11 +41,11 @@ def waves(X: np.ndarray) -> np.ndarray:
     return np.sin(3 * X.cumsum(axis=1) + np.arange(1, X.shape[2] + 1)) + X.mean(axis=(1, 2), keepdims=True) ** 2
 
 
-def counted(domain: object, n: int, d: int, N: int) -> list[int | None]:
+def counted(domain: Any, n: int, d: int, N: int) -> list[int | None]:
     """Cubes, layers of the faithful network, memory units of the compact one; None where it cannot be built."""
     target = te.Target(waves, n=n, d=d, domain=domain)
     sort = te.targets.builtin("sort", n=n, d=d, domain=domain)
-    planned = [te.Grid.for_target(target, f"1/{N}").cells]
+    planned: list[int | None] = [te.Grid.for_target(target, f"1/{N}").cells]
     planned.append(_planned(sort, N, "faithful", lambda plan: plan.layers["total"]))
     return planned + [_planned(f, N, "compact", lambda plan: plan.sizes["units"]) for f in (target, sort)]
 
