@@ -174,7 +174,7 @@ def build(asked: BuildOptions) -> None:
 
     thereexists build my.py:f --n 2 --d 2 --epsilon 0.3 --lipschitz 1
 
-    thereexists build sort --n 4 --delta 1/4 --pattern star
+    thereexists build sort --n 4 --delta 1/4 --pattern fixed
 
     thereexists build sort --n 4 --delta 1/8 --construction compact
 

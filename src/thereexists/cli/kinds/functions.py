@@ -194,9 +194,7 @@ def print_witness(summary: dict[str, Any]) -> None:
         else {
             "layers": f"{layers['total']:,} = {_counted(layers)} value"
             f"{' (two sweeps)' if summary.get('sweeps') == 2 else ''}",
-            "pattern": pattern
-            and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
-            f"receptive depth {pattern['depth']}",
+            "pattern": pattern and _pattern_line(pattern),
             "id bits": f"{summary['id_bits']:.1f} of {MAX_ID_BITS}",
         }
     )
@@ -223,6 +221,16 @@ def print_witness(summary: dict[str, Any]) -> None:
             key: as_its_author_says(value) if value is not None and _LINES.get(key) in stated else value
             for key, value in lines.items()
         }
+    )
+
+
+def _pattern_line(pattern: dict[str, Any]) -> str:
+    n = len(pattern["path"])
+    steps = pattern["connections"]
+    shown = " and ".join(f"{count:,}" for count in steps) if len(steps) < 5 else f"{min(steps):,} to {max(steps):,}"
+    return (
+        f"{pattern['name']}, {shown} of {n * n:,} connections, cycle {pattern['cycle']}, path {pattern['path']}, "
+        f"receptive depth {pattern['depth']}"
     )
 
 
