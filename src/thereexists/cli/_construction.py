@@ -124,8 +124,9 @@ class MethodOptions:
     construction: Annotated[
         str | None,
         typer.Option(
-            help="faithful (unless said; the proof's own, deep and narrow) or compact (four blocks, any runtime). "
-            "Of an automaton: doubling or counting; the one of fewer blocks unless said.",
+            help="faithful (the default: the proof's own network, deep and narrow) or compact (for any runtime: four "
+            "standard blocks for a function, three for a table). For an automaton: doubling or counting; by default "
+            "the one with fewer blocks.",
             autocompletion=_complete.names(_complete.CONSTRUCTIONS),
         ),
     ] = None

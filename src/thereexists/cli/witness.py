@@ -26,7 +26,7 @@ from thereexists.cli._settings import command
 from thereexists.cli._workers import WorkerOptions, print_estimate
 from thereexists.cli.certificate import OwnDomain, on_domain
 from thereexists.cli.kinds import CREW, automata, programs
-from thereexists.cli.kinds.functions import described, print_certificate, print_witness, with_normalised
+from thereexists.cli.kinds.functions import described, print_witness, with_normalised
 from thereexists.core.errors import InvalidInput, NotProved, ThereExistsError
 
 if TYPE_CHECKING:
@@ -242,11 +242,7 @@ def _build_function(target: Target, out: Path, asked: BuildOptions) -> None:
         why = None if reason is None else str(reason)
         print_json({**summary, "certificate": made, "not_certified": why, "advice": advice})
     else:
-        if certificate is None:
-            print_witness(summary)
-        else:
-            print_witness(summary | {"meaning": None})  # the certificate says it
-            print_certificate(certificate)
+        print_witness(summary, certificate)
         if certificate is None and asked.certify:
             console().print(f"Not certified: {reason}", markup=False)
         for sentence in advice:

@@ -6,7 +6,7 @@ import numpy as np
 
 from thereexists.functions.target import Target
 from thereexists.reports.html import Section, figure, join, panels, paragraph
-from thereexists.reports.measure import plane_through
+from thereexists.reports.measure import WITHIN, plane_through
 from thereexists.reports.surface import field, surface
 from thereexists.witness.function import FunctionWitness
 
@@ -26,8 +26,9 @@ def surfaces_section(witness: FunctionWitness, target: Target) -> Section | None
     points = len(plane.network)
     parts = [
         paragraph(
-            f"Outputs over {where}, each through its whole range, at {points} × {points} points off the ramps.{rest} "
-            "All heights and colours of one output share a scale; the steps of the network are the cells of the grid."
+            f"Outputs over {where}, each through its whole range: {points} × {points} points, each the mean of "
+            f"{WITHIN} × {WITHIN} inputs around it, none of them on the edge of a cell.{rest} All heights and colours "
+            "of one output share a scale, and so do all errors; the steps of the network are the cells of the grid."
         )
     ]
     if not witness.grid.positional and not witness.answers_equal_columns:
@@ -36,7 +37,7 @@ def surfaces_section(witness: FunctionWitness, target: Target) -> Section | None
         )
         parts.append(paragraph(words))
     shown = [(k, i) for k in range(witness.grid.n) for i in range(d)][:MOST_OUTPUTS]
-    worst = 0.0 if plane.target is None else float(np.abs(plane.network - plane.target).max())
+    worst = 0.0 if plane.error is None else float(plane.error.max())
     for k, i in shown:
         name = f"output token {k}" if d == 1 else f"output token {k}, feature {i}"
         g = plane.network[:, :, k, i]
@@ -45,11 +46,14 @@ def surfaces_section(witness: FunctionWitness, target: Target) -> Section | None
         low, high = float(both.min()), float(both.max())
         figures = [] if f is None else [figure(surface(f, low, high, f"Target, {name}", names), f"Target, {name}.")]
         figures.append(figure(surface(g, low, high, f"Network, {name}", names), f"Network, {name}."))
-        if f is None:
+        if plane.error is None or plane.largest is None:
             figures.append(figure(field(g, low, high, f"Network, {name}, as a map", names), f"Network, {name}."))
         else:
-            gap = np.abs(g - f)
-            caption = f"|network − target|, {name}: at most {gap.max():.4g}, on the average {gap.mean():.4g}."
+            gap = plane.error[:, :, k, i]
+            caption = (
+                f"|network − target|, {name}: {gap.mean():.3g} on average over this plane, "
+                f"{plane.largest[k, i]:.3g} at most at these inputs."
+            )
             figures.append(figure(field(gap, 0.0, worst, f"Error, {name}", names, error=True), caption))
         parts.append(panels(figures, style="three"))
     left = witness.grid.n * d - len(shown)

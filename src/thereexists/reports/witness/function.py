@@ -16,6 +16,7 @@ from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.functions.target import Target
 from thereexists.model import Transformer
+from thereexists.model.parts import parts_of
 from thereexists.reports import svg
 from thereexists.reports.artefact import Found, weights_hash
 from thereexists.reports.certificate import bound_section
@@ -34,7 +35,7 @@ from thereexists.reports.html import (
     paragraph,
     table,
 )
-from thereexists.reports.measure import Slice, slice_through, weight_ranges
+from thereexists.reports.measure import Slice, slice_through
 from thereexists.reports.memory import memory_section
 from thereexists.reports.planes import surfaces_section
 from thereexists.reports.sparse import pattern_section
@@ -119,13 +120,24 @@ def _box(target: Target) -> str:
 
 
 def stages_section(network: Transformer) -> Markup:
-    """Layers, parameters and weight ranges, counted on the weights."""
-    rows = [list(row) for row in weight_ranges(network)]
-    counted = [(i, float(row[2])) for i, row in enumerate(rows)]
-    labels = [[key(i, row[0]), *row[1:]] for i, row in enumerate(rows)]
-    bar = svg.stacked_bar(counted, "Parameters of each stage: " + ", ".join(f"{row[0]} {row[2]:,}" for row in rows))
+    """Layers, parameters and weight ranges, counted on the weights; the last row is the sum."""
+    parts = parts_of(network)
+    counted = [(i, float(part.parameters)) for i, part in enumerate(parts)]
+    rows = [[key(i, p.name), p.layers, p.parameters, p.smallest, p.largest] for i, p in enumerate(parts)]
+    named = ", ".join(f"{part.name} {part.parameters:,}" for part in parts)
+    whole = sum(part.parameters for part in parts)
+    rows.append(
+        [
+            "all",
+            sum(part.layers for part in parts),
+            whole,
+            min((part.smallest for part in parts if part.smallest > 0), default=0.0),
+            max((part.largest for part in parts), default=0.0),
+        ]
+    )
+    bar = svg.stacked_bar(counted, f"Parameters of each part: {named}")
     head = ["stage", "layers", "parameters", "smallest non-zero |weight|", "largest |weight|"]
-    return join([figure(bar, "Parameters, stage by stage."), table(head, labels)])
+    return join([figure(bar, f"{whole:,} parameters, part by part."), table(head, rows)])
 
 
 def _certificate(
