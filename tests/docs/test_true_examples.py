@@ -7,7 +7,7 @@ import tomllib
 import thereexists as te
 from tests.command import thereexists
 from tests.docs.blocks import ROOT, blocks, pages
-from tests.docs.test_command_line import COMMANDS, examples
+from tests.docs.listed import COMMANDS, examples
 from thereexists.constructions.faithful.plan import MAX_ID_BITS
 
 

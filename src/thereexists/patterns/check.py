@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
 from thereexists.patterns.depth import receptive_depth
@@ -27,7 +28,7 @@ from thereexists.patterns.pattern import Pattern
 
 
 @dataclass(frozen=True, eq=False)
-class PatternVerdict:
+class PatternVerdict(InNotebook):
     """The answer of ``check``.
 
     ``path`` is ``γ`` (``path[i] ∈ ∪_l A^l_{path[i+1]}``), ``edge_steps[i]`` the step that carries the edge from

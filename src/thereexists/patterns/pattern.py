@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief
 from thereexists.patterns.parts import Rect, as_causal_part
 from thereexists.patterns.step import Step
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Pattern:
+class Pattern(InNotebook):
     """A cycle of steps.
 
     ``heads`` is None when every head of block ``t`` uses the same step (*sequential*, the paper's definition, and
