@@ -44,7 +44,7 @@ class FunctionOptions:
     domain: Annotated[
         str | None,
         typer.Option(
-            help="Ends of every entry, as -2,5 (0,1 unless said), or of every feature, as '0,1;-2,5'; or simplex, "
+            help="Range of every entry, as -2,5 (default 0,1), or of each feature, as '0,1;-2,5'; or simplex, "
             "'simplex whole', 'ball 0.5,0.5 0.3', 'ellipsoid 0.5,0.5 0.3,0.1', file.py:domain."
         ),
     ] = None

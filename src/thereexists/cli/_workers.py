@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class WorkerOptions:
     """Who computes, which never changes what comes out."""
 
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores unless said.")] = None
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; default: one per core.")] = None
     pool: Annotated[str, typer.Option("--pool", help="loky (processes of this machine) or ray (a cluster).")] = "loky"
     address: Annotated[
         str | None,

@@ -155,7 +155,7 @@ def _advice(plan: Any, target: Target) -> list[str]:
 class BuildOptions:
     function: FunctionOptions
     method: BuildMethodOptions
-    out: Annotated[Path | None, typer.Option(help="Folder to write; TARGET-witness unless said.")] = None
+    out: Annotated[Path | None, typer.Option(help="Folder to write; default: TARGET-witness.")] = None
     samples: Annotated[int, typer.Option(min=16, help="Points of the distance estimate.")] = 2048
     seed: Annotated[int, typer.Option(min=0, help="Seed of the distance estimate.")] = 0
     certify: Annotated[bool, typer.Option("--certify/--no-certify", help="Prove a bound on the error too.")] = True

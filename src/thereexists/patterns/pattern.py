@@ -54,7 +54,7 @@ class Pattern(InNotebook):
             empty = np.flatnonzero(step.degrees == 0)
             if len(empty):
                 raise InvalidInput(
-                    f"Token {empty[0]} attends to nobody in step {l} of '{self.name}'; every row needs at least one "
+                    f"Token {empty[0]} attends to no token in step {l} of '{self.name}'; every row needs at least one "
                     "entry, because a probability map has no distribution over nothing. Add the token itself."
                 )
         if self.heads is not None and (len(self.heads) != len(self.steps) or min(self.heads) < 1):

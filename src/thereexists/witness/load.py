@@ -13,7 +13,7 @@ from thereexists.witness.witness import Witness
 
 
 def load(path: str | Path, dtype: torch.dtype | str | None = None) -> Any:
-    """A saved witness, in the dtype it was saved in unless said. No code that comes with it is ever run.
+    """A saved witness, by default in the dtype it was saved in. No code that comes with it is ever run.
 
     A built-in function comes back with its witness; of your own only what it claims to be.
     """

@@ -38,7 +38,7 @@ def memorise(
 
         witness = te.memorise([["a", "dog"], ["a", "cat"]], [["pes"], ["kočka"]])
 
-    Tokens are strings or integers, lengths may differ up to ``n`` (the longest sequence unless said). Contradicting
+    Tokens are strings or integers, lengths may differ up to ``n`` (default: the longest sequence). Contradicting
     pairs are refused by name, or resolved by ``on_conflict`` = drop, first or last.
     """
     pairs = distinct_pairs(inputs, outputs, lines, on_conflict)
