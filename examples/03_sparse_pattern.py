@@ -15,8 +15,8 @@ import torch
 import thereexists as te
 
 # %% [markdown]
-# Verdicts come with witnesses: the Hamiltonian path and the depth at which every token has seen every other, or the pair of
-# tokens that never meet. The witness can be checked again by code that shares nothing with what found it.
+# Verdicts come with witnesses: the Hamiltonian path and the depth at which every token has seen every other, or the
+# pair of tokens that never meet. The witness can be checked again by code that shares nothing with what found it.
 
 # %%
 for pattern in (

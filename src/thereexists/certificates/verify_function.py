@@ -162,7 +162,7 @@ def _check_pattern(case: Case[FunctionCertificate]) -> Check:
     if claimed is None:
         dense = all(stack.pattern is None for stack in stacks)
         return Check(
-            "pattern", dense, "dense attention" if dense else "a pattern is stored that the record does not claim"
+            "pattern", dense, "dense attention" if dense else "the weights have a pattern that the record does not"
         )
     if len(stacks) != 1 or stacks[0].pattern is None:
         return Check("pattern", False, "a pattern is claimed, and the attention layers have none")

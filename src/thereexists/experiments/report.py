@@ -154,7 +154,7 @@ def budget(records: list[Record], words: Words = PLAIN) -> str:
     shared = (
         ""
         if parallel == [1]
-        else f"; up to {parallel[-1]} runs shared the device (†), so their times and speeds are not those of a run alone"
+        else f"; up to {parallel[-1]} runs shared the device (†), so times and speeds are not those of one run alone"
     )
     total = sum(record["seconds"] for record in records)
     lines.append(
