@@ -25,7 +25,9 @@ class WorkerOptions:
     pool: Annotated[str, typer.Option("--pool", help="loky (processes of this machine) or ray (a cluster).")] = "loky"
     address: Annotated[
         str | None,
-        typer.Option("--address", help="Of a running Ray cluster, or auto; without it a local one is started."),
+        typer.Option(
+            "--address", help="The address of a running Ray cluster, or auto; by default a local one is started."
+        ),
     ] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would cost: chunks, memory, hours.")] = (
         False

@@ -17,7 +17,10 @@ app = typer.Typer()
 def memorise(
     pairs: Annotated[
         Path,
-        typer.Argument(help='JSON lines {"input": [...], "output": [...]}, or CSV of texts under input,output.'),
+        typer.Argument(
+            help='A .jsonl file, one {"input": [...], "output": [...]} per line; or a .csv file of texts with the '
+            "header input,output."
+        ),
     ],
     out: Annotated[Path | None, typer.Option(help="Folder to write; default: PAIRS-witness.")] = None,
     n: Annotated[int | None, typer.Option("--n", help="Positions; default: the longest sequence.")] = None,
@@ -56,8 +59,12 @@ def export(
         typer.Option("--to", help="onnx, hf, torch or llama.", autocompletion=_complete.names(_complete.FORMATS)),
     ],
     out: Annotated[Path | None, typer.Option(help="Folder to write; default: WITNESS-FORMAT.")] = None,
-    dtype: Annotated[str, typer.Option(help="Of the exported weights; one that is not safe is refused.")] = "float32",
-    layout: Annotated[str, typer.Option(help="Of a stock checkpoint: llama, mistral, qwen2 or phi3.")] = "llama",
+    dtype: Annotated[
+        str, typer.Option(help="The dtype of the exported weights; one that is not safe is refused.")
+    ] = "float32",
+    layout: Annotated[
+        str, typer.Option(help="The layout of a stock checkpoint: llama, mistral, qwen2 or phi3.")
+    ] = "llama",
     as_json: AsJson = False,
 ) -> None:
     """Write a witness in a stock format, compare its weights and its answers, and only then say that it is done.

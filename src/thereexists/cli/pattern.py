@@ -36,12 +36,13 @@ class Config(StrEnum):
 What = Annotated[
     str,
     typer.Argument(
-        help="A pattern's name, a model's config.json, or a mask as .npz.",
+        help="A pattern's name; a model's config.json; or an .npz file with a Boolean mask, (n, n) or (steps, n, n), or "
+        "a sparse matrix.",
         autocompletion=_complete.names(_complete.PATTERNS),
     ),
 ]
 N = Annotated[int | None, typer.Option("--n", help="Number of tokens.")]
-Size = Annotated[int | None, typer.Option(help="A size of the pattern; left out, one that suits n.")]
+Size = Annotated[int | None, typer.Option(help="A size of the pattern; by default one that suits n.")]
 Dilation = Annotated[list[int] | None, typer.Option(help="Dilation; give it several times for a cycle.")]
 Configuration = Annotated[Config, typer.Option("--config", help="How steps are spread over layers and heads.")]
 Heads = Annotated[int, typer.Option(help="Heads of a multihead configuration.")]

@@ -160,7 +160,8 @@ class BuildOptions:
     seed: Annotated[int, typer.Option(min=0, help="Seed of the distance estimate.")] = 0
     certify: Annotated[bool, typer.Option("--certify/--no-certify", help="Prove a bound on the error too.")] = True
     shard_size: Annotated[
-        str | None, typer.Option(help="Build out of core, in files of this size, such as 64MB: larger than memory.")
+        str | None,
+        typer.Option(help="Build out of core, in files of this size, such as 64MB; for networks larger than memory."),
     ] = None
     crew: WorkerOptions
     as_json: AsJson = False
@@ -254,7 +255,14 @@ def _build_function(target: Target, out: Path, asked: BuildOptions) -> None:
 @app.command()
 def run(
     witness: Where,
-    input: Annotated[str, typer.Option("--input", help='"0.3 0.1 0.7", or a .npy or .csv file.')],
+    input: Annotated[
+        str,
+        typer.Option(
+            "--input",
+            help='"0.3 0.1 0.7" (tokens of several features between semicolons), a .npy array (batch, n, d), '
+            "or a .csv file with one sequence per line; symbols as they are, or a .txt file with one string per line.",
+        ),
+    ],
     out: Annotated[Path | None, typer.Option(help="Also write the output to this .npy file.")] = None,
     dtype: Annotated[
         str | None, typer.Option(help="A lower dtype than float64; one that is not safe is refused.")
@@ -262,7 +270,7 @@ def run(
     engine: Annotated[
         str,
         typer.Option(
-            help="auto, reference, fused or skip: how fast, not what.",
+            help="auto, reference, fused or skip: changes the speed, not the result.",
             autocompletion=_complete.names(_complete.ENGINES),
         ),
     ] = "auto",
