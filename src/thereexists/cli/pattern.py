@@ -36,7 +36,7 @@ class Config(StrEnum):
 What = Annotated[
     str,
     typer.Argument(
-        help="A pattern's name; a model's config.json; or an .npz file with a Boolean mask, (n, n) or (steps, n, n), or "
+        help="A pattern's name; a model's config.json; or an .npz file with a Boolean mask (n, n) or (steps, n, n), or "
         "a sparse matrix.",
         autocompletion=_complete.names(_complete.PATTERNS),
     ),
