@@ -111,3 +111,27 @@ def test_the_comparison_of_patterns_begins_with_the_verdict_and_has_pictures(tmp
     heads = re.findall(r"<th[^>]*>([^<]*)</th>", document)
     assert heads[:3] == ["pattern", "universal", "depth"]
     assert document.count("<svg") == len(json.loads(printed)["patterns"])
+
+
+def test_the_first_screen_has_the_three_numbers_and_the_paper(pages):
+    document = str(te.report(pages / "faithful"))
+    first = document[: document.index("<nav")]
+    witness = te.load(pages / "faithful")
+    assert f'<span class="figure">{witness.network.depth:,}</span>' in first
+    assert '<span class="figure">not certified</span>' in first
+    assert "arXiv:1912.10077" in first
+    assert first.count("<svg") == 2
+    te.certify(witness).save(pages / "faithful")
+    first = str(te.report(pages / "faithful"))
+    assert f"≤ {te.certify(witness).bound:.4g}</span>" in first[: first.index("<nav")]
+    (pages / "faithful" / "certificate.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0, "0"), (1e-20, "&lt; 10⁻¹⁵"), (2.419e-5, "2.419·10⁻⁵"), (0.1114, "0.1114"), (1585, "1,585"), (3e7, "3·10⁷")],
+)
+def test_numbers_are_written_as_in_a_paper(value, shown):
+    from thereexists.reports.html import number
+
+    assert number(value) == shown

@@ -15,8 +15,8 @@ from thereexists.functions.target import Target
 from thereexists.witness.function import FunctionWitness
 
 POINTS = 400  # of a curve, about
-SIDE = 48  # points on each side of a surface, about
-WITHIN = 4  # so many points in each direction within every point of a surface, to average over
+SIDE = 32  # points on each side of a surface, about
+WITHIN = 6  # so many points in each direction within every point of a surface, to average over
 MOST_CELLS = 1024  # of the picture of ids; a larger grid is sampled
 MOST_LAYERS = 20_000  # of the stages that the picture of ids runs
 

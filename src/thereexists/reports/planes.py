@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import numpy as np
 
-from thereexists.functions.target import Target
-from thereexists.reports.html import Section, figure, join, panels, paragraph
-from thereexists.reports.measure import WITHIN, plane_through
+from thereexists.reports.html import Markup, Section, figure, join, panels, paragraph
+from thereexists.reports.measure import WITHIN, Plane
 from thereexists.reports.surface import field, surface
 from thereexists.witness.function import FunctionWitness
 
 MOST_OUTPUTS = 4
 
 
-def surfaces_section(witness: FunctionWitness, target: Target) -> Section | None:
+def first_picture(plane: Plane, d: int) -> Markup:
+    """The first output: the function, and the network for it."""
+    g = plane.network[:, :, 0, 0]
+    f = None if plane.target is None else plane.target[:, :, 0, 0]
+    both = g if f is None else np.stack([g, f])
+    low, high = float(both.min()), float(both.max())
+    drawn = (
+        [] if f is None else [figure(surface(f, low, high, "The function", _names(d)), "The function, first output.")]
+    )
+    drawn.append(figure(surface(g, low, high, "The network", _names(d)), "The network, first output."))
+    return panels(drawn, style="three")
+
+
+def _names(d: int) -> tuple[str, str]:
+    return ("token 0", "token 1") if d == 1 else ("feature 0", "feature 1")
+
+
+def surfaces_section(witness: FunctionWitness, plane: Plane | None) -> Section | None:
     """Target and network over two free entries, and the error; None where there is only one entry."""
-    plane = plane_through(witness, target)
     if plane is None:
         return None
     d = witness.grid.d
-    names = ("token 0", "token 1") if d == 1 else ("feature 0", "feature 1")
+    names = _names(d)
     where = "the first two tokens" if d == 1 else "the two first features of token 0"
     others = [v for k, token in enumerate(plane.others) for i, v in enumerate(token) if (k, i) not in plane.free]
     rest = f" The other entries stay at {', '.join(f'{v:.4g}' for v in others)}." if others else ""

@@ -10,7 +10,19 @@ from typing import Any
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.core.plain_text import counted
 from thereexists.reports.artefact import Found
-from thereexists.reports.html import Markup, Page, Section, code, facts, join, number, paragraph, table, text
+from thereexists.reports.html import (
+    Markup,
+    Page,
+    Section,
+    code,
+    facts,
+    join,
+    large_numbers,
+    number,
+    paragraph,
+    table,
+    text,
+)
 from thereexists.reports.schedule import schedule
 from thereexists.witness.load import load as read_witness
 
@@ -28,7 +40,20 @@ def program_page(folder: Path, witness: Any) -> Page:
     )
     blocks = counted(described["blocks"], "standard block")
     lead = f"A program over the reals for {witness.n} tokens, compiled to {blocks}."
-    return Page("program", f"There exists a Transformer: {title_of(witness)}", lead, sections)
+    return Page(
+        "program", f"There exists a Transformer: {title_of(witness)}", lead, sections, _largest(folder, described)
+    )
+
+
+def _largest(folder: Path, described: dict[str, Any]) -> Markup:
+    """Three numbers: how deep, how far off at most, and whether anybody has checked it."""
+    blocks, bound = described["blocks"], described["bound"]
+    standard = "standard block, not trained" if blocks == 1 else "standard blocks, not trained"
+    if bound is None:
+        return large_numbers([(blocks, standard), ("no bound", "there is no certificate"), ("not certified", "")])
+    norm = f"at every input of the box, in {described['bound_dtype']}, rounding included: {WORDS}"
+    check = f"not verified for this page: thereexists verify {shlex.quote(str(folder))}"
+    return large_numbers([(blocks, standard), (Markup(f"≤ {number(float(bound))}"), norm), ("certified", check)])
 
 
 def title_of(witness: Any) -> str:
