@@ -150,7 +150,7 @@ def large_numbers(shown: Iterable[tuple[Any, str]]) -> Markup:
     """A few numbers that matter most, each with a line that says what it is."""
     return Markup(
         '<div class="large">'
-        + "".join(f'<div><span class="figure">{number(n)}</span><br>{text(what)}</div>' for n, what in shown)
+        + "".join(f'<div><span class="figure">{number(n)}</span> {text(what)}</div>' for n, what in shown)
         + "</div>\n"
     )
 
