@@ -1,11 +1,12 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+CORE   := $(VENV)/.core
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo docs notebooks test lint types unit test-slow test-large test-gpu clean
+.PHONY: demo docs notebooks test lint types unit test-slow test-large test-gpu wheel clean
 
-demo: $(STAMP)  ## build the sort witness and show it working
+demo: $(CORE)  ## build the sort witness and show it working
 	$(BIN)/thereexists build sort --n 3 --delta 1/8 --out build/sort
 	$(BIN)/thereexists show build/sort
 	$(BIN)/thereexists run build/sort --input "0.7 0.1 0.4"
@@ -45,10 +46,21 @@ test-large: $(STAMP)  ## the largest dense witness, 4.4 GB, in little memory; ta
 test-gpu: $(STAMP)
 	$(BIN)/pytest -q -m gpu
 
+wheel: $(STAMP)  ## the wheel and the source archive of a release: build/dist
+	rm -rf build/dist
+	$(BIN)/python -m build --outdir build/dist
+
+# Two stamps: the demo needs the core dependencies only, a quarter of what the tests need. Whichever comes second finds
+# what the first one installed.
+$(CORE): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q -c constraints.txt -e .
+	touch $(CORE)
+
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q -c constraints.txt -e ".[dev]"
-	touch $(STAMP)
+	touch $(CORE) $(STAMP)
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .ruff_cache

@@ -2,7 +2,7 @@
 # # Your own function, as a Transformer with a certificate
 #
 # From a Python function on sequences to weights, to a proved bound on an integral over the domain, to a check by
-# somebody who has only the files.
+# someone who has only the files.
 
 # %%
 from __future__ import annotations
@@ -49,7 +49,7 @@ measured = witness.estimate_distance()
 print(f"measured d_1 = {measured.estimate:.4f}, proved d_1 ≤ {certificate.bound:.4f}")
 
 # %% [markdown]
-# Save, and let somebody else verify from the files alone. They need your function again, because its code is not
+# Save, and let someone else verify from the files alone. They need your function again, because its code is not
 # stored. Then change a single weight by one part in a million: the check notices.
 
 # %%

@@ -13,7 +13,7 @@ from thereexists import program as P
 
 # %% [markdown]
 # Distance of every token to the median of 33 numbers. Sort exchanges tokens along a network of comparisons, `broadcast`
-# sends the middle one to everybody.
+# sends the middle one to every token.
 
 # %%
 x = P.tokens(n=33)

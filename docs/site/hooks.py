@@ -13,6 +13,10 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "thereexists"
+MAIN = (  # the way that most people go: these come first, in this order
+    "build", "Target", "plan", "certify", "verify", "load", "trace", "report", "explore", "export",
+    "Faithful", "Compact", "Table", "memorise", "Witness", "Verdict", "ThereExistsError", "targets",
+)  # fmt: skip
 _STEPS = ("quantise", "sparse_shift", "value_mapping", "softmax_limit")  # the others are in te itself
 REFERENCE = {  # page -> heading, and the modules whose public names it lists
     "witnesses": (
@@ -112,7 +116,8 @@ def public_names(module: str) -> dict[str, str | None]:
     }
     names = next((ast.literal_eval(n.value) for n in tree.body if _assigns(n, "__all__")), None)
     if module == "thereexists":  # its names are what it imports, on first use
-        names = [name for name in imported if not name.startswith("_")]
+        every = [name for name in imported if not name.startswith("_")]
+        names = [*MAIN, *(name for name in every if name not in MAIN)]
     if names is None:  # a plain module: what it defines
         kinds = (ast.FunctionDef, ast.ClassDef)
         names = [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]

@@ -1,6 +1,5 @@
 """Manners of the whole command: help with examples, --json everywhere, quiet pipes, bars on terminals, completion."""
 
-import inspect
 import io
 import os
 import shlex
@@ -13,24 +12,10 @@ from rich.console import Console
 
 from tests.docs import shell
 from tests.docs.asked import CHEAP
-from thereexists.cli import _output, command
+from tests.docs.listed import COMMANDS, examples
+from thereexists.cli import _output
 
-
-def walk(command, path=()):
-    for name, below in getattr(command, "commands", {}).items():
-        yield from walk(below, (*path, name))
-    if not hasattr(command, "commands"):
-        yield " ".join(path), command
-
-
-COMMANDS = dict(walk(command()))
 every_command = pytest.mark.parametrize("name", COMMANDS)
-
-
-def examples(name):
-    """The command lines in a command's help."""
-    lines = [line.split(": ", 1)[-1] for line in inspect.cleandoc(COMMANDS[name].help or "").splitlines()]
-    return [line for line in lines if line.startswith("thereexists ")]
 
 
 @every_command

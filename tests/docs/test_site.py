@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import inspect
 import re
 import shutil
 import subprocess
@@ -180,3 +181,25 @@ def test_search_works_from_the_file_system(browser, site):
     page.wait_for_selector(".md-search-result__item", timeout=20_000)
     assert noise == []
     assert "ertificate" in page.inner_text(".md-search-result__list")
+
+
+@pytest.mark.parametrize("name", ["build", "Target", "plan", "certify", "verify", "load", "trace", "report", "explore",
+                                  "export", "Faithful", "Compact", "Table", "memorise"])  # fmt: skip
+def test_the_main_path_is_explained_argument_by_argument(name):
+    """Every parameter by its name; what comes back; what is refused; an example."""
+    what = getattr(thereexists, name)
+    text = inspect.getdoc(what) or ""
+    listed = text.partition("\nArgs:\n")[2].partition("\n\n")[0]
+    for parameter in inspect.signature(what).parameters.values():
+        shown = f"**{parameter.name}" if parameter.kind is parameter.VAR_KEYWORD else parameter.name
+        assert re.search(rf"^    {re.escape(shown)}: ", listed, flags=re.M), f"{name}: {shown}"
+    if not isinstance(what, type):
+        assert "\nReturns:\n" in text or name == "explore"
+        assert "\nRaises:\n" in text
+    assert "te." in text or name in ("Target", "explore")
+
+
+def test_the_reference_begins_with_build():
+    names = [name for name, path in hooks().public_names("thereexists").items() if path is not None]
+    assert names[:5] == ["build", "Target", "plan", "certify", "verify"]
+    assert names.index("build") < names.index("Grid")

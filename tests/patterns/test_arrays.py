@@ -53,7 +53,7 @@ def faulty_csr(indptr, indices):
         (lambda path: np.savez(path, mask=np.ones((2, 3), bool)), "shape"),
         (lambda path: np.savez(path, mask=np.ones(3, bool)), "shape"),
         (lambda path: np.savez(path, mask=np.full((2, 2), 0.5)), "zeros and ones"),
-        (lambda path: np.savez(path, mask=np.zeros((2, 2), bool)), "attends to nobody"),
+        (lambda path: np.savez(path, mask=np.zeros((2, 2), bool)), "attends to no token"),
         (lambda path: np.savez(path, a=np.eye(2, dtype=bool), b=np.eye(3, dtype=bool)), "same number of tokens"),
         (lambda path: np.savez(path, indptr=np.array([0, 1])), "no 'indices'"),
         (faulty_csr([0, 1, 2], [0, 2]), "Token 1 of step 0 attends to 2"),
@@ -61,7 +61,7 @@ def faulty_csr(indptr, indices):
         (faulty_csr([0, 2, 3], [0, 0, 1]), "lists token 0 twice"),
         (faulty_csr([0, 2, 1], [0, 1]), "must rise"),
         (faulty_csr([0, 1, 3], [0, 1]), "must rise"),
-        (faulty_csr([0, 0, 1], [1]), "Token 0 attends to nobody"),
+        (faulty_csr([0, 0, 1], [1]), "Token 0 attends to no token"),
         (lambda path: np.savez(path), "no arrays"),
     ],
 )

@@ -108,7 +108,7 @@ def test_a_step_refuses_a_bad_number_of_tokens(n):
 def test_listed_rows_without_entries():
     """Alone they leave every token without anybody; beside other parts they add nothing."""
     nothing = ["Explicit", [0] * 9, []]
-    with pytest.raises(InvalidInput, match="attends to nobody"):
+    with pytest.raises(InvalidInput, match="attends to no token"):
         restore(record([nothing], 8, False), 8)
     for parts in ([nothing, ["Band", -1, 0]], [["Band", -1, 0], nothing]):
         for causal in (False, True):

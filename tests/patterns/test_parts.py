@@ -170,7 +170,7 @@ def test_sizes_at_a_million_tokens_need_no_edges():
         (lambda: dilated(8, 2, []), "empty list"),
         (lambda: strided(n=8, stride=2).step(2), "Step 2 does not exist"),
         (lambda: strided(n=8, stride=2).rows(8), "Token 8 does not exist"),
-        (lambda: from_mask(np.zeros((3, 3), bool)), "attends to nobody"),
+        (lambda: from_mask(np.zeros((3, 3), bool)), "attends to no token"),
     ],
 )
 def test_bad_input_is_named(make, message):

@@ -20,10 +20,11 @@ from thereexists.certificates.cubes import weights_sha256
 from thereexists.constructions.faithful.selective_shift import SelectiveShift
 from thereexists.core import storage
 from thereexists.core.errors import BadWitnessFile
+from thereexists.model.parts import parts_of
 from thereexists.reports import report
 from thereexists.reports.contexts import theorem_interval
 from thereexists.reports.html import LONGEST_TEXT, Page, Section, code, facts, paragraph, table, text
-from thereexists.reports.measure import POINTS, context_ids, receptive_fields, slice_through, weight_ranges
+from thereexists.reports.measure import context_ids, receptive_fields, slice_through
 from thereexists.reports.sparse import path_edges
 from thereexists.reports.witness.function import build_command
 
@@ -64,9 +65,10 @@ def test_the_figures_are_those_of_the_files(folders, page_of):
     bound = load_certificate(folders["faithful"]).bound
     document = str(page_of(folders["faithful"]))
     assert f"d_1(f, network) ≤ {bound:.6g}, an integral over the domain, as its author says:" in document
-    for name, layers, parameters, _, _ in weight_ranges(witness.network):
-        assert f'{name}</span></td><td class="number">{layers:,}</td><td class="number">{parameters:,}' in document
-    assert sum(row[2] for row in weight_ranges(witness.network)) + 2 == sum(
+    for part in parts_of(witness.network):
+        cells = f'<td class="number">{part.layers:,}</td><td class="number">{part.parameters:,}'
+        assert f"{part.name}</span></td>{cells}" in document
+    assert sum(part.parameters for part in parts_of(witness.network)) == sum(
         p.numel() for p in witness.network.parameters()
     )
 
@@ -74,7 +76,7 @@ def test_the_figures_are_those_of_the_files(folders, page_of):
 def test_the_curve_is_the_network_and_the_target(folders):
     witness = te.load(folders["compact"])
     cut = slice_through(witness, witness.target)
-    X = np.tile(cut.others, (POINTS, 1, 1))
+    X = np.tile(cut.others, (len(cut.x), 1, 1))
     X[:, 0, 0] = cut.x
     assert (cut.network == witness(X)).all()
     assert (cut.target == np.sort(X, axis=1)).all()

@@ -2,12 +2,15 @@
 
 import dataclasses
 import functools
+import html
+import re
 
 import numpy as np
 import pytest
 
 import thereexists as te
 from tests.kinds import EXAMPLES
+from tests.reports.pages import EVIL, OUTSIDE, balanced
 from thereexists import program as P
 from thereexists.core.plain_text import MOST_LINES, WIDEST_LINE, brief
 from thereexists.core.verdict import Verdict
@@ -69,6 +72,30 @@ def test_a_result_says_what_it_is_in_six_lines(name):
     assert "tensor(" not in repr(result)
     if not isinstance(result, P.Value):  # a program is written as its last operation
         assert lines[0].startswith(type(result).__name__)
+
+
+DRAWN = ("witness, ", "plan", "certificate, faithful", "pattern", "verdict of a pattern", "head")
+WITHOUT = ("trace", "explanation", "verification", "compiled program")  # shown as text
+
+
+@pytest.mark.parametrize("name", [name for name in RESULTS if not name.startswith(WITHOUT)])
+def test_a_result_has_a_card_for_notebooks(name):
+    """What repr says, escaped; a picture where there is one; no script, no request, no style for others."""
+    result = RESULTS[name]()
+    shown = result._repr_html_()
+    plain = re.sub(r"<style>.*?</style>", "", shown, flags=re.S)
+    assert html.escape(repr(result).splitlines()[0]) in plain
+    assert balanced(shown)
+    assert not OUTSIDE.search(plain)
+    assert shown.count("<style>@scope (.te-card)") == 1
+    if name.startswith(DRAWN) and name != "head of a file":
+        assert "<svg" in plain, name
+
+
+def test_a_card_escapes_what_others_wrote():
+    shown = Verdict(False, (EVIL,))._repr_html_()
+    assert "<script" not in shown
+    assert "<img" not in shown
 
 
 def test_every_kind_of_witness_is_there():

@@ -26,8 +26,8 @@ def from_function(
 
         te.automata.from_function(lambda q, a: (2 * q + int(a)) % 3, start=0, alphabet="01", accept=[0])
 
-    With ``writes``, a step gives (state, output). ``accept``: a function of a state or a list of states; all of them
-    unless said. Each step is asked twice: a function that changes its mind is refused.
+    With ``writes``, a step gives (state, output). ``accept``: a function of a state or a list of states; by
+    default all. Each step is asked twice: a function that changes its mind is refused.
     """
     symbols = check_alphabet(alphabet)
     if not callable(step):
@@ -59,7 +59,7 @@ def mealy(
 
         te.automata.mealy(lambda carry, a: divmod(a + carry, 2), states=[0, 1], alphabet=[0, 1, 2])
 
-    It begins in ``start``, the first of ``states`` unless said.
+    It begins in ``start``, by default the first of ``states``.
     """
     known = listed(states, "'states'")
     if not callable(step) and not isinstance(step, Mapping):

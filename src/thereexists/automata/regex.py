@@ -50,7 +50,7 @@ _STEPS_OF_AN_ITEM = 16  # it takes about as long as asking whether so many symbo
 
 
 def regex(pattern: str, alphabet: Iterable[Any] = PRINTABLE, flags: int = 0) -> Automaton:
-    """The minimal automaton of the strings over ``alphabet`` (printable ASCII unless said) that match as a whole.
+    """The minimal automaton of the strings over ``alphabet`` (default: printable ASCII) that match as a whole.
 
         te.automata.regex(r"(ab|ba)*", alphabet="ab")
 

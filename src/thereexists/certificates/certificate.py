@@ -25,6 +25,7 @@ from thereexists.core.atomic_files import the_error_in_words, write_beside
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Unreadable
 from thereexists.core.json_files import malformed, read_json, record_digest
 from thereexists.core.kinds import CERTIFICATES, named
+from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief
 from thereexists.core.regular_files import is_regular
 
@@ -35,7 +36,7 @@ _SINCE = {"epsilon": 3, "uniform": 4}  # fields that older files have not, and m
 
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
-class Certificate(ABC):
+class Certificate(InNotebook, ABC):
     """``bound`` holds under ``assumptions`` for the network whose weights have this SHA-256.
 
     A field that is compared is stored; ``seconds`` is neither, for the same claim is the same bytes.

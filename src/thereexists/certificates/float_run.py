@@ -213,7 +213,7 @@ class FloatRun:
 
     def _sums_hold(self, dtype: torch.dtype, p: int) -> str | None:
         if not self.whole <= 2.0**p:
-            return f"it has not all whole numbers up to {self.whole:.0f}"
+            return f"it does not represent every whole number up to {self.whole:.0f}"
         error = average_error(self.n, p)
         wrong = ~(self.slope * self.total * error <= self.margin)
         if wrong.any():

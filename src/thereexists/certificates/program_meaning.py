@@ -62,7 +62,7 @@ def is_shorter(program: dict[str, Any]) -> bool:
 def meaning_of(
     program: dict[str, Any], length: int | None = None, allowed: Allowance | None = None
 ) -> tuple[Meaning, Meant]:
-    """Run a saved program through the table, for sequences of ``length`` tokens (all n unless said).
+    """Run a saved program through the table, for sequences of ``length`` tokens (default: all n).
 
     ``allowed``: how much may be written down for it (``program_limits.py``).
     """

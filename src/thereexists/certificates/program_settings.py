@@ -127,4 +127,4 @@ def check_settings(program: dict[str, Any]) -> None:
     read = {k for node in nodes for k in node["arguments"]}
     idle = [node["operation"] for k, node in enumerate(nodes[:-1]) if k not in read]
     if idle:
-        raise BadWitnessFile(f"Nobody reads '{idle[0]}'; a saved program holds what its last operation needs.")
+        raise BadWitnessFile(f"Nothing reads '{idle[0]}'; a saved program holds only what its last operation needs.")

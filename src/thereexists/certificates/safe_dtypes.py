@@ -1,4 +1,4 @@
-"""In which floating-point formats is a compact network right? Answered from its weights by a proof, never by a try.
+"""In which floating-point formats is a compact network right? Answered from its weights by a proof, not by trial runs.
 
 The proof is in ``float_run.py``, which knows nothing of what built the network: the builder asks the verifier.
 """

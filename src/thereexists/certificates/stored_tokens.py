@@ -113,7 +113,7 @@ def read_tokens(path: str | Path, record: dict[str, Any], weights: dict[str, tor
         if (inputs < 0).any() or (inputs > len(stored_pairs.vocabulary)).any():
             raise InvalidInput("a stored input holds a number that no token has")
         if ((inputs[:, 1:] > 0) & (inputs[:, :-1] == 0)).any():
-            raise InvalidInput("a stored input has padding before a token: nobody can ask for it")
+            raise InvalidInput("a stored input has padding before a token, so it can never be asked for")
     return stored_pairs
 
 

@@ -81,7 +81,7 @@ def _closes(flow: Flow, network: EmbeddedTransformer, literal: int, low: Array, 
         for end, sign in ((bottom, 1), (top, -1)):
             found = (_tells(flow, who, layer, x, (end, sign), written) for who in writers)
             if x is None or not any(found):
-                return f"nobody tells that feature {feature} is {'below' if sign > 0 else 'above'} the box"
+                return f"no unit notices that feature {feature} is {'below' if sign > 0 else 'above'} the box"
     return None
 
 

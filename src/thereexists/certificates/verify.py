@@ -32,13 +32,26 @@ def verify(
     sample: float | None = None,
     job: str | Path | None = None,
 ) -> Verdict:
-    """Check the witness in ``folder``. ``target`` gives the function again where it is not a built-in one.
+    """Check a saved witness and its certificate again, from the files alone.
 
-    The verdict's evidence is the tuple of all checks, each with its name, result and detail. ``workers`` says who
-    computes. With ``sample``, only that share of the cubes is enclosed again, drawn anew each time, and the verdict is
-    *undecided* where no fault was found. ``job`` is a folder of your own that lets an interrupted verification resume;
-    nothing that lies in the witness's folder is believed. ``holds`` is None, too, if it could not be checked at all:
-    the last check has ``passed`` None then, and says why.
+        te.verify("w").holds
+
+    Args:
+        folder: the folder of the witness. Nothing in it is believed, and no code in it is run.
+        target: the function, where it is not a built-in one: its code is not stored.
+        opinions: how many cubes are also checked by Arb and by exact rationals.
+        progress: called as ``progress(done, total)``.
+        workers: who computes.
+        sample: enclose only this share of the cubes again, drawn anew each time; the verdict is *undecided* where no
+            fault was found.
+        job: a folder of your own from which an interrupted verification resumes.
+
+    Returns:
+        A verdict: ``holds`` is True, False, or None where it could not be decided; ``reasons`` in words; ``evidence``,
+        the tuple of all checks, each with its name, result and detail.
+
+    Raises:
+        InvalidInput: an argument is not what it must be. Whatever is wrong with the files is part of the verdict.
     """
     if sample is not None and not 0 < sample <= 1:
         raise InvalidInput(f"'sample' must be a share above 0 and at most 1; got {sample} instead.")

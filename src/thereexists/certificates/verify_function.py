@@ -161,7 +161,9 @@ def _check_pattern(case: Case[FunctionCertificate]) -> Check:
     stacks = [stage.attention for stage in case.network.stages.values() if stage.attention is not None]
     if claimed is None:
         dense = all(stack.pattern is None for stack in stacks)
-        return Check("pattern", dense, "dense attention" if dense else "a pattern is stored that nobody claims")
+        return Check(
+            "pattern", dense, "dense attention" if dense else "the weights have a pattern that the record does not"
+        )
     if len(stacks) != 1 or stacks[0].pattern is None:
         return Check("pattern", False, "a pattern is claimed, and the attention layers have none")
     masks, path, s = stacks[0].pattern.numpy(), claimed.get("path"), claimed.get("depth")
@@ -306,7 +308,7 @@ def _check_epsilon(case: Case[FunctionCertificate]) -> Check:
     if asked is None or plan["error"]["p"] != certificate.p:
         right = not certificate.asked_for()
         return Check(
-            "epsilon", right, "none was asked for" if right else f"{certificate.epsilon}, which nobody asked for"
+            "epsilon", right, "none was asked for" if right else f"{certificate.epsilon}, which was never asked for"
         )
     right = certificate.epsilon == asked and certificate.keeps_epsilon()
     detail = f"asked for {asked:g}, the certificate says {certificate.epsilon} and proves {certificate.bound:.6g}"

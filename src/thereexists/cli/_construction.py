@@ -27,12 +27,16 @@ class FunctionOptions:
     target: Annotated[
         str,
         typer.Argument(
-            help="A built-in target (see `thereexists targets`), file.py:function, or regex:PATTERN.",
+            help="A built-in target (see `thereexists targets`); file.py:name, a function of arrays (batch, n, d), a "
+            "program or an automaton; table.csv, with the header x1,…,xn,y1,…,yn and a row for every input; or "
+            "regex:PATTERN. There are small ones in examples/data.",
             autocompletion=_complete.names(_complete.TARGETS),
         ),
     ]
-    n: Annotated[int | None, typer.Option("--n", help="Tokens of a sequence (a table says it itself).")] = None
-    d: Annotated[int, typer.Option("--d", help="Features of a token.")] = 1
+    n: Annotated[
+        int | None, typer.Option("--n", help="Number of tokens in a sequence; tables and programs know their own.")
+    ] = None
+    d: Annotated[int, typer.Option("--d", help="Number of features of a token.")] = 1
     lipschitz: Annotated[
         float | None,
         typer.Option(help="Lipschitz constant of your function, from the maximum norm to the maximum norm."),
@@ -44,16 +48,16 @@ class FunctionOptions:
     domain: Annotated[
         str | None,
         typer.Option(
-            help="Ends of every entry, as -2,5 (0,1 unless said), or of every feature, as '0,1;-2,5'; or simplex, "
+            help="Range of every entry, as -2,5 (default 0,1), or of each feature, as '0,1;-2,5'; or simplex, "
             "'simplex whole', 'ball 0.5,0.5 0.3', 'ellipsoid 0.5,0.5 0.3,0.1', file.py:domain."
         ),
     ] = None
     compact_support: Annotated[
         bool,
-        typer.Option("--compact-support", help="f is 0 outside its box: any input is taken, on all of R^{d×n}."),
+        typer.Option("--compact-support", help="f is 0 outside its box: every input is accepted, on all of R^{d×n}."),
     ] = False
     alphabet: Annotated[
-        str | None, typer.Option(help="Of an automaton: its symbols, as ab01 or as words between spaces.")
+        str | None, typer.Option(help="The symbols of an automaton: characters, as ab01, or words separated by spaces.")
     ] = None
 
     def resolve(self) -> Target:
@@ -124,15 +128,16 @@ class MethodOptions:
     construction: Annotated[
         str | None,
         typer.Option(
-            help="faithful (unless said; the proof's own, deep and narrow) or compact (four blocks, any runtime). "
-            "Of an automaton: doubling or counting; the one of fewer blocks unless said.",
+            help="faithful (the default: the proof's own network, deep and narrow) or compact (for any runtime: four "
+            "standard blocks for a function, three for a table). For an automaton: doubling or counting; by default "
+            "the one with fewer blocks.",
             autocompletion=_complete.names(_complete.CONSTRUCTIONS),
         ),
     ] = None
     max_width: Annotated[
         int | None, typer.Option(help="Compact: spread feed-forward layers over blocks of at most so many units.")
     ] = None
-    dtype: Annotated[str | None, typer.Option("--dtype", help="Of a program or an automaton: its dtype.")] = None
+    dtype: Annotated[str | None, typer.Option("--dtype", help="The dtype of a program or an automaton.")] = None
 
     def method(self, target: Target) -> Method:
         """``te.Faithful`` or ``te.Compact`` with what was said, and nothing else: it refuses what it does not have."""

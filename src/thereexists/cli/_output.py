@@ -103,16 +103,40 @@ def console(stderr: bool = False):
             return super().render_str(visible(text), **{**how, "markup": False, "emoji": False})
 
         def print(self, *objects: Any, **how: Any) -> None:
-            """In a pipe no line is broken, and no table has a box: the next program reads lines and columns."""
-            if not self.is_terminal:
-                for table in (each for each in objects if isinstance(each, Table)):
-                    table.box = None
-            super().print(*objects, **how)
+            """In a pipe no line is broken or padded, and no table has a box: the next program reads lines."""
+            tables = [each for each in objects if isinstance(each, Table)]
+            if self.is_terminal:
+                dropped = [heading for table in tables for heading in fit(table, self)]
+                super().print(*objects, **how)
+                if dropped:
+                    super().print(f"Left out for want of room: {', '.join(dropped)}. A wider terminal has room.")
+                return
+            for table in tables:
+                table.box = None
+            with self.capture() as written:
+                super().print(*objects, **how)
+            self.file.write("".join(f"{line.rstrip()}\n" for line in written.get().splitlines()))
 
     screen = Plain(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not screen.is_terminal:
         screen.width = PIPE
     return screen
+
+
+def fit(table: Any, screen: Any) -> list[str]:
+    """Drop columns from the right until no word is cut; their headings. A table's first columns matter most."""
+    from rich.cells import cell_len
+
+    def least(column: Any) -> int:
+        """The longest word, or the longest line where lines are not broken, and the space around it."""
+        lines = [str(column.header), *map(str, column.cells)]
+        words = lines if column.no_wrap else " ".join(lines).split()
+        return max(map(cell_len, words), default=0) + 2 + (table.box is not None)
+
+    dropped: list[str] = []
+    while len(table.columns) > 2 and sum(map(least, table.columns)) > screen.width:
+        dropped.insert(0, str(table.columns.pop().header))
+    return dropped
 
 
 def styled(*parts: str | tuple[str, str]) -> Any:
@@ -127,13 +151,15 @@ def bold(text: Any) -> Any:
 
 
 def print_facts(lines: dict[str, Any]) -> None:
-    """Names and what is said of them, in two columns; nothing for None."""
+    """Names and what is said of them, in two columns; nothing for None, a row for each of several."""
     from rich.table import Table
+    from rich.text import Text
 
     table = Table.grid(padding=(0, 2))
     for name, value in lines.items():
-        if value is not None:
-            table.add_row(bold(name), str(value))
+        several = value if isinstance(value, list) else [] if value is None else [value]
+        for place, each in enumerate(several):
+            table.add_row(bold("" if place else name), each if isinstance(each, Text) else str(each))
     console().print(table)
 
 

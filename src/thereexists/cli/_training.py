@@ -47,9 +47,9 @@ class ModelOptions:
         ),
     ] = None
     config: Annotated[str, typer.Option("--config", help="union, multihead or sequential.")] = "union"
-    option: Annotated[list[str] | None, typer.Option("--option", help="Of the pattern, as stride=16; repeatable.")] = (
-        None
-    )
+    option: Annotated[
+        list[str] | None, typer.Option("--option", help="An option of the pattern, as stride=16; repeatable.")
+    ] = None
 
     def record(self) -> dict[str, Any]:
         """The fields of a mixer configuration."""
@@ -82,7 +82,7 @@ class DeepModel(ModelOptions):
 class HybridModel(DeepModel):
     """A model that may change its mixer on the way."""
 
-    hybrid_blocks: Annotated[int, typer.Option(help="Of mixer hybrid: how many blocks from the input are SepConv.")] = 0
+    hybrid_blocks: Annotated[int, typer.Option(help="For the mixer hybrid: SepConv in so many first blocks.")] = 0
 
     def record(self) -> dict[str, Any]:
         if self.mixer != "hybrid":

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 class WorkerOptions:
     """Who computes, which never changes what comes out."""
 
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores unless said.")] = None
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; default: one per core.")] = None
     pool: Annotated[str, typer.Option("--pool", help="loky (processes of this machine) or ray (a cluster).")] = "loky"
     address: Annotated[
         str | None,
-        typer.Option("--address", help="Of a running Ray cluster, or auto; without it a local one is started."),
+        typer.Option(
+            "--address", help="The address of a running Ray cluster, or auto; by default a local one is started."
+        ),
     ] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would cost: chunks, memory, hours.")] = (
         False

@@ -38,7 +38,7 @@ class ExplainOptions:
         Config | None,
         typer.Option(
             "--config",
-            help="How steps are spread over heads; union unless said, of a model's config.json its own layers.",
+            help="How steps are spread over heads; default: union, or a config.json's own layers.",
         ),
     ] = None
     heads: Annotated[int, typer.Option(min=1, help="Heads of a multihead configuration.")] = 8

@@ -33,8 +33,8 @@ OwnDomain = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingOptions:
-    confidence: Annotated[float, typer.Option(help="Of a statistical certificate.")] = 0.99
-    samples: Annotated[int, typer.Option(help="Of a statistical certificate.")] = 20_000
+    confidence: Annotated[float, typer.Option(help="Confidence of a statistical certificate.")] = 0.99
+    samples: Annotated[int, typer.Option(help="Random points of a statistical certificate.")] = 20_000
     seed: Annotated[int, typer.Option(min=0, help="For every random choice.")] = 0
 
 

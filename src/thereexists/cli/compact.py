@@ -17,11 +17,14 @@ app = typer.Typer()
 def memorise(
     pairs: Annotated[
         Path,
-        typer.Argument(help='JSON lines {"input": [...], "output": [...]}, or CSV of texts under input,output.'),
+        typer.Argument(
+            help='A .jsonl file, one {"input": [...], "output": [...]} per line; or a .csv file of texts with the '
+            "header input,output."
+        ),
     ],
-    out: Annotated[Path | None, typer.Option(help="Folder to write; PAIRS-witness unless said.")] = None,
-    n: Annotated[int | None, typer.Option("--n", help="Positions; the longest sequence unless said.")] = None,
-    split: Annotated[str | None, typer.Option(help="Of CSV texts: into words (unless said) or characters.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write; default: PAIRS-witness.")] = None,
+    n: Annotated[int | None, typer.Option("--n", help="Positions; default: the longest sequence.")] = None,
+    split: Annotated[str | None, typer.Option(help="Split CSV texts into words (the default) or characters.")] = None,
     on_conflict: Annotated[str, typer.Option(help="Contradicting pairs: error, drop, first or last.")] = "error",
     dtype: Annotated[str, typer.Option(help="float64, float32, bfloat16 or float16.")] = "float32",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random codes.")] = 0,
@@ -55,9 +58,13 @@ def export(
         str,
         typer.Option("--to", help="onnx, hf, torch or llama.", autocompletion=_complete.names(_complete.FORMATS)),
     ],
-    out: Annotated[Path | None, typer.Option(help="Folder to write; WITNESS-FORMAT unless said.")] = None,
-    dtype: Annotated[str, typer.Option(help="Of the exported weights; one that is not safe is refused.")] = "float32",
-    layout: Annotated[str, typer.Option(help="Of a stock checkpoint: llama, mistral, qwen2 or phi3.")] = "llama",
+    out: Annotated[Path | None, typer.Option(help="Folder to write; default: WITNESS-FORMAT.")] = None,
+    dtype: Annotated[
+        str, typer.Option(help="The dtype of the exported weights; one that is not safe is refused.")
+    ] = "float32",
+    layout: Annotated[
+        str, typer.Option(help="The layout of a stock checkpoint: llama, mistral, qwen2 or phi3.")
+    ] = "llama",
     as_json: AsJson = False,
 ) -> None:
     """Write a witness in a stock format, compare its weights and its answers, and only then say that it is done.

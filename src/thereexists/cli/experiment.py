@@ -38,17 +38,20 @@ class ExperimentOptions:
     )
     out: Annotated[Path, typer.Option(help="Folder for the runs.")] = Path("runs")
     only: Annotated[str | None, typer.Option(help="Globs on the names of the runs, such as 'dense,star*'.")] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Done runs are kept, a stopped one goes on.")] = False
+    resume: Annotated[bool, typer.Option("--resume", help="Keep finished runs, and continue stopped ones.")] = False
     parallel: Annotated[int, typer.Option(min=1, help="Runs at once on one device.")] = 1
-    budget_seconds: Annotated[float | None, typer.Option(help="Begin no new run after that.")] = None
+    budget_seconds: Annotated[float | None, typer.Option(help="Start no new run after so many seconds.")] = None
     tokens: Annotated[str | None, typer.Option(help="Tokens of the first stage, such as 40M.")] = None
-    steps: Annotated[int | None, typer.Option(help="Steps in every stage, to see that all works.")] = None
+    steps: Annotated[int | None, typer.Option(help="Steps in every stage, for a quick trial.")] = None
     device: Device = None
     checkpoint_seconds: Checkpoint = 60.0
     pool: Annotated[str, typer.Option(help="local, or ray: runs spread over the GPUs of a cluster.")] = "local"
-    address: Annotated[str | None, typer.Option(help="Of a running Ray cluster, or auto; else a local one.")] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say the device hours it will take; do nothing.")] = False
-    on: Annotated[str | None, typer.Option(help="With --dry-run: another device than here, such as h200.")] = None
+    address: Annotated[
+        str | None,
+        typer.Option(help="The address of a running Ray cluster, or auto; by default a local one is started."),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print how many device hours it would take.")] = False
+    on: Annotated[str | None, typer.Option(help="With --dry-run: the device to estimate for, such as h200.")] = None
     json: AsJson = False
 
     def how(self) -> How:

@@ -58,7 +58,9 @@ class HeadOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FitRequest:
-    target: Annotated[Path, typer.Argument(help="Sparse matrix saved by scipy.sparse.save_npz.")]
+    target: Annotated[
+        Path, typer.Argument(help="A square sparse matrix of positive weights, saved by scipy.sparse.save_npz.")
+    ]
     head: HeadOptions
     out: Annotated[Path | None, typer.Option(help="Directory to save the head in.")] = None
     plot: Annotated[Path | None, typer.Option(help="PNG of the attention map beside the target.")] = None

@@ -27,19 +27,18 @@ def mixers(n: Length = 128, as_json: AsJson = False) -> None:
         return
     from rich.table import Table
 
-    table = Table("mixer", box=None, header_style="bold")
-    for heading in ("parameters", "MFLOPs", "FLOPs a block"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("equivariant", "fixed length"):
-        table.add_column(heading, no_wrap=True)
+    table = Table(box=None, header_style="bold")
+    for heading in ("mixer", "parameters", "MFLOPs", "equivariant", "fixed length", "FLOPs per block"):
+        right = heading in ("parameters", "MFLOPs", "FLOPs per block")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
     for row in rows:
         table.add_row(
             row.name,
             f"{row.parameters_base / 1e6:.1f}M",
             f"{row.flops_per_token / 1e6:.1f}",
-            row.cost,
             "yes" if row.permutation_equivariant else "no",
             "yes" if row.fixed_length else "no",
+            row.cost,
         )
     out = console()
     out.print(table)

@@ -36,12 +36,13 @@ class Config(StrEnum):
 What = Annotated[
     str,
     typer.Argument(
-        help="A pattern's name, a model's config.json, or a mask as .npz.",
+        help="A pattern's name; a model's config.json; or an .npz file with a Boolean mask (n, n) or (steps, n, n), or "
+        "a sparse matrix.",
         autocompletion=_complete.names(_complete.PATTERNS),
     ),
 ]
 N = Annotated[int | None, typer.Option("--n", help="Number of tokens.")]
-Size = Annotated[int | None, typer.Option(help="A size of the pattern; left out, one that suits n.")]
+Size = Annotated[int | None, typer.Option(help="A size of the pattern; by default one that suits n.")]
 Dilation = Annotated[list[int] | None, typer.Option(help="Dilation; give it several times for a cycle.")]
 Configuration = Annotated[Config, typer.Option("--config", help="How steps are spread over layers and heads.")]
 Heads = Annotated[int, typer.Option(help="Heads of a multihead configuration.")]
@@ -145,7 +146,7 @@ def compare(
     seconds: Seconds = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """Every pattern at one n: connections, sparsity, receptive depth, verdict.
+    """Every pattern at one n: verdict, receptive depth, connections, sparsity.
 
     Example: thereexists pattern compare --n 4096
     """
@@ -169,21 +170,22 @@ def compare(
         return
     from rich.table import Table
 
-    table = Table("pattern", "p", "connections", "a token", "sparsity", "path", "depth", "universal", box=None)
-    for column in range(1, 5):
-        table.columns[column].justify = "right"
+    table = Table("pattern", "universal", "depth", "per token", "path", "p", "connections", "sparsity", box=None)
+    for column in table.columns:
+        column.no_wrap = True
+        column.justify = "right" if column.header in ("per token", "p", "connections", "sparsity") else "left"
     for v in rows:
         p = v.pattern
         most = max(p.connections)
         table.add_row(
             p.name,
+            {True: "yes", False: "no", None: "?"}[v.universal],
+            _depth_words(v),
+            f"{most / p.n:,.1f}",
+            v.path_result.status,
             str(p.cycle),
             f"{most:,}",
-            f"{most / p.n:,.1f}",
             f"{p.sparsity:.4f}",
-            v.path_result.status,
-            _depth_words(v),
-            {True: "yes", False: "no", None: "?"}[v.universal],
         )
     console().print(table)
     console().print(f"n = {n}; connections: the largest step. '?': the sufficient conditions fail or are undecided.")

@@ -31,7 +31,7 @@ def report(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write one HTML page about an artefact: opens offline, prints well, asks nobody for anything.
+    """Write one HTML page about an artefact: opens offline, prints well, and requests nothing.
 
     Examples: thereexists report w/ --out report.html
 

@@ -26,7 +26,7 @@ from thereexists.cli._settings import command
 from thereexists.cli._workers import WorkerOptions, print_estimate
 from thereexists.cli.certificate import OwnDomain, on_domain
 from thereexists.cli.kinds import CREW, automata, programs
-from thereexists.cli.kinds.functions import described, print_certificate, print_witness, with_normalised
+from thereexists.cli.kinds.functions import described, print_witness, with_normalised
 from thereexists.core.errors import InvalidInput, NotProved, ThereExistsError
 
 if TYPE_CHECKING:
@@ -155,12 +155,13 @@ def _advice(plan: Any, target: Target) -> list[str]:
 class BuildOptions:
     function: FunctionOptions
     method: BuildMethodOptions
-    out: Annotated[Path | None, typer.Option(help="Folder to write; TARGET-witness unless said.")] = None
+    out: Annotated[Path | None, typer.Option(help="Folder to write; default: TARGET-witness.")] = None
     samples: Annotated[int, typer.Option(min=16, help="Points of the distance estimate.")] = 2048
     seed: Annotated[int, typer.Option(min=0, help="Seed of the distance estimate.")] = 0
     certify: Annotated[bool, typer.Option("--certify/--no-certify", help="Prove a bound on the error too.")] = True
     shard_size: Annotated[
-        str | None, typer.Option(help="Build out of core, in files of this size, such as 64MB: larger than memory.")
+        str | None,
+        typer.Option(help="Build out of core, in files of this size, such as 64MB; for networks larger than memory."),
     ] = None
     crew: WorkerOptions
     as_json: AsJson = False
@@ -174,7 +175,7 @@ def build(asked: BuildOptions) -> None:
 
     thereexists build my.py:f --n 2 --d 2 --epsilon 0.3 --lipschitz 1
 
-    thereexists build sort --n 4 --delta 1/4 --pattern star
+    thereexists build sort --n 4 --delta 1/4 --pattern fixed
 
     thereexists build sort --n 4 --delta 1/8 --construction compact
 
@@ -242,11 +243,7 @@ def _build_function(target: Target, out: Path, asked: BuildOptions) -> None:
         why = None if reason is None else str(reason)
         print_json({**summary, "certificate": made, "not_certified": why, "advice": advice})
     else:
-        if certificate is None:
-            print_witness(summary)
-        else:
-            print_witness(summary | {"meaning": None})  # the certificate says it
-            print_certificate(certificate)
+        print_witness(summary, certificate)
         if certificate is None and asked.certify:
             console().print(f"Not certified: {reason}", markup=False)
         for sentence in advice:
@@ -258,7 +255,14 @@ def _build_function(target: Target, out: Path, asked: BuildOptions) -> None:
 @app.command()
 def run(
     witness: Where,
-    input: Annotated[str, typer.Option("--input", help='"0.3 0.1 0.7", or a .npy or .csv file.')],
+    input: Annotated[
+        str,
+        typer.Option(
+            "--input",
+            help='"0.3 0.1 0.7" (tokens of several features between semicolons), a .npy array (batch, n, d), '
+            "or a .csv file with one sequence per line; symbols as they are, or a .txt file with one string per line.",
+        ),
+    ],
     out: Annotated[Path | None, typer.Option(help="Also write the output to this .npy file.")] = None,
     dtype: Annotated[
         str | None, typer.Option(help="A lower dtype than float64; one that is not safe is refused.")
@@ -266,7 +270,7 @@ def run(
     engine: Annotated[
         str,
         typer.Option(
-            help="auto, reference, fused or skip: how fast, not what.",
+            help="auto, reference, fused or skip: changes the speed, not the result.",
             autocompletion=_complete.names(_complete.ENGINES),
         ),
     ] = "auto",

@@ -17,8 +17,8 @@ from thereexists.core.errors import BadWitnessFile
 
 @dataclass(frozen=True)
 class Kind:
-    """``what`` it is, in words; ``fields``: exactly what its record holds beside what every record does;
-    ``certificates``: the kinds of certificate that it may have.
+    """``what`` it is, in words; ``fields``: exactly what its record holds beside what every record does, and what it
+    ``may`` hold; ``certificates``: the kinds of certificate that it may have.
 
     method    how it is built: a class with ``plan(target)`` and ``build(target)``
     load      (folder, record, weights) → witness, as it is saved
@@ -40,6 +40,7 @@ class Kind:
     page: str
     viewer: str
     commands: str
+    may: frozenset[str] = frozenset()
 
     def find(self, verb: str) -> Any:
         """What the entry names for a verb."""
@@ -55,6 +56,7 @@ def named(place: str) -> Any:
 _OF_A_FUNCTION = frozenset({"target", "grid", "plan", "distance"})
 _OF_TOKENS = frozenset({"vocabulary", "output_vocabulary", "tokens", "info"})
 _OF_A_PROGRAM = frozenset({"program", "places"})
+_NAMED = frozenset({"name"})  # what its author calls it: shown, and nothing else
 _OF_SYMBOLS = frozenset({"program", "places", "symbols"})
 _OF_AN_AUTOMATON = frozenset({"automaton", "maps", "doubling"})
 _OF_A_GROUP = frozenset({"automaton", "counting"})
@@ -90,7 +92,7 @@ KINDS = {
         ),
         Kind(
             name="compact",
-            what="a function of numbers in four blocks",
+            what="a function of numbers in a few blocks",
             fields=_OF_A_FUNCTION,
             certificates=("rigorous", "statistical"),
             method="thereexists.constructions.compact.build:Compact",
@@ -126,6 +128,7 @@ KINDS = {
             page="thereexists.reports.witness.program:page",
             viewer="thereexists.reports.explore.blocks:program_viewer",
             commands="thereexists.cli.kinds.programs:PROGRAM",
+            may=_NAMED,
         ),
         Kind(
             name="symbols",
@@ -139,6 +142,7 @@ KINDS = {
             page="thereexists.reports.witness.symbols:page",
             viewer="thereexists.reports.explore.symbols:symbol_viewer",
             commands="thereexists.cli.kinds.symbols:SYMBOLS",
+            may=_NAMED,
         ),
         Kind(
             name="automaton",
@@ -177,7 +181,7 @@ def kind_of(record: dict[str, Any], place: object) -> Kind:
         raise BadWitnessFile(f"{place} is of the construction {name!r}; known are {', '.join(KINDS)}.")
     kind, found = KINDS[name], frozenset(record)
     hashes = found & {"weights_sha256", "shards_sha256"}
-    missing, more = (EVERY | kind.fields) - found, found - EVERY - kind.fields - hashes
+    missing, more = (EVERY | kind.fields) - found, found - EVERY - kind.fields - kind.may - hashes
     if more:
         raise BadWitnessFile(f"{place}: a record of {kind.what} must not hold {min(more)!r}.")
     if missing or len(hashes) != 1:

@@ -62,6 +62,11 @@ def _escaped(code: int) -> str:
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
+def counted(number: int, what: str) -> str:
+    """A count with its noun: ``1 block``, ``1,585 layers``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def in_full(x: float) -> str:
     """A number of an assumption, none of its digits left out: what is assumed must imply what is proved."""
     return f"{x:g}" if float(f"{x:g}") == x else repr(x)

@@ -231,7 +231,7 @@ def _replace(beside: Path, path: Path) -> None:
         for left in path.parent.glob(f"{glob.escape(f'.{path.name}.old.')}*"):
             shutil.rmtree(left, ignore_errors=True)
         return
-    raise InvalidInput(f"{path} is written by somebody else at the same time; save again, or choose another folder.")
+    raise InvalidInput(f"{path} is being written by another process; save again, or choose another folder.")
 
 
 def recover(path: Path, layout: Layout = WITNESS) -> None:

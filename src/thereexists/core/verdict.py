@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(InNotebook):
     """``holds``: True, False, or None for *undecided*; ``reasons`` in words; ``evidence`` in data."""
 
     holds: bool | None

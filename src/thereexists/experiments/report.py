@@ -152,7 +152,9 @@ def budget(records: list[Record], words: Words = PLAIN) -> str:
     lines = [_stage(task, [r["stages"][task] for r in records if task in r["stages"]], words) for task in tasks]
     parallel = sorted({record.get("parallel", 1) for record in records})
     shared = (
-        "" if parallel == [1] else f"; up to {parallel[-1]} runs shared the device (†): times and speeds are of company"
+        ""
+        if parallel == [1]
+        else f"; up to {parallel[-1]} runs shared the device (†), so times and speeds are not those of one run alone"
     )
     total = sum(record["seconds"] for record in records)
     lines.append(

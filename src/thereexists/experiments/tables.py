@@ -197,7 +197,7 @@ def _plain(figure: Figure | None, form: str) -> str:
 
 
 def _speed(row: Row, task: str) -> str:
-    """A dagger where runs shared the device: the speed is of company, and no measure of the model."""
+    """A dagger where runs shared the device: the speed is that of several runs, and no measure of the model."""
     return f"{row.tokens_per_second[task] / 1e3:,.0f}k" + ("" if row.alone else " †")
 
 

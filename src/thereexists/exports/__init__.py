@@ -20,9 +20,23 @@ MARK = "thereexists_export.json"
 
 
 def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32", layout: str = "llama") -> dict[str, Any]:
-    """Write ``witness`` to ``folder`` as onnx, hf, torch or llama; everything is compared before the folder appears.
+    """Write a witness in a stock format; everything is compared before the folder appears.
 
-    ``layout``: of a stock checkpoint, with ``to="llama"``: llama, mistral, qwen2 or phi3, which have the same blocks.
+        te.export(witness, "onnx", "o")
+
+    Args:
+        witness: what ``te.build``, ``te.memorise`` or ``te.load`` gave.
+        to: onnx, hf, torch or llama.
+        folder: where to write; it must not exist.
+        dtype: of the exported weights; one that is not safe is refused.
+        layout: of a stock checkpoint: llama, mistral, qwen2 or phi3.
+
+    Returns:
+        What was written: ``folder``, ``files``, and how many cells were ``compared``.
+
+    Raises:
+        InvalidInput: there is no such format, or the folder cannot be written.
+        CannotBuild: this kind of witness has no such form, or is not safe in the dtype.
     """
     from thereexists.exports.check import compare
     from thereexists.witness.load import loaded

@@ -31,16 +31,27 @@ class Target:
 
         target = Target(lambda X: np.sort(X, axis=1), n=3, lipschitz=1.0)
 
-    ``f`` maps arrays (batch, n, d) to arrays (batch, n, d), NumPy or torch. ``lipschitz`` is its constant from the
-    entrywise maximum norm to the entrywise maximum norm: max|f(X) − f(Y)| ≤ lipschitz · max|X − Y|; a general
-    modulus of continuity may be given instead. ``equivariant`` claims f(XP) = f(X)P for every permutation of the
-    tokens. ``domain`` is a box (low, high), each a number or one number per feature, or another compact set
-    (``te.domains``): then f is asked at points of it alone, and low and high are the ends of a box around it. For
-    certificates, ``interval`` may map boxes (low, high) of sequences to boxes that contain f of them (of their part in
-    the domain), and ``bound`` may state the largest |f|.
+    Args:
+        f: maps arrays (batch, n, d) to arrays (batch, n, d), NumPy or torch.
+        n: how many tokens a sequence has.
+        d: how many features a token has.
+        lipschitz: the constant from the entrywise maximum norm to the entrywise maximum norm:
+            max|f(X) − f(Y)| ≤ lipschitz · max|X − Y|.
+        equivariant: claims f(XP) = f(X)P for every permutation of the tokens.
+        domain: a box (low, high), each a number or one number per feature, or another compact set (``te.domains``):
+            then f is asked at points of it alone, and low and high are the ends of a box around it.
+        modulus: a general modulus of continuity, in place of ``lipschitz``.
+        interval: for certificates, maps boxes (low, high) of sequences to boxes that contain f of them (of
+            their part in the domain).
+        bound: the largest |f|; allows a statistical certificate.
+        compact_support: the function of all of R^{d×n} that is f on the box and 0 outside. Its witness takes any finite
+            input. f is asked about the box alone; where it is not 0 at the edge, that function is not continuous there.
+        name: what it is called.
+        description: what it does, in words.
+        origin: where it comes from, for the record.
 
-    ``compact_support``: the function of all of R^{d×n} that is f on the box and 0 outside. Its witness takes any finite
-    input. f is asked about the box alone; where it is not 0 at the edge, that function is not continuous there.
+    Raises:
+        InvalidTarget: a claim is false at some point that was tried, or an argument is not what it must be.
     """
 
     built_by: ClassVar = {"faithful": "faithful", "compact": "compact"}  # see ``constructions/build.py``

@@ -60,8 +60,21 @@ class Proposal:
 def fit(A: Any, **options: Any) -> Head:
     """Find inputs ``X`` on which a fixed head attends like ``A`` (``scipy.sparse``, or a ``AttentionMatrix``).
 
-    >>> head = fit(A, eps1=1e-3, eps2=1e-2, method="auto")
-    >>> head.X, head.W_Q, head.W_K, head.hidden_size, head.verdict
+        head = te.heads.fit(A, eps1=1e-3, eps2=1e-2)
+        head.X, head.W_Q, head.W_K, head.hidden_size, head.verdict
+
+    Args:
+        A: the attention matrix that is wanted.
+        **options: ``eps1``, the largest allowed ratio of a zero to a non-zero; ``eps2``, the allowed relative error of
+            ratios of non-zeros; ``method``; ``hidden_size``; ``dtype``, which the head must survive; ``seed``;
+            ``retries``; ``factoring``; ``effort``; ``device``.
+
+    Returns:
+        The smallest head that was found, every row verified.
+
+    Raises:
+        InvalidInput: ``A`` or an option is not what it must be.
+        CannotBuild: no head was found that keeps ``eps1`` and ``eps2``.
     """
     started = time.perf_counter()
     chosen = FitOptions(**options)

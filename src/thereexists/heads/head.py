@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
 from thereexists.heads.matrix import AttentionMatrix
@@ -15,7 +16,7 @@ from thereexists.heads.verify import Verification
 
 
 @dataclass(frozen=True, eq=False)
-class Head:
+class Head(InNotebook):
     """``softmax(X W_Q W_K^T X^T)`` is row-wise the target up to ``eps1``, ``eps2``: see ``verification``.
 
     ``words``: when float64 does not hold the head, ``X`` is the sum of these float64 arrays (first one largest), and

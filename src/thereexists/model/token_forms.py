@@ -74,7 +74,7 @@ class CodeForm:
         """Whether every input gets the same answer in a dtype as in exact arithmetic."""
         dtype, u = as_dtype(name), 2.0 ** -SIGNIFICAND[name]
         if 2 * self.base > 1 / u:  # digits and base; all other weights are 0, 1/2, 1, 2 and 4n
-            return Verdict(False, (f"it has not all integers up to {2 * self.base}",))
+            return Verdict(False, (f"it does not represent every integer up to {2 * self.base}",))
         if not represents(np.array([4.0 * self.n]), dtype).all():
             return Verdict(False, (f"it has no {4 * self.n}, a weight of the sums",))
         limits = torch.finfo(dtype)

@@ -276,7 +276,7 @@ class Attention(_Stack):
         if pattern is not None and (pattern.dtype != torch.bool or pattern.ndim != 3):
             raise InvalidInput("A pattern must be a boolean array (p, n, n).")
         if pattern is not None and not bool(pattern.any(-1).all()):
-            raise InvalidInput("Every token of a pattern must attend to somebody in every step.")
+            raise InvalidInput("Every token of a pattern must attend to at least one token in every step.")
         self.register_buffer("pattern", pattern)
         self.W_Q, self.b_Q, self.W_K = nn.Parameter(W_Q), nn.Parameter(b_Q), nn.Parameter(W_K)
         self.W_V, self.W_O = nn.Parameter(W_V), nn.Parameter(W_O)

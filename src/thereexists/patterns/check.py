@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
 from thereexists.patterns.depth import receptive_depth
@@ -27,7 +28,7 @@ from thereexists.patterns.pattern import Pattern
 
 
 @dataclass(frozen=True, eq=False)
-class PatternVerdict:
+class PatternVerdict(InNotebook):
     """The answer of ``check``.
 
     ``path`` is ``γ`` (``path[i] ∈ ∪_l A^l_{path[i+1]}``), ``edge_steps[i]`` the step that carries the edge from
@@ -115,7 +116,21 @@ class PatternVerdict:
 
 
 def check(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> PatternVerdict:
-    """Decide Assumption 1 for ``pattern``; ``seconds`` bounds the search for a path."""
+    """Is a Transformer with this pattern universal? Assumption 1 of the theorem, condition by condition.
+
+        te.patterns.check(te.patterns.strided(n=1024, stride=32)).universal  # True
+
+    Args:
+        pattern: from the library (``te.patterns.strided`` …), ``from_mask``, ``load_npz`` or ``load_config``.
+        seconds: bounds the search for a Hamiltonian path.
+        seed: of that search.
+
+    Returns:
+        A verdict: ``universal`` is True, False or None (undecided); ``reasons``; ``path`` and ``depth`` as evidence.
+
+    Raises:
+        InvalidInput: ``seconds`` or ``seed`` is not what it must be.
+    """
     if not isinstance(pattern, Pattern):
         raise InvalidInput(
             f"check() takes a Pattern, such as te.patterns.strided(n=64, stride=8); got {type(pattern).__name__}. "

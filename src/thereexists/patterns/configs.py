@@ -57,7 +57,7 @@ def from_config(config: Config, n: int | None = None, globals: int | None = None
     """The pattern of a model config, as a dictionary.
 
     ``n`` defaults to ``max_position_embeddings``, less the rows of it that no token has. ``globals`` is the number of
-    leading global tokens of Longformer and LED, which their configs leave to the caller, 1 unless said. BigBird's
+    leading global tokens of Longformer and LED, which their configs leave to the caller, by default 1. BigBird's
     random blocks exist in training only: ``seed`` adds them. Other models have neither.
     """
     outer, config = config, _text_part(config)

@@ -125,7 +125,7 @@ def _divisor(n: int) -> int:
 
 @register("dense", lambda n: {})
 def dense(n: int) -> Pattern:
-    """Everybody attends to everybody."""
+    """Every token attends to every token."""
     _size(n=n)
     return _pattern("dense", n, [Rect(range(n), range(n))])
 

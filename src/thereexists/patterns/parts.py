@@ -5,8 +5,8 @@ A part answers five questions, always for whole arrays of tokens and never throu
 - ``contains(k, j)``: the definition itself, arithmetic only, so that it also runs on torch tensors (``mask_mod``);
 - ``entries(n, k)``: the members of the rows ``k``, one after the other (for CSR);
 - ``count(n, k, lo, hi)``: how many members of row ``k`` lie in ``[lo, hi]``;
-- ``image(x, causal)``: the tokens that somebody in the set ``x`` attends to, in O(n);
-- ``preimage(x, causal)``: the tokens that attend to somebody in the set ``x``, in O(n).
+- ``image(x, causal)``: the tokens that some token of the set ``x`` attends to, in O(n);
+- ``preimage(x, causal)``: the tokens that attend to some token of the set ``x``, in O(n).
 
 Sets of tokens are Boolean arrays of length n. ``causal`` keeps the pairs with ``j ≤ k``. The five answers are written
 independently of each other; the tests compare each with ``contains``.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief
 from thereexists.patterns.parts import Rect, as_causal_part
 from thereexists.patterns.step import Step
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Pattern:
+class Pattern(InNotebook):
     """A cycle of steps.
 
     ``heads`` is None when every head of block ``t`` uses the same step (*sequential*, the paper's definition, and
@@ -53,7 +54,7 @@ class Pattern:
             empty = np.flatnonzero(step.degrees == 0)
             if len(empty):
                 raise InvalidInput(
-                    f"Token {empty[0]} attends to nobody in step {l} of '{self.name}'; every row needs at least one "
+                    f"Token {empty[0]} attends to no token in step {l} of '{self.name}'; every row needs at least one "
                     "entry, because a probability map has no distribution over nothing. Add the token itself."
                 )
         if self.heads is not None and (len(self.heads) != len(self.steps) or min(self.heads) < 1):

@@ -72,14 +72,14 @@ class Step:
         return np.bincount(key // self.n, minlength=len(k)), key % self.n
 
     def image(self, x: np.ndarray) -> np.ndarray:
-        """The tokens that somebody in the set ``x`` attends to."""
+        """The tokens that some token of the set ``x`` attends to."""
         out = np.zeros(self.n, bool)
         for part in self.united:
             out |= part.image(x, self.causal)
         return out
 
     def preimage(self, x: np.ndarray) -> np.ndarray:
-        """The tokens that attend to somebody in the set ``x``."""
+        """The tokens that attend to some token of the set ``x``."""
         out = np.zeros(self.n, bool)
         for part in self.united:
             out |= part.preimage(x, self.causal)

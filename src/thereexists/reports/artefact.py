@@ -73,10 +73,24 @@ def every_kind() -> tuple[Kind, ...]:
 def report(
     place: str | Path, target: Target | None = None, n: int | None = None, sizes: dict[str, int] | None = None
 ) -> Page:
-    """The page of an artefact; ``target`` gives a function of your own again (its code is not stored).
+    """One offline page about an artefact.
 
-    te.report("w").save("report.html")
-    te.report("strided", n=64, sizes={"stride": 8})
+        te.report("w").save("report.html")
+        te.report("strided", n=64, sizes={"stride": 8})
+
+    Args:
+        place: the folder of a witness, a head or runs; a JSON file that a command printed; a mask, a model's config, or
+            the name of a pattern.
+        target: the function, for a witness of your own: its code is not stored.
+        n: how many tokens the pattern has.
+        sizes: the sizes of the pattern.
+
+    Returns:
+        The page: ``str(page)`` is the HTML document, ``page.save(file)`` writes it.
+
+    Raises:
+        InvalidInput: there is no such artefact.
+        BadWitnessFile: it is malformed.
     """
     found = Found(Path(place), target, n, sizes or {})
     every = every_kind()

@@ -22,6 +22,8 @@ from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import visible
 
 LONGEST_TEXT = 2000
+SMALLEST = 1e-15  # what is smaller, and not 0, is said to be smaller than that
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
@@ -46,6 +48,7 @@ class Page:
     title: str
     lead: str
     sections: tuple[Section, ...]
+    first: Markup | None = None  # what the first screen shows below the title
 
     def __str__(self) -> str:
         style = files("thereexists.reports").joinpath("page.css").read_text(encoding="utf-8")
@@ -59,7 +62,7 @@ class Page:
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             '<link rel="icon" href="data:,">\n'  # or else a browser asks for favicon.ico
             f"<title>{text(self.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
-            f'<h1>{text(self.title)}</h1>\n<p class="soft">{text(self.lead)}</p>\n'
+            f'<h1>{text(self.title)}</h1>\n<p class="soft">{text(self.lead)}</p>\n{self.first or ""}'
             f'<nav aria-label="Sections">{links}</nav>\n{body}'
             f'<p class="soft">thereexists {text(__version__)}</p>\n</main>\n</body>\n</html>\n'
         )
@@ -92,12 +95,17 @@ def text(value: Any) -> Markup:
 
 
 def number(value: Any) -> Markup:
-    """A number as people write it: thousands by commas, four significant digits; anything else as text."""
+    """A number as a paper writes it: 1,585 or 0.1114 or 2.419·10⁻⁵; anything else as text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return text("none" if value is None else value)
     if isinstance(value, int):
         return text(f"{value:,}")
-    return text(f"{value:.4g}" if math.isfinite(value) else value)
+    if not math.isfinite(value):
+        return text(value)
+    if 0 < abs(value) < SMALLEST:
+        return text("< 10⁻¹⁵")
+    mantissa, e, exponent = f"{value:.4g}".partition("e")
+    return text(f"{mantissa}·10{str(int(exponent)).translate(_RAISED)}" if e else mantissa)
 
 
 def join(parts: Iterable[Markup]) -> Markup:
@@ -135,6 +143,15 @@ def table(head: list[str], rows: list[list[Any]], caption: str = "") -> Markup:
     body = "\n".join(line("td", row) for row in rows)
     return Markup(
         f'<div class="wide"><table>{title}<thead>{line("th", head)}</thead>\n<tbody>{body}</tbody></table></div>\n'
+    )
+
+
+def large_numbers(shown: Iterable[tuple[Any, str]]) -> Markup:
+    """A few numbers that matter most, each with a line that says what it is."""
+    return Markup(
+        '<div class="large">'
+        + "".join(f'<div><span class="figure">{number(n)}</span> {text(what)}</div>' for n, what in shown)
+        + "</div>\n"
     )
 
 

@@ -12,11 +12,11 @@ from thereexists.core.errors import ThereExistsError
 from thereexists.core.verdict import Verdict
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
-from thereexists.model import Transformer
 from thereexists.witness.function import FunctionWitness
 
-POINTS = 401  # of a curve
-SIDE = 24  # at least so many points on each side of a surface, at most twice as many
+POINTS = 400  # of a curve, about
+SIDE = 32  # points on each side of a surface, about
+WITHIN = 6  # so many points in each direction within every point of a surface, to average over
 MOST_CELLS = 1024  # of the picture of ids; a larger grid is sampled
 MOST_LAYERS = 20_000  # of the stages that the picture of ids runs
 
@@ -38,13 +38,17 @@ class Slice:
 class Plane:
     """Outputs over two free entries of the input: ``network`` and ``target`` (points, points, n, d).
 
-    ``free`` are the two entries (token, feature); the others are those of ``others`` (n, d).
+    ``free`` are the two entries (token, feature); the others are those of ``others`` (n, d). Every entry of the arrays
+    is a mean over a small square of the plane, and so are those of ``error``, |network − target|; ``largest`` (n, d)
+    is the largest single error that was seen.
     """
 
     free: tuple[tuple[int, int], tuple[int, int]]
     others: np.ndarray
     network: np.ndarray
     target: np.ndarray | None
+    error: np.ndarray | None
+    largest: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -73,13 +77,11 @@ class Ids:
 def slice_through(witness: FunctionWitness, target: Target) -> Slice:
     """Move the first entry through its whole range; the others stay at evenly spread places of theirs.
 
-    The places are (j + 1/2)/n of the width, from the top for the first token on, and 1/64 beside it for every further
-    feature: fixed numbers, so that two reports of one witness are the same. On a domain that is no box every such
-    point is replaced by one of the domain near it.
+    On a domain that is no box every such point is replaced by one of the domain near it.
     """
     others = resting_place(witness, target)
-    x = np.linspace(float(target.low[0]), float(target.high[0]), POINTS)
-    X = np.tile(others, (POINTS, 1, 1))
+    x = target.low[0] + (target.high[0] - target.low[0]) * between_edges(witness.grid.N, POINTS)
+    X = np.tile(others, (len(x), 1, 1))
     X[:, 0, 0] = x
     X = X if target.region is None else target.nearest(X)
     try:
@@ -93,32 +95,63 @@ def plane_through(witness: FunctionWitness, target: Target) -> Plane | None:
     """Two entries through their whole ranges: two tokens, or two features of the first one; None with one entry only,
     and on a domain that is no box, which has no such ranges.
 
-    The points are middles of a lattice that cuts every cell evenly (up to 48 cells a side), so none is on a ramp.
+    On a grid the error is a saw with a tooth for every cell. A few points of it make stripes that are not there, and an
+    average that is wrong by a tenth: so each point drawn is the mean of ``WITHIN``² points of its own, by the midpoint
+    rule, and none of them lies on an edge of a cell.
     """
-    n, d, N = witness.grid.n, witness.grid.d, witness.grid.N
+    n, d = witness.grid.n, witness.grid.d
     if n * d < 2 or target.region is not None:
         return None
     free = ((0, 0), (1, 0)) if d == 1 else ((0, 0), (0, 1))
-    points = N * -(-SIDE // N) if N < 2 * SIDE else 2 * SIDE
-    others = np.tile((target.low + target.high) / 2, (n, 1))
-    middle = (np.arange(points) + 0.5) / points
-    X = np.tile(others, (points, points, 1, 1))
+    others = resting_place(witness, target, free)
+    share = between_edges(witness.grid.N, SIDE, WITHIN)
+    side = len(share)
+    X = np.tile(others, (side, side, 1, 1))
     (t0, f0), (t1, f1) = free
-    X[:, :, t0, f0] = (target.low[f0] + (target.high[f0] - target.low[f0]) * middle)[:, None]
-    X[:, :, t1, f1] = (target.low[f1] + (target.high[f1] - target.low[f1]) * middle)[None, :]
-    flat, shape = X.reshape(-1, n, d), (points, points, n, d)
+    X[:, :, t0, f0] = (target.low[f0] + (target.high[f0] - target.low[f0]) * share)[:, None]
+    X[:, :, t1, f1] = (target.low[f1] + (target.high[f1] - target.low[f1]) * share)[None, :]
+    flat = X.reshape(-1, n, d)
+    network = witness.run(flat).reshape(X.shape)
     try:
-        values = target(flat).reshape(shape)
+        values = target(flat).reshape(X.shape)
     except ThereExistsError:
-        values = None
-    return Plane(free, others, witness.run(flat).reshape(shape), values)
+        return Plane(free, others, _means(network), None, None, None)
+    gap = np.abs(network - values)
+    return Plane(free, others, _means(network), _means(values), _means(gap), gap.max(axis=(0, 1)))
 
 
-def resting_place(witness: FunctionWitness, target: Target) -> np.ndarray:
-    """Where the entries that are not free stay: (j + 1/2)/n of the width, from the top for the first token on."""
-    n, d = witness.grid.n, witness.grid.d
-    share = ((n - 1 - np.arange(n)) + 0.5)[:, None] / n + np.arange(d)[None, :] / 64  # (n, d)
-    return target.low + (target.high - target.low) * (share % 1.0)
+def between_edges(N: int, about: int, within: int = 1) -> np.ndarray:
+    """About ``about`` × ``within`` increasing numbers in (0, 1), none on an edge k/N of a cell.
+
+    They are the middles of equal parts of the cells, an even number of parts in each: so a kink in the middle of a cell
+    costs the midpoint rule nothing. Of more than ``about`` cells, so many evenly spread ones are taken.
+    """
+    cells = np.arange(N) if N <= about else np.floor((np.arange(about) + 0.5) * N / about)
+    parts = 2 * max(1, round(about / len(cells) / 2)) * within
+    return ((cells[:, None] + (np.arange(parts) + 0.5) / parts) / N).reshape(-1)
+
+
+def resting_place(
+    witness: FunctionWitness, target: Target, free: tuple[tuple[int, int], ...] = ((0, 0),)
+) -> np.ndarray:
+    """Where the entries that are not free stay: (n, d), fixed numbers, so that two reports of one witness are the same.
+
+    They are spread over their range, from the top for the first token on, each in a cell of its own where there are
+    enough: tokens in one cell are a special case. Each lies a quarter of a cell above an edge: never on a ramp, and
+    neither in the middle, where the network is right.
+    """
+    n, d, N = witness.grid.n, witness.grid.d, witness.grid.N
+    resting = [j for j in range(n) if any((j, i) not in free for i in range(d))]
+    cell = np.zeros((n, d))
+    for place, j in enumerate(resting):
+        cell[j] = [int(N * (len(resting) - place - 0.5) / len(resting) + i) % N for i in range(d)]
+    return target.low + (target.high - target.low) * (cell + 0.25) / N
+
+
+def _means(values: np.ndarray) -> np.ndarray:
+    """Means over squares of WITHIN × WITHIN points: (side, side, n, d) -> (points, points, n, d)."""
+    points = len(values) // WITHIN
+    return values.reshape(points, WITHIN, points, WITHIN, *values.shape[2:]).mean(axis=(1, 3))
 
 
 def context_ids(witness: FunctionWitness, seed: int = 0) -> Ids | None:
@@ -162,18 +195,6 @@ def some_cells(grid: Grid, rng: np.random.Generator, count: int) -> np.ndarray:
     if grid.domain is None:
         return rng.integers(grid.N, size=(count, grid.n, grid.d))
     return grid.cube(rng.integers(grid.cells, size=count))
-
-
-def weight_ranges(network: Transformer) -> list[tuple[str, int, int, float, float]]:
-    """(stage, layers, parameters, smallest non-zero |weight|, largest |weight|) of every stage."""
-    rows = []
-    for name, stage in network.stages.items():
-        sizes = torch.cat([p.detach().abs().double().ravel() for p in stage.parameters()])
-        finite = sizes[sizes.isfinite()]
-        small = finite[finite > 0]
-        low, high = (float(small.min()) if len(small) else 0.0, float(finite.max()) if len(finite) else 0.0)
-        rows.append((name, stage.depth, len(sizes), low, high))
-    return rows
 
 
 def receptive_fields(masks: np.ndarray, most: int) -> list[np.ndarray]:

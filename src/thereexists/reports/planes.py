@@ -4,30 +4,46 @@ from __future__ import annotations
 
 import numpy as np
 
-from thereexists.functions.target import Target
-from thereexists.reports.html import Section, figure, join, panels, paragraph
-from thereexists.reports.measure import plane_through
+from thereexists.reports.html import Markup, Section, figure, join, panels, paragraph
+from thereexists.reports.measure import WITHIN, Plane
 from thereexists.reports.surface import field, surface
 from thereexists.witness.function import FunctionWitness
 
 MOST_OUTPUTS = 4
 
 
-def surfaces_section(witness: FunctionWitness, target: Target) -> Section | None:
+def first_picture(plane: Plane, d: int) -> Markup:
+    """The first output: the function, and the network for it."""
+    g = plane.network[:, :, 0, 0]
+    f = None if plane.target is None else plane.target[:, :, 0, 0]
+    both = g if f is None else np.stack([g, f])
+    low, high = float(both.min()), float(both.max())
+    drawn = (
+        [] if f is None else [figure(surface(f, low, high, "The function", _names(d)), "The function, first output.")]
+    )
+    drawn.append(figure(surface(g, low, high, "The network", _names(d)), "The network, first output."))
+    return panels(drawn, style="three")
+
+
+def _names(d: int) -> tuple[str, str]:
+    return ("token 0", "token 1") if d == 1 else ("feature 0", "feature 1")
+
+
+def surfaces_section(witness: FunctionWitness, plane: Plane | None) -> Section | None:
     """Target and network over two free entries, and the error; None where there is only one entry."""
-    plane = plane_through(witness, target)
     if plane is None:
         return None
     d = witness.grid.d
-    names = ("token 0", "token 1") if d == 1 else ("feature 0", "feature 1")
+    names = _names(d)
     where = "the first two tokens" if d == 1 else "the two first features of token 0"
     others = [v for k, token in enumerate(plane.others) for i, v in enumerate(token) if (k, i) not in plane.free]
     rest = f" The other entries stay at {', '.join(f'{v:.4g}' for v in others)}." if others else ""
     points = len(plane.network)
     parts = [
         paragraph(
-            f"Outputs over {where}, each through its whole range, at {points} × {points} points off the ramps.{rest} "
-            "All heights and colours of one output share a scale; the steps of the network are the cells of the grid."
+            f"Outputs over {where}, each through its whole range: {points} × {points} points, each the mean of "
+            f"{WITHIN} × {WITHIN} inputs around it, none of them on the edge of a cell.{rest} All heights and colours "
+            "of one output share a scale, and so do all errors; the steps of the network are the cells of the grid."
         )
     ]
     if not witness.grid.positional and not witness.answers_equal_columns:
@@ -36,7 +52,7 @@ def surfaces_section(witness: FunctionWitness, target: Target) -> Section | None
         )
         parts.append(paragraph(words))
     shown = [(k, i) for k in range(witness.grid.n) for i in range(d)][:MOST_OUTPUTS]
-    worst = 0.0 if plane.target is None else float(np.abs(plane.network - plane.target).max())
+    worst = 0.0 if plane.error is None else float(plane.error.max())
     for k, i in shown:
         name = f"output token {k}" if d == 1 else f"output token {k}, feature {i}"
         g = plane.network[:, :, k, i]
@@ -45,11 +61,14 @@ def surfaces_section(witness: FunctionWitness, target: Target) -> Section | None
         low, high = float(both.min()), float(both.max())
         figures = [] if f is None else [figure(surface(f, low, high, f"Target, {name}", names), f"Target, {name}.")]
         figures.append(figure(surface(g, low, high, f"Network, {name}", names), f"Network, {name}."))
-        if f is None:
+        if plane.error is None or plane.largest is None:
             figures.append(figure(field(g, low, high, f"Network, {name}, as a map", names), f"Network, {name}."))
         else:
-            gap = np.abs(g - f)
-            caption = f"|network − target|, {name}: at most {gap.max():.4g}, on the average {gap.mean():.4g}."
+            gap = plane.error[:, :, k, i]
+            caption = (
+                f"|network − target|, {name}: {gap.mean():.3g} on average over this plane, "
+                f"{plane.largest[k, i]:.3g} at most at these inputs."
+            )
             figures.append(figure(field(gap, 0.0, worst, f"Error, {name}", names, error=True), caption))
         parts.append(panels(figures, style="three"))
     left = witness.grid.n * d - len(shown)

@@ -13,6 +13,7 @@ import numpy as np
 
 from thereexists.reports.html import Markup, join, number, text
 
+LONGEST_LABEL = 36  # characters beside a bar
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 360.0, 46.0, 10.0, 12.0, 30.0
 
 
@@ -139,15 +140,17 @@ def bars(
     for _, *numbers in rows:
         if not all(v is None or math.isfinite(v) for v in numbers):
             raise ValueError("a figure is not a finite number")
-    left, pitch = 110.0, 26.0
+    shown = [label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…" for label, *_ in rows]
+    left, pitch = max(110.0, 9.0 + 6.6 * max(map(len, shown), default=0)), 26.0
+    width = left + WIDTH - 110.0
     ends = [v + (sd or 0.0) for _, v, sd, _ in rows] + [mark for *_, mark in rows if mark is not None]
-    scale = _Scale(0.0, most or max([*ends, 0.0]), left, WIDTH - 72)
+    scale = _Scale(0.0, most or max([*ends, 0.0]), left, width - 72)
     height = len(rows) * pitch + 8
     pieces = [Markup(f'<path class="axis" d="M{left},2V{height - 4:.0f}"/>')]
-    for i, (label, value, sd, mark) in enumerate(rows):
+    for i, (_, value, sd, mark) in enumerate(rows):
         y = i * pitch + 6
         wide = max(scale.at(max(value, 0.0)) - left, 0.0)
-        pieces.append(_label(left - 7, y + 13, label if len(label) <= 18 else label[:17] + "…", "end"))
+        pieces.append(_label(left - 7, y + 13, shown[i], "end"))
         pieces.append(
             Markup(f'<rect class="f0" x="{left}" y="{y:.1f}" width="{wide:.1f}" height="{pitch - 9:.0f}" rx="2"/>')
         )
@@ -161,11 +164,11 @@ def bars(
                 )
             )
         beside = "" if mark is None else f" ({mark:.3g})"
-        pieces.append(_label(WIDTH - 2, y + 13, f"{value:.3g}{beside}", "end"))
+        pieces.append(_label(width - 2, y + 13, f"{value:.3g}{beside}", "end"))
     said = ", ".join(
         f"{label} {value:.3g}" + ("" if mark is None else f" (paper {mark:.3g})") for label, value, _, mark in rows
     )
-    return _svg(WIDTH, height, f"{title}: {said}", join(pieces))
+    return _svg(width, height, f"{title}: {said}", join(pieces))
 
 
 def log_lines(

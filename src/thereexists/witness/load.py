@@ -13,9 +13,20 @@ from thereexists.witness.witness import Witness
 
 
 def load(path: str | Path, dtype: torch.dtype | str | None = None) -> Any:
-    """A saved witness, in the dtype it was saved in unless said. No code that comes with it is ever run.
+    """A saved witness. No code that comes with it is ever run.
 
-    A built-in function comes back with its witness; of your own only what it claims to be.
+        te.load("w")([[0.7], [0.1], [0.4]])
+
+    Args:
+        path: its folder.
+        dtype: by default the one it was saved in; one that is not proved safe is refused.
+
+    Returns:
+        The witness. A built-in function comes back with it; of one of your own, only what it claims to be.
+
+    Raises:
+        BadWitnessFile: there is no whole witness in that folder.
+        CannotBuild: it is not safe in ``dtype``.
     """
     record, weights = storage.read(Path(path))
     witness = kind_of(record, path).find("load")(path, record, weights)

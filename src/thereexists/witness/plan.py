@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 from thereexists.certificates.units import norm
 from thereexists.core.errors import CannotBuild
+from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
 
 
-class Plan(ABC):
+class Plan(InNotebook, ABC):
     """The sizes of a network: how many blocks in every part of it, and how many parameters."""
 
     layers: dict[str, int]

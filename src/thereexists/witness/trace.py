@@ -39,9 +39,10 @@ def numbers(x: Any) -> str:
 
 @dataclass(frozen=True)
 class Move:
-    """Layer ``layer`` of ``stage`` moved ``token`` from id ``before`` to id ``after`` (ids in units of a step).
+    """Layer ``layer`` of ``stage``, counted from 1, moved ``token`` from id ``before`` to id ``after``.
 
-    In a network of blocks ``layer`` is the hidden unit that wrote, and the ids are the first output row.
+    Ids are in steps of the grid; ``column`` is the token itself after the move, in the units of the input. In a
+    network of blocks ``layer`` is the index of the hidden unit that wrote, and the ids are the first output row.
     """
 
     stage: str
@@ -49,6 +50,7 @@ class Move:
     token: int
     before: float
     after: float
+    column: tuple[float, ...]
 
 
 @dataclass(frozen=True, repr=False)

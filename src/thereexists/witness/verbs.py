@@ -23,13 +23,31 @@ def certify(
     workers: Workers = HERE,
     **sampling: Any,
 ) -> Any:
-    """A certificate of what the network computes; of a folder, it is saved there too.
+    """A certificate of what the network computes.
 
-    A function gets a bound on d_p against its target (or the one given: same shape, domain and symmetry): rigorous if
-    the target states a modulus of continuity or an interval extension; statistical, and labelled so, if it states only
-    a bound on |f|. A program gets a bound in the sup norm. ``sampling``: ``seed``, ``confidence``, ``samples``,
-    ``opinions``. With ``folder`` (the witness's own, where it is saved), finished chunks are kept there and an
-    interrupted run resumes. ``workers`` says who computes; the certificate is the same, to the last bit.
+        certificate = te.certify(witness)
+        certificate.bound  # d_1 between the function and the network is at most this
+
+    A function gets a bound on d_p: rigorous if its target states a modulus of continuity or an interval extension;
+    statistical, and labelled so, if it states only a bound on |f|. A program gets a bound in the sup norm, an automaton
+    the statement that it is right on every string.
+
+    Args:
+        witness: a witness, or the folder of a saved one; the certificate is then saved there.
+        p: the p of d_p.
+        target: the function, for a witness of your own function that was loaded from a folder: same shape, domain and
+            symmetry.
+        folder: the witness's own folder; finished chunks are kept there, and an interrupted run resumes.
+        progress: called as ``progress(done, total)``.
+        workers: who computes; the certificate is the same, to the last bit.
+        **sampling: ``seed``, ``confidence``, ``samples`` and ``opinions``.
+
+    Returns:
+        A certificate: ``bound``, ``assumptions``, ``save(folder)``.
+
+    Raises:
+        InvalidInput: an option is not what it must be, or nothing that is known of the function allows a bound.
+        NotProved: the proof does not succeed.
     """
     given = witness if isinstance(witness, str | Path) else None
     witness = _witness(witness, "certify")
@@ -46,7 +64,20 @@ def certify(
 
 
 def trace(witness: Witness | str | Path, x: Any) -> Trace:
-    """Watch one sequence go through the network."""
+    """Watch one sequence go through the network.
+
+        te.trace(witness, [[0.7], [0.1], [0.4]]).moves
+
+    Args:
+        witness: a witness, or the folder of a saved one.
+        x: one input, as the witness takes it: of a function, a sequence (n, d).
+
+    Returns:
+        A trace: the state after every stage, and everything that changed it.
+
+    Raises:
+        InvalidInput: ``x`` is not an input of this witness.
+    """
     return _witness(witness, "trace").trace(x)
 
 

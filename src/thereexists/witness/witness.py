@@ -26,6 +26,7 @@ from thereexists.core import storage
 from thereexists.core.dtypes import dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.kinds import KINDS, Kind
+from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
 from thereexists.model import Transformer
@@ -51,7 +52,7 @@ class Samples:
         return sum(len(inputs) for inputs, _ in self.parts)
 
 
-class Witness(ABC):
+class Witness(InNotebook, ABC):
     """A network that computes what it was built for. ``construction`` is the name of its kind, as in its record."""
 
     construction: ClassVar[str]

@@ -124,6 +124,7 @@ def test_columns_say_what_moved(folders):
     assert "token 1 from 1.35 to 1.25, the lower edge" in says[1]  # 0.1 + 5 steps of 1/4
     assert [s.split(":")[0] for s in says[1:]] == [*["Quantiser"] * 2, *["Selective shift"] * 2, "Global shift",
                                                    *["Value mapping"] * 2]  # fmt: skip
+    assert all("K·(max − min)" in s for s in says[3:5])
     assert answer["same"]
     assert answer["output"].tolist() == [[0.125], [0.625]]
     assert answer["target"].tolist() == [[0.1], [0.7]]

@@ -15,7 +15,7 @@ from tests.command import thereexists
 from tests.reports.pages import EVIL, OUTSIDE, balanced
 from thereexists.core.errors import ThereExistsError
 from thereexists.reports import Found, every_kind, report
-from thereexists.reports.measure import plane_through
+from thereexists.reports.measure import SIDE, WITHIN, between_edges, plane_through
 from thereexists.reports.memory import recall_of
 from thereexists.reports.surface import LEVELS, field, surface
 
@@ -118,14 +118,15 @@ def test_the_plane_is_the_network_and_the_target(folders):
     for kind in ("compact", "wide"):
         witness = te.load(folders[kind])
         plane = plane_through(witness, witness.target)
-        X = np.tile(plane.others, (len(plane.network), 1, 1))
-        middle = (np.arange(len(X)) + 0.5) / len(X)
+        at = between_edges(witness.grid.N, SIDE, WITHIN)
+        X = np.tile(plane.others, (len(at), len(at), 1, 1))
         (t0, f0), (t1, f1) = plane.free
-        X[:, t0, f0], X[:, t1, f1] = middle, middle
-        assert not witness.grid.on_ramp(X).any()
-        diagonal = np.arange(len(X))
-        assert (plane.network[diagonal, diagonal] == witness(X)).all()
-        assert (plane.target[diagonal, diagonal] == np.sort(X, axis=1)).all()
+        X[:, :, t0, f0], X[:, :, t1, f1] = at[:, None], at[None, :]
+        assert not witness.grid.on_ramp(X.reshape(-1, *X.shape[2:])).any()
+        network, points = witness(X.reshape(-1, *X.shape[2:])).reshape(X.shape), len(plane.network)
+        for shown, single in ((plane.network, network), (plane.target, np.sort(X, axis=2))):
+            squares = single.reshape(points, WITHIN, points, WITHIN, *X.shape[2:])
+            assert np.array_equal(shown, squares.mean(axis=(1, 3)))
     alone = te.targets.builtin("sort", n=1)
     assert plane_through(te.build(alone, delta=1 / 4), alone) is None
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from thereexists.cli._applies import take_only
-from thereexists.cli._output import console, print_json, say, styled
+from thereexists.cli._output import bold, print_facts, print_json
+from thereexists.core.authors_word import as_its_author_says
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,16 @@ def print_claim(certificate: Any, as_json: bool) -> None:
     if as_json:
         print_json(certificate.describe())
         return
-    console().print(styled((certificate.kind, "bold"), f"  {certificate.claim()}"))
-    for name, reason in certificate.reasons.items():
-        say(f"not in {name}: {reason}")
-    for assumption in certificate.assumptions:
-        say(f"assuming that {assumption}")
+    why_not = {f"not in {name}": reason for name, reason in certificate.reasons.items()}
+    print_facts({"proved": bold(certificate.claim()), **why_not, "assuming": list(certificate.assumptions)})
+
+
+def print_stated(lines: dict[str, Any], stated: bool, words: set[str], assumptions: Any) -> None:
+    """A summary; of a file (``stated``), what is its author's word is marked: the lines ``words``, the assumptions."""
+    said = {key: as_its_author_says(text) if stated and key in words else text for key, text in lines.items() if text}
+    if "proved" in said:
+        said["proved"] = bold(said["proved"])
+    print_facts(said | {"assuming": [as_its_author_says(text) if stated else str(text) for text in assumptions]})
 
 
 def print_numbers(Y: Any) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from thereexists.cli._applies import refuse
-from thereexists.cli._output import bold, console, print_facts, print_json, styled
+from thereexists.cli._output import bold, console, print_facts, print_json
 from thereexists.cli.kinds import CREW, Commands, RunRequest, print_numbers, save_array
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import InvalidInput, Obstructed
@@ -16,6 +16,8 @@ from thereexists.core.json_files import malformed
 # Lines of the summary, by the entry that they are made of.
 _LINES = {"target": "target", "pattern": "pattern", "id bits": "id_bits", "memory": "memory_bytes"}
 _LINES |= {"asked for": "epsilon", "predicted": "error", "measured": "distance", "meaning": "meaning"}
+
+IDS = ("quantise", "context")  # the stages whose columns are read as ids, in steps of the grid
 
 
 class FunctionCommands(Commands):
@@ -46,10 +48,11 @@ class FunctionCommands(Commands):
             print_numbers(Y)
 
     def show(self, folder: Path, witness: Any, record: dict[str, Any], as_json: bool) -> None:
+        from thereexists.model.parts import parts_of
         from thereexists.witness.recounted import STATED, described_again
 
         with malformed(folder):
-            stages = [stage_row(name, stage) for name, stage in witness.network.stages.items()]
+            stages = [stage_row(part) for part in parts_of(witness.network)]
             summary = {
                 "witness": str(folder),
                 **described_again(witness),
@@ -76,7 +79,7 @@ class FunctionCommands(Commands):
         print_json(traced.describe()) if as_json else print_trace(traced)
 
     def certified(self, certificate: Any, as_json: bool) -> None:
-        print_json(described(certificate)) if as_json else print_certificate(certificate)
+        print_json(described(certificate)) if as_json else print_facts(certificate_lines(certificate))
 
 
 FUNCTION = FunctionCommands()
@@ -132,29 +135,27 @@ def _beside(size: float | None, plain: float) -> str:
     return "" if size is None or size == plain else f" ({size:.4g} normalised)"
 
 
-def print_certificate(certificate: Any) -> None:
-    out = console()
-    parts = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.shares().items())
+def certificate_lines(certificate: Any) -> dict[str, Any]:
+    """What a certificate says, the bound first and on a line of its own: nothing on the page matters more."""
     bound = f"d_{certificate.p:g} ≤ {certificate.bound:.6g}{_beside(certificate.normalised(), certificate.bound)}"
-    out.print(styled((certificate.kind, "bold"), f"  {bound}, {certificate.label()}: {parts}"))
-    for sentence in certificate.meaning():
-        out.print(sentence)
-    out.print(f"{certificate.detail()}; {certificate.float_in_words()}; {certificate.seconds:.1f} s")
-    for asked in certificate.asked_for():
-        out.print(epsilon_in_words(certificate, asked))
-    for assumption in certificate.assumptions:
-        out.print(f"assuming that {assumption}")
-
-
-def stage_row(name: str, stage: Any) -> dict[str, Any]:
-    sizes = [p.detach().abs() for p in stage.parameters()]
-    nonzero = [float(s[(s > 0) & s.isfinite()].min()) for s in sizes if bool(((s > 0) & s.isfinite()).any())]
-    largest = max((float(s[s.isfinite()].max()) for s in sizes if bool(s.isfinite().any())), default=0.0)
+    parts = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.shares().items())
+    proved = certificate.label() == "proved"
     return {
-        "stage": name,
-        "layers": stage.depth,
-        "parameters": sum(p.numel() for p in stage.parameters()),
-        "range": [min(nonzero, default=0.0), largest],
+        "proved" if proved else "bound": bold(bound if proved else f"{bound}, {certificate.label()}"),
+        "parts": parts,
+        "meaning": list(certificate.meaning()),
+        "checked": f"{certificate.detail()}; {certificate.float_in_words()}; {certificate.seconds:.1f} s",
+        "epsilon": [epsilon_in_words(certificate, asked) for asked in certificate.asked_for()],
+        "assuming": list(certificate.assumptions),
+    }
+
+
+def stage_row(part: Any) -> dict[str, Any]:
+    return {
+        "stage": part.name,
+        "layers": part.layers,
+        "parameters": part.parameters,
+        "range": [part.smallest, part.largest],
     }
 
 
@@ -164,10 +165,13 @@ def print_stages(stages: list[dict[str, Any]]) -> None:
     table = Table("stage", "layers", "parameters", "smallest non-zero |weight|", "largest |weight|", box=None)
     for row in stages:
         table.add_row(row["stage"], f"{row['layers']:,}", f"{row['parameters']:,}", *map(_short, row["range"]))
+    layers, parameters = (sum(row[key] for row in stages) for key in ("layers", "parameters"))
+    table.add_row("all", f"{layers:,}", f"{parameters:,}", "", "")
     console().print(table)
 
 
-def print_witness(summary: dict[str, Any]) -> None:
+def print_witness(summary: dict[str, Any], certificate: Any = None) -> None:
+    """The summary, and the certificate below it where there is one: one list, one margin."""
     from thereexists.constructions.faithful.plan import MAX_ID_BITS
 
     stated = set(summary.get("as_its_author_says", ()))  # of a file: what nobody counted again
@@ -194,9 +198,7 @@ def print_witness(summary: dict[str, Any]) -> None:
         else {
             "layers": f"{layers['total']:,} = {_counted(layers)} value"
             f"{' (two sweeps)' if summary.get('sweeps') == 2 else ''}",
-            "pattern": pattern
-            and f"{pattern['name']}, cycle {pattern['cycle']}, path {pattern['path']}, "
-            f"receptive depth {pattern['depth']}",
+            "pattern": pattern and _pattern_line(pattern),
             "id bits": f"{summary['id_bits']:.1f} of {MAX_ID_BITS}",
         }
     )
@@ -216,13 +218,22 @@ def print_witness(summary: dict[str, Any]) -> None:
             f"{_beside(beside['measured'], distance['estimate'])}, between {distance['low']:.4g} and "
             f"{distance['high']:.4g} at {distance['confidence']:.0%} ({distance['samples']:,} points)"
         )
-    if error is not None or distance is not None:
+    if certificate is None and (error is not None or distance is not None):
         lines["meaning"] = summary.get("meaning")
-    print_facts(
-        {
-            key: as_its_author_says(value) if value is not None and _LINES.get(key) in stated else value
-            for key, value in lines.items()
-        }
+    said = {
+        key: as_its_author_says(value) if value is not None and _LINES.get(key) in stated else value
+        for key, value in lines.items()
+    }
+    print_facts(said if certificate is None else said | certificate_lines(certificate))
+
+
+def _pattern_line(pattern: dict[str, Any]) -> str:
+    n = len(pattern["path"])
+    steps = pattern["connections"]
+    shown = " and ".join(f"{count:,}" for count in steps) if len(steps) < 5 else f"{min(steps):,} to {max(steps):,}"
+    return (
+        f"{pattern['name']}, {shown} of {n * n:,} connections, cycle {pattern['cycle']}, path {pattern['path']}, "
+        f"receptive depth {pattern['depth']}"
     )
 
 
@@ -246,20 +257,23 @@ def _block_lines(summary: dict[str, Any], sizes: dict[str, Any]) -> dict[str, An
 
 
 def print_trace(traced: Any, words: list[str] | None = None) -> None:
-    """``words``: the input, where it is no numbers."""
+    """``words``: the input, where it does not consist of numbers."""
     from rich.table import Table
 
     table = Table("", *(f"token {j}" for j in range(len(traced.input))), box=None)
+    table.columns[0].no_wrap = True
     table.add_row(bold("input"), *(map(_column, traced.input) if words is None else words))
     for name, state in traced.states.items():
         for move in (m for m in traced.moves if m.stage == name):
             cells = [""] * len(traced.input)
-            changed = f"{_short(move.before)} → {_short(move.after)}"
-            cells[move.token] = changed if name.startswith("recall") else f"id {changed}"
-            what = "unit" if name.startswith("recall") else "layer"
+            recalled = name.startswith("recall")
+            # From here on a column is a value and no longer an id: shown as it stands in the row below.
+            after = _column(move.column) if name not in IDS else _short(move.after)
+            cells[move.token] = f"{'' if recalled else 'id '}{_short(move.before)} → {after}"
+            what = "unit" if recalled else "layer"
             table.add_row(f"  {name} {what} {move.layer}", *cells, style="dim")
         table.add_row(bold(name), *map(_column, state))
-        if name in ("quantise", "context"):
+        if name in IDS:
             table.add_row("  ids", *map(_short, traced.ids[name]))
     console().print(table)
 

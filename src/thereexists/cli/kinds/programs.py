@@ -6,10 +6,11 @@ import dataclasses
 from pathlib import Path
 from typing import Any, ClassVar
 
-from thereexists.cli._output import console, print_facts, print_json, styled
-from thereexists.cli.kinds import Commands, RunRequest, print_numbers, save_array
+from thereexists.cli._output import bold, console, print_facts, print_json
+from thereexists.cli.kinds import Commands, RunRequest, print_numbers, print_stated, save_array
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import counted
 
 
 class ProgramCommands(Commands):
@@ -66,10 +67,8 @@ class ProgramCommands(Commands):
         if as_json:
             print_json(certificate.describe())
             return
-        for name, bound in certificate.bounds.items():
-            console().print(styled(("rigorous", "bold"), f"  sup norm ≤ {bound['bound']:.6g} in {name}"))
-        for assumption in certificate.assumptions:
-            console().print(f"assuming that {assumption}", markup=False)
+        proved = [bold(f"sup norm ≤ {bound['bound']:.6g} in {name}") for name, bound in certificate.bounds.items()]
+        print_facts({"proved": proved, "assuming": list(certificate.assumptions)})
 
 
 PROGRAM = ProgramCommands()
@@ -139,6 +138,7 @@ def build(asked: ProgramRequest, as_json: bool) -> None:
     program = from_file(asked.reference)
     with storage.reserved(out):
         witness = construct(program, **_said(epsilon=asked.epsilon, dtype=asked.dtype))
+        witness = dataclasses.replace(witness, name=asked.reference.rpartition(":")[2])
         witness.save(out)
     summary = {"witness": str(out), "program": asked.reference, **witness.describe()}
     print_json(summary) if as_json else witness.kind.find("commands").summarise(summary)
@@ -156,25 +156,17 @@ def print_summary(summary: dict[str, Any]) -> None:
     parts = ", ".join(f"{name} {value:.3g}" for name, value in summary["parts"].items())
     proved = "nothing: there is no certificate"
     if summary["bound"] is not None:
-        proved = f"sup norm ≤ {summary['bound']:.6g} in {summary['bound_dtype']}, rounding included ({parts})"
+        proved = f"sup norm ≤ {summary['bound']:.6g} in {summary['bound_dtype']}, rounding included"
     lines = {
         "witness": summary.get("witness"),
-        "program": f"{summary.get('program') or summary['operation']}, n = {summary['n']}, d = {summary['d']}, "
-        f"inputs from {summary['box'][0]:g} to {summary['box'][1]:g}",
-        "network": f"{summary['blocks']} blocks, d_model {summary['d_model']}, at most {summary['heads']} heads "
-        f"of size {summary['head_size']}, width {summary['width']}, {summary['parameters']:,} parameters",
+        "program": f"{summary.get('program') or summary['name'] or summary['operation']}, n = {summary['n']}, "
+        f"d = {summary['d']}, inputs from {summary['box'][0]:g} to {summary['box'][1]:g}",
+        "network": f"{counted(summary['blocks'], 'block')}, d_model {summary['d_model']}, "
+        f"at most {counted(summary['heads'], 'head')} of size {summary['head_size']}, width {summary['width']}, "
+        f"{summary['parameters']:,} parameters",
         "certified" if stated else "proved": proved,
+        "parts": parts,
         **{name: f"≤ {bound:.6g}" for name, bound in bounds.items()},
         **{name: f"not certified: {reason}" for name, reason in summary["reasons"].items()},
     }
-    certified = {"certified", *bounds, *summary["reasons"]}
-    print_facts(
-        {
-            key: as_its_author_says(value) if stated and key in certified else value
-            for key, value in lines.items()
-            if value
-        }
-    )
-    for assumption in summary["assumptions"]:
-        words = as_its_author_says(assumption) if stated else assumption
-        console().print(f"assuming that {words}", markup=False)
+    print_stated(lines, stated, {"certified", "parts", *bounds, *summary["reasons"]}, summary["assumptions"])

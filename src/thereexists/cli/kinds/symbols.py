@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from thereexists.cli._output import console, print_facts, print_json, say
-from thereexists.cli.kinds import RunRequest, print_claim
+from thereexists.cli._output import print_json, say
+from thereexists.cli.kinds import RunRequest, print_claim, print_stated
 from thereexists.cli.kinds.programs import ProgramCommands, print_steps
-from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import counted
 
 _SHOWN = 60  # characters of an alphabet
 
@@ -48,20 +48,17 @@ class SymbolCommands(ProgramCommands):
         why = {name: f"not certified: {reason}" for name, reason in summary["reasons"].items()}
         lines = {
             "witness": summary.get("witness"),
-            "program": summary.get("program") or f"its last operation is {summary['operation']}",
+            "program": summary.get("program") or summary["name"] or f"its last operation is {summary['operation']}",
             "strings": f"{most:,} symbols" if least == most else f"{least:,} to {most:,} symbols",
             "alphabet": _listed(summary["alphabet"]),
             "writes": _listed(summary["output_alphabet"]),
-            "network": f"{summary['blocks']} blocks, d_model {summary['d_model']}, at most {summary['heads']} heads "
-            f"of size {summary['head_size']}, width {summary['width']}, {summary['parameters']:,} parameters",
+            "network": f"{counted(summary['blocks'], 'block')}, d_model {summary['d_model']}, "
+            f"at most {counted(summary['heads'], 'head')} of size {summary['head_size']}, width {summary['width']}, "
+            f"{summary['parameters']:,} parameters",
             "certified" if stated else "proved": certified,
             **why,
         }
-        words = {"certified", *why}
-        print_facts({k: as_its_author_says(v) if stated and k in words else v for k, v in lines.items() if v})
-        for assumption in summary["assumptions"]:
-            words_of = as_its_author_says(assumption) if stated else assumption
-            console().print(f"assuming that {words_of}", markup=False)
+        print_stated(lines, stated, {"certified", *why}, summary["assumptions"])
 
     def certified(self, certificate: Any, as_json: bool) -> None:
         print_claim(certificate, as_json)

@@ -28,9 +28,9 @@ MOST_PARAMETERS = 1 << 29  # 2 GB in float32
 @final
 @dataclass(frozen=True, kw_only=True)
 class Doubling(Method):
-    """Strings of at most ``n`` symbols, weights in ``dtype`` (float32 unless said).
+    """Strings of at most ``n`` symbols, weights in ``dtype`` (default float32).
 
-    ``maps``: how the map of a string is written into rows, states or monoid, the smaller unless said. ``saturating``:
+    ``maps``: how the map of a string is written into rows, states or monoid; by default the smaller. ``saturating``:
     twice the units, which forgive errors of up to 1/8 (see ``weights.py``).
     """
 

@@ -22,7 +22,7 @@ from thereexists.witness.witness import Witness
 @final
 @dataclass(frozen=True, kw_only=True)
 class Shallowest(Method):
-    """Strings of at most ``n`` symbols, weights in ``dtype`` (float32 unless said).
+    """Strings of at most ``n`` symbols, weights in ``dtype`` (default float32).
 
     ``maps`` and ``saturating`` are options of ``Doubling``: whoever gives one of them gets that.
     """

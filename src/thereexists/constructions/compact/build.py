@@ -23,9 +23,14 @@ from thereexists.witness.method import Method
 class Compact(Method):
     """Four standard blocks over scratch rows, with softmax attention and ReLU.
 
-    ``delta`` is the grid width. ``epsilon`` instead asks for d_p ≤ epsilon, *proved*, as for ``te.Faithful``: the
-    witness comes with its certificate, made by ``prove``; with ``prove=None`` it is only predicted. ``max_width``
-    spreads the feed-forward units over more blocks.
+        te.build(target, te.Compact(delta=1 / 8))  # the same as te.build(target, delta=1 / 8, construction="compact")
+
+    Args:
+        delta: the grid width, a number or a text such as ``"1/8"``.
+        epsilon: in place of ``delta``: d_p ≤ epsilon, *proved*, as for ``te.Faithful``.
+        p: the p of d_p.
+        max_width: spreads the feed-forward units over more blocks, of at most so many units each.
+        prove: makes the certificate for ``epsilon``; with None it is only predicted.
     """
 
     delta: float | str | Fraction | None = None

@@ -35,6 +35,7 @@ def trace_blocks(
             after = Z @ network.W_out.T
             writes = active & W_2[out].any(dim=0)  # pyright: ignore[reportOptionalSubscript]
             for token, unit in writes.nonzero().tolist():
-                moves.append(Move(name, unit, token, float(before[0, token, 0]), float(after[0, token, 0])))
+                column = tuple(after[0, token].tolist())
+                moves.append(Move(name, unit, token, float(before[0, token, 0]), column[0], column))
             states[name], ids[name] = after[0].double().numpy(), active.sum(dim=1).numpy()
     return StageTrace(x, states, ids, tuple(moves))

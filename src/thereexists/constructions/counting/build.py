@@ -26,7 +26,7 @@ MOST_COUNTED = 1 << 13  # symbols: the mask is a table of all pairs of positions
 @final
 @dataclass(frozen=True, kw_only=True)
 class Counting(Method):
-    """Strings of at most ``n`` symbols, weights in ``dtype`` (float32 unless said), for commutative groups only."""
+    """Strings of at most ``n`` symbols, weights in ``dtype`` (default float32), for commutative groups only."""
 
     n: int | None = None
     dtype: Any = None

@@ -30,13 +30,19 @@ class Faithful(Method):
     """As the proof does it. An equivariant target gets a network of T^{2,1,4} (Theorem 1), any other one of
     T_P^{2,1,4} with a positional encoding (Theorem 2).
 
-    ``delta`` is the grid width. ``epsilon`` instead asks for d_p ≤ epsilon, *proved*: the grid is the coarsest power of
-    two whose certificate says so, the witness comes with that certificate (made by ``prove``), and if there is no such
-    grid the build is refused. With ``prove=None``, or ``modified``, which has no certificate, it is only predicted.
+        te.build(target, te.Faithful(delta=1 / 8))  # the same as te.build(target, delta=1 / 8)
 
-    With a ``pattern`` the network is sparse, of ST^{2,1,4} (Theorem B), and ``rho`` may be softmax or sparsemax.
-    ``modified`` stops before the last step and gives the network of the modified class (hardmax, three-piece φ), which
-    agrees with the standard one off the ramps. ``progress(done, total)`` is told the ids that have been tabulated.
+    Args:
+        delta: the grid width, a number or a text such as ``"1/8"``.
+        epsilon: in place of ``delta``: d_p ≤ epsilon, *proved*. The grid is the coarsest power of two whose certificate
+            says so, the witness comes with that certificate, and if there is no such grid the build is refused.
+        p: the p of d_p.
+        pattern: sparse attention, of ST^{2,1,4} (Theorem B).
+        rho: the probability map: softmax or, with a pattern, sparsemax.
+        modified: stop before the last step, at the modified class (hardmax, three-piece φ), which agrees with the
+            standard network off the ramps. It has no certificate: with ``epsilon`` the error is only predicted.
+        progress: called as ``progress(done, total)`` with the ids that have been tabulated.
+        prove: makes the certificate for ``epsilon``; with None it is only predicted.
     """
 
     delta: float | str | Fraction | None = None

@@ -83,6 +83,13 @@ class SparsePlan(DeepPlan):
     def stated_pattern(self) -> dict[str, Any] | None:
         return self.pattern
 
+    def advice(self) -> list[str]:
+        n = self.grid.n
+        if min(self.pattern["connections"]) < n * n:
+            return super().advice()
+        words = f"The pattern {self.pattern['name']} has all {n * n:,} connections at n = {n}: this attention is dense."
+        return [*super().advice(), words]
+
     def command_options(self) -> list[str]:
         return ["--pattern", str(self.pattern["name"])]
 

@@ -25,7 +25,11 @@ def trace_columns(network: Transformer, grid: Grid, x: np.ndarray) -> StageTrace
             if stage not in ("guard", "quantise"):
                 ids = [(before[0] @ u / unit).tolist(), (Z[0] @ u / unit).tolist()]
                 changed = (before != Z).any(-1)[0].nonzero()[:, 0].tolist()
-                moves += [Move(stage, index, token, ids[0][token], ids[1][token]) for token in changed]
+                columns = Z[0].tolist()
+                moves += [
+                    Move(stage, index + 1, token, ids[0][token], ids[1][token], tuple(columns[token]))
+                    for token in changed
+                ]
             states[stage] = Z[0].numpy()
     with np.errstate(over="ignore", invalid="ignore"):  # weights may be any numbers: what they do is shown
         ids = {name: state @ grid.u / unit for name, state in states.items()}

@@ -34,9 +34,9 @@ def build_program(
     program: Value, epsilon: float | None = None, dtype: Any = None, dtypes: tuple[str, ...] | None = None,
     **options: Any,
 ) -> ProgramWitness:  # fmt: skip
-    """A certified witness. The bound for ``dtype`` (float64 unless said) is at most ``epsilon``, or it is refused.
+    """A certified witness. The bound for ``dtype`` (default float64) is at most ``epsilon``, or it is refused.
 
-    ``dtypes`` get a bound too: all of them unless said, or for large networks float64 only. ``options`` are those of
+    ``dtypes`` get a bound too: by default all of them, or for large networks float64 only. ``options`` are those of
     ``compile``.
     """
     name = dtype_name(as_dtype(dtype or "float64"))

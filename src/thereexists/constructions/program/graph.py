@@ -23,12 +23,13 @@ from thereexists.constructions.program.given import (
 )
 from thereexists.constructions.program.spelling import Spelling
 from thereexists.core.errors import InvalidInput
+from thereexists.core.notebook import InNotebook
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Value(Spelling):
+class Value(Spelling, InNotebook):
     """One operation on earlier values. ``settings`` are its parameters, in a fixed order.
 
     Sums, products and quotients are here; what else Python and NumPy can write is in ``spelling.py``.

@@ -38,6 +38,7 @@ from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
 from thereexists.witness.witness import Samples, Witness, require_float64
 
+LONGEST_NAME = 200
 _SAMPLES = 1024
 _SAMPLE_WORK = 1 << 27
 
@@ -51,6 +52,8 @@ class CompiledWitness(Witness):
     ``written``: the program as plain data; of a file, as it stands there. It is saved and certified as it was read.
 
     ``read``: certificate and dtypes come from a file, its author's word. A dtype is proved when it is asked for.
+
+    ``name``: what its author calls the program; "" if nothing. It proves nothing and is only shown.
     """
 
     network: EmbeddedTransformer
@@ -60,6 +63,7 @@ class CompiledWitness(Witness):
     certificate: CompiledCertificate | None
     written: dict[str, Any]
     read: bool = False
+    name: str = ""
 
     @property
     def n(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -217,6 +221,7 @@ class CompiledWitness(Witness):
         certificate = self.certificate
         return {
             "kind": self.construction,
+            "name": self.name,
             "operation": self.program.operation,
             "n": self.n,
             "d": self.d,
@@ -237,7 +242,8 @@ class CompiledWitness(Witness):
 
     def contents(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         require_float64(self.network)
-        return {"program": self.record(), "places": list(self.places)}, {}
+        named = {"name": self.name} if self.name else {}
+        return {"program": self.record(), "places": list(self.places), **named}, {}
 
     def save(self, path: str | Path) -> None:
         """Write the directory ``path`` (model.safetensors, witness.json, certificate.json), in float64."""
@@ -271,7 +277,7 @@ class ProgramWitness(CompiledWitness):
     def facts(self) -> list[str]:
         certificate = self.certificate
         bound = "not certified" if certificate is None else f"sup norm ≤ {certificate.bound:.3g} in {certificate.dtype}"
-        return [f"{self.program.operation}, n = {self.n}, d = {self.d}: {bound}"]
+        return [f"{self.name or self.program.operation}, n = {self.n}, d = {self.d}: {bound}"]
 
 
 def load_program(path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> ProgramWitness:
@@ -293,6 +299,9 @@ def read_compiled(path: str | Path, record: dict[str, Any], weights: dict[str, t
             raise InvalidInput("the network and the program have different sizes")
         check_places(record["places"], record["program"], network)
         places = tuple(record["places"])
+        name = record.get("name", "")
+        if not isinstance(name, str) or len(name) > LONGEST_NAME:
+            raise InvalidInput(f"its name must be text of at most {LONGEST_NAME} characters")
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, StopIteration) as error:
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
     kinds = KINDS[record["construction"]].certificates
@@ -304,6 +313,7 @@ def read_compiled(path: str | Path, record: dict[str, Any], weights: dict[str, t
         "places": places,
         "certificate": certificate,
         "written": record["program"],
+        "name": name,
     }
 
 

@@ -26,9 +26,9 @@ from thereexists.witness.method import Method
 @final
 @dataclass(frozen=True, kw_only=True)
 class CompilingSymbols(Method):
-    """How a program over symbols is built: proved in ``dtype`` (float64 unless said), and in ``dtypes`` if it can be.
+    """How a program over symbols is built: proved in ``dtype`` (default float64), and in ``dtypes`` if it can be.
 
-    ``causal``: as the program needs it, unless said; ``heads`` and ``width`` are those of ``compile``.
+    ``causal``: by default as the program needs it; ``heads`` and ``width`` are those of ``compile``.
     """
 
     dtype: Any = None

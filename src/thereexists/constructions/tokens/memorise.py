@@ -38,8 +38,21 @@ def memorise(
 
         witness = te.memorise([["a", "dog"], ["a", "cat"]], [["pes"], ["kočka"]])
 
-    Tokens are strings or integers, lengths may differ up to ``n`` (the longest sequence unless said). Contradicting
-    pairs are refused by name, or resolved by ``on_conflict`` = drop, first or last.
+    Args:
+        inputs: sequences of tokens, strings or integers; their lengths may differ.
+        outputs: one sequence for every input.
+        n: the most tokens of a sequence; default: the longest.
+        seed: of the random codes.
+        on_conflict: what to do with contradicting pairs: error, drop, first or last.
+        dtype: of the weights.
+        lines: where the pairs come from, for messages.
+
+    Returns:
+        A witness that answers a stored input with its output, and any other with None.
+
+    Raises:
+        InvalidInput: the pairs contradict each other, or are none.
+        CannotBuild: the codes could not be told apart in this dtype.
     """
     pairs = distinct_pairs(inputs, outputs, lines, on_conflict)
     if not any(pairs.outputs):

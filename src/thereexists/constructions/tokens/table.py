@@ -28,8 +28,15 @@ class Table:
 
         te.build(te.Table([[0, 1], [1, 0]], [[1, 1], [0, 0]]), construction="compact")
 
-    ``symmetric``: the output depends on the multiset of the inputs and on the position only, and each row stands for
-    all orders of its inputs.
+    Args:
+        inputs: rows of n tokens.
+        outputs: a row of n tokens for every input.
+        symmetric: the output depends on the multiset of the inputs and on the position only, and each row stands for
+            all orders of its inputs.
+        lines: where the rows come from, for messages.
+
+    Raises:
+        InvalidInput: rows of different lengths, or one input with two outputs.
     """
 
     built_by: ClassVar = {"compact": "tokens"}  # see ``constructions/build.py``

@@ -136,7 +136,7 @@ class Columns(Viewer):
         steps = ", ".join(f"token {j} from id {_whole(old[j])} to {_whole(new[j])}" for j in moved[:4])
         if frame.stage == "context":
             by = new[moved[0]] - old[moved[0]]
-            return f"Selective shift: {steps} ({'+' if by >= 0 else ''}{_whole(by)})."
+            return f"Selective shift: {steps} ({'+' if by >= 0 else ''}{_whole(by)}{self._why(by, old)})."
         if frame.stage == "value":
             values = ", ".join(
                 f"token {j}: id {_whole(old[j])} becomes {' '.join(f'{v:.6g}' for v in frame.state[j])}"
@@ -144,6 +144,11 @@ class Columns(Viewer):
             )
             return f"Value mapping: {values}."
         return f"{short(frame.stage)}: {steps}."
+
+    def _why(self, by: float, old: np.ndarray) -> str:
+        """The numbers of the theorem behind a shift, where they give it: K·(max − min)."""
+        K, high, low = self.witness.grid.K, float(old.max()), float(old.min())
+        return f" = {K}·({_whole(high)} − {_whole(low)}) = K·(max − min)" if by == K * (high - low) else ""
 
     def _edges(self) -> list[list[float]]:
         """Cell edges of every feature, where the encoded tokens are; empty lists where there are too many to draw."""

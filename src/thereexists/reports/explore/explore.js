@@ -38,7 +38,24 @@ const frameAt = (number) => {  // the last frame that is not behind this layer
 };
 const stageOf = (number) => about.stages.find((s) => number >= s.first && number < s.first + s.depth);
 
+// A page that was written to a file has its answers with it: the nearest stored input is the one that is shown.
+const stored = $("stored") && JSON.parse($("stored").textContent);
+
+function recall(what, body) {
+  if (what === "witness") return stored.about;
+  if (what === "attention") throw new Error("This page stores the attention of layers that change something.");
+  if (body.words) {
+    const found = stored.runs.find((run) => run.input.words.join(" ") === body.words.join(" "));
+    if (!found) throw new Error("This page stores the answers to the inputs in the list; thereexists explore takes any.");
+    return found;
+  }
+  const flat = body.x.flat();
+  const far = (run) => run.input.x.flat().reduce((sum, v, i) => sum + (v - flat[i]) ** 2, 0);
+  return stored.runs.reduce((best, run) => far(run) < far(best) ? run : best);
+}
+
 async function ask(what, body) {
+  if (stored) return recall(what, body);
   const options = body && { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
   const answer = await fetch("api/" + what, options);
   const content = await answer.json();
@@ -64,6 +81,7 @@ async function changed() {  // one question at a time; while it runs, only the n
     const answer = await ask("run", input);
     complain(null);
     seen = answer;
+    if (stored && answer.input.x) snap(answer.input.x);
     $("frame").max = seen.frames.length - 1;
     if (exact) layer = seen.frames[Math.min(at, seen.frames.length - 1)].layer;
     for (const part of $("ribbon").children) {  // as wide as the stage has changes: the slider below counts those
@@ -73,7 +91,7 @@ async function changed() {  // one question at a time; while it runs, only the n
     drawCompare();
     drawFrame();
     $("timing").textContent = `${about.depth.toLocaleString("en-US")} layers, ${seen.frames.length - 1} of them change ` +
-      `this input; computed in ${seen.milliseconds} ms. ` +
+      (stored ? "this input; stored in this page. " : `this input; computed in ${seen.milliseconds} ms. `) +
       (seen.complete ? (seen.same ? "The last frame is the network's own output, bit for bit." : "") :
         "There are more changes than the page shows; target and output are those of the whole network.");
   } catch (error) {
@@ -83,8 +101,10 @@ async function changed() {  // one question at a time; while it runs, only the n
   if (waiting) { waiting = false; changed(); }
 }
 
+let snap = () => {};   // put the sliders where a stored input is
+
 function sliders() {
-  const box = $("input");
+  const box = $("input"), places = [];
   input = { x: about.start.map((token) => token.slice()) };
   const all = [];
   for (let j = 0; j < about.n; j++) for (let i = 0; i < about.d; i++) {
@@ -92,15 +112,18 @@ function sliders() {
     const row = make("div", { class: `slider hue${j % 6}` });
     const label = make("label", { for: id });
     label.append(make("span", { class: "dot" }), about.d === 1 ? `token ${j}` : `token ${j}, ${i}`);
-    const range = make("input", { id, type: "range", min: low, max: high, step: (high - low) / 1000 });
+    const step = (high - low) / (about.positions || 1000), inset = about.positions ? step / 2 : 0;
+    const range = make("input", { id, type: "range", min: low + inset, max: high - inset, step: about.positions ? "any" : step });
     const value = make("output", { for: id });
     const put = (v) => { range.value = v; input.x[j][i] = Math.min(high, Math.max(low, v)); value.textContent = show(v); };
     put(about.start[j][i]);
+    places.push([j, i, put]);
     range.addEventListener("input", () => { put(Number(range.value)); changed(); });
     row.append(label, range, value);
     box.append(row);
     all.push(() => put(low + Math.round(1000 * Math.random()) / 1000 * (high - low)));
   }
+  snap = (x) => places.forEach(([j, i, put]) => put(x[j][i]));
   const random = make("button", { id: "random" }, "Random input");
   random.addEventListener("click", () => { all.forEach((draw) => draw()); changed(); });
   box.append(random);
@@ -157,8 +180,27 @@ function stop() {
   $("play").setAttribute("aria-pressed", "false");
 }
 
+// The state is in the address, #x=0.7;0.1&layer=30, so that a link shows what its sender saw.
+function remember() {
+  const state = new URLSearchParams();
+  if (input.x) state.set("x", input.x.map((token) => token.map((v) => Number(v.toPrecision(6))).join(",")).join(";"));
+  else state.set("words", input.words.join(" "));
+  state.set("layer", layer);
+  history.replaceState(null, "", "#" + state);
+}
+
+function recollect() {
+  const state = new URLSearchParams(location.hash.slice(1));
+  const x = (state.get("x") || "").split(";").map((token) => token.split(",").map(Number));
+  const right = x.length === about.n && x.every((token) => token.length === about.d && token.every(Number.isFinite));
+  if (about.low && right) { input.x = x; snap(x); }
+  if (!about.low && state.get("words")) { input = { words: state.get("words").split(" ") }; $("words").value = state.get("words"); }
+  return Number(state.get("layer")) || 0;
+}
+
 function drawFrame() {
   if (!seen) return;
+  remember();
   const at = frameAt(layer), frame = seen.frames[at], here = frame.layer === layer, stage = stageOf(layer);
   $("frame").value = at;
   $("frame").setAttribute("aria-valuetext", `${at} of ${seen.frames.length - 1}: ${frame.says}`);
@@ -478,7 +520,9 @@ async function begin() {
     event.preventDefault();
   });
   new ResizeObserver(() => { if (seen) { drawCompare(); drawFrame(); } }).observe($("picture").parentNode);
-  changed();
+  const from = recollect();
+  await changed();
+  if (seen && from) go(from);
 }
 
 begin();

@@ -31,7 +31,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Layer ``index`` of ``stage``, layer number ``layer`` (from 1) of the network, left the sequence at ``state``.
+    """Layer ``index`` of ``stage``, layer ``layer`` of the network, both counted from 1, left it at ``state``.
 
     ``attention`` (h, n, n) are the weights of its heads, row j = whom token j attends to; None without attention.
     """
@@ -108,7 +108,7 @@ def _search(network: Transformer, Z: Array, ends: float) -> Iterator[Frame | Non
                 continue
             hit = int(differs.argmax())
             Z, at, size = after[hit].copy(), int(layers[hit]) + 1, min(FIRST_RUN, longest)
-            yield Frame(passed + at, name, at - 1, Z, None if weights is None else weights[hit])
+            yield Frame(passed + at, name, at, Z, None if weights is None else weights[hit])
         passed += stage.depth
 
 

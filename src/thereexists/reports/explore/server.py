@@ -154,7 +154,18 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def explore(witness: str | Path, target: Target | None = None, port: int = 0, browser: bool = True) -> None:
-    """Watch inputs go through the witness in a folder: a page on this machine only, until Ctrl-C."""
+    """Watch inputs go through the witness in a folder: a page on this machine only, until Ctrl-C.
+
+    Args:
+        witness: its folder.
+        target: the function, for a witness of your own: its code is not stored.
+        port: where to listen on 127.0.0.1; 0: a free port.
+        browser: open the page in the browser.
+
+    Raises:
+        InvalidInput: the port is taken, or the target does not fit.
+        CannotBuild: the network is too large to be shown.
+    """
     with Server(open_viewer(witness, target), port) as server:
         print(f"{server.url}\nOnly this machine can open it. Ctrl-C stops it.", flush=True)
         if browser:

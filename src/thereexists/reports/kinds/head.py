@@ -92,9 +92,19 @@ def _verified(head: Head, again: Verification | None, folder: Path) -> Markup:
 
 def _attention(head: Head) -> Markup:
     n = min(WINDOW, head.target.length)
+    remark = f"The first {n} of {head.target.length:,} tokens. " if n < head.target.length else ""
+    if head.words is not None:
+        remark += "The attention needs more digits than float64 has, and is not drawn. "
+    scale = "the stronger the colour, the larger, on a log scale from 10⁻⁶ (blank) to 1"
+    words = f"{remark}Row = who attends, column = to whom; {scale}."
+    return join([paragraph(words), panels(attention_pictures(head))])
+
+
+def attention_pictures(head: Head) -> list[Markup]:
+    """The target, the head's attention, and the difference, for the first tokens."""
+    n = min(WINDOW, head.target.length)
     wanted = np.asarray(head.target.to_scipy()[:n, :n].toarray())
     pictures = [figure(svg.heat(_log(wanted), FLOOR, "Target"), "Target.")]
-    remark = f"The first {n} of {head.target.length:,} tokens. " if n < head.target.length else ""
     if head.words is None:
         logits = (head.X[:n] @ head.W_Q) @ (head.X @ head.W_K).T
         found = logits.double().softmax(-1)[:, :n].numpy()
@@ -103,11 +113,7 @@ def _attention(head: Head) -> Markup:
         pictures.append(
             figure(svg.heat(_log(gap), FLOOR, "Difference", colour=3), f"|difference|, at most {gap.max():.2g}.")
         )
-    else:
-        remark += "The attention needs more digits than float64 has, and is not drawn. "
-    scale = "the stronger the colour, the larger, on a log scale from 10⁻⁶ (blank) to 1"
-    words = f"{remark}Row = who attends, column = to whom; {scale}."
-    return join([paragraph(words), panels(pictures)])
+    return pictures
 
 
 def _log(matrix: np.ndarray) -> np.ndarray:

@@ -9,12 +9,17 @@ import numpy as np
 from thereexists.core.authors_word import WORDS
 from thereexists.core.errors import ThereExistsError
 from thereexists.patterns import Pattern
+from thereexists.patterns.picture import density
 from thereexists.patterns.stated import TooLarge
+from thereexists.reports import svg
 from thereexists.reports.artefact import Found, Kind
-from thereexists.reports.html import Markup, Page, Section, facts, join, paragraph, table
-from thereexists.reports.kinds.pattern import density_pictures, universal_words
-from thereexists.reports.sparse import MOST_TOKENS, pattern_pictures
+from thereexists.reports.html import Markup, Page, Section, facts, figure, join, panels, paragraph, table
+from thereexists.reports.kinds.pattern import CELLS, density_pictures, universal_words
+from thereexists.reports.sparse import MOST_STEPS, MOST_TOKENS, pattern_pictures
 
+_UNIVERSAL = {True: "yes", False: "no", None: "undecided"}
+_IN_WORDS = {True: "universal", False: "not universal", None: "undecided"}
+MOST_IN_GALLERY = 4096  # tokens of a pattern that the gallery draws
 LARGEST = 1 << 20  # tokens of a pattern that is built again
 
 
@@ -86,32 +91,53 @@ def _again(record: dict[str, Any]) -> Pattern | None:
 
 
 def _compared(record: dict[str, Any]) -> Page:
-    words = {True: "yes", False: "no", None: "undecided"}
     rows = [
         [
             str(one["name"]),
+            _UNIVERSAL[one["universal"]],
+            "–" if one["receptive_depth"] is None else str(one["receptive_depth"]),
+            max(one["connections"]) / record["n"],
+            str(one["hamiltonian_path"]["status"]),
             one["cycle"],
             max(one["connections"]),
             one["sparsity"],
-            str(one["hamiltonian_path"]["status"]),
-            "–" if one["receptive_depth"] is None else str(one["receptive_depth"]),
-            words[one["universal"]],
         ]
         for one in record["patterns"]
     ]
-    head = ["pattern", "steps", "connections", "sparsity", "path", "depth", "universal"]
+    head = ["pattern", "universal", "depth", "per token", "path", "steps", "connections", "sparsity"]
     left = [paragraph(f"Left out {name}: {why}", "soft") for name, why in record.get("refused", {}).items()]
     remark = paragraph(
         "Undecided: the sufficient conditions fail or could not be decided, which is no disproof.", "soft"
     )
     body = join([table(head, rows), remark, *left])
-    section = Section("compared", "Every pattern of the library", body)
+    drawn = [picture for one in record["patterns"] if (picture := _thumbnail(one)) is not None]
+    words = "All steps of a pattern together. Row = who attends, column = to whom; the fuller a cell, the stronger."
+    sections = (
+        Section("compared", "Every pattern of the library", body),
+        *([Section("gallery", "What they look like", join([paragraph(words), panels(drawn)]))] if drawn else []),
+    )
     return Page(
         "pattern comparison",
         f"Patterns on {record['n']:,} tokens",
-        f"Connections, path, depth, verdict, {WORDS}.",
-        (section,),
+        f"Verdict, depth, connections, path, {WORDS}.",
+        sections,
     )
+
+
+def _thumbnail(one: dict[str, Any]) -> Markup | None:
+    """A pattern's steps together, as a map of densities; None if it is no pattern of the library, or is too large."""
+    try:
+        pattern = _again(one)
+    except TooLarge:
+        return None
+    if pattern is None or pattern.n > MOST_IN_GALLERY:
+        return None
+    cells = min(pattern.n, CELLS)
+    full = np.max([density(step, cells) for step in pattern.steps[:MOST_STEPS]], axis=0)
+    depth = one["receptive_depth"]
+    said = f"{pattern.name}: {_IN_WORDS[one['universal']]}" + ("" if depth is None else f", depth {depth}")
+    said += f", {max(pattern.connections) / pattern.n:,.1f} connections per token"
+    return figure(svg.heat(np.sqrt(full) - 1.0, -1.0, said, labels=False), f"{said}.")
 
 
 KIND = Kind(

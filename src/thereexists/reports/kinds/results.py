@@ -16,6 +16,7 @@ from thereexists.experiments.results import Figure, Row, by_table, read, rows, s
 from thereexists.experiments.tables import tables
 from thereexists.reports import svg
 from thereexists.reports.artefact import Found, Kind, check_size
+from thereexists.reports.heat_map import heat_map
 from thereexists.reports.html import Markup, Page, Section, figure, join, key, panels, paragraph, table
 
 RUN = "run.json"  # what the runner writes into the folder of a run
@@ -32,7 +33,7 @@ def _page(found: Found) -> Page:
     groups, files = by_table(made), slugs(made)
     for own in tables(made):
         parts = [paragraph(remark.replace("**", "")) for remark in own.remarks]
-        parts += [_bars(groups[own.key]), table(own.header, [list(map(str, line)) for line in own.body])]
+        parts += [_pictures(groups[own.key]), table(own.header, [list(map(str, line)) for line in own.body])]
         if records:
             parts.append(paragraph(_budget([r for r in records if table_of(r) == own.key]), "soft"))
         sections.append(Section(files[own.key], own.title, join(parts)))
@@ -61,6 +62,32 @@ def _rows(found: Found) -> tuple[list[Row], list[dict[str, Any]]]:
 def _row(one: dict[str, Any]) -> Row:
     figures = {str(name): Figure(float(f["mean"]), f["sd"], f["seeds"]) for name, f in one["figures"].items()}
     return Row(**{**one, "figures": figures})
+
+
+def _pictures(group: list[Row]) -> Markup:
+    """Bars; where every model was trained at several depths, a map of models and depths for every share."""
+    depths = {row.labels.get("layers") for row in group}
+    crossed = len(depths) > 1 and all("run" in row.labels and type(row.labels.get("layers")) is int for row in group)
+    return _maps(group) if crossed else _bars(group)
+
+
+def _maps(group: list[Row]) -> Markup:
+    """The share that each model reaches at each depth, and behind ≤ the most that is possible there, where known."""
+    names = list(dict.fromkeys(str(row.labels["run"]) for row in group))
+    depths = sorted({int(row.labels["layers"]) for row in group})
+    columns = {depth: f"{depth} layer{'s' if depth > 1 else ''}" for depth in depths}
+    merits = dict.fromkeys(name for row in group for name in row.figures if name.endswith("accuracy"))
+    figures = []
+    for merit in merits:
+        cells = {}
+        for row in group:
+            if merit in row.figures:
+                share, bound = 100.0 * row.figures[merit].mean, row.figures.get(f"{merit}_bound")
+                most = "" if bound is None or bound.mean >= 1 else f" (≤ {100 * bound.mean:.3g})"
+                cells[str(row.labels["run"]), columns[int(row.labels["layers"])]] = (share, f"{share:.1f}{most}")
+        picture = heat_map(names, list(columns.values()), cells, f"{merit} in %")
+        figures.append(figure(picture, f"{merit} in %; in brackets the most that the pattern allows, if not 100."))
+    return join(figures)
 
 
 def _bars(group: list[Row]) -> Markup:

@@ -13,9 +13,10 @@ import torch
 from thereexists.certificates.certificate import FILE, load_certificate
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.function_certificate import FunctionCertificate
-from thereexists.core.authors_word import as_its_author_says
+from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.functions.target import Target
 from thereexists.model import Transformer
+from thereexists.model.parts import parts_of
 from thereexists.reports import svg
 from thereexists.reports.artefact import Found, weights_hash
 from thereexists.reports.certificate import bound_section
@@ -29,19 +30,26 @@ from thereexists.reports.html import (
     figure,
     join,
     key,
+    large_numbers,
     number,
     panels,
     paragraph,
     table,
 )
-from thereexists.reports.measure import Slice, slice_through, weight_ranges
+from thereexists.reports.measure import Slice, plane_through, slice_through
 from thereexists.reports.memory import memory_section
-from thereexists.reports.planes import surfaces_section
+from thereexists.reports.planes import first_picture, surfaces_section
 from thereexists.reports.sparse import pattern_section
 from thereexists.witness.function import FunctionWitness
 from thereexists.witness.load import load as read_witness
 from thereexists.witness.recounted import class_of, description_of, is_builtin, theorem_of
 
+PAPERS = {
+    "A": "Yun, Bhojanapalli, Rawat, Reddi and Kumar, Are Transformers universal approximators of sequence-to-sequence "
+    "functions?, ICLR 2020, arXiv:1912.10077",
+    "B": "Yun, Chang, Bhojanapalli, Rawat, Reddi and Kumar, O(n) connections are expressive enough: universal "
+    "approximability of sparse Transformers, NeurIPS 2020, arXiv:2006.04862",
+}
 MOST_OUTPUTS = 12
 _SAME = ("name", "n", "d", "low", "high", "domain", "origin")  # what a certificate and its witness must agree on
 
@@ -51,13 +59,13 @@ def function_page(folder: Path, witness: FunctionWitness, record: dict[str, Any]
     witness = witness.knowing(target)
     target = target or witness.target
     certificate = load_certificate(folder, witness.kind.certificates) if (folder / FILE).is_file() else None
-    cut = slice_through(witness, target)
+    cut, plane = slice_through(witness, target), plane_through(witness, target)
     sections = [
         Section("built", "What was built", _built(witness, record)),
         Section("stages", "Stages and weights", stages_section(witness.network)),
         Section("certificate", "What is certified", _certificate(folder, witness, record, certificate)),
         Section("curves", "Target against network", _curves(cut, target)),
-        surfaces_section(witness, target),
+        surfaces_section(witness, plane),
         contexts_section(witness),
         memory_section(witness),
         pattern_section(witness),
@@ -69,9 +77,33 @@ def function_page(folder: Path, witness: FunctionWitness, record: dict[str, Any]
         f"A Transformer for sequences of {plan.grid.n} tokens with {plan.grid.d} "
         f"feature{'s' if plan.grid.d > 1 else ''}, written down without training."
     )
-    return Page(
-        "witness", f"There exists a Transformer: {target.name}", lead, tuple(s for s in sections if s is not None)
-    )
+    title = f"There exists a Transformer: {target.name}"
+    drawn = [] if plane is None else [first_picture(plane, plan.grid.d)]
+    first = join([_largest(folder, witness, record, certificate), *drawn])
+    return Page("witness", title, lead, tuple(s for s in sections if s is not None), first)
+
+
+def _largest(
+    folder: Path, witness: FunctionWitness, record: dict[str, Any], found: FunctionCertificate | None
+) -> Markup:
+    """Three numbers, and the paper behind them."""
+    layers = sum(stage.depth for stage in witness.network.stages.values())
+    if found is None:
+        bound, state = ("no bound", "there is no certificate"), ("not certified", "nothing is proved of this folder")
+    elif not _is_about(found, witness, record):
+        bound, state = ("no bound", "the certificate is about another network"), ("not certified", "nothing is proved")
+    else:
+        norm = f"d_{found.p:g}, {found.holds_for()}, {found.label()}: {WORDS}"
+        check = f"not verified for this page: thereexists verify {shlex.quote(str(folder))}"
+        bound, state = (Markup(f"≤ {number(float(found.bound))}"), norm), ("certified", check)
+    paper = PAPERS["B" if theorem_of(witness.network) == "B" else "A"]
+    said = paragraph(f"After Theorem {theorem_of(witness.network)} of {paper}.", "soft")
+    return join([large_numbers([(layers, "layers, none of them trained"), bound, state]), said])
+
+
+def _is_about(found: FunctionCertificate, witness: FunctionWitness, record: dict[str, Any]) -> bool:
+    stated, recorded = ({k: target.get(k) for k in _SAME} for target in (found.target, record["target"]))
+    return found.weights_sha256 == weights_sha256(witness.network) and stated == recorded
 
 
 def _built(witness: FunctionWitness, record: dict[str, Any]) -> Markup:
@@ -119,13 +151,24 @@ def _box(target: Target) -> str:
 
 
 def stages_section(network: Transformer) -> Markup:
-    """Layers, parameters and weight ranges, counted on the weights."""
-    rows = [list(row) for row in weight_ranges(network)]
-    counted = [(i, float(row[2])) for i, row in enumerate(rows)]
-    labels = [[key(i, row[0]), *row[1:]] for i, row in enumerate(rows)]
-    bar = svg.stacked_bar(counted, "Parameters of each stage: " + ", ".join(f"{row[0]} {row[2]:,}" for row in rows))
+    """Layers, parameters and weight ranges, counted on the weights; the last row is the sum."""
+    parts = parts_of(network)
+    counted = [(i, float(part.parameters)) for i, part in enumerate(parts)]
+    rows = [[key(i, p.name), p.layers, p.parameters, p.smallest, p.largest] for i, p in enumerate(parts)]
+    named = ", ".join(f"{part.name} {part.parameters:,}" for part in parts)
+    whole = sum(part.parameters for part in parts)
+    rows.append(
+        [
+            "all",
+            sum(part.layers for part in parts),
+            whole,
+            min((part.smallest for part in parts if part.smallest > 0), default=0.0),
+            max((part.largest for part in parts), default=0.0),
+        ]
+    )
+    bar = svg.stacked_bar(counted, f"Parameters of each part: {named}")
     head = ["stage", "layers", "parameters", "smallest non-zero |weight|", "largest |weight|"]
-    return join([figure(bar, "Parameters, stage by stage."), table(head, labels)])
+    return join([figure(bar, f"{whole:,} parameters, part by part."), table(head, rows)])
 
 
 def _certificate(
@@ -142,9 +185,7 @@ def _certificate(
     if found is None:
         advice = f"This witness has no certificate. Make one: thereexists certify {shlex.quote(str(folder))}"
         return join([paragraph(advice), facts({"measured": sampled})])
-    stated = {k: found.target.get(k) for k in _SAME}
-    recorded = {k: record["target"].get(k) for k in _SAME}
-    if found.weights_sha256 != weights_sha256(witness.network) or stated != recorded:
+    if not _is_about(found, witness, record):
         about = "The certificate in this folder is about other weights or another function: it proves nothing here."
         return paragraph(about, "bad")
     return join(

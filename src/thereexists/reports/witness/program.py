@@ -3,34 +3,102 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from thereexists.core.authors_word import WORDS
+from thereexists.core.authors_word import WORDS, as_its_author_says
+from thereexists.core.plain_text import counted
 from thereexists.reports.artefact import Found
-from thereexists.reports.html import Markup, Page, Section, code, facts, join, number, paragraph, table
+from thereexists.reports.html import (
+    Markup,
+    Page,
+    Section,
+    code,
+    facts,
+    join,
+    large_numbers,
+    number,
+    paragraph,
+    table,
+    text,
+)
+from thereexists.reports.schedule import schedule
 from thereexists.witness.load import load as read_witness
+
+MOST_WRITTEN = 60  # operations of a formula
 
 
 def program_page(folder: Path, witness: Any) -> Page:
     described = witness.describe()
+    drawn = schedule(witness.places, witness.network)
     sections = (
-        Section("built", "What was built", _built(described)),
+        Section("built", "What was built", join([_built(witness, described), drawn])),
         Section("certificate", "What is certified", _proved(witness, described)),
         Section("places", "Where every operation lives", places_section(witness)),
         Section("reproduce", "How to check it", code(f"thereexists verify {shlex.quote(str(folder))}")),
     )
-    lead = f"A program over the reals for {witness.n} tokens, compiled to {described['blocks']} standard blocks."
-    return Page("program", f"There exists a Transformer: {described['operation']}", lead, sections)
+    blocks = counted(described["blocks"], "standard block")
+    lead = f"A program over the reals for {witness.n} tokens, compiled to {blocks}."
+    return Page(
+        "program", f"There exists a Transformer: {title_of(witness)}", lead, sections, _largest(folder, described)
+    )
 
 
-def _built(described: dict[str, Any]) -> Markup:
+def _largest(folder: Path, described: dict[str, Any]) -> Markup:
+    """Three numbers: how deep, how far off at most, and whether anybody has checked it."""
+    blocks, bound = described["blocks"], described["bound"]
+    standard = "standard block, not trained" if blocks == 1 else "standard blocks, not trained"
+    if bound is None:
+        return large_numbers([(blocks, standard), ("no bound", "there is no certificate"), ("not certified", "")])
+    norm = f"at every input of the box, in {described['bound_dtype']}, rounding included: {WORDS}"
+    check = f"not verified for this page: thereexists verify {shlex.quote(str(folder))}"
+    return large_numbers([(blocks, standard), (Markup(f"≤ {number(float(bound))}"), norm), ("certified", check)])
+
+
+def title_of(witness: Any) -> str:
+    """The program's name; without one, how many operations it has."""
+    operations = len(witness.record()["nodes"]) - 1  # the input is none
+    return witness.name or f"a program of {counted(operations, 'operation')}"
+
+
+def written_out(record: dict[str, Any]) -> str:
+    """The program as a formula; a value that is used twice is written once and called v1, v2, …"""
+    nodes = record["nodes"]
+    if len(nodes) > MOST_WRITTEN:
+        return f"{len(nodes):,} operations, too many to write out"
+    used = Counter(a for node in nodes for a in node["arguments"])
+    names: list[str] = []
+    lines: list[str] = []
+    for k, node in enumerate(nodes):
+        words = _called(node, [names[a] for a in node["arguments"]])
+        if node["operation"] != "tokens" and used[k] > 1:
+            lines.append(f"v{len(lines) + 1} = {words}")
+            words = f"v{len(lines)}"
+        names.append(words)
+    return "\n".join([*lines, names[-1]])
+
+
+def _called(node: dict[str, Any], arguments: list[str]) -> str:
+    settings = node["settings"]
+    if node["operation"] == "tokens":
+        return "x"
+    if node["operation"] == "linear":
+        terms = [a if c == 1 else f"{c:g}·{a}" for c, a in zip(settings["coefficients"], arguments, strict=True)]
+        return f"({' + '.join(terms)})" if len(terms) > 1 else terms[0]
+    name = settings.get("called") or settings.get("function") or node["operation"]
+    return f"{name}({', '.join(arguments)})"
+
+
+def _built(witness: Any, described: dict[str, Any]) -> Markup:
     low, high = described["box"]
     return facts(
         {
+            "program": as_its_author_says(witness.name) if witness.name else None,
+            "formula": Markup(f"<pre>{text(written_out(witness.record()))}</pre>"),
             "sequences": f"n = {described['n']} tokens, d = {described['d']}, every entry in [{low:g}, {high:g}]",
-            "network": f"{described['blocks']} blocks, d_model {described['d_model']}, {described['parameters']:,} "
-            "parameters, softmax attention, ReLU",
+            "network": f"{counted(described['blocks'], 'block')}, d_model {described['d_model']}, "
+            f"{described['parameters']:,} parameters, softmax attention, ReLU",
             "class": f"at most {described['heads']} heads of size {described['head_size']}, width {described['width']}",
         }
     )

@@ -8,10 +8,12 @@ from typing import Any
 
 from thereexists.constructions.symbols.witness import SymbolWitness
 from thereexists.core.authors_word import WORDS
+from thereexists.core.plain_text import counted
 from thereexists.reports.artefact import Found
 from thereexists.reports.automaton_pictures import symbols_in_words
 from thereexists.reports.html import Markup, Page, Section, code, facts, join, number, paragraph, table
-from thereexists.reports.witness.program import places_section
+from thereexists.reports.schedule import schedule
+from thereexists.reports.witness.program import places_section, title_of
 from thereexists.witness.load import load as read_witness
 
 _SHOWN = 60
@@ -20,13 +22,15 @@ _SHOWN = 60
 def symbol_page(folder: Path, witness: SymbolWitness) -> Page:
     told = witness.describe()
     sections = (
-        Section("built", "What was built", _built(told)),
+        Section("built", "What was built", join([_built(told), schedule(witness.places, witness.network)])),
         Section("certificate", "What is certified", _proved(witness, told)),
         Section("places", "Where every operation lives", places_section(witness)),
         Section("reproduce", "How to check it", code(f"thereexists verify {shlex.quote(str(folder))}")),
     )
-    lead = f"A program over {len(told['alphabet'])} symbols, compiled to {told['blocks']} standard blocks."
-    return Page("symbols", f"There exists a Transformer: strings of {witness.n} symbols", lead, sections)
+    blocks = counted(told["blocks"], "standard block")
+    symbols = counted(len(told["alphabet"]), "symbol")
+    lead = f"A program over {symbols}, for strings of up to {witness.n}, compiled to {blocks}."
+    return Page("symbols", f"There exists a Transformer: {title_of(witness)}", lead, sections)
 
 
 def _built(told: dict[str, Any]) -> Markup:
