@@ -45,6 +45,7 @@ FLOORS = [
     "constructions",  # builds
     "program",  # the language, as users import it
     "exports",
+    "suites",  # problems with known answers, for other people's tools
     "heads",
     "attention",
     "mixers",
