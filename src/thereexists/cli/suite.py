@@ -49,6 +49,26 @@ def verifier(asked: Verifier) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Circuits(Making):
+    count: Annotated[int, typer.Option(min=1, help="How many models.")] = 200
+
+
+@command(app)
+def circuits(asked: Circuits) -> None:
+    """Write models with known circuits, for TransformerLens: program, graph, data and certificate beside each.
+
+    Examples: thereexists suite circuits --out bench/ --count 200
+
+    thereexists suite circuits --out bench/ --count 8 --workers 2
+    """
+    from thereexists.suites.circuits.make import make_circuits
+
+    with progress_bar("models", asked.as_json) as progress:
+        made = make_circuits(asked.out, asked.count, asked.seed, asked.workers, progress)
+    _said(asked.as_json, {"folder": str(asked.out)} | made, f"{asked.out}: {made['count']} models, {made['dresses']}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Check:
     folder: Folder
     as_json: AsJson = False
@@ -97,7 +117,7 @@ def floor(asked: Floor) -> None:
 @dataclass(frozen=True, kw_only=True)
 class Score:
     folder: Folder
-    answers: Annotated[Path, typer.Argument(help="What a tool says: a CSV file for a verifier suite.")]
+    answers: Annotated[Path, typer.Argument(help="What a tool says: CSV for verifiers, JSON for circuits.")]
     as_json: AsJson = False
 
 
@@ -106,6 +126,8 @@ def score(asked: Score) -> None:
     """Score a tool's answers against the truth.
 
     Examples: thereexists suite score vnn/ floor.csv
+
+    thereexists suite score bench/ edges.json
     """
     from thereexists.suites import scored
 
@@ -118,9 +140,13 @@ def score(asked: Score) -> None:
     columns = list(found["rows"][0])
     table = Table(*columns)
     for row in found["rows"]:
-        table.add_row(*(str(row[name]) for name in columns))
+        table.add_row(*(_shown(row[name]) for name in columns))
     console().print(table)
-    say(", ".join(f"{name} {value}" for name, value in found["total"].items()))
+    say(", ".join(f"{name} {_shown(value)}" for name, value in found["total"].items()))
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _said(as_json: bool, summary: dict[str, Any], line: str) -> None:

@@ -3,7 +3,8 @@
 import json
 import shutil
 
-from thereexists.suites.verifier.make import MARK, TRUTH, sha256
+from thereexists.suites.hashes import sha256
+from thereexists.suites.verifier.make import MARK, TRUTH
 
 
 def only(suite, folder, name):

@@ -18,10 +18,11 @@ import numpy as np
 
 from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.core.json_files import read_json
+from thereexists.suites.hashes import sha256
 from thereexists.suites.verifier import onnx_files, vnnlib
 from thereexists.suites.verifier.families import FAMILIES
 from thereexists.suites.verifier.instance import built, decide, dressed, run_checks
-from thereexists.suites.verifier.make import FORMAT, MARK, TRUTH, sha256
+from thereexists.suites.verifier.make import FORMAT, MARK, TRUTH
 
 
 @dataclass(frozen=True)

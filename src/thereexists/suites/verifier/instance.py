@@ -19,10 +19,10 @@ import numpy as np
 
 from thereexists.core.errors import CannotBuild
 from thereexists.functions.target import Array
+from thereexists.suites.disguise import disguise
+from thereexists.suites.net import Net
 from thereexists.suites.verifier import onnx_files, vnnlib
-from thereexists.suites.verifier.disguise import disguise
 from thereexists.suites.verifier.families import FAMILIES, Built, Family, Question
-from thereexists.suites.verifier.net import Net
 
 POINTS = 10_000
 FEWER = 1_000  # in float64
@@ -108,9 +108,9 @@ def dressed(net: Net, mask: dict[str, Any], turns: bool) -> onnx_files.Parts:
     if not mask["worn"]:
         return onnx_files.parts_of(net)
     try:
-        worn = disguise(net, rng, turns)
+        worn, _ = disguise(net, rng, turns)
     except CannotBuild:  # its numbers have too many bits for a rotation
-        worn = disguise(net, np.random.default_rng(mask["seed"]), False)
+        worn, _ = disguise(net, np.random.default_rng(mask["seed"]), False)
     return onnx_files.parts_of(worn, rng if mask["split"] else None)
 
 

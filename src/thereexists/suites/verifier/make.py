@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -14,6 +13,7 @@ from thereexists._version import __version__
 from thereexists.core.atomic_files import no_empty_folders
 from thereexists.core.errors import InvalidInput
 from thereexists.core.whole_folders import appears, check_free
+from thereexists.suites.hashes import sha256
 from thereexists.suites.verifier.families import FAMILIES
 from thereexists.suites.verifier.instance import LEVELS, VARIANTS, Instance, draw
 from thereexists.suites.verifier.onnx_files import needed
@@ -100,7 +100,3 @@ def _finish(beside: Path, count: int, seed: int, made: dict[str, dict[str, Any]]
     }
     (beside / MARK).write_text(json.dumps(record, indent=1) + "\n")
     return {name: record[name] for name in ("count", "seed", "sat", "unsat", "families")}
-
-
-def sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -19,7 +19,7 @@ import numpy as np
 
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.functions.target import Array
-from thereexists.suites.verifier.net import Block, Fixed, Head, Hidden, Net
+from thereexists.suites.net import Block, Fixed, Head, Hidden, Net
 
 OPSET, IR = 13, 8
 OPERATORS = ("MatMul", "Add", "Relu", "Softmax", "Transpose")

@@ -11,11 +11,11 @@ from thereexists.core.errors import InvalidInput
 from thereexists.suites.verifier.check import read_truth
 
 ANSWERS = ("sat", "unsat", "unknown", "timeout", "error")
-OUTCOMES = ("right", "unknown", "timeout", "error", "wrong")
+OUTCOMES = ("right", "unknown", "timeout", "error", "wrong", "unanswered")
 
 
 def score_verifier(folder: str | Path, answers: str | Path) -> dict[str, Any]:
-    """``answers``: a CSV file of lines onnx, vnnlib, result, seconds. An instance without a line counts as unknown."""
+    """``answers``: a CSV file of lines onnx, vnnlib, result, seconds. An instance without a line is unanswered."""
     truth = {entry["name"]: entry for entry in read_truth(Path(folder))}
     given = read_answers(Path(answers))
     strange = sorted(given.keys() - truth.keys())
@@ -24,8 +24,8 @@ def score_verifier(folder: str | Path, answers: str | Path) -> dict[str, Any]:
     rows: dict[tuple[str, int], Counter[str]] = {}
     wrong, seconds = [], 0.0
     for name, entry in truth.items():
-        answer, took = given.get(name, ("unknown", 0.0))
-        outcome = answer if answer in ("unknown", "timeout", "error") else _judged(answer, entry["verdict"])
+        answer, took = given.get(name, ("unanswered", 0.0))
+        outcome = answer if answer in OUTCOMES else _judged(answer, entry["verdict"])
         rows.setdefault((entry["family"], entry["level"]), Counter())[outcome] += 1
         rows[entry["family"], entry["level"]][f"right {entry['verdict']}"] += outcome == "right"
         seconds += took

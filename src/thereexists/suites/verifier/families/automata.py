@@ -18,8 +18,8 @@ from typing import final
 import numpy as np
 
 from thereexists.functions.target import Array
+from thereexists.suites.net import Net, net_of
 from thereexists.suites.verifier.families.base import Built, Family, Params, Question
-from thereexists.suites.verifier.net import Net, net_of
 
 PATTERNS = ("(ab|ba)*", "(a|b)*abb", "(aa|b)*", "(a(a|b))*", "a*b*a*")
 LENGTHS = (3, 4, 8, 8, 16)

@@ -16,7 +16,7 @@ import numpy as np
 
 from thereexists.core.errors import CannotBuild
 from thereexists.functions.target import Array
-from thereexists.suites.verifier.net import Net, net_of
+from thereexists.suites.net import Net, net_of
 
 Params = dict[str, Any]
 Boxes = tuple[tuple[Array, Array], ...]

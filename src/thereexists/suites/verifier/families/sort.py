@@ -14,6 +14,7 @@ from typing import final
 import numpy as np
 
 from thereexists.functions.target import Array
+from thereexists.suites.net import folded
 from thereexists.suites.verifier.families.base import (
     Built,
     Family,
@@ -24,7 +25,6 @@ from thereexists.suites.verifier.families.base import (
     one_box,
     random_box,
 )
-from thereexists.suites.verifier.net import folded
 
 
 @final

@@ -17,14 +17,13 @@ one.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
 
 from thereexists.core.errors import CannotBuild
 from thereexists.functions.target import Array
-from thereexists.suites.verifier.net import Block, Fixed, Head, Hidden, Net
+from thereexists.suites.net import Block, Fixed, Head, Hidden, Net
 
 LARGEST_TURN = 64  # rows
 
@@ -39,15 +38,15 @@ class Key:
     units: tuple[tuple[Array, Array, Array] | None, ...]  # block: which unit, its a, its share of the outgoing weights
 
 
-def disguise(net: Net, rng: np.random.Generator, turn: bool) -> Net:
-    """A disguise drawn by ``rng``; ``turn`` by a Hadamard matrix, not only by a signed permutation."""
+def disguise(net: Net, rng: np.random.Generator, turn: bool) -> tuple[Net, Key]:
+    """A disguise drawn by ``rng``, and its key; ``turn`` by a Hadamard matrix, not only by a signed permutation."""
     key = _draw(net, rng, turn)
     made = _put_on(net, key, rng)
     plain, back = net.weights(), undone(made, key).weights()
     shifts = {name for name in plain if name.endswith(".b_K")}  # the one thing that is not taken off but cancels
     if plain.keys() != back.keys() or not all(np.array_equal(plain[k], back[k]) for k in plain.keys() - shifts):
         raise CannotBuild("This disguise does not come off exactly.")
-    return made
+    return made, key
 
 
 def _draw(net: Net, rng: np.random.Generator, turn: bool) -> Key:
@@ -176,18 +175,3 @@ def _lowest(A: Array) -> int:
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     zeros = np.frexp((whole & -whole).astype(np.float64))[1] - 1  # trailing zeros
     return int((exponent - 53 + zeros).min())
-
-
-def replaced(net: Net, weights: dict[str, Array]) -> Net:
-    """The network with these arrays in the place of its own, by name."""
-    blocks = []
-    for i, block in enumerate(net.blocks):
-        heads = tuple(
-            dataclasses.replace(head, **{name: weights[f"block{i}.head{j}.{name}"] for name in vars(head)})
-            for j, head in enumerate(block.heads)
-        )
-        hidden = block.hidden
-        if hidden is not None:
-            hidden = Hidden(**{name: weights[f"block{i}.hidden.{name}"] for name in vars(hidden)})
-        blocks.append(Block(heads, hidden))
-    return Net(weights["W_in"], weights["E"], tuple(blocks), weights["W_out"])
