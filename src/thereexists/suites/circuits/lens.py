@@ -1,8 +1,10 @@
 """The weights as TransformerLens names them: a HookedTransformer without normalisation, ReLU, attention both ways.
 
-    cfg = HookedTransformerConfig.from_dict(json.load(open("config.json")))
-    model = HookedTransformer(cfg); model.load_state_dict(load_file("model.safetensors"), strict=False)
-    model(tokens)                                          # (batch, n, outputs): the program's numbers
+    config = json.load(open("config.json"))
+    config["dtype"] = getattr(torch, config["dtype"])
+    model = HookedTransformer(HookedTransformerConfig.from_dict(config))      # TransformerLens before 4
+    model.load_state_dict(load_file("model.safetensors"), strict=False)
+    model(tokens)                                                            # (batch, n, outputs)
 
 The vocabulary is the 17 numbers 0, 1/16, …, 1. Heads and units that a block lacks are zeros. What ``strict=False``
 leaves as it is are the masks, which are no weights.
@@ -44,7 +46,7 @@ def config_of(net: Net, dtype: str) -> dict[str, Any]:
         "attn_scale": 1.0,
         "use_attn_scale": True,
         "positional_embedding_type": "standard",
-        "dtype": f"torch.{dtype}",
+        "dtype": dtype,
         "device": "cpu",
         "seed": 0,
     }

@@ -17,11 +17,13 @@ package that made them.
     models/NAME/witness/                         the compiled network with its certificate
     suite.json                                   seed, names, and the SHA-256 of every file
 
-    import json
+    import json, torch
     from safetensors.torch import load_file
-    from transformer_lens import HookedTransformer, HookedTransformerConfig
+    from transformer_lens import HookedTransformer, HookedTransformerConfig    # up to 3.9; version 4 has dropped them
 
-    model = HookedTransformer(HookedTransformerConfig.from_dict(json.load(open("config.json"))))
+    config = json.load(open("config.json"))
+    config["dtype"] = getattr(torch, config["dtype"])
+    model = HookedTransformer(HookedTransformerConfig.from_dict(config))
     model.load_state_dict(load_file("model.safetensors"), strict=False)    # only the masks are not in the file
     model(load_file("data.safetensors")["tokens"])                         # the outputs
 
