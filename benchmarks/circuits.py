@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
-from transformer_lens import HookedTransformer, HookedTransformerConfig
+from transformer_lens import HookedTransformer, HookedTransformerConfig  # pyright: ignore[reportMissingImports]
 
 STEPS = {"eap": (1.0,), "eap-ig": tuple((k + 0.5) / 8 for k in range(8))}
 

@@ -43,7 +43,7 @@ def property_of(text):
 
 def marabou(network, boxes, limits, seconds):
     """One query for every box and limit."""
-    from maraboupy import Marabou
+    from maraboupy import Marabou  # pyright: ignore[reportMissingImports]
 
     until = time.monotonic() + seconds
     unknown = False
@@ -99,8 +99,8 @@ def torch_module(network):
 
 def lirpa(network, boxes, limits, method, steps=20):
     import torch
-    from auto_LiRPA import BoundedModule, BoundedTensor
-    from auto_LiRPA.perturbations import PerturbationLpNorm
+    from auto_LiRPA import BoundedModule, BoundedTensor  # pyright: ignore[reportMissingImports]
+    from auto_LiRPA.perturbations import PerturbationLpNorm  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(1)
     module, shape = torch_module(network)

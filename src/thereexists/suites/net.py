@@ -58,6 +58,14 @@ class Block:
     heads: tuple[Head | Fixed, ...]
     hidden: Hidden | None
 
+    @property
+    def softmax_heads(self) -> list[Head]:
+        """All heads, where none is a fixed matrix."""
+        found = [head for head in self.heads if isinstance(head, Head)]
+        if len(found) != len(self.heads):
+            raise ValueError("a head is a fixed matrix")
+        return found
+
 
 @dataclass(frozen=True)
 class Net:

@@ -18,7 +18,7 @@ import numpy as np
 from thereexists.functions.target import Array
 from thereexists.suites.circuits.graph import Circuit
 from thereexists.suites.disguise import Key
-from thereexists.suites.net import Block, Fixed, Head, Hidden, Net
+from thereexists.suites.net import Block, Head, Hidden, Net
 
 Place = dict[str, Any]  # as the compiler tells it: a half block, and which operation it leaves in which row
 ROWS, UNITS = 2, 4  # of distractors, in every block
@@ -121,10 +121,9 @@ def _padded(net: Net, before: int, after: int) -> Net:
 
     blocks = []
     for block in net.blocks:
-        heads: list[Head | Fixed] = []
-        for head in block.heads:
-            read = {name: reads(getattr(head, name)) for name in ("W_Q", "W_K", "W_V") if hasattr(head, name)}
-            heads.append(dataclasses.replace(head, **read, W_O=writes(head.W_O)))
+        heads = [
+            Head(reads(h.W_Q), h.b_Q, reads(h.W_K), h.b_K, reads(h.W_V), writes(h.W_O)) for h in block.softmax_heads
+        ]
         h = block.hidden
         hidden = None if h is None else Hidden(reads(h.W_1), h.b_1, writes(h.W_2), writes(h.b_2))
         blocks.append(Block(tuple(heads), hidden))

@@ -62,7 +62,7 @@ class Circuit:
 
 def circuit_of(net: Net, places: list[dict[str, Any]], X: Array) -> Circuit:
     """From the plain weights (not rotated) and the compiler's places; ``X`` shows when a row is all zero again."""
-    names = {(place["block"], place["half"]): dict(map(reversed, place["made"])) for place in places}
+    names = {(place["block"], place["half"]): {row: name for name, row in place["made"]} for place in places}
     owner: dict[int, str] = dict(names.get((0, "embedding"), {}))
     state = run(net, X).writes
     stream = state["input"].copy()
@@ -104,7 +104,7 @@ def circuit_of(net: Net, places: list[dict[str, Any]], X: Array) -> Circuit:
                 owner.pop(row, None)
 
     for i, block in enumerate(net.blocks):
-        for j, head in enumerate(block.heads):
+        for j, head in enumerate(block.softmax_heads):
             for way, W in zip("qkv", (head.W_Q, head.W_K, head.W_V), strict=True):
                 reads(f"a{i}.h{j}.{way}", W)
         wrote({f"a{i}.h{j}": head.W_O for j, head in enumerate(block.heads)}, (i + 1, "attention"))

@@ -24,7 +24,7 @@ from thereexists.suites.net import Block, Net
 def sizes(net: Net) -> tuple[int, int, int]:
     """Heads, the size of a head, and hidden units: the most of any block."""
     heads = max((len(block.heads) for block in net.blocks), default=0)
-    size = max((W.shape[1] for block in net.blocks for h in block.heads for W in (h.W_Q, h.W_V)), default=1)
+    size = max((W.shape[1] for block in net.blocks for h in block.softmax_heads for W in (h.W_Q, h.W_V)), default=1)
     width = max((len(block.hidden.b_1) for block in net.blocks if block.hidden is not None), default=1)
     return max(heads, 1), size, max(width, 1)
 
@@ -66,7 +66,7 @@ def state_of(net: Net) -> dict[str, Array]:
         start = f"blocks.{i}."
         W = {name: np.zeros((heads, d, size)) for name in "QKV"} | {"O": np.zeros((heads, size, d))}
         b = {name: np.zeros((heads, size)) for name in "QKV"} | {"O": np.zeros(d)}
-        for j, head in enumerate(block.heads):
+        for j, head in enumerate(block.softmax_heads):
             m, v = head.W_Q.shape[1], head.W_V.shape[1]
             W["Q"][j, :, :m], W["K"][j, :, :m], W["V"][j, :, :v] = head.W_Q, head.W_K, head.W_V
             W["O"][j, :v], b["Q"][j, :m], b["K"][j, :m] = head.W_O, head.b_Q, head.b_K

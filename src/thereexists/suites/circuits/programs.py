@@ -21,6 +21,8 @@ Step = dict[str, Any]
 N = 6  # tokens
 VALUES = 17  # a token is one of 0, 1/16, …, 1
 MOST = 2.0
+KEYS = 3 * np.arange(N) / 16  # of a look-up: 0, 3/16, …, 15/16
+SHARP, SOFT = 2048.0, 16.0  # a softmax that is one-hot nearly everywhere, and one with gradients
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,16 @@ class Operation:
 
 def _none(rng: np.random.Generator) -> dict[str, Any]:
     return {}
+
+
+def _sharpness(rng: np.random.Generator) -> dict[str, Any]:
+    return {"sharpness": float(rng.choice([SOFT, SHARP]))}
+
+
+def _found(a: Array, b: Array, sharpness: float) -> Array:
+    """Σ_j softmax_j(−sharpness·(a_i − key_j)²)·b_j."""
+    powers = np.exp(-sharpness * (a - KEYS) ** 2)
+    return powers / powers.sum(axis=-1, keepdims=True) @ b
 
 
 def _threshold(rng: np.random.Generator) -> dict[str, Any]:
@@ -76,6 +88,9 @@ OPERATIONS: dict[str, Operation] = {
     "blend": Operation(
         "aa", "n", lambda rng: {"p": int(rng.integers(1, 4)) / 4},
         lambda P, a, b, p: p * a + (1 - p) * b, lambda a, b, p: p * a + (1 - p) * b, "{p} * {0} + (1 - {p}) * {1}"),
+    "lookup": Operation(
+        "na", "n", _sharpness, lambda P, a, b, sharpness: P.lookup(a, KEYS[:, None], b, sharpness=sharpness), _found,
+        "lookup({0}, {1}, {sharpness})"),
     "difference": Operation("aa", "n", _none, lambda P, a, b: a - b, lambda a, b: a - b, "{0} - {1}"),
 }  # fmt: skip
 
@@ -96,6 +111,8 @@ GALLERY: dict[str, list[Step]] = {
         ("v4", "greater", ["x", "v2"], {}), ("v5", "both", ["v3", "v4"], {})),
     "distance_to_mean": _steps(
         ("v1", "mean", ["x"], {}), ("v2", "difference", ["x", "v1"], {}), ("v3", "abs", ["v2"], {"c": 0.0})),
+    "look_up_sharp": _steps(("v1", "flip", ["x"], {}), ("v2", "lookup", ["x", "v1"], {"sharpness": SHARP})),
+    "look_up_soft": _steps(("v1", "flip", ["x"], {}), ("v2", "lookup", ["x", "v1"], {"sharpness": SOFT})),
     "smooth": _steps(("v1", "roll", ["x"], {"by": 1}), ("v2", "blend", ["x", "v1"], {"p": 0.5})),
     "median_of_three": _steps(
         ("v1", "roll", ["x"], {"by": 1}), ("v2", "roll", ["x"], {"by": 5}), ("v3", "minimum", ["v1", "v2"], {}),
@@ -173,6 +190,7 @@ def program_of(steps: list[Step]) -> Any:
 def numpy_text(steps: list[Step]) -> str:
     """A NumPy file of its own: ``program(x)`` for one sequence of tokens, with all values."""
     lines = ["import numpy as np", "", "", "def program(tokens):", '    """All values, for n numbers from 0 to 16."""']
+    lines = [*lines[:2], *LOOKUP, *lines[2:]] if any(step["op"] == "lookup" for step in steps) else lines
     lines += [f"    x = np.asarray(tokens, dtype=float)[:, None] / {VALUES - 1}"]
     for step in steps:
         right = OPERATIONS[step["op"]].text.format(*step["of"], **settings_of(step))
@@ -180,6 +198,14 @@ def numpy_text(steps: list[Step]) -> str:
     names = ["x", *(step["name"] for step in steps)]
     lines.append(f"    return {{{', '.join(f'{chr(34)}{name}{chr(34)}: {name}' for name in names)}}}")
     return "\n".join(lines) + "\n"
+
+
+LOOKUP = f"""
+def lookup(a, b, sharpness):
+    keys = np.array({KEYS.tolist()})
+    powers = np.exp(-sharpness * (a - keys) ** 2)
+    return powers / powers.sum(axis=1, keepdims=True) @ b
+""".splitlines()
 
 
 def plain_text(steps: list[Step]) -> str:

@@ -48,7 +48,7 @@ def run(net: Net, X: Array, kept: Collection[Edge] | None = None, other: Writes 
 
     for i, block in enumerate(net.blocks):
         made: Writes = {}
-        for j, head in enumerate(block.heads):
+        for j, head in enumerate(block.softmax_heads):
             name = f"a{i}.h{j}"
             Q = seen(f"{name}.q") @ head.W_Q + head.b_Q
             K = seen(f"{name}.k") @ head.W_K + head.b_K
