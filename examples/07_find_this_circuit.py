@@ -54,8 +54,8 @@ axes.set_xlabel("edges, in order (green: in the circuit)")
 axes.set_ylabel("change of the output")
 
 # %% [markdown]
-# Scored as any method is: precision and recall of the best edges, average precision, and whether those edges alone do the
-# work when all others are cut.
+# Scored as any method is: precision and recall of the best edges, average precision, and whether those edges alone do
+# the work when all others are cut.
 
 # %%
 answers = folder.parent / "edges.json"

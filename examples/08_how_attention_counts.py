@@ -28,7 +28,7 @@ def attention_of(witness, X):
 
 
 # %% [markdown]
-# **Counting.** Equal logits are an average, and an average of flags is a count: here the share of numbers above one half.
+# **Counting.** Equal logits are an average, and an average of flags is a count: here the share above one half.
 
 # %%
 x = P.tokens(n=8)
