@@ -165,5 +165,5 @@ def _write_programs(folder: Path, model: Model, tokens: Array) -> None:
         off = float(np.abs(outputs[..., k : k + 1] - values[steps[-1]["name"]]).max())
         if not off <= bound + SAME:
             raise CannotBuild(f"{folder.name}: its network is {off:.3g} away from its program.")
-        data |= {f"values{ending}.{name}": torch.from_numpy(np.ascontiguousarray(v)) for name, v in values.items()}
+        data |= {f"values{ending}.{name}": torch.from_numpy(v.copy()) for name, v in values.items()}
     save_tensors(data, folder / "data.safetensors")

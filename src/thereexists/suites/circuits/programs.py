@@ -4,7 +4,7 @@
 
 An operation says of which types its arguments are (a *number*, or a *flag* in [0, 1]), what it makes, how it is written
 in the language of programs and in NumPy, and how it is drawn. A draw is kept if every step is needed for the output, no
-value leaves [−2, 2], and the output is not nearly constant. ``GALLERY`` has programs that people know.
+value leaves [−2, 2] or is computed twice, and the output is not nearly constant. ``GALLERY`` has programs that people know.
 """
 
 from __future__ import annotations
@@ -128,7 +128,8 @@ def random_program(rng: np.random.Generator, steps: int) -> list[Step]:
         output = arrays[found[-1]["name"]]
         within = all(np.abs(array).max() <= MOST for array in arrays.values())
         alive = [array.std(axis=0).mean() > 0.02 for array in arrays.values()]
-        if within and all(alive) and len(np.unique(output)) > 8 and needed(found) == len(found):
+        new = len({array.tobytes() for array in arrays.values()}) == len(arrays)  # nothing is computed twice
+        if within and new and all(alive) and len(np.unique(output)) > 8 and needed(found) == len(found):
             return found
 
 
