@@ -121,8 +121,11 @@ def net_of(network: EmbeddedTransformer) -> Net:
     """The same weights as plain arrays; heads that write nothing are left out. Full attention only."""
     if network.W_in is None or network.E is None:
         raise ValueError("a network on features, with positions")
-    blocks = tuple(_block(layer) for _, _, layer in network.layers())
-    return Net(_plain(network.W_in).T, _plain(network.E), blocks, _plain(network.W_out).T)
+    return Net(_plain(network.W_in).T, _plain(network.E), blocks_of(network), _plain(network.W_out).T)
+
+
+def blocks_of(network: EmbeddedTransformer) -> tuple[Block, ...]:
+    return tuple(_block(layer) for _, _, layer in network.layers())
 
 
 def _block(layer) -> Block:

@@ -4,7 +4,8 @@
 
 An operation says of which types its arguments are (a *number*, or a *flag* in [0, 1]), what it makes, how it is written
 in the language of programs and in NumPy, and how it is drawn. A draw is kept if every step is needed for the output, no
-value leaves [−2, 2] or is computed twice, and the output is not nearly constant. ``GALLERY`` has programs that people know.
+value leaves [−2, 2] or is computed twice, and the output is not nearly constant. ``GALLERY`` has programs that people
+know; two of them are one look-up with a sharp and with a soft softmax: through the first, gradients see nothing.
 """
 
 from __future__ import annotations

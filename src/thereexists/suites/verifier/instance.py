@@ -27,6 +27,7 @@ from thereexists.suites.verifier.families import FAMILIES, Built, Family, Questi
 POINTS = 10_000
 FEWER = 1_000  # in float64
 LEVELS = 5
+MOST_BOUND = 1e-6  # of the distance to the function
 VARIANTS = 3  # networks of a family and level
 SECONDS = (30, 30, 60, 60, 120)  # how long a tool may take, by level
 
@@ -94,7 +95,12 @@ def draw(seed: int, number: int) -> Instance:
 
 @functools.lru_cache(maxsize=64)
 def _built(name: str, params: str) -> Built:
-    return FAMILIES[name].build(json.loads(params))
+    found = FAMILIES[name].build(json.loads(params))
+    if not found.bound <= MOST_BOUND:
+        raise CannotBuild(
+            f"A network of {name} is {found.bound:.3g} away from its function; {MOST_BOUND:g} is allowed."
+        )
+    return found
 
 
 def built(family: Family, params: dict[str, Any]) -> Built:

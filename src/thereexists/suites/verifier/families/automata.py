@@ -18,7 +18,7 @@ from typing import final
 import numpy as np
 
 from thereexists.functions.target import Array
-from thereexists.suites.net import Net, net_of
+from thereexists.suites.net import Net, blocks_of
 from thereexists.suites.verifier.families.base import Built, Family, Params, Question
 
 PATTERNS = ("(ab|ba)*", "(a|b)*abb", "(aa|b)*", "(a(a|b))*", "a*b*a*")
@@ -53,8 +53,7 @@ class Automata(Family):
         E = network.E.detach().double().numpy() + np.concatenate(
             [table[FIRST][None], np.repeat(a[None], params["n"], 0)]
         )
-        blocks = net_of(_with_features(network)).blocks
-        net = Net((b - a)[None], E, blocks, network.W_out.detach().double().numpy().T)
+        net = Net((b - a)[None], E, blocks_of(network), network.W_out.detach().double().numpy().T)
         return Built(net, 0.0, "certificate of an automaton: right on every string; letters are off by 1/8 at most")
 
     def reference(self, params: Params, X: Array) -> Array:
@@ -96,11 +95,3 @@ def _automaton(regex: str):
     from thereexists.automata.regex import regex as automaton
 
     return automaton(regex, alphabet="ab")
-
-
-def _with_features(network):
-    """The same blocks on features: only they are read."""
-    from thereexists.model import EmbeddedTransformer
-
-    W_out = network.W_out.detach()
-    return EmbeddedTransformer(dict(network.stages.items()), W_out, W_in=W_out.T.contiguous(), E=network.E.detach())
