@@ -46,7 +46,8 @@ def _sharpness(rng: np.random.Generator) -> dict[str, Any]:
 
 def _found(a: Array, b: Array, sharpness: float) -> Array:
     """Σ_j softmax_j(−sharpness·(a_i − key_j)²)·b_j."""
-    powers = np.exp(-sharpness * (a - KEYS) ** 2)
+    logits = -sharpness * (a - KEYS) ** 2
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True) @ b
 
 
@@ -205,7 +206,8 @@ def numpy_text(steps: list[Step]) -> str:
 LOOKUP = f"""
 def lookup(a, b, sharpness):
     keys = np.array({KEYS.tolist()})
-    powers = np.exp(-sharpness * (a - keys) ** 2)
+    logits = -sharpness * (a - keys) ** 2
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True) @ b
 """.splitlines()
 
