@@ -38,7 +38,10 @@ def test_every_option_is_explained(name):
 
 
 TRAINING = {"train mlm", "train nli", "train lm", "train mt", "experiment", "results"}  # tests/cli/test_experiment.py
-ELSEWHERE = TRAINING | {"explore"}  # tests/reports/explore/test_explore.py
+SUITES = {
+    f"suite {name}" for name in ("verifier", "circuits", "check", "floor", "score")
+}  # tests/suites/test_suites.py
+ELSEWHERE = TRAINING | SUITES | {"explore"}  # tests/reports/explore/test_explore.py
 
 
 def test_every_command_is_asked_for_json_somewhere():

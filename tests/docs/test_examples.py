@@ -13,6 +13,9 @@ SAID = {  # example -> lines that it must print, up to the figures
     "03_sparse_pattern": ["path checked again: True", "block_local   32,768 connections  universal: False"],
     "04_attention_head": ["hidden size 36 by moments; verified on every row: True"],
     "05_program": ["bound in float64: 2.2e-16", "largest difference in float64: 2.2e-16"],
+    "06_verify_this": ["14 instances: 7 hold, 7 do not", "all true: True", "is said to be unsat, and sat is proved"],
+    "07_find_this_circuit": ["v1 = sort(x)", "the circuit itself: precision 1.0, recall 1.0, faithful 1.000000"],
+    "08_how_attention_counts": ["share above one half: 0.500", "sorted: [0.05, 0.1, 0.2, 0.3, 0.7, 0.8, 0.9, 0.95]"],
 }
 
 

@@ -45,6 +45,7 @@ FLOORS = [
     "constructions",  # builds
     "program",  # the language, as users import it
     "exports",
+    "suites",  # problems with known answers, for other people's tools
     "heads",
     "attention",
     "mixers",
@@ -115,7 +116,7 @@ def test_the_import_rule_can_fail(tmp_path, line):
 
 ELSEWHERE = {"docs", "whole"}  # tests of the documentation, and of the product as a whole
 # Small packages inside another, whose parts only mean something there: tested in the folder of that one.
-INSIDE = {"cli/kinds", "constructions/program/primitives", "reports/witness"}
+INSIDE = {"cli/kinds", "constructions/program/primitives", "reports/witness", "suites/verifier/families"}
 A_TEST = re.compile(r"\btests(\.\w+)*\.(test_\w+|conftest)\b")  # the name of a module, as a command or a string has it
 
 

@@ -24,6 +24,7 @@ from thereexists.cli import (
     mixers,
     pattern,
     report,
+    suite,
     train,
     witness,
 )
@@ -51,6 +52,7 @@ app.add_typer(experiment.app)
 app.add_typer(report.app)
 app.add_typer(explore.app)
 app.add_typer(gallery.app)
+app.add_typer(suite.app, name="suite")
 
 
 @app.callback(invoke_without_command=True)

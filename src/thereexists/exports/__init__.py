@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from thereexists.core.atomic_files import no_empty_folders, the_error_in_words
+from thereexists.core.atomic_files import no_empty_folders
 from thereexists.core.dtypes import as_dtype, dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput
-from thereexists.core.storage import check_place
+from thereexists.core.whole_folders import appears, check_free
 
 FORMATS = ("onnx", "hf", "torch", "llama")
 MARK = "thereexists_export.json"
@@ -52,7 +49,7 @@ def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32", la
             "float64, which stock runtimes do not run well. Build it with construction='compact' and export that."
         )
     with no_empty_folders(Path(folder)):
-        _check_free(Path(folder))
+        check_free(Path(folder), MARK, "an export")
         converted = witness.to(dtype)  # refused where it is not safe
 
         def write(beside: Path) -> dict[str, Any]:
@@ -70,7 +67,7 @@ def export_claim(
     """A stock Llama folder for what has no witness (``asked.py``); ``beside`` is added to its card."""
     name = dtype_name(as_dtype(dtype))
     with no_empty_folders(Path(folder)):
-        _check_free(Path(folder))
+        check_free(Path(folder), MARK, "an export")
         return _appears(Path(folder), lambda place: _claimed(claim, name, place, None, beside, layout))
 
 
@@ -108,17 +105,13 @@ def _llama() -> Any:
 
 def _appears(folder: Path, write: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
     """Whole or not at all: written beside, and renamed when everything was compared."""
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        with the_error_in_words(folder):
-            mark = write(beside)
-            (beside / MARK).write_text(json.dumps(mark, ensure_ascii=False) + "\n", encoding="utf-8")
-            os.chmod(beside, 0o755)
-            if folder.exists():
-                shutil.rmtree(folder)
-            beside.rename(folder)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+
+    def fill(beside: Path) -> dict[str, Any]:
+        mark = write(beside)
+        (beside / MARK).write_text(json.dumps(mark, ensure_ascii=False) + "\n", encoding="utf-8")
+        return mark
+
+    mark = appears(folder, fill)
     files = sorted(file.name for file in folder.iterdir() if file.name != MARK)
     return {
         "folder": str(folder),
@@ -141,10 +134,3 @@ def _writer(to: str):
     from thereexists.exports.torch_format import write_torch
 
     return write_torch
-
-
-def _check_free(folder: Path) -> None:
-    """Only an empty folder or an earlier export is replaced."""
-    if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / MARK).is_file())):
-        raise InvalidInput(f"{folder} exists and is not an export; it is left alone. Choose another folder with --out.")
-    check_place(folder)

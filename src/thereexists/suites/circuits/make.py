@@ -1,0 +1,169 @@
+"""Make a suite of models with known circuits: program → certified network → circuit → dress → files, each checked.
+
+models/0007-random-4-turned/
+  config.json, model.safetensors   TransformerLens loads them without this package (``lens.py``)
+  circuit.json                     components with their operations, edges with what they carry (``graph.py``)
+  program.txt, program.py          the program in words and in NumPy (two of each, if the model computes two)
+  data.safetensors                 64 inputs, every value of the program on them, the outputs
+  witness/                         the network as it was compiled, with its certificate: ``thereexists verify`` reads it
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from thereexists._version import __version__
+from thereexists.core.atomic_files import no_empty_folders
+from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.tensor_files import save_tensors
+from thereexists.core.whole_folders import appears, check_free
+from thereexists.functions.target import Array
+from thereexists.suites.circuits import dress, lens, programs
+from thereexists.suites.circuits.graph import SAME, Circuit, circuit_of
+from thereexists.suites.circuits.texts import CIRCUIT_SCHEMA, README
+from thereexists.suites.disguise import disguise
+from thereexists.suites.hashes import sha256
+from thereexists.suites.net import Net, net_of
+
+MARK = "suite.json"
+FORMAT = "thereexists circuit suite"
+DRESSES = ("plain", "turned", "distractors", "pair")
+INPUTS = 64
+
+
+class Model(NamedTuple):
+    """One or two programs in a network, and the circuit of all of it."""
+
+    net: Net
+    circuit: Circuit
+    steps: list[list[programs.Step]]
+    witnesses: list[Any]
+    dtype: str
+
+
+def make_circuits(
+    folder: str | Path, count: int = 200, seed: int = 0, workers: int = 1,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Any]:  # fmt: skip
+    """Write ``count`` models to ``folder``; the same bytes for the same count and seed."""
+    folder = Path(folder)
+    if count < 1 or seed < 0 or workers < 1:
+        raise InvalidInput(f"A suite has 1 model at least and a seed from 0 on; got {count} and {seed}.")
+    with no_empty_folders(folder):
+        check_free(folder, MARK, "a suite")
+        return appears(folder, lambda beside: _fill(beside, count, seed, workers, progress))
+
+
+def _fill(beside: Path, count: int, seed: int, workers: int, progress: Callable[[int, int], None]) -> dict[str, Any]:
+    (beside / "models").mkdir()
+    jobs = [(beside / "models", seed, number) for number in range(count)]
+    names = []
+    if workers == 1:
+        for done, job in enumerate(jobs):
+            names.append(write_model(*job))
+            progress(done + 1, count)
+    else:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            for done, name in enumerate(pool.map(write_model, *zip(*jobs, strict=True), chunksize=4)):
+                names.append(name)
+                progress(done + 1, count)
+    (beside / "README.md").write_text(README)
+    (beside / "circuit.schema.json").write_text(json.dumps(CIRCUIT_SCHEMA, indent=1) + "\n")
+    files = sorted(file.relative_to(beside).as_posix() for file in beside.rglob("*") if file.is_file())
+    record = {
+        "format": FORMAT,
+        "version": 1,
+        "package_version": __version__,
+        "seed": seed,
+        "count": count,
+        "models": names,
+        "files": {name: sha256(beside / name) for name in files},
+    }
+    (beside / MARK).write_text(json.dumps(record, indent=1) + "\n")
+    return {"count": count, "seed": seed, "dresses": {d: sum(n.endswith(d) for n in names) for d in DRESSES}}
+
+
+def write_model(models: Path, seed: int, number: int) -> str:
+    """Draw, build, prove and check model ``number``, and write its folder."""
+    rng = np.random.default_rng([seed, number])
+    chosen = DRESSES[number % len(DRESSES)]
+    known = list(programs.GALLERY)
+    gallery = number // len(DRESSES) < len(known)
+    title = known[number // len(DRESSES)] if gallery else f"random-{2 + number // len(DRESSES) % 5}"
+    steps = programs.GALLERY[title] if gallery else programs.random_program(rng, 2 + number // len(DRESSES) % 5)
+    tokens = programs.sample(rng, 2 * INPUTS)
+    model = _dressed(_compiled(steps, tokens), chosen, rng, tokens)
+    folder = models / f"{number:04d}-{title}-{chosen}"
+    folder.mkdir()
+    record = model.circuit.record(model.net, inputs(tokens[:INPUTS]), inputs(tokens[INPUTS:]))
+    about = {"name": folder.name, "dress": chosen, "programs": model.steps, "dtype": model.dtype}
+    (folder / "circuit.json").write_text(json.dumps(about | record, indent=1) + "\n")
+    (folder / "config.json").write_text(json.dumps(lens.config_of(model.net, model.dtype), indent=1) + "\n")
+    state = {
+        name: torch.from_numpy(W.copy()).to(getattr(torch, model.dtype)) for name, W in lens.state_of(model.net).items()
+    }
+    save_tensors({name: W.contiguous() for name, W in state.items()}, folder / "model.safetensors")
+    _write_programs(folder, model, tokens[:INPUTS])
+    return folder.name
+
+
+def inputs(tokens: Array) -> Array:
+    return (tokens / (programs.VALUES - 1))[..., None]
+
+
+def _compiled(steps: list[programs.Step], tokens: Array) -> Model:
+    """The certified network of a program, with its circuit."""
+    from thereexists.constructions.build import build
+
+    witness = build(programs.program_of(steps), dtype="float32", dtypes=("float64", "float32"))
+    certificate = dataclasses.replace(witness.certificate, seconds=0.0)  # the same bytes every time
+    witness = dataclasses.replace(witness, certificate=certificate)
+    net = net_of(witness.network)
+    return Model(net, circuit_of(net, list(witness.places), inputs(tokens)), [steps], [witness], "float32")
+
+
+def _dressed(model: Model, chosen: str, rng: np.random.Generator, tokens: Array) -> Model:
+    if chosen == "distractors":
+        model = model._replace(net=dress.with_distractors(model.net, rng))
+    if chosen == "pair":
+        other = _compiled(programs.random_program(rng, 3), tokens)
+        (first,), (second,) = model.witnesses, other.witnesses
+        places = dress.both_places(list(first.places), list(second.places), model.net.d)
+        net = dress.side_by_side(model.net, other.net)
+        circuit = circuit_of(net, places, inputs(tokens))
+        model = Model(net, circuit, model.steps + other.steps, model.witnesses + other.witnesses, "float32")
+    if chosen != "plain":
+        try:
+            net, key = disguise(model.net, rng, turn=True)
+        except CannotBuild:  # numbers with too many bits for a rotation
+            net, key = disguise(model.net, rng, turn=False)
+        model = model._replace(net=net, circuit=dress.renamed(model.circuit, key))
+    exact = all(np.array_equal(W, W.astype(np.float32)) for W in lens.state_of(model.net).values())
+    return model._replace(dtype="float32" if exact else "float64")
+
+
+def _write_programs(folder: Path, model: Model, tokens: Array) -> None:
+    """Programs, data and witnesses; the values of the program must be what the network gives."""
+    outputs = model.net.run(inputs(tokens))
+    data = {"tokens": torch.from_numpy(tokens.copy()), "outputs": torch.from_numpy(np.ascontiguousarray(outputs))}
+    for k, (steps, witness) in enumerate(zip(model.steps, model.witnesses, strict=True)):
+        ending = "" if k == 0 else "_second"
+        (folder / f"program{ending}.txt").write_text(programs.plain_text(steps))
+        (folder / f"program{ending}.py").write_text(programs.numpy_text(steps))
+        witness.save(folder / f"witness{ending}")
+        values = programs.values_of(steps, tokens)
+        bound = witness.certificate.bounds["float64"]["bound"]
+        off = float(np.abs(outputs[..., k : k + 1] - values[steps[-1]["name"]]).max())
+        if not off <= bound + SAME:
+            raise CannotBuild(f"{folder.name}: its network is {off:.3g} away from its program.")
+        data |= {f"values{ending}.{name}": torch.from_numpy(v.copy()) for name, v in values.items()}
+    save_tensors(data, folder / "data.safetensors")

@@ -1,0 +1,102 @@
+"""Make a suite: every instance is drawn, decided and checked (``instance.py``); the folder appears when all are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from thereexists._version import __version__
+from thereexists.core.atomic_files import no_empty_folders
+from thereexists.core.errors import InvalidInput
+from thereexists.core.whole_folders import appears, check_free
+from thereexists.suites.hashes import sha256
+from thereexists.suites.verifier.families import FAMILIES
+from thereexists.suites.verifier.instance import LEVELS, VARIANTS, Instance, draw
+from thereexists.suites.verifier.onnx_files import needed
+from thereexists.suites.verifier.texts import README, SUITE_SCHEMA, TRUTH_SCHEMA
+
+MARK = "suite.json"
+FORMAT = "thereexists verifier suite"
+TRUTH = "truth/truth.json"
+
+
+def make_verifier(
+    folder: str | Path, count: int = 300, seed: int = 0, workers: int = 1,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Any]:  # fmt: skip
+    """Write ``count`` instances to ``folder``; the same bytes for the same count and seed."""
+    folder = Path(folder)
+    for name in ("onnx", "onnxruntime"):
+        needed(name)
+    if count < 1 or seed < 0 or workers < 1:
+        raise InvalidInput(f"A suite has 1 instance at least and a seed from 0 on; got {count} and {seed}.")
+    with no_empty_folders(folder):
+        check_free(folder, MARK, "a suite")
+        return appears(folder, lambda beside: _fill(beside, count, seed, workers, progress))
+
+
+def _fill(beside: Path, count: int, seed: int, workers: int, progress: Callable[[int, int], None]) -> dict[str, Any]:
+    networks = sorted({_network(number) for number in range(count)})
+    groups = [[number for number in range(count) if _network(number) == network] for network in networks]
+    made: dict[str, dict[str, Any]] = {}
+    for part in ("onnx", "vnnlib", "truth"):
+        (beside / part).mkdir()
+
+    def write(instances: list[Instance]) -> None:
+        for instance in instances:
+            for name, content in instance.files.items():
+                (beside / name).write_bytes(content)
+            made[instance.name] = instance.truth
+        progress(len(made), count)
+
+    if workers == 1:
+        for group in groups:
+            write(_drawn(seed, group))
+    else:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            for jobs in [pool.submit(_drawn, seed, group) for group in groups]:
+                write(jobs.result())
+    return _finish(beside, count, seed, made)
+
+
+def _network(number: int) -> tuple[int, int, int]:
+    """Instances of one family, level and variant share a network."""
+    families = len(FAMILIES)
+    return number % families, number // families % LEVELS, number // (families * LEVELS) % VARIANTS
+
+
+def _drawn(seed: int, numbers: list[int]) -> list[Instance]:
+    from thereexists.core.threads import torch_threads
+
+    with torch_threads(1):
+        return [draw(seed, number) for number in numbers]
+
+
+def _finish(beside: Path, count: int, seed: int, made: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The table of instances, the truth, the schemas, and the hashes of all of it."""
+    order = sorted(made, key=lambda name: name.rpartition("-")[2])
+    lines = [f"onnx/{name}.onnx,vnnlib/{name}.vnnlib,{made[name]['timeout']}" for name in order]
+    (beside / "instances.csv").write_text("\n".join(lines) + "\n")
+    (beside / TRUTH).write_text(json.dumps({"instances": [made[name] for name in order]}, indent=1) + "\n")
+    (beside / "README.md").write_text(README)
+    (beside / "suite.schema.json").write_text(json.dumps(SUITE_SCHEMA, indent=1) + "\n")
+    (beside / "truth.schema.json").write_text(json.dumps(TRUTH_SCHEMA, indent=1) + "\n")
+    names = sorted(file.relative_to(beside).as_posix() for file in beside.rglob("*") if file.is_file())
+    verdicts = [made[name]["verdict"] for name in order]
+    record = {
+        "format": FORMAT,
+        "version": 1,
+        "package_version": __version__,
+        "seed": seed,
+        "count": count,
+        "sat": verdicts.count("sat"),
+        "unsat": verdicts.count("unsat"),
+        "families": sorted({made[name]["family"] for name in order}),
+        "files": {name: sha256(beside / name) for name in names},
+    }
+    (beside / MARK).write_text(json.dumps(record, indent=1) + "\n")
+    return {name: record[name] for name in ("count", "seed", "sat", "unsat", "families")}

@@ -1,0 +1,139 @@
+"""A few models with known circuits, one of every dress: files, check, score; what is planted must be caught."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.suites import checked, scored
+from thereexists.suites.circuits import programs
+from thereexists.suites.circuits.graph import Circuit, circuit_of
+from thereexists.suites.circuits.make import DRESSES, MARK, inputs, make_circuits
+from thereexists.suites.circuits.run import edges_of, run
+from thereexists.suites.circuits.score import read_model
+from thereexists.suites.hashes import sha256
+
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "circuits.py"
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("suite") / "bench"
+    make_circuits(folder, count=4)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def names(suite):
+    return json.loads((suite / MARK).read_text())["models"]
+
+
+def test_every_dress_computes_its_program(suite, names):
+    """From the files alone: the weights, and the NumPy text, on the inputs of the data."""
+    assert [name.rpartition("-")[2] for name in names] == list(DRESSES)
+    schema = json.loads((suite / "circuit.schema.json").read_text())
+    for name in names:
+        folder = suite / "models" / name
+        circuit = json.loads((folder / "circuit.json").read_text())
+        jsonschema.validate(circuit, schema)
+        net, tokens = read_model(folder)
+        data = load_file(folder / "data.safetensors")
+        outputs = run(net, inputs(tokens)).output
+        for k, ending in enumerate(["", "_second"][: len(circuit["programs"])]):
+            made = {}
+            exec((folder / f"program{ending}.py").read_text(), made)
+            values = [made["program"](row) for row in tokens[:5]]
+            for key in values[0]:
+                assert np.array_equal(data[f"values{ending}.{key}"][:5], [value[key] for value in values])
+            last = list(values[0])[-1]
+            assert np.abs(outputs[:5, :, k] - np.stack([value[last][:, 0] for value in values])).max() < 1e-9
+        assert any(edge["needed"] for edge in circuit["edges"])
+
+
+def test_the_suite_holds_and_a_changed_edge_is_caught(suite, names, tmp_path):
+    assert checked(suite).problems == ()
+    file = suite / "models" / names[0] / "circuit.json"
+    before = file.read_text(), (suite / MARK).read_text()
+    circuit = json.loads(before[0])
+    circuit["edges"] = circuit["edges"][1:]
+    file.write_text(json.dumps(circuit))
+    record = json.loads(before[1])
+    record["files"][f"models/{names[0]}/circuit.json"] = sha256(file)
+    (suite / MARK).write_text(json.dumps(record))
+    assert checked(suite).problems == (f"{names[0]}: circuit.json is not what the seed gives",)
+    file.write_text(before[0])
+    (suite / MARK).write_text(before[1])
+
+
+def test_the_true_circuit_scores_one_and_others_less(suite, names, tmp_path):
+    file = tmp_path / "edges.json"
+    truth = {
+        name: [
+            [e["from"], e["to"]] for e in json.loads((suite / "models" / name / "circuit.json").read_text())["edges"]
+        ]
+        for name in names
+    }
+    file.write_text(json.dumps(truth))
+    total = scored(suite, file)["total"]
+    assert [total[key] for key in ("precision", "recall")] == [1.0, 1.0]
+    assert total["resample"] == pytest.approx(1.0, abs=1e-9)
+    assert total["mean"] == pytest.approx(1.0, abs=1e-9)
+    everything = {name: [list(edge) for edge in edges_of(read_model(suite / "models" / name)[0])] for name in names}
+    file.write_text(json.dumps(everything))
+    total = scored(suite, file)["total"]
+    assert total["recall"] == 1.0
+    assert total["precision"] < 0.7
+    file.write_text(json.dumps({names[1]: [["input", "output", 1.0]]}))
+    assert scored(suite, file)["total"]["recall"] < 1
+    for bad in ({"nobody": []}, {names[0]: [["input", "nowhere"]]}, []):
+        file.write_text(json.dumps(bad))
+        with pytest.raises(InvalidInput):
+            scored(suite, file)
+
+
+def test_a_circuit_with_an_edge_too_few_is_refused():
+    from thereexists.constructions.build import build
+    from thereexists.suites.net import net_of
+
+    steps = programs.GALLERY["greater_than_before"]
+    tokens = programs.sample(np.random.default_rng(0), 32)
+    witness = build(programs.program_of(steps), dtypes=("float64",))
+    net = net_of(witness.network)
+    found = circuit_of(net, list(witness.places), inputs(tokens))
+    record = found.record(net, inputs(tokens[:16]), inputs(tokens[16:]))
+    needed = next((e["from"], e["to"]) for e in record["edges"] if e["needed"])
+    fewer = Circuit({e: rows for e, rows in found.carries.items() if e != needed}, found.rows, found.units)
+    with pytest.raises(CannotBuild, match="not all of the network"):
+        fewer.record(net, inputs(tokens[:16]), inputs(tokens[16:]))
+
+
+def test_random_programs_do_something_and_repeat_themselves():
+    for steps in (2, 4, 6):
+        drawn = [programs.random_program(np.random.default_rng([7, steps]), steps) for _ in range(2)]
+        assert drawn[0] == drawn[1]
+        assert programs.needed(drawn[0]) == steps
+
+
+@pytest.mark.slow
+def test_transformer_lens_and_two_methods(tmp_path):
+    """pip install "transformer-lens<4" into this environment, or name another Python by THEREEXISTS_LENS."""
+    import importlib.util
+
+    python = os.environ.get("THEREEXISTS_LENS", "")
+    if not python and importlib.util.find_spec("transformer_lens") is None:
+        pytest.skip("transformer-lens is not installed")
+    make_circuits(tmp_path / "bench", count=12)
+    found = {}
+    for method in ("eap", "eap-ig"):
+        command = [python or sys.executable, "-W", "ignore", str(SCRIPT), method, str(tmp_path / "bench")]
+        subprocess.run([*command, str(tmp_path / "e.json")], check=True, timeout=600)
+        found[method] = scored(tmp_path / "bench", tmp_path / "e.json")["total"]
+        print(method, found[method])
+        assert 0.1 < found[method]["average_precision"] < 1

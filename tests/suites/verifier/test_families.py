@@ -1,0 +1,104 @@
+"""The theorem of a family is the test: nothing is beyond its extreme, and its point has it. Disguises, properties."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.suites.disguise import disguise, hadamard
+from thereexists.suites.net import Fixed, folded
+from thereexists.suites.verifier import onnx_files, vnnlib
+from thereexists.suites.verifier.families import FAMILIES, Question
+from thereexists.suites.verifier.instance import LEVELS, sample
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("level", range(1, LEVELS + 1))
+def test_nothing_is_beyond_the_extreme(name, level):
+    family = FAMILIES[name]
+    for seed in range(3):
+        rng = np.random.default_rng([seed, level])
+        params = family.draw(rng, level)
+        question = family.ask(params, rng)
+        value, slack, point = family.extreme(params, question)
+        token, feature = question.output
+        asked = vnnlib.Property(question.boxes, (), 0)
+        X = sample(asked, 2000, rng)
+        X[:100] = point  # and around it
+        X[1:100] += rng.normal(size=X[1:100].shape) * 1e-3
+        X = X[asked.inside(X)]
+        Y = family.reference(params, X)[:, token, feature]
+        assert asked.inside(point[None]).all()
+        assert (question.sense * (Y - value) <= slack + 1e-12).all()
+        assert abs(family.reference(params, point[None])[0, token, feature] - value) <= slack + 1e-12
+
+
+def test_a_wrong_extreme_would_be_found():
+    """The same test on the wrong side: the smallest value is not the largest."""
+    family = FAMILIES["softmax"]
+    rng = np.random.default_rng(1)
+    params = family.draw(rng, 3)
+    question = family.ask(params, rng)
+    least, _, _ = family.extreme(params, Question(question.boxes, question.output, -1))
+    Y = family.reference(params, sample(vnnlib.Property(question.boxes, (), 0), 1000, rng))
+    assert (Y[:, question.output[0], 0] > least + 1e-3).any()
+
+
+@pytest.fixture(scope="module")
+def net():
+    return FAMILIES["sort"].build({"n": 4, "folded": False}).net
+
+
+def test_disguises_keep_the_function(net):
+    X = np.random.default_rng(0).random((50, 4, 1))
+    for seed, turn in ((0, True), (1, True), (2, False)):
+        rng = np.random.default_rng(seed)
+        worn, _ = disguise(net, rng, turn)
+        assert np.abs(worn.run(X) - np.sort(X, axis=1)).max() < 1e-10
+        assert not np.array_equal(worn.W_in[:, : net.d], net.W_in)
+        parts = onnx_files.parts_of(worn, rng)
+        assert max(map(len, parts.values())) > 1
+        joined = onnx_files.joined(parts).weights()
+        assert all(np.array_equal(joined[name], W) for name, W in worn.weights().items())
+    H = hadamard(16)
+    assert np.array_equal(H @ H.T, 16 * np.eye(16))
+
+
+def test_a_disguise_that_would_round_is_refused(net):
+    third = dataclasses.replace(net, E=net.E / 3)
+    with pytest.raises(CannotBuild, match="rounded"):
+        disguise(third, np.random.default_rng(0), True)
+    disguise(third, np.random.default_rng(0), False)  # rows in another order: nothing is added up
+
+
+def test_folded_heads_are_fixed_matrices(net):
+    flat = folded(net)
+    assert all(isinstance(head, Fixed) for block in flat.blocks for head in block.heads)
+    X = np.random.default_rng(0).random((50, 4, 1))
+    assert np.array_equal(flat.run(X), net.run(X))
+
+
+def test_properties_are_parsed_back():
+    rng = np.random.default_rng(0)
+    boxes = tuple((low, low + 2.0**-7) for low in rng.integers(-4, 5, (3, 2, 2)) / 8)
+    limits = (vnnlib.Limit(1, 1, 0.1 + 0.0 * 1), vnnlib.Limit(3, -1, -2.5))
+    limits = (dataclasses.replace(limits[0], value=float(np.float32(0.1))), limits[1])
+    for some in (boxes[:1], boxes):
+        asked = vnnlib.Property(some, limits, 4)
+        found = vnnlib.parse(vnnlib.text_of(asked, "t"), (2, 2))
+        assert found.limits == limits
+        assert all(np.array_equal(a, b) for a, b in zip(np.ravel(found.boxes), np.ravel(some), strict=True))
+    assert vnnlib.decimal(-0.375) == "-0.375"
+    with pytest.raises(InvalidInput, match="float32"):
+        vnnlib.decimal(0.1)
+
+
+@pytest.mark.parametrize("bad", [
+    "", "(assert", "(assert (>= X_0 1.0))", "(declare-const X_1 Real)", "(assert (and (>= Z_0 1.0)))",
+    "(declare-const X_0 Real)(declare-const Y_0 Real)(assert (>= X_0 2))(assert (<= X_0 1))(assert (>= Y_0 0))",
+    "(declare-const X_0 Real)(declare-const Y_0 Real)(assert (>= X_0 0))(assert (<= X_0 1))(assert (>= Y_0 X_0))",
+])  # fmt: skip
+def test_other_texts_are_refused(bad):
+    with pytest.raises(InvalidInput):
+        vnnlib.parse(bad, (1,))

@@ -1,0 +1,198 @@
+"""A small suite, one instance of every family: its files, and its own check, which must catch what is planted."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import onnx
+import pytest
+
+from tests.suites.verifier.forging import mended, only, told
+from thereexists.core.errors import InvalidInput
+from thereexists.suites import checked, scored
+from thereexists.suites.verifier import onnx_files, vnnlib
+from thereexists.suites.verifier.families import FAMILIES
+from thereexists.suites.verifier.interval import interval_verdict, outputs
+from thereexists.suites.verifier.make import MARK, TRUTH, make_verifier
+from thereexists.suites.verifier.score import floor
+
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "verifiers.py"
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("suite") / "vnn"
+    made = make_verifier(folder, count=7)
+    assert made["count"] == 7
+    assert made["sat"] >= 3
+    assert made["unsat"] >= 3
+    return folder
+
+
+@pytest.fixture(scope="module")
+def truth(suite):
+    return {entry["family"]: entry for entry in json.loads((suite / TRUTH).read_text())["instances"]}
+
+
+def test_the_files_are_what_the_schemas_and_the_page_say(suite, truth):
+    assert set(truth) == set(FAMILIES)
+    for name in ("suite", "truth"):
+        record = suite / ("suite.json" if name == "suite" else TRUTH)
+        schema = json.loads((suite / f"{name}.schema.json").read_text())
+        jsonschema.validate(json.loads(record.read_text()), schema)
+    for line in (suite / "instances.csv").read_text().splitlines():
+        network, text, seconds = line.split(",")
+        model = onnx.load(suite / network)
+        onnx.checker.check_model(model, full_check=True)
+        assert {node.op_type for node in model.graph.node} <= set(onnx_files.OPERATORS)
+        assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 1
+        assert int(seconds) > 0
+        assert (suite / text).is_file()
+
+
+def test_the_same_seed_gives_the_same_bytes(suite, tmp_path):
+    make_verifier(tmp_path / "again", count=3)
+    files = [file for file in (tmp_path / "again").rglob("*-1-*") if file.is_file()]
+    assert len(files) == 6
+    for file in files:
+        assert file.read_bytes() == (suite / file.relative_to(tmp_path / "again")).read_bytes()
+
+
+def test_the_suite_holds(suite):
+    found = checked(suite)
+    assert found.problems == ()
+    assert found.instances == 7
+
+
+def refused(folder):
+    found = checked(folder)
+    assert not found.holds
+    return " ".join(found.problems)
+
+
+def test_a_wrong_verdict_is_caught(suite, truth, tmp_path):
+    """Both ways, with every hash mended."""
+    for family, entry in truth.items():
+        folder = only(suite, tmp_path / family, entry["name"])
+        other = "unsat" if entry["verdict"] == "sat" else "sat"
+        point = [0.0] * 8 if other == "sat" else None
+        assert "proved" in refused(told(folder, verdict=other, counterexample=point))
+
+
+def test_a_moved_limit_is_caught(suite, truth, tmp_path):
+    entry = truth["sort"]
+    folder = only(suite, tmp_path / "s", entry["name"])
+    file = folder / "vnnlib" / f"{entry['name']}.vnnlib"
+    sign = re.search(r"\((>=|<=) Y_\d+ \S+?\)", file.read_text())
+    value = "9.0" if (sign[1] == ">=") == (entry["verdict"] == "sat") else "-9.0"
+    inputs, _, limits = file.read_text().partition("; unsafe")
+    file.write_text(inputs + "; unsafe" + re.sub(r"(Y_\d+) \S+?\)", rf"\1 {value})", limits))
+    assert "proved" in refused(mended(folder))
+
+
+def test_a_changed_network_is_caught(suite, truth, tmp_path):
+    entry = truth["spline"]
+    folder = only(suite, tmp_path / "s", entry["name"])
+    file = folder / "onnx" / f"{entry['name']}.onnx"
+    model = onnx.load(file)
+    weight = next(w for w in model.graph.initializer if w.name.endswith("W_2"))
+    array = onnx.numpy_helper.to_array(weight).copy()
+    array.flat[np.flatnonzero(array)[0]] += 2.0**-20
+    weight.CopyFrom(onnx.numpy_helper.from_array(array, weight.name))
+    file.write_bytes(model.SerializeToString(deterministic=True))
+    assert "network is not the one" in refused(mended(folder))
+    next(node for node in model.graph.node if node.op_type == "Relu").op_type = "Sigmoid"
+    file.write_bytes(model.SerializeToString(deterministic=True))
+    assert "operators" in refused(mended(folder))
+
+
+@pytest.mark.parametrize("change", ["counterexample", "margin", "bound", "params", "hash"])
+def test_other_lies_are_caught(suite, truth, tmp_path, change):
+    entry = next(e for e in truth.values() if e["verdict"] == "sat" and e["family"] != "compact")
+    folder = only(suite, tmp_path / "s", entry["name"])
+    if change == "hash":
+        (folder / "README.md").write_text("another page")
+        assert "SHA-256" in refused(folder)
+        return
+    lies = {
+        "counterexample": [0.0 for _ in entry["counterexample"]],
+        "margin": entry["margin"] / 2,
+        "bound": 1e-3,
+        "params": entry["params"] | {"n": entry["params"]["n"] * 2},
+    }
+    refused(told(folder, **{change: lies[change]}))
+
+
+def test_no_suite_is_said_in_a_sentence(tmp_path, suite):
+    with pytest.raises(InvalidInput, match="holds no suite"):
+        checked(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").touch()
+    with pytest.raises(InvalidInput, match="not a suite"):
+        make_verifier(tmp_path / "mine", count=1)
+    record = json.loads((suite / MARK).read_text())
+    assert record["format"] == "thereexists verifier suite"
+
+
+def test_answers_are_scored(suite, truth, tmp_path):
+    lines = [f"onnx/{e['name']}.onnx,vnnlib/{e['name']}.vnnlib,{e['verdict']},1.5" for e in truth.values()]
+    file = tmp_path / "answers.csv"
+    file.write_text("\n".join(lines))
+    assert scored(suite, file)["total"] | {"seconds": 0} == {
+        "instances": 7, "right": 7, "unknown": 0, "timeout": 0, "error": 0, "wrong": 0, "unanswered": 0, "seconds": 0,
+        "right_sat": sum(e["verdict"] == "sat" for e in truth.values()),
+        "right_unsat": sum(e["verdict"] == "unsat" for e in truth.values()),
+    }  # fmt: skip
+    flipped = {"sat": "unsat", "unsat": "sat"}[truth["sort"]["verdict"]]
+    file.write_text(f"onnx/x.onnx,vnnlib/{truth['sort']['name']}.vnnlib,{flipped},1")
+    found = scored(suite, file)
+    assert [found["total"][name] for name in ("wrong", "unanswered")] == [1, 6]
+    for bad in ("a,b", "o,vnnlib/nobody.vnnlib,sat,1", f"o,{truth['sort']['name']}.vnnlib,maybe,1"):
+        file.write_text(bad)
+        with pytest.raises(InvalidInput):
+            scored(suite, file)
+
+
+def test_intervals_hold_the_outputs_and_never_lie(suite, truth, tmp_path):
+    rng = np.random.default_rng(0)
+    for entry in truth.values():
+        graph = onnx.load(suite / "onnx" / f"{entry['name']}.onnx").graph
+        shape = tuple(size.dim_value for size in graph.input[0].type.tensor_type.shape.dim)[1:]
+        text = (suite / "vnnlib" / f"{entry['name']}.vnnlib").read_text()
+        asked = vnnlib.parse(text, shape)
+        low, high = asked.boxes[0]
+        least, most = outputs(graph, low[None], high[None])
+        X = low + rng.random((50, *shape)) * (high - low)
+        Y = onnx_files.runner(onnx_files.read(suite / "onnx" / f"{entry['name']}.onnx")[1], np.float64)(X)
+        assert (least <= Y).all()
+        assert (most >= Y).all()
+        assert interval_verdict(suite / "onnx" / f"{entry['name']}.onnx", text)[0] in ("unknown", entry["verdict"])
+    floor(suite, tmp_path / "floor.csv")
+    assert scored(suite, tmp_path / "floor.csv")["total"]["wrong"] == 0
+
+
+@pytest.mark.slow
+def test_outside_verifiers_agree(tmp_path):
+    """pip install maraboupy, or auto_LiRPA, into this environment, or name another Python by THEREEXISTS_VERIFIERS."""
+    import importlib.util
+    import os
+
+    asked = os.environ.get("THEREEXISTS_VERIFIERS", "")
+    pythons = dict(part.split("=", 1) for part in asked.split(",") if part)  # marabou=/path/python,crown=/path/python
+    for tool, package in (("marabou", "maraboupy"), ("crown", "auto_LiRPA")):
+        if importlib.util.find_spec(package) is not None:
+            pythons.setdefault(tool, sys.executable)
+    if not pythons:
+        pytest.skip("neither maraboupy nor auto_LiRPA is installed")
+    make_verifier(tmp_path / "vnn", count=42)
+    for tool, python in pythons.items():
+        command = [python, "-W", "ignore", str(SCRIPT), tool, str(tmp_path / "vnn"), str(tmp_path / "a.csv")]
+        subprocess.run([*command, "--seconds", "20", "--levels", "1", "2"], check=True, timeout=900)
+        found = scored(tmp_path / "vnn", tmp_path / "a.csv")
+        print(tool, found["total"])
+        assert found["total"]["right"] >= 5
+        assert found["wrong"] == []
