@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.attention.cases import steps
+from tests.attention.cases import steps, steps_with_empty_rows
 from thereexists import patterns as tp
 from thereexists.attention.lower import Strip, lower
-from thereexists.patterns.parts import Explicit
+from thereexists.patterns.parts import Band, Explicit
 from thereexists.patterns.step import Step
 
 
@@ -69,3 +69,20 @@ def test_degrees_of_overlapping_parts_by_counting():
     for n in (7, 32, 53):
         for name, step in steps(n).items():
             assert step.degrees.tolist() == [len(step.rows(k)) for k in range(n)], name
+
+
+@pytest.mark.parametrize("n", [1, 7, 32])
+def test_a_window_is_called_one_only_if_it_is(n):
+    """The kernels of windows ask nothing else of a step than these two numbers."""
+    k, found = np.arange(n), 0
+    table = steps(n) | steps_with_empty_rows(n)
+    table |= {f"{a}, {b}": Step(n, (Band(-a, b),)) for a in range(n) for b in (0, 1, n)}
+    table |= {f"{a}, {b}, causal": Step(n, (Band(-a, b),), True) for a in range(n) for b in (0, n)}
+    for name, step in table.items():
+        window = lower(step).window
+        if window is not None:
+            left, right = window
+            far = k[None, :] - k[:, None]
+            assert np.array_equal((far >= -left) & (far <= right), step.mask()), name
+            found += 1
+    assert found >= 5 * n  # every band was seen to be one
