@@ -19,7 +19,7 @@ from thereexists.patterns.paths import find_path
 pytest.importorskip("pysat")
 
 
-def hard(side=15, seed=0):
+def board(side=15, seed=0):
     """A mutilated chessboard, relabelled: no path exists, no matching shows it, and resolution proofs are very long.
 
     A path alternates between the two colours of the board, except across the one diagonal edge. The board has an odd
@@ -34,6 +34,19 @@ def hard(side=15, seed=0):
     mask[a, b] = mask[b, a] = True
     name = np.random.default_rng(seed).permutation(len(y))
     return mask[np.ix_(name, name)]
+
+
+def hard(side=15, seed=0):
+    """The board, all of whose tokens also see three others that see each other and nothing of the board.
+
+    A path has to leave the board by them for good, so the board alone still has none. Now no few tokens hold many parts
+    together, since the three are joined to everybody.
+    """
+    inner = board(side, seed)
+    mask = np.ones((len(inner) + 3, len(inner) + 3), bool)
+    mask[:-3, :-3] = inner
+    mask[-3:, :-3] = False
+    return mask
 
 
 def processes(marker):

@@ -22,7 +22,7 @@ from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
 from thereexists.patterns.depth import receptive_depth
 from thereexists.patterns.depth_result import DepthResult
-from thereexists.patterns.obstructions import Incomparable, Unmatched
+from thereexists.patterns.obstructions import Dangling, Incomparable, Scattered, Unmatched
 from thereexists.patterns.paths import PathResult, edge_steps, find_path
 from thereexists.patterns.pattern import Pattern
 
@@ -260,4 +260,8 @@ def _certificate(obstruction: Any, limit: int) -> dict[str, Any]:
     elif isinstance(obstruction, Unmatched):
         out |= {"tokens": obstruction.tokens[:limit], "size": len(obstruction.tokens)}
         out |= {"neighbours": obstruction.neighbours[:limit], "neighbours_size": len(obstruction.neighbours)}
+    elif isinstance(obstruction, Scattered):
+        out |= {"tokens": obstruction.tokens[:limit], "size": len(obstruction.tokens), "parts": obstruction.parts}
+    elif isinstance(obstruction, Dangling):
+        out |= {"sets": [tokens[:limit] for tokens in obstruction.sets]}
     return out

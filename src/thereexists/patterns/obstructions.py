@@ -1,4 +1,4 @@
-"""Why a pattern has no Hamiltonian path: two kinds of certificate, each small and easy to check.
+"""Why a pattern has no Hamiltonian path: four kinds of certificate, each small and easy to check.
 
 Write ``k → j`` for "k attends to j" in the union over the steps. A path ``γ`` reads ``γ(n) → γ(n−1) → … → γ(1)``.
 
@@ -6,6 +6,7 @@ Write ``k → j`` for "k attends to j" in the union over the steps. A path ``γ`
   Such a pair exists exactly when the strongly connected components cannot be lined up, each leading to the next.
 - **Unmatched set** ``X``: the tokens of ``X`` attend, apart from themselves, to at most ``|X| − 2`` tokens. On a path
   all but one token of ``X`` have a predecessor of their own among those (Hall's condition with one token to spare).
+- **Scattered** and **dangling** tokens, whichever way they look: ``toughness`` has the proofs and finds them.
 """
 
 from __future__ import annotations
@@ -43,6 +44,34 @@ class Unmatched:
         return f"{len(self.tokens)} tokens attend, apart from themselves, to only {len(self.neighbours)} tokens"
 
 
+@dataclass(frozen=True, eq=False)
+class Scattered:
+    """Tokens without which the others fall into ``parts`` parts, at least two more than they are."""
+
+    tokens: np.ndarray
+    parts: int
+
+    def sentence(self) -> str:
+        k = len(self.tokens)
+        which = f"token {int(self.tokens[0])}" if k == 1 else f"{k:,} tokens"
+        return f"without {which} the others fall into {self.parts:,} parts, and a path into {k + 1:,} at most"
+
+
+@dataclass(frozen=True, eq=False)
+class Dangling:
+    """Three sets, no two with a common token, each joined to one outside token at most: each holds an end of a path."""
+
+    sets: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    def sentence(self) -> str:
+        sizes = ", ".join(f"{len(tokens):,}" for tokens in self.sets)
+        some = ", ".join(str(int(tokens[0])) for tokens in self.sets)
+        return (
+            f"three sets of {sizes} tokens (with {some}), each joined to the rest by one token, would each need one of "
+            "the path's two ends"
+        )
+
+
 @dataclass(frozen=True)
 class Exhausted:
     """A SAT solver refuted "one circuit"; there is no short certificate, only the search itself."""
@@ -53,7 +82,7 @@ class Exhausted:
         return f"exhaustive search: CaDiCaL refuted the path formula with {self.cuts} subtour cuts"
 
 
-Obstruction = Incomparable | Unmatched | Exhausted
+Obstruction = Incomparable | Unmatched | Scattered | Dangling | Exhausted
 
 
 def closure(step: Step, start: int, backwards: bool = False, seconds: float = 3.0) -> np.ndarray | None:

@@ -1,8 +1,9 @@
 """Condition 2 of Assumption 1: a Hamiltonian path in the union of the steps, or a reason why there is none.
 
-Cheapest first: closed forms (an order of the tokens given by a rule, checked on all n − 1 edges), then components and
-matchings that prove impossibility, then circuits joined by exchanges, then the SAT solver, then *undecided* with the
-effort stated. What can take long runs in a process that is ended when the time is over.
+Cheapest first: closed forms (an order of the tokens given by a rule, checked on all n − 1 edges), then components,
+matchings and cut tokens that prove impossibility, then rotations, then sets that hold too many parts together, then
+circuits joined by exchanges, then more rotations, then the SAT solver, then *undecided* with the effort stated. What
+can take long runs in a process that is ended when the time is over.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from thereexists.patterns import isolated, obstructions, sat
+from thereexists.patterns import isolated, obstructions, sat, toughness
 from thereexists.patterns.isolated import Tell
 from thereexists.patterns.obstructions import Exhausted, Obstruction
 from thereexists.patterns.parts import BlockBand, Residue
@@ -25,6 +26,7 @@ MOST_EDGES = 60_000_000  # beyond this no list of edges is made
 MOST_SAT_EDGES = 1_500_000
 FEW_EDGES = 200_000  # components and matching take no time worth a process of its own
 FEW_TOKENS = 12  # nor does any search among so few: there are fewer than 2^12 circuits to cut off
+ROTATIONS = 0.25, 10.0  # their share of the time, and the most seconds
 SPARSE_DEGREE = 12  # the solver first sees a random subgraph with this many arcs a token
 
 
@@ -91,7 +93,8 @@ def find_path(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> P
         if found is not None:
             return found
     if pattern.n <= FEW_TOKENS and sat.available():
-        return _by_sat(sat.hamiltonian_path(*edges))
+        found = _by_sat(sat.hamiltonian_path(*edges))
+        return found if found.status == "found" else _scattered(*edges, seed) or found
     return _search(*edges, deadline, seed)
 
 
@@ -107,7 +110,16 @@ def _edges(step: Step, deadline: float) -> tuple[np.ndarray, np.ndarray] | None:
 
 def _obstruction(indptr: np.ndarray, indices: np.ndarray) -> PathResult | None:
     found = obstructions.incomparable_pair(indptr, indices) or obstructions.unmatched_set(indptr, indices)
-    return None if found is None else PathResult("impossible", obstruction=found, effort="components and matching")
+    if found is not None:
+        return PathResult("impossible", obstruction=found, effort="components and matching")
+    # Nobody is incomparable, so everybody is joined to everybody by some walk, as the search for cut tokens needs.
+    found = toughness.weak_token(indptr, indices)
+    return None if found is None else PathResult("impossible", obstruction=found, effort="cut tokens")
+
+
+def _scattered(indptr: np.ndarray, indices: np.ndarray, seed: int) -> PathResult | None:
+    found = toughness.weak_set(indptr, indices, seed)
+    return None if found is None else PathResult("impossible", obstruction=found, effort="toughness")
 
 
 def _search(indptr: np.ndarray, indices: np.ndarray, deadline: float, seed: int) -> PathResult:
@@ -115,10 +127,11 @@ def _search(indptr: np.ndarray, indices: np.ndarray, deadline: float, seed: int)
     here, n = "thereexists.patterns.paths", len(indptr) - 1
     dense = len(indices) > n * (SPARSE_DEGREE + 1) * 1.5  # a path in a subgraph is a path
     left = deadline - time.perf_counter()
-    first = isolated.call(here, "_decide", (indptr, indices, dense, seed), left / 2 if dense else left)
+    left = left / 2 if dense else left
+    first = isolated.call(here, "_decide", (indptr, indices, dense, seed, left), left)
     if first.finished and (first.value.status != "undecided" or not dense):
         return first.value
-    tried, told = "closed forms, components, matching, patching", first.told
+    tried, told = "closed forms, components, matching, rotations, toughness, patching", first.told
     if dense and sat.available() and len(indices) <= MOST_SAT_EDGES:
         second = isolated.call(here, "_decide_by_sat", (indptr, indices), deadline - time.perf_counter())
         if second.finished:
@@ -130,21 +143,20 @@ def _search(indptr: np.ndarray, indices: np.ndarray, deadline: float, seed: int)
     return PathResult("undecided", effort=f"{tried}{effort}; {first.why}")
 
 
-def _decide(indptr: np.ndarray, indices: np.ndarray, dense: bool, seed: int, tell: Tell) -> PathResult:
-    """Matching, patching and the solver, in a process that may be ended at any time."""
+def _decide(indptr: np.ndarray, indices: np.ndarray, dense: bool, seed: int, seconds: float, tell: Tell) -> PathResult:
+    """Matching, rotations, toughness, patching and the solver, in a process that may be ended at any time."""
     n = len(indptr) - 1
     if len(indices) > FEW_EDGES:
         found = _obstruction(indptr, indices)
         if found is not None:
             return found
-    tried = "closed forms, components and matching"
-    if find_spec("numba") is not None:
-        from thereexists.patterns.patching import patched_path
-
-        path = patched_path(indptr, indices, max(4, min(64, 20_000_000 // len(indices))), seed)
-        if path is not None:
-            return PathResult("found", path, effort="circuits of a matching, joined by exchanges")
-        tried += ", patching"
+    tried = "closed forms, components, matching, toughness"
+    found = _rotated(indptr, indices, 0.0, seed)  # one attempt
+    found = found or _scattered(indptr, indices, seed) or _patched(indptr, indices, seed)
+    found = found or _rotated(indptr, indices, min(ROTATIONS[0] * seconds, ROTATIONS[1]), seed + 1)
+    if found is not None:
+        return found
+    tried += ", rotations, patching" if find_spec("numba") is not None else ""
     if not sat.available():
         return PathResult("undecided", effort=f"{tried}; no SAT solver: pip install 'thereexists[patterns]'")
     if dense:
@@ -157,6 +169,24 @@ def _decide(indptr: np.ndarray, indices: np.ndarray, dense: bool, seed: int, tel
     if dense:  # no path in the subgraph says nothing about the graph
         return PathResult("undecided", effort=f"{tried}; SAT on {SPARSE_DEGREE} of the arcs of each of {n} tokens")
     return found
+
+
+def _rotated(indptr: np.ndarray, indices: np.ndarray, seconds: float, seed: int) -> PathResult | None:
+    if find_spec("numba") is None:
+        return None
+    from thereexists.patterns.rotations import rotated_path
+
+    path = rotated_path(indptr, indices, seconds, seed)
+    return None if path is None else PathResult("found", path, effort="rotations and extensions (Pósa)")
+
+
+def _patched(indptr: np.ndarray, indices: np.ndarray, seed: int) -> PathResult | None:
+    if find_spec("numba") is None:
+        return None
+    from thereexists.patterns.patching import patched_path
+
+    path = patched_path(indptr, indices, max(4, min(64, 20_000_000 // len(indices))), seed)
+    return None if path is None else PathResult("found", path, effort="circuits of a matching, joined by exchanges")
 
 
 def _decide_by_sat(indptr: np.ndarray, indices: np.ndarray, tell: Tell) -> PathResult:

@@ -55,7 +55,73 @@ def recheck_obstruction(pattern: Pattern, obstruction: Any) -> Verdict:
                 seen[row[row != k]] = True
         holds = int(seen.sum()) <= len(tokens) - 2
         return Verdict(holds, (f"{len(tokens)} tokens attend to {int(seen.sum())} tokens apart from themselves",))
+    if kind == "Scattered":
+        return _recheck_scattered(pattern, obstruction.tokens)
+    if kind == "Dangling":
+        return _recheck_dangling(pattern, obstruction.sets)
     return Verdict(None, ("an exhaustive search leaves no certificate to check",))
+
+
+def _recheck_scattered(pattern: Pattern, tokens: Any) -> Verdict:
+    """Without these k tokens, more than k + 1 parts are left, two tokens being joined when either attends to the other.
+
+    The parts are found by giving every token the least number among those it is joined with, until nothing changes.
+    """
+    taken, wrong = _chosen(pattern, tokens)
+    if wrong is not None:
+        return wrong
+    if sum(pattern.connections) > MOST_ENTRIES // 4:
+        return Verdict(None, ("the connections are too many to list",))
+    k, j = _joined(pattern)
+    inside = ~taken[k] & ~taken[j]
+    k, j = k[inside], j[inside]
+    label = np.arange(pattern.n)
+    while (label[k] != label[j]).any():
+        np.minimum.at(label, k, label[j])
+        np.minimum.at(label, j, label[k])
+        label = label[label]  # the part of the token that a token is named after
+    parts = len(np.unique(label[~taken]))
+    count = int(taken.sum())
+    return Verdict(parts > count + 1, (f"without {count} tokens the others fall into {parts} parts",))
+
+
+def _recheck_dangling(pattern: Pattern, sets: Any) -> Verdict:
+    """Three sets, none empty, no two with a common token, each joined to one token outside it at most."""
+    if len(sets) != 3:
+        return Verdict(False, (f"three sets are needed, one more than a path has ends; got {len(sets)}",))
+    if sum(pattern.connections) > MOST_ENTRIES // 4:
+        return Verdict(None, ("the connections are too many to list",))
+    k, j = _joined(pattern)
+    seen = np.zeros(pattern.n, bool)
+    for tokens in sets:
+        chosen, wrong = _chosen(pattern, tokens)
+        if wrong is not None:
+            return wrong
+        if not chosen.any() or (chosen & seen).any():
+            return Verdict(False, ("one of the sets is empty, or two have a common token",))
+        seen |= chosen
+        beside = np.unique(np.concatenate([j[chosen[k] & ~chosen[j]], k[chosen[j] & ~chosen[k]]]))
+        if len(beside) > 1:
+            return Verdict(False, (f"tokens {int(beside[0])} and {int(beside[1])} are both joined to one set",))
+    return Verdict(True, ("three sets each need one of a path's two ends",))
+
+
+def _chosen(pattern: Pattern, tokens: Any) -> tuple[np.ndarray, Verdict | None]:
+    """A set of tokens as a Boolean array, or what is wrong with it."""
+    out, array = np.zeros(pattern.n, bool), np.asarray(tokens)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any() or (array >= pattern.n).any():
+        return out, Verdict(False, (f"a set of tokens must be a list of numbers 0..{pattern.n - 1}",))
+    out[array] = True
+    return out, None
+
+
+def _joined(pattern: Pattern) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs ``(k, j)`` with ``j ∈ A_k`` in some step."""
+    everybody = np.arange(pattern.n)
+    found = [step.entries(everybody) for step in pattern.steps]
+    return np.concatenate([np.repeat(everybody, counts) for counts, _ in found]), np.concatenate(
+        [columns for _, columns in found]
+    )
 
 
 def recheck_depth(
