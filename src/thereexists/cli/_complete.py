@@ -35,6 +35,10 @@ PATTERNS = (
     "axial",
     "butterfly",
     "alternating",
+    "sink_window",
+    "prefix_lm",
+    "documents",
+    "neighbourhood",
     "random",
 )
 MIXERS = ("attention", "average", "bproj", "sepconv", "sparse", "hybrid")

@@ -82,6 +82,10 @@ class SizeOptions:
     dilation: Dilation = None
     globals: Annotated[int | None, typer.Option("--globals", help="Number of global tokens.")] = None
     period: Size = None
+    sinks: Annotated[int | None, typer.Option(help="Number of leading tokens that all see.")] = None
+    prefix: Annotated[int | None, typer.Option(help="Tokens of the prefix, which see each other.")] = None
+    lengths: Annotated[list[int] | None, typer.Option(help="Length of a document; several times for several.")] = None
+    shape: Annotated[list[int] | None, typer.Option(help="Side of a grid; give it once for each direction.")] = None
     random_blocks: Size = None
     degree: Size = None
     sparsity: Annotated[float | None, typer.Option(help="Share of unused pairs, for 'random'.")] = None
@@ -90,7 +94,10 @@ class SizeOptions:
 
     def given(self) -> dict[str, Any]:
         """What was said, under the names of ``te.patterns.build``."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+        said = {name: value for name, value in vars(self).items() if value is not None}
+        if len(said.get("lengths", ())) == 1:  # one length is that of all documents
+            said["lengths"] = said["lengths"][0]
+        return said
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ v.universal, v.path, v.depth, v.reasons
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from thereexists.patterns.arrays import from_csr, from_mask, from_rows, load_npz
+from thereexists.patterns.arrays import from_block_mask, from_csr, from_mask, from_rows, load_npz
 from thereexists.patterns.check import PatternVerdict, check
 from thereexists.patterns.library import (
     REGISTRY,
@@ -20,10 +20,14 @@ from thereexists.patterns.library import (
     butterfly,
     dense,
     dilated,
+    documents,
     fixed,
     logsparse,
     longformer,
+    neighbourhood,
+    prefix_lm,
     random,
+    sink_window,
     star,
     strided,
     window,
@@ -57,18 +61,23 @@ __all__ = [
     "check",
     "dense",
     "dilated",
+    "documents",
     "fixed",
+    "from_block_mask",
     "from_csr",
     "from_mask",
     "from_rows",
     "load_npz",
     "logsparse",
     "longformer",
+    "neighbourhood",
     "packed",
+    "prefix_lm",
     "random",
     "recheck_depth",
     "recheck_obstruction",
     "recheck_path",
+    "sink_window",
     "star",
     "strided",
     "window",

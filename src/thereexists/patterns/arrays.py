@@ -11,7 +11,8 @@ import numpy as np
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_arrays import read_npz
 from thereexists.core.sparse_arrays import check_compressed, from_arrays, with_plain_data
-from thereexists.patterns.parts import Explicit
+from thereexists.patterns.numbers import whole
+from thereexists.patterns.parts import Explicit, Rect
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
 
@@ -37,6 +38,25 @@ def from_mask(mask: np.ndarray, name: str = "mask") -> Pattern:
             raise InvalidInput(f"A mask must hold Booleans, or zeros and ones; got {mask.dtype} with other values.")
         mask = mask.astype(bool)
     return Pattern(name, tuple(_explicit(m.shape[0], *np.nonzero(m)) for m in mask))
+
+
+def from_block_mask(mask: np.ndarray, block: int, n: int | None = None, name: str = "blocks") -> Pattern:
+    """Block-sparse: a mask of blocks, ``(b, b)`` or ``(p, b, b)``, each ``block`` tokens wide, the last cut at n.
+
+    Stored as rectangles, and counted as such: no pair of tokens is listed.
+    """
+    blocks = from_mask(mask, name)
+    size, count = whole(block, "'block'", 1), blocks.n
+    n = whole(size * count if n is None else n, "The number of tokens", 1)
+    if not (count - 1) * size < n <= count * size:
+        raise InvalidInput(f"{count} blocks of {size} tokens hold {(count - 1) * size + 1}..{count * size}; got {n}.")
+
+    def rectangle(b: int, columns: np.ndarray) -> Rect:
+        tokens = (columns[:, None] * size + np.arange(size)).ravel()
+        return Rect(range(b * size, min((b + 1) * size, n)), tokens[tokens < n])
+
+    steps = [Step(n, tuple(rectangle(b, step.rows(b)) for b in range(count))) for step in blocks.steps]
+    return Pattern(name, tuple(steps), {"block": size})
 
 
 def from_rows(rows: Sequence[Sequence[int] | np.ndarray], name: str = "rows") -> Pattern:

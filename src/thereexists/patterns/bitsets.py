@@ -248,3 +248,51 @@ def _unseen(indptr, indices, n, k):
         if level[j] < 0:
             return j
     return -1
+
+
+def diameter(indptr: np.ndarray, indices: np.ndarray, searches: int) -> tuple[int, int, int] | None:
+    """``(s, k, j)``: the largest distance, between k and j, of a connected graph whose edges go both ways.
+
+    None when they do not, or when ``searches`` are not enough (see ``depth_listed``).
+    """
+    from thereexists.patterns.patching import _symmetric
+
+    starts, columns = indptr.astype(np.int64), indices.astype(np.int64)
+    if not _symmetric(starts, columns):
+        return None
+    far, k, j = _diameter(starts, columns, searches)
+    return None if far < 0 else (max(int(far), 1), int(k), int(j))
+
+
+@njit(cache=True)
+@no_type_check
+def _diameter(indptr, indices, searches):
+    n = len(indptr) - 1
+    level, queue = np.empty(n, np.int32), np.empty(n, np.int64)
+    if _search(indptr, indices, 0, level, queue) < n:
+        return -1, 0, 0
+    k = queue[n - 1]
+    _search(indptr, indices, k, level, queue)
+    j = queue[n - 1]
+    best = level[j]
+    u = j  # half-way between the two ends
+    while level[u] > best // 2:
+        for e in range(indptr[u], indptr[u + 1]):
+            if level[indices[e]] == level[u] - 1:
+                u = indices[e]
+                break
+    _search(indptr, indices, u, level, queue)
+    around, order = level.copy(), queue.copy()
+    searches -= 3
+    for at in range(n - 1, -1, -1):
+        v = order[at]
+        if best >= 2 * around[v]:
+            return best, k, j
+        if searches <= 0:
+            return -1, 0, 0
+        _search(indptr, indices, v, level, queue)
+        searches -= 1
+        if level[queue[n - 1]] > best:
+            k, j = v, queue[n - 1]
+            best = level[j]
+    return best, k, j

@@ -122,8 +122,8 @@ def check(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> Patte
 
     Args:
         pattern: from the library (``te.patterns.strided`` …), ``from_mask``, ``load_npz`` or ``load_config``.
-        seconds: bounds the search for a Hamiltonian path.
-        seed: of that search.
+        seconds: bounds all searches, for the depth and then for a Hamiltonian path.
+        seed: of the latter.
 
     Returns:
         A verdict: ``universal`` is True, False or None (undecided); ``reasons``; ``path`` and ``depth`` as evidence.
@@ -138,15 +138,15 @@ def check(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> Patte
         )
     began = time.perf_counter()
     loops = _self_loops(pattern)
-    route = find_path(pattern, seconds, seed)
-    depth = receptive_depth(pattern)
+    depth = receptive_depth(pattern, seconds=seconds / 4)
     # A block of *multihead* uses all steps at once, so its field grows by the union, which may fill it where the steps
     # in turn take longer or never do.
-    field = depth if pattern.heads is None else receptive_depth(pattern.union())
-    in_turn = receptive_depth(pattern, causal=True) if pattern.causal else None
+    field = depth if pattern.heads is None else receptive_depth(pattern.union(), seconds=seconds / 8)
+    in_turn = receptive_depth(pattern, True, seconds / 8) if pattern.causal else None
     to_fill = field if in_turn is None else in_turn
     if in_turn is not None and pattern.heads is not None:
-        to_fill = receptive_depth(pattern.union(), causal=True)
+        to_fill = receptive_depth(pattern.union(), True, seconds / 8)
+    route = find_path(pattern, max(began + seconds - time.perf_counter(), 0.0), seed)
     universal, reasons = _conclude(pattern, loops, route, depth)
     return PatternVerdict(
         pattern=pattern,

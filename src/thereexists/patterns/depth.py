@@ -5,39 +5,38 @@
 
 In this order: exact closed forms (monotone intervals, butterflies); a lower bound from a few target tokens whose
 "who sees j" sets are grown in O(n) a step, and upper bounds by the rules of ``depth_rules``: when they meet, s is exact
-at any n; bitsets, or a search from every token; otherwise bounds only.
+at any n; bitsets, or a search from every token (``depth_listed``); otherwise bounds only. ``seconds`` bounds all of it
+but the closed forms, which take less than a second for a million tokens.
 """
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from time import perf_counter
 
 import numpy as np
 
+from thereexists.patterns.depth_listed import by_listing
 from thereexists.patterns.depth_result import DepthResult
 from thereexists.patterns.depth_rules import full_by_rules, interval_recursion
-from thereexists.patterns.depth_without_loops import (
-    MOST_TOKENS,
-    causal_depth_without_loops,
-    depth_by_powers,
-    depth_without_loops,
-)
+from thereexists.patterns.depth_without_loops import causal_depth_without_loops, depth_without_loops
+from thereexists.patterns.neighbourhood import Neighbourhood
 from thereexists.patterns.obstructions import causal_gap, connectivity
-from thereexists.patterns.parts import Xor
+from thereexists.patterns.parts import Band, Xor
 from thereexists.patterns.pattern import Pattern
+from thereexists.patterns.step import Step
 
-BITSET_WORK = 4e9  # row operations of 512 bits; about 1e8 a second and core
+BITSET_WORK, BITSET_RATE = 4e9, 1e8  # row operations of 512 bits, and those of a core in a second
 LOWER_BOUND_SECONDS = 3.0  # of set images
 
 
-def receptive_depth(pattern: Pattern, causal: bool = False, work: float = BITSET_WORK) -> DepthResult:
+def receptive_depth(pattern: Pattern, causal: bool = False, seconds: float = 60.0) -> DepthResult:
     """The depth s of ``pattern``; ``causal`` asks for ``S_k^s = {0..k}`` instead of ``[n]``."""
     if not all(step.self_loops.all() for step in pattern.steps):
         if causal:
-            return causal_depth_without_loops(pattern, lambda prefix: receptive_depth(prefix, True, work))
-        return depth_without_loops(pattern, work)
-    return _by_intervals(pattern, causal) or _by_butterfly(pattern, causal) or _by_connectivity(pattern, causal, work)
+            return causal_depth_without_loops(pattern, lambda prefix: receptive_depth(prefix, True, seconds))
+        return depth_without_loops(pattern, min(BITSET_WORK, BITSET_RATE * seconds))
+    found = _by_intervals(pattern, causal) or _by_butterfly(pattern, causal) or _by_hypercube(pattern, causal)
+    return found or _by_directions(pattern, causal) or _by_connectivity(pattern, causal, perf_counter() + seconds)
 
 
 def _exactly(depth: int, method: str, pair: tuple[int, int] | None) -> DepthResult:
@@ -75,20 +74,71 @@ def _by_butterfly(pattern: Pattern, causal: bool) -> DepthResult | None:
     return None  # the span is too small: some pair never connects
 
 
-def _by_connectivity(pattern: Pattern, causal: bool, work: float) -> DepthResult:
+def _by_hypercube(pattern: Pattern, causal: bool) -> DepthResult | None:
+    """One step of exchanges ``k XOR mask`` whose log2 n masks are independent: as many layers as masks.
+
+    The tokens seen after t layers are ``k XOR`` the sums of at most t masks, and the sum of all has no shorter form.
+    """
+    n, parts = pattern.n, pattern.steps[0].parts
+    if causal or pattern.cycle > 1 or pattern.steps[0].causal or n & (n - 1):
+        return None
+    masks = [part.mask for part in parts if isinstance(part, Xor) and part.mask < n]
+    if len(masks) != len(parts) or len(masks) != n.bit_length() - 1:
+        return None
+    basis: dict[int, int] = {}
+    for mask in masks:
+        while mask and mask.bit_length() in basis:
+            mask ^= basis[mask.bit_length()]
+        if not mask:
+            return None
+        basis[mask.bit_length()] = mask
+    return _exactly(len(masks), "independent exchanges", (0, int(np.bitwise_xor.reduce(masks))))
+
+
+def _by_directions(pattern: Pattern, causal: bool) -> DepthResult | None:
+    """Neighbourhoods in one grid: ``S_k^t`` is the product of what is seen in each direction, so the slowest decides.
+
+    In one direction the rows are intervals around their tokens whose ends never decrease: the recursion for windows.
+    """
+    parts = [step.parts[0] for step in pattern.steps if len(step.parts) == 1 and not step.causal]
+    grids = [part for part in parts if isinstance(part, Neighbourhood)]
+    if causal or len(grids) < pattern.cycle or len({part.shape for part in grids}) > 1:
+        return None
+    depth, pair, stride = 1, None, 1
+    for axis in reversed(range(len(grids[0].shape))):
+        side = grids[0].shape[axis]
+        c = np.arange(side)
+        first = [part.first(axis, c) for part in grids]
+        ends = [(low, low + part.window[axis] - 1) for low, part in zip(first, grids, strict=True)]
+        lines = [Step(side, (Band(0, 0),)) for _ in grids]  # names for the windows of this direction
+        found, (k, j) = interval_recursion(lines, dict(zip(lines, ends, strict=True)), False)
+        if found is None:
+            return DepthResult(None, "directions of a grid", never=(k * stride, j * stride))
+        if found > depth:
+            depth, pair = found, (k * stride, j * stride)
+        stride *= side
+    return _exactly(depth, "directions of a grid", pair)
+
+
+def _by_connectivity(pattern: Pattern, causal: bool, deadline: float) -> DepthResult:
     """Some token may never see some other; if everybody sees everybody in the end, s ≤ p(n − 1)."""
     if causal:
         gap = causal_gap(pattern.union_step())
         pair, settled = ((gap.v, gap.u) if gap else None), True
     else:
-        pair, settled = connectivity(pattern)
+        pair, settled = connectivity(pattern, _share(deadline))
     if pair:
         return DepthResult(None, "closure", never=pair)
-    return _by_bounds(pattern, causal, work, pattern.cycle * max(pattern.n - 1, 1) if settled else None)
+    return _by_bounds(pattern, causal, deadline, pattern.cycle * max(pattern.n - 1, 1) if settled else None)
 
 
-def _by_bounds(pattern: Pattern, causal: bool, work: float, trivial: int | None) -> DepthResult:
-    lower, pair = _lower_bound(pattern, causal)
+def _share(deadline: float) -> float:
+    """Seconds for one of several bounds."""
+    return max(min(LOWER_BOUND_SECONDS, (deadline - perf_counter()) / 4), 0.05)
+
+
+def _by_bounds(pattern: Pattern, causal: bool, deadline: float, trivial: int | None) -> DepthResult:
+    lower, pair = _lower_bound(pattern, causal, _share(deadline))
     for t in range(lower, lower + 3):
         if full_by_rules(pattern, t, causal):
             if t == lower:
@@ -101,10 +151,11 @@ def _by_bounds(pattern: Pattern, causal: bool, work: float, trivial: int | None)
     upper = min((u for u in (t, by_core, trivial) if u is not None), default=None)
     if upper == lower:
         return _exactly(lower, "bounds that meet", pair)
-    return _by_listing(pattern, causal, work, lower) or DepthResult(None, "bounds only", pair, lower=lower, upper=upper)
+    found = by_listing(pattern, causal, lower, BITSET_WORK, deadline)
+    return found or DepthResult(None, "bounds only", pair, lower=lower, upper=upper)
 
 
-def _lower_bound(pattern: Pattern, causal: bool) -> tuple[int, tuple[int, int] | None]:
+def _lower_bound(pattern: Pattern, causal: bool, seconds: float) -> tuple[int, tuple[int, int] | None]:
     """Grow "who sees j" for a few tokens j; the slowest gives a bound and the pair that proves it."""
     n = pattern.n
     best, pair, began = 1, None, perf_counter()
@@ -112,7 +163,7 @@ def _lower_bound(pattern: Pattern, causal: bool) -> tuple[int, tuple[int, int] |
         seers, t = np.zeros(n, bool), 0
         seers[j] = True
         goal = np.arange(n) >= (j if causal else 0)
-        while perf_counter() - began < LOWER_BOUND_SECONDS:
+        while perf_counter() - began < seconds:
             grown = pattern.steps[t % pattern.cycle].preimage(seers)
             t += 1
             if (grown | ~goal).all():
@@ -121,33 +172,3 @@ def _lower_bound(pattern: Pattern, causal: bool) -> tuple[int, tuple[int, int] |
             if t + 1 > best:
                 best, pair = t + 1, (int(np.argmin(grown | ~goal)), j)
     return best, pair
-
-
-def _by_listing(pattern: Pattern, causal: bool, work: float, lower: int) -> DepthResult | None:
-    """By definition, from lists of edges: bitsets, or one search a token when p = 1 and the depth is large."""
-    n, p = pattern.n, pattern.cycle
-    total = sum(pattern.connections)
-    if find_spec("numba") is None:
-        return depth_by_powers(pattern, causal) if n <= MOST_TOKENS else None
-    if total > 200_000_000:
-        return None
-    a_round = total / p * max(n / 512, 1)  # row operations
-    limit = min(int(work // a_round), n * p + 1)
-    searches = n * total / 5  # in the same unit, as measured
-    if p == 1 and searches < min(work, a_round * lower):
-        from thereexists.patterns.bitsets import depth_by_searches
-
-        csr = pattern.step(0).to_csr()
-        found, method = depth_by_searches(csr.indptr, csr.indices, causal), "one search a token"
-    elif limit > max(lower, 3):
-        from thereexists.patterns.bitsets import depth_by_bitsets
-
-        steps = [(csr.indptr, csr.indices) for csr in pattern.to_csr()]
-        found, method = depth_by_bitsets(steps, causal, limit), "bitsets"
-    else:
-        return None
-    if found.limit_reached:
-        return None
-    if found.depth is None:
-        return DepthResult(None, method, never=(found.k, found.j))
-    return _exactly(found.depth, method, (found.k, found.j))

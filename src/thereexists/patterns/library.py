@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.patterns.intervals import Documents
+from thereexists.patterns.neighbourhood import Neighbourhood
 from thereexists.patterns.numbers import of_kind, whole
 from thereexists.patterns.parts import Band, BlockBand, Explicit, Offsets, Part, Rect, Residue, Xor
 from thereexists.patterns.pattern import Pattern
@@ -261,6 +263,56 @@ def alternating(n: int, window: int, period: int = 2) -> Pattern:
 def _random_pairs(n: int, degree: int | None = None, sparsity: float | None = None, **_: Any) -> int:
     share = min(16, n - 1) if degree is None else degree
     return _drawn(n, share if sparsity is None else round((1 - sparsity) * n))
+
+
+@register("sink_window", lambda n: {"window": min(_root(n), n), "sinks": min(4, n)})
+def sink_window(n: int, window: int, sinks: int = 4) -> Pattern:
+    """Window with sinks (Xiao et al. 2023, StreamingLLM): a window, and the first ``sinks`` tokens, seen by all."""
+    _size(n=n, window=window, sinks=sinks)
+    parts = [Band(-window, window), Rect(range(n), range(min(sinks, n)))]
+    return _pattern("sink_window", n, parts, window=window, sinks=sinks)
+
+
+@register("prefix_lm", lambda n: {"prefix": max(n // 4, 1)})
+def prefix_lm(n: int, prefix: int) -> Pattern:
+    """Prefix-LM (Raffel et al. 2019): the first ``prefix`` tokens see each other, all others what came before."""
+    _size(n=n, prefix=prefix)
+    first = range(min(prefix, n))
+    return _pattern("prefix_lm", n, [Band(-n, 0), Rect(first, first)], prefix=prefix)
+
+
+@register("documents", lambda n: {"lengths": _root(n)})
+def documents(n: int, lengths: int | Sequence[int]) -> Pattern:
+    """Packed documents that do not see each other: all of one length (the last may be shorter), or of these."""
+    given = [lengths] if isinstance(lengths, int) else list(lengths)
+    for length in given:
+        _size(n=n, lengths=length)
+    if not isinstance(lengths, int) and sum(given) != n:
+        raise InvalidInput(f"The lengths of the documents must add up to n = {n}; got {sum(given)}.")
+    starts = np.arange(0, n, lengths) if isinstance(lengths, int) else np.cumsum([0, *given[:-1]])
+    return _pattern("documents", n, [Documents(starts)], lengths=lengths if isinstance(lengths, int) else given)
+
+
+@register("neighbourhood", lambda n: {"shape": [n // _divisor(n), _divisor(n)], "window": 3})
+def neighbourhood(n: int, shape: int | Sequence[int], window: int | Sequence[int] = 3) -> Pattern:
+    """Neighbourhood (Hassani et al. 2023, NATTEN): a window in each direction of a grid, moved inwards at borders.
+
+    ``shape`` has the sides of the grid; one number is the length of a row. Windows are odd.
+    """
+    _size(n=n)
+    if isinstance(shape, int):
+        _size(shape=shape)
+        shape = [n // shape, shape]
+    sides = list(shape)
+    windows = [window] * len(sides) if isinstance(window, int) else list(window)
+    if not sides or len(windows) != len(sides) or int(np.prod([float(side) for side in sides])) != n:
+        raise InvalidInput(f"'shape' must multiply to n = {n}, with a window for each side; got {sides} and {windows}.")
+    for side, w in zip(sides, windows, strict=True):
+        _size(shape=side, window=w)
+        if w % 2 == 0:
+            raise InvalidInput(f"'window' of a neighbourhood must be odd, as many to either side; got {w}.")
+    kept = tuple(min(w, side) for w, side in zip(windows, sides, strict=True))
+    return _pattern("neighbourhood", n, [Neighbourhood(tuple(sides), kept)], shape=sides, window=windows)
 
 
 @register("random", lambda n: {"degree": min(16, n - 1), "seed": 0}, _random_pairs)

@@ -197,7 +197,7 @@ def unmatched_set(indptr: np.ndarray, indices: np.ndarray) -> Unmatched | None:
     return Unmatched(np.flatnonzero(inside), np.flatnonzero(neighbour))
 
 
-def connectivity(pattern: Pattern) -> tuple[tuple[int, int] | None, bool]:
+def connectivity(pattern: Pattern, seconds: float = 3.0) -> tuple[tuple[int, int] | None, bool]:
     """``((k, j), True)``: token k never sees token j at any depth; ``(None, True)``: everybody sees everybody at last;
     ``(None, False)``: not settled in the time given.
 
@@ -211,7 +211,7 @@ def connectivity(pattern: Pattern) -> tuple[tuple[int, int] | None, bool]:
         return None, True  # everybody sees both neighbours
     settled = True
     for backwards in (False, True):
-        reached = closure(step, 0, backwards)
+        reached = closure(step, 0, backwards, seconds)
         if reached is None:
             settled = False
         elif not reached.all():

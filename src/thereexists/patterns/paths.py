@@ -17,6 +17,7 @@ import numpy as np
 
 from thereexists.patterns import isolated, obstructions, sat, toughness
 from thereexists.patterns.isolated import Tell
+from thereexists.patterns.neighbourhood import Neighbourhood
 from thereexists.patterns.obstructions import Exhausted, Obstruction
 from thereexists.patterns.parts import BlockBand, Residue
 from thereexists.patterns.pattern import Pattern
@@ -66,8 +67,20 @@ def rules(pattern: Pattern) -> Iterator[tuple[str, np.ndarray]]:
             ),
         ):
             yield words, order[order < n]
+    for shape in sorted({p.shape for p in parts if isinstance(p, Neighbourhood)}):
+        yield f"snake through a grid of {' × '.join(map(str, shape))}", _snake(shape)
     if n & (n - 1) == 0:
         yield "Gray code: γ(i) = i XOR ⌊i/2⌋", k ^ (k >> 1)
+
+
+def _snake(shape: tuple[int, ...]) -> np.ndarray:
+    """All tokens of a grid, each beside the one before: every second line, plane, … is run through backwards."""
+    order = np.zeros(1, np.int64)
+    for side in reversed(shape):
+        lines = np.arange(side)[:, None] * len(order) + order
+        lines[1::2] = lines[1::2, ::-1].copy()
+        order = lines.ravel()
+    return order
 
 
 def find_path(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> PathResult:

@@ -16,6 +16,7 @@ import numpy as np
 
 from thereexists.core.errors import InvalidInput
 from thereexists.patterns.intervals import Documents, Meet
+from thereexists.patterns.neighbourhood import Neighbourhood
 from thereexists.patterns.numbers import shown
 from thereexists.patterns.parts import (
     Band,
@@ -36,7 +37,7 @@ from thereexists.patterns.step import Step
 FORMAT = 1
 _LARGE = 1 << 40
 _CAUSAL = (CausalPart, CausalInterval)  # of a union of causal steps with others: the pairs j ≤ k of another part
-_FORMULAS = (Band, BlockBand, Residue, Offsets, Xor, Rect, Explicit, Documents)
+_FORMULAS = (Band, BlockBand, Residue, Offsets, Xor, Rect, Explicit, Documents, Neighbourhood)
 _KINDS = {kind.__name__: kind for kind in (*_FORMULAS, Meet, *_CAUSAL)}
 
 
@@ -103,6 +104,8 @@ def _part(stored: Any, n: int) -> Part:
         return Explicit(np.array(_integers(values[0]), np.int64), np.array(_integers(values[1], 0, n - 1), np.int64))
     if kind is Documents:
         return Documents(np.array(_integers(values[0], 0, n - 1), np.int64))
+    if kind is Neighbourhood:
+        return Neighbourhood(*(tuple(_integers(value, 1, n)) for value in values))
     if kind is Meet:
         return _meet(values, n)
     if kind is Offsets:
