@@ -81,6 +81,18 @@ def test_the_search_for_a_path_keeps_its_time(seconds):
     assert zombies() == 0
 
 
+def test_the_whole_verdict_keeps_its_time():
+    """The depth too: bitsets of 30,000 tokens would take many times as long."""
+    from thereexists.patterns import random
+
+    pattern = random(30_000, degree=40, seed=3)
+    began = time.perf_counter()
+    verdict = check(pattern, seconds=0.5)
+    assert time.perf_counter() - began < 4  # listing a million edges, and an import, included
+    assert verdict.depth_result.lower >= 3
+    assert verdict.universal is None or verdict.depth is not None
+
+
 def test_what_the_search_finds_comes_back_through_the_pipe():
     rng = np.random.default_rng(1)
     name = rng.permutation(60)

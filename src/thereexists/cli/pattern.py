@@ -17,9 +17,10 @@ from thereexists.cli._settings import command
 from thereexists.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from thereexists.patterns import Pattern, PatternVerdict
+    from thereexists.patterns import Pattern, PatternVerdict, Reach
 
 PICTURES = (".png", ".svg")
+REACH_SECONDS = 4.0  # for what is asked beside the verdict
 app = typer.Typer(
     name="pattern",
     help="Sparse attention patterns: is a Transformer with this pattern universal?",
@@ -126,6 +127,7 @@ def check(asked: CheckOptions) -> None:
     thereexists pattern check mask.npz --json
     """
     from thereexists.patterns import check as decide
+    from thereexists.patterns import reach
 
     files_to_write(asked.force, (asked.path_out, (".npy",)), (asked.picture, PICTURES))
     check_heads(asked.config)
@@ -133,6 +135,7 @@ def check(asked: CheckOptions) -> None:
     pattern = load_pattern(asked.what, asked.n, sizes, asked.config, asked.heads, asked.causal)
     with progress_bar("search", quiet=asked.as_json):
         verdict = decide(pattern, seconds=asked.seconds)
+        answers = reach(verdict, min(asked.seconds, REACH_SECONDS))
     if asked.path_out is not None:
         _save_path(verdict, asked.path_out)
     if asked.picture is not None:
@@ -140,9 +143,11 @@ def check(asked: CheckOptions) -> None:
 
         save(pattern, asked.picture)
     if asked.as_json:
-        print_json(verdict.to_json())
+        print_json(verdict.to_json() | {"reach": answers.to_json()})
     else:
         _explain(verdict)
+        for line in answers.sentences():
+            console().print(f"  {line}", markup=False)
 
 
 @app.command()
@@ -157,7 +162,7 @@ def compare(
 
     Example: thereexists pattern compare --n 4096
     """
-    from thereexists.patterns import REGISTRY
+    from thereexists.patterns import REGISTRY, reach
     from thereexists.patterns import check as decide
 
     rows, refused = [], {}
@@ -169,11 +174,12 @@ def compare(
             except InvalidInput as error:
                 refused[name] = str(error)
                 continue
-            rows.append(decide(pattern, seconds=seconds))
+            verdict = decide(pattern, seconds=seconds)
+            rows.append((verdict, reach(verdict, min(seconds, REACH_SECONDS))))
     if not rows:
         raise InvalidInput(next(iter(refused.values())))
     if as_json:
-        print_json({"n": n, "patterns": [v.to_json() for v in rows], "refused": refused})
+        print_json({"n": n, "patterns": [v.to_json() | {"reach": r.to_json()} for v, r in rows], "refused": refused})
         return
     from rich.table import Table
 
@@ -181,7 +187,7 @@ def compare(
     for column in table.columns:
         column.no_wrap = True
         column.justify = "right" if column.header in ("per token", "p", "connections", "sparsity") else "left"
-    for v in rows:
+    for v, _ in rows:
         p = v.pattern
         most = max(p.connections)
         table.add_row(
@@ -198,6 +204,22 @@ def compare(
     console().print(f"n = {n}; connections: the largest step. '?': the sufficient conditions fail or are undecided.")
     for name, why in refused.items():
         console().print(f"left out {name}: {why}")
+    _reaches(rows)
+
+
+def _reaches(rows: list[tuple[PatternVerdict, Reach]]) -> None:
+    """How many layers, which pairs come last, and what one more token would change: a line each."""
+    from rich.table import Table
+
+    from thereexists.patterns.reach import layers
+
+    table = Table("pattern", "layers", "with a sink", "with a global token", "pairs in the last layer", box=None)
+    for v, r in rows:
+        late = "–" if r.last is None else f"{100 * r.last.count / r.last.asked:.3g} %"
+        hub = "–" if r.hub is None else layers(r.hub.depth)
+        table.add_row(v.pattern.name, layers(r.layers), layers(r.sink.depth), hub, late)
+    console().print(table)
+    console().print("Layers until everything is seen; with a sink: all see token 0; a global token also sees all.")
 
 
 @app.command()

@@ -34,6 +34,7 @@ from thereexists.patterns.library import (
 )
 from thereexists.patterns.packed import packed
 from thereexists.patterns.pattern import Pattern
+from thereexists.patterns.reach import Reach, reach
 from thereexists.patterns.recheck import recheck_depth, recheck_obstruction, recheck_path
 from thereexists.patterns.step import Step
 
@@ -51,6 +52,7 @@ __all__ = [
     "Pattern",
     "PatternVerdict",
     "ProbabilityMap",
+    "Reach",
     "Step",
     "alternating",
     "axial",
@@ -74,6 +76,7 @@ __all__ = [
     "packed",
     "prefix_lm",
     "random",
+    "reach",
     "recheck_depth",
     "recheck_obstruction",
     "recheck_path",

@@ -26,6 +26,7 @@ from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
 
 BITSET_WORK, BITSET_RATE = 4e9, 1e8  # row operations of 512 bits, and those of a core in a second
+FEW_LAYERS = 32  # hubs, full rows and classes need no more, and the rules look at every pair of layers
 LOWER_BOUND_SECONDS = 3.0  # of set images
 
 
@@ -139,13 +140,9 @@ def _share(deadline: float) -> float:
 
 def _by_bounds(pattern: Pattern, causal: bool, deadline: float, trivial: int | None) -> DepthResult:
     lower, pair = _lower_bound(pattern, causal, _share(deadline))
-    for t in range(lower, lower + 3):
-        if full_by_rules(pattern, t, causal):
-            if t == lower:
-                return _exactly(t, "bounds that meet", pair)
-            break
-    else:
-        t = None
+    t = next((t for t in range(lower, min(lower + 3, FEW_LAYERS)) if full_by_rules(pattern, t, causal)), None)
+    if t == lower:
+        return _exactly(t, "bounds that meet", pair)
     cores = {step: step.interval_around() for step in dict.fromkeys(pattern.steps)}
     by_core, _ = interval_recursion(pattern.steps, cores, causal)
     upper = min((u for u in (t, by_core, trivial) if u is not None), default=None)
