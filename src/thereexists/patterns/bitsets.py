@@ -271,19 +271,22 @@ def _diameter(indptr, indices, searches):
     level, queue = np.empty(n, np.int32), np.empty(n, np.int64)
     if _search(indptr, indices, 0, level, queue) < n:
         return -1, 0, 0
-    k = queue[n - 1]
-    _search(indptr, indices, k, level, queue)
-    j = queue[n - 1]
-    best = level[j]
-    u = j  # half-way between the two ends
-    while level[u] > best // 2:
-        for e in range(indptr[u], indptr[u + 1]):
-            if level[indices[e]] == level[u] - 1:
-                u = indices[e]
-                break
-    _search(indptr, indices, u, level, queue)
+    # Twice from the farthest token to the one farthest from it; then the token whose farthest of those four is nearest.
+    v, k, j, best = queue[n - 1], 0, 0, 0
+    radius = np.zeros(n, np.int32)
+    for turn in range(4):
+        _search(indptr, indices, v, level, queue)
+        radius = np.maximum(radius, level)
+        if level[queue[n - 1]] > best:
+            k, j = v, queue[n - 1]
+            best = level[j]
+        v = queue[n - 1]
+        if turn == 1:  # another beginning: far from what is half-way between the first two
+            _search(indptr, indices, np.argmin(radius), level, queue)
+            v = queue[n - 1]
+    _search(indptr, indices, np.argmin(radius), level, queue)
     around, order = level.copy(), queue.copy()
-    searches -= 3
+    searches -= 7
     for at in range(n - 1, -1, -1):
         v = order[at]
         if best >= 2 * around[v]:

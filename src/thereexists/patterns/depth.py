@@ -156,7 +156,8 @@ def _lower_bound(pattern: Pattern, causal: bool, seconds: float) -> tuple[int, t
     """Grow "who sees j" for a few tokens j; the slowest gives a bound and the pair that proves it."""
     n = pattern.n
     best, pair, began = 1, None, perf_counter()
-    for j in sorted({0, n - 1, n // 2, n // 3, min(1, n - 1), max(n - 2, 0)}):
+    beside = int(np.argmin(pattern.steps[0].common_columns()))  # the first that is no sink
+    for j in sorted({0, n - 1, n // 2, n // 3, min(1, n - 1), max(n - 2, 0), beside}):
         seers, t = np.zeros(n, bool), 0
         seers[j] = True
         goal = np.arange(n) >= (j if causal else 0)

@@ -51,8 +51,9 @@ def _decide(
     """``search``: from every token; otherwise bitsets, for at most ``limit`` rounds."""
     from thereexists.patterns.bitsets import depth_by_bitsets, depth_by_searches, diameter
 
-    if len(steps) == 1 and not causal and (search or not limit):
-        far = diameter(*steps[0], int(FEW_SEARCHES // len(steps[0][1])))
+    if len(steps) == 1 and not causal:
+        edges = len(steps[0][1])
+        far = diameter(*steps[0], int(FEW_SEARCHES // edges) if search or not limit else 64)
         if far is not None:
             depth, k, j = far
             return DepthResult(depth, "a few searches", (k, j) if depth > 1 else None, lower=depth, upper=depth)
