@@ -142,7 +142,7 @@ def _by_bounds(pattern: Pattern, causal: bool, deadline: float, trivial: int | N
     lower, pair = _lower_bound(pattern, causal, _share(deadline))
     t = next((t for t in range(lower, min(lower + 3, FEW_LAYERS)) if full_by_rules(pattern, t, causal)), None)
     if t == lower:
-        return _exactly(t, "bounds that meet", pair)
+        return _exactly(lower, "bounds that meet", pair)
     cores = {step: step.interval_around() for step in dict.fromkeys(pattern.steps)}
     by_core, _ = interval_recursion(pattern.steps, cores, causal)
     upper = min((u for u in (t, by_core, trivial) if u is not None), default=None)

@@ -175,7 +175,8 @@ def _sampled(pattern: Pattern, causal: bool, found: DepthResult, before: int, se
     drawn = np.random.default_rng(0).choice(n, min(TARGETS, n), replace=False).tolist()
     count = asked = targets = 0
     some: list[tuple[int, int]] = []
-    for j in dict.fromkeys([*([found.pair[1]] if found.pair else []), *drawn]):
+    chosen: list[int] = [*([found.pair[1]] if found.pair else []), *map(int, drawn)]
+    for j in dict.fromkeys(chosen):
         seers = np.zeros(n, bool)
         seers[j] = True
         for t in range(before):
