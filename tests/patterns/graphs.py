@@ -46,3 +46,20 @@ def cliques(hubs, parts, size, seed=0):
     number = np.concatenate([np.full(hubs, -1), np.repeat(np.arange(parts), size)])
     k, j = np.nonzero((number[:, None] == number) | (number[:, None] < 0))
     return pattern(n, k, j, seed)
+
+
+def board(side=15, seed=0):
+    """A mutilated chessboard, relabelled: no path exists, no matching shows it, and resolution proofs are very long.
+
+    A path alternates between the two colours of the board, except across the one diagonal edge. The board has an odd
+    number of cells and two of the rarer colour are taken away: the colours differ by three, a path bears two. Hall's
+    condition holds all the same, since the ends of the diagonal are neighbours of the frequent colour too.
+    """
+    y, x = (axis.ravel() for axis in np.mgrid[0:side, 0:side])
+    keep = ~(((y == 0) & (x == 1)) | ((y == side - 1) & (x == side - 2)))
+    y, x = y[keep], x[keep]
+    mask = abs(y[:, None] - y) + abs(x[:, None] - x) <= 1
+    a, b = (int(np.flatnonzero((y == c) & (x == c))[0]) for c in (side // 2, side // 2 + 1))
+    mask[a, b] = mask[b, a] = True
+    name = np.random.default_rng(seed).permutation(len(y))
+    return mask[np.ix_(name, name)]

@@ -7,7 +7,7 @@ import pytest
 
 import thereexists as te
 from tests.patterns import brute, graphs
-from tests.patterns.test_parts import assert_agree
+from tests.patterns.agreeing import assert_agree
 from thereexists.core.errors import InvalidInput
 from thereexists.patterns import check, from_block_mask, recheck_depth, recheck_path
 from thereexists.patterns.depth import receptive_depth

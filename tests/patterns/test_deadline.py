@@ -12,28 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.patterns.graphs import board
 from thereexists.patterns import check, from_mask, recheck_path
 from thereexists.patterns.obstructions import Exhausted
 from thereexists.patterns.paths import find_path
 
 pytest.importorskip("pysat")
-
-
-def board(side=15, seed=0):
-    """A mutilated chessboard, relabelled: no path exists, no matching shows it, and resolution proofs are very long.
-
-    A path alternates between the two colours of the board, except across the one diagonal edge. The board has an odd
-    number of cells and two of the rarer colour are taken away: the colours differ by three, a path bears two. Hall's
-    condition holds all the same, since the ends of the diagonal are neighbours of the frequent colour too.
-    """
-    y, x = (axis.ravel() for axis in np.mgrid[0:side, 0:side])
-    keep = ~(((y == 0) & (x == 1)) | ((y == side - 1) & (x == side - 2)))
-    y, x = y[keep], x[keep]
-    mask = abs(y[:, None] - y) + abs(x[:, None] - x) <= 1
-    a, b = (int(np.flatnonzero((y == c) & (x == c))[0]) for c in (side // 2, side // 2 + 1))
-    mask[a, b] = mask[b, a] = True
-    name = np.random.default_rng(seed).permutation(len(y))
-    return mask[np.ix_(name, name)]
 
 
 def hard(side=15, seed=0):

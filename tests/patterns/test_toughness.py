@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.patterns import brute, graphs
-from tests.patterns.test_deadline import board
 from thereexists.patterns import build, check, from_mask, recheck_obstruction
 from thereexists.patterns.obstructions import Dangling, Exhausted, Scattered
 from thereexists.patterns.paths import find_path
@@ -38,7 +37,7 @@ def test_three_sets_that_each_need_an_end():
     assert len(verdict.to_json()["hamiltonian_path"]["certificate"]["sets"]) == 3
 
 
-@pytest.mark.parametrize("pattern", [graphs.cliques(5, 7, 4), from_mask(board(15))], ids=["cliques", "board"])
+@pytest.mark.parametrize("pattern", [graphs.cliques(5, 7, 4), from_mask(graphs.board(15))], ids=["cliques", "board"])
 def test_sets_of_tokens_that_hold_too_much_together(pattern):
     """The board is one that the solver does not refute in minutes."""
     found = find_path(pattern, 30)
