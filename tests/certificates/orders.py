@@ -1,6 +1,9 @@
 """A network run as its formula says, with every sum in an order that no engine of ours has."""
 
+import copy
+
 import numpy as np
+import torch
 
 
 def shuffled(terms, rng):
@@ -18,7 +21,7 @@ def affine(Z, w, b, rng):
 
 
 def run_in_another_order(network, X, rng, seen=lambda Z: None):
-    """The network as its formula says, each sum in an order of its own; ``seen`` is shown what comes out of each layer."""
+    """The network as its formula says, each sum in an order of its own; ``seen`` is shown what each layer gives."""
     Z = X if network.E is None else X + network.E.detach().numpy()
     for _, _, layer in network.layers():
         if layer.attention is not None:
@@ -40,3 +43,27 @@ def run_in_another_order(network, X, rng, seen=lambda Z: None):
             Z = shuffled([Z, np.broadcast_to(b_2, Z.shape), *(h * W_2[:, k] for k, h in enumerate(hidden))], rng)
         seen(Z)
     return Z
+
+
+def with_rows_shuffled(network, rng):
+    """A compact network with the rows of its residual stream and the units of its layers in another order."""
+    other = copy.deepcopy(network)
+    row = torch.from_numpy(rng.permutation(network.W_out.shape[1]))
+    with torch.no_grad():
+        for name, axis in (("W_in", 0), ("E", 1), ("W_out", 1)):
+            weight = getattr(other, name)
+            if weight is not None:
+                weight.copy_(weight.index_select(axis, row))
+        for stage in other.stages.values():
+            if stage.attention is not None:
+                W_Q, _, W_K, W_V, W_O = stage.attention.parameters_list()
+                for w, axis in ((W_Q, 3), (W_K, 3), (W_V, 3), (W_O, 2)):
+                    w.copy_(w.index_select(axis, row))
+            if stage.feed_forward is not None:
+                W_1, b_1, W_2, b_2 = stage.feed_forward.parameters_list()
+                unit = torch.from_numpy(rng.permutation(b_1.shape[1]))
+                W_1.copy_(W_1.index_select(2, row).index_select(1, unit))
+                b_1.copy_(b_1.index_select(1, unit))
+                W_2.copy_(W_2.index_select(1, row).index_select(2, unit))
+                b_2.copy_(b_2.index_select(1, row))
+    return other

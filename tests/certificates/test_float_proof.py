@@ -7,11 +7,13 @@ import pytest
 import torch
 
 import thereexists as te
-from tests.certificates.orders import run_in_another_order, shuffled
+from tests.certificates.orders import run_in_another_order, shuffled, with_rows_shuffled
 from tests.hostile import certified, forge_certificate, forge_weights
 from tests.supported import bumped
 from thereexists.certificates.enclose import Encloser
+from thereexists.certificates.float_edges import edge_points
 from thereexists.certificates.float_proof import FloatRunner, _fits, _lowest_bit
+from thereexists.evaluate import run_batch
 from thereexists.functions.targets import BUILTINS, builtin
 
 
@@ -155,16 +157,25 @@ def test_a_compact_run_is_the_real_one_rounded_once():
 def test_three_tokens_ten_thousand_inputs_and_shuffled_orders(name, construction):
     """The run is proved on every core, those of equal tokens included, and no run leaves its bound."""
     witness = te.build(builtin(name, n=3), delta=1 / 8, construction=construction)
-    drift = te.certify(witness, opinions=1).float_error
-    assert drift["kind"] == "proved"
-    assert drift["cubes"] == 512
+    certificate, rng = te.certify(witness, opinions=1), np.random.default_rng(1)
+    drift, found = certificate.float_error, certificate.float_run
+    assert (drift["kind"], drift["cubes"], found["status"]) == ("proved", 512, "proved")
+    assert found["dtypes"]["float64"]["bound"] <= certificate.bound * (1 + 1e-3)
     X, G = balls_of(witness, 10_000)
-    runs = [witness(X, engine) for engine in ("reference", "fused")]
+    edges = edge_points(witness.target, witness.grid, rng, 10_000)
+    for engine in ("reference", "fused"):
+        assert (np.abs(witness(X, engine) - G.mid) <= drift["max"] + G.rad).all()
+        assert (np.abs(witness(edges, engine)) <= found["dtypes"]["float64"]["output"]).all()
     if construction == "faithful":
-        rng = np.random.default_rng(1)
-        runs += [np.concatenate([run_in_another_order(witness.network, X[:1000], rng), runs[0][1000:]])]
-    for Y in runs:
+        Y = run_in_another_order(witness.network, X, rng)
         assert (np.abs(Y - G.mid) <= drift["max"] + G.rad).all()
+        return
+    for dtype, said in found["dtypes"].items():
+        other = with_rows_shuffled(witness.to(dtype).network, rng)
+        for network in (witness.to(dtype).network, other):
+            Y, Z = (run_batch(network, points.astype(dtype)).astype(np.float64) for points in (X, edges))
+            assert (np.abs(Y - G.mid) <= said["cores"] + G.rad).all()
+            assert (np.abs(Z) <= said["output"]).all()
 
 
 def test_nothing_is_proved_of_a_statistical_one(tmp_path):

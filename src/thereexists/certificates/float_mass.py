@@ -3,16 +3,16 @@
 In exact arithmetic the mass lemma (``mass.py``) says: the units a_C that write outputs sum to at most 1. On a machine
 with unit roundoff u, the network being of the kinds of ``float_run.py``:
 
-1. A literal r = ReLU(w x + b) reads one number x, an input or a sum, with a power of two w: w x is exact, and the sum is
-   rounded once, r̃ = (1 + δ) r with |δ| ≤ u. Both literals of a pair read the same x: r̃⁺ + r̃⁻ ≥ 1 − u; below, e = 2u.
+1. A literal r = ReLU(w x + b) reads one number x, an input or a sum, with a power of two w: w x is exact, and the sum
+   is rounded once, r̃ = (1 + δ) r with |δ| ≤ u. Both literals of a pair read the same x, so r̃⁺ + r̃⁻ ≥ 1 − u. Put e = 2u.
 2. With q^± = 1 − min(1, r^∓), q⁺ + q⁻ ≤ 1 + e. Divide all q by 1 + e: the lemma's events again, so the numbers
    a_C = ReLU(1 − Σ r), of the literals that the machine has, sum to at most (1 + e)^pairs.
 3. The machine's own ã_C comes from a sum of m numbers: for Σ r = R it is at most 1 − R + γ_m (1 + R), which is below 0
    if R > 1 + 3γ_m. So ã_C ≤ a_C + 3γ_m.
-4. An output adds a constant and w_C ã_C in some order: γ_M·(|constant| + Σ |w_C| ã_C) of rounding, M the number of terms
-   (and some for the layers between them, and for the rounding of w_C itself).
+4. An output adds a constant and w_C ã_C in some order: γ_M·(|constant| + Σ |w_C| ã_C) of rounding, M the number of
+   terms (and some for the layers between them, and for the rounding of w_C itself).
 
-Where no two open units are known to contradict each other, Σ |w_C|·1 is all that is known of the sum, as over the reals.
+Where open units are not known to contradict each other, Σ |w_C|·1 is all that is known of the sum, as over the reals.
 """
 
 from __future__ import annotations

@@ -8,16 +8,17 @@ function of t = a·z that is 0 on the far left: |h(t)| is at most its largest va
 Quantising and value layers have Σ w = 0. Every layer is r → (1 + α) r + β, rounding included, and a chain of maps with
 α, β ≥ 0 ends at most at Π(1 + α) · (r + Σ β).
 
-**Attention.** A head gives a mean of values, so in general |Z_i| grows by Σ_h |W_O| max|v|. Along the hundreds of shifts
-of a contextual mapping that would be hopeless. But there a token is shifted far only once:
+**Attention.** A head gives a mean of values, so in general |Z_i| grows by Σ_h |W_O| max|v|. Along the many shifts of a
+contextual mapping that would be hopeless. But there a token is shifted far only once:
 
 *Lemma.* Let the layers of a run have two heads with the same u = W_K = W_V, W_Q = A u, opposite outputs ±κ in one row,
 and edges |b/A| ≤ w for all b_Q. Put s = u·z, and call a token *gone* once |s| > 3w. While |s| ≥ 2w, both queries of the
 token have the sign of s and are at least Aw/2 in size, and each head gives the largest (smallest) s that it sees but
 for n/(e·Aw/2): softmax weights are at most e^(−q g) at a distance g from the largest, and g·e^(−q g) ≤ 1/(e q). The
 heads cancel up to a small number a per layer, plus rounding b·S, S the size of the columns. If all layers together move
-a gone token by at most w, it stays gone. So each of the n tokens is moved far at most once, by 2κ'S at most (κ' = κ u_i),
-from |s| ≤ 3w: of L layers at most n take P = max|s| to (1 + 2κ' + b) P + 3w + …, the others to (1 + b) P + a + ….
+a gone token by at most w, it stays gone. So each of the n tokens is moved far at most once, by 2κ'S at most, where
+κ' = κ u_i, and from |s| ≤ 3w: of L layers at most n take P = max|s| to (1 + 2κ' + b) P + 3w + …, the others to
+(1 + b) P + a + ….
 
 The proof assumes of the machine what ``float_proof.py`` does. Numbers below are rounded up by generous factors.
 """

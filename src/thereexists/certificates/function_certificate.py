@@ -181,8 +181,9 @@ class RigorousCertificate(FunctionCertificate):
     inputs: no entry is off by more than ``most``, for all inputs but a ``share`` of the domain (``rigorous.Uniform``);
     None in a file of an older version. ``float_run`` is about the run itself, on any machine: *proved* or *measured*,
     and, dtype by dtype, how far it is from the network on the ``cores``, how large its ``output`` is anywhere and the
-    ``bound`` of the whole, d_p(f, run); the last two are None where nothing is proved of the run on ramps. ``sums`` gives the sums over cubes, block by block, that all of it follows from:
-    those just computed, or those stored beside the file.
+    ``bound`` of the whole, d_p(f, run); the last two are None where nothing is proved of the run on ramps. ``sums``
+    gives the sums over cubes, block by block, that all of it follows from: those just computed, or those stored beside
+    the file.
     """
 
     kind: ClassVar[str] = "rigorous"
