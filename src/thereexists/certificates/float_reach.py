@@ -39,8 +39,8 @@ from thereexists.model import Attention, FeedForward, Transformer
 
 _UP = 1 + 2.0**-20
 _TINY = 2.0**-900  # more than all products that underflow add up to
-_CHUNK = 1 << 14  # layers looked at together
-_MOST = 2.0**500
+_MOST_AT_ONCE = 1 << 20  # numbers of an array
+_MOST = 2.0**200  # so that no logit overflows
 
 
 def float_output_bound(network: Transformer, target: Target) -> list[float]:
@@ -87,21 +87,27 @@ class _Layers(NamedTuple):
         return cls(*(w.detach().numpy()[first:stop] for w in stack.parameters_list()))
 
     def rounded(self) -> tuple[Array, Array]:
-        """(L, d) each: rounding adds at most x·r + y to a row. A unit makes one rounding for each product that is not
-        by a power of two, one for each sum; so does the row. (1 + u)^m − 1 ≤ γ_m; cross terms are in the factor 2."""
-        inner = np.count_nonzero(self.W_1, axis=2) + 1.0  # (L, r)
-        outer = np.count_nonzero(self.W_2, axis=2) + 3.0  # (L, d)
-        m = inner[:, None, :] + outer[:, :, None]
-        weight = 2 * m * U * np.abs(self.W_2)  # (L, d, r)
+        """(L, d) each: rounding adds at most x·r + y to a row. In a unit, each term goes through one product, exact if
+        by a power of two, and as many sums as there are terms beside the bias; in a row, through one product and one
+        sum for each unit and the bias. With m of them in all, it is off by (1 + u)^m − 1 ≤ γ_m."""
+        plain = (is_power_of_two(self.W_1) | (self.W_1 == 0)).all(axis=2)
+        inner = np.count_nonzero(self.W_1, axis=2) + ~plain  # (L, r)
+        outer = np.count_nonzero(self.W_2, axis=2) + (self.b_2 != 0) + 1.0  # (L, d)
+        share = U * (inner[:, None, :] + outer[:, :, None])
+        weight = share / (1 - share) * np.abs(self.W_2)  # (L, d, r)
         x = (weight * np.abs(self.W_1).sum(axis=2)[:, None, :]).sum(axis=2) + 2 * outer * U
         y = (weight * np.abs(self.b_1)[:, None, :]).sum(axis=2) + 2 * outer * U * np.abs(self.b_2) + _TINY
-        return x, y
+        return x * _UP, y * _UP
 
 
 def _through_layers(stack: FeedForward, depth: int, r: float) -> float:
     """Chunk by chunk: r → Π(1 + α) · (r + Σ β)."""
-    for first in range(0, depth, _CHUNK):
-        alpha, beta = _growth(_Layers.of(stack, first, min(first + _CHUNK, depth)))
+    units, d = stack.parameters_list()[0].shape[1:]
+    if units * units * d > _MOST_AT_ONCE:
+        return math.inf
+    chunk = _MOST_AT_ONCE // (units * units * d)
+    for first in range(0, depth, chunk):
+        alpha, beta = _growth(_Layers.of(stack, first, min(first + chunk, depth)))
         r = float(np.exp(np.log1p(alpha).sum() * _UP) * (r + beta.sum()) * _UP)
     return r
 
@@ -112,7 +118,8 @@ def _growth(layers: _Layers) -> tuple[Array, Array]:
     same = (W_1[:, :, None, :] == W_1[:, None, :, :]).all(axis=3)  # (L, k, j): units of one direction
     first = ~np.tril(same, -1).any(axis=2)  # (L, k): one for each direction
     rise = np.maximum(b_1[:, None, :] - b_1[:, :, None], 0.0) * same  # what unit j gives at the knot of unit k
-    knots = np.abs(np.einsum("lij,lkj->lki", W_2, rise)) + 16 * U * np.einsum("lij,lkj->lki", np.abs(W_2), rise)
+    rounded = 4 * (b_1.shape[1] + 4) * U * np.einsum("lij,lkj->lki", np.abs(W_2), rise)
+    knots = np.abs(np.einsum("lij,lkj->lki", W_2, rise)) + rounded
     extreme = (same[:, :, :, None] * knots[:, None, :, :]).max(axis=2)  # (L, k, d): of the direction of unit k
     slope = exact_sums(same[:, :, None, :] * W_2[:, None, :, :])  # (L, k, d): on the far right
     length, shift = np.abs(W_1).sum(axis=2), np.where(same, np.abs(b_1)[:, None, :], 0.0).max(axis=2)  # (L, k)
@@ -195,10 +202,10 @@ def _through_shifts(run: list[_Shift], r: float, n: int) -> float:
     b = g * (17 * n * kappa + 1)
     far = 2.01 * kappa + b
     most = max(size, 3 * w) + L * (a + 2 * b * others) + n * (3 * w + a + 2 * far * others)
-    most = most * math.exp(min(L * b, 700.0)) * (1 + far) ** n * _UP
+    most = float(most * np.exp((L * b + n * np.log1p(far)) * _UP) * _UP)
     seen = g * (2 * others + 3 * w) <= w / 2  # the sign of a query, rounded, at |s| ≥ 2w
     stays = L * (a + b * (most + 2 * others)) <= w
-    if seen and stays and L * b <= 700:
+    if seen and stays:
         return max(r, (most + others) / abs(float(u[row])) * _UP)
     for shift in run:  # both heads, whatever they look at
         others = float(np.abs(u).sum()) * r
