@@ -266,7 +266,7 @@ def _is_float_run(part: Any) -> bool:
     return is_record(status=is_text, dtypes=is_table_of(each))(part)
 
 
-def floats_in_words(found: dict[str, Any], p: float = 1.0, everywhere: bool = False) -> list[str]:
+def floats_in_words(found: dict[str, Any], p: float, everywhere: bool) -> list[str]:
     """What is proved of the run itself, dtype by dtype, and what is not."""
     if not found["dtypes"]:
         return [f"the run in floating point is {found['status']} only: the bound is about exact arithmetic"]

@@ -118,7 +118,8 @@ def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check
     yield _check_uniform(certificate.uniform, found.uniform)
     yield _check_float_proof(certificate.float_error, found, case.grid.cells)
     if certificate.float_run is not None:  # a certificate of an older version says nothing
-        yield _check_float_bound(certificate.float_run, float_runs(case.network, case.target, problem, found))
+        runs = float_runs(case.network, case.target, problem, found)
+        yield _check_float_bound(certificate.float_run, runs, floats_in_words(runs, p, case.target.compact_support))
 
 
 def _check_uniform(claimed: dict[str, float] | None, found: Uniform | None) -> Check:
@@ -142,7 +143,7 @@ def _check_float_proof(claimed: dict[str, Any], found: Bound, cells: int) -> Che
     return Check("float proof", right, f"{detail}, on any machine")
 
 
-def _check_float_bound(claimed: dict[str, Any], found: dict[str, Any]) -> Check:
+def _check_float_bound(claimed: dict[str, Any], found: dict[str, Any], words: list[str]) -> Check:
     """What is said of the run as a whole, dtype by dtype: the same dtypes, and every number as found."""
     wrong = [] if claimed["status"] == found["status"] else [f"claimed {claimed['status']}, found {found['status']}"]
     if claimed["dtypes"].keys() != found["dtypes"].keys():
@@ -154,7 +155,7 @@ def _check_float_bound(claimed: dict[str, Any], found: dict[str, Any]) -> Check:
             for part in known
             if not _same_numbers(said[part], known[part])
         ]
-    return Check("float bound", not wrong, "; ".join(wrong) or "; ".join(floats_in_words(found)))
+    return Check("float bound", not wrong, "; ".join(wrong or words))
 
 
 def _same_numbers(claimed: Any, found: Any) -> bool:
