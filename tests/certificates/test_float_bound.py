@@ -142,7 +142,7 @@ FAULTS = {
     ("faithful", "a smaller distance"): said("float64", cores=0.0),
     ("faithful", "another dtype"): said("float32", cores=1e-8),
     ("faithful", "no ramps"): said("float64", bound=None),
-    ("faithful", "not proved"): lambda f: forge_certificate(f, lambda r: r["float_run"].update(status="sworn")),
+    ("faithful", "not proved"): lambda f: forge_certificate(f, lambda r: r["float_run"].update(status="measured")),
     ("faithful", "no dtype"): certified(float_run={"status": "proved", "dtypes": {}}),
     ("compact", "a smaller bound"): smaller("bound", "float32"),
     ("compact", "a smaller output"): smaller("output", "float32"),

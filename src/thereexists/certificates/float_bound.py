@@ -28,6 +28,7 @@ from thereexists.certificates.float_mass import mass_in_floats
 from thereexists.certificates.float_proof import U
 from thereexists.certificates.float_reach import float_output_bound
 from thereexists.certificates.float_run import FloatRun
+from thereexists.certificates.function_certificate import MEASURED, PROVED
 from thereexists.certificates.mass import mass_of
 from thereexists.certificates.ramps import extent
 from thereexists.certificates.rigorous import Bound
@@ -36,7 +37,6 @@ from thereexists.core.dtypes import SIGNIFICAND
 from thereexists.functions.target import Target
 from thereexists.model import EmbeddedTransformer, Transformer
 
-PROVED, MEASURED = "proved", "measured"
 _LOWER = ("float32",)  # beside float64
 _UP = 1 + 2.0**-30
 

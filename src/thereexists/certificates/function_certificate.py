@@ -32,11 +32,12 @@ from thereexists.certificates.certificate import (
 from thereexists.certificates.ramps import d_p_in_words, off_core_share, uniform_in_words
 from thereexists.certificates.units import normalised
 from thereexists.core.atomic_files import put_in_place, write_beside, written_beside
+from thereexists.core.dtypes import SIGNIFICAND
 from thereexists.core.errors import InvalidInput, NotProved
 from thereexists.functions.domains.stored import in_words, measured_in_words
 from thereexists.functions.grid import Grid
 
-PROVED = "proved"  # of the float64 run
+PROVED, MEASURED = "proved", "measured"  # of the run in floating point
 
 
 def _nowhere() -> Blocks:
@@ -263,13 +264,17 @@ def _is_float_run(part: Any) -> bool:
         return lambda x: x is None or right(x)
 
     each = is_record(cores=is_size, output=known(is_list_of(is_size)), bound=known(is_size))
-    return is_record(status=is_text, dtypes=is_table_of(each))(part)
+    if not is_record(status=is_text, dtypes=is_table_of(each))(part):
+        return False
+    return (
+        part["status"] in (PROVED, MEASURED) and part["dtypes"].keys() <= SIGNIFICAND.keys()
+    )  # words of ours, printed
 
 
 def floats_in_words(found: dict[str, Any], p: float, everywhere: bool) -> list[str]:
     """What is proved of the run itself, dtype by dtype, and what is not."""
     if not found["dtypes"]:
-        return [f"the run in floating point is {found['status']} only: the bound is about exact arithmetic"]
+        return ["the run in floating point is measured only: the bound is about exact arithmetic"]
     where = "over the box (outside it the run is tried only)" if everywhere else "ramps included"
     said = []
     for name, run in found["dtypes"].items():
