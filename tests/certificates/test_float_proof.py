@@ -7,49 +7,14 @@ import pytest
 import torch
 
 import thereexists as te
+from tests.certificates.orders import run_in_another_order, shuffled, with_rows_shuffled
 from tests.hostile import certified, forge_certificate, forge_weights
 from tests.supported import bumped
 from thereexists.certificates.enclose import Encloser
+from thereexists.certificates.float_edges import edge_points
 from thereexists.certificates.float_proof import FloatRunner, _fits, _lowest_bit
+from thereexists.evaluate import run_batch
 from thereexists.functions.targets import BUILTINS, builtin
-
-
-def shuffled(terms, rng):
-    """Σ of arrays, one after the other in a random order."""
-    order = rng.permutation(len(terms))
-    total = terms[order[0]]
-    for i in order[1:]:
-        total = total + terms[i]
-    return total
-
-
-def affine(Z, w, b, rng):
-    """w·z + b of every token."""
-    return shuffled([*(Z[..., i] * w[i] for i in range(len(w))), np.full(Z.shape[:-1], b)], rng)
-
-
-def run_in_another_order(network, X, rng):
-    """The network as its formula says, each sum in an order of its own."""
-    Z = X if network.E is None else X + network.E.detach().numpy()
-    for _, _, layer in network.layers():
-        if layer.attention is not None:
-            *weights, mask = layer.attention
-            W_Q, b_Q, W_K, W_V, W_O = (w.detach().numpy() for w in weights)
-            added = []
-            for h in range(len(W_Q)):
-                q, k, v = (affine(Z, W[h, 0], b, rng) for W, b in ((W_Q, b_Q[h, 0]), (W_K, 0.0), (W_V, 0.0)))
-                logits = q[:, :, None] * k[:, None, :]
-                logits = logits if mask is None else np.where(mask.numpy(), logits, -np.inf)
-                P = np.exp(logits - logits.max(-1, keepdims=True))
-                P = P / P.sum(-1, keepdims=True)
-                head = shuffled([P[:, :, t] * v[:, None, t] for t in range(Z.shape[1])], rng)
-                added.append(head[..., None] * W_O[h, :, 0])
-            Z = shuffled([Z, *added], rng)
-        if layer.feed_forward is not None:
-            W_1, b_1, W_2, b_2 = (w.detach().numpy() for w in layer.feed_forward[:4])
-            hidden = (np.maximum(affine(Z, w, b, rng), 0)[..., None] for w, b in zip(W_1, b_1, strict=True))
-            Z = shuffled([Z, np.broadcast_to(b_2, Z.shape), *(h * W_2[:, k] for k, h in enumerate(hidden))], rng)
-    return Z
 
 
 def balls_of(witness, count, evaluator=Encloser, seed=0):
@@ -192,16 +157,25 @@ def test_a_compact_run_is_the_real_one_rounded_once():
 def test_three_tokens_ten_thousand_inputs_and_shuffled_orders(name, construction):
     """The run is proved on every core, those of equal tokens included, and no run leaves its bound."""
     witness = te.build(builtin(name, n=3), delta=1 / 8, construction=construction)
-    drift = te.certify(witness, opinions=1).float_error
-    assert drift["kind"] == "proved"
-    assert drift["cubes"] == 512
+    certificate, rng = te.certify(witness, opinions=1), np.random.default_rng(1)
+    drift, found = certificate.float_error, certificate.float_run
+    assert (drift["kind"], drift["cubes"], found["status"]) == ("proved", 512, "proved")
+    assert found["dtypes"]["float64"]["bound"] <= certificate.bound * (1 + 1e-3)
     X, G = balls_of(witness, 10_000)
-    runs = [witness(X, engine) for engine in ("reference", "fused")]
+    edges = edge_points(witness.target, witness.grid, rng, 10_000)
+    for engine in ("reference", "fused"):
+        assert (np.abs(witness(X, engine) - G.mid) <= drift["max"] + G.rad).all()
+        assert (np.abs(witness(edges, engine)) <= found["dtypes"]["float64"]["output"]).all()
     if construction == "faithful":
-        rng = np.random.default_rng(1)
-        runs += [np.concatenate([run_in_another_order(witness.network, X[:1000], rng), runs[0][1000:]])]
-    for Y in runs:
+        Y = run_in_another_order(witness.network, X, rng)
         assert (np.abs(Y - G.mid) <= drift["max"] + G.rad).all()
+        return
+    for dtype, said in found["dtypes"].items():
+        other = with_rows_shuffled(witness.to(dtype).network, rng)
+        for network in (witness.to(dtype).network, other):
+            Y, Z = (run_batch(network, points.astype(dtype)).astype(np.float64) for points in (X, edges))
+            assert (np.abs(Y - G.mid) <= said["cores"] + G.rad).all()
+            assert (np.abs(Z) <= said["output"]).all()
 
 
 def test_nothing_is_proved_of_a_statistical_one(tmp_path):

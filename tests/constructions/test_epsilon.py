@@ -153,17 +153,20 @@ def test_a_false_epsilon_is_noticed(forgery, kept, tmp_path):
     assert any(reason.startswith("epsilon:") for reason in verdict.reasons)
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, 3, 4])
 def test_a_certificate_of_a_version_before_still_holds(version, kept, tmp_path):
-    """Before version 3 it named no epsilon, before version 4 it said nothing of single inputs: six sums a block."""
+    """Before version 3 it named no epsilon, before version 4 it said nothing of single inputs, with six sums a block,
+    and before version 5 nothing of the float run as a whole."""
     shutil.copytree(kept, tmp_path / "w")
     record = json.loads((tmp_path / "w" / FILE).read_text())
-    older = [sums[:6] for sums in load_blocks(tmp_path / "w", record["blocks_sha256"])]
+    older = [sums[: 10 if version == 4 else 6] for sums in load_blocks(tmp_path / "w", record["blocks_sha256"])]
     (tmp_path / "w" / BLOCKS).write_bytes(packed(older))
 
     def as_it_was(r):
         r.update(format_version=version, blocks_sha256=blocks_sha256(older))
-        r.pop("uniform")
+        r.pop("float_run")
+        if version < 4:
+            r.pop("uniform")
         if version == 2:
             r.pop("epsilon")
 
@@ -171,7 +174,7 @@ def test_a_certificate_of_a_version_before_still_holds(version, kept, tmp_path):
     if version == 2:
         forge_record(tmp_path / "w", lambda r: r["plan"].pop("epsilon"))
     assert te.verify(tmp_path / "w", opinions=1).holds
-    assert len(load_certificate(tmp_path / "w").meaning()) == 1
+    assert len(load_certificate(tmp_path / "w").meaning()) == (2 if version == 4 else 1)
     te.load(tmp_path / "w").certificate.save(tmp_path / "w")  # as a certificate of this version that says no more
     assert te.verify(tmp_path / "w", opinions=1).holds
 

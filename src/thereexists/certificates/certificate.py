@@ -31,8 +31,9 @@ from thereexists.core.regular_files import is_regular
 
 FILE = "certificate.json"
 BLOCKS = "certificate.blocks.safetensors"  # what only some have beside it
-FORMAT_VERSION = 4
-_SINCE = {"epsilon": 3, "uniform": 4}  # fields that older files have not, and may be None for: nothing was stated then
+FORMAT_VERSION = 5
+# Fields that older files have not, and may be None for: nothing was stated then.
+_SINCE = {"epsilon": 3, "uniform": 4, "float_run": 5}
 
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)

@@ -21,6 +21,7 @@ from thereexists.certificates.block_sums import blocks_sha256
 from thereexists.certificates.check import Wanted
 from thereexists.certificates.cubes import CubeSums, weights_sha256
 from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
+from thereexists.certificates.float_bound import float_runs
 from thereexists.certificates.function_certificate import (
     PROVED,
     FunctionCertificate,
@@ -95,6 +96,7 @@ def _rigorous(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> Ri
         bound=found.total,
         parts=found.parts,
         uniform=found.single_inputs(),
+        float_run=float_runs(network, f, problem, found),
         undecided=found.undecided,
         output_bound=found.output_bound,
         target_bound=found.target_bound,

@@ -131,7 +131,7 @@ def float_layer(Z: Ball, W_1: Array, b_1: Array, W_2: Array, b_2: Array) -> Ball
     pre, spread = (W_1 * z).sum(-1) + b_1, (np.abs(W_1) * rad).sum(-1) * _UP
     reads = np.count_nonzero(np.broadcast_to(W_1, (len(Z.mid), r, d)), axis=-1)
     below, beside = _one_row(Z, W_1, b_1, reads == 1)
-    error = np.where(exact | beside | (reads == 0), 0.0, 2 * _gamma(d + 2) * size)
+    error = np.where(exact | beside | (reads == 0), 0.0, 2 * gamma(d + 2) * size)
     closed = below | (pre + spread + error <= 0)
     error = np.where(closed, 0.0, error)
     hidden = np.where(closed, 0.0, np.maximum(pre + spread + error, 0.0))
@@ -144,10 +144,10 @@ def float_layer(Z: Ball, W_1: Array, b_1: Array, W_2: Array, b_2: Array) -> Ball
     known = (Z.rad == 0) & ((out == 0) | exact[:, None, :]).all(-1)
     sums = known & _fits(total, lattice)
     plain = (out == 0) | (
-        _power_of_two(W_2) & (error == 0)[:, None, :]
+        is_power_of_two(W_2) & (error == 0)[:, None, :]
     )  # products of what is not rounded, nor are they
     once = (written <= 1) & plain.all(-1)  # one addition of two floats: rounded once, and not if its result is known
-    rounding = np.where(once, np.where(real.rad == 0, 0.0, U * (np.abs(real.mid) + real.rad)), _gamma(r + 4) * total)
+    rounding = np.where(once, np.where(real.rad == 0, 0.0, U * (np.abs(real.mid) + real.rad)), gamma(r + 4) * total)
     rounding = np.where(sums, 0.0, rounding)
     carried = (np.abs(W_2) * error[:, None, :]).sum(-1)
     moved = (real.rad + carried + rounding) * _UP
@@ -177,7 +177,7 @@ def _swept(Z: Ball, weights: tuple[Array, ...], run: Run) -> Ball:
         z, r = Z
         size = ((np.abs(u) * (np.abs(z) + r)).sum(-1) + largest) * _UP
         exact = (r == 0).all(-1) & _fits(size, np.minimum(_bits(u, z).min(-1), bit))
-        error = np.where(exact, 0.0, (np.abs(u) * r).sum(-1) * _UP + (U if alone else 2 * _gamma(len(u) + 2)) * size)
+        error = np.where(exact, 0.0, (np.abs(u) * r).sum(-1) * _UP + (U if alone else 2 * gamma(len(u) + 2)) * size)
         return (u * z).sum(-1) + error
 
     return sweep(Z, weights, run, highest, float_layer)
@@ -211,7 +211,7 @@ def float_attention(Z: Ball, attention: Attention, layer: int) -> Ball:
     sizes = sizes * _UP
     exact = known[:, None, None] & _fits(sizes, lattice)
     untouched = np.broadcast_to(~W_O.any(axis=(0, 2)), exact.shape)
-    rounding = np.where(exact | untouched, 0.0, 2 * _gamma(len(alive) * n + 6) * sizes)
+    rounding = np.where(exact | untouched, 0.0, 2 * gamma(len(alive) * n + 6) * sizes)
     rad = np.where(exact | untouched, Z.rad, (Z.rad + spread + rounding) * _UP)
     return Ball(np.where(untouched, Z.mid, Z.mid + adds), rad)
 
@@ -251,7 +251,7 @@ def _looked_at(V: Ball, sizes: Array, near: Array, star: Array, apart: Array, sa
     count, largest = near.sum(-1), np.where(near, sizes[:, None, :], 0.0).max(-1)
     twins = (~near | np.take_along_axis(same, star[:, :, None], axis=1)).all(-1)
     equal = (count == 1) | (twins & (r == 0) & (np.frexp(count.astype(float))[0] == 0.5))
-    mixed = (np.maximum(high - v, v - low) + _gamma(2 * near.shape[-1] + 8) * largest) * _UP
+    mixed = (np.maximum(high - v, v - low) + gamma(2 * near.shape[-1] + 8) * largest) * _UP
     return _Head(Ball(v, np.where(equal, r, mixed)), near, apart, (high - low) * _UP, largest)
 
 
@@ -267,7 +267,7 @@ def _difference(heads: list[_Head], W_V: Array, W_O: Array) -> Array | float:
     D = np.maximum(first.apart, second.apart)
     alike = (first.near == second.near).all(-1) & (D <= 1) & (first.value.mid == second.value.mid)
     apart = 2 * np.sinh(np.minimum(D, 1.0)) * first.range
-    rounding = 2 * _gamma(2 * first.near.shape[-1] + W_V.shape[-1] + 10) * first.largest
+    rounding = 2 * gamma(2 * first.near.shape[-1] + W_V.shape[-1] + 10) * first.largest
     return np.where(alike, (apart + rounding) * _UP, np.inf)
 
 
@@ -284,7 +284,7 @@ def _dot(Z: Ball, w: Array, b: float) -> Ball:
     lattice = np.minimum(_bits(w, Z.mid).min(-1), int(_lowest_bit(np.array(b))))
     exact = (Z.rad == 0).all(-1) & _fits(size, lattice)
     spread = (np.abs(w) * Z.rad).sum(-1) * _UP
-    return Ball((w * Z.mid).sum(-1) + b, np.where(exact, 0.0, spread + 2 * _gamma(len(w) + 2) * size))
+    return Ball((w * Z.mid).sum(-1) + b, np.where(exact, 0.0, spread + 2 * gamma(len(w) + 2) * size))
 
 
 def _fits(size: Array, lattice: Array) -> Array:
@@ -306,11 +306,19 @@ def _lowest_bit(x: Any) -> Array:
     return np.where(whole == 0, _NO_BIT, exponent - _BITS + zeros)
 
 
-def _power_of_two(w: Array) -> Array:
+def exact_sums(terms: Array) -> Array:
+    """At least |Σ| over the last axis: the sum itself, if it is exact in any order."""
+    size = np.abs(terms).sum(axis=-1) * _UP
+    exact = _fits(size, _lowest_bit(terms).min(axis=-1))
+    return np.abs(terms.sum(axis=-1)) + np.where(exact, 0.0, gamma(terms.shape[-1]) * size)
+
+
+def is_power_of_two(w: Array) -> Array:
     return np.abs(np.frexp(w)[0]) == 0.5
 
 
-def _gamma(m: int) -> float:
+def gamma(m: int) -> float:
+    """γ_m, rounded up."""
     return m * U / (1 - m * U) * _UP
 
 

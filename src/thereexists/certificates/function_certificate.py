@@ -32,11 +32,12 @@ from thereexists.certificates.certificate import (
 from thereexists.certificates.ramps import d_p_in_words, off_core_share, uniform_in_words
 from thereexists.certificates.units import normalised
 from thereexists.core.atomic_files import put_in_place, write_beside, written_beside
+from thereexists.core.dtypes import SIGNIFICAND
 from thereexists.core.errors import InvalidInput, NotProved
 from thereexists.functions.domains.stored import in_words, measured_in_words
 from thereexists.functions.grid import Grid
 
-PROVED = "proved"  # of the float64 run
+PROVED, MEASURED = "proved", "measured"  # of the run in floating point
 
 
 def _nowhere() -> Blocks:
@@ -179,8 +180,11 @@ class RigorousCertificate(FunctionCertificate):
     without positional encoding), ramps (everything off the cores), network (undecided cubes, and the radii of the
     enclosures); bound = (grid^p + equal_columns^p + ramps^p)^{1/p} + network. ``uniform`` bounds the error at single
     inputs: no entry is off by more than ``most``, for all inputs but a ``share`` of the domain (``rigorous.Uniform``);
-    None in a file of an older version. ``sums`` gives the sums over cubes, block by block, that all of it follows from:
-    those just computed, or those stored beside the file.
+    None in a file of an older version. ``float_run`` is about the run itself, on any machine: *proved* or *measured*,
+    and, dtype by dtype, how far it is from the network on the ``cores``, how large its ``output`` is anywhere and the
+    ``bound`` of the whole, d_p(f, run); the last two are None where nothing is proved of the run on ramps. ``sums``
+    gives the sums over cubes, block by block, that all of it follows from: those just computed, or those stored beside
+    the file.
     """
 
     kind: ClassVar[str] = "rigorous"
@@ -188,6 +192,7 @@ class RigorousCertificate(FunctionCertificate):
 
     parts: dict[str, float]
     uniform: dict[str, float] | None
+    float_run: dict[str, Any] | None
     undecided: int
     splits: int
     blocks_sha256: str
@@ -212,7 +217,7 @@ class RigorousCertificate(FunctionCertificate):
         if found["most_distinct"] < 0.99 * found["most"] and found["share_distinct"] < 1:
             off = uniform_in_words(found["most_distinct"], found["share_distinct"])
             said.append(f"{off}, those with two tokens in one cell among them")
-        return said
+        return said + ([] if self.float_run is None else floats_in_words(self.float_run, self.p, self._everywhere()))
 
     def shares(self) -> dict[str, float]:
         return self.parts
@@ -234,6 +239,7 @@ class RigorousCertificate(FunctionCertificate):
         own = {"undecided": is_count, "splits": is_count, "blocks_sha256": is_text}
         four = is_record(most=is_size, share=is_size, most_distinct=is_size, share_distinct=is_size)
         own["uniform"] = lambda part: part is None or four(part)
+        own["float_run"] = lambda part: part is None or _is_float_run(part)
         return super().right() | own | {"parts": is_table_of(is_number, cls.PARTS)}
 
     @classmethod
@@ -251,6 +257,33 @@ class RigorousCertificate(FunctionCertificate):
             beside.unlink(missing_ok=True)
             raise
         put_in_place(beside, place)
+
+
+def _is_float_run(part: Any) -> bool:
+    def known(right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+        return lambda x: x is None or right(x)
+
+    each = is_record(cores=is_size, output=known(is_list_of(is_size)), bound=known(is_size))
+    if not is_record(status=is_text, dtypes=is_table_of(each))(part):
+        return False
+    return (
+        part["status"] in (PROVED, MEASURED) and part["dtypes"].keys() <= SIGNIFICAND.keys()
+    )  # words of ours, printed
+
+
+def floats_in_words(found: dict[str, Any], p: float, everywhere: bool) -> list[str]:
+    """What is proved of the run itself, dtype by dtype, and what is not."""
+    if not found["dtypes"]:
+        return ["the run in floating point is measured only: the bound is about exact arithmetic"]
+    where = "over the box (outside it the run is tried only)" if everywhere else "ramps included"
+    said = []
+    for name, run in found["dtypes"].items():
+        if run["bound"] is None:
+            told = f"within {float(run['cores']):.2g} of the network on all cores, proved; on ramps it is tried only"
+        else:
+            told = f"d_{float(p):g}(f, run) ≤ {float(run['bound']):.6g}, {where}, proved for any order of sums"
+        said.append(f"the {name} run: {told}")
+    return said
 
 
 @final

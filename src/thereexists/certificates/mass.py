@@ -30,28 +30,49 @@ _BLOCK = 2048
 _SMALLEST = 512  # so few units are compared at once
 
 
+@dataclass(frozen=True)
+class Mass:
+    """What the lemma says of a network: the bounds on |output_i|; whether any two open units contradict each other;
+    how many pairs there are; and of each output the largest |constant|, the largest |w| and the largest Σ|w|."""
+
+    bounds: list[float]
+    disjoint: bool
+    pairs: int
+    units: int
+    literals: int  # the most rows that a unit reads
+    constant: list[float]
+    largest: list[float]
+    total: list[float]
+
+
 def mass_bound(network: EmbeddedTransformer) -> list[float]:
     """An upper bound of |g(X)_i| over all inputs X, for every output i."""
+    mass = mass_of(network)
+    return [math.inf] * len(network.W_out) if mass is None else mass.bounds
+
+
+def mass_of(network: EmbeddedTransformer) -> Mass | None:
+    """The lemma applied to all weights; None where its hypotheses fail."""
     W_out = network.W_out.detach().numpy()
-    none = [math.inf] * len(W_out)
     layers = [stage.feed_forward for stage in network.stages.values() if stage.feed_forward is not None]
     if not layers or any(layer.phi is not None for layer in layers):  # the lemma is about ReLU
-        return none
+        return None
     flow = Flow.of(network)
     if (np.count_nonzero(W_out, axis=1) != 1).any() or not np.isin(W_out, (0.0, 1.0)).all():
-        return none
+        return None
     out = W_out.argmax(axis=1)
     if flow.attended[out].any() or flow.from_input[out].any():
-        return none
+        return None
     memory = Memory.reading(flow, out)
     if memory is None:
-        return none
-    bounds = [Fraction(0)] * len(out)
+        return None
+    bounds, constant, always = [Fraction(0)] * len(out), [Fraction(0)] * len(out), True
     for position in range(len(flow.constants)):
         open_units = np.flatnonzero(memory.gate[position] > 0)
         if (memory.gate[position] > 1).any():
-            return none
+            return None
         disjoint = pairwise_disjoint(memory.signs[open_units])
+        always = always and disjoint
         for i, row in enumerate(out):
             start = Fraction(float(flow.constants[position, row])) + sum(Fraction(float(b[row])) for b in flow.biases)
             w = memory.writes[open_units, i]
@@ -60,7 +81,21 @@ def mass_bound(network: EmbeddedTransformer) -> list[float]:
             else:
                 low, high = (sum((Fraction(x) for x in side.tolist()), Fraction(0)) for side in (w[w < 0], w[w > 0]))
             bounds[i] = max(bounds[i], abs(start + low), abs(start + high))
-    return [_float_above(bound) for bound in bounds]
+            size = abs(Fraction(float(flow.constants[position, row]))) + sum(
+                abs(Fraction(float(b[row]))) for b in flow.biases
+            )
+            constant[i] = max(constant[i], size)
+    sizes = np.abs(memory.writes)
+    return Mass(
+        bounds=[_float_above(bound) for bound in bounds],
+        disjoint=always,
+        pairs=memory.signs.shape[1],
+        units=len(sizes),
+        literals=memory.literals,
+        constant=[_float_above(size) for size in constant],
+        largest=sizes.max(axis=0, initial=0.0).tolist(),
+        total=(sizes.sum(axis=0) * (1 + 1e-9)).tolist(),
+    )
 
 
 @dataclass(frozen=True)
@@ -150,6 +185,7 @@ class Memory:
     gate: Array
     signs: Array
     writes: Array
+    literals: int  # the most rows that a unit reads
 
     @classmethod
     def reading(cls, flow: Flow, out: Array) -> Memory | None:
@@ -175,7 +211,8 @@ class Memory:
         signs = np.zeros((len(units), len(pairs) // 2), dtype=np.float32)
         for row, (number, sign) in pairs.items():
             signs[W_1[:, row] == -1.0, number] += -sign  # a unit that subtracts both literals of a pair gets 0
-        return cls(gate, signs, flow.W_2[units][:, out])
+        reads = int(np.count_nonzero(W_1, axis=1).max(initial=0))
+        return cls(gate, signs, flow.W_2[units][:, out], reads)
 
 
 def pairwise_disjoint(signs: Array) -> bool:

@@ -26,25 +26,30 @@ def output_bound(network: Transformer) -> list[float]:
     """An upper bound of |g(X)_i| over all inputs X, for every row i."""
     if network.wide:
         return mass_bound(cast(EmbeddedTransformer, network))
+    return [bound for bound, _ in clamped_rows(network)]
+
+
+def clamped_rows(network: Transformer) -> list[tuple[float, int]]:
+    """Of a deep network, for every row: the bound, and how many of the last layers it follows from (0 if none)."""
     last = list(network.stages.values())[-1]
     d = network.shape()["d"]
     if last.attention is not None or last.feed_forward is None or last.feed_forward.phi is not None:
-        return [math.inf] * d
+        return [(math.inf, 0)] * d
     layers = [_Layer(last.feed_forward, l) for l in range(max(0, last.depth - _LAYERS_SEARCHED), last.depth)]
     return [_row_bound(layers, row) for row in range(d)]
 
 
-def _row_bound(layers: list[_Layer], row: int) -> float:
+def _row_bound(layers: list[_Layer], row: int) -> tuple[float, int]:
     drift = Fraction(0)
-    for layer in reversed(layers):
+    for count, layer in enumerate(reversed(layers), 1):
         clamp = layer.clamp(row)
         extreme = layer.extreme(row, without=clamp[1] if clamp else ())
         if extreme is None:
-            return math.inf
+            return math.inf, 0
         drift += extreme
         if clamp:
-            return _float_above(clamp[0] + drift)
-    return math.inf
+            return _float_above(clamp[0] + drift), count
+    return math.inf, 0
 
 
 class _Layer:

@@ -15,12 +15,14 @@ from thereexists.arithmetic.balls import Array
 from thereexists.certificates.certify_function import assumptions, float_error, run
 from thereexists.certificates.check import SAMPLE, Check, How
 from thereexists.certificates.cubes import Problem, Sums
+from thereexists.certificates.float_bound import float_runs
 from thereexists.certificates.float_edges import POINTS, strays
 from thereexists.certificates.function_certificate import (
     PROVED,
     FunctionCertificate,
     RigorousCertificate,
     StatisticalCertificate,
+    floats_in_words,
 )
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.ramps import uniform_in_words
@@ -115,6 +117,9 @@ def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check
     yield Check("bound", holds, f"claimed d_{p:g} ≤ {certificate.bound:.6g}, found {found.total:.6g}: {D_P}")
     yield _check_uniform(certificate.uniform, found.uniform)
     yield _check_float_proof(certificate.float_error, found, case.grid.cells)
+    if certificate.float_run is not None:  # a certificate of an older version says nothing
+        runs = float_runs(case.network, case.target, problem, found)
+        yield _check_float_bound(certificate.float_run, runs, floats_in_words(runs, p, case.target.compact_support))
 
 
 def _check_uniform(claimed: dict[str, float] | None, found: Uniform | None) -> Check:
@@ -136,6 +141,30 @@ def _check_float_proof(claimed: dict[str, Any], found: Bound, cells: int) -> Che
     right = claimed["cubes"] == cubes == cells and _agrees(claimed["max"], most, found.target_bound)
     detail = f"claimed within {claimed['max']} on {claimed['cubes']:,} cores, found {most} on {cubes:,}"
     return Check("float proof", right, f"{detail}, on any machine")
+
+
+def _check_float_bound(claimed: dict[str, Any], found: dict[str, Any], words: list[str]) -> Check:
+    """What is said of the run as a whole, dtype by dtype: the same dtypes, and every number as found."""
+    wrong = [] if claimed["status"] == found["status"] else [f"claimed {claimed['status']}, found {found['status']}"]
+    if claimed["dtypes"].keys() != found["dtypes"].keys():
+        wrong.append(f"claimed in {sorted(claimed['dtypes'])}, found in {sorted(found['dtypes'])}")
+    for name in claimed["dtypes"].keys() & found["dtypes"].keys():
+        said, known = claimed["dtypes"][name], found["dtypes"][name]
+        wrong += [
+            f"{name} {part} claimed {said[part]}, found {known[part]}"
+            for part in known
+            if not _same_numbers(said[part], known[part])
+        ]
+    return Check("float bound", not wrong, "; ".join(wrong or words))
+
+
+def _same_numbers(claimed: Any, found: Any) -> bool:
+    """Numbers, lists of them, or None."""
+    if found is None or claimed is None:
+        return claimed is found
+    if isinstance(found, list):
+        return isinstance(claimed, list) and len(claimed) == len(found) and all(map(_same_numbers, claimed, found))
+    return _agrees(claimed, found, found)
 
 
 def _recomputed(
