@@ -37,6 +37,7 @@ def test_three_sets_that_each_need_an_end():
     assert len(verdict.to_json()["hamiltonian_path"]["certificate"]["sets"]) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", [graphs.cliques(5, 7, 4), from_mask(graphs.board(15))], ids=["cliques", "board"])
 def test_sets_of_tokens_that_hold_too_much_together(pattern):
     """The board is one that the solver does not refute in minutes."""
