@@ -113,7 +113,7 @@ def test_nothing_stated_is_shown_as_if_it_had_been_checked(copies, kind):
         copies / kind,
         theorem_hidden_size=123457,
         dtype_needed="bfloat16",
-        verification__leakage=1.25e-31,
+        verification__leakage=0.0123,
         package_version="77.1",
     )
     loaded = heads.load(copies / kind)
@@ -121,7 +121,7 @@ def test_nothing_stated_is_shown_as_if_it_had_been_checked(copies, kind):
     assert "as its author says" in repr(loaded)
     page = str(report(copies / kind))
     assert "123,457" not in page
-    for stated in ("1.25e", "77.1", *(["bfloat16"] if kind == "words" else [])):
+    for stated in ("0.0123", "77.1", *(["bfloat16"] if kind == "words" else [])):
         at = page.index(stated)
         assert "as its author says" in page[max(0, at - 120) : at + 120], stated
 
