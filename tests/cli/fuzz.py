@@ -59,6 +59,11 @@ SENSIBLE = {  # for every command a request that answers in a moment
     "experiment": "copying --size tiny --steps 1 --dry-run --out new/w",
     "results": "r",
     "explore": "w --no-browser --port 0",
+    "suite verifier": "--count 1 --out new/s",
+    "suite circuits": "--count 1 --out new/c",
+    "suite check": "s",
+    "suite floor": "s --out new/f.csv",
+    "suite score": "s s/instances.csv",
 }
 MADE = (
     "build sort --n 2 --delta 1/4 --certify --out w",
@@ -66,9 +71,19 @@ MADE = (
     "memorise pairs.jsonl --out m",
     "heads random --length 8 --k 1 --out t.npz",
     "heads fit t.npz --method corrected --out h",
+    "suite verifier --count 1 --out s",
     "train copy --pattern star --layers 1 --size tiny --length 8 --batch 4 --steps 1 --out r",
 )
-LONG = ("train", "experiment", "explore", "heads study", "heads fit", "attention bench", "certify")  # may go on: Ctrl-C
+LONG = (
+    "train",
+    "experiment",
+    "explore",
+    "heads study",
+    "heads fit",
+    "attention bench",
+    "certify",
+    "suite",
+)  # may go on: Ctrl-C
 
 
 def _walk(command, path=()):
