@@ -50,7 +50,7 @@ def test_no_input_of_a_picture_is_on_an_edge(n, N, monkeypatch):
     monkeypatch.setattr(type(witness), "run", lambda self, X, *more: seen.append(X) or np.zeros_like(X))
     slice_through(witness, witness.target)
     plane_through(witness, witness.target)
-    assert len(seen) == 2
+    assert len(seen) >= 2
     for X in seen:
         part = X * N % 1.0
         assert ((part > 1e-6) & (part < 1 - 1e-6)).all()

@@ -64,9 +64,8 @@ def test_a_dry_run_of_what_has_no_cubes_is_refused_in_one_sentence(name, verb, f
 
 def missing(kind: Kind) -> list[str]:
     """The verbs whose entry leads nowhere."""
-    verbs = [
-        field.name for field in dataclasses.fields(kind) if field.name not in ("name", "what", "fields", "certificates")
-    ]
+    others = ("name", "what", "fields", "may", "certificates")
+    verbs = [field.name for field in dataclasses.fields(kind) if field.name not in others]
     found = []
     for verb in verbs:
         try:
@@ -285,6 +284,7 @@ ALLOWED = {
     ("certificates/verify_function.py", "isinstance(network, EmbeddedTransformer)"),
     ("reports/kinds/pattern.py", "found.n is None"),  # of a pattern, not of a certificate
     ("reports/kinds/pattern.py", "found.n is not None"),
+    ("certificates/verify_bound.py", "certificate.float_run is not None"),  # of a format that had none, not of a kind
 }
 
 

@@ -17,6 +17,9 @@ from thereexists.witness.function import FunctionWitness
 POINTS = 400  # of a curve, about
 SIDE = 32  # points on each side of a surface, about
 WITHIN = 6  # so many points in each direction within every point of a surface, to average over
+FEW = 2  # of sequences with more than MANY entries
+MANY = 8
+AT_ONCE = 4096  # sequences that run together
 MOST_CELLS = 1024  # of the picture of ids; a larger grid is sampled
 MOST_LAYERS = 20_000  # of the stages that the picture of ids runs
 
@@ -96,28 +99,36 @@ def plane_through(witness: FunctionWitness, target: Target) -> Plane | None:
     and on a domain that is no box, which has no such ranges.
 
     On a grid the error is a saw with a tooth for every cell. A few points of it make stripes that are not there, and an
-    average that is wrong by a tenth: so each point drawn is the mean of ``WITHIN``² points of its own, by the midpoint
-    rule, and none of them lies on an edge of a cell.
+    average that is wrong by a tenth: so each point drawn is the mean of ``WITHIN``² points of its own (``FEW``² of long
+    sequences), by the midpoint rule, and none of them lies on an edge of a cell.
     """
     n, d = witness.grid.n, witness.grid.d
     if n * d < 2 or target.region is not None:
         return None
     free = ((0, 0), (1, 0)) if d == 1 else ((0, 0), (0, 1))
     others = resting_place(witness, target, free)
-    share = between_edges(witness.grid.N, SIDE, WITHIN)
+    within = inputs_within(n * d)
+    share = between_edges(witness.grid.N, SIDE, within)
     side = len(share)
     X = np.tile(others, (side, side, 1, 1))
     (t0, f0), (t1, f1) = free
     X[:, :, t0, f0] = (target.low[f0] + (target.high[f0] - target.low[f0]) * share)[:, None]
     X[:, :, t1, f1] = (target.low[f1] + (target.high[f1] - target.low[f1]) * share)[None, :]
     flat = X.reshape(-1, n, d)
-    network = witness.run(flat).reshape(X.shape)
+    pieces = [flat[at : at + AT_ONCE] for at in range(0, len(flat), AT_ONCE)]
+    network = np.concatenate([witness.run(piece) for piece in pieces]).reshape(X.shape)
     try:
-        values = target(flat).reshape(X.shape)
+        values = np.concatenate([target(piece) for piece in pieces]).reshape(X.shape)
     except ThereExistsError:
-        return Plane(free, others, _means(network), None, None, None)
+        return Plane(free, others, _means(network, within), None, None, None)
     gap = np.abs(network - values)
-    return Plane(free, others, _means(network), _means(values), _means(gap), gap.max(axis=(0, 1)))
+    a, b, c = (_means(numbers, within) for numbers in (network, values, gap))
+    return Plane(free, others, a, b, c, gap.max(axis=(0, 1)))
+
+
+def inputs_within(entries: int) -> int:
+    """Inputs in each direction whose mean is one point of a surface, for sequences of so many entries."""
+    return WITHIN if entries <= MANY else FEW
 
 
 def between_edges(N: int, about: int, within: int = 1) -> np.ndarray:
@@ -148,10 +159,10 @@ def resting_place(
     return target.low + (target.high - target.low) * (cell + 0.25) / N
 
 
-def _means(values: np.ndarray) -> np.ndarray:
-    """Means over squares of WITHIN × WITHIN points: (side, side, n, d) -> (points, points, n, d)."""
-    points = len(values) // WITHIN
-    return values.reshape(points, WITHIN, points, WITHIN, *values.shape[2:]).mean(axis=(1, 3))
+def _means(values: np.ndarray, within: int) -> np.ndarray:
+    """Means over squares of within × within points: (side, side, n, d) -> (points, points, n, d)."""
+    points = len(values) // within
+    return values.reshape(points, within, points, within, *values.shape[2:]).mean(axis=(1, 3))
 
 
 def context_ids(witness: FunctionWitness, seed: int = 0) -> Ids | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from thereexists.reports.html import Markup, Section, figure, join, panels, paragraph
-from thereexists.reports.measure import WITHIN, Plane
+from thereexists.reports.measure import Plane, inputs_within
 from thereexists.reports.surface import field, surface
 from thereexists.witness.function import FunctionWitness
 
@@ -38,11 +38,11 @@ def surfaces_section(witness: FunctionWitness, plane: Plane | None) -> Section |
     where = "the first two tokens" if d == 1 else "the two first features of token 0"
     others = [v for k, token in enumerate(plane.others) for i, v in enumerate(token) if (k, i) not in plane.free]
     rest = f" The other entries stay at {', '.join(f'{v:.4g}' for v in others)}." if others else ""
-    points = len(plane.network)
+    points, within = len(plane.network), inputs_within(plane.others.size)
     parts = [
         paragraph(
             f"Outputs over {where}, each through its whole range: {points} × {points} points, each the mean of "
-            f"{WITHIN} × {WITHIN} inputs around it, none of them on the edge of a cell.{rest} All heights and colours "
+            f"{within} × {within} inputs around it, none of them on the edge of a cell.{rest} All heights and colours "
             "of one output share a scale, and so do all errors; the steps of the network are the cells of the grid."
         )
     ]
