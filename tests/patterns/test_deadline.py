@@ -102,6 +102,11 @@ def test_a_search_process_that_breaks_is_undecided_and_not_an_answer():
 posix = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks at /proc")
 
 
+def hears_ctrl_c():
+    """Also where the tests run in the background of a script, whose children ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @posix
 @pytest.mark.parametrize("ending", ["time", "interrupt", "kill"])
 def test_the_command_keeps_its_time_and_leaves_nothing_behind(ending, tmp_path):
@@ -112,7 +117,7 @@ def test_the_command_keeps_its_time_and_leaves_nothing_behind(ending, tmp_path):
     limit = "3" if ending != "interrupt" else "300"
     environment = dict(os.environ) | {marker.split("=")[0]: marker.split("=")[1]}
     with subprocess.Popen(
-        [*command, "--seconds", limit], env=environment, stdout=subprocess.PIPE, text=True
+        [*command, "--seconds", limit], env=environment, stdout=subprocess.PIPE, text=True, preexec_fn=hears_ctrl_c
     ) as process:
         if ending == "time":
             out, _ = process.communicate(timeout=60)
