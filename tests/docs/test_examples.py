@@ -23,10 +23,8 @@ def test_every_example_is_here():
     assert sorted(path.stem for path in (ROOT / "examples").glob("*.py")) == sorted(SAID)
 
 
-QUICK = "01_my_function"
-
-
-@pytest.mark.parametrize("name", [QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in SAID if n != QUICK)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAID)
 def test_the_notebook_of_the_example_runs(name, worker, tmp_path):
     printed = worker(f"examples/{name}.py", tmp_path)
     for line in SAID[name]:

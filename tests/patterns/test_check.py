@@ -142,6 +142,7 @@ def test_multihead_needs_two_heads_on_each_step_and_counts_blocks_apart():
     assert check(a).field_depth == brute.depth(a.mask().any(0, keepdims=True))
 
 
+@pytest.mark.slow
 def test_relabelled_windows_and_random_patterns_have_paths():
     rng = np.random.default_rng(5)
     for n, w in ((300, 2), (300, 3), (1000, 3)):
@@ -160,6 +161,7 @@ def test_relabelled_windows_and_random_patterns_have_paths():
     assert recheck_path(q, check(q).path)
 
 
+@pytest.mark.slow
 def test_bitsets_agree_with_closed_forms_at_medium_size():
     from thereexists.patterns.bitsets import depth_by_bitsets
 

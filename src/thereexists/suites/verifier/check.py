@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.core.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import InvalidInput, Obstructed, ThereExistsError
 from thereexists.core.json_files import read_json
 from thereexists.suites.hashes import sha256
 from thereexists.suites.verifier import onnx_files, vnnlib
@@ -70,6 +70,8 @@ def check_verifier(folder: str | Path, progress: Callable[[int, int], None] = la
         try:
             for problem in _instance(folder, entry):
                 problems.append(f"{entry['name']}: {problem}")
+        except Obstructed:  # a package is missing: nothing is known of the suite
+            raise
         except (ThereExistsError, KeyError, TypeError, ValueError, IndexError) as error:
             problems.append(f"{entry['name']}: {error if isinstance(error, ThereExistsError) else repr(error)}")
         progress(done + 1, len(entries))

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.errors import CannotBuild, InvalidInput, Obstructed
 from thereexists.functions.target import Array
 from thereexists.suites.net import Block, Fixed, Head, Hidden, Net
 
@@ -34,7 +34,7 @@ def needed(name: str = "onnx") -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise CannotBuild(f"This suite needs the package {name}: pip install 'thereexists[export]'.") from None
+        raise Obstructed(f"This suite needs the package {name}: pip install 'thereexists[export]'.") from None
 
 
 def parts_of(net: Net, rng: np.random.Generator | None = None) -> Parts:
