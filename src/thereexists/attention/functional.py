@@ -82,7 +82,8 @@ def sparse_attention(
         raise InvalidInput(
             f"'pattern' must be a pattern or a step of thereexists.patterns; got {type(pattern).__name__}."
         )
-    if q.is_cuda and not scores and key_padding_mask is lengths is None and dropout_p == 0:
+    plain = not scores and key_padding_mask is None and lengths is None and dropout_p == 0
+    if plain and q.is_cuda:
         out = window_attention(q, k, v, pattern, scale)
         if out is not None:
             return out

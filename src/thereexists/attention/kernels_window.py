@@ -13,8 +13,7 @@ tile of keys c … c+N−1 it is the rows c−right … c+N−1+left and c+N−1
 import triton
 import triton.language as tl
 
-LOG2E: tl.constexpr = tl.constexpr(1.4426950408889634)
-LN2: tl.constexpr = tl.constexpr(0.6931471805599453)
+from thereexists.attention.kernels_forward import LN2, LOG2E
 
 
 @triton.jit

@@ -13,8 +13,8 @@ from thereexists.attention import kernels_backward, kernels_forward, window_back
 from thereexists.attention.call_options import CallOptions
 from thereexists.attention.lower import Entries, Lowered
 from thereexists.attention.tiles import Launch, column_runs, key_tiles, launches, row_tiles
+from thereexists.attention.window_backend import LOG2E, padded, precision
 
-LOG2E = 1.4426950408889634
 TAKES = frozenset({"grouped"})  # what the operator need not do in its place
 fwd: Any = kernels_forward  # launching a kernel is not the call that its signature describes
 bwd: Any = kernels_backward
@@ -152,10 +152,10 @@ def _flags(q: Tensor, launch: Launch, options: CallOptions, pieces: TritonPieces
         "CAUSAL": pieces.lowered.causal,
         "PAD": options.pad is not None,
         "DROPOUT": options.dropout > 0,
-        "PRECISION": "ieee" if q.dtype == torch.float32 else "tf32",
+        "PRECISION": precision(q),
         "BLOCK_M": blocks.m,
         "BLOCK_N": blocks.n,
-        "BLOCK_D": _padded(q.shape[-1]),
+        "BLOCK_D": padded(q.shape[-1]),
         "num_warps": blocks.warps,
         "num_stages": blocks.stages,
     }
@@ -174,10 +174,6 @@ def for_each_head(q: Tensor, k: Tensor) -> Tensor:
     """Keys or values once for each query head; only the window kernels share them."""
     group = q.shape[1] // k.shape[1]
     return k if group == 1 else k.repeat_interleave(group, 1)
-
-
-def _padded(d: int) -> int:
-    return max(16, 1 << (d - 1).bit_length())
 
 
 def _up(x: int, multiple: int) -> int:
@@ -223,7 +219,7 @@ def forward(
             q, k, v, out, lse, lists.rows, lists.indptr, lists.indices, pad,
             *strides, *_outer(out), heads, n, scale, *noise,
             D=d, PAD=options.pad is not None, DROPOUT=options.dropout > 0, ACCUMULATE=merged,
-            BLOCK_E=ENTRIES.n, BLOCK_D=_padded(d), num_warps=ENTRIES.warps, num_stages=ENTRIES.stages,
+            BLOCK_E=ENTRIES.n, BLOCK_D=padded(d), num_warps=ENTRIES.warps, num_stages=ENTRIES.stages,
         )  # fmt: skip
     if pieces.rows is not None:
         _full_rows(q, k, v, out, lse, pieces, options)
@@ -247,12 +243,12 @@ def _full_rows(q, k, v, out, lse, pieces: TritonPieces, options: CallOptions) ->
         q, k, v, o_part, l_part, rows, pad, *_outer(q), *_outer(k), *_outer(v),
         heads, n, count, chunk, options.scale * LOG2E, options.seed, options.threshold, options.gain,
         D=d, CAUSAL=pieces.lowered.causal, PAD=options.pad is not None, DROPOUT=options.dropout > 0,
-        PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
-        BLOCK_M=blocks.m, BLOCK_N=blocks.n, BLOCK_D=_padded(d), num_warps=blocks.warps, num_stages=blocks.stages,
+        PRECISION=precision(q),
+        BLOCK_M=blocks.m, BLOCK_N=blocks.n, BLOCK_D=padded(d), num_warps=blocks.warps, num_stages=blocks.stages,
     )  # fmt: skip
     fwd.rows_merge[(count, programs)](
         o_part, l_part, out, lse, rows, *_outer(out), heads, n, count, chunks,
-        D=d, BLOCK_C=1 << (chunks - 1).bit_length(), BLOCK_D=_padded(d), num_warps=4,
+        D=d, BLOCK_C=1 << (chunks - 1).bit_length(), BLOCK_D=padded(d), num_warps=4,
     )  # fmt: skip
 
 
@@ -271,7 +267,7 @@ def backward(
     strides = (*_outer(q), *_outer(k), *_outer(v), *_outer(do))
     delta = torch.empty_like(lse)
     bwd.row_dots[(-(-n // 128), programs)](
-        do, out, delta, *_outer(do), *_outer(out), heads, n, D=d, BLOCK=128, BLOCK_D=_padded(d), num_warps=4
+        do, out, delta, *_outer(do), *_outer(out), heads, n, D=d, BLOCK=128, BLOCK_D=padded(d), num_warps=4
     )
     true = torch.where(lse == -torch.inf, torch.inf, lse)  # an empty row: P = exp(−inf) = 0
     lse = true
@@ -322,7 +318,7 @@ def backward(
     if pieces.entries is not None:
         common = {
             "D": d, "PAD": options.pad is not None, "DROPOUT": options.dropout > 0, "BLOCK_E": ENTRIES.n,
-            "BLOCK_D": _padded(d), "num_warps": ENTRIES.warps, "num_stages": ENTRIES.stages,
+            "BLOCK_D": padded(d), "num_warps": ENTRIES.warps, "num_stages": ENTRIES.stages,
         }  # fmt: skip
         lists = pieces.entries
         bwd.entries_dq[(len(lists.rows), programs)](
@@ -340,8 +336,8 @@ def backward(
             q, k, v, do, true, delta, dq, dk, dv, pieces.rows, pad,
             *strides, heads, n, len(pieces.rows), scale, *noise, final,
             D=d, CAUSAL=pieces.lowered.causal, PAD=options.pad is not None, DROPOUT=options.dropout > 0,
-            PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
-            BLOCK_M=blocks.m, BLOCK_N=blocks.n, BLOCK_D=_padded(d), num_warps=blocks.warps, num_stages=blocks.stages,
+            PRECISION=precision(q),
+            BLOCK_M=blocks.m, BLOCK_N=blocks.n, BLOCK_D=padded(d), num_warps=blocks.warps, num_stages=blocks.stages,
         )  # fmt: skip
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)
 

@@ -57,7 +57,7 @@ def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, window: t
     kernels.window_forward[(-(-n // m), b * heads)](
         q, k, v, out, lse, *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *out.stride()[:3],
         heads, heads // k.shape[1], n, left, right, scale * LOG2E,
-        D=d, PRECISION=_precision(q), BLOCK_M=m, BLOCK_N=keys, BLOCK_D=_padded(d), num_warps=warps, num_stages=stages,
+        D=d, PRECISION=precision(q), BLOCK_M=m, BLOCK_N=keys, BLOCK_D=padded(d), num_warps=warps, num_stages=stages,
     )  # fmt: skip
 
 
@@ -72,20 +72,22 @@ def backward(
     _, to_keys, to_rows = sizes(q, left, right)
     kernels.window_dq[(-(-n // to_rows.rows), b * heads)](
         q, k, v, out, do, lse, delta, dq, *of_q, *of_k, *of_v, *out.stride()[:3], *of_do, *dq.stride()[:3], *rest,
-        D=d, PRECISION=_precision(q), BLOCK_M=to_rows.rows, BLOCK_N=to_rows.keys, BLOCK_D=_padded(d),
+        D=d, PRECISION=precision(q), BLOCK_M=to_rows.rows, BLOCK_N=to_rows.keys, BLOCK_D=padded(d),
         num_warps=to_rows.warps, num_stages=to_rows.stages,
     )  # fmt: skip
     kernels.window_dkdv[(-(-n // to_keys.keys), b * k.shape[1])](  # after it: delta is there
         q, k, v, do, lse, delta, dk, dv, *of_q, *of_k, *of_v, *of_do, *dk.stride()[:3], *dv.stride()[:3], *rest,
-        D=d, PRECISION=_precision(q), BLOCK_M=to_keys.rows, BLOCK_N=to_keys.keys, BLOCK_D=_padded(d),
+        D=d, PRECISION=precision(q), BLOCK_M=to_keys.rows, BLOCK_N=to_keys.keys, BLOCK_D=padded(d),
         num_warps=to_keys.warps, num_stages=to_keys.stages,
     )  # fmt: skip
     return dq, dk, dv
 
 
-def _precision(q: Tensor) -> str:
+def precision(q: Tensor) -> str:
+    """Of the products: full float32 for float32, never TF32; the others have no choice."""
     return "ieee" if q.dtype == torch.float32 else "tf32"
 
 
-def _padded(d: int) -> int:
+def padded(d: int) -> int:
+    """The size of a tile that holds d features."""
     return max(16, 1 << (d - 1).bit_length())
