@@ -27,7 +27,7 @@ def on_a_screen(monkeypatch, tmp_path, width, line):
     return WORDS.sub("", out.getvalue())
 
 
-@pytest.mark.parametrize("width", [36, 50])
+@pytest.mark.parametrize("width", [33, 50])
 def test_a_narrow_screen_keeps_the_verdicts(monkeypatch, tmp_path, width):
     shown = on_a_screen(monkeypatch, tmp_path, width, "pattern compare --n 8 --seconds 1")
     head, *rows = shown[shown.index("pattern  ") :].splitlines()[:14]

@@ -73,17 +73,18 @@ class FunctionOptions:
 
 def domain_of(text: str | None, d: int) -> Any:
     """What --domain names: a box by its numbers, or a set by its name."""
-    from thereexists.functions.domains.stored import NAMED, parsed
+    from thereexists.functions.domains.stored import parsed
 
-    words = (text or "").split()
-    return parsed(text or "") if ":" in (text or "") or (words and words[0] in NAMED) else box(text, d)
+    first = next(iter((text or "").split()), "")
+    return parsed(text or "") if ":" in (text or "") or first.isalpha() else box(text, d)
 
 
 def box(text: str | None, d: int) -> tuple[Any, Any]:
     """The low and the high end that a domain names: one pair of numbers, or one for each feature."""
     if text is None:
         return 0.0, 1.0
-    wanted = f"--domain takes -2,5 for all features, or {d} such pairs with semicolons between; got {text!r} instead."
+    each = "" if d == 1 else f", or {d} such pairs with semicolons between"
+    wanted = f"--domain takes two numbers, as -2,5, for all features{each}; got {text!r} instead."
     try:
         pairs = [[float(end) for end in pair.replace(",", " ").split()] for pair in text.split(";")]
     except ValueError:

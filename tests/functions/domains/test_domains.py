@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import thereexists as te
+from thereexists.cli._construction import domain_of
 from thereexists.core.errors import CannotBuild, InvalidInput, InvalidTarget, Obstructed
 from thereexists.functions.domains.stored import parsed, read
 from thereexists.functions.grid import Grid
@@ -197,6 +198,10 @@ def test_named_on_the_command_line():
     assert parsed("ball 0.5,0.5 0.3").describe() == BALL.describe()
     shape = D.Ellipsoid([0.5, 0.25], [0.3, 0.1])
     assert parsed(shape.command()).describe() == shape.describe()
+    with pytest.raises(InvalidInput, match=r"takes a box .*, simplex, .*; got 'blob' instead"):
+        domain_of("blob", 1)
+    with pytest.raises(InvalidInput, match=r"takes two numbers, as -2,5, for all features; got '1' instead"):
+        domain_of("1", 1)
 
 
 def test_a_false_claim_about_h_is_found():

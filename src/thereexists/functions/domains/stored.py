@@ -25,7 +25,6 @@ _KINDS = {
     "points": (("points",), lambda s: Points(s["points"])),
     "implicit": (("low", "high", "lipschitz", "interval", "origin"), missing),
 }
-NAMED = ("simplex", "ball", "ellipsoid")  # what a word can say
 _WANTED = (
     "--domain takes a box (-2,5 or '0,1;-2,5'), simplex, 'simplex whole', 'ball 0.5,0.5 0.3' (centre, radius), "
     "'ellipsoid 0.5,0.5 0.3,0.1' (centre, half axes), or file.py:domain"
