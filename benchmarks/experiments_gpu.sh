@@ -6,7 +6,7 @@
 #   sh benchmarks/experiments_gpu.sh base      4 mixers, then 3 hybrids, at base size, three seeds; one run at a time
 #   sh benchmarks/experiments_gpu.sh small     4 mixers at 6 blocks of width 512, 100M tokens
 #   sh benchmarks/experiments_gpu.sh mini      4 mixers and 3 hybrids at mini size, three seeds
-#   sh benchmarks/experiments_gpu.sh sparse    translation, language modelling, sparsity against MNLI, copying
+#   sh benchmarks/experiments_gpu.sh sparse    translation, copying, sparsity against MNLI, language modelling, three seeds
 #
 # Then, anywhere (this scores the translations, for which sacrebleu is needed, and draws the plots):
 #
@@ -24,7 +24,8 @@
 #   python -m thereexists.experiments prepare table-a --size base --data DATA --out PART
 #
 # Needs Python with torch, transformers and tokenizers only. TOKENS is the pre-training budget of the base runs, SEEDS
-# how many, ONLY globs on the names of the runs with commas between, PARALLEL how many share the GPU.
+# how many, ONLY globs on the names of the runs with commas between, EXPERIMENTS which of `sparse`, PARALLEL how many
+# share the GPU.
 set -eu
 WORK=${WORK:-build/experiments}
 STOP=${STOP:-555}
@@ -135,7 +136,8 @@ mini)
     ;;
 sparse)
     share_the_gpu
-    run sparse mt lm sparsity-nli copying --size mini --seeds "${SEEDS:-1}" --parallel "${PARALLEL:-5}"
+    # shellcheck disable=SC2086 # several names
+    run sparse ${EXPERIMENTS:-mt copying sparsity-nli lm} --size mini --seeds "${SEEDS:-3}" --parallel "${PARALLEL:-8}"
     ;;
 *)
     echo "usage: [DATA=...] OUT=... sh benchmarks/experiments_gpu.sh smoke|stage FOLDER|base|small|mini|sparse" >&2
