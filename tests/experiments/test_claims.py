@@ -131,6 +131,8 @@ def test_the_page_shows_loss_against_tokens_where_it_is_recorded(tmp_path):
     assert laws(plain) == []
     assert len(draw(rows(plain), plain, tmp_path)) == 1
     made = [with_curve(one, 0.1 + 0.02 * i, 0.0, 0) for i, one in enumerate(plain)]
+    mixed = [*made, *table_a(seeds=2)[1::2]]  # a second seed whose records are older than curves
+    assert len(draw(rows(mixed), mixed, tmp_path)) == 2
     plots = draw(rows(made), made, tmp_path)
     assert [path.name for path in plots] == ["experiment-table-a-mini.png", "experiment-table-a-mini-loss.png"]
     write_report(made, tmp_path / "page.md", "c", plots)

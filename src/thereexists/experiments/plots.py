@@ -78,8 +78,8 @@ def _loss_against_tokens(records: list[Record], path: Path) -> None:
     """Held-out loss of every seed as points, the fitted power law of each model as a line."""
     figure, (axis,) = _axes(1)
     for i, law in enumerate(laws(records)):
-        for record in (r for r in records if r["run"] == law.run):
-            x, y = zip(*curve_of(record), strict=True)
+        for curve in (curve_of(r) for r in records if r["run"] == law.run):
+            x, y = zip(*curve, strict=True) if curve else ((), ())  # a record may be older than curves are
             axis.plot([tokens / 1e6 for tokens in x], y, "o", color=f"C{i}", markersize=3)
         ends = [law.low, law.high]
         half = "" if law.half is None else f" ± {law.half:.3f}"
