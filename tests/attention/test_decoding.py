@@ -30,6 +30,36 @@ def test_keys_outside_the_rows_are_not_read(rows, how):
         assert (a - b).abs().max() <= BOUND
 
 
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("how", [{"sinks": torch.zeros(4)}, {"return_lse": True}], ids=str)
+def test_entries_that_do_not_lie_side_by_side(how, which):
+    """The stock kernel below reads whatever lies next to the first entry."""
+    qkv = list(cache(40, rows=3))
+    pattern = tp.dense(40)
+    with torch.no_grad():
+        want = sparse_attention(*qkv, pattern, **how)
+        qkv[which] = qkv[which].mT.contiguous().mT
+        out = sparse_attention(*qkv, pattern, **how)
+    for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (out, want)), strict=True):
+        assert (a - b).abs().max() <= BOUND
+
+
+@pytest.mark.parametrize("size", [1.0, 30.0])
+def test_a_row_without_keys_beside_a_sink_has_gradients_of_0_twice(size):
+    """Its logits are of no key; whatever they are, and however far from the sink, no 0 · ∞ comes of them."""
+    torch.manual_seed(0)
+    pad = torch.tensor([[True] * 5 + [False] * 3])  # the last row of a window of two has only padding before it
+    q, k, v = (size * torch.randn(1, 1, m, 4) for m in (3, 8, 8))
+    given = [x.requires_grad_() for x in (q, k, v, torch.zeros(1))]
+    out = sparse_attention(*given[:3], tp.window(8, 1).as_causal(), sinks=given[3], key_padding_mask=pad)
+    first = torch.autograd.grad(out.sum(), given, create_graph=True)
+    second = torch.autograd.grad(sum(x.square().sum() for x in first), given)
+    assert not out[:, :, -1].any()
+    assert not first[0][:, :, -1].any()
+    assert not second[0][:, :, -1].any()
+    assert all(x.isfinite().all() for x in (*first, *second))
+
+
 def test_a_stride_reads_its_class():
     n, stride = 4096, 64
     q, k, v = cache(n)

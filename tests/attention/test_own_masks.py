@@ -39,6 +39,25 @@ def test_forward_training_and_generation_equal_eager(kind):
         assert torch.equal(mine, theirs)
 
 
+@pytest.mark.parametrize("length", [5, 8, 11, 14])
+def test_keys_that_the_mask_does_not_mention_are_hidden(length):
+    """As transformers has it: a mask of ones for fewer tokens than there are keys hides the rest."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 16}
+    config = transformers.MistralConfig(**sizes, num_hidden_layers=2, vocab_size=50, sliding_window=None)
+    logits = []
+    model = transformers.MistralForCausalLM(config).eval()
+    for name in ("eager", "thereexists"):
+        model.set_attn_implementation(name)
+        mask = torch.ones(2, length, dtype=torch.long)
+        with torch.no_grad():
+            past = model(TOKENS[:, :6], use_cache=True).past_key_values
+            logits += [model(TOKENS, attention_mask=mask).logits]
+            logits += [model(TOKENS[:, 6:], attention_mask=mask, past_key_values=past).logits]
+    assert (logits[2] - logits[0]).abs().max() <= bound(logits[0])
+    assert (logits[3] - logits[1]).abs().max() <= bound(logits[1])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", DECODERS)
 def test_every_way_to_run_a_decoder(kind):

@@ -9,6 +9,7 @@ import torch
 from thereexists.core.errors import InvalidInput
 from thereexists.patterns import check
 from thereexists.patterns.configs import FAMILIES, from_config, load_config
+from thereexists.patterns.nested_models import NESTED
 
 transformers = pytest.importorskip("transformers")
 
@@ -177,6 +178,35 @@ def test_files_that_transformers_reads_in_two_ways_are_refused():
     text = CASES["gemma3_text both ways"]().to_dict()
     with pytest.raises(InvalidInput, match="causal in some"):
         from_config({"model_type": "gemma3", "text_config": text}, n=N)
+
+
+def test_only_the_text_config_of_a_larger_model_is_read():
+    text = CASES["gemma3_text"]().to_dict()
+    want = [step.connections for step in from_config(text, n=N).steps]
+    stray = {"layer_types": ["full_attention"] * len(text["layer_types"]), "sliding_window": 3, "num_hidden_layers": 1}
+    for larger in ("gemma3", "llava", "a model of tomorrow"):
+        read = from_config({"model_type": larger, **stray, "text_config": text}, n=N)
+        assert [step.connections for step in read.steps] == want
+
+
+@pytest.mark.parametrize("family", ["bert", "mistral", "llama"])
+def test_a_text_config_in_a_model_that_has_none(family):
+    with pytest.raises(InvalidInput, match="no use for the 'text_config'"):
+        from_config({"model_type": family, "text_config": CASES["mistral"]().to_dict()}, n=N)
+
+
+@pytest.mark.parametrize("nested", [{}, {"text_config": {"sliding_window": 4}}, {"text_config": [1]}])
+def test_a_larger_model_without_its_text_config(nested):
+    """transformers would fill it with the family's defaults, whatever stands beside it."""
+    with pytest.raises(InvalidInput, match="text_config"):
+        from_config({"model_type": "gemma3", "layer_types": ["full_attention"], "num_hidden_layers": 1, **nested}, n=N)
+
+
+def test_the_models_with_a_text_config_are_those_of_transformers():
+    mapping = transformers.models.auto.configuration_auto.CONFIG_MAPPING
+    found = {name for name in mapping if "text_config" in (mapping[name].sub_configs or {})}
+    assert found == NESTED
+    assert not found & set(FAMILIES)
 
 
 def test_a_mistral_file_without_a_word_about_its_window():

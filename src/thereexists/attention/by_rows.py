@@ -170,7 +170,8 @@ class _Block:
             return None
         b, h, rows, d = q.shape
         k, v = self.taken(k), self.taken(v)
-        out, lse = _flash(q.reshape(b, k.shape[1], -1, d), k, v, 0.0, False, scale=o.scale)
+        q_k_v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q.reshape(b, k.shape[1], -1, d), k, v))
+        out, lse = _flash(*q_k_v, 0.0, False, scale=o.scale)  # which asks for entries that lie side by side
         out, lse = out.reshape(q.shape), lse.reshape(b, h, rows)
         if sinks is None:
             return out, lse
@@ -188,16 +189,18 @@ class _Block:
             s = options.cap * torch.tanh(s / options.cap)
         if options.bias is not None:
             s = s + self._bias(options.bias, rows)
+        sink = torch.full((1, 1), -torch.inf, dtype=kind, device=s.device) if sinks is None else sinks.to(kind)[:, None]
         empty = None
         if seen is not None:
             every, empty = nobody_without(seen)
             s = s.masked_fill(~every, -torch.inf)
+            s = s if empty is None else s.masked_fill(empty[..., None], 0.0)  # weights ≤ 1, gradients 0 · 1
         lse = s.logsumexp(-1)
-        lse = lse if empty is None else lse.masked_fill(empty, -torch.inf)
-        if sinks is not None:
-            lse = torch.logaddexp(lse, sinks.to(kind)[:, None])
+        if sinks is not None:  # not logaddexp, whose second derivative overflows
+            lse = torch.stack([lse, sink.expand_as(lse)]).logsumexp(0)
         p = torch.exp(s - lse.masked_fill(lse == -torch.inf, 0.0)[..., None])
-        p = p if empty is None else p.masked_fill(empty[..., None], 0.0)
+        if empty is not None:
+            p, lse = p.masked_fill(empty[..., None], 0.0), torch.where(empty, sink, lse)
         if options.dropout > 0:
             p = p * self._gain(p)
         return (p.reshape(*shape) @ v).reshape(b, h, rows, -1).to(q.dtype), lse

@@ -186,11 +186,11 @@ def mask_of_the_pattern(
             "cache that holds the whole sequence, such as the default DynamicCache."
         )
     padding = None
-    if attention_mask is not None and not bool(attention_mask.all()):
-        padding = attention_mask[:, start : start + keys].bool()
-        padding = torch.nn.functional.pad(
-            padding, (0, keys - padding.shape[1])
-        )  # as transformers: unmentioned is hidden
+    if attention_mask is not None:
+        given = attention_mask[:, start : start + keys].bool()
+        unmentioned = keys - given.shape[1]  # transformers hides these
+        if unmentioned or not bool(given.all()):
+            padding = torch.nn.functional.pad(given, (0, unmentioned))
     return PatternMask(owner, own, batch_size, q_length, keys, start, padding)
 
 

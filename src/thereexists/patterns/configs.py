@@ -27,6 +27,7 @@ from thereexists.patterns.config_fields import (
 from thereexists.patterns.dense_models import BOTH_WAYS, CAUSAL, dense_steps
 from thereexists.patterns.layer_types import generic_steps
 from thereexists.patterns.library import bigbird, longformer
+from thereexists.patterns.nested_models import NESTED
 from thereexists.patterns.parts import Rect
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import MOST_TOKENS, Step
@@ -129,9 +130,19 @@ def _rows_of_no_token(config: Config) -> int:
 
 
 def _text_part(config: Config) -> Config:
-    """Multimodal configs nest the language model's."""
-    inner = config.get("text_config")
-    return inner if isinstance(inner, dict) and "layer_types" not in config and "model_type" in inner else config
+    """Multimodal configs nest the language model's; nothing beside it is about that."""
+    family, inner = config.get("model_type"), config.get("text_config")
+    if inner is None:
+        if isinstance(family, str) and family in NESTED:
+            raise InvalidInput(f"A {family!r} model has its layers in 'text_config', and this config has none; add it.")
+        return config
+    if isinstance(family, str) and family in FAMILIES:
+        raise InvalidInput(
+            f"A {family!r} model has no use for the 'text_config' in its config; remove that, or name the larger model."
+        )
+    if not isinstance(inner, dict) or not isinstance(inner.get("model_type"), str):
+        raise InvalidInput(f"The 'text_config' of this {family!r} model names no model_type; add the language model's.")
+    return inner
 
 
 def _steps(kinds_of: Callable[[Config, int], list[str]]) -> Callable[[Config, int, int, int | None], list[Step]]:
@@ -355,7 +366,7 @@ FAMILIES: dict[str, Callable[[Config, int, int, int | None], list[Step]]] = {
     "qwen2_moe": _window_switched(_steps(_listed(_every_other_early))),
     "qwen3_moe": _window_switched(_steps(_all_sliding)),
     "gemma2": _gemma2,
-    **dict.fromkeys(("gemma3", "gemma3_text"), _gemma3),
+    "gemma3_text": _gemma3,
     **{name: _steps(_listed(_full_every(2))) for name in ("vaultgemma", "gpt_oss")},
     "cohere2": _steps(_listed(_full_every(4, named=True))),
     "olmo3": _steps(_listed(_full_every(4))),
