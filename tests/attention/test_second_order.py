@@ -1,5 +1,7 @@
 """Double backward: the second derivatives are right on every way, or the call says that it has none."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
@@ -9,6 +11,7 @@ from tests.attention.exactness import inputs
 from thereexists import patterns as tp
 from thereexists.attention import Dropout, explain, operator, sparse_attention
 from thereexists.attention.ways import _way_of
+from thereexists.attention.window_call import WindowAttention
 
 N = 9
 PATTERNS = {
@@ -105,3 +108,26 @@ def test_the_op_for_compiled_calls_has_second_derivatives_too():
         (q, k, v),
         fast_mode=True,
     )
+
+
+def test_the_short_way_of_a_window_has_second_derivatives():
+    """The way that CUDA takes, with the definition in the place of the kernels."""
+    step = PATTERNS["window"].union_step()
+    mask, scale = torch.from_numpy(step.mask()), 0.7
+
+    def forward(q, k, v, out, lse, window, scale):
+        s = (scale * q @ k.mT).masked_fill(~mask, -torch.inf)
+        out.copy_(s.softmax(-1) @ v)
+        lse.copy_(s.logsumexp(-1))
+
+    how = operator.Weighting(operator.handle_of(step), scale)
+
+    def backward(do, q, k, v, out, lse, window, scale):
+        return operator.run_backward(do, q, k, v, out, lse, how)
+
+    def call(q, k, v):
+        return WindowAttention.apply(q, k, v, how, ((1, 1), SimpleNamespace(forward=forward, backward=backward)))
+
+    q, k, v, _ = (x.requires_grad_() for x in inputs((1, 2, N, 3), torch.float64))
+    assert gradcheck(call, (q, k, v))
+    assert gradgradcheck(call, (q, k, v))

@@ -79,5 +79,5 @@ class WindowAttention(torch.autograd.Function):
         if not torch.is_grad_enabled():  # nobody asks for the gradients of these
             window, backend = ctx.noted
             return *backend.backward(do, q, k, v, out, lse, window, ctx.how.scale), None, None
-        dq, dk, dv, _ = AttentionBackward.apply(do, None, q, k, v, None, out, lse, ctx.how)
+        dq, dk, dv, _ = AttentionBackward.apply(do, None, q, k, v, None, (out, lse, ctx.how))
         return dq, dk, dv, None, None
