@@ -15,7 +15,7 @@ from thereexists.functions.targets import BUILTINS, builtin
 
 
 @pytest.mark.parametrize("name", BUILTINS)
-@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("p", [1.0, pytest.param(2.0, marks=pytest.mark.slow)])
 def test_bound_is_above_the_truth_for_every_target(name, p):
     witness = te.build(builtin(name, n=2), delta=1 / 8)
     certificate = te.certify(witness, p=p, opinions=1)
@@ -30,7 +30,13 @@ def test_bound_is_above_the_truth_for_every_target(name, p):
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=pytest.mark.slow if case.N ** (case.n * case.d) > 1000 else ()) for case in CASES],
+    [
+        pytest.param(
+            case,
+            marks=pytest.mark.slow if case.N ** (case.n * case.d) > 1000 or case.name == "softmax-attention" else (),
+        )
+        for case in CASES
+    ],
     ids=IDS,
 )
 def test_every_case_certifies_and_the_plan_was_right_to_promise(case):

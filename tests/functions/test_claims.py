@@ -195,7 +195,7 @@ def test_no_range_of_batch_sizes_is_forgotten(least, most):
     assert refused >= (1 if most < 10 else 3)
 
 
-@pytest.mark.parametrize("interval", [False, True])
+@pytest.mark.parametrize("interval", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_batches_of_a_certificate_are_asked_one_by_one(interval, tmp_path):
     """A function that lies about one size of batch, the one that the certificate of its own grid will ask for."""
     lying = [False]

@@ -107,6 +107,7 @@ certify(w, opinions=1, folder=sys.argv[1])
 """
 
 
+@pytest.mark.slow
 def test_processes_that_turn_out_not_to_be_worth_it_are_ended(saved, again, monkeypatch):
     """They start while the first block is timed; the job is then found to be short, and done here."""
     monkeypatch.setattr(cubes, "CUBES", 1)
@@ -126,6 +127,7 @@ def test_processes_that_turn_out_not_to_be_worth_it_are_ended(saved, again, monk
     assert not loky_workers()
 
 
+@pytest.mark.slow
 def test_a_mistake_in_the_first_block_is_told_and_ends_the_processes(again, many_chunks, monkeypatch):
     """It may come while they are still starting."""
 

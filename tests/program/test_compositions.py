@@ -14,7 +14,7 @@ from thereexists import program as P
 from thereexists.core.errors import NotProved
 
 SIZES = (3, 5, 8)
-SAMPLE = 40
+SAMPLE = 20
 
 
 def outcome(program, folder):

@@ -33,7 +33,9 @@ def test_every_program_is_right_for_a_single_token(name):
     assert violations(compiled, compiled.bound("float32"), "float32", count=24) == 0.0
 
 
-@pytest.mark.parametrize("name", ["sort", "smooth", "apply"])
+@pytest.mark.parametrize(
+    "name", ["sort", *(pytest.param(name, marks=pytest.mark.slow) for name in ("smooth", "apply"))]
+)
 def test_ten_thousand_random_inputs(name):
     compiled = P.compile(PROGRAMS[name](5))
     for dtype in ("float64", "float32", "bfloat16"):

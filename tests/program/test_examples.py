@@ -37,19 +37,20 @@ def test_the_promised_examples_are_there():
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_equals_numpy_on_ten_thousand_inputs(name):
+def test_an_example_equals_numpy_on_a_thousand_inputs(name):
     module = example(name)
     compiled = P.compile(module.program)
     assert compiled.bound("float32").total < USELESS
-    assert excess(compiled, module.reference, "float32", 10_000) <= 0.0
+    assert excess(compiled, module.reference, "float32", 1_000) <= 0.0
     assert excess(compiled, module.reference, "float64", 200) <= 0.0
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_equals_numpy_on_ten_thousand_inputs_in_float64(name):
+def test_an_example_equals_numpy_on_ten_thousand_inputs(name, dtype):
     module = example(name)
-    assert excess(P.compile(module.program), module.reference, "float64", 10_000) <= 0.0
+    assert excess(P.compile(module.program), module.reference, dtype, 10_000) <= 0.0
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -97,7 +97,9 @@ RECORD = {  # the change, and what would be seen of it
 ALLOWED = {"reference": "thereexists build"}  # the command that would build it again names it too
 
 
-@pytest.mark.parametrize("kind", ["faithful", "compact", "own", "sparse"])
+@pytest.mark.parametrize(
+    "kind", ["faithful", "compact", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("own", "sparse"))]
+)
 def test_nothing_in_a_record_is_shown_as_if_it_had_been_counted(copy, kind):
     folder = copy(kind)
     original = (folder / "witness.json").read_text()

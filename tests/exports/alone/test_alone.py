@@ -42,7 +42,12 @@ def exported(memory, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("to", "absent"), [("onnx", "torch safetensors transformers"), ("torch", "transformers onnxruntime"), ("hf", "")]
+    ("to", "absent"),
+    [
+        ("onnx", "torch safetensors transformers"),
+        ("torch", "transformers onnxruntime"),
+        pytest.param("hf", "", marks=pytest.mark.slow),
+    ],
 )
 def test_the_script_in_the_folder_answers_where_we_are_not_installed(memory, exported, tmp_path, to, absent):
     asked = [["a", "dog"], ["a", "1"], ["a", 1, "cat"], ["cat"], [131], [2], ["dog", "a"]]
