@@ -7,6 +7,7 @@ from tests.certificates.llama.small_programs import programs, strings
 from tests.command import thereexists
 from tests.exports.llama.asking import DTYPES, completed
 from thereexists import program as P
+from thereexists.core.errors import CannotBuild
 
 pytest.importorskip("transformers")
 
@@ -21,6 +22,7 @@ def meant(program):
     return [answer[len(prompt) - 1] for prompt, answer in zip(prompts(), answers, strict=True)]
 
 
+@pytest.mark.slow
 def test_induction_from_the_command_line(tmp_path):
     program = programs()["induction"]
     te.build(program).save(tmp_path / "w")
@@ -42,3 +44,12 @@ def test_all_small_programs(tmp_path):
     for k, program in enumerate(programs().values()):
         for dtype in DTYPES:
             assert found[tmp_path / str(k), dtype, True] == meant(program), k
+
+
+def test_networks_over_reals_are_refused_with_the_reason(tmp_path):
+    with pytest.raises(CannotBuild, match="inputs_embeds"):
+        te.build(P.cumsum(P.tokens(n=2)), dtypes=("float64",)).lowerable()
+    with pytest.raises(CannotBuild, match="heads see all n tokens"):
+        te.export(
+            te.build(te.targets.builtin("sort", n=2), delta="1/2", construction="compact"), "llama", tmp_path / "no"
+        )

@@ -52,7 +52,7 @@ class Runs:
 def paths(table: Array, axes: list[Digit | Runs]) -> list[tuple[Path, int]]:
     """Every path with the entry that it leads to; entries below 0 do not matter."""
     found: list[tuple[Path, int]] = []
-    waiting = [((), [np.arange(size) for size in table.shape])]
+    waiting: list[tuple[Path, list[Array]]] = [((), [np.arange(size) for size in table.shape])]
     while waiting:
         path, indices = waiting.pop()
         here = table[np.ix_(*indices)] if axes else table

@@ -183,7 +183,7 @@ RULES: dict[str, Callable[..., Features]] = {
     "scale": _scale,
     "take": _take,
     "relu": _each("relu", lambda t: max(t, 0)),
-    "abs": _each("abs", abs),
+    "abs": _each("abs", lambda t: max(t, -t)),
     "maximum": _each("maximum", max),
     "minimum": _each("minimum", min),
     "clip": _clip,
