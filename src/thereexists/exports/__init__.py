@@ -50,11 +50,12 @@ def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32", la
         )
     with no_empty_folders(Path(folder)):
         check_free(Path(folder), MARK, "an export")
-        converted = witness.to(dtype)  # refused where it is not safe
 
         def write(beside: Path) -> dict[str, Any]:
-            if to == "llama":  # which claims something that ``verify`` checks
-                return _claimed(converted.lowerable(), dtype_name(dtype), beside, converted, layout=layout)
+            if to == "llama":  # which claims something that ``verify`` checks, of weights of its own
+                name = dtype_name(as_dtype(dtype))
+                return _claimed(witness.lowerable(), name, beside, witness, layout=layout)
+            converted = witness.to(dtype)  # refused where it is not safe
             compared, what = compare(converted, _writer(to)(converted, beside))
             return {"format": to, "dtype": dtype_name(dtype), "compared": compared, "of": what}
 

@@ -15,7 +15,7 @@ from thereexists.certificates.certificate import FILE, load_certificate
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.core import storage
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.json_files import malformed
 from thereexists.core.regular_files import is_regular
 from thereexists.evaluate import Choice
@@ -175,6 +175,12 @@ class FunctionWitness(Witness):
     def exactness(self, samples: int = 10_000, seed: int = 0) -> Exactness:
         """The largest |g − f̄| on random inputs off the ramps."""
         return exactness(self.target, self.grid, self.run, samples, seed, self.answers_equal_columns)
+
+    def lowerable(self) -> Any:
+        raise CannotBuild(
+            "A network for a function has no stock Llama checkpoint: its heads see all n tokens, and those of Llama "
+            "only the tokens up to their own; it goes to onnx, hf or torch."
+        )
 
     def describe(self) -> dict[str, Any]:
         """Plain data about the witness, as ``build --json`` and witness.json give it."""

@@ -97,7 +97,7 @@ def test_words_that_may_be_there_at_once_are_caught():
     with pytest.raises(NotProved, match="at once"):
         Table((0, 1, 2), words, follows).circuit(8, 5).exclusive()
     pairs = WHOLE.circuit().layers[0]
-    with pytest.raises(NotProved, match="pairs"):
+    with pytest.raises(NotProved, match="at once"):
         super(LookUp, pairs).exclusive(np.arange(100))
 
 

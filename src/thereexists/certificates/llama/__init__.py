@@ -5,6 +5,8 @@ layouts.py     stock architectures with the blocks of Llama: Mistral, Qwen2, Phi
 tokens.py      the vocabulary, and the tokenizer that belongs to it
 claims.py      what a checkpoint claims to do; automata.py, addition.py, completions.py, ngram.py, reverse.py, recall.py
 lookup.py      tables of what follows a text, in one layer
+programs.py    causal programs over symbols: finite.py and finite_operations.py, as tables; decide.py, wiring.py and
+               cells.py, as gates
 circuit.py     what a network computes if every number is exact
 rounding.py    what a dtype may do to a number, operation by operation
 offsets.py     a head that looks a fixed number of tokens back

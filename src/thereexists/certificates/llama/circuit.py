@@ -42,14 +42,18 @@ class CircuitLayer:
         return X[np.maximum(np.arange(len(X))[:, None] - self.offset, 0), self.source]
 
     def exclusive(self, groups: Array) -> None:
-        """Of the pairs that make a row at most one is true: the first rows exclude each other, or the second do."""
-        if self.reads.shape[1] != 2 or (self.reads < 0).any():
-            raise NotProved("rows are made of pairs here.")
-        x, y = self.reads.T
-        apart = np.unique(np.column_stack([self.z, groups[x]]), axis=0)
-        pairs = np.unique(np.column_stack([self.z, x, groups[y]]), axis=0)
-        if len(apart) != len(np.unique(self.z)) or len(pairs) != len(np.unique(self.z * len(groups) + x)):
-            raise NotProved("two pairs that make the same row may be true at once.")
+        """Of the sets that make a row at most one is true: two that begin with the same rows go on with rows of one
+
+        group, so that they are the same set or exclude each other; and none of them ends where another goes on.
+        """
+        for k in range(self.reads.shape[1]):
+            before = np.column_stack([self.z, self.reads[:, :k]])
+            group = np.where(self.reads[:, k] >= 0, groups[self.reads[:, k]], -1)
+            if len(np.unique(before, axis=0)) != len(np.unique(np.column_stack([before, group]), axis=0)):
+                raise NotProved("two sets of rows that make the same row may be true at once.")
+        whole = np.column_stack([self.z, self.reads])
+        if len(np.unique(whole, axis=0)) != len(whole):
+            raise NotProved("a set of rows makes a row twice.")
 
 
 def paired(offset: int, source: Array, target: Array, x: Array, y: Array, z: Array, cleared: Array) -> CircuitLayer:

@@ -61,6 +61,7 @@ def read_claimed(stored: Any) -> Claim:
     from thereexists.certificates.llama.automata import read_automaton_claim
     from thereexists.certificates.llama.completions import Completions
     from thereexists.certificates.llama.ngram import Ngram
+    from thereexists.certificates.llama.programs import ProgramClaim
     from thereexists.certificates.llama.recall import Recall
     from thereexists.certificates.llama.reverse import Reverse
 
@@ -69,6 +70,7 @@ def read_claimed(stored: Any) -> Claim:
         "addition": Addition.read,
         "completions": Completions.read,
         "ngram": Ngram.read,
+        "program": ProgramClaim.read,
         "reverse": Reverse.read,
         "recall": Recall.read,
     }

@@ -259,6 +259,12 @@ class ProgramWitness(CompiledWitness):
 
     construction = "program"
 
+    def lowerable(self) -> Any:
+        raise CannotBuild(
+            "A program over the reals has no stock Llama checkpoint: SwiGLU gates are exact on bits only, and no "
+            "bound is proved for reals given as inputs_embeds; causal programs over symbols have one (P.symbols)."
+        )
+
     def __call__(self, x: Any) -> Any:
         """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out."""
         if isinstance(x, torch.Tensor):

@@ -16,12 +16,13 @@ from typing import Any, final
 import numpy as np
 import torch
 
+from thereexists.certificates.llama.programs import ProgramClaim
 from thereexists.certificates.symbol_certificate import Alphabets, why_not
 from thereexists.constructions.program.compiler import interpret as interpret_numbers
 from thereexists.constructions.program.tracing import Written, trace_rows
 from thereexists.constructions.program.witness import CompiledWitness, read_compiled
 from thereexists.constructions.symbols.strings import Lengths, String, by_length, read_strings, write_string
-from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput
+from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput, NotProved
 from thereexists.functions.target import Array
 from thereexists.witness.trace import Trace
 
@@ -69,6 +70,15 @@ class SymbolWitness(CompiledWitness):
         if reason:
             raise CannotBuild(f"This witness is not proved safe in {name}, whatever its author says: {reason}")
         return found
+
+    def lowerable(self) -> ProgramClaim:
+        """The program as it is saved; refused, with the operation, where it is no causal circuit."""
+        claim = ProgramClaim(self.record(), self.alphabets)
+        try:
+            claim.circuit()
+        except NotProved as error:
+            raise CannotBuild(f"This program has no stock Llama checkpoint: {error}") from error
+        return claim
 
     def trace(self, x: Any) -> SymbolTrace:
         """Every value that some operation leaves in a row, after the half block that makes it."""

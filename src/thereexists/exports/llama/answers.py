@@ -33,12 +33,18 @@ def automaton_answers(claim: AutomatonClaim) -> np.ndarray:
 
 
 def answers_by_case(claim: Claim) -> np.ndarray:
-    """In each case of the circuit the token that it names: by the rows that are 1 then, or by the constant alone."""
+    """In each case of the circuit the token that it names: by the rows that are 1 then, or by the constant alone.
+
+    Behind an answer, where the circuit has such cases, by the mark of an answer.
+    """
     circuit = claim.circuit()
     W = np.zeros((len(claim.vocabulary), 2 + circuit.rows))
     W[:, 0] = -2 * ANSWER
     for case in circuit.cases:
         ((token, _),) = case.right
+        if case.done:  # more than all rows of an answer together
+            W[token, 1] = 8 * ANSWER
+            continue
         W[token, 0] = 0.0 if case.on else ANSWER / 2
         W[token, 2 + np.array(case.on, dtype=np.int64)] = ANSWER
     return W

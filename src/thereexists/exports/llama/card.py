@@ -13,6 +13,7 @@ from thereexists.certificates.llama.claims import Claim
 from thereexists.certificates.llama.completions import Completions
 from thereexists.certificates.llama.format import Shape
 from thereexists.certificates.llama.ngram import Ngram
+from thereexists.certificates.llama.programs import ProgramClaim
 from thereexists.certificates.llama.recall import Recall
 from thereexists.certificates.llama.reverse import Reverse
 
@@ -109,6 +110,25 @@ Layer 1 tells every token which key stands before it; layer 2 looks for the toke
 what it is and not by where, and fetches it.
 """
     return Words("Recall by an induction head as a stock checkpoint", about, "".join(pairs) + claim.keys[0], more)
+
+
+def program_words(claim: ProgramClaim) -> Words:
+    alphabet = claim.alphabets.alphabet
+    between, made = ("", "one character") if claim.vocabulary.by_character else (" ", "one word, between spaces")
+    example = between.join(alphabet[k % len(alphabet)] for k in range(min(4, claim.n)))
+    about = f"""a causal program of
+{len(claim.program["nodes"])} operations over {len(alphabet)} symbols {short(alphabet)}, each {made}. The next
+token is what the program gives at the last symbol of the prompt, one of
+{short(claim.alphabets.output_alphabet)}, and then the text ends. A longer prompt
+than {claim.n:,} symbols is answered too, and nothing is said about the answer."""
+    more = """## How it answers
+
+What the program computes at a token is one of finitely many things, a row for each. Heads fetch them from fixed
+distances, or from a fixed place, and gates are the tables of the program's operations. Look-ups are cells of memory,
+one for each query, that are put together from windows of 1, 2, 4, … tokens. The operations are in
+`thereexists_export.json`.
+"""
+    return Words("A program over symbols as a stock checkpoint", about, example, more)
 
 
 def card(words: Words, claim: Claim, shape: Shape, dtypes: list[str], architecture: str, beside: str) -> str:

@@ -16,9 +16,11 @@ from thereexists.certificates.llama.automata import AutomatonClaim
 from thereexists.certificates.llama.claims import Claim
 from thereexists.certificates.llama.completions import Completions
 from thereexists.certificates.llama.ngram import Ngram
+from thereexists.certificates.llama.programs import ProgramClaim
 from thereexists.certificates.llama.recall import Recall
 from thereexists.certificates.llama.reverse import Reverse
 from thereexists.certificates.llama.tokens import BOS, SYMBOLS
+from thereexists.core.errors import CannotBuild
 from thereexists.exports.check import compare
 from thereexists.exports.llama.answers import answers_by_case, automaton_answers
 from thereexists.exports.llama.card import (
@@ -27,10 +29,12 @@ from thereexists.exports.llama.card import (
     automaton_words,
     completion_words,
     ngram_words,
+    program_words,
     recall_words,
     reverse_words,
 )
 
+_STRINGS = 32
 Logits = Callable[[np.ndarray], np.ndarray]
 
 
@@ -73,11 +77,23 @@ def _one_hot(machine: Automaton) -> np.ndarray:
     return found
 
 
+def _as_the_program(claim: ProgramClaim, logits: Logits, witness: Any) -> tuple[int, str]:
+    """After every prefix of random strings, as our own network has them, and as the program itself."""
+    tokens = claim.drawn(np.random.default_rng(), _STRINGS)
+    found = logits(tokens)
+    words = tokens[:, 1:] - SYMBOLS
+    said = found[:, 1:].argmax(-1) - claim.first_answer
+    if not np.array_equal(said, witness.numbers(list(words))) or not claim.answers_right(tokens, found):
+        raise CannotBuild("The export does not answer as the program does; nothing was written.")
+    return _STRINGS, "strings"
+
+
 _FORMS: dict[type[Claim], Form] = {
     AutomatonClaim: Form(automaton_words, automaton_answers, _as_the_witness),
     Addition: Form(addition_words),
     Completions: Form(completion_words),
     Ngram: Form(ngram_words),
+    ProgramClaim: Form(program_words, compare=_as_the_program),
     Reverse: Form(reverse_words),
     Recall: Form(recall_words),
 }

@@ -43,11 +43,11 @@ class Layout:
             )
         if circuit.reach > MOST + 1:
             raise CannotBuild(f"A stock checkpoint takes at most {MOST:,} symbols; {circuit.reach - 1:,} are wanted.")
-        values = max(int(fetched(layer)[1].max()) + 1 for layer in circuit.layers)
+        values = max(int(fetched(layer)[1].max(initial=-1)) + 1 for layer in circuit.layers)
         key_heads = 1
         while key_heads * HEAD < values:
             key_heads *= 2
-        offsets = max(len(np.unique(layer.offset)) for layer in circuit.layers)
+        offsets = max(1, *(len(np.unique(layer.offset)) for layer in circuit.layers))
         group = (
             1 << (offsets - 1).bit_length()
         )  # a power of two: the loader wants d_model to be a multiple of the heads
@@ -75,7 +75,7 @@ def sets_of(layer: CircuitLayer) -> np.ndarray:
 def fetched(layer: CircuitLayer) -> tuple[np.ndarray, np.ndarray]:
     """The target rows, and for each the number of its value, the sum of its source rows: equal sums are one value."""
     target, place = np.unique(layer.target, return_inverse=True)
-    summed = np.zeros((len(target), int(layer.source.max()) + 1), dtype=bool)
+    summed = np.zeros((len(target), int(layer.source.max(initial=0)) + 1), dtype=bool)
     summed[place, layer.source] = True
     packed, first, value = np.unique(np.packbits(summed, axis=1), axis=0, return_index=True, return_inverse=True)[:3]
     order = np.empty(len(packed), dtype=np.int64)

@@ -1,0 +1,70 @@
+"""A saved program over symbols, run in NumPy operation by operation, by its definition: for trials, not for proofs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thereexists.core.errors import InvalidInput, NotProved
+from thereexists.functions.target import Array
+
+_PLAIN: dict[str, Any] = {
+    "relu": lambda s, x: np.maximum(x, 0.0),
+    "abs": lambda s, x: np.abs(x),
+    "maximum": lambda s, a, b: np.maximum(a, b),
+    "minimum": lambda s, a, b: np.minimum(a, b),
+    "clip": lambda s, x: np.clip(x, s["low"], s["high"]),
+    "interp": lambda s, x: np.interp(x, s["knots"], s["values"]),
+    "where": lambda s, g, a, b: np.where(g > 0.5, a, b),
+    "linear": lambda s, *x: sum(c * part for c, part in zip(s["coefficients"], x, strict=True)),
+    "mix": lambda s, x: x @ np.array(s["matrix"], dtype=np.float64).T,
+    "scale": lambda s, x: x * np.array(s["factors"], dtype=np.float64),
+    "take": lambda s, x: x[:, s["source"]],
+}
+
+
+def run(program: dict[str, Any], words: Array) -> Array:
+    """Numbers of symbols (strings, n) to numbers of symbols, of a program without operations on all tokens."""
+    found: list[Array] = []
+    for node in program["nodes"]:
+        name, settings, given = node["operation"], node["settings"], [found[a] for a in node["arguments"]]
+        if name == "tokens":
+            found.append(words[..., None].astype(np.float64))
+        elif name == "constant":
+            array = np.array(settings["array"], dtype=np.float64)
+            found.append(np.broadcast_to(array, (len(words), *array.shape)))
+        elif name == "attend":
+            found.append(_attended(given[0], given[1], given[2], settings["causal"]))
+        elif name in _PLAIN:
+            found.append(_PLAIN[name](settings, *given))
+        else:
+            raise NotProved(f"'{name}' is not run here.")
+    return np.rint(found[-1][..., 0]).astype(np.int64)
+
+
+def check_features(program: dict[str, Any]) -> None:
+    """Whether every operation has the features that it says, and arrays and places of n tokens."""
+    n, d = program["n"], [node["d"] for node in program["nodes"]]
+    for node in program["nodes"]:
+        name, settings, given = node["operation"], node["settings"], [d[a] for a in node["arguments"]]
+        wanted = set(given)
+        if name == "mix":
+            wanted = {len(settings["matrix"])} if given[0] == len(settings["matrix"][0]) else set()
+        elif name == "attend":
+            wanted = {given[2]} if given[0] == given[1] else set()
+        for key in ("array", "factors"):
+            if key in settings:
+                wanted = wanted | {len(settings[key][0])} if len(settings[key]) == n else set()
+        if name == "take" and (len(settings["source"]) != n or not all(0 <= p < n for p in settings["source"])):
+            wanted = set()
+        if name != "tokens" and wanted != {node["d"]}:
+            raise InvalidInput(f"the features of '{name}' are not those of what it reads, or its arrays are not of n")
+
+
+def _attended(q: Array, k: Array, v: Array, causal: bool) -> Array:
+    logits = q @ k.swapaxes(1, 2)
+    if causal:
+        logits = np.where(np.tri(logits.shape[1], dtype=bool), logits, -np.inf)
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True) @ v
