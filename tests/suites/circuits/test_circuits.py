@@ -21,6 +21,8 @@ from thereexists.suites.circuits.score import read_model
 from thereexists.suites.hashes import sha256
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "circuits.py"
+LENS = Path(__file__).with_name("in_transformer_lens.py")
+OFF = {"float32": 1e-4, "float64": 1e-9}  # a few blocks of numbers around 1, logits up to 2,048
 
 
 @pytest.fixture(scope="module")
@@ -121,19 +123,49 @@ def test_random_programs_do_something_and_repeat_themselves():
         assert programs.needed(drawn[0]) == steps
 
 
-@pytest.mark.slow
-def test_transformer_lens_and_two_methods(tmp_path):
-    """pip install "transformer-lens<4" into this environment, or name another Python by THEREEXISTS_LENS."""
+def lenses():
+    """Pythons that have TransformerLens: this one, or those that THEREEXISTS_LENS names, with commas between them."""
     import importlib.util
 
-    python = os.environ.get("THEREEXISTS_LENS", "")
-    if not python and importlib.util.find_spec("transformer_lens") is None:
-        pytest.skip("transformer-lens is not installed")
-    make_circuits(tmp_path / "bench", count=12)
+    named = [python for python in os.environ.get("THEREEXISTS_LENS", "").split(",") if python]
+    if not named and importlib.util.find_spec("transformer_lens") is None:
+        pytest.skip('pip install "transformer-lens", or name other Pythons by THEREEXISTS_LENS')
+    return named or [sys.executable]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench") / "bench"
+    make_circuits(folder, count=16)
+    return folder
+
+
+@pytest.mark.slow
+def test_transformer_lens_loads_every_model_without_this_package(bench):
+    """By the lines of the suite's own page, in a process where importing thereexists fails."""
+    for python in lenses():
+        command = [python, "-I", "-W", "ignore", str(LENS), str(bench)]
+        said = json.loads(subprocess.run(command, check=True, timeout=600, stdout=subprocess.PIPE).stdout)
+        print(said["version"], max(said["off"].values()))
+        assert list(said["off"]) == json.loads((bench / MARK).read_text())["models"]
+        for name, off in said["off"].items():
+            dtype = json.loads((bench / "models" / name / "config.json").read_text())["dtype"]
+            assert off <= OFF[dtype], name
+
+
+@pytest.mark.slow
+def test_two_methods_on_transformer_lens_3(bench, tmp_path):
+    """Edge attribution patching needs the hooks of a HookedTransformer, which version 4 has dropped."""
+    version = "import importlib.metadata as m; print(m.version('transformer-lens'))"
+    for python in lenses():
+        if subprocess.check_output([python, "-I", "-c", version], text=True).startswith("3."):
+            break
+    else:
+        pytest.skip("no TransformerLens before 4")
     found = {}
     for method in ("eap", "eap-ig"):
-        command = [python or sys.executable, "-W", "ignore", str(SCRIPT), method, str(tmp_path / "bench")]
+        command = [python, "-W", "ignore", str(SCRIPT), method, str(bench)]
         subprocess.run([*command, str(tmp_path / "e.json")], check=True, timeout=600)
-        found[method] = scored(tmp_path / "bench", tmp_path / "e.json")["total"]
+        found[method] = scored(bench, tmp_path / "e.json")["total"]
         print(method, found[method])
         assert 0.1 < found[method]["average_precision"] < 1

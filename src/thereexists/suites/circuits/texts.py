@@ -9,7 +9,7 @@ README = """# Models with known circuits
 Small Transformers that compute a known program, exactly or within a certified bound. All files can be used without the
 package that made them.
 
-    models/NAME/config.json, model.safetensors   a HookedTransformer of TransformerLens: no normalisation, ReLU,
+    models/NAME/config.json, model.safetensors   a model of TransformerLens' own architecture: no normalisation, ReLU,
                                                  attention both ways, 17 tokens that stand for 0, 1/16, …, 1
     models/NAME/circuit.json                     the circuit: components, operations, edges (circuit.schema.json)
     models/NAME/program.py, program.txt          the program in NumPy, and in words; a pair has two (…_second)
@@ -17,15 +17,30 @@ package that made them.
     models/NAME/witness/                         the compiled network with its certificate
     suite.json                                   seed, names, and the SHA-256 of every file
 
+To load one, in its folder, with TransformerLens 4 (4.3 was tried):
+
     import json, torch
     from safetensors.torch import load_file
-    from transformer_lens import HookedTransformer, HookedTransformerConfig    # up to 3.9; version 4 has dropped them
+    from transformer_lens.model_bridge import TransformerBridge
+    from transformer_lens.utilities.tl_checkpoint_conversion import convert_tl_checkpoint
+
+    config = json.load(open("config.json"))
+    config["dtype"] = getattr(torch, config["dtype"])
+    model = TransformerBridge.boot_native(config, dtype=config["dtype"])
+    model.load_state_dict(convert_tl_checkpoint(load_file("model.safetensors"), model.cfg))
+
+or with TransformerLens 3 (3.9 was tried):
+
+    import json, torch
+    from safetensors.torch import load_file
+    from transformer_lens import HookedTransformer, HookedTransformerConfig
 
     config = json.load(open("config.json"))
     config["dtype"] = getattr(torch, config["dtype"])
     model = HookedTransformer(HookedTransformerConfig.from_dict(config))
     model.load_state_dict(load_file("model.safetensors"), strict=False)    # only the masks are not in the file
-    model(load_file("data.safetensors")["tokens"])                         # the outputs
+
+Then `model(load_file("data.safetensors")["tokens"])` are the outputs, (batch, 6, outputs).
 
 Components that write: `input` (embedding and positions), `a0.h1` (head 1 of block 0), `m0` (its feed-forward half).
 Places that read: `a0.h1.q`, `a0.h1.k`, `a0.h1.v`, `m0`, `output`. An edge is in the circuit if it carries a value that
