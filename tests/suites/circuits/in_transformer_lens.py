@@ -13,9 +13,6 @@ from pathlib import Path
 
 sys.modules["thereexists"] = None  # whoever imports it fails
 
-import torch
-from safetensors.torch import load_file
-
 
 def lines(page, version):
     """The indented block behind the sentence that names the version."""
@@ -24,6 +21,9 @@ def lines(page, version):
 
 
 def main():
+    import torch
+    from safetensors.torch import load_file
+
     suite = Path(sys.argv[1]).resolve()
     version = importlib.metadata.version("transformer-lens")
     code = compile(lines((suite / "README.md").read_text(), version.split(".")[0]), "README.md", "exec")

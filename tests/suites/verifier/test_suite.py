@@ -26,8 +26,8 @@ SCRIPT = Path(__file__).parents[3] / "benchmarks" / "verifiers.py"
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory):
     folder = tmp_path_factory.mktemp("suite") / "vnn"
-    made = make_verifier(folder, count=7)
-    assert made["count"] == 7
+    made = make_verifier(folder, count=9)
+    assert made["count"] == 9
     assert made["sat"] >= 3
     assert made["unsat"] >= 3
     return folder
@@ -65,7 +65,7 @@ def test_the_same_seed_gives_the_same_bytes(suite, tmp_path):
 def test_the_suite_holds(suite):
     found = checked(suite)
     assert found.problems == ()
-    assert found.instances == 7
+    assert found.instances == 9
 
 
 def refused(folder):
@@ -143,14 +143,14 @@ def test_answers_are_scored(suite, truth, tmp_path):
     file = tmp_path / "answers.csv"
     file.write_text("\n".join(lines))
     assert scored(suite, file)["total"] | {"seconds": 0} == {
-        "instances": 7, "right": 7, "unknown": 0, "timeout": 0, "error": 0, "wrong": 0, "unanswered": 0, "seconds": 0,
+        "instances": 9, "right": 9, "unknown": 0, "timeout": 0, "error": 0, "wrong": 0, "unanswered": 0, "seconds": 0,
         "right_sat": sum(e["verdict"] == "sat" for e in truth.values()),
         "right_unsat": sum(e["verdict"] == "unsat" for e in truth.values()),
     }  # fmt: skip
     flipped = {"sat": "unsat", "unsat": "sat"}[truth["sort"]["verdict"]]
     file.write_text(f"onnx/x.onnx,vnnlib/{truth['sort']['name']}.vnnlib,{flipped},1")
     found = scored(suite, file)
-    assert [found["total"][name] for name in ("wrong", "unanswered")] == [1, 6]
+    assert [found["total"][name] for name in ("wrong", "unanswered")] == [1, 8]
     for bad in ("a,b", "o,vnnlib/nobody.vnnlib,sat,1", f"o,{truth['sort']['name']}.vnnlib,maybe,1"):
         file.write_text(bad)
         with pytest.raises(InvalidInput):
