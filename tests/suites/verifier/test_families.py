@@ -48,7 +48,7 @@ def test_a_wrong_extreme_would_be_found():
 
 @pytest.mark.parametrize("name", ["table", "pairs"])
 def test_what_is_near_a_stored_input_gets_its_answer(name):
-    """The networks themselves, at the corners of the largest boxes that the proof allows; nothing is said of larger ones.
+    """The networks themselves, at corners of the largest boxes that the proof allows; larger ones are refused.
 
     Of a table, interval propagation proves the same from the weights: the output's box is a point.
     """

@@ -144,6 +144,7 @@ def test_answers_are_scored(suite, truth, tmp_path):
     file.write_text("\n".join(lines))
     assert scored(suite, file)["total"] | {"seconds": 0} == {
         "instances": 9, "right": 9, "unknown": 0, "timeout": 0, "error": 0, "wrong": 0, "unanswered": 0, "seconds": 0,
+        "disputed": 0, "shown": 0,
         "right_sat": sum(e["verdict"] == "sat" for e in truth.values()),
         "right_unsat": sum(e["verdict"] == "unsat" for e in truth.values()),
     }  # fmt: skip
@@ -155,6 +156,54 @@ def test_answers_are_scored(suite, truth, tmp_path):
         file.write_text(bad)
         with pytest.raises(InvalidInput):
             scored(suite, file)
+
+
+def test_counterexamples_are_run(suite, truth, tmp_path):
+    """Who says sat with an input is taken at that input, whatever the truth is."""
+    file, point = tmp_path / "answers.csv", tmp_path / "point.txt"
+    entries = {entry["verdict"]: entry for entry in truth.values()}
+
+    def outcome(entry, X):
+        lines = [f"(X_{i} {x!r})" for i, x in enumerate(X)]
+        point.write_text("sat\n(" + "\n ".join([*lines, "(Y_0 0.0)"]) + ")\n")
+        file.write_text(f"onnx/x.onnx,vnnlib/{entry['name']}.vnnlib,sat,1,point.txt")
+        found = scored(suite, file)
+        return [name for name in ("right", "wrong", "disputed", "shown") if found["total"][name]], found["wrong"]
+
+    true = entries["sat"]["counterexample"]
+    assert outcome(entries["sat"], true) == (["right", "shown"], [])
+    assert "outside" in outcome(entries["sat"], [true[0] + 2.0, *true[1:]])[1][0]["why"]
+    boxes = vnnlib.parse(
+        (suite / "vnnlib" / f"{entries['unsat']['name']}.vnnlib").read_text(), shape_of(suite, entries["unsat"])
+    ).boxes
+    named, why = outcome(entries["unsat"], boxes[0][0].ravel().tolist())
+    assert named == ["wrong"]
+    assert "safe" in why[0]["why"]
+    for bad in ([0.0], [float("nan")] * len(true)):
+        with pytest.raises(InvalidInput, match="finite number"):
+            outcome(entries["sat"], bad)
+    point.unlink()
+    with pytest.raises(InvalidInput, match="Cannot read"):
+        scored(suite, file)
+
+
+def test_a_safe_input_is_no_counterexample_of_a_false_property(suite, truth, tmp_path):
+    """The word is right, the input is not: wrong."""
+    entry = next(e for e in truth.values() if e["verdict"] == "sat" and e["family"] in ("sort", "softmax", "spline"))
+    asked = vnnlib.parse((suite / "vnnlib" / f"{entry['name']}.vnnlib").read_text(), shape_of(suite, entry))
+    run = onnx_files.runner(onnx_files.read(suite / "onnx" / f"{entry['name']}.onnx")[1])
+    low, high = asked.boxes[0]
+    X = np.stack([low, high, (low + high) / 2])
+    safe = X[int(np.argmin(asked.depth(run(X))))]
+    assert asked.depth(run(safe[None]))[0] < -1e-3
+    (tmp_path / "p.txt").write_text(" ".join(f"(X_{i} {x!r})" for i, x in enumerate(safe.ravel().tolist())))
+    (tmp_path / "a.csv").write_text(f"o,{entry['name']}.vnnlib,sat,1,p.txt")
+    assert scored(suite, tmp_path / "a.csv")["total"]["wrong"] == 1
+
+
+def shape_of(suite, entry):
+    dims = onnx.load(suite / "onnx" / f"{entry['name']}.onnx").graph.input[0].type.tensor_type.shape.dim
+    return tuple(size.dim_value for size in dims)[1:]
 
 
 def test_intervals_hold_the_outputs_and_never_lie(suite, truth, tmp_path):

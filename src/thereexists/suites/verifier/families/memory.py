@@ -1,21 +1,21 @@
 """What is memorised: ``Table``, a function of all strings of n tokens; ``Pairs``, a data set of some of them.
 
-A token is given as numbers near 0 and 1: its bits, for a table; one number for each token of the vocabulary (one-hot),
-for a data set. A box is all inputs within r of a stored one. The output at a token is the number of the answer there: 2
-for the first answer of the vocabulary, 3 for the next (0 is for an input that is not stored).
+A token is given as numbers near 0 and 1: its bits, for a table; one number for each token of the vocabulary (one-
+hot), for a data set. A box is all inputs within r of a stored one. The output at a token is the number of the answer
+there: 2 for the first answer of the vocabulary, 3 for the next (0 is for an input that is not stored).
 
-**Extremes of Table** (``slot_network`` in ``constructions/tokens/token_memory.py``), r ≤ 3/16. A bit x in [0, 1] reaches
-its slot as ReLU(1 + x − 1) = x, and no other, as ReLU(x − 1) = 0; the sum over the tokens is x, to which the token itself
-adds its own slot again: s = x or 2x. The literals are ReLU(4s − 3/2) and ReLU(5/2 − 4s): for x ≤ 3/16 the first is 0
-and the second at least 1, for x ≥ 13/16 the other way round. A unit that recalls is ReLU(1 − the literals that
-contradict it): 1 if there are none, 0 if there is one, for every such x. So the output is that of the string itself,
-for which the certificate of the table has it. ∎
+**Extremes of Table** (``slot_network`` in ``constructions/tokens/token_memory.py``), r ≤ 3/16. A bit x in [0, 1]
+reaches its slot as ReLU(1 + x − 1) = x, and no other, as ReLU(x − 1) = 0; the sum over the tokens is x, to which the
+token itself adds its own slot again: s = x or 2x. The literals are ReLU(4s − 3/2) and ReLU(5/2 − 4s): for x ≤ 3/16
+the first is 0 and the second at least 1, for x ≥ 13/16 the other way round. A unit that recalls is ReLU(1 − the
+literals that contradict it): 1 if there are none, 0 if there is one, for every such x. So the output is that of the
+string itself, for which the certificate of the table has it. ∎
 
-**Extremes of Pairs** (``code_network`` there), n·V·r ≤ 1/4 for V tokens of the vocabulary. The signs t of a token are off
-by at most V·r =: e. With a position's sign k, |t + k| − 1 is off from ±1 by at most e: if t = k it is 1 + (t̃ − t)k, if t
-= −k it is |t̃ − t| − 1. The sum of the n codes and 1/2 is at least 1/2 from 0, as the codes are ±1, so with n·e ≤ 1/4
-its sign does not change, and the literals, 4 times the sum, are 0 on one side and at least 1 on the other. From here on
-as above. ∎
+**Extremes of Pairs** (``code_network`` there), n·V·r ≤ 1/4 for V tokens of the vocabulary. The signs t of a token are
+off by at most V·r =: e. With a position's sign k, |t + k| − 1 is off from ±1 by at most e: if t = k it is 1 + (t̃ −
+t)k, if t = −k it is |t̃ − t| − 1. The sum of the n codes and 1/2 is at least 1/2 from 0, as the codes are ±1, so with
+n·e ≤ 1/4 its sign does not change, and the literals, 4 times the sum, are 0 on one side and at least 1 on the other.
+From here on as above. ∎
 """
 
 from __future__ import annotations
