@@ -73,7 +73,7 @@ class Memory(Family):
 
     def _stored(self, params: Params) -> tuple[Array, Array]:
         """Tokens and numbers of answers, (rows, n) each."""
-        x, said = (np.array([list(map(int, row)) for row in params[side]]) for side in ("inputs", "outputs"))
+        x, said = np.array(_rows(params["inputs"])), np.array(_rows(params["outputs"]))
         return x, 2 + np.searchsorted(np.unique(said), said)
 
     def reference(self, params: Params, X: Array) -> Array:
@@ -108,6 +108,10 @@ def _packed(X: Array) -> Array:
     return bits @ (1 << np.arange(bits.shape[1], dtype=np.int64))
 
 
+def _rows(strings: list[str]) -> list[list[int]]:
+    return [list(map(int, row)) for row in strings]
+
+
 def _strings(rows: Array) -> list[str]:
     return ["".join(map(str, row)) for row in rows.tolist()]
 
@@ -134,8 +138,7 @@ class Table(Memory):
         from thereexists.constructions.build import build
         from thereexists.constructions.tokens.table import Table as Stored
 
-        rows = ([list(map(int, row)) for row in params[side]] for side in ("inputs", "outputs"))
-        return build(Stored(*rows), construction="compact")
+        return build(Stored(_rows(params["inputs"]), _rows(params["outputs"])), construction="compact")
 
     def furthest(self, params: Params) -> float:
         return 3 / 16
@@ -165,7 +168,7 @@ class Pairs(Memory):
     def witness(self, params: Params) -> Any:
         from thereexists.constructions.tokens.memorise import memorise
 
-        return memorise(*([list(map(int, row)) for row in params[side]] for side in ("inputs", "outputs")))
+        return memorise(_rows(params["inputs"]), _rows(params["outputs"]))
 
     def furthest(self, params: Params) -> float:
         return 1 / (4 * len(params["inputs"][0]) * params["tokens"])
