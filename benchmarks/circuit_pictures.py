@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 OUT = Path(__file__).parents[1] / "docs" / "img" / "circuits.svg"
+DRESSES = ["plain", "turned", "distractors", "pair", "superposed"]
 
 
 def main() -> None:
@@ -20,7 +21,7 @@ def main() -> None:
     figure, axes = plt.subplots(figsize=(7, 2.8))
     for k, file in enumerate(map(Path, sys.argv[1:])):
         rows = json.loads(file.read_text())["rows"]
-        dresses = sorted({row["dress"] for row in rows}, key=["plain", "turned", "distractors", "pair"].index)
+        dresses = sorted({row["dress"] for row in rows}, key=DRESSES.index)
         scores = [[row["average_precision"] for row in rows if row["dress"] == dress] for dress in dresses]
         places = np.arange(len(dresses)) + 0.35 * (k - 0.5)
         axes.boxplot(scores, positions=places, widths=0.28, patch_artist=True, boxprops={"facecolor": f"C{k}"},

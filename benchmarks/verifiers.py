@@ -8,7 +8,7 @@ Run it with the Python of an environment that has the tool; this package is not 
     alpha      the same with bounds optimised by gradient descent (20 steps)
 
 Every instance runs in a process of its own, which is ended when its time is over. The answers go to
-``thereexists suite score vnn/ answers.csv``.
+``thereexists suite score vnn/ answers.csv``, and counterexamples to ``answers.shown/``, in the form of VNN-COMP.
 """
 
 from __future__ import annotations
@@ -56,13 +56,15 @@ def marabou(network, boxes, limits, seconds):
             output = int(query.outputVars[0].ravel()[index])
             (query.setLowerBound if sense > 0 else query.setUpperBound)(output, value)
             left = max(1, int(until - time.monotonic()))
-            code, _, _ = query.solve(verbose=False, options=Marabou.createOptions(timeoutInSeconds=left, verbosity=0))
+            code, values, _ = query.solve(
+                verbose=False, options=Marabou.createOptions(timeoutInSeconds=left, verbosity=0)
+            )
             if code == "sat":
-                return "sat"
+                return "sat", [values[int(variable)] for variable in query.inputVars[0].ravel()]
             if code == "TIMEOUT":
-                return "timeout"
+                return "timeout", None
             unknown = unknown or code != "unsat"
-    return "unknown" if unknown else "unsat"
+    return ("unknown" if unknown else "unsat"), None
 
 
 def torch_module(network):
@@ -111,8 +113,10 @@ def lirpa(network, boxes, limits, method, steps=20):
         X = torch.from_numpy((low + share * (high - low)).astype(np.float32)).reshape(-1, *shape[1:])
         with torch.no_grad():
             Y = module(X).numpy()
-        if any((sense * (Y[:, index] - value) >= 0).any() for index, sense, value in limits):
-            return "sat"
+        for index, sense, value in limits:
+            unsafe = np.flatnonzero(sense * (Y[:, index] - value) >= 0)
+            if len(unsafe):
+                return "sat", X[unsafe[0]].flatten().tolist()
     model = BoundedModule(module, torch.zeros(shape), bound_opts={"optimize_bound_args": {"iteration": steps}})
     for low, high in boxes:
         ends = [torch.from_numpy(side.astype(np.float32)).reshape(shape) for side in (low, high)]
@@ -123,8 +127,8 @@ def lirpa(network, boxes, limits, method, steps=20):
             C[0, 0, index] = sense
             _, most = model.compute_bounds(x=(X,), C=C, method=method, bound_lower=False)
             if not float(most) < sense * value:
-                return "unknown"
-    return "unsat"
+                return "unknown", None
+    return "unsat", None
 
 
 TOOLS = {
@@ -141,25 +145,25 @@ def answered(tool, network, text, seconds, pipe):
         try:
             pipe.send(TOOLS[tool](network, *property_of(text), seconds))
         except Exception as error:
-            pipe.send(f"error {type(error).__name__}: {error}")
+            pipe.send((f"error {type(error).__name__}: {error}", None))
 
 
 def ask(tool, network, text, seconds):
-    """The answer and the seconds; the process is ended after its time."""
+    """The answer, its counterexample or None, and the seconds; the process is ended after its time."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
     start = time.monotonic()
     job = multiprocessing.get_context("fork").Process(target=answered, args=(tool, network, text, seconds, theirs))
     job.start()
     theirs.close()
-    answer = "timeout"
+    answer, shown = "timeout", None
     if ours.poll(seconds):
         try:
-            answer = ours.recv()
+            answer, shown = ours.recv()
         except EOFError:
             answer = "error: it ended without a word"
     job.kill()
     job.join()
-    return answer, time.monotonic() - start
+    return answer, shown, time.monotonic() - start
 
 
 def main():
@@ -173,7 +177,8 @@ def main():
     parser.add_argument("--most", type=int, default=None, help="so many instances of a family and level")
     asked = parser.parse_args()
     importlib.import_module({"marabou": "maraboupy.Marabou"}.get(asked.tool, "auto_LiRPA"))  # before the clock runs
-    lines, seen = ["onnx,vnnlib,result,seconds"], {}
+    lines, seen = ["onnx,vnnlib,result,seconds,counterexample"], {}
+    beside = asked.answers.with_suffix(".shown")
     for line in (asked.suite / "instances.csv").read_text().splitlines():
         network, text, _ = line.split(",")
         family, level, _ = Path(text).stem.rsplit("-", 2)
@@ -183,9 +188,15 @@ def main():
         if asked.most is not None and seen[family, level] > asked.most:
             continue
         content = (asked.suite / text).read_text()
-        answer, seconds = ask(asked.tool, str(asked.suite / network), content, asked.seconds)
+        answer, shown, seconds = ask(asked.tool, str(asked.suite / network), content, asked.seconds)
         print(f"{text} {answer} {seconds:.1f} s", file=sys.stderr, flush=True)
-        lines.append(f"{network},{text},{answer.split()[0].rstrip(':')},{seconds:.2f}")
+        file = ""
+        if shown is not None:
+            beside.mkdir(exist_ok=True)
+            file = f"{beside.name}/{Path(text).stem}.txt"
+            values = "\n ".join(f"(X_{i} {x!r})" for i, x in enumerate(map(float, shown)))
+            (asked.answers.parent / file).write_text(f"sat\n({values})\n")
+        lines.append(f"{network},{text},{answer.split()[0].rstrip(':')},{seconds:.2f},{file}")
     asked.answers.write_text("\n".join(lines) + "\n")
 
 

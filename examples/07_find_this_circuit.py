@@ -20,7 +20,7 @@ from thereexists.suites.circuits.run import edges_of, run
 from thereexists.suites.circuits.score import read_model
 
 folder = Path(tempfile.mkdtemp()) / "bench"
-made = make_circuits(folder, count=5)
+made = make_circuits(folder, count=6)
 names = json.loads((folder / "suite.json").read_text())["models"]
 print(names)
 
@@ -29,7 +29,7 @@ print(names)
 # changes if it brings that of another input instead.
 
 # %%
-model = folder / "models" / names[4]
+model = folder / "models" / names[5]
 print((model / "program.txt").read_text())
 circuit = json.loads((model / "circuit.json").read_text())
 for edge in circuit["edges"][:8]:
@@ -59,9 +59,9 @@ axes.set_ylabel("change of the output")
 
 # %%
 answers = folder.parent / "edges.json"
-answers.write_text(json.dumps({names[4]: [[*edge, change[edge]] for edge in every]}))
+answers.write_text(json.dumps({names[5]: [[*edge, change[edge]] for edge in every]}))
 print({key: round(value, 3) for key, value in scored(folder, answers)["total"].items()})
 truth = [[edge["from"], edge["to"]] for edge in circuit["edges"]]
-answers.write_text(json.dumps({names[4]: truth}))
+answers.write_text(json.dumps({names[5]: truth}))
 total = scored(folder, answers)["total"]
 print(f"the circuit itself: precision {total['precision']}, recall {total['recall']}, faithful {total['resample']:.6f}")

@@ -1,5 +1,6 @@
 """A few models with known circuits, one of every dress: files, check, score; what is planted must be caught."""
 
+import copy
 import json
 import os
 import subprocess
@@ -13,20 +14,22 @@ from safetensors.numpy import load_file
 
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.suites import checked, scored
-from thereexists.suites.circuits import programs
+from thereexists.suites.circuits import programs, superposed
 from thereexists.suites.circuits.graph import Circuit, circuit_of
-from thereexists.suites.circuits.make import DRESSES, MARK, inputs, make_circuits
+from thereexists.suites.circuits.make import DRESSES, ENDINGS, MARK, inputs, make_circuits
 from thereexists.suites.circuits.run import edges_of, run
 from thereexists.suites.circuits.score import read_model
 from thereexists.suites.hashes import sha256
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "circuits.py"
+LENS = Path(__file__).with_name("in_transformer_lens.py")
+OFF = {"float32": 1e-4, "float64": 1e-9}  # a few blocks of numbers around 1, logits up to 2,048
 
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory):
     folder = tmp_path_factory.mktemp("suite") / "bench"
-    make_circuits(folder, count=4)
+    make_circuits(folder, count=5)
     return folder
 
 
@@ -46,7 +49,7 @@ def test_every_dress_computes_its_program(suite, names):
         net, tokens = read_model(folder)
         data = load_file(folder / "data.safetensors")
         outputs = run(net, inputs(tokens)).output
-        for k, ending in enumerate(["", "_second"][: len(circuit["programs"])]):
+        for k, ending in enumerate(ENDINGS[: len(circuit["programs"])]):
             made = {}
             exec((folder / f"program{ending}.py").read_text(), made)
             values = [made["program"](row) for row in tokens[:5]]
@@ -55,6 +58,48 @@ def test_every_dress_computes_its_program(suite, names):
             last = list(values[0])[-1]
             assert np.abs(outputs[:5, :, k] - np.stack([value[last][:, 0] for value in values])).max() < 1e-9
         assert any(edge["needed"] for edge in circuit["edges"])
+
+
+def test_every_json_file_has_its_schema(suite, names):
+    """Of ours, that is: config.json is TransformerLens', witness/ the package's own."""
+    files = [file for file in suite.rglob("*.json") if "witness" not in str(file) and file.name != "config.json"]
+    assert len(files) == 4 + 1 + len(names) + 1  # schemas, suite.json, circuits, one superposition
+    for file in files:
+        if not file.name.endswith(".schema.json"):
+            jsonschema.validate(
+                json.loads(file.read_text()), json.loads((suite / f"{file.stem}.schema.json").read_text())
+            )
+        else:
+            jsonschema.Draft202012Validator.check_schema(json.loads(file.read_text()))
+    edges = json.loads((suite / "edges.schema.json").read_text())
+    jsonschema.validate({names[0]: [["input", "m0"], ["input", "output", 0.5]]}, edges)
+    for bad in ({names[0]: [["input"]]}, {names[0]: [["input", "m0", "much"]]}, []):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(bad, edges)
+
+
+def test_more_values_than_rows_and_no_error(suite, names):
+    """Directions that are not orthogonal, fewer rows than values; a weight that is off is found by the proof."""
+    folder = suite / "models" / names[-1]
+    said, circuit = (json.loads((folder / f"{name}.json").read_text()) for name in ("superposition", "circuit"))
+    D = np.array(list(said["directions"].values()))
+    assert D.shape == (said["values"], said["rows"]) == (32, 16)
+    gram = D @ D.T
+    assert np.array_equal(np.diag(gram), np.ones(32))
+    assert np.abs(gram - np.eye(32)).max() == said["interference"] == 0.25
+    assert np.linalg.matrix_rank(D) == 16
+    assert len(circuit["programs"]) == 3
+    net, _ = read_model(folder)
+    assert superposed.proved(net, circuit["programs"]) == said
+    for block, name, where in ((0, "W_2", (3, 9)), (1, "W_1", (9, 5)), (1, "b_1", (7,))):
+        wrong = copy.deepcopy(net)
+        getattr(wrong.blocks[block].hidden, name)[where] += 2.0**-6
+        with pytest.raises(CannotBuild, match="in the table"):
+            superposed.proved(wrong, circuit["programs"])
+    wrong = copy.deepcopy(net)
+    wrong.blocks[1].heads[0].W_K[0, 0] = 2.0  # looks at the tokens too
+    with pytest.raises(CannotBuild, match="positions only"):
+        superposed.proved(wrong, circuit["programs"])
 
 
 def test_the_suite_holds_and_a_changed_edge_is_caught(suite, names, tmp_path):
@@ -121,19 +166,49 @@ def test_random_programs_do_something_and_repeat_themselves():
         assert programs.needed(drawn[0]) == steps
 
 
-@pytest.mark.slow
-def test_transformer_lens_and_two_methods(tmp_path):
-    """pip install "transformer-lens<4" into this environment, or name another Python by THEREEXISTS_LENS."""
+def lenses():
+    """Pythons that have TransformerLens: this one, or those that THEREEXISTS_LENS names, with commas between them."""
     import importlib.util
 
-    python = os.environ.get("THEREEXISTS_LENS", "")
-    if not python and importlib.util.find_spec("transformer_lens") is None:
-        pytest.skip("transformer-lens is not installed")
-    make_circuits(tmp_path / "bench", count=12)
+    named = [python for python in os.environ.get("THEREEXISTS_LENS", "").split(",") if python]
+    if not named and importlib.util.find_spec("transformer_lens") is None:
+        pytest.skip('pip install "transformer-lens", or name other Pythons by THEREEXISTS_LENS')
+    return named or [sys.executable]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench") / "bench"
+    make_circuits(folder, count=15)
+    return folder
+
+
+@pytest.mark.slow
+def test_transformer_lens_loads_every_model_without_this_package(bench):
+    """By the lines of the suite's own page, in a process where importing thereexists fails."""
+    for python in lenses():
+        command = [python, "-I", "-W", "ignore", str(LENS), str(bench)]
+        said = json.loads(subprocess.run(command, check=True, timeout=600, stdout=subprocess.PIPE).stdout)
+        print(said["version"], max(said["off"].values()))
+        assert list(said["off"]) == json.loads((bench / MARK).read_text())["models"]
+        for name, off in said["off"].items():
+            dtype = json.loads((bench / "models" / name / "config.json").read_text())["dtype"]
+            assert off <= OFF[dtype], name
+
+
+@pytest.mark.slow
+def test_two_methods_on_transformer_lens_3(bench, tmp_path):
+    """Edge attribution patching needs the hooks of a HookedTransformer, which version 4 has dropped."""
+    version = "import importlib.metadata as m; print(m.version('transformer-lens'))"
+    for python in lenses():
+        if subprocess.check_output([python, "-I", "-c", version], text=True).startswith("3."):
+            break
+    else:
+        pytest.skip("no TransformerLens before 4")
     found = {}
     for method in ("eap", "eap-ig"):
-        command = [python or sys.executable, "-W", "ignore", str(SCRIPT), method, str(tmp_path / "bench")]
+        command = [python, "-W", "ignore", str(SCRIPT), method, str(bench)]
         subprocess.run([*command, str(tmp_path / "e.json")], check=True, timeout=600)
-        found[method] = scored(tmp_path / "bench", tmp_path / "e.json")["total"]
+        found[method] = scored(bench, tmp_path / "e.json")["total"]
         print(method, found[method])
         assert 0.1 < found[method]["average_precision"] < 1

@@ -11,6 +11,7 @@ from thereexists.suites.net import Fixed, folded
 from thereexists.suites.verifier import onnx_files, vnnlib
 from thereexists.suites.verifier.families import FAMILIES, Question
 from thereexists.suites.verifier.instance import LEVELS, sample
+from thereexists.suites.verifier.interval import outputs
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -43,6 +44,35 @@ def test_a_wrong_extreme_would_be_found():
     least, _, _ = family.extreme(params, Question(question.boxes, question.output, -1))
     Y = family.reference(params, sample(vnnlib.Property(question.boxes, (), 0), 1000, rng))
     assert (Y[:, question.output[0], 0] > least + 1e-3).any()
+
+
+@pytest.mark.parametrize("name", ["table", "pairs"])
+def test_what_is_near_a_stored_input_gets_its_answer(name):
+    """The networks themselves, at corners of the largest boxes that the proof allows; larger ones are refused.
+
+    Of a table, interval propagation proves the same from the weights: the output's box is a point.
+    """
+    family = FAMILIES[name]
+    rng = np.random.default_rng(0)
+    params = family.draw(rng, 3)
+    net = family.build(params).net
+    r = np.floor(family.furthest(params) * 1024) / 1024  # a box with ends that are exact
+    wide = dict(params, radius=r, boxes=8)
+    question = family.ask(wide, rng)
+    family.extreme(wide, question)
+    low, high = (np.stack(sides) for sides in zip(*question.boxes, strict=True))
+    X = np.where(rng.random((50, *low.shape)) < 0.5, low, high).reshape(-1, *low.shape[1:])
+    assert np.abs(net.run(X) - family.reference(params, X)).max() < 1e-9
+    if name == "table":
+        graph = onnx_files.model_of(onnx_files.parts_of(net)).graph
+        for a, b in question.boxes:
+            ends = outputs(graph, a[None], b[None])
+            assert np.abs(np.stack(ends) - family.reference(params, a[None])).max() < 1e-6
+    larger = family.ask(dict(params, radius=r + 2**-10), rng)
+    with pytest.raises(CannotBuild, match="further than"):
+        family.extreme(params, larger)
+    X = np.concatenate([net.run(np.clip(np.stack(box), 0.3, 0.7)) for box in question.boxes])  # much further
+    assert np.abs(X - np.rint(X)).max() > 1e-3 or not np.isin(X, family.reference(params, low)).all()
 
 
 @pytest.fixture(scope="module")

@@ -26,8 +26,8 @@ SCRIPT = Path(__file__).parents[3] / "benchmarks" / "verifiers.py"
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory):
     folder = tmp_path_factory.mktemp("suite") / "vnn"
-    made = make_verifier(folder, count=7)
-    assert made["count"] == 7
+    made = make_verifier(folder, count=9)
+    assert made["count"] == 9
     assert made["sat"] >= 3
     assert made["unsat"] >= 3
     return folder
@@ -65,7 +65,7 @@ def test_the_same_seed_gives_the_same_bytes(suite, tmp_path):
 def test_the_suite_holds(suite):
     found = checked(suite)
     assert found.problems == ()
-    assert found.instances == 7
+    assert found.instances == 9
 
 
 def refused(folder):
@@ -143,18 +143,67 @@ def test_answers_are_scored(suite, truth, tmp_path):
     file = tmp_path / "answers.csv"
     file.write_text("\n".join(lines))
     assert scored(suite, file)["total"] | {"seconds": 0} == {
-        "instances": 7, "right": 7, "unknown": 0, "timeout": 0, "error": 0, "wrong": 0, "unanswered": 0, "seconds": 0,
+        "instances": 9, "right": 9, "unknown": 0, "timeout": 0, "error": 0, "wrong": 0, "unanswered": 0, "seconds": 0,
+        "disputed": 0, "shown": 0,
         "right_sat": sum(e["verdict"] == "sat" for e in truth.values()),
         "right_unsat": sum(e["verdict"] == "unsat" for e in truth.values()),
     }  # fmt: skip
     flipped = {"sat": "unsat", "unsat": "sat"}[truth["sort"]["verdict"]]
     file.write_text(f"onnx/x.onnx,vnnlib/{truth['sort']['name']}.vnnlib,{flipped},1")
     found = scored(suite, file)
-    assert [found["total"][name] for name in ("wrong", "unanswered")] == [1, 6]
+    assert [found["total"][name] for name in ("wrong", "unanswered")] == [1, 8]
     for bad in ("a,b", "o,vnnlib/nobody.vnnlib,sat,1", f"o,{truth['sort']['name']}.vnnlib,maybe,1"):
         file.write_text(bad)
         with pytest.raises(InvalidInput):
             scored(suite, file)
+
+
+def test_counterexamples_are_run(suite, truth, tmp_path):
+    """Who says sat with an input is taken at that input, whatever the truth is."""
+    file, point = tmp_path / "answers.csv", tmp_path / "point.txt"
+    entries = {entry["verdict"]: entry for entry in truth.values()}
+
+    def outcome(entry, X):
+        lines = [f"(X_{i} {x!r})" for i, x in enumerate(X)]
+        point.write_text("sat\n(" + "\n ".join([*lines, "(Y_0 0.0)"]) + ")\n")
+        file.write_text(f"onnx/x.onnx,vnnlib/{entry['name']}.vnnlib,sat,1,point.txt")
+        found = scored(suite, file)
+        return [name for name in ("right", "wrong", "disputed", "shown") if found["total"][name]], found["wrong"]
+
+    true = entries["sat"]["counterexample"]
+    assert outcome(entries["sat"], true) == (["right", "shown"], [])
+    assert "outside" in outcome(entries["sat"], [true[0] + 2.0, *true[1:]])[1][0]["why"]
+    boxes = vnnlib.parse(
+        (suite / "vnnlib" / f"{entries['unsat']['name']}.vnnlib").read_text(), shape_of(suite, entries["unsat"])
+    ).boxes
+    named, why = outcome(entries["unsat"], boxes[0][0].ravel().tolist())
+    assert named == ["wrong"]
+    assert "safe" in why[0]["why"]
+    for bad in ([0.0], [float("nan")] * len(true)):
+        with pytest.raises(InvalidInput, match="finite number"):
+            outcome(entries["sat"], bad)
+    point.unlink()
+    with pytest.raises(InvalidInput, match="Cannot read"):
+        scored(suite, file)
+
+
+def test_a_safe_input_is_no_counterexample_of_a_false_property(suite, truth, tmp_path):
+    """The word is right, the input is not: wrong."""
+    entry = next(e for e in truth.values() if e["verdict"] == "sat" and e["family"] in ("sort", "softmax", "spline"))
+    asked = vnnlib.parse((suite / "vnnlib" / f"{entry['name']}.vnnlib").read_text(), shape_of(suite, entry))
+    run = onnx_files.runner(onnx_files.read(suite / "onnx" / f"{entry['name']}.onnx")[1])
+    low, high = asked.boxes[0]
+    X = np.stack([low, high, (low + high) / 2])
+    safe = X[int(np.argmin(asked.depth(run(X))))]
+    assert asked.depth(run(safe[None]))[0] < -1e-3
+    (tmp_path / "p.txt").write_text(" ".join(f"(X_{i} {x!r})" for i, x in enumerate(safe.ravel().tolist())))
+    (tmp_path / "a.csv").write_text(f"o,{entry['name']}.vnnlib,sat,1,p.txt")
+    assert scored(suite, tmp_path / "a.csv")["total"]["wrong"] == 1
+
+
+def shape_of(suite, entry):
+    dims = onnx.load(suite / "onnx" / f"{entry['name']}.onnx").graph.input[0].type.tensor_type.shape.dim
+    return tuple(size.dim_value for size in dims)[1:]
 
 
 def test_intervals_hold_the_outputs_and_never_lie(suite, truth, tmp_path):
@@ -188,11 +237,12 @@ def test_outside_verifiers_agree(tmp_path):
             pythons.setdefault(tool, sys.executable)
     if not pythons:
         pytest.skip("neither maraboupy nor auto_LiRPA is installed")
-    make_verifier(tmp_path / "vnn", count=42)
+    make_verifier(tmp_path / "vnn", count=2 * len(FAMILIES))  # levels 1 and 2
     for tool, python in pythons.items():
         command = [python, "-W", "ignore", str(SCRIPT), tool, str(tmp_path / "vnn"), str(tmp_path / "a.csv")]
-        subprocess.run([*command, "--seconds", "20", "--levels", "1", "2"], check=True, timeout=900)
+        subprocess.run([*command, "--seconds", "20"], check=True, timeout=900)
         found = scored(tmp_path / "vnn", tmp_path / "a.csv")
         print(tool, found["total"])
         assert found["total"]["right"] >= 5
         assert found["wrong"] == []
+        assert found["total"]["shown"] == found["total"]["right_sat"] > 0  # every sat with its input, and it was run

@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import InvalidInput, ThereExistsError
+from thereexists.core.json_files import read_json
+from thereexists.suites.circuits import superposed
 from thereexists.suites.circuits.make import MARK, write_model
+from thereexists.suites.circuits.score import read_model
 from thereexists.suites.hashes import sha256
 from thereexists.suites.verifier.check import Checked
 
@@ -29,7 +32,7 @@ def check_circuits(
     for done, name in enumerate(names):
         try:
             problems += [f"{name}: {problem}" for problem in _model(folder / "models" / name, seed)]
-        except (ThereExistsError, OSError, ValueError) as error:
+        except (ThereExistsError, OSError, ValueError, KeyError, TypeError, IndexError) as error:
             problems.append(f"{name}: {error}")
         progress(done + 1, len(names))
     return Checked(len(names), tuple(problems))
@@ -57,3 +60,8 @@ def _model(folder: Path, seed: int) -> Iterator[str]:
     for witness in sorted(folder.glob("witness*")):
         if not verify(witness).holds:
             yield f"{witness.name} does not verify"
+    if (folder / "superposition.json").is_file():  # proved again, from the weights in the file
+        net, _ = read_model(folder)
+        steps = read_json(folder / "circuit.json")["programs"]
+        if superposed.proved(net, steps) != read_json(folder / "superposition.json"):
+            yield "superposition.json is not what its weights give"

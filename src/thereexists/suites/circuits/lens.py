@@ -1,13 +1,8 @@
 """The weights as TransformerLens names them: a HookedTransformer without normalisation, ReLU, attention both ways.
 
-    config = json.load(open("config.json"))
-    config["dtype"] = getattr(torch, config["dtype"])
-    model = HookedTransformer(HookedTransformerConfig.from_dict(config))      # TransformerLens before 4
-    model.load_state_dict(load_file("model.safetensors"), strict=False)
-    model(tokens)                                                            # (batch, n, outputs)
-
-The vocabulary is the 17 numbers 0, 1/16, …, 1. Heads and units that a block lacks are zeros. What ``strict=False``
-leaves as it is are the masks, which are no weights.
+The page in the suite (``texts.py``) has the lines that load them, for TransformerLens 4 and for 3. The vocabulary is
+the 17 numbers 0, 1/16, …, 1. Heads and units that a block lacks are zeros. Logits are divided by ``SCALE``, with which
+the queries are multiplied: exact, as it is a power of two. It is not 1 because TransformerLens 4 refuses that.
 """
 
 from __future__ import annotations
@@ -19,6 +14,8 @@ import numpy as np
 from thereexists.functions.target import Array
 from thereexists.suites.circuits.programs import VALUES
 from thereexists.suites.net import Block, Net
+
+SCALE = 2.0  # what logits are divided by
 
 
 def sizes(net: Net) -> tuple[int, int, int]:
@@ -43,7 +40,7 @@ def config_of(net: Net, dtype: str) -> dict[str, Any]:
         "act_fn": "relu",
         "normalization_type": None,
         "attention_dir": "bidirectional",
-        "attn_scale": 1.0,
+        "attn_scale": SCALE,
         "use_attn_scale": True,
         "positional_embedding_type": "standard",
         "dtype": dtype,
@@ -68,8 +65,8 @@ def state_of(net: Net) -> dict[str, Array]:
         b = {name: np.zeros((heads, size)) for name in "QKV"} | {"O": np.zeros(d)}
         for j, head in enumerate(block.softmax_heads):
             m, v = head.W_Q.shape[1], head.W_V.shape[1]
-            W["Q"][j, :, :m], W["K"][j, :, :m], W["V"][j, :, :v] = head.W_Q, head.W_K, head.W_V
-            W["O"][j, :v], b["Q"][j, :m], b["K"][j, :m] = head.W_O, head.b_Q, head.b_K
+            W["Q"][j, :, :m], W["K"][j, :, :m], W["V"][j, :, :v] = SCALE * head.W_Q, head.W_K, head.W_V
+            W["O"][j, :v], b["Q"][j, :m], b["K"][j, :m] = head.W_O, SCALE * head.b_Q, head.b_K
         state |= {f"{start}attn.W_{name}": array for name, array in W.items()}
         state |= {f"{start}attn.b_{name}": array for name, array in b.items()}
         state |= {f"{start}mlp.{name}": W for name, W in _hidden(block, d, width).items()}

@@ -3,9 +3,10 @@
 models/0007-random-4-turned/
   config.json, model.safetensors   TransformerLens loads them without this package (``lens.py``)
   circuit.json                     components with their operations, edges with what they carry (``graph.py``)
-  program.txt, program.py          the program in words and in NumPy (two of each, if the model computes two)
+  program.txt, program.py          the program in words and in NumPy (more of each, if the model computes more)
   data.safetensors                 64 inputs, every value of the program on them, the outputs
   witness/                         the network as it was compiled, with its certificate: ``thereexists verify`` reads it
+  superposition.json               instead, where values share rows: their directions, and what was proved
 """
 
 from __future__ import annotations
@@ -27,26 +28,28 @@ from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.tensor_files import save_tensors
 from thereexists.core.whole_folders import appears, check_free
 from thereexists.functions.target import Array
-from thereexists.suites.circuits import dress, lens, programs
+from thereexists.suites.circuits import dress, lens, programs, superposed
 from thereexists.suites.circuits.graph import SAME, Circuit, circuit_of
-from thereexists.suites.circuits.texts import CIRCUIT_SCHEMA, README
+from thereexists.suites.circuits.texts import README, SCHEMAS
 from thereexists.suites.disguise import disguise
 from thereexists.suites.hashes import sha256
 from thereexists.suites.net import Net, net_of
 
 MARK = "suite.json"
 FORMAT = "thereexists circuit suite"
-DRESSES = ("plain", "turned", "distractors", "pair")
+DRESSES = ("plain", "turned", "distractors", "pair", "superposed")
+ENDINGS = ("", "_second", "_third")  # of the programs of a model
 INPUTS = 64
 
 
 class Model(NamedTuple):
-    """One or two programs in a network, and the circuit of all of it."""
+    """One or more programs in a network, and the circuit of all of it; ``bounds``: how far each is from the network."""
 
     net: Net
     circuit: Circuit
     steps: list[list[programs.Step]]
     witnesses: list[Any]
+    bounds: list[float]
     dtype: str
 
 
@@ -77,7 +80,8 @@ def _fill(beside: Path, count: int, seed: int, workers: int, progress: Callable[
                 names.append(name)
                 progress(done + 1, count)
     (beside / "README.md").write_text(README)
-    (beside / "circuit.schema.json").write_text(json.dumps(CIRCUIT_SCHEMA, indent=1) + "\n")
+    for name, schema in SCHEMAS.items():
+        (beside / f"{name}.schema.json").write_text(json.dumps(schema, indent=1) + "\n")
     files = sorted(file.relative_to(beside).as_posix() for file in beside.rglob("*") if file.is_file())
     record = {
         "format": FORMAT,
@@ -99,9 +103,12 @@ def write_model(models: Path, seed: int, number: int) -> str:
     known = list(programs.GALLERY)
     gallery = number // len(DRESSES) < len(known)
     title = known[number // len(DRESSES)] if gallery else f"random-{2 + number // len(DRESSES) % 5}"
-    steps = programs.GALLERY[title] if gallery else programs.random_program(rng, 2 + number // len(DRESSES) % 5)
-    tokens = programs.sample(rng, 2 * INPUTS)
-    model = _dressed(_compiled(steps, tokens), chosen, rng, tokens)
+    tokens = programs.sample(np.random.default_rng([seed, number, 1]), 2 * INPUTS)
+    if chosen == "superposed":
+        title, model = "tables", _superposed(rng, tokens)
+    else:
+        steps = programs.GALLERY[title] if gallery else programs.random_program(rng, 2 + number // len(DRESSES) % 5)
+        model = _dressed(_compiled(steps, tokens), chosen, rng, tokens)
     folder = models / f"{number:04d}-{title}-{chosen}"
     folder.mkdir()
     record = model.circuit.record(model.net, inputs(tokens[:INPUTS]), inputs(tokens[INPUTS:]))
@@ -128,7 +135,18 @@ def _compiled(steps: list[programs.Step], tokens: Array) -> Model:
     certificate = dataclasses.replace(witness.certificate, seconds=0.0)  # the same bytes every time
     witness = dataclasses.replace(witness, certificate=certificate)
     net = net_of(witness.network)
-    return Model(net, circuit_of(net, list(witness.places), inputs(tokens)), [steps], [witness], "float32")
+    bound = certificate.bounds["float64"]["bound"]
+    return Model(net, circuit_of(net, list(witness.places), inputs(tokens)), [steps], [witness], [bound], "float32")
+
+
+def _superposed(rng: np.random.Generator, tokens: Array) -> Model:
+    """Three programs whose values share rows. The circuit is read off where every value has a row of its own."""
+    steps = superposed.draw(rng)
+    p, q = superposed.apart()
+    plain = superposed.net_of(steps, p, q)
+    circuit = circuit_of(plain, superposed.places_of(p.shape[1]), inputs(tokens))
+    net = superposed.net_of(steps, *superposed.directions(rng))
+    return Model(net, circuit, steps, [], [0.0] * len(steps), "float32")
 
 
 def _dressed(model: Model, chosen: str, rng: np.random.Generator, tokens: Array) -> Model:
@@ -140,7 +158,9 @@ def _dressed(model: Model, chosen: str, rng: np.random.Generator, tokens: Array)
         places = dress.both_places(list(first.places), list(second.places), model.net.d)
         net = dress.side_by_side(model.net, other.net)
         circuit = circuit_of(net, places, inputs(tokens))
-        model = Model(net, circuit, model.steps + other.steps, model.witnesses + other.witnesses, "float32")
+        model = Model(
+            net, circuit, model.steps + other.steps, [first, second], model.bounds + other.bounds, "float32"
+        )  # fmt: skip
     if chosen != "plain":
         try:
             net, key = disguise(model.net, rng, turn=True)
@@ -155,13 +175,16 @@ def _write_programs(folder: Path, model: Model, tokens: Array) -> None:
     """Programs, data and witnesses; the values of the program must be what the network gives."""
     outputs = model.net.run(inputs(tokens))
     data = {"tokens": torch.from_numpy(tokens.copy()), "outputs": torch.from_numpy(np.ascontiguousarray(outputs))}
-    for k, (steps, witness) in enumerate(zip(model.steps, model.witnesses, strict=True)):
-        ending = "" if k == 0 else "_second"
+    for witness, ending in zip(model.witnesses, ENDINGS, strict=False):
+        witness.save(folder / f"witness{ending}")
+    if not model.witnesses:
+        proof = superposed.proved(model.net, model.steps)
+        (folder / "superposition.json").write_text(json.dumps(proof, indent=1) + "\n")
+    for k, (steps, bound) in enumerate(zip(model.steps, model.bounds, strict=True)):
+        ending = ENDINGS[k]
         (folder / f"program{ending}.txt").write_text(programs.plain_text(steps))
         (folder / f"program{ending}.py").write_text(programs.numpy_text(steps))
-        witness.save(folder / f"witness{ending}")
         values = programs.values_of(steps, tokens)
-        bound = witness.certificate.bounds["float64"]["bound"]
         off = float(np.abs(outputs[..., k : k + 1] - values[steps[-1]["name"]]).max())
         if not off <= bound + SAME:
             raise CannotBuild(f"{folder.name}: its network is {off:.3g} away from its program.")

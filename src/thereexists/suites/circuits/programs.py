@@ -97,6 +97,20 @@ OPERATIONS: dict[str, Operation] = {
 }  # fmt: skip
 
 
+def _looked_up(a: Array, b: Array, table: list[list[float]]) -> Array:
+    """table[16a, 16b]."""
+    i, j = (np.rint((VALUES - 1) * array).astype(int) for array in (a, b))
+    return np.array(table)[i, j]
+
+
+STORED = {  # never drawn into a random program: see ``superposed.py``
+    "table": Operation(
+        "nn", "n", _none, lambda P, a, b, table: NotImplemented, _looked_up,
+        "np.array({table})[np.rint(16 * {0}).astype(int), np.rint(16 * {1}).astype(int)]"),
+}  # fmt: skip
+KNOWN = OPERATIONS | STORED
+
+
 def _steps(*lines: tuple[Any, ...]) -> list[Step]:
     return [{"name": name, "op": op, "of": list(of), **more} for name, op, of, more in lines]
 
@@ -175,7 +189,7 @@ def values_of(steps: list[Step], tokens: Array) -> dict[str, Array]:
     found = {"x": (tokens / (VALUES - 1))[..., None]}
     for step in steps:
         arguments = [found[name] for name in step["of"]]
-        found[step["name"]] = np.asarray(OPERATIONS[step["op"]].array(*arguments, **settings_of(step)), dtype=float)
+        found[step["name"]] = np.asarray(KNOWN[step["op"]].array(*arguments, **settings_of(step)), dtype=float)
     return found
 
 
@@ -196,7 +210,7 @@ def numpy_text(steps: list[Step]) -> str:
     lines = [*lines[:2], *LOOKUP, *lines[2:]] if any(step["op"] == "lookup" for step in steps) else lines
     lines += [f"    x = np.asarray(tokens, dtype=float)[:, None] / {VALUES - 1}"]
     for step in steps:
-        right = OPERATIONS[step["op"]].text.format(*step["of"], **settings_of(step))
+        right = KNOWN[step["op"]].text.format(*step["of"], **settings_of(step))
         lines.append(f"    {step['name']} = {right}")
     names = ["x", *(step["name"] for step in steps)]
     lines.append(f"    return {{{', '.join(f'{chr(34)}{name}{chr(34)}: {name}' for name in names)}}}")

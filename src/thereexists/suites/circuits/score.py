@@ -98,6 +98,8 @@ def read_model(folder: Path) -> tuple[Net, Array]:
     config = read_json(folder / "config.json")
     W = {name: array.double().numpy() for name, array in load_file(folder / "model.safetensors").items()}
     blocks = []
+    for name in [name for name in W if name.endswith((".W_Q", ".b_Q"))]:
+        W[name] = W[name] / config["attn_scale"]  # a power of two
     for i in range(config["n_layers"]):
         part = {
             name.removeprefix(f"blocks.{i}."): array for name, array in W.items() if name.startswith(f"blocks.{i}.")

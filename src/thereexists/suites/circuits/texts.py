@@ -9,23 +9,42 @@ README = """# Models with known circuits
 Small Transformers that compute a known program, exactly or within a certified bound. All files can be used without the
 package that made them.
 
-    models/NAME/config.json, model.safetensors   a HookedTransformer of TransformerLens: no normalisation, ReLU,
+    models/NAME/config.json, model.safetensors   a model of TransformerLens' own architecture: no normalisation, ReLU,
                                                  attention both ways, 17 tokens that stand for 0, 1/16, …, 1
     models/NAME/circuit.json                     the circuit: components, operations, edges (circuit.schema.json)
-    models/NAME/program.py, program.txt          the program in NumPy, and in words; a pair has two (…_second)
+    models/NAME/program.py, program.txt          the program in NumPy, and in words; also …_second, …_third
     models/NAME/data.safetensors                 tokens, outputs, and every value of the program on them
     models/NAME/witness/                         the compiled network with its certificate
+    models/NAME/superposition.json               instead of it, in a model whose values share rows of the residual
+                                                 stream: the direction of every value, and what is proved
     suite.json                                   seed, names, and the SHA-256 of every file
+    *.schema.json                                the JSON schemas: suite, circuit, superposition, and edges, a method's
+                                                 answers
+
+To load one, in its folder, with TransformerLens 4 (4.3 was tried):
 
     import json, torch
     from safetensors.torch import load_file
-    from transformer_lens import HookedTransformer, HookedTransformerConfig    # up to 3.9; version 4 has dropped them
+    from transformer_lens.model_bridge import TransformerBridge
+    from transformer_lens.utilities.tl_checkpoint_conversion import convert_tl_checkpoint
+
+    config = json.load(open("config.json"))
+    config["dtype"] = getattr(torch, config["dtype"])
+    model = TransformerBridge.boot_native(config, dtype=config["dtype"])
+    model.load_state_dict(convert_tl_checkpoint(load_file("model.safetensors"), model.cfg))
+
+or with TransformerLens 3 (3.9 was tried):
+
+    import json, torch
+    from safetensors.torch import load_file
+    from transformer_lens import HookedTransformer, HookedTransformerConfig
 
     config = json.load(open("config.json"))
     config["dtype"] = getattr(torch, config["dtype"])
     model = HookedTransformer(HookedTransformerConfig.from_dict(config))
     model.load_state_dict(load_file("model.safetensors"), strict=False)    # only the masks are not in the file
-    model(load_file("data.safetensors")["tokens"])                         # the outputs
+
+Then `model(load_file("data.safetensors")["tokens"])` are the outputs, (batch, 6, outputs).
 
 Components that write: `input` (embedding and positions), `a0.h1` (head 1 of block 0), `m0` (its feed-forward half).
 Places that read: `a0.h1.q`, `a0.h1.k`, `a0.h1.v`, `m0`, `output`. An edge is in the circuit if it carries a value that
@@ -44,7 +63,7 @@ CIRCUIT_SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
     "properties": {
         "name": {"type": "string"},
-        "dress": {"enum": ["plain", "turned", "distractors", "pair"]},
+        "dress": {"enum": ["plain", "turned", "distractors", "pair", "superposed"]},
         "dtype": {"enum": ["float32", "float64"]},
         "programs": {
             "type": "array",
@@ -81,4 +100,64 @@ CIRCUIT_SCHEMA: dict[str, Any] = {
             },
         },
     },
+}
+
+_HASH = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+
+SUITE_SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "suite.json of a circuit suite",
+    "type": "object",
+    "required": ["format", "version", "package_version", "seed", "count", "models", "files"],
+    "additionalProperties": False,
+    "properties": {
+        "format": {"const": "thereexists circuit suite"},
+        "version": {"const": 1},
+        "package_version": {"type": "string"},
+        "seed": {"type": "integer", "minimum": 0},
+        "count": {"type": "integer", "minimum": 1},
+        "models": {"type": "array", "items": {"type": "string"}, "description": "folders of models/"},
+        "files": {"type": "object", "additionalProperties": _HASH, "description": "SHA-256 of every other file"},
+    },
+}
+
+_DIRECTION = {"type": "array", "items": {"type": "number"}}
+
+SUPERPOSITION_SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "superposition.json of a model whose values share rows",
+    "type": "object",
+    "required": ["values", "rows", "interference", "error", "directions"],
+    "additionalProperties": False,
+    "properties": {
+        "values": {"type": "integer", "description": "flags that live in the shared rows"},
+        "rows": {"type": "integer", "description": "how many rows they share: 7, 8, … of the residual stream"},
+        "interference": {
+            "type": "number",
+            "description": "the largest product of two directions",
+        },
+        "error": {"const": 0.0, "description": "of every output, for every input: tried for all pairs of tokens"},
+        "directions": {"type": "object", "additionalProperties": _DIRECTION, "description": "value → direction"},
+    },
+}
+
+_EDGE: dict[str, Any] = {
+    "type": "array",
+    "prefixItems": [{"type": "string"}, {"type": "string"}, {"type": "number"}],
+    "minItems": 2,
+    "maxItems": 3,
+}
+
+EDGES_SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "what a method finds: model → edges [from, to], or [from, to, score]",
+    "type": "object",
+    "additionalProperties": {"type": "array", "items": _EDGE},
+}
+
+SCHEMAS = {
+    "suite": SUITE_SCHEMA,
+    "circuit": CIRCUIT_SCHEMA,
+    "superposition": SUPERPOSITION_SCHEMA,
+    "edges": EDGES_SCHEMA,
 }

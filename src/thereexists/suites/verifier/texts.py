@@ -27,8 +27,10 @@ how far ONNX Runtime was from the function on 10,000 inputs, rounded up to a pow
 A `sat` instance has a `counterexample`: all X in order. It was run in ONNX Runtime in float32 and in float64.
 `family`, `level` (1 easy … 5 hard), `params` and `disguise` say how an instance was made.
 
-To score a tool, write a CSV file with a line `onnx,vnnlib,result,seconds` for each instance, result being sat, unsat,
-unknown, timeout or error; the name of the vnnlib file is the key into truth.json.
+To score a tool, write a CSV file with a line `onnx,vnnlib,result,seconds,counterexample` for each instance: result is
+sat, unsat, unknown, timeout or error; counterexample is the name of a file beside the CSV file, or nothing; the name of
+the vnnlib file is the key into truth.json. A counterexample has the form of VNN-COMP, ((X_0 0.25) (X_1 0.5) … (Y_0 …)).
+Run the network on it: a `sat` whose input is outside of the boxes, or has a safe output, is wrong (1e-6 is allowed).
 """
 
 _NUMBER = {"type": "number"}
