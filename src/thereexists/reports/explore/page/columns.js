@@ -118,7 +118,7 @@ function drawPlane(at) {
   draw(floor, "path", { class: "lane", d: `M${left},8V${base}H${WIDTH - RIGHT}` });
   for (let j = 0; j < n; j++) {
     const d = ids.map((v, k) => k % n === j ? `M${x(largest[k]).toFixed(1)},${y(v).toFixed(1)}h0` : "").join("");
-    draw(marks, "path", { class: `points hue${j % 6}`, d });
+    draw(marks, "path", { class: `points${about.ghosts.cubes > 100 ? "" : " few"} hue${j % 6}`, d });
   }
   draw(marks, "path", { class: "cross", d: `M${here},8V${base}` });
   ticks([y0, y1], false).forEach(([v, label]) => draw(floor, "text", { x: left - 8, y: y(v) + 4, "text-anchor": "end" }, label));

@@ -24,7 +24,7 @@ async function changed() {  // one question at a time; while it runs, only the n
     drawFrame();
     drawMap();
     const changes = seen.frames.length - 2;
-    $("timing").textContent = `${count(about.depth)} layers, ${changes} of them change ` +
+    $("timing").textContent = `${count(about.depth)} layer${about.depth === 1 ? "" : "s"}, of which ${changes} change${changes === 1 ? "s" : ""} ` +
       (stored ? "this input; stored in this page. " : `this input; computed in ${seen.milliseconds} ms. `) +
       (seen.complete ? (seen.same ? "The last frame is the network's own output, bit for bit." : "") :
         "There are more changes than the page shows; target and output are those of the whole network.");

@@ -84,7 +84,7 @@ function paintMap(free) {
   if (picture.dataset.key !== key) {
     picture.dataset.key = key;
     picture.replaceChildren();
-    picture.setAttribute("viewBox", `0 0 ${left + SIDE + 46} ${SIDE + 24}`);
+    picture.setAttribute("viewBox", `0 0 ${left + SIDE + 60} ${SIDE + 24}`);
     const d = mapped.outputs[0][0][0].length, [j, i] = [Math.floor(axis.out / d), axis.out % d];
     const values = mapped.outputs.map((row) => row.map((out) => out[j][i])), flat = values.flat().filter((v) => v !== null);
     const least = Math.min(...flat), most = Math.max(...flat), level = (v) => Math.min(9, Math.floor(10 * (v - least) / (most - least || 1)));
