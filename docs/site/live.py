@@ -23,7 +23,9 @@ import thereexists as te
 witness = te.build(te.targets.builtin("sort", n=3), delta=1 / 4)
 te.explore(witness, out=sys.argv[1])
 """
-WITHOUT = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Not made</title></head><body><p>This site was '
+WITHOUT = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Not made</title></head><body><p>This site was '
+)
 WITHOUT += "built with THEREEXISTS_LIVE=no.</p></body></html>\n"
 
 
