@@ -11,7 +11,7 @@ from thereexists.core.errors import CannotBuild, ThereExistsError
 from thereexists.functions.target import Target
 from thereexists.reports.explore.frames import Changes, attention_at, changes
 from thereexists.reports.explore.ghosts import ghosts
-from thereexists.reports.explore.moves import OUTPUT, QUANTISE, Moves, Step, chapter_of
+from thereexists.reports.explore.moves import OUTPUT, QUANTISE, Moves, Change, chapter_of
 from thereexists.reports.explore.output_map import Lattice, lattice
 from thereexists.reports.explore.viewer import (
     WIDEST,
@@ -100,7 +100,7 @@ class Columns(Viewer):
         meant = self._at_the_centre(x)
         frames, before = [self._first(found)], found.start
         for frame in found.frames:
-            step = Step(frame, before, self._ids(before), self._ids(frame.state))
+            step = Change(frame, before, self._ids(before), self._ids(frame.state))
             frames.append(self._frame(step, meant))
             before = frame.state
         target = wanted(self.target, x)
@@ -162,7 +162,7 @@ class Columns(Viewer):
         frame = {"layer": 0, "stage": "input", "index": 0, "state": found.start, "ids": self._ids(found.start)}
         return frame | {"says": says, "moved": [], "attention": None, "chapter": QUANTISE}
 
-    def _frame(self, step: Step, meant: np.ndarray | None) -> dict[str, Any]:
+    def _frame(self, step: Change, meant: np.ndarray | None) -> dict[str, Any]:
         frame = step.frame
         told = {"says": f"{short(frame.stage)}."} if self.moves is None else self.moves.told(step, meant)
         return {

@@ -27,7 +27,7 @@ Piece = tuple[str, int | None]  # a part of a formula, and the token whose numbe
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Change:
     """One layer that changed something: its frame, what stood before it, and the ids before and after."""
 
     frame: Frame
@@ -64,7 +64,7 @@ class Moves:
     edges: list[list[float]]
     sweeps: int
 
-    def told(self, step: Step, meant: np.ndarray | None = None) -> dict[str, Any]:
+    def told(self, step: Change, meant: np.ndarray | None = None) -> dict[str, Any]:
         """``meant`` (n, d): f at the centre of the cube, where it is known."""
         stage = step.frame.stage
         if stage in GUARDS:
@@ -76,7 +76,7 @@ class Moves:
             return self._shifted(step)
         return _valued(step, meant) if stage == "value" else {"says": f"{short(stage)}: {_steps(step)}."}
 
-    def _quantised(self, step: Step) -> dict[str, Any]:
+    def _quantised(self, step: Change) -> dict[str, Any]:
         entries = np.argwhere(step.before != step.frame.state)[:MOST_TOLD].tolist()
         cells = []
         for j, i in entries:
@@ -98,7 +98,7 @@ class Moves:
             ]  # fmt: skip
         return told
 
-    def _shifted(self, step: Step) -> dict[str, Any]:
+    def _shifted(self, step: Change) -> dict[str, Any]:
         """A selective shift, Z += K·Ψ(Z; b, b'), or a shift of all tokens, Z += C·ψ(Z; b)."""
         window = self.windows()[step.frame.index - 1]
         shifts = step.frame.index <= self.sweeps
@@ -117,7 +117,7 @@ class Moves:
             says = f"Selective shift: {steps} ({'+' if by >= 0 else ''}{whole(by)}{_equation(reasons)})."
         return {"says": says, "window": window} | (reasons or {})
 
-    def _reasons(self, step: Step) -> dict[str, Any] | None:
+    def _reasons(self, step: Change) -> dict[str, Any] | None:
         """K·(max − min) or C·max, if that is the move; from whom the heads brought them."""
         seen, moved = step.looked_at, step.moved
         if seen is None or not moved:
@@ -170,7 +170,7 @@ class Moves:
         return [None if not on[0] else (b[0], b[1] if len(b) > 1 and on[1] else None) for b, on in rows]
 
 
-def _valued(step: Step, meant: np.ndarray | None) -> dict[str, Any]:
+def _valued(step: Change, meant: np.ndarray | None) -> dict[str, Any]:
     """Z += (A − z)·[u·Z ≥ q − w]: the column whose id is reached becomes the value."""
     moved = step.moved[:MOST_TOLD]
     values = {j: " ".join(f"{v:.6g}" for v in step.frame.state[j]) for j in moved}
@@ -184,7 +184,7 @@ def _valued(step: Step, meant: np.ndarray | None) -> dict[str, Any]:
     return {"says": f"Value mapping: {told}.", "formula": formula}
 
 
-def _steps(step: Step) -> str:
+def _steps(step: Change) -> str:
     return ", ".join(f"token {j} from id {whole(step.old[j])} to {whole(step.new[j])}" for j in step.moved[:MOST_TOLD])
 
 

@@ -71,10 +71,11 @@ def rounded(outputs: np.ndarray) -> np.ndarray:
 def free_entries(asked: dict[str, Any], n: int, d: int) -> tuple[tuple[int, int], tuple[int, int]]:
     """The two entries of a question: 'free', [[token, feature], [token, feature]]."""
     free = asked.get("free")
-    whole = isinstance(free, list) and len(free) == 2 and all(isinstance(e, list) and len(e) == 2 for e in free)
-    if not whole or not all(type(k) is int for e in free for k in e):
+    entries = free if isinstance(free, list) and len(free) == 2 else []
+    whole = [e for e in entries if isinstance(e, list) and len(e) == 2 and all(type(k) is int for k in e)]
+    if len(whole) != 2:
         raise InvalidInput("A map needs 'free', two entries [token, feature].")
-    a, b = (tuple(e) for e in free)
+    a, b = ((j, i) for j, i in whole)
     if a == b or not all(0 <= j < n and 0 <= i < d for j, i in (a, b)):
         raise InvalidInput(f"'free' must be two different entries of {n} tokens with {d} features; got {free!r:.60}.")
     return a, b
