@@ -11,7 +11,7 @@ from thereexists.core.errors import CannotBuild, ThereExistsError
 from thereexists.functions.target import Target
 from thereexists.reports.explore.frames import Changes, attention_at, changes
 from thereexists.reports.explore.ghosts import ghosts
-from thereexists.reports.explore.moves import OUTPUT, QUANTISE, Moves, Change, chapter_of
+from thereexists.reports.explore.moves import OUTPUT, QUANTISE, Change, Moves, chapter_of
 from thereexists.reports.explore.output_map import Lattice, lattice
 from thereexists.reports.explore.viewer import (
     WIDEST,
