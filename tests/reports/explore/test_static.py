@@ -48,6 +48,7 @@ def test_the_map_is_a_plane_of_the_networks_own_outputs(folder):
             viewer.map({"x": [[0.7], [0.1]], "free": free})
 
 
+@pytest.mark.slow
 def test_python_writes_the_same_page(folder):
     te.explore(folder / "w", out=folder / "python.html")
     te.explore(te.load(folder / "w"), out=folder / "object.html")
