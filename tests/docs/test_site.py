@@ -222,7 +222,8 @@ def test_the_site_as_it_is_published(browser, tmp_path):
     assert "verified from the files alone: True" in notebook
     page, noise = visit(browser, tmp_path, "index")
     live = page.frame_locator("iframe.live")
-    live.locator("#next").scroll_into_view_if_needed()
+    page.locator("iframe.live").scroll_into_view_if_needed()  # a frame outside the window loads late and stands still
+    live.locator("#log button").nth(2).wait_for()
     live.locator("#next").click()
     assert live.locator("#says").text_content().startswith("Quantiser:")
     assert noise == []
