@@ -1,15 +1,22 @@
-"""What the site has beyond the pages in docs/: the reference, the sources that pages link to, the changelog.
+"""What the site has beyond the pages in docs/: the reference, the sources that pages link to, the changelog, the
+examples as notebooks, a page of explore, typeset mathematics.
 
-All of it is read from the repository when the site is built; no module of the package is imported.
+All of it is made from the repository when the site is built; no module of the package is imported here (``live.py``
+runs it in processes of its own).
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 from pathlib import Path
 
 from mkdocs.structure.files import File
+
+sys.path.insert(0, str(Path(__file__).parent))
+import live
+import mathematics
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "thereexists"
@@ -49,6 +56,8 @@ def on_files(files, config):
     pages |= {f"reference/{name}.md": _reference(*what) for name, what in REFERENCE.items()}
     pages["reference/index.md"] = _overview()
     pages["changelog.md"] = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    pages |= {f"notebooks/{script.stem}.md": _notebook(script) for script in sorted((ROOT / "examples").glob("0*.py"))}
+    pages["live/sort.html"] = live.explore_page()
     for uri, text in pages.items():
         files.append(File.generated(config, uri, content=text))
     return files
@@ -59,6 +68,32 @@ def on_page_markdown(markdown, page, config, files):
     up = "../" * page.file.src_uri.count("/")
     markdown = _LINK.sub(lambda m: f"]({up}source/{m[2].removesuffix('.py')}.md)", markdown)
     return re.sub(r"<!-- test: .*? -->\n", "", markdown)
+
+
+def on_page_content(html, page, config, files):
+    """Formulas become MathML, which browsers typeset by themselves; results of notebooks come in as they are."""
+    html = mathematics.typeset(html)
+    return re.sub(r"<p>RESULT-(\d+)</p>", lambda m: f'<div class="result">{_results[int(m[1])]}</div>', html)
+
+
+_results: list[str] = []  # of notebooks, in the order in which they were read: HTML that Markdown must not touch
+
+
+def _notebook(script: Path) -> str:
+    """An example as a page: text, code, and what the code printed and drew."""
+    parts = []
+    for cell in live.notebook(script):
+        if cell["kind"] == "markdown":
+            parts.append(cell["source"])
+            continue
+        parts.append(f"```python\n{cell['source']}\n```")
+        if cell.get("printed"):
+            parts.append(f"```text\n{cell['printed'].rstrip()}\n```")
+        if cell.get("html"):
+            _results.append(cell["html"])
+            parts.append(f"RESULT-{len(_results) - 1}")
+    parts.insert(1, f"*The file is `examples/{script.name}`; `make notebooks` makes a notebook of it.*")
+    return "\n\n".join(parts) + "\n"
 
 
 def _source(path: str) -> str:

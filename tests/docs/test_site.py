@@ -30,11 +30,12 @@ def site(tmp_path_factory):
     return out
 
 
-def build(out, *more):
+def build(out, *more, live=False):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out), *more]
     nowhere = "http://127.0.0.1:9"
     environment = {"NO_MKDOCS_2_WARNING": "1", "http_proxy": nowhere, "https_proxy": nowhere, "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    environment["THEREEXISTS_LIVE"] = "yes" if live else "no"  # run the examples, and explore: a minute
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900)
     print(done.stdout, done.stderr)
     return done
 
@@ -181,6 +182,52 @@ def test_search_works_from_the_file_system(browser, site):
     page.wait_for_selector(".md-search-result__item", timeout=20_000)
     assert noise == []
     assert "ertificate" in page.inner_text(".md-search-result__list")
+
+
+def test_formulas_are_typeset_without_a_script(site):
+    pytest.importorskip("latex2mathml")
+    page = (site / "proof.html").read_text(encoding="utf-8")
+    assert page.count("<math") > 20
+    assert 'display="block"' in page
+    for name in ("proof", "notation", "certificates"):
+        text = (site / f"{name}.html").read_text(encoding="utf-8")
+        assert "arithmatex" not in text
+        assert not re.search(r"\$[^$<]+\$", re.sub(r"<(pre|code|math|script).*?</\1>", "", text, flags=re.S))
+
+
+def test_pages_lead_on_and_pictures_have_a_dark_version(browser, site):
+    page, _ = visit(browser, site, "proof", scheme="dark")
+    assert page.locator("a.md-footer__link--prev").count() == page.locator("a.md-footer__link--next").count() == 1
+    filters = page.evaluate("[...document.querySelectorAll('.md-typeset img')].map(i => getComputedStyle(i).filter)")
+    assert filters
+    assert all("invert" in one for one in filters)
+    page.goto((site / "notation.html").as_uri())
+    broken = (
+        "[...document.querySelectorAll('td code')].filter(c => c.getClientRects().length > 1).map(c => c.textContent)"
+    )
+    assert page.evaluate(broken) == []  # code in tables stays in one line
+    page.context.close()
+
+
+def test_the_notebooks_are_pages(site):
+    for script in (ROOT / "examples").glob("0*.py"):
+        assert "<pre" in (site / "notebooks" / f"{script.stem}.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_site_as_it_is_published(browser, tmp_path):
+    """With everything run: explore live on the front page, and what the notebooks print."""
+    assert build(tmp_path, live=True).returncode == 0
+    notebook = (tmp_path / "notebooks" / "01_my_function.html").read_text(encoding="utf-8")
+    assert "verified from the files alone: True" in notebook
+    page, noise = visit(browser, tmp_path, "index")
+    live = page.frame_locator("iframe.live")
+    page.locator("iframe.live").scroll_into_view_if_needed()  # a frame outside the window loads late and stands still
+    live.locator("#log button").nth(2).wait_for()
+    live.locator("#next").click()
+    assert live.locator("#says").text_content().startswith("Quantiser:")
+    assert noise == []
+    page.context.close()
 
 
 @pytest.mark.parametrize("name", ["build", "Target", "plan", "certify", "verify", "load", "trace", "report", "explore",

@@ -29,10 +29,12 @@ BLOCK = 8
 TOLERANCE = 256 / BLOCK
 SEEN = {
     "columns-input-light": "two tokens as dots on cell edges, each in the range of its own position",
-    "columns-global-light": "both tokens far to the right, dashed trails from where they were",
+    "columns-shift-light": "the window around one dot, a curve from the other, ticks of all cubes, a dashed trail",
+    "columns-global-light": "two rows of points, one for each token, and two dots on one dashed line",
     "columns-global-dark": "the same on a dark ground",
     "compare-light": "rings (target) and dots (network) near each other on two lines",
-    "stream-light": "two rows of cells, strong and faint, outlined where the block wrote",
+    "stream-light": "two rows of cells under brackets, outlined where the block wrote; two keys of crosses below",
+    "map-light": "sixteen cells from dark to bright, a white crosshair, a key at the right",
     "surface-light": "a staircase that rises to the right: the network's smaller output over two tokens",
     "ids-light": "sixteen rows of dots between two dashed lines; the two tokens of a cube fall together",
     "pattern-light": "a band of grey cells with the path along it",
@@ -98,10 +100,18 @@ def explored(browser, folders):
         context.close()
 
 
+def shift(explored):
+    explored.click("#log li:nth-child(4) button")
+    pixels = picture(explored, "#picture")
+    explored.click("#log li:nth-child(6) button")
+    return pixels
+
+
 def test_columns(explored, browser):
     explored.click("#first")
     start = check("columns-input-light", picture(explored, "#picture"), browser)
     explored.click("#log li:nth-child(6) button")
+    check("columns-shift-light", shift(explored), browser)
     shifted = check("columns-global-light", picture(explored, "#picture"), browser)
     explored.click("#log li:nth-child(5) button")
     other = picture(explored, "#picture")
@@ -124,7 +134,9 @@ def test_dark_is_another_picture(explored, browser):
 
 
 def test_compare(explored, browser):
-    check("compare-light", picture(explored, "#compare"), browser)
+    explored.click("#last")
+    check("compare-light", picture(explored, "#picture"), browser)
+    check("map-light", picture(explored, "#map"), browser)
 
 
 def test_stream(browser, folders):
@@ -132,7 +144,7 @@ def test_stream(browser, folders):
         page = browser.new_context(viewport={"width": 800, "height": 900}).new_page()
         page.goto(server.url)
         page.wait_for_selector("#log button")
-        page.click("#log li:nth-child(4) button")
+        page.click("#log li:nth-child(5) button")
         check("stream-light", picture(page, "#picture"), browser)
         page.context.close()
 

@@ -176,7 +176,7 @@ def context_ids(witness: FunctionWitness, seed: int = 0) -> Ids | None:
     complete = grid.cells <= MOST_CELLS
     rng = np.random.default_rng(seed)
     cells = grid.cube(np.arange(grid.cells)) if complete else np.unique(some_cells(grid, rng, MOST_CELLS), axis=0)
-    last_sweep = stages["context"].depth - _spreading_layers(witness) - 1
+    last_sweep = stages["context"].depth - spreading_layers(witness) - 1
     seen: dict[str, np.ndarray] = {}
     with torch.no_grad():
         Z = torch.from_numpy(grid.centre(cells))
@@ -222,7 +222,7 @@ def receptive_fields(masks: np.ndarray, most: int) -> list[np.ndarray]:
     return fields[: len(fields) - unchanged]
 
 
-def _spreading_layers(witness: FunctionWitness) -> int:
+def spreading_layers(witness: FunctionWitness) -> int:
     """How many layers at the end of the context stage carry the id to everybody: one, or s with a pattern."""
     pattern = witness.plan.stated_pattern()
     return 1 if pattern is None else int(pattern["depth"])

@@ -123,7 +123,8 @@ def test_columns_say_what_moved(folders):
     says = [frame["says"] for frame in answer["frames"]]
     assert "token 1 from 1.35 to 1.25, the lower edge" in says[1]  # 0.1 + 5 steps of 1/4
     assert [s.split(":")[0] for s in says[1:]] == [*["Quantiser"] * 2, *["Selective shift"] * 2, "Global shift",
-                                                   *["Value mapping"] * 2]  # fmt: skip
+                                                   *["Value mapping"] * 2, "The output"]  # fmt: skip
+    assert [frame["chapter"] for frame in answer["frames"]] == [0, 0, 0, 1, 1, 2, 3, 3, 4]
     assert all("K·(max − min)" in s for s in says[3:5])
     assert answer["same"]
     assert answer["output"].tolist() == [[0.125], [0.625]]
@@ -134,15 +135,53 @@ def test_columns_say_what_moved(folders):
     ]
 
 
+def test_the_reason_of_a_move_is_read_off_the_weights(folders, tmp_path):
+    """Windows, factors and ghosts are the network's own. Planted fault: weights that no longer give K·(max − min)."""
+    viewer = open_viewer(folders["faithful"])
+    about, frames = viewer.about(), viewer.run({"x": [[0.7], [0.1]]})["frames"]
+    shifts = [frame for frame in frames if frame["chapter"] == 1]
+    first = next(stage["first"] for stage in about["stages"] if stage["name"] == "context")
+    for frame in shifts:
+        (j,) = frame["moved"]
+        low, high = about["windows"][frame["layer"] - first]
+        before = next(f for f in reversed(frames) if f["layer"] < frame["layer"])["ids"]
+        assert [k for k in range(2) if low < before[k] < high] == [j]
+        assert {link["head"]: before[link["from"]] for link in frame["links"]} == {0: before.max(), 1: before.min()}
+    ghosts = about["ghosts"]
+    ids = np.array(ghosts["start"])
+    for _, who, to in ghosts["moves"]:
+        ids[who] = to
+    assert len(set(ids.tolist())) == 2 * 16
+    record, weights = storage.read(folders["faithful"])
+    weights["stages.context.attention.W_O"][:-1, 0] *= 1.5
+    storage.write(tmp_path / "w", record, weights)
+    changed = [f for f in open_viewer(tmp_path / "w").run({"x": [[0.7], [0.1]]})["frames"] if f["chapter"] == 1]
+    assert changed
+    assert not any("K·" in frame["says"] or frame.get("formula") for frame in changed)
+
+
+def test_keys_match_where_units_fire(folders):
+    witness, viewer = te.load(folders["compact"]), open_viewer(folders["compact"])
+    frame = viewer.run({"x": [[0.7], [0.1]]})["frames"][4]
+    W_1 = witness.network.stages["recall"].feed_forward.W_1[0]
+    for one in frame["fired"]:
+        assert all(frame["stream"][one["token"]][row] == 0 for row in one["must"])
+        assert [*one["gate"], *one["must"]] == [
+            *torch.where(W_1[one["unit"]] > 0)[0],
+            *torch.where(W_1[one["unit"]] < 0)[0],
+        ]
+        assert all(frame["stream"][one["token"]][row] != 0 for row in one["stops"])
+
+
 def test_a_certificate_is_told_if_it_is_about_these_weights(folders, tmp_path):
     certificate = load_certificate(folders["faithful"])
-    told = open_viewer(folders["faithful"]).about()["facts"]["certified"]
+    told = open_viewer(folders["faithful"]).about()["certified"]
     assert told.startswith(f"d_1 ≤ {certificate.bound:.4g}; d_1 is the integral")
     assert told.endswith(f"{certificate.meaning()[-1]} (as its author says)")
     shutil.copytree(folders["sparse"], tmp_path / "w")
-    assert "certified" not in open_viewer(tmp_path / "w").about()["facts"]
+    assert open_viewer(tmp_path / "w").about()["certified"] is None
     shutil.copy(folders["faithful"] / "certificate.json", tmp_path / "w")
-    assert "certified" not in open_viewer(tmp_path / "w").about()["facts"]
+    assert open_viewer(tmp_path / "w").about()["certified"] is None
 
 
 def test_short_runs_find_the_same_frames(folders, monkeypatch):
@@ -158,7 +197,7 @@ def test_blocks_end_at_the_output(folders):
         answer = viewer.run({"x": x.tolist()})
         assert answer["same"]
         assert (answer["frames"][-1]["state"] == witness(x)).all()
-        assert len(answer["frames"]) == witness.network.depth + 1
+        assert len(answer["frames"]) == witness.network.depth + 2  # the input, and the output
     assert viewer.attention({"x": x.tolist(), "layer": 1}) == {"heads": None}
     heads = viewer.attention({"x": x.tolist(), "layer": 3})["heads"]
     assert (heads == 0.5).all()  # a plain average

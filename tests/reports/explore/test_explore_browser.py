@@ -114,10 +114,11 @@ def test_changes_one_after_the_other(page):
         where.append(places(page))
     assert seen == [*["Quantiser"] * 2, *["Selective shift"] * 2, "Global shift", *["Value mapping"] * 2]
     assert all(a != b for a, b in itertools.pairwise(where))  # every change is seen in the picture
-    page.click("#next")
-    assert "Change 7 of 7" in page.inner_text("#where")  # there is no further one
+    for _ in range(2):  # there is no further one
+        page.click("#next")
+        assert says(page).startswith("The output: no entry is further than")
     page.click("#previous")
-    assert "Change 6 of 7" in page.inner_text("#where")
+    assert "Change 7 of 7" in page.inner_text("#where")
     page.click("#first")
     assert places(page) == where[0]
 
@@ -147,11 +148,11 @@ def test_single_layers_and_the_number_of_a_layer(page):
 
 def test_the_input_changes_the_output(page):
     before = page.inner_text("#compare-table")
-    circles = page.evaluate("document.getElementById('compare').innerHTML")
+    hair = page.get_attribute("#hair", "d")
     page.focus("#x-0-0")
     page.keyboard.press("Home")  # a slider by keyboard: to its lowest value
     expect(page.locator("#compare-table")).not_to_have_text(before, use_inner_text=True)
-    assert page.evaluate("document.getElementById('compare').innerHTML") != circles
+    assert page.get_attribute("#hair", "d") != hair  # the crosshair follows
     assert page.inner_text(".slider output >> nth=0") == "0"
     after = page.inner_text("#compare-table")
     page.click("#random")
@@ -168,17 +169,18 @@ def test_playing_and_pausing(page):
     page.click("#play")
     page.clock.run_for(3000)
     assert "Change 2 of 7" in page.inner_text("#where")
-    page.click("#play")
-    page.clock.run_for(20_000)
-    assert "Change 7 of 7" in page.inner_text("#where")
-    assert page.inner_text("#play") == "Play"  # it stops at the end by itself
+    for stop in ("Change 4 of 7", "Change 5 of 7", "Change 7 of 7", "The output"):  # a stop at the end of each chapter
+        page.click("#play")
+        page.clock.run_for(9000)
+        assert stop in page.inner_text("#where")
+        assert page.inner_text("#play") == "Play"
 
 
 def test_keys(page):
     page.evaluate("document.activeElement.blur()")
     for key, where in (
         ("ArrowRight", "Change 1 of 7"), ("ArrowRight", "Change 2 of 7"), ("ArrowLeft", "Change 1 of 7"),
-        ("End", "Change 7 of 7"), ("Home", "Change 0 of 7"), ("Shift+ArrowRight", "layer 1 of"),
+        ("End", "The output"), ("Home", "Change 0 of 7"), ("Shift+ArrowRight", "layer 1 of"),
     ):  # fmt: skip
         page.keyboard.press(key)
         assert where in page.inner_text("#where")
@@ -201,12 +203,32 @@ def test_every_control_has_a_name_and_a_place_in_the_order(page):
     assert page.get_attribute("#error", "role") == "alert"
     order = []
     page.evaluate("document.activeElement.blur()")
-    for _ in range(12):
+    for _ in range(22):
         page.keyboard.press("Tab")
-        order.append(page.evaluate("document.activeElement.id"))
+        order.append(page.evaluate("document.activeElement.id || document.activeElement.textContent"))
         outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert outline != "none", f"the focus on {order[-1]} cannot be seen"
-    wanted = ["x-0-0", "x-1-0", "random", "frame", "first", "previous", "play", "next", "last", "back", "layer", "step"]
+    chapters = ["Quantise", "Ids by selective shifts", "Distinct ids", "Values", "Output"]
+    assert order.pop(0).startswith("certified d_1 ≤")
+    wanted = [
+        "x-0-0",
+        "x-1-0",
+        "random",
+        "map-across",
+        "map-up",
+        "map-out",
+        "map",
+        *chapters,
+        "frame",
+        "first",
+        "previous",
+        "play",
+        "next",
+        "last",
+        "back",
+        "layer",
+        "step",
+    ]
     assert order == wanted
 
 
@@ -275,3 +297,94 @@ _CONTRAST = """(selector) => {
   const [a, b] = [light(rgb(getComputedStyle(node).color)), light(rgb(getComputedStyle(under).backgroundColor))];
   return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
 }"""
+
+
+# --- the proof, seen -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "faithful",
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("compact", "words", "doubling", "counting")),
+    ],
+)
+def test_one_screen(browser, servers, kind):
+    """At 1400 × 900 nothing has to be scrolled to, in any chapter."""
+    page, noise = visit(browser, servers[kind], viewport={"width": 1400, "height": 900})
+    for k in range(page.locator("#chapters button").count()):
+        page.click(f"#chapters li:nth-child({k + 1}) button")
+        assert page.evaluate("document.documentElement.scrollHeight") <= 900
+        assert page.locator("#chapters [aria-current]").count() == 1
+    assert noise == []
+    page.context.close()
+
+
+def test_a_shift_is_explained_and_all_cubes_are_behind_it(page):
+    page.click("#chapters li:nth-child(2) button")
+    formula = page.inner_text("#formula")
+    assert re.fullmatch(r"\d+ = 4 · \(\d+ − \d+\) = K · \(max − min\)", formula)
+    assert page.locator("#picture .window").count() == 1
+    assert "window" in page.text_content("#picture .window-name")
+    assert page.locator("#picture .link-name").count() == 2  # the heads: max and min
+    assert "max" in page.inner_text("#heads caption >> nth=0")
+    assert "min" in page.inner_text("#heads caption >> nth=1")
+    before = page.get_attribute("#picture .window", "x")
+    page.click("#step")
+    assert page.get_attribute("#picture .window", "x") != before  # the window goes on, also where nothing moves
+    page.click("#chapters li:nth-child(3) button")
+    points = page.evaluate(
+        "[...document.querySelectorAll('#picture .points')].flatMap(p => p.getAttribute('d').match(/M[^h]*/g))"
+    )
+    assert len(points) == len(set(points)) == 2 * 16  # every token of every cube, no two at one place
+    assert "32 different ids" in page.inner_text("#note")
+
+
+def test_a_token_is_dragged(page):
+    page.click("#first")
+    before = page.inner_text(".slider output >> nth=0")
+    box = page.locator("#picture .token circle").nth(0).bounding_box()
+    page.mouse.move(box["x"] + 7, box["y"] + 7)
+    page.mouse.down()
+    page.mouse.move(box["x"] - 40, box["y"] + 7, steps=3)
+    page.mouse.up()
+    assert page.inner_text(".slider output >> nth=0") != before
+    expect(page.locator("#picture .token text").nth(0)).not_to_have_text("0.928")
+
+
+def test_the_crosshair_of_the_map(page):
+    table = page.inner_text("#compare-table")
+    box = page.locator("#map").bounding_box()
+    page.mouse.click(box["x"] + 0.3 * box["width"], box["y"] + 0.7 * box["height"])
+    expect(page.locator("#compare-table")).not_to_have_text(table, use_inner_text=True)
+    value = page.input_value("#x-0-0")
+    page.focus("#map")
+    page.keyboard.press("ArrowRight")
+    assert float(page.input_value("#x-0-0")) == pytest.approx(float(value) + 0.25)  # one cell on
+    page.select_option("#map-up", "0")  # the other axis gives way
+    assert page.input_value("#map-across") == "1"
+    assert "map=1%2C0%2C0" in page.url
+    assert page.locator("#map rect").count() == 16 + 10  # the cells, and the key
+
+
+def test_the_key_of_the_unit_that_fires(browser, servers):
+    page, noise = visit(browser, servers["compact"])
+    page.click("#chapters li:nth-child(4) button")
+    assert page.locator("#picture .gate").count() == 2
+    assert page.locator("#picture .must").count() > 0
+    assert {"edges", "slots", "literals"} <= {*page.locator("#picture g > text").all_text_contents()}
+    assert noise == []
+    page.context.close()
+
+
+@pytest.mark.slow
+def test_tokens_of_a_string_are_dragged(browser, servers):
+    page, noise = visit(browser, servers["doubling"])
+    page.fill("#words", "a b b b")
+    first, last = page.locator("#tokens button").nth(0), page.locator("#tokens button").nth(3)
+    first.drag_to(last)
+    assert page.input_value("#words") == "b b b a"
+    page.locator("#tokens button").nth(3).press("ArrowLeft")
+    assert page.input_value("#words") == "b b a b"
+    assert noise == []
+    page.context.close()

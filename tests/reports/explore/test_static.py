@@ -3,11 +3,13 @@
 import json
 import re
 
+import numpy as np
 import pytest
 
 import thereexists as te
 from tests.command import thereexists
 from tests.reports.pages import EVIL
+from thereexists.core.errors import InvalidInput
 from thereexists.reports.explore import open_viewer
 from thereexists.reports.explore.static import static_page
 
@@ -32,6 +34,27 @@ def test_the_answers_are_the_networks_own(folder):
     for run in found["runs"][::17]:
         assert run["output"] == witness(run["input"]["x"]).tolist()
         assert not witness.grid.on_ramp(witness.checked_input(run["input"]["x"])[0]).any()
+
+
+def test_the_map_is_a_plane_of_the_networks_own_outputs(folder):
+    found, viewer = stored((folder / "w.html").read_text(encoding="utf-8")), open_viewer(te.load(folder / "w"))
+    plane = viewer.map({"x": [[0.7], [0.1]], "free": [[1, 0], [0, 0]]})
+    assert plane["outputs"].shape == (4, 4, 2, 1)
+    assert np.reshape(found["table"]["outputs"], (4, 4, 2, 1)).tolist() == plane["outputs"].tolist()  # token 0 goes up
+    witness = te.load(folder / "w")
+    assert plane["outputs"][3, 1].tolist() == witness([[plane["up"][3]], [plane["across"][1]]]).tolist()
+    for free in (None, [[0, 0]], [[0, 0], [0, 0]], [[0, 0], [2, 0]], [[0, 0], [0.0, 1]]):
+        with pytest.raises(InvalidInput, match="'free'"):
+            viewer.map({"x": [[0.7], [0.1]], "free": free})
+
+
+@pytest.mark.slow
+def test_python_writes_the_same_page(folder):
+    te.explore(folder / "w", out=folder / "python.html")
+    te.explore(te.load(folder / "w"), out=folder / "object.html")
+    assert (
+        (folder / "python.html").read_text() == (folder / "w.html").read_text() == (folder / "object.html").read_text()
+    )
 
 
 def test_a_strangers_words_stay_words(folder):

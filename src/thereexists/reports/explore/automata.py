@@ -14,7 +14,7 @@ from thereexists.constructions.automata.witness import AutomatonWitness
 from thereexists.core.dtypes import dtype_name
 from thereexists.core.errors import InvalidInput
 from thereexists.reports.automaton_pictures import lively_string
-from thereexists.reports.explore.viewer import Viewer, layer_number, short, stage_rows
+from thereexists.reports.explore.viewer import Viewer, layer_number, output_frame, short, stage_rows
 
 MOST_SYMBOLS = 48  # of a string on the page
 MOST_WORDS = 200
@@ -51,7 +51,9 @@ class Machines(Viewer):
             "kind": self.kind,
             "title": short(machine.origin.get("pattern") or f"an automaton of {machine.size} states"),
             "about": self.says,
-            "facts": facts | self.more_facts() | ({} if self.proved is None else {"certified": self.proved}),
+            "facts": facts | self.more_facts(),
+            "certified": self.proved,
+            "chapters": [*self.chapters(), {"name": "Output", "says": "What the states say of the string."}],
             "depth": self.network.depth,
             "stages": stage_rows(self.network),
             "n": min(witness.n, MOST_SYMBOLS),
@@ -63,21 +65,27 @@ class Machines(Viewer):
             "start": examples[0],
         }
 
+    def chapters(self) -> list[dict[str, str]]:
+        """One for each block."""
+        return [{"name": f"Block {t}", "says": ""} for t in range(1, self.network.depth + 1)]
+
     def more_facts(self) -> dict[str, Any]:
         """What only one construction has."""
         return {}
 
     def run(self, asked: dict[str, Any]) -> dict[str, Any]:
         word, ids = self._word(asked)
-        frames = self.frames(ids)
+        frames = [frame | {"chapter": max(frame["layer"] - 1, 0)} for frame in self.frames(ids)]
         machine = self.witness.automaton
         states, meant = self.witness.states([word])[0], machine.states(word)
         answer, known = (
             self._told(self.witness([word])[0]),
             self._told(machine.transduce(word) if machine.writes else machine.accepts(word)),
         )
+        end = output_frame(frames[-1], self.network.depth, self.network.depth, states, None)
+        end |= {"says": f"The output: {' '.join(answer)}; the automaton says {' '.join(known)}."}
         return {
-            "frames": frames,
+            "frames": [*frames, end],
             "complete": True,
             "same": bool(np.array_equal(states, meant)) and frames[-1]["states"] == meant.tolist(),
             "words": [short(symbol) for symbol in word],
@@ -116,6 +124,10 @@ class Automata(Machines):
     kind = "doubling"
     says = "After block t every position holds the map of its last 2^t symbols."
     witness: AutomatonWitness
+
+    def chapters(self) -> list[dict[str, str]]:
+        says = "Every position composes its map with the one that ends where its own begins: 2^t symbols after block t."
+        return [{"name": f"Maps of {2**t}", "says": says} for t in range(1, self.network.depth + 1)]
 
     def frames(self, ids: np.ndarray) -> list[dict[str, Any]]:
         blocks, heads = held_maps(self.network, self.witness.maps, np.concatenate([[FIRST], ids + SYMBOLS]))

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thereexists.constructions.compact.blocks import row_counts
 from thereexists.constructions.compact.witness import CompactWitness
 from thereexists.constructions.program.witness import ProgramWitness
 from thereexists.constructions.tokens.witness import TokenWitness
@@ -18,14 +19,36 @@ from thereexists.functions.target import Target
 from thereexists.model import EmbeddedTransformer
 from thereexists.model.transformer import Block
 from thereexists.reports.explore.columns import starting_point
-from thereexists.reports.explore.viewer import Viewer, check_entries, layer_number, sequence, short, stage_rows, wanted
+from thereexists.reports.explore.output_map import Lattice, lattice
+from thereexists.reports.explore.rows import MOST_UNITS, Group, groups_of, key_match, program_rows, token_rows
+from thereexists.reports.explore.viewer import (
+    Viewer,
+    check_entries,
+    layer_number,
+    output_frame,
+    sequence,
+    short,
+    stage_rows,
+    wanted,
+)
+from thereexists.reports.witness.program import title_of
 from thereexists.witness.recounted import told_description
 
 MOST_BLOCKS = 400
 MOST_ROWS = 256  # of the residual stream that are sent
-MOST_UNITS = 4  # active units that are named
+CHAPTERS = {  # what the blocks of compact networks do, by the name of their stage
+    "edges": "Every number is compared with the edges of the cells: two rows for each edge, exactly 0 on one side.",
+    "cells": "The edges become the bits of the cell, written to the slots of the own position.",
+    "slots": "Every token copies its bits to the slots of its own position.",
+    "gather": "Attention averages: every token receives all slots; a bit becomes two literals, one for 1, one for 0.",
+    "codes": "The code of every token is multiplied by the code of its position.",
+    "sums": "Attention averages the codes; the signs of the mean are the key of the whole sequence.",
+    "recall": "A memory with keys: a unit fires if no literal contradicts its key, and writes the stored value.",
+    "select": "Every position keeps the digits of its own answer.",
+}
 MOST_EXAMPLES = 200
 MOST_WORDS = 2000
+LONGEST_NAME = 20  # of a chapter
 
 
 class Blocks(Viewer):
@@ -47,19 +70,43 @@ class Blocks(Viewer):
                 "width": f"{shape['d']:,}",
                 "parameters": f"{network.parameter_count:,}",
                 "number format": dtype_name(network.dtype),
-            }
-            | ({} if self.proved is None else {"certified": self.proved}),
+            },
+            "certified": self.proved,
+            "chapters": self._chapters(),
+            "groups": self.groups(0),
+            "map": self.lattice() is not None,
             "depth": network.depth,
             "stages": stage_rows(network),
             "rows": min(shape["d"], MOST_ROWS),
             "rows_left_out": max(0, shape["d"] - MOST_ROWS),
         }
 
+    def groups(self, block: int) -> list[Group]:
+        """The names of the rows after a block."""
+        return []
+
+    def _chapters(self) -> list[dict[str, str]]:
+        """One for each stage, a stage that was cut into several blocks being one, and the output."""
+        names = list(dict.fromkeys(_base(name) for name in self.network.stages))
+        told = [{"name": name.capitalize().replace("_", " "), "says": CHAPTERS.get(name, "")} for name in names]
+        return [*told, {"name": "Output", "says": "What the network answers, beside what was wanted."}]
+
+    def _named(self, frames: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Rows of a program are used again: their names are those of the block."""
+        return [frame | {"groups": self.groups(frame["layer"])} for frame in frames]
+
+    def _ended(
+        self, frames: list[dict[str, Any]], output: np.ndarray, target: np.ndarray | None
+    ) -> list[dict[str, Any]]:
+        return [*frames, output_frame(frames[-1], self.network.depth, len(self._chapters()) - 1, output, target)]
+
     def _frames(self, X: Tensor, mask: Tensor | None) -> tuple[list[dict[str, Any]], bool]:
         network, frames = self.network, []
+        chapter = {name: k for k, name in enumerate(dict.fromkeys(_base(name) for name in network.stages))}
         with torch.no_grad():
             Z = network.embed(X)
-            frames.append(self._frame(0, "input", 0, Z, Z, "The input, embedded into the residual stream.", None, None))
+            says = "The input, embedded into the residual stream."
+            frames.append(self._frame((0, "input", 0), Z, Z, None) | {"says": says, "attention": None, "chapter": 0})
             for layer, (name, index, block) in enumerate(network.layers(), 1):
                 if layer > MOST_BLOCKS:
                     return frames, False
@@ -67,38 +114,33 @@ class Blocks(Viewer):
                 attention = block.attention_weights(Z)
                 read = Z if block.attention is None else dataclasses.replace(block, feed_forward=None)(Z)
                 Z = block(before)
-                active = None
+                units, fired = None, []
                 if block.feed_forward is not None:
                     W_1, b_1 = block.feed_forward[:2]
-                    active = torch.nn.functional.linear(read[0], W_1, b_1) > 0  # (n, r)
-                says = _words(name, layer, network.depth, attention is not None, active, before, Z)
-                heads = None if attention is None else attention[0].double().numpy()
-                frames.append(self._frame(layer, name, index, before, Z, says, heads, active))
+                    units = torch.nn.functional.linear(read[0], W_1, b_1)  # (n, r)
+                    fired = key_match(W_1, units, read[0], MOST_ROWS) if name.startswith("recall") else []
+                active = None if units is None else units > 0
+                frames.append(
+                    self._frame((layer, name, index), before, Z, active)
+                    | {
+                        "says": _words(name, layer, network.depth, attention is not None, active, before, Z),
+                        "attention": None if attention is None else attention[0].double().numpy(),
+                        "chapter": chapter[_base(name)],
+                        "fired": fired,
+                    }
+                )
         return frames, True
 
-    def _frame(
-        self,
-        layer: int,
-        name: str,
-        index: int,
-        before: Tensor,
-        Z: Tensor,
-        says: str,
-        heads: np.ndarray | None,
-        active: Tensor | None,
-    ) -> dict[str, Any]:
-        read_out = torch.nn.functional.linear(Z, self.network.W_out)[0].double().numpy()
-        counted = None if active is None else active.sum(dim=1).numpy()
+    def _frame(self, where: tuple[int, str, int], before: Tensor, Z: Tensor, active: Tensor | None) -> dict[str, Any]:
+        layer, name, index = where
         return {
             "layer": layer,
             "stage": short(name),
             "index": index,
             "stream": np.round(Z[0, :, :MOST_ROWS].double().numpy(), 6),
-            "state": read_out,
+            "state": torch.nn.functional.linear(Z, self.network.W_out)[0].double().numpy(),
             "moved": (before != Z).any(-1)[0].nonzero()[:, 0].tolist(),
-            "active": counted,
-            "says": says,
-            "attention": heads,
+            "active": None if active is None else active.sum(dim=1).numpy(),
         }
 
 
@@ -119,18 +161,23 @@ class Features(Blocks):
             "start": starting_point(target),
         }
 
+    def groups(self, block: int) -> list[Group]:
+        return groups_of(row_counts(self.witness.grid), self.network.shape()["d"])
+
+    def lattice(self, coarse: bool = False) -> Lattice | None:
+        target, grid = self.target, self.witness.grid
+        if target.region is not None:
+            return None
+        return lattice(grid.n, np.array([target.low, target.high]), self.witness.run, grid, coarse)
+
     def run(self, asked: dict[str, Any]) -> dict[str, Any]:
         x = sequence(asked, self.witness)
         frames, complete = self._frames(torch.from_numpy(x[None]).to(self.network.dtype), None)
         output = self.witness.run(x[None])[0]
         same = bool(np.array_equal(np.asarray(frames[-1]["state"]), output)) if complete else False
-        return {
-            "frames": frames,
-            "complete": complete,
-            "same": same,
-            "output": output,
-            "target": wanted(self.target, x),
-        }
+        target = wanted(self.target, x)
+        frames = self._ended(frames, output, target)
+        return {"frames": frames, "complete": complete, "same": same, "output": output, "target": target}
 
     def attention(self, asked: dict[str, Any]) -> dict[str, Any]:
         layer = layer_number(asked, self.network.depth)
@@ -148,9 +195,9 @@ class Programs(Blocks):
     def about(self) -> dict[str, Any]:
         witness, (low, high) = self.witness, self.box
         facts = {"tokens": witness.n, "features": witness.d, "outputs": witness.program.d}
-        text = f"A program over the reals whose last operation is {witness.program.operation}."
+        text = "A program over the reals, compiled to standard blocks."
         start = low + (high - low) * np.linspace(0.9, 0.1, witness.n * witness.d).reshape(witness.n, witness.d)
-        return self._about(witness.program.operation, text, facts) | {
+        return self._about(title_of(witness), text, facts) | {
             "n": witness.n,
             "d": witness.d,
             "low": [low] * witness.d,
@@ -158,12 +205,23 @@ class Programs(Blocks):
             "start": start,
         }
 
+    def groups(self, block: int) -> list[Group]:
+        return program_rows(self.witness.places, block)
+
+    def _chapters(self) -> list[dict[str, str]]:
+        return told_blocks(self.witness.places, super()._chapters())
+
+    def lattice(self, coarse: bool = False) -> Lattice | None:
+        low, high = (np.full(self.witness.d, end) for end in self.box)
+        return lattice(self.witness.n, np.array([low, high]), self.witness.run, None, coarse)
+
     def run(self, asked: dict[str, Any]) -> dict[str, Any]:
         x = sequence(asked, self.witness)
         frames, complete = self._frames(torch.from_numpy(self.witness.padded(x[None])).to(self.network.dtype), None)
         output = self.witness.run(x[None])[0]
         same = complete and bool(np.array_equal(np.asarray(frames[-1]["state"])[: len(x)], output))
         meant = self.witness.interpret(x[None])[0]
+        frames = self._ended(self._named(frames), output, meant)
         return {"frames": frames, "complete": complete, "same": same, "output": output, "target": meant}
 
     def attention(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -193,6 +251,9 @@ class Tokens(Blocks):
             "start": examples[0] if examples else [],
         }
 
+    def groups(self, block: int) -> list[Group]:
+        return token_rows(self.network, self.witness.n)
+
     def run(self, asked: dict[str, Any]) -> dict[str, Any]:
         ids = self._numbers(asked)
         frames, complete = self._frames(torch.from_numpy(ids), torch.from_numpy(ids > 0))
@@ -203,7 +264,7 @@ class Tokens(Blocks):
         tokens = self.witness.output_vocabulary.tokens
         known = None if stored is None else [tokens[i - 2] for i in self.witness.outputs[stored].tolist() if i >= 2]
         return {
-            "frames": frames,
+            "frames": self._ended(frames, frames[-1]["state"], None),
             "complete": complete,
             "same": bool(same),
             "words": [short(word) for word in self._words_of(ids[0])],
@@ -236,6 +297,25 @@ class Tokens(Blocks):
         return [tokens[i - 1] for i in row.tolist() if 1 <= i <= len(tokens)]
 
 
+def told_blocks(places: Any, chapters: list[dict[str, str]]) -> list[dict[str, str]]:
+    """What every block of a program computes, as its record has it."""
+    made: dict[int, list[str]] = {}
+    for place in places:
+        made.setdefault(int(place["block"]), []).extend(str(name) for name, _ in place["made"])
+    told = []
+    for k, chapter in enumerate(chapters[:-1], 1):
+        words = ", ".join(dict.fromkeys(made.get(k, [])))
+        name = words if len(words) <= LONGEST_NAME else words[:LONGEST_NAME] + " …"
+        told.append({"name": name, "says": short(f"Block {k} computes {words}.")} if words else chapter)
+    return [*told, chapters[-1]]
+
+
+def _base(stage: str) -> str:
+    """``recall_2`` is a part of ``recall``; the blocks of a program are numbered."""
+    name, _, number = stage.rpartition("_")
+    return name if number.isdecimal() and name in CHAPTERS else stage
+
+
 def _masked(block: Block, mask: Tensor | None) -> Block:
     """Padded positions are masked out of the attention, as in ``EmbeddedTransformer.forward``."""
     if mask is None or block.attention is None:
@@ -245,7 +325,8 @@ def _masked(block: Block, mask: Tensor | None) -> Block:
 
 def _words(name: str, layer: int, depth: int, attends: bool, active: Tensor | None, before: Tensor, Z: Tensor) -> str:
     changed = int((before != Z).any(dim=(0, 1)).sum())
-    parts = [f"Block {layer} of {depth}, {short(name)}: "]
+    called = "" if name.startswith("block_") else f", {short(name)}"
+    parts = [f"Block {layer} of {depth}{called}: "]
     parts.append("every token receives a mixture of all tokens; " if attends else "")
     parts.append(f"{changed:,} row{'s' if changed != 1 else ''} of the stream change{'' if changed != 1 else 's'}")
     if active is not None:

@@ -28,6 +28,9 @@ class Counts(Machines):
     says = "Letters are counted, and the counts looked up: two blocks at every length."
     witness: CountingWitness
 
+    def chapters(self) -> list[dict[str, str]]:
+        return [{"name": "Shares", "says": _SAYS[1]}, {"name": "Counts", "says": _SAYS[2]}]
+
     def more_facts(self) -> dict[str, Any]:
         machine, letters = self.witness.automaton, self.witness.letters
         said = (

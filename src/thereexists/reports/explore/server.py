@@ -1,4 +1,4 @@
-"""The server behind ``explore``: loopback only, one page, two questions, nothing from outside.
+"""The server behind ``explore``: loopback only, one page, three questions, nothing from outside.
 
 - It binds to 127.0.0.1. Every address of it begins with a random token of its own run, so another page of the same
   browser cannot guess one; a request whose Host is not this server is refused (a name that somebody else's DNS points
@@ -17,12 +17,13 @@ import threading
 import time
 import webbrowser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.functions.target import Target
+from thereexists.reports.explore.assets import document, read, script
+from thereexists.reports.explore.static import save_static
 from thereexists.reports.explore.viewer import Viewer, open_viewer, plain
 
 MOST_BYTES = 1 << 16
@@ -40,11 +41,12 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 PAGES = {
-    "": ("explore/explore.html", "text/html; charset=utf-8"),
-    "explore.js": ("explore/explore.js", "text/javascript; charset=utf-8"),
-    "explore.css": ("explore/explore.css", "text/css; charset=utf-8"),
-    "page.css": ("page.css", "text/css; charset=utf-8"),
+    "": (document, "text/html; charset=utf-8"),
+    "explore.js": (script, "text/javascript; charset=utf-8"),
+    "explore.css": (lambda: read("explore/page/explore.css"), "text/css; charset=utf-8"),
+    "page.css": (lambda: read("page.css"), "text/css; charset=utf-8"),
 }
+QUESTIONS = ("run", "attention", "map")
 
 
 class Server(ThreadingHTTPServer):
@@ -74,7 +76,7 @@ class Server(ThreadingHTTPServer):
     def answer(self, question: str, asked: dict[str, Any]) -> dict[str, Any]:
         begun = time.perf_counter()
         with self.turn:
-            found = self.viewer.run(asked) if question == "run" else self.viewer.attention(asked)
+            found = getattr(self.viewer, question)(asked)
         return plain(found) | {"milliseconds": round(1000 * (time.perf_counter() - begun), 2)}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -89,8 +91,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         place = self._place()
         if place in PAGES:
-            name, kind = PAGES[place]
-            self._send(200, files("thereexists.reports").joinpath(name).read_bytes(), kind)
+            made, kind = PAGES[place]
+            self._send(200, made().encode(), kind)
         elif place == "api/witness":
             self._json(200, plain(self.server.viewer.about()))
         elif place is not None:
@@ -100,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
         place = self._place()
         if place is None:
             return
-        if place not in ("api/run", "api/attention"):
+        if place.removeprefix("api/") not in QUESTIONS or not place.startswith("api/"):
             self._json(404, {"error": "There is nothing here."})
             return
         length = self.headers.get("Content-Length", "")
@@ -153,20 +155,30 @@ class _Handler(BaseHTTPRequestHandler):
         """The terminal is for the user."""
 
 
-def explore(witness: str | Path, target: Target | None = None, port: int = 0, browser: bool = True) -> None:
-    """Watch inputs go through the witness in a folder: a page on this machine only, until Ctrl-C.
+def explore(
+    witness: Any, target: Target | None = None, port: int = 0, browser: bool = True, out: str | Path | None = None
+) -> None:
+    """Watch inputs go through a witness: a page on this machine only, until Ctrl-C, or a page in a file.
 
     Args:
-        witness: its folder.
+        witness: the witness, or its folder.
         target: the function, for a witness of your own: its code is not stored.
         port: where to listen on 127.0.0.1; 0: a free port.
         browser: open the page in the browser.
+        out: write the page to this .html file, with the answers to many inputs, instead of serving it.
 
     Raises:
         InvalidInput: the port is taken, or the target does not fit.
         CannotBuild: the network is too large to be shown.
+
+    Example:
+        te.explore("w", out="page.html")
     """
-    with Server(open_viewer(witness, target), port) as server:
+    viewer = open_viewer(witness, target)
+    if out is not None:
+        save_static(viewer, out)
+        return
+    with Server(viewer, port) as server:
         print(f"{server.url}\nOnly this machine can open it. Ctrl-C stops it.", flush=True)
         if browser:
             webbrowser.open(server.url)

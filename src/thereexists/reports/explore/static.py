@@ -11,7 +11,6 @@ import base64
 import hashlib
 import json
 import re
-from importlib.resources import files
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,8 @@ import numpy as np
 
 from thereexists.core.atomic_files import write_beside
 from thereexists.core.errors import InvalidInput
+from thereexists.reports.explore import assets
+from thereexists.reports.explore.output_map import rounded
 from thereexists.reports.explore.viewer import Viewer, plain
 
 MOST_INPUTS = 125
@@ -41,7 +42,9 @@ def static_page(viewer: Viewer) -> tuple[str, int]:
         if runs and size > MOST_BYTES:
             break
         runs.append(answer)
-    stored = json.dumps({"about": about, "runs": runs}, allow_nan=False).replace("<", "\\u003c")
+    table = _table(viewer)
+    about["map"] = table is not None
+    stored = json.dumps({"about": about, "runs": runs, "table": table}, allow_nan=False).replace("<", "\\u003c")
     return _document(stored), len(runs)
 
 
@@ -50,6 +53,13 @@ def save_static(viewer: Viewer, file: str | Path) -> int:
     document, inputs = static_page(viewer)
     write_beside(Path(file), document)
     return inputs
+
+
+def _table(viewer: Viewer) -> dict[str, Any] | None:
+    """The outputs at a lattice over all entries: every map of the page is a plane of it."""
+    lattice = viewer.lattice(coarse=True)
+    outputs = None if lattice is None else lattice.table()
+    return None if lattice is None or outputs is None else plain({"axes": lattice.axes, "outputs": rounded(outputs)})
 
 
 def _inputs(about: dict[str, Any]) -> list[dict[str, Any]]:
@@ -73,14 +83,11 @@ def _inputs(about: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _document(stored: str) -> str:
-    read = {name: files("thereexists.reports").joinpath(name).read_text(encoding="utf-8")
-            for name in ("explore/explore.html", "explore/explore.js", "explore/explore.css", "page.css")}  # fmt: skip
-    script = read["explore/explore.js"]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    code = assets.script()
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:"
     head = f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}; base-uri \'none\'">'
-    page = read["explore/explore.html"].replace('<meta charset="utf-8">', head)
-    page = re.sub(r'<link rel="stylesheet"[^>]*>\n|<script src[^>]*></script>\n', "", page)
-    style = f"<style>\n{read['page.css']}{read['explore/explore.css']}</style>\n</head>"
-    answers = f'<script type="application/json" id="stored">{stored}</script>\n<script>{script}</script>\n</body>'
-    return page.replace("</head>", style).replace("</body>", answers)
+    document = assets.document().replace('<meta charset="utf-8">', head)
+    document = re.sub(r'<link rel="stylesheet"[^>]*>\n|<script src[^>]*></script>\n', "", document)
+    answers = f'<script type="application/json" id="stored">{stored}</script>\n<script>{code}</script>\n</body>'
+    return document.replace("</head>", f"<style>\n{assets.style()}</style>\n</head>").replace("</body>", answers)

@@ -10,8 +10,10 @@ import torch
 from thereexists.constructions.symbols.strings import Lengths
 from thereexists.constructions.symbols.witness import SymbolWitness
 from thereexists.core.errors import InvalidInput
-from thereexists.reports.explore.blocks import MOST_WORDS, Blocks
+from thereexists.reports.explore.blocks import MOST_WORDS, Blocks, told_blocks
+from thereexists.reports.explore.rows import Group, program_rows
 from thereexists.reports.explore.viewer import check_entries, layer_number, short
+from thereexists.reports.witness.program import title_of
 
 _EXAMPLES = 5
 
@@ -27,14 +29,20 @@ class Strings(Blocks):
         drawn = np.random.default_rng(0).integers(0, len(alphabets.alphabet), (_EXAMPLES, witness.n))
         examples = [[short(alphabets.alphabet[k]) for k in row] for row in drawn.tolist()]
         facts = {"tokens": witness.n, "symbols": len(alphabets.alphabet), "writes": len(alphabets.output_alphabet)}
-        text = f"A program over symbols whose last operation is {witness.program.operation}."
-        return self._about(witness.program.operation, text, facts) | {
+        text = "A program over symbols, compiled to standard blocks."
+        return self._about(title_of(witness), text, facts) | {
             "n": witness.n,
             "fixed": not witness.shorter,
             "vocabulary": [short(symbol) for symbol in alphabets.alphabet[:MOST_WORDS]],
             "examples": examples,
             "start": examples[0],
         }
+
+    def groups(self, block: int) -> list[Group]:
+        return program_rows(self.witness.places, block)
+
+    def _chapters(self) -> list[dict[str, str]]:
+        return told_blocks(self.witness.places, super()._chapters())
 
     def run(self, asked: dict[str, Any]) -> dict[str, Any]:
         word, X = self._given(asked)
@@ -43,7 +51,7 @@ class Strings(Blocks):
         output = self.witness.run(X)[0]
         same = complete and bool(np.array_equal(np.asarray(frames[-1]["state"])[: X.shape[1]], output))
         return {
-            "frames": frames,
+            "frames": self._ended(self._named(frames), output, None),
             "complete": complete,
             "same": same,
             "words": [short(symbol) for symbol in word[0]],

@@ -1,4 +1,4 @@
-"""What the page may ask of a witness: ``about`` once, ``run`` for every input, ``attention`` of any layer.
+"""What the page may ask of a witness: ``about`` once, ``run`` for every input, ``attention`` of any layer, ``map``.
 
 One class for each way a network can be watched: columns moving (the faithful construction), blocks writing into a
 residual stream (compact witnesses, tables and memorised data sets). Everything that leaves is plain JSON: numbers that
@@ -17,9 +17,11 @@ import numpy as np
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import CannotBuild, InvalidInput, ThereExistsError
 from thereexists.functions.target import Target
+from thereexists.reports.explore.output_map import Lattice, free_entries, rounded
 
 LONGEST_TEXT = 400
 MOST_ENTRIES = 64  # sliders of a page
+ROUNDING = 1e-15  # differences below are not told as numbers
 MOST_WEIGHT_BYTES = 1 << 30
 WIDEST = 64  # features, hidden units, heads × head size of a deep network; the theorems need 4
 
@@ -28,6 +30,7 @@ class Viewer(ABC):
     """A loaded witness that answers a page."""
 
     kind: str
+    witness: Any
     proved: str | None = None  # the bound of a certificate of these very weights
 
     @abstractmethod
@@ -42,13 +45,34 @@ class Viewer(ABC):
     def attention(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The attention weights of any layer on one input: {"heads": (h, n, n) or None}."""
 
+    def lattice(self, coarse: bool = False) -> Lattice | None:
+        """Where a map of the output is taken; None for words, and where there is no map to draw."""
+        return None
 
-def open_viewer(folder: str | Path, target: Target | None = None) -> Viewer:
-    """Load a witness for watching; refuses, in one sentence, what is too large for a page."""
+    def map(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """The output over two entries of an input: {"across", "up": places, "outputs": (up, across, n, d)}."""
+        found = self.lattice()
+        if found is None:
+            raise InvalidInput(
+                "There is no map of this witness: it takes words, one number, or a domain that is no box."
+            )
+        x = sequence(asked, self.witness)
+        free = free_entries(asked, *x.shape)
+        return {
+            "across": found.axes[free[0][1]],
+            "up": found.axes[free[1][1]],
+            "outputs": rounded(found.over(x, free)),
+        }
+
+
+def open_viewer(witness: Any, target: Target | None = None) -> Viewer:
+    """A witness, or the folder of one, for watching; refuses, in one sentence, what is too large for a page."""
+    if hasattr(witness, "network"):
+        return _ready(witness, target)
     from thereexists.reports.artefact import check_records, malformed
     from thereexists.witness.load import load
 
-    folder = Path(folder)
+    folder = Path(witness)
     check_records(folder)
     weights = folder / "model.safetensors"
     if weights.is_file() and weights.stat().st_size > MOST_WEIGHT_BYTES:
@@ -57,12 +81,15 @@ def open_viewer(folder: str | Path, target: Target | None = None) -> Viewer:
             "thereexists report shows larger witnesses."
         )
     with malformed(folder):
-        witness = load(folder)
-        viewer = witness.kind.find("viewer")(witness, target)
-        viewer.proved = _proved(folder, witness)
-        about = plain(viewer.about())
-        viewer.run({"x": about["start"], "words": about["start"]})  # compiles what the first question would wait for
-        return viewer
+        return _ready(load(folder), target)
+
+
+def _ready(witness: Any, target: Target | None) -> Viewer:
+    viewer = witness.kind.find("viewer")(witness, target)
+    viewer.proved = _proved(witness)
+    about = plain(viewer.about())
+    viewer.run({"x": about["start"], "words": about["start"]})  # compiles what the first question would wait for
+    return viewer
 
 
 def check_entries(n: int, d: int) -> None:
@@ -74,7 +101,7 @@ def check_entries(n: int, d: int) -> None:
         )
 
 
-def _proved(folder: Path, witness: Any) -> str | None:
+def _proved(witness: Any) -> str | None:
     """What a certificate beside these weights says of their error; nothing if it is about others."""
     from thereexists.certificates.cubes import weights_sha256
 
@@ -111,6 +138,20 @@ def wanted(target: Target, x: np.ndarray) -> np.ndarray | None:
         return np.asarray(target(x[None])[0])
     except ThereExistsError:
         return None
+
+
+def output_frame(
+    last: dict[str, Any], depth: int, chapter: int, output: np.ndarray, target: np.ndarray | None
+) -> dict[str, Any]:
+    """The stop behind the last layer: the answer, beside the function where it is known."""
+    says = "The output of the network."
+    with np.errstate(all="ignore"):
+        if target is not None and np.shape(target) == np.shape(output):
+            off = float(np.abs(output - target).max(initial=0.0))
+            says = f"The output: no entry is further than {off:.4g} from the function."
+            says = says if off > ROUNDING else "The output is that of the function, but for rounding."
+    return last | {"layer": depth + 1, "stage": "output", "index": 0, "chapter": chapter, "says": says, "moved": [],
+                   "attention": None, "formula": None, "links": None, "window": None, "cells": None}  # fmt: skip
 
 
 def stage_rows(network: Any) -> list[dict[str, Any]]:
