@@ -88,7 +88,7 @@ def test_the_alternating_group_is_planned_as_the_theory_says():
 
 def test_what_cannot_be_lowered_is_refused(tmp_path):
     compact = te.build(te.targets.builtin("sort", n=2), delta=1 / 2, construction="compact")
-    with pytest.raises(te.ThereExistsError, match="automaton's witness"):
+    with pytest.raises(te.ThereExistsError, match="its heads see all n tokens"):
         te.export(compact, "llama", tmp_path / "no")
     witness = te.build(SMALL["swaps"], n=5)
     with pytest.raises(te.ThereExistsError, match="float16"):
