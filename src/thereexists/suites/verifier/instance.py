@@ -95,7 +95,9 @@ def draw(seed: int, number: int) -> Instance:
 
 @functools.lru_cache(maxsize=64)
 def _built(name: str, params: str) -> Built:
-    found = FAMILIES[name].build(json.loads(params))
+    given = json.loads(params)
+    FAMILIES[name].require(given)
+    found = FAMILIES[name].build(given)
     if not found.bound <= MOST_BOUND:
         raise CannotBuild(
             f"A network of {name} is {found.bound:.3g} away from its function; {MOST_BOUND:g} is allowed."
@@ -127,16 +129,22 @@ def _property(
     width = built(family, params).net.W_out.shape[1]
     index = question.output[0] * width + question.output[1]
     t = float(rng.choice(family.margins))
-    value, _, _ = family.extreme(params, question)
+    value, _, _ = extreme(family, params, question)
     limits = [vnnlib.Limit(index, question.sense, _single(value + question.sense * (t if holds else -t)))]
     if rng.random() < 0.3:
         other = Question(question.boxes, question.output, -question.sense)
         try:
-            far, _, _ = family.extreme(params, other)
+            far, _, _ = extreme(family, params, other)
             limits.append(vnnlib.Limit(index, other.sense, _single(far + other.sense * t)))
         except CannotBuild:
             pass
     return vnnlib.Property(question.boxes, tuple(limits), built(family, params).net.n * width)
+
+
+def extreme(family: Family, params: dict[str, Any], question: Question) -> tuple[float, float, Array]:
+    """What the family proves of these boxes, after all that the proof assumes was looked at."""
+    family.require(params, question.boxes)
+    return family.extreme(params, question)
 
 
 def _single(value: float) -> float:
@@ -150,7 +158,7 @@ def decide(family: Family, params: dict[str, Any], asked: vnnlib.Property) -> De
     extremes, margins, point = [], [], None
     for limit in asked.limits:
         question = Question(asked.boxes, divmod(limit.index, width), limit.sense)
-        value, slack, where = family.extreme(params, question)
+        value, slack, where = extreme(family, params, question)
         beyond = limit.sense * (limit.value - value)
         extremes.append(value)
         margins.append(abs(beyond) - slack - made.bound)
