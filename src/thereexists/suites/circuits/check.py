@@ -12,23 +12,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from thereexists.core.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import ThereExistsError
 from thereexists.core.json_files import read_json
 from thereexists.suites.circuits import superposed
-from thereexists.suites.circuits.make import MARK, write_model
-from thereexists.suites.circuits.score import read_model
-from thereexists.suites.hashes import sha256
-from thereexists.suites.verifier.check import Checked
+from thereexists.suites.circuits.files import read_circuit, read_model, read_names
+from thereexists.suites.circuits.make import write_model
+from thereexists.suites.folders import Checked, hash_problems
 
 
 def check_circuits(
     folder: Path, record: dict[str, Any], progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Checked:
     """Every problem in one sentence."""
-    names, seed = record.get("models"), record.get("seed")
-    if not isinstance(names, list) or not isinstance(seed, int) or not all(isinstance(name, str) for name in names):
-        raise InvalidInput(f"{folder / MARK} is not the record of a circuit suite.")
-    problems = list(_files(folder, record))
+    names, seed = read_names(folder, record), record["seed"]
+    problems = list(hash_problems(folder, record))
     for done, name in enumerate(names):
         try:
             problems += [f"{name}: {problem}" for problem in _model(folder / "models" / name, seed)]
@@ -36,15 +33,6 @@ def check_circuits(
             problems.append(f"{name}: {error}")
         progress(done + 1, len(names))
     return Checked(len(names), tuple(problems))
-
-
-def _files(folder: Path, record: dict[str, Any]) -> Iterator[str]:
-    there = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()} - {MARK}
-    for name in sorted(there ^ record["files"].keys()):
-        yield f"{name} is there and not in {MARK}, or the other way round"
-    for name in sorted(there & record["files"].keys()):
-        if sha256(folder / name) != record["files"][name]:
-            yield f"{name} has another SHA-256 than {MARK} says"
 
 
 def _model(folder: Path, seed: int) -> Iterator[str]:
@@ -62,6 +50,6 @@ def _model(folder: Path, seed: int) -> Iterator[str]:
             yield f"{witness.name} does not verify"
     if (folder / "superposition.json").is_file():  # proved again, from the weights in the file
         net, _ = read_model(folder)
-        steps = read_json(folder / "circuit.json")["programs"]
+        steps = read_circuit(folder)["programs"]
         if superposed.proved(net, steps) != read_json(folder / "superposition.json"):
             yield "superposition.json is not what its weights give"

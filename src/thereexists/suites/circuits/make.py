@@ -32,11 +32,11 @@ from thereexists.suites.circuits import dress, lens, programs, superposed
 from thereexists.suites.circuits.graph import SAME, Circuit, circuit_of
 from thereexists.suites.circuits.texts import README, SCHEMAS
 from thereexists.suites.disguise import disguise
+from thereexists.suites.folders import FORMATS, MARK, VERSION
 from thereexists.suites.hashes import sha256
 from thereexists.suites.net import Net, net_of
 
-MARK = "suite.json"
-FORMAT = "thereexists circuit suite"
+_, FORMAT = FORMATS
 DRESSES = ("plain", "turned", "distractors", "pair", "superposed")
 ENDINGS = ("", "_second", "_third")  # of the programs of a model
 INPUTS = 64
@@ -85,7 +85,7 @@ def _fill(beside: Path, count: int, seed: int, workers: int, progress: Callable[
     files = sorted(file.relative_to(beside).as_posix() for file in beside.rglob("*") if file.is_file())
     record = {
         "format": FORMAT,
-        "version": 1,
+        "version": VERSION,
         "package_version": __version__,
         "seed": seed,
         "count": count,

@@ -10,52 +10,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from thereexists.core.errors import InvalidInput, Obstructed, ThereExistsError
-from thereexists.core.json_files import read_json
-from thereexists.suites.hashes import sha256
+from thereexists.suites.folders import MARK, Checked, hash_problems, read_suite, read_text
 from thereexists.suites.verifier import onnx_files, vnnlib
 from thereexists.suites.verifier.families import FAMILIES
+from thereexists.suites.verifier.files import TABLE, Listed, read_table, read_truth
 from thereexists.suites.verifier.instance import built, decide, dressed, run_checks
-from thereexists.suites.verifier.make import FORMAT, MARK, TRUTH
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What was found: how many instances were looked at, and every problem in one sentence."""
-
-    instances: int
-    problems: tuple[str, ...]
-
-    @property
-    def holds(self) -> bool:
-        return not self.problems
-
-
-def read_suite(folder: Path) -> dict[str, Any]:
-    """suite.json of a folder of ours."""
-    if not (folder / MARK).is_file():
-        raise InvalidInput(f"{folder} holds no suite: {MARK} is missing. Make one with `thereexists suite verifier`.")
-    record = read_json(folder / MARK)
-    if not isinstance(record, dict) or not isinstance(record.get("files"), dict):
-        raise InvalidInput(f"{folder / MARK} is not the record of a suite.")
-    return record
-
-
-def read_truth(folder: Path) -> list[dict[str, Any]]:
-    """The instances with their verdicts, in the order of instances.csv."""
-    if not (folder / TRUTH).is_file():
-        raise InvalidInput(f"{folder / TRUTH} is missing: whoever scores a tool needs the truth, and no tool does.")
-    found = read_json(folder / TRUTH)
-    entries = found.get("instances") if isinstance(found, dict) else None
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) and "name" in entry for entry in entries):
-        raise InvalidInput(f"{folder / TRUTH} is not the truth of a suite.")
-    return entries
+from thereexists.suites.verifier.make import FORMAT
 
 
 def check_verifier(folder: str | Path, progress: Callable[[int, int], None] = lambda done, total: None) -> Checked:
@@ -80,16 +46,10 @@ def check_verifier(folder: str | Path, progress: Callable[[int, int], None] = la
 
 def _files(folder: Path, record: dict[str, Any], entries: list[dict[str, Any]]) -> Iterator[str]:
     """Hashes, names and counts."""
-    there = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()} - {MARK}
-    for name in sorted(there ^ record["files"].keys()):
-        yield f"{name} is there and not in {MARK}, or the other way round"
-    for name in sorted(there & record["files"].keys()):
-        if sha256(folder / name) != record["files"][name]:
-            yield f"{name} has another SHA-256 than {MARK} says"
-    lines = [f"onnx/{e['name']}.onnx,vnnlib/{e['name']}.vnnlib,{e.get('timeout')}" for e in entries]
-    if (folder / "instances.csv").read_text().splitlines() != lines:
-        yield "instances.csv does not list the instances of the truth, in their order"
-    verdicts = [entry.get("verdict") for entry in entries]
+    yield from hash_problems(folder, record)
+    if read_table(folder) != [Listed(entry["name"], entry["timeout"]) for entry in entries]:
+        yield f"{TABLE} does not list the instances of the truth, in their order"
+    verdicts = [entry["verdict"] for entry in entries]
     counted = {"count": len(entries), "sat": verdicts.count("sat"), "unsat": verdicts.count("unsat")}
     if any(record.get(name) != number for name, number in counted.items()):
         yield f"{MARK} counts otherwise: there are {json.dumps(counted)}"
@@ -103,7 +63,7 @@ def _instance(folder: Path, entry: dict[str, Any]) -> Iterator[str]:
         yield "its network is not the one of its family, parameters and disguise"
     if entry["bound"] != made.bound:
         yield f"its bound is {made.bound:g}, not {entry['bound']}"
-    text = (folder / "vnnlib" / f"{entry['name']}.vnnlib").read_text()
+    text = read_text(folder / "vnnlib" / f"{entry['name']}.vnnlib")
     asked = vnnlib.parse(text, (made.net.n, made.net.W_in.shape[0]))
     if asked.outputs != made.net.n * made.net.W_out.shape[1]:
         yield "its property is about another number of outputs than the network has"

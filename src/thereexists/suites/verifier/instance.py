@@ -23,10 +23,10 @@ from thereexists.suites.disguise import disguise
 from thereexists.suites.net import Net
 from thereexists.suites.verifier import onnx_files, vnnlib
 from thereexists.suites.verifier.families import FAMILIES, Built, Family, Question
+from thereexists.suites.verifier.families.base import LEVELS
 
 POINTS = 10_000
 FEWER = 1_000  # in float64
-LEVELS = 5
 MOST_BOUND = 1e-6  # of the distance to the function
 VARIANTS = 3  # networks of a family and level
 SECONDS = (30, 30, 60, 60, 120)  # how long a tool may take, by level

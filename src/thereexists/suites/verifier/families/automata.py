@@ -21,8 +21,9 @@ import numpy as np
 from thereexists.core.errors import CannotBuild
 from thereexists.functions.target import Array
 from thereexists.suites.net import Net, blocks_of
+from thereexists.suites.plain import is_number, is_whole
 from thereexists.suites.verifier.families.base import Built, Family, Params, Question
-from thereexists.suites.verifier.families.hypotheses import Hypotheses, has_just, is_number, is_whole
+from thereexists.suites.verifier.families.hypotheses import Hypotheses, has_just
 
 PATTERNS = ("(ab|ba)*", "(a|b)*abb", "(aa|b)*", "(a(a|b))*", "a*b*a*")
 LENGTHS = (3, 4, 8, 8, 16)

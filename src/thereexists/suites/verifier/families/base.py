@@ -22,6 +22,7 @@ from thereexists.suites.verifier.families.hypotheses import Hypotheses
 
 Params = dict[str, Any]
 Boxes = tuple[tuple[Array, Array], ...]
+LEVELS = 5  # 1 easy … 5 hard
 UNIT = 256  # ends of boxes are multiples of 1/256
 SIDES = (8, 16, 32, 64, 128)  # of a box, at most, in these units: by level
 

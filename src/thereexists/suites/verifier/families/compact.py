@@ -15,8 +15,9 @@ import numpy as np
 from thereexists.core.errors import CannotBuild
 from thereexists.functions.target import Array
 from thereexists.suites.net import net_of
+from thereexists.suites.plain import is_flag, is_whole
 from thereexists.suites.verifier.families.base import UNIT, Built, Family, Params, Question, one_box
-from thereexists.suites.verifier.families.hypotheses import Hypotheses, has_just, is_flag, is_whole
+from thereexists.suites.verifier.families.hypotheses import Hypotheses, has_just
 
 SIZES = ((2, 4), (2, 8), (3, 4), (4, 4), (3, 8))  # n, cells
 FUNCTIONS = ("sort", "reverse", "running-max")

@@ -21,6 +21,7 @@ from typing import final
 import numpy as np
 
 from thereexists.functions.target import Array
+from thereexists.suites.plain import are_numbers, is_number, is_whole
 from thereexists.suites.verifier.families.base import (
     UNIT,
     Built,
@@ -32,14 +33,7 @@ from thereexists.suites.verifier.families.base import (
     one_box,
     random_box,
 )
-from thereexists.suites.verifier.families.hypotheses import (
-    MOST_TOKENS,
-    Hypotheses,
-    are_numbers,
-    has_just,
-    is_number,
-    is_whole,
-)
+from thereexists.suites.verifier.families.hypotheses import MOST_TOKENS, Hypotheses, has_just
 
 SLACK = 1e-8  # of the maximum over a grid
 SHARPEST = 64.0  # the grid has then some thousand points

@@ -17,6 +17,7 @@ from typing import final
 import numpy as np
 
 from thereexists.functions.target import Array
+from thereexists.suites.plain import are_numbers, is_whole
 from thereexists.suites.verifier.families.base import (
     Built,
     Family,
@@ -27,7 +28,7 @@ from thereexists.suites.verifier.families.base import (
     one_box,
     random_box,
 )
-from thereexists.suites.verifier.families.hypotheses import MOST_TOKENS, Hypotheses, are_numbers, has_just, is_whole
+from thereexists.suites.verifier.families.hypotheses import MOST_TOKENS, Hypotheses, has_just
 
 MOST_HEADS, SHARPEST = 8, 64.0
 

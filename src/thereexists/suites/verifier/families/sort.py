@@ -15,6 +15,7 @@ import numpy as np
 
 from thereexists.functions.target import Array
 from thereexists.suites.net import folded
+from thereexists.suites.plain import is_flag, is_whole
 from thereexists.suites.verifier.families.base import (
     Built,
     Family,
@@ -25,7 +26,7 @@ from thereexists.suites.verifier.families.base import (
     one_box,
     random_box,
 )
-from thereexists.suites.verifier.families.hypotheses import MOST_TOKENS, Hypotheses, has_just, is_flag, is_whole
+from thereexists.suites.verifier.families.hypotheses import MOST_TOKENS, Hypotheses, has_just
 
 
 @final

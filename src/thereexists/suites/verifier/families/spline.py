@@ -17,6 +17,7 @@ from typing import Any, final
 import numpy as np
 
 from thereexists.functions.target import Array
+from thereexists.suites.plain import are_numbers, is_flag, is_number, is_whole
 from thereexists.suites.verifier.families.base import (
     Built,
     Family,
@@ -27,16 +28,7 @@ from thereexists.suites.verifier.families.base import (
     one_box,
     random_box,
 )
-from thereexists.suites.verifier.families.hypotheses import (
-    MOST_TOKENS,
-    Hypotheses,
-    are_numbers,
-    has_just,
-    is_flag,
-    is_number,
-    is_rising,
-    is_whole,
-)
+from thereexists.suites.verifier.families.hypotheses import MOST_TOKENS, Hypotheses, has_just, is_rising
 
 GRID = 1 << 12  # values at knots are multiples of 1/4096
 SMOOTH = 1e-6
