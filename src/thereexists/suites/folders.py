@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from thereexists.core.errors import InvalidInput
+from thereexists._version import __version__
+from thereexists.core.errors import InvalidInput, Obstructed
 from thereexists.core.json_files import read_json
 from thereexists.core.regular_files import read_regular
 from thereexists.suites.hashes import sha256
@@ -54,6 +55,17 @@ def read_suite(folder: Path) -> dict[str, Any]:
     return record
 
 
+def same_version(folder: Path, record: dict[str, Any], fields: set[str]) -> None:
+    """What a seed gives is known of this version only. ``fields``: those of the record, and no others."""
+    if record.get("package_version") != __version__:
+        raise Obstructed(
+            f"{folder} was made by version {record.get('package_version')!r}, and this is {__version__}: the seed "
+            "may give other files there. Check it with that version."
+        )
+    if record.keys() != fields:
+        raise InvalidInput(f"{folder / MARK} must have {', '.join(sorted(fields))}; it has others.")
+
+
 def read_text(file: Path) -> str:
     """A text of the suite, byte by byte: an end of line is what it is."""
     content = read_regular(file, MOST_TEXT, InvalidInput)
@@ -76,6 +88,22 @@ def hash_problems(folder: Path, record: dict[str, Any]) -> Iterator[str]:
                 yield f"{name} has another SHA-256 than {MARK} says"
         except InvalidInput as error:
             yield str(error)
+
+
+def page_problems(folder: Path, pages: dict[str, str]) -> Iterator[str]:
+    """Pages and schemas that are not what this package writes."""
+    for name, text in pages.items():
+        if name in files_of(folder) and read_text(folder / name) != text:
+            yield f"{name} is not the one that every suite has"
+
+
+def stray_problems(folder: Path, wanted: set[str]) -> Iterator[str]:
+    """Files that belong to no instance, whatever the hashes say, and files that are missing."""
+    there = files_of(folder)
+    for name in sorted(there - wanted):
+        yield f"{name} is no file of this suite"
+    for name in sorted(wanted - there):
+        yield f"{name} is missing"
 
 
 def files_of(folder: Path) -> set[str]:

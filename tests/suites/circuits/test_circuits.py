@@ -12,6 +12,7 @@ import jsonschema
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from tests.suites.verifier.forging import rehashed
 
 from thereexists.core.errors import CannotBuild, InvalidInput, ThereExistsError
 from thereexists.suites import checked, scored
@@ -142,6 +143,35 @@ def test_the_true_circuit_scores_one_and_others_less(suite, names, tmp_path):
         file.write_text(json.dumps(bad))
         with pytest.raises(InvalidInput):
             scored(suite, file)
+
+
+def test_models_titles_and_pages_are_compared(suite, names, tmp_path):
+    """A suite of one model, then what nobody lists, names or counts as it is; hashes mended each time."""
+    record = json.loads((suite / MARK).read_text())
+
+    def one(place, **lies):
+        folder = tmp_path / place
+        shutil.copytree(suite, folder, ignore=lambda where, files: names[1:] if Path(where).name == "models" else [])
+        (folder / MARK).write_text(json.dumps(record | {"count": 1, "models": names[:1]} | lies))
+        return folder
+
+    def problems(folder):
+        return " ".join(checked(rehashed(folder)).problems)
+
+    other = one("title", models=["0000-median-of-everything-pair"])
+    (other / "models" / names[0]).rename(other / "models" / "0000-median-of-everything-pair")
+    shutil.copytree(suite / "models" / names[1], other / "models" / names[1])
+    (other / "README.md").write_text("another page")
+    (other / "edges.schema.json").unlink()
+    found = problems(other)
+    assert f"the seed gives {names[0]}" in found
+    assert f"models/{names[1]}/circuit.json is no file of this suite" in found
+    assert "README.md is not the one" in found
+    assert "edges.schema.json is missing" in found
+    assert problems(one("right")) == ""
+    for lies in ({"count": 5000}, {"models": []}, {"package_version": "99"}, {"more": 1}):
+        with pytest.raises(InvalidInput):
+            checked(rehashed(one(f"r{len(str(lies))}", **lies)))
 
 
 def test_a_changed_file_is_refused_in_a_sentence(suite, names, tmp_path):

@@ -1,11 +1,12 @@
 """Files of a suite that somebody has changed, hashes mended: whoever reads them says so in a sentence."""
 
+import contextlib
 import json
 import shutil
 
 import pytest
 
-from tests.suites.verifier.forging import rehashed
+from tests.suites.verifier.forging import mended, rehashed
 from thereexists.core.errors import ThereExistsError
 from thereexists.suites import checked, scored
 from thereexists.suites.verifier.make import MARK, TRUTH, make_verifier
@@ -90,3 +91,66 @@ def test_what_is_not_a_file_is_not_waited_for(suite, tmp_path):
     held, answered, _ = asked(folder, tmp_path / "a.csv", tmp_path / "f.csv")
     assert "pipe" in held
     assert "pipe" in answered
+
+
+LIES = {
+    "extremes": [-777.0], "float32": 1e-300, "level": 5, "proof": "proved by Fermat", "timeout": 3, "margin": 0.01,
+    "bound": 0.5, "params": {"level": 1, "n": 4, "folded": 0},
+    "disguise": {"seed": [0, 1, 2], "worn": False, "split": False},
+}  # fmt: skip
+
+
+def test_every_entry_is_compared_with_what_the_seed_gives(suite, tmp_path):
+    """Hashes, table and counts are mended, so that nothing but the entry itself is wrong."""
+    assert checked(suite).problems == ()
+    truth = json.loads((suite / TRUTH).read_text())["instances"][0]
+    folder = tmp_path / "s"
+    shutil.copytree(suite, folder)
+    for key, lie in LIES.items():
+        assert truth[key] != lie or key == "params"
+        (folder / TRUTH).write_text(json.dumps({"instances": [truth | {key: lie}]}))
+        found = checked(mended(folder))
+        assert not found.holds, key
+    (folder / TRUTH).write_text(json.dumps({"instances": [truth]}))
+    assert checked(mended(folder)).holds
+
+
+def test_pages_strangers_and_records_are_compared(suite, tmp_path):
+    record = json.loads((suite / MARK).read_text())
+    for k, (file, text) in enumerate(
+        [
+            ("README.md", "{}"),
+            ("suite.schema.json", "{}"),
+            ("truth.schema.json", "{}"),
+            ("onnx/more.onnx", "x"),
+            ("x", ""),
+        ]
+    ):
+        shutil.copytree(suite, tmp_path / f"s{k}")
+        (tmp_path / f"s{k}" / file).write_text(text)
+        found = checked(rehashed(tmp_path / f"s{k}"))
+        assert any(problem.startswith(file) for problem in found.problems)
+    shutil.copytree(suite, tmp_path / "gone")
+    (tmp_path / "gone" / "truth.schema.json").unlink()
+    assert "truth.schema.json is missing" in checked(rehashed(tmp_path / "gone")).problems
+    folder = tmp_path / "r"
+    shutil.copytree(suite, folder)
+    for lie in ({"seed": 1}, {"count": 5000}, {"families": ["needle"]}, {"sat": 7}, {"version": 2}, {"more": 1},
+                {"package_version": "99"}, {"format": "thereexists circuit suite"}):  # fmt: skip
+        (folder / MARK).write_text(json.dumps(record | lie))
+        with contextlib.suppress(ThereExistsError):
+            assert not checked(folder).holds, lie
+
+
+def test_an_instance_of_another_number_is_not_the_first(suite, tmp_path):
+    """Renamed, as if it were another instance; every file and every table goes along."""
+    folder, name = tmp_path / "s", "sort-1-0045"
+    shutil.copytree(suite, folder)
+    for part in ("onnx", "vnnlib"):
+        (folder / part / f"{NAME}.{part}").rename(folder / part / f"{name}.{part}")
+    truth = json.loads((folder / TRUTH).read_text())
+    truth["instances"][0]["name"] = name
+    (folder / TRUTH).write_text(json.dumps(truth))
+    found = " ".join(checked(mended(folder)).problems)
+    assert "not the first 1 of the suite" in found
+    assert "not the one that the seed gives" in found

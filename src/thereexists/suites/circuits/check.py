@@ -12,12 +12,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from thereexists.core.errors import ThereExistsError
+from thereexists.core.errors import Obstructed, ThereExistsError
 from thereexists.core.json_files import read_json
 from thereexists.suites.circuits import superposed
 from thereexists.suites.circuits.files import read_circuit, read_model, read_names
 from thereexists.suites.circuits.make import write_model
-from thereexists.suites.folders import Checked, hash_problems
+from thereexists.suites.circuits.texts import SUITE_SCHEMA, pages
+from thereexists.suites.folders import (
+    MARK,
+    Checked,
+    files_of,
+    hash_problems,
+    page_problems,
+    same_version,
+    stray_problems,
+)
+from thereexists.suites.hashes import sha256
 
 
 def check_circuits(
@@ -25,25 +35,32 @@ def check_circuits(
 ) -> Checked:
     """Every problem in one sentence."""
     names, seed = read_names(folder, record), record["seed"]
-    problems = list(hash_problems(folder, record))
-    for done, name in enumerate(names):
+    same_version(folder, record, set(SUITE_SCHEMA["required"]))
+    problems = [*hash_problems(folder, record), *page_problems(folder, pages())]
+    models = tuple(f"models/{name}/" for name in names)
+    inside = {name for name in files_of(folder) if name.startswith(models)}  # ``_model`` looks at these
+    problems += stray_problems(folder, {MARK, *pages(), *inside})
+    for number, name in enumerate(names):
         try:
-            problems += [f"{name}: {problem}" for problem in _model(folder / "models" / name, seed)]
+            problems += [f"{name}: {problem}" for problem in _model(folder / "models" / name, seed, number)]
+        except Obstructed:  # nothing is known of the suite
+            raise
         except (ThereExistsError, OSError, ValueError, KeyError, TypeError, IndexError) as error:
             problems.append(f"{name}: {error}")
-        progress(done + 1, len(names))
+        progress(number + 1, len(names))
     return Checked(len(names), tuple(problems))
 
 
-def _model(folder: Path, seed: int) -> Iterator[str]:
+def _model(folder: Path, seed: int, number: int) -> Iterator[str]:
     from thereexists.certificates.verify import verify
 
     with tempfile.TemporaryDirectory() as place:
-        again = Path(place) / write_model(Path(place), seed, int(folder.name.split("-")[0]))
-        files = {file.relative_to(again).as_posix() for file in again.rglob("*") if file.is_file()}
-        there = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
+        again = Path(place) / write_model(Path(place), seed, number)
+        if again.name != folder.name:
+            yield f"the seed gives {again.name} in its place"
+        files, there = files_of(again), files_of(folder)
         for name in sorted(files | there):
-            if name not in files & there or (again / name).read_bytes() != (folder / name).read_bytes():
+            if name not in files & there or sha256(again / name) != sha256(folder / name):
                 yield f"{name} is not what the seed gives"
     for witness in sorted(folder.glob("witness*")):
         if not verify(witness).holds:

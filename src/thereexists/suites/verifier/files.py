@@ -37,6 +37,10 @@ class Listed(NamedTuple):
         return f"vnnlib/{self.name}.vnnlib"
 
     @property
+    def files(self) -> tuple[str, str]:
+        return self.network, self.asked
+
+    @property
     def line(self) -> str:
         return f"{self.network},{self.asked},{self.seconds}"
 

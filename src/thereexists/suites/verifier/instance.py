@@ -58,6 +58,22 @@ class Instance:
 
 def draw(seed: int, number: int) -> Instance:
     """Instance ``number`` of the suite with this seed; nothing else has an influence on it."""
+    text, asked, truth = stated(seed, number)
+    family = FAMILIES[truth["family"]]
+    parts = dressed(built(family, truth["params"]).net, truth["disguise"], family.turns)
+    content = onnx_files.written(parts)
+    measured = run_checks(parts, content, asked, truth)
+    return Instance(truth["name"], content, text, truth | {"float32": measured})
+
+
+def name_of(number: int) -> str:
+    """Families take turns, then levels."""
+    names = list(FAMILIES)
+    return f"{names[number % len(names)]}-{1 + number // len(names) % LEVELS}-{number:04d}"
+
+
+def stated(seed: int, number: int) -> tuple[str, vnnlib.Property, dict[str, Any]]:
+    """The property, as text and as parsed back, and all of the truth that is proved and not measured."""
     names = list(FAMILIES)
     family, level = FAMILIES[names[number % len(names)]], 1 + number // len(names) % LEVELS
     round_ = number // (len(names) * LEVELS)
@@ -68,29 +84,30 @@ def draw(seed: int, number: int) -> Instance:
     asked = _property(family, params, question, holds, rng)
     worn, split = bool(rng.random() < 0.7), bool(rng.random() < 0.3)
     mask = {"seed": [seed, 1 << 21, number], "worn": worn, "split": worn and split and family.turns}
-    parts = dressed(built(family, params).net, mask, family.turns)
     found = decide(family, params, asked)
     if found.verdict != ("unsat" if holds else "sat"):
         raise CannotBuild(f"{family.name} {params}: wanted holds = {holds}, proved {found}.")
-    name = f"{family.name}-{level}-{number:04d}"
+    name = name_of(number)
     text = vnnlib.text_of(asked, f"{name} of the thereexists verifier suite, seed {seed}")
-    truth = {
-        "name": name,
-        "verdict": found.verdict,
-        "margin": found.margin,
-        "family": family.name,
-        "level": level,
-        "params": params,
-        "disguise": mask,
-        "bound": built(family, params).bound,
-        "extremes": list(found.extremes),
-        "proof": built(family, params).proof,
-        "counterexample": None if found.point is None else found.point.ravel().tolist(),
-        "timeout": SECONDS[level - 1],
-    }
-    content = onnx_files.written(parts)
-    truth["float32"] = run_checks(parts, content, vnnlib.parse(text, question.boxes[0][0].shape), truth)
-    return Instance(name, content, text, truth)
+    made = built(family, params)
+    return (
+        text,
+        vnnlib.parse(text, question.boxes[0][0].shape),
+        {
+            "name": name,
+            "verdict": found.verdict,
+            "margin": found.margin,
+            "family": family.name,
+            "level": level,
+            "params": params,
+            "disguise": mask,
+            "bound": made.bound,
+            "extremes": list(found.extremes),
+            "proof": made.proof,
+            "counterexample": None if found.point is None else found.point.ravel().tolist(),
+            "timeout": SECONDS[level - 1],
+        },
+    )
 
 
 @functools.lru_cache(maxsize=64)

@@ -20,7 +20,7 @@ from thereexists.suites.verifier.families.base import LEVELS
 from thereexists.suites.verifier.files import TABLE, TRUTH, Listed
 from thereexists.suites.verifier.instance import VARIANTS, Instance, draw
 from thereexists.suites.verifier.onnx_files import needed
-from thereexists.suites.verifier.texts import README, SUITE_SCHEMA, TRUTH_SCHEMA
+from thereexists.suites.verifier.texts import pages
 
 FORMAT, _ = FORMATS
 
@@ -83,9 +83,8 @@ def _finish(beside: Path, count: int, seed: int, made: dict[str, dict[str, Any]]
     lines = [Listed(name, made[name]["timeout"]).line for name in order]
     (beside / TABLE).write_text("\n".join(lines) + "\n")
     (beside / TRUTH).write_text(json.dumps({"instances": [made[name] for name in order]}, indent=1) + "\n")
-    (beside / "README.md").write_text(README)
-    (beside / "suite.schema.json").write_text(json.dumps(SUITE_SCHEMA, indent=1) + "\n")
-    (beside / "truth.schema.json").write_text(json.dumps(TRUTH_SCHEMA, indent=1) + "\n")
+    for name, text in pages().items():
+        (beside / name).write_text(text, encoding="utf-8")
     names = sorted(file.relative_to(beside).as_posix() for file in beside.rglob("*") if file.is_file())
     verdicts = [made[name]["verdict"] for name in order]
     record = {
