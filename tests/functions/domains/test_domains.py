@@ -243,3 +243,35 @@ def test_the_box_around_a_polytope_holds_all_of_it():
             assert (inside <= domain.high).all()
             made += 1
     assert made >= 10
+
+
+def test_strange_sizes_are_refused_and_never_warned_about():
+    """Every record is read and asked, or refused in a sentence: a warning of NumPy is an error here."""
+    rng = np.random.default_rng(0)
+    sizes = np.array([1e308, 1e-308, 5e-324, 1e50, -1e50, 1e-50, 0.0, 1.0, -1.0, 0.5, 1e30, 1e-30, 3.0])
+
+    def some(*shape):
+        return rng.choice(sizes[int(rng.integers(0, 4)) :], shape).tolist()
+
+    asked = 0
+    for _ in range(300):
+        stored = [
+            {"kind": "box", "low": some(2), "high": some(2)},
+            {"kind": "ellipsoid", "centre": some(2), "axes": some(2)},
+            {"kind": "ellipsoid", "centre": some(2), "axes": some(2, 2)},
+            {"kind": "polytope", "A": some(3, 2), "b": some(3), "low": some(2), "high": some(2)},
+            {"kind": "points", "points": some(2, 2)},
+            {"kind": "implicit", "low": some(2), "high": some(2), "lipschitz": 1.0, "interval": False, "origin": {}},
+        ]
+        for record in stored:
+            try:
+                domain = read(record)
+                low, high = domain.ends
+                domain.meets(low[None], high[None])
+                domain.contains(np.array([[0.5, 0.5]]))
+                domain.within(low[None], high[None])
+                domain.anchor(low[None], high[None])
+                asked += 1
+            except InvalidInput:
+                continue
+    assert asked > 50
