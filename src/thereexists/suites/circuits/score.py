@@ -51,7 +51,8 @@ def score_circuits(folder: Path, names: list[str], answers: Path) -> dict[str, A
 def _edges(answers: Path, name: str, given: Any, known: list[Edge]) -> dict[Edge, float | None]:
     found: dict[Edge, float | None] = {}
     every = set(known)
-    for edge in given if isinstance(given, list) else [None]:
+    edges: list[Any] = given if isinstance(given, list) else [None]
+    for edge in edges:
         named = isinstance(edge, list) and len(edge) in (2, 3) and all(isinstance(end, str) for end in edge[:2])
         if not named or tuple(edge[:2]) not in every or not all(is_number(score) for score in edge[2:]):
             wanted = '["input", "m0"], or with a score ["input", "m0", 0.5]'

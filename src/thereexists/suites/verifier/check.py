@@ -71,7 +71,7 @@ def _files(folder: Path, record: dict[str, Any], entries: list[dict[str, Any]]) 
     if names != [one.name for one in listed]:
         yield f"the instances are not the first {record['count']} of the suite: {names[0]}, …, in this order"
     verdicts = [entry["verdict"] for entry in entries]
-    counted = {"count": len(entries), "sat": verdicts.count("sat"), "unsat": verdicts.count("unsat")}
+    counted: dict[str, Any] = {"count": len(entries), "sat": verdicts.count("sat"), "unsat": verdicts.count("unsat")}
     counted["families"] = sorted({entry["family"] for entry in entries})
     if any(record[name] != number for name, number in counted.items()):
         yield f"{MARK} counts otherwise: there are {json.dumps(counted)}"
@@ -110,7 +110,7 @@ def _instance(folder: Path, entry: dict[str, Any], seed: int) -> Iterator[str]:
 
 def _not_of_the_seed(entry: dict[str, Any], text: str, seed: int) -> Iterator[str]:
     """The name says which instance of the suite it is, and with the seed that says everything that is not measured."""
-    number = int(re.fullmatch(r".*?([0-9]{1,9})", entry["name"])[1]) if entry["name"][-1].isdigit() else 0
+    number = int((re.findall(r"[0-9]{1,9}$", entry["name"]) or [0])[0])
     if entry["name"] != name_of(number):
         yield f"no instance has its name; number {number} is {name_of(number)}"
     wanted, _, truth = stated(seed, number)
