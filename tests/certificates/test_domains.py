@@ -13,7 +13,7 @@ from thereexists.certificates.block_sums import blocks_sha256, load_blocks, pack
 from thereexists.certificates.certificate import BLOCKS
 from thereexists.certificates.variation import largest_on_ramps
 from thereexists.core.errors import InvalidInput, Obstructed
-from thereexists.functions.domains.stored import from_file
+from thereexists.functions.domains.stored import from_file, given_again
 from thereexists.functions.target import from_file as function_from_file
 
 D = te.domains
@@ -259,6 +259,7 @@ from pathlib import Path
 with Path({mark!r}).open("a") as file:
     file.write("run")
 domain = te.domains.Implicit(lambda x: ((x - 0.5) ** 2).sum(axis=1) - 0.09, 0, 1, lipschitz=2.0, whole=True)
+twin = te.domains.Implicit(lambda x: ((x - 0.5) ** 2).sum(axis=1) - 0.0901, 0, 1, lipschitz=2.0, whole=True)
 """
 
 
@@ -284,6 +285,14 @@ def test_the_code_of_a_domain_is_never_taken_from_a_folder(tmp_path):
     assert len(mark.read_text()) == ran
     assert te.verify(tmp_path / "w", target, opinions=1).holds
     assert te.load(tmp_path / "w").knowing(target)([[0.5], [0.5]]).shape == (2, 1)
+    twin = dataclasses.replace(target, domain=from_file(f"{file}:twin"))  # another set, of the same file
+    verdict = te.verify(tmp_path / "w", twin, opinions=1)
+    assert verdict.holds is False
+    assert any("domain" in reason for reason in verdict.reasons)
+    with pytest.raises(InvalidInput, match="built from domain of that file"):
+        given_again(domain, f"{file}:twin")
+    shutil.copy(file, tmp_path / "moved.py")
+    assert given_again(domain, f"{tmp_path / 'moved.py'}:domain").codes
     smaller = dataclasses.replace(domain, h=domain.h, lipschitz=1.0)
     other = dataclasses.replace(target, domain=smaller)
     assert te.verify(tmp_path / "w", other, opinions=1).holds is False

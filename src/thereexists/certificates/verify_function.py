@@ -31,6 +31,7 @@ from thereexists.core.errors import InvalidInput, InvalidTarget, Obstructed
 from thereexists.core.json_files import malformed
 from thereexists.core.kinds import KINDS
 from thereexists.functions.claims import refute
+from thereexists.functions.domains.stored import name_in_file
 from thereexists.functions.grid import Grid
 from thereexists.functions.targets import builtin, restore
 from thereexists.model import EmbeddedTransformer, Transformer
@@ -237,9 +238,9 @@ def _told(target: dict[str, Any]) -> dict[str, Any]:
 
 
 def _moved(domain: Any) -> Any:
-    """A domain's description, wherever its file lies."""
+    """A domain's description, wherever its file lies; of ``file.py:name`` the name stays: a file may make several."""
     if isinstance(domain, dict):
-        return {key: _moved(value) for key, value in domain.items() if key != "reference"}
+        return {key: name_in_file(value) if key == "reference" else _moved(value) for key, value in domain.items()}
     return [_moved(part) for part in domain] if isinstance(domain, list) else domain
 
 

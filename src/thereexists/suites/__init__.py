@@ -14,7 +14,8 @@ def checked(folder: str | Path, progress: Callable[[int, int], None] = lambda do
     """Whether everything in a suite is true, with every problem."""
     from thereexists.suites.circuits import make as circuits
     from thereexists.suites.circuits.check import check_circuits
-    from thereexists.suites.verifier.check import check_verifier, read_suite
+    from thereexists.suites.folders import read_suite
+    from thereexists.suites.verifier.check import check_verifier
 
     record = read_suite(Path(folder))
     if record.get("format") == circuits.FORMAT:
@@ -25,11 +26,12 @@ def checked(folder: str | Path, progress: Callable[[int, int], None] = lambda do
 def scored(folder: str | Path, answers: str | Path) -> dict[str, Any]:
     """A tool's answers against the truth."""
     from thereexists.suites.circuits import make as circuits
+    from thereexists.suites.circuits.files import read_names
     from thereexists.suites.circuits.score import score_circuits
-    from thereexists.suites.verifier.check import read_suite
+    from thereexists.suites.folders import read_suite
     from thereexists.suites.verifier.score import score_verifier
 
     record = read_suite(Path(folder))
     if record.get("format") == circuits.FORMAT:
-        return score_circuits(Path(folder), list(record.get("models", [])), Path(answers))
+        return score_circuits(Path(folder), read_names(Path(folder), record), Path(answers))
     return score_verifier(folder, answers)

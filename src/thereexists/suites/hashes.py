@@ -5,6 +5,10 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from thereexists.core.errors import InvalidInput
+from thereexists.core.regular_files import open_regular
+
 
 def sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    with open_regular(file, error=InvalidInput) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -216,3 +216,62 @@ def test_a_box_is_a_box():
     plain = te.Target(given.f, n=2, d=2, domain=([0.0, -1.0], [1.0, 2.0]))
     assert given.region is None
     assert given.describe() == plain.describe()
+
+
+def test_the_box_around_a_polytope_holds_all_of_it():
+    """The solver drops coefficients below 1e-9; what it leaves out is proved to be in the box all the same."""
+    A, b = np.array([[1, -9e-10], [-1, 0], [0, 1], [0, -1]]), np.array([3, 0, 1e9, 0])
+    x = np.array([[3.8, 0.99e9]])
+    assert (x @ A.T <= b).all()
+    assert D.Polytope(A, b).contains(x).all()
+    assert D.Polytope(A, b).high[0] == pytest.approx(3.9, abs=1e-3)
+    rng, made = np.random.default_rng(0), 0
+    for size in (1, 2, 4):
+        for _ in range(5):  # a simplex and random half-spaces, each row and each number of another scale
+            units = 10.0 ** rng.integers(-6, 7, size)
+            A = np.concatenate([-np.eye(size), np.ones((1, size)), rng.normal(size=(3, size))]) / units
+            b = np.concatenate([np.zeros(size), [1.0], rng.uniform(0.2, 1.0, 3)])
+            rows = 10.0 ** rng.integers(-6, 7, len(b))
+            try:
+                domain = D.Polytope(A * rows[:, None], b * rows)
+            except InvalidInput:  # not proved: not made
+                continue
+            x = rng.dirichlet(np.ones(size + 1), 4000)[:, :size] * units
+            inside = x[(x @ A.T <= b).all(axis=1)]
+            assert len(inside)
+            assert (inside >= domain.low).all()
+            assert (inside <= domain.high).all()
+            made += 1
+    assert made >= 10
+
+
+def test_strange_sizes_are_refused_and_never_warned_about():
+    """Every record is read and asked, or refused in a sentence: a warning of NumPy is an error here."""
+    rng = np.random.default_rng(0)
+    sizes = np.array([1e308, 1e-308, 5e-324, 1e50, -1e50, 1e-50, 0.0, 1.0, -1.0, 0.5, 1e30, 1e-30, 3.0])
+
+    def some(*shape):
+        return rng.choice(sizes[int(rng.integers(0, 4)) :], shape).tolist()
+
+    asked = 0
+    for _ in range(300):
+        stored = [
+            {"kind": "box", "low": some(2), "high": some(2)},
+            {"kind": "ellipsoid", "centre": some(2), "axes": some(2)},
+            {"kind": "ellipsoid", "centre": some(2), "axes": some(2, 2)},
+            {"kind": "polytope", "A": some(3, 2), "b": some(3), "low": some(2), "high": some(2)},
+            {"kind": "points", "points": some(2, 2)},
+            {"kind": "implicit", "low": some(2), "high": some(2), "lipschitz": 1.0, "interval": False, "origin": {}},
+        ]
+        for record in stored:
+            try:
+                domain = read(record)
+                low, high = domain.ends
+                domain.meets(low[None], high[None])
+                domain.contains(np.array([[0.5, 0.5]]))
+                domain.within(low[None], high[None])
+                domain.anchor(low[None], high[None])
+                asked += 1
+            except InvalidInput:
+                continue
+    assert asked > 50

@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,9 @@ import jsonschema
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from tests.suites.verifier.forging import rehashed
 
-from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.errors import CannotBuild, InvalidInput, ThereExistsError
 from thereexists.suites import checked, scored
 from thereexists.suites.circuits import programs, superposed
 from thereexists.suites.circuits.graph import Circuit, circuit_of
@@ -141,6 +143,70 @@ def test_the_true_circuit_scores_one_and_others_less(suite, names, tmp_path):
         file.write_text(json.dumps(bad))
         with pytest.raises(InvalidInput):
             scored(suite, file)
+
+
+def test_models_titles_and_pages_are_compared(suite, names, tmp_path):
+    """A suite of one model, then what nobody lists, names or counts as it is; hashes mended each time."""
+    record = json.loads((suite / MARK).read_text())
+
+    def one(place, **lies):
+        folder = tmp_path / place
+        shutil.copytree(suite, folder, ignore=lambda where, files: names[1:] if Path(where).name == "models" else [])
+        (folder / MARK).write_text(json.dumps(record | {"count": 1, "models": names[:1]} | lies))
+        return folder
+
+    def problems(folder):
+        return " ".join(checked(rehashed(folder)).problems)
+
+    other = one("title", models=["0000-median-of-everything-pair"])
+    (other / "models" / names[0]).rename(other / "models" / "0000-median-of-everything-pair")
+    shutil.copytree(suite / "models" / names[1], other / "models" / names[1])
+    (other / "README.md").write_text("another page")
+    (other / "edges.schema.json").unlink()
+    found = problems(other)
+    assert f"the seed gives {names[0]}" in found
+    assert f"models/{names[1]}/circuit.json is no file of this suite" in found
+    assert "README.md is not the one" in found
+    assert "edges.schema.json is missing" in found
+    assert problems(one("right")) == ""
+    for lies in ({"count": 5000}, {"models": []}, {"package_version": "99"}, {"more": 1}):
+        with pytest.raises(InvalidInput):
+            checked(rehashed(one(f"r{len(str(lies))}", **lies)))
+
+
+def test_a_changed_file_is_refused_in_a_sentence(suite, names, tmp_path):
+    """circuit.json, config.json, weights and data of another kind than they should be; strange scores."""
+    edges = tmp_path / "edges.json"
+    name = names[0]
+    copied = tmp_path / "models" / name
+    shutil.copytree(suite / "models" / name, copied)
+    shutil.copy(suite / MARK, tmp_path)
+    edges.write_text(json.dumps({name: [["input", "m0"]]}))
+    scored(tmp_path, edges)
+    circuit, config = (json.loads((copied / f"{part}.json").read_text()) for part in ("circuit", "config"))
+    for file, contents in {
+        "circuit.json": ([], {}, {"dress": "plain", "edges": [{}]}, circuit | {"dress": {}}, circuit | {"edges": 3}),
+        "config.json": ([], {}, config | {"n_layers": 10**30}, config | {"n_layers": 99}, config | {"n_heads": 10**9},
+                        config | {"n_heads": []}),
+        "model.safetensors": ([], "x"),
+        "data.safetensors": ([], "x"),
+    }.items():  # fmt: skip
+        before = (copied / file).read_bytes()
+        for content in contents:
+            (copied / file).write_text(json.dumps(content))
+            with pytest.raises(ThereExistsError):
+                scored(tmp_path, edges)
+        (copied / file).write_bytes(before)
+    for bad in ([["input", "m0", "x"]], [["input", ["m0"]]], [["input", "m0", True]], [[{}, {}]]):
+        edges.write_text(json.dumps({name: bad}))
+        with pytest.raises(InvalidInput):
+            scored(tmp_path, edges)
+    record = json.loads((tmp_path / MARK).read_text())
+    for models in ([], {}, ["../x"], [[]], [name, name]):
+        (tmp_path / MARK).write_text(json.dumps(record | {"models": models}))
+        for ask in (lambda: scored(tmp_path, edges), lambda: checked(tmp_path)):
+            with pytest.raises(InvalidInput):
+                ask()
 
 
 def test_a_circuit_with_an_edge_too_few_is_refused():

@@ -4,6 +4,9 @@ import json
 import shutil
 
 from thereexists.suites.hashes import sha256
+from thereexists.suites.verifier import onnx_files, vnnlib
+from thereexists.suites.verifier.families import FAMILIES
+from thereexists.suites.verifier.instance import dressed
 from thereexists.suites.verifier.make import MARK, TRUTH
 
 
@@ -35,6 +38,25 @@ def mended(folder):
     record = json.loads((folder / MARK).read_text())
     verdicts = [entry["verdict"] for entry in entries]
     record |= {"count": len(entries), "sat": verdicts.count("sat"), "unsat": verdicts.count("unsat")}
+    (folder / MARK).write_text(json.dumps(record))
+    return rehashed(folder)
+
+
+def planted(suite, folder, family, params, asked, **lies):
+    """A suite of one instance with these parameters and this property, whatever the proof of its family assumes."""
+    name = next(e["name"] for e in json.loads((suite / TRUTH).read_text())["instances"] if e["family"] == family)
+    only(suite, folder, name)
+    mask = {"seed": [0, 1, 2], "worn": False, "split": False}
+    made = FAMILIES[family].build(params)
+    (folder / "onnx" / f"{name}.onnx").write_bytes(onnx_files.written(dressed(made.net, mask, False)))
+    (folder / "vnnlib" / f"{name}.vnnlib").write_text(vnnlib.text_of(asked, name))
+    true = {"params": params, "disguise": mask, "bound": made.bound, "proof": made.proof, "counterexample": None}
+    return told(folder, **true, **lies)
+
+
+def rehashed(folder):
+    """Only the hashes are mended."""
+    record = json.loads((folder / MARK).read_text())
     names = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
     record["files"] = {name: sha256(folder / name) for name in sorted(names) if name != MARK}
     (folder / MARK).write_text(json.dumps(record))

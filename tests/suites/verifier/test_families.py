@@ -124,6 +124,43 @@ def test_properties_are_parsed_back():
         vnnlib.decimal(0.1)
 
 
+def test_assertions_hold_together():
+    """A bound beside an ``or``, before or behind it, and two of them: never does one replace another."""
+    declared = "(declare-const X_0 Real)(declare-const X_1 Real)(declare-const Y_0 Real)(assert (>= Y_0 0.5))"
+    plain = "(assert (>= X_1 0.0))(assert (<= X_1 1.0))"
+    two = "(assert (or (and (>= X_0 0.0) (<= X_0 1.0)) (and (>= X_0 2.0) (<= X_0 3.0))))"
+    cut = "(assert (<= X_0 0.5))"
+    third = "(assert (or (and (<= X_1 0.25)) (and (>= X_1 0.75))))"
+
+    def boxes(text):
+        return [np.stack(box).T.tolist() for box in vnnlib.parse(declared + text, (2,)).boxes]
+
+    assert boxes(plain + two) == boxes(two + plain) == [[[0, 1], [0, 1]], [[2, 3], [0, 1]]]
+    for text in (cut + plain + two, two + cut + plain, two + plain + cut + cut):
+        assert boxes(text) == [[[0, 0.5], [0, 1]]]
+    assert boxes(third + plain + cut + two) == [[[0, 0.5], [0, 0.25]], [[0, 0.5], [0.75, 1]]]
+    for empty in ("(assert (<= X_0 -1.0))", "(assert (or (and (<= X_0 -2.0)) (and (>= X_0 9.0))))"):
+        for text in (empty + plain + two, plain + two + empty):
+            with pytest.raises(InvalidInput, match="empty set"):
+                boxes(text)
+    with pytest.raises(InvalidInput, match="more than"):
+        boxes(plain + two * 9)
+
+
+@pytest.mark.parametrize("text", [
+    "(assert (>= Y_-1 0.5))", "(assert (>= Y_00 0.5))", "(assert (>= Y_0 1_0))", "(assert (>= Y_0 0.1))",
+    "(assert (>= Y_0 1e1))", "(assert (>= Y_0 nan))", "(assert (>= Y_0 inf))", "(assert (>= Y_0 0.5)) ; \u2028",
+    "(assert (>= Y_0 0.5))(assert (<= X_1 1.0))", "(assert (>= Y_0 0.5))(assert (or))",
+    "(assert (>= Y_0 0.5))(assert (or (and) (and (>= X_0 0.5))))", "(assert (>= Y_0 0.5)) ;\r(assert (>= X_0 0.5))",
+    f"(assert (>= Y_0 {10**50}))",
+])  # fmt: skip
+def test_what_might_be_read_in_two_ways_is_refused(text):
+    declared = "(declare-const X_0 Real)(declare-const Y_0 Real)(assert (>= X_0 0))(assert (<= X_0 1))"
+    vnnlib.parse(declared + "(assert (>= Y_0 0.5))", (1,))
+    with pytest.raises(InvalidInput):
+        vnnlib.parse(declared + text, (1,))
+
+
 @pytest.mark.parametrize("bad", [
     "", "(assert", "(assert (>= X_0 1.0))", "(declare-const X_1 Real)", "(assert (and (>= Z_0 1.0)))",
     "(declare-const X_0 Real)(declare-const Y_0 Real)(assert (>= X_0 2))(assert (<= X_0 1))(assert (>= Y_0 0))",

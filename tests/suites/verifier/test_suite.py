@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.suites.verifier.forging import mended, only, told
+from tests.suites.verifier.forging import mended, only, planted, told
 from thereexists.core.errors import InvalidInput
 from thereexists.suites import checked, scored
 from thereexists.suites.verifier import onnx_files, vnnlib
@@ -125,6 +125,22 @@ def test_other_lies_are_caught(suite, truth, tmp_path, change):
         "params": entry["params"] | {"n": entry["params"]["n"] * 2},
     }
     refused(told(folder, **{change: lies[change]}))
+
+
+def test_parameters_that_break_the_proof_are_caught(suite, tmp_path):
+    """A spike in f, which should increase; heads with negative outputs. No sampled point sees it."""
+    n = 8
+    spike = {"level": 1, "n": n, "signs": [1] * n, "alpha": 0.125, "f": [0.0] + [0.125] * 31 + [1.0] + [0.1875] * 32}
+    box = np.full((n, 1), 0.25), np.full((n, 1), 0.75)
+    asked = vnnlib.Property((box,), (vnnlib.Limit(0, 1, 0.875),), n)
+    lies = {"verdict": "unsat", "margin": 0.6875, "extremes": [0.1875]}
+    params = spike | {"g": None, "neighbour": False}
+    assert "assumes that f" in refused(planted(suite, tmp_path / "a", "spline", params, asked, **lies))
+    params = {"level": 1, "n": n, "sharpness": [1.0] * 4, "outputs": [0.25, -1.0, -1.0, -1.0]}
+    box = np.zeros((n, 8)), np.ones((n, 8))
+    asked = vnnlib.Property((box,), (vnnlib.Limit(0, 1, 0.875),), n)
+    lies = {"verdict": "unsat", "margin": 2.625, "extremes": [-1.75]}
+    assert "assumes that 0 < o_h" in refused(planted(suite, tmp_path / "b", "softmax", params, asked, **lies))
 
 
 def test_no_suite_is_said_in_a_sentence(tmp_path, suite):

@@ -296,11 +296,19 @@ class Each(Domain):
 
 
 def numbers(name: str, given: Any) -> Array:
-    """Finite numbers in one row; a table of them, as of a sequence (n, d), is flattened."""
+    """Numbers in one row, so small and so large that no product of two leaves float64; a table of them is flattened."""
     try:
         found = np.asarray(given, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError):
         found = np.array([np.nan])
     if not (len(found) and np.isfinite(found).all()):
         raise InvalidInput(f"'{name}' must be finite numbers; got {given!r} instead.")
+    if not moderate(found):
+        raise InvalidInput(f"'{name}' must be 0, or from 1e-50 to 1e50 in size; got {given!r} instead.")
     return found
+
+
+def moderate(x: Array) -> bool:
+    """Whether squares and products of these numbers are numbers of float64 too."""
+    sizes = np.abs(x)
+    return bool(((sizes == 0) | ((sizes >= 1e-50) & (sizes <= 1e50))).all())

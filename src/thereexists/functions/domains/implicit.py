@@ -49,8 +49,8 @@ class Implicit(Domain):
                 "An implicit domain is {h ≤ 0}: give a function h, and its Lipschitz constant (lipschitz=…) or an "
                 "interval extension of it (interval=…)."
             )
-        if self.lipschitz is not None and not 0 <= float(self.lipschitz) < float("inf"):
-            raise InvalidInput(f"'lipschitz' must be a finite number of at least 0; got {self.lipschitz!r} instead.")
+        if self.lipschitz is not None and not 0 <= float(self.lipschitz) <= 1e50:
+            raise InvalidInput(f"'lipschitz' must be a number from 0 to 1e50; got {self.lipschitz!r} instead.")
         object.__setattr__(self, "low", box.low)
         object.__setattr__(self, "high", box.high)
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
-from thereexists.functions.domains.domain import SPARE, TOLERANCE, Array, Domain, Ends
+from thereexists.functions.domains.domain import SPARE, TOLERANCE, Array, Domain, Ends, moderate
 
 _AT_ONCE = 1 << 24  # numbers of a table of boxes against points
 _ROOM = 2.0**-10  # by which the box around points is wider than they need
@@ -28,8 +28,8 @@ class Points(Domain):
             table = table.reshape(len(table), -1)
         except (TypeError, ValueError):
             table = np.zeros((0, 0))
-        if table.size == 0 or not np.isfinite(table).all():
-            raise InvalidInput(f"'points' must be rows of finite numbers, all of one length; got {self.points!r}.")
+        if table.size == 0 or not np.isfinite(table).all() or not moderate(table):
+            raise InvalidInput(f"'points' must be rows of numbers up to 1e50, all of one length; got {self.points!r}.")
         object.__setattr__(self, "points", np.unique(table, axis=0))
 
     @property

@@ -233,12 +233,13 @@ class Polytope(Domain):
         b = np.concatenate([self.b, self.high, -self.low])
         norms = np.linalg.norm(A, axis=1)
         found = _solved(np.append(np.zeros(self.size), -1.0), np.column_stack([A, norms]), b)
-        if found is None or not found[-1] > 1e-9 * float((self.high - self.low).max()):
+        deep = found is not None and found.x[-1] > 1e-9 * float((self.high - self.low).max())
+        if found is None or not deep or not self.contains(found.x[None, :-1]).all():
             raise InvalidInput(
                 "A polytope must have an interior; this one is empty or flat. Probability vectors are te.domains."
                 "Simplex()."
             )
-        return found[:-1]
+        return found.x[:-1]
 
     def words(self) -> str:
         return f"the polytope of {len(self.b)} inequalities in {self.size} numbers"
@@ -253,21 +254,49 @@ class Polytope(Domain):
 
 
 def _around(A: Array, b: Array) -> Box:
-    """A box that holds {A x ≤ b}, a little wider than the solver says: it is part of what the polytope is."""
-    found = []
-    for sign in (1.0, -1.0):
-        for row in sign * np.eye(A.shape[1]):
-            x = _solved(row, A, b)
-            if x is None:
-                raise InvalidInput("A polytope must be bounded and not empty; this one is not. Add inequalities.")
-            found.append(float(row @ x) * sign)
-    low, high = np.array(found[: A.shape[1]]), np.array(found[A.shape[1] :])
-    room = _ROOM * np.maximum(high - low, SPARE)
-    return Box(low - room, high + room)
+    """A box that holds {A x ≤ b}, a little wider than the solver says: it is part of what the polytope is.
+
+    **The solver is not believed**; it drops coefficients below 1e-9. Its multipliers y ≥ 0 for a direction e = ± e_i
+    prove a bound whatever they are: e·x = y·A x + (e − A^T y)·x ≤ y·b + r·|x| with r = |e − A^T y|. For all directions
+    together: |x| ≤ B + M|x|, B and M the larger of both signs. If some X > 0 has B + M X ≤ X and B > 0, then M X < X,
+    so M has a spectral radius below 1 (Collatz and Wielandt). A direction d along which the set is unbounded has
+    A d ≤ 0, so |d| ≤ M|d|, so d = 0; and |x| ≤ (1 − M)^-1 B ≤ X. So e·x ≤ y·b + r·X. ∎ Sums are rounded upwards by γ.
+    """
+    rows, size = A.shape
+    largest = np.abs(A).max(axis=1)
+    scale = np.ldexp(1.0, -np.frexp(np.where(largest > 0, largest, 1.0))[1])  # rows about as large as 1, exactly
+    A, b = A * scale[:, None], b * scale
+    directions = np.concatenate([np.eye(size), -np.eye(size)])
+    found = [_solved(-direction, A, b) for direction in directions]
+    solved = [one for one in found if one is not None]
+    if len(solved) < len(found):
+        raise InvalidInput("A polytope must be bounded and not empty; this one is not. Add inequalities.")
+    y = np.maximum([one.ineqlin.marginals * -1 for one in solved], 0.0)
+    γ = (rows + 8) * np.finfo(np.float64).eps
+    r = np.abs(directions - y @ A) + γ * (y @ np.abs(A) + np.abs(directions))
+    reach = y @ b + γ * (y @ np.abs(b))
+    M, B = np.maximum(r[:size], r[size:]) * (1 + γ), np.maximum(reach[:size], reach[size:])
+    B = np.maximum(B, 0.0) + 1e-9 * np.abs(B).max() + np.finfo(np.float64).tiny
+    X = B
+    for _ in range(_ROUNDS * 8):
+        if (B + M @ X <= X).all():
+            break
+        X = (B + M @ X) * (1 + 1e-9)
+    else:
+        raise InvalidInput(
+            "No box around this polytope is proved: it is unbounded, or its coefficients are too far apart. Give the "
+            "ends of one, low=… and high=…."
+        )
+    proved = np.nextafter(reach + (r @ X) * (1 + γ), np.inf)
+    seen = np.array([float(direction @ one.x) for direction, one in zip(directions, solved, strict=True)])
+    room = _ROOM * np.maximum(seen[:size] + seen[size:], SPARE)
+    ends = np.maximum(seen + np.tile(room, 2), proved)
+    return Box(-ends[size:], ends[:size])
 
 
-def _solved(cost: Array, A: Array, b: Array) -> Array | None:
+def _solved(cost: Array, A: Array, b: Array) -> Any:
+    """The solver's answer to: the least cost · x with A x ≤ b; None if it has none."""
     from scipy.optimize import linprog
 
     found = linprog(cost, A_ub=A, b_ub=b, bounds=(None, None))
-    return found.x if found.status == 0 else None
+    return found if found.status == 0 else None

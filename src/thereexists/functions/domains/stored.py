@@ -85,10 +85,20 @@ def given_again(stored: Domain | None, reference: str) -> Domain:
     found = from_file(reference)
     if stored is None or not stored.codes:
         raise InvalidInput("--domain gives the code of a domain again; this witness has a domain without any.")
-    wanted, given = ({str(o.get("sha256")) for o in origins(part.describe())} for part in (stored, found))
-    if wanted != given:
+    old, new = (origins(part.describe()) for part in (stored, found))
+    if {str(origin.get("sha256")) for origin in old} != {str(origin.get("sha256")) for origin in new}:
         raise InvalidInput(f"{reference} is not the file that this domain was built from (its SHA-256 differs).")
+    wanted, given = ({name_in_file(origin.get("reference")) for origin in some} for some in (old, new))
+    if wanted != given:
+        raise InvalidInput(
+            f"This domain was built from {', '.join(sorted(wanted))} of that file, not from {reference}."
+        )
     return found
+
+
+def name_in_file(reference: Any) -> str:
+    """Of ``file.py:name``, the name: wherever the file lies, that tells its domains apart."""
+    return str(reference).rpartition(":")[2]
 
 
 def origins(described: dict[str, Any]) -> list[dict[str, Any]]:

@@ -12,56 +12,61 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from thereexists.core.errors import InvalidInput, ThereExistsError
+from thereexists.core.errors import Obstructed, ThereExistsError
 from thereexists.core.json_files import read_json
 from thereexists.suites.circuits import superposed
-from thereexists.suites.circuits.make import MARK, write_model
-from thereexists.suites.circuits.score import read_model
+from thereexists.suites.circuits.files import read_circuit, read_model, read_names
+from thereexists.suites.circuits.make import write_model
+from thereexists.suites.circuits.texts import SUITE_SCHEMA, pages
+from thereexists.suites.folders import (
+    MARK,
+    Checked,
+    files_of,
+    hash_problems,
+    page_problems,
+    same_version,
+    stray_problems,
+)
 from thereexists.suites.hashes import sha256
-from thereexists.suites.verifier.check import Checked
 
 
 def check_circuits(
     folder: Path, record: dict[str, Any], progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Checked:
     """Every problem in one sentence."""
-    names, seed = record.get("models"), record.get("seed")
-    if not isinstance(names, list) or not isinstance(seed, int) or not all(isinstance(name, str) for name in names):
-        raise InvalidInput(f"{folder / MARK} is not the record of a circuit suite.")
-    problems = list(_files(folder, record))
-    for done, name in enumerate(names):
+    names, seed = read_names(folder, record), record["seed"]
+    same_version(folder, record, set(SUITE_SCHEMA["required"]))
+    problems = [*hash_problems(folder, record), *page_problems(folder, pages())]
+    models = tuple(f"models/{name}/" for name in names)
+    inside = {name for name in files_of(folder) if name.startswith(models)}  # ``_model`` looks at these
+    problems += stray_problems(folder, {MARK, *pages(), *inside})
+    for number, name in enumerate(names):
         try:
-            problems += [f"{name}: {problem}" for problem in _model(folder / "models" / name, seed)]
+            problems += [f"{name}: {problem}" for problem in _model(folder / "models" / name, seed, number)]
+        except Obstructed:  # nothing is known of the suite
+            raise
         except (ThereExistsError, OSError, ValueError, KeyError, TypeError, IndexError) as error:
             problems.append(f"{name}: {error}")
-        progress(done + 1, len(names))
+        progress(number + 1, len(names))
     return Checked(len(names), tuple(problems))
 
 
-def _files(folder: Path, record: dict[str, Any]) -> Iterator[str]:
-    there = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()} - {MARK}
-    for name in sorted(there ^ record["files"].keys()):
-        yield f"{name} is there and not in {MARK}, or the other way round"
-    for name in sorted(there & record["files"].keys()):
-        if sha256(folder / name) != record["files"][name]:
-            yield f"{name} has another SHA-256 than {MARK} says"
-
-
-def _model(folder: Path, seed: int) -> Iterator[str]:
+def _model(folder: Path, seed: int, number: int) -> Iterator[str]:
     from thereexists.certificates.verify import verify
 
     with tempfile.TemporaryDirectory() as place:
-        again = Path(place) / write_model(Path(place), seed, int(folder.name.split("-")[0]))
-        files = {file.relative_to(again).as_posix() for file in again.rglob("*") if file.is_file()}
-        there = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
+        again = Path(place) / write_model(Path(place), seed, number)
+        if again.name != folder.name:
+            yield f"the seed gives {again.name} in its place"
+        files, there = files_of(again), files_of(folder)
         for name in sorted(files | there):
-            if name not in files & there or (again / name).read_bytes() != (folder / name).read_bytes():
+            if name not in files & there or sha256(again / name) != sha256(folder / name):
                 yield f"{name} is not what the seed gives"
     for witness in sorted(folder.glob("witness*")):
         if not verify(witness).holds:
             yield f"{witness.name} does not verify"
     if (folder / "superposition.json").is_file():  # proved again, from the weights in the file
         net, _ = read_model(folder)
-        steps = read_json(folder / "circuit.json")["programs"]
+        steps = read_circuit(folder)["programs"]
         if superposed.proved(net, steps) != read_json(folder / "superposition.json"):
             yield "superposition.json is not what its weights give"

@@ -30,13 +30,13 @@ from thereexists.core.whole_folders import appears, check_free
 from thereexists.functions.target import Array
 from thereexists.suites.circuits import dress, lens, programs, superposed
 from thereexists.suites.circuits.graph import SAME, Circuit, circuit_of
-from thereexists.suites.circuits.texts import README, SCHEMAS
+from thereexists.suites.circuits.texts import pages
 from thereexists.suites.disguise import disguise
+from thereexists.suites.folders import FORMATS, MARK, VERSION
 from thereexists.suites.hashes import sha256
 from thereexists.suites.net import Net, net_of
 
-MARK = "suite.json"
-FORMAT = "thereexists circuit suite"
+_, FORMAT = FORMATS
 DRESSES = ("plain", "turned", "distractors", "pair", "superposed")
 ENDINGS = ("", "_second", "_third")  # of the programs of a model
 INPUTS = 64
@@ -79,13 +79,12 @@ def _fill(beside: Path, count: int, seed: int, workers: int, progress: Callable[
             for done, name in enumerate(pool.map(write_model, *zip(*jobs, strict=True), chunksize=4)):
                 names.append(name)
                 progress(done + 1, count)
-    (beside / "README.md").write_text(README)
-    for name, schema in SCHEMAS.items():
-        (beside / f"{name}.schema.json").write_text(json.dumps(schema, indent=1) + "\n")
+    for name, text in pages().items():
+        (beside / name).write_text(text, encoding="utf-8")
     files = sorted(file.relative_to(beside).as_posix() for file in beside.rglob("*") if file.is_file())
     record = {
         "format": FORMAT,
-        "version": 1,
+        "version": VERSION,
         "package_version": __version__,
         "seed": seed,
         "count": count,

@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
-from thereexists.core.json_files import read_json
+from thereexists.core.json_files import malformed, read_json
 from thereexists.functions.target import Array
+from thereexists.suites.circuits.files import read_circuit, read_model
 from thereexists.suites.circuits.make import INPUTS, inputs
 from thereexists.suites.circuits.run import Edge, edges_of, run
-from thereexists.suites.net import Block, Head, Hidden, Net
+from thereexists.suites.net import Net
+from thereexists.suites.plain import is_number
 
 
 def score_circuits(folder: Path, names: list[str], answers: Path) -> dict[str, Any]:
@@ -33,10 +35,12 @@ def score_circuits(folder: Path, names: list[str], answers: Path) -> dict[str, A
         raise InvalidInput(f"{answers} answers {strange[0]!r}, which is no model of {folder}.")
     rows = []
     for name in sorted(given):
-        circuit = read_json(folder / "models" / name / "circuit.json")
+        circuit = read_circuit(folder / "models" / name)
         net, tokens = read_model(folder / "models" / name)
         edges = _edges(answers, name, given[name], edges_of(net))
-        rows.append({"model": name, "dress": circuit["dress"]} | scores(net, tokens, circuit["edges"], edges))
+        with malformed(folder / "models" / name, "cannot be run"), np.errstate(all="raise", under="ignore"):
+            found = scores(net, tokens, circuit["edges"], edges)
+        rows.append({"model": name, "dress": circuit["dress"]} | found)
     kept = [key for key in rows[0] if key not in ("model", "dress")]
     total = {"models": len(rows)} | {
         key: float(np.mean([row[key] for row in rows if row[key] is not None] or [np.nan])) for key in kept
@@ -46,10 +50,13 @@ def score_circuits(folder: Path, names: list[str], answers: Path) -> dict[str, A
 
 def _edges(answers: Path, name: str, given: Any, known: list[Edge]) -> dict[Edge, float | None]:
     found: dict[Edge, float | None] = {}
-    for edge in given if isinstance(given, list) else [None]:
-        if not isinstance(edge, list) or len(edge) not in (2, 3) or tuple(edge[:2]) not in set(known):
+    every = set(known)
+    edges: list[Any] = given if isinstance(given, list) else [None]
+    for edge in edges:
+        named = isinstance(edge, list) and len(edge) in (2, 3) and all(isinstance(end, str) for end in edge[:2])
+        if not named or tuple(edge[:2]) not in every or not all(is_number(score) for score in edge[2:]):
             wanted = '["input", "m0"], or with a score ["input", "m0", 0.5]'
-            raise InvalidInput(f"{answers}: {edge!r} is no edge of {name}; one is {wanted}.")
+            raise InvalidInput(f"{answers}: {str(edge)[:200]!r} is no edge of {name}; one is {wanted}.")
         found[edge[0], edge[1]] = float(edge[2]) if len(edge) == 3 else None
     return found
 
@@ -89,27 +96,3 @@ def _faithfulness(net: Net, X: Array, kept: set[Edge], other: dict[str, Array]) 
     y, none = run(net, X).output, run(net, X, set(), other).output
     off, most = np.abs(run(net, X, kept, other).output - y).mean(), np.abs(none - y).mean()
     return float(1 - off / most) if most else 1.0
-
-
-def read_model(folder: Path) -> tuple[Net, Array]:
-    """The network from the files that TransformerLens reads, and the inputs of the data."""
-    from safetensors.torch import load_file
-
-    config = read_json(folder / "config.json")
-    W = {name: array.double().numpy() for name, array in load_file(folder / "model.safetensors").items()}
-    blocks = []
-    for name in [name for name in W if name.endswith((".W_Q", ".b_Q"))]:
-        W[name] = W[name] / config["attn_scale"]  # a power of two
-    for i in range(config["n_layers"]):
-        part = {
-            name.removeprefix(f"blocks.{i}."): array for name, array in W.items() if name.startswith(f"blocks.{i}.")
-        }
-        heads = [
-            Head(*(part[f"attn.{name}"][j] for name in ("W_Q", "b_Q", "W_K", "b_K", "W_V", "W_O")))
-            for j in range(config["n_heads"])
-        ]
-        hidden = Hidden(*(part[f"mlp.{name}"] for name in ("W_in", "b_in", "W_out", "b_out")))
-        blocks.append(Block(tuple(heads), hidden))
-    W_in = W["embed.W_E"][-1:]  # the last token is the number 1
-    tokens = load_file(folder / "data.safetensors")["tokens"].numpy()
-    return Net(W_in, W["pos_embed.W_pos"], tuple(blocks), W["unembed.W_U"]), tokens

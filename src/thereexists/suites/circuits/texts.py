@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 README = """# Models with known circuits
@@ -161,3 +162,10 @@ SCHEMAS = {
     "superposition": SUPERPOSITION_SCHEMA,
     "edges": EDGES_SCHEMA,
 }
+
+
+def pages() -> dict[str, str]:
+    """The files that every suite has, whatever its seed."""
+    return {"README.md": README} | {
+        f"{name}.schema.json": json.dumps(s, indent=1) + "\n" for name, s in SCHEMAS.items()
+    }

@@ -1,74 +1,55 @@
 """Is all of a suite true? Everything is found out again from the files, and compared with what they say.
 
-For every instance: the hashes; the network is a file that the writer would write, and its weights are those of the
-family's network, which is built and certified again, in its disguise; the property is parsed, and the verdict proved
-again for what the *file* asks; ONNX Runtime runs 10,000 points and the counterexample. Whoever changes a verdict, a
-limit, a weight or a counterexample, and mends every hash, meets one of these.
+For every instance: what the seed gives (name, level, parameters, disguise, property, proof, time-out); the network is a
+file that the writer would write, and its weights are those of the family's network, which is built and certified
+again, in its disguise; the property is parsed, and the verdict proved again for what the *file* asks; ONNX Runtime runs
+10,000 points and the counterexample. Pages and schemas are those of this version, and no file is there that belongs to
+no instance. Whoever changes anything, and mends every hash, meets one of these.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from thereexists.core.errors import InvalidInput, Obstructed, ThereExistsError
-from thereexists.core.json_files import read_json
-from thereexists.suites.hashes import sha256
+from thereexists.suites.folders import (
+    MARK,
+    Checked,
+    hash_problems,
+    page_problems,
+    read_suite,
+    read_text,
+    same_version,
+    stray_problems,
+)
 from thereexists.suites.verifier import onnx_files, vnnlib
 from thereexists.suites.verifier.families import FAMILIES
-from thereexists.suites.verifier.instance import built, decide, dressed, run_checks
-from thereexists.suites.verifier.make import FORMAT, MARK, TRUTH
+from thereexists.suites.verifier.files import TABLE, TRUTH, Listed, read_table, read_truth
+from thereexists.suites.verifier.instance import built, decide, dressed, name_of, run_checks, stated
+from thereexists.suites.verifier.make import FORMAT
+from thereexists.suites.verifier.texts import SUITE_SCHEMA, pages
 
-
-@dataclass(frozen=True)
-class Checked:
-    """What was found: how many instances were looked at, and every problem in one sentence."""
-
-    instances: int
-    problems: tuple[str, ...]
-
-    @property
-    def holds(self) -> bool:
-        return not self.problems
-
-
-def read_suite(folder: Path) -> dict[str, Any]:
-    """suite.json of a folder of ours."""
-    if not (folder / MARK).is_file():
-        raise InvalidInput(f"{folder} holds no suite: {MARK} is missing. Make one with `thereexists suite verifier`.")
-    record = read_json(folder / MARK)
-    if not isinstance(record, dict) or not isinstance(record.get("files"), dict):
-        raise InvalidInput(f"{folder / MARK} is not the record of a suite.")
-    return record
-
-
-def read_truth(folder: Path) -> list[dict[str, Any]]:
-    """The instances with their verdicts, in the order of instances.csv."""
-    if not (folder / TRUTH).is_file():
-        raise InvalidInput(f"{folder / TRUTH} is missing: whoever scores a tool needs the truth, and no tool does.")
-    found = read_json(folder / TRUTH)
-    entries = found.get("instances") if isinstance(found, dict) else None
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) and "name" in entry for entry in entries):
-        raise InvalidInput(f"{folder / TRUTH} is not the truth of a suite.")
-    return entries
+EXACT = ("family", "level", "params", "disguise", "proof", "timeout")  # no machine computes another
 
 
 def check_verifier(folder: str | Path, progress: Callable[[int, int], None] = lambda done, total: None) -> Checked:
     """Look at everything; whatever is wrong is told, and nothing stops at the first."""
     folder = Path(folder)
     record = read_suite(folder)
-    if record.get("format") != FORMAT:
-        raise InvalidInput(f"{folder} is not a {FORMAT}; it says that it is {record.get('format')!r}.")
+    if record["format"] != FORMAT:
+        raise InvalidInput(f"{folder} is not a {FORMAT}; it says that it is {record['format']!r}.")
+    same_version(folder, record, set(SUITE_SCHEMA["required"]))
     entries = read_truth(folder)
     problems = list(_files(folder, record, entries))
     for done, entry in enumerate(entries):
         try:
-            for problem in _instance(folder, entry):
+            for problem in _instance(folder, entry, record["seed"]):
                 problems.append(f"{entry['name']}: {problem}")
         except Obstructed:  # a package is missing: nothing is known of the suite
             raise
@@ -79,31 +60,34 @@ def check_verifier(folder: str | Path, progress: Callable[[int, int], None] = la
 
 
 def _files(folder: Path, record: dict[str, Any], entries: list[dict[str, Any]]) -> Iterator[str]:
-    """Hashes, names and counts."""
-    there = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()} - {MARK}
-    for name in sorted(there ^ record["files"].keys()):
-        yield f"{name} is there and not in {MARK}, or the other way round"
-    for name in sorted(there & record["files"].keys()):
-        if sha256(folder / name) != record["files"][name]:
-            yield f"{name} has another SHA-256 than {MARK} says"
-    lines = [f"onnx/{e['name']}.onnx,vnnlib/{e['name']}.vnnlib,{e.get('timeout')}" for e in entries]
-    if (folder / "instances.csv").read_text().splitlines() != lines:
-        yield "instances.csv does not list the instances of the truth, in their order"
-    verdicts = [entry.get("verdict") for entry in entries]
-    counted = {"count": len(entries), "sat": verdicts.count("sat"), "unsat": verdicts.count("unsat")}
-    if any(record.get(name) != number for name, number in counted.items()):
+    """Hashes, pages, names and counts."""
+    yield from hash_problems(folder, record)
+    yield from page_problems(folder, pages())
+    listed = [Listed(entry["name"], entry["timeout"]) for entry in entries]
+    yield from stray_problems(folder, {MARK, TRUTH, TABLE, *pages(), *(part for one in listed for part in one.files)})
+    if read_table(folder) != listed:
+        yield f"{TABLE} does not list the instances of the truth, in their order"
+    names = [name_of(number) for number in range(min(record["count"], len(entries)))]
+    if names != [one.name for one in listed]:
+        yield f"the instances are not the first {record['count']} of the suite: {names[0]}, …, in this order"
+    verdicts = [entry["verdict"] for entry in entries]
+    counted: dict[str, Any] = {"count": len(entries), "sat": verdicts.count("sat"), "unsat": verdicts.count("unsat")}
+    counted["families"] = sorted({entry["family"] for entry in entries})
+    if any(record[name] != number for name, number in counted.items()):
         yield f"{MARK} counts otherwise: there are {json.dumps(counted)}"
 
 
-def _instance(folder: Path, entry: dict[str, Any]) -> Iterator[str]:
-    family, params = FAMILIES[entry["family"]], entry["params"]
-    content, parts = onnx_files.read(folder / "onnx" / f"{entry['name']}.onnx")
+def _instance(folder: Path, entry: dict[str, Any], seed: int) -> Iterator[str]:
+    """What the seed gives is compared first; then everything is found out from the files themselves."""
+    family, params, listed = FAMILIES[entry["family"]], entry["params"], Listed(entry["name"], entry["timeout"])
+    text = read_text(folder / listed.asked)
+    yield from _not_of_the_seed(entry, text, seed)
+    content, parts = onnx_files.read(folder / listed.network)
     made = built(family, params)
     if not _same(parts, dressed(made.net, entry["disguise"], family.turns)):
         yield "its network is not the one of its family, parameters and disguise"
     if entry["bound"] != made.bound:
         yield f"its bound is {made.bound:g}, not {entry['bound']}"
-    text = (folder / "vnnlib" / f"{entry['name']}.vnnlib").read_text()
     asked = vnnlib.parse(text, (made.net.n, made.net.W_in.shape[0]))
     if asked.outputs != made.net.n * made.net.W_out.shape[1]:
         yield "its property is about another number of outputs than the network has"
@@ -114,7 +98,31 @@ def _instance(folder: Path, entry: dict[str, Any]) -> Iterator[str]:
         return
     if not np.isclose(found.margin, entry["margin"], rtol=1e-6, atol=1e-9):
         yield f"its margin is {found.margin:g}, not {entry['margin']}"
-    run_checks(parts, content, asked, entry)  # an error of its own
+    if not _near(found.extremes, entry["extremes"]):
+        yield f"its extremes are {list(found.extremes)}, not {entry['extremes']}"
+    if (entry["counterexample"] is None) != (found.point is None):
+        yield "it has a counterexample and holds, or has none and does not"
+        return
+    measured = run_checks(parts, content, asked, entry)  # an error of its own
+    if not measured / 20 < entry["float32"] < measured * 20:  # a power of ten, and a machine's own: the next one may be
+        yield f"float32 is {measured:g} away from the function here, not {entry['float32']}"
+
+
+def _not_of_the_seed(entry: dict[str, Any], text: str, seed: int) -> Iterator[str]:
+    """The name says which instance of the suite it is, and with the seed that says everything that is not measured."""
+    number = int((re.findall(r"[0-9]{1,9}$", entry["name"]) or [0])[0])
+    if entry["name"] != name_of(number):
+        yield f"no instance has its name; number {number} is {name_of(number)}"
+    wanted, _, truth = stated(seed, number)
+    if text != wanted:
+        yield "its property is not the one that the seed gives"
+    for key in EXACT:
+        if json.dumps(entry[key], sort_keys=True) != json.dumps(truth[key], sort_keys=True):
+            yield f"{key} is not what the seed gives, {str(truth[key])[:200]}"
+
+
+def _near(some: Sequence[float], others: Sequence[float]) -> bool:
+    return len(some) == len(others) and bool(np.allclose(some, others, rtol=1e-6, atol=1e-9))
 
 
 def _same(some: onnx_files.Parts, others: onnx_files.Parts) -> bool:

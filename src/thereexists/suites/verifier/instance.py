@@ -23,10 +23,10 @@ from thereexists.suites.disguise import disguise
 from thereexists.suites.net import Net
 from thereexists.suites.verifier import onnx_files, vnnlib
 from thereexists.suites.verifier.families import FAMILIES, Built, Family, Question
+from thereexists.suites.verifier.families.base import LEVELS
 
 POINTS = 10_000
 FEWER = 1_000  # in float64
-LEVELS = 5
 MOST_BOUND = 1e-6  # of the distance to the function
 VARIANTS = 3  # networks of a family and level
 SECONDS = (30, 30, 60, 60, 120)  # how long a tool may take, by level
@@ -58,6 +58,22 @@ class Instance:
 
 def draw(seed: int, number: int) -> Instance:
     """Instance ``number`` of the suite with this seed; nothing else has an influence on it."""
+    text, asked, truth = stated(seed, number)
+    family = FAMILIES[truth["family"]]
+    parts = dressed(built(family, truth["params"]).net, truth["disguise"], family.turns)
+    content = onnx_files.written(parts)
+    measured = run_checks(parts, content, asked, truth)
+    return Instance(truth["name"], content, text, truth | {"float32": measured})
+
+
+def name_of(number: int) -> str:
+    """Families take turns, then levels."""
+    names = list(FAMILIES)
+    return f"{names[number % len(names)]}-{1 + number // len(names) % LEVELS}-{number:04d}"
+
+
+def stated(seed: int, number: int) -> tuple[str, vnnlib.Property, dict[str, Any]]:
+    """The property, as text and as parsed back, and all of the truth that is proved and not measured."""
     names = list(FAMILIES)
     family, level = FAMILIES[names[number % len(names)]], 1 + number // len(names) % LEVELS
     round_ = number // (len(names) * LEVELS)
@@ -68,34 +84,37 @@ def draw(seed: int, number: int) -> Instance:
     asked = _property(family, params, question, holds, rng)
     worn, split = bool(rng.random() < 0.7), bool(rng.random() < 0.3)
     mask = {"seed": [seed, 1 << 21, number], "worn": worn, "split": worn and split and family.turns}
-    parts = dressed(built(family, params).net, mask, family.turns)
     found = decide(family, params, asked)
     if found.verdict != ("unsat" if holds else "sat"):
         raise CannotBuild(f"{family.name} {params}: wanted holds = {holds}, proved {found}.")
-    name = f"{family.name}-{level}-{number:04d}"
+    name = name_of(number)
     text = vnnlib.text_of(asked, f"{name} of the thereexists verifier suite, seed {seed}")
-    truth = {
-        "name": name,
-        "verdict": found.verdict,
-        "margin": found.margin,
-        "family": family.name,
-        "level": level,
-        "params": params,
-        "disguise": mask,
-        "bound": built(family, params).bound,
-        "extremes": list(found.extremes),
-        "proof": built(family, params).proof,
-        "counterexample": None if found.point is None else found.point.ravel().tolist(),
-        "timeout": SECONDS[level - 1],
-    }
-    content = onnx_files.written(parts)
-    truth["float32"] = run_checks(parts, content, vnnlib.parse(text, question.boxes[0][0].shape), truth)
-    return Instance(name, content, text, truth)
+    made = built(family, params)
+    return (
+        text,
+        vnnlib.parse(text, question.boxes[0][0].shape),
+        {
+            "name": name,
+            "verdict": found.verdict,
+            "margin": found.margin,
+            "family": family.name,
+            "level": level,
+            "params": params,
+            "disguise": mask,
+            "bound": made.bound,
+            "extremes": list(found.extremes),
+            "proof": made.proof,
+            "counterexample": None if found.point is None else found.point.ravel().tolist(),
+            "timeout": SECONDS[level - 1],
+        },
+    )
 
 
 @functools.lru_cache(maxsize=64)
 def _built(name: str, params: str) -> Built:
-    found = FAMILIES[name].build(json.loads(params))
+    given = json.loads(params)
+    FAMILIES[name].require(given)
+    found = FAMILIES[name].build(given)
     if not found.bound <= MOST_BOUND:
         raise CannotBuild(
             f"A network of {name} is {found.bound:.3g} away from its function; {MOST_BOUND:g} is allowed."
@@ -127,16 +146,22 @@ def _property(
     width = built(family, params).net.W_out.shape[1]
     index = question.output[0] * width + question.output[1]
     t = float(rng.choice(family.margins))
-    value, _, _ = family.extreme(params, question)
+    value, _, _ = extreme(family, params, question)
     limits = [vnnlib.Limit(index, question.sense, _single(value + question.sense * (t if holds else -t)))]
     if rng.random() < 0.3:
         other = Question(question.boxes, question.output, -question.sense)
         try:
-            far, _, _ = family.extreme(params, other)
+            far, _, _ = extreme(family, params, other)
             limits.append(vnnlib.Limit(index, other.sense, _single(far + other.sense * t)))
         except CannotBuild:
             pass
     return vnnlib.Property(question.boxes, tuple(limits), built(family, params).net.n * width)
+
+
+def extreme(family: Family, params: dict[str, Any], question: Question) -> tuple[float, float, Array]:
+    """What the family proves of these boxes, after all that the proof assumes was looked at."""
+    family.require(params, question.boxes)
+    return family.extreme(params, question)
 
 
 def _single(value: float) -> float:
@@ -150,7 +175,7 @@ def decide(family: Family, params: dict[str, Any], asked: vnnlib.Property) -> De
     extremes, margins, point = [], [], None
     for limit in asked.limits:
         question = Question(asked.boxes, divmod(limit.index, width), limit.sense)
-        value, slack, where = family.extreme(params, question)
+        value, slack, where = extreme(family, params, question)
         beyond = limit.sense * (limit.value - value)
         extremes.append(value)
         margins.append(abs(beyond) - slack - made.bound)

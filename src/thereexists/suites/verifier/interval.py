@@ -15,7 +15,7 @@ import numpy as np
 
 from thereexists.functions.target import Array
 from thereexists.suites.verifier import vnnlib
-from thereexists.suites.verifier.onnx_files import needed
+from thereexists.suites.verifier.onnx_files import needed, read
 
 WIDER = 1e-9
 Box = tuple[Array, Array]
@@ -24,7 +24,8 @@ Box = tuple[Array, Array]
 def interval_verdict(network: Path, text: str) -> tuple[str, float]:
     """unsat or unknown, and the seconds it took."""
     start = time.perf_counter()
-    graph = needed().load(str(network)).graph
+    content, _ = read(network)
+    graph = needed().load_model_from_string(content).graph
     shape = tuple(size.dim_value for size in graph.input[0].type.tensor_type.shape.dim)[1:]
     asked = vnnlib.parse(text, shape)
     safe = all(_safe(asked, *outputs(graph, low[None], high[None])) for low, high in asked.boxes)
@@ -40,9 +41,10 @@ def outputs(graph: Any, low: Array, high: Array) -> Box:
     to_array = needed("onnx.numpy_helper").to_array
     known: dict[str, Box] = {w.name: (to_array(w).astype(np.float64),) * 2 for w in graph.initializer}
     known[graph.input[0].name] = (low, high)
-    for node in graph.node:
-        attributes = {a.name: list(a.ints) or a.i for a in node.attribute}
-        known[node.output[0]] = _RULES[node.op_type](*(known[name] for name in node.input), **attributes)
+    with np.errstate(all="ignore"):  # of numbers that are too large nothing is known: they never count as safe
+        for node in graph.node:
+            attributes = {a.name: list(a.ints) or a.i for a in node.attribute}
+            known[node.output[0]] = _RULES[node.op_type](*(known[name] for name in node.input), **attributes)
     return known[graph.output[0].name]
 
 

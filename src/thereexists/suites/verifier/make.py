@@ -13,15 +13,16 @@ from thereexists._version import __version__
 from thereexists.core.atomic_files import no_empty_folders
 from thereexists.core.errors import InvalidInput
 from thereexists.core.whole_folders import appears, check_free
+from thereexists.suites.folders import FORMATS, MARK, VERSION
 from thereexists.suites.hashes import sha256
 from thereexists.suites.verifier.families import FAMILIES
-from thereexists.suites.verifier.instance import LEVELS, VARIANTS, Instance, draw
+from thereexists.suites.verifier.families.base import LEVELS
+from thereexists.suites.verifier.files import TABLE, TRUTH, Listed
+from thereexists.suites.verifier.instance import VARIANTS, Instance, draw
 from thereexists.suites.verifier.onnx_files import needed
-from thereexists.suites.verifier.texts import README, SUITE_SCHEMA, TRUTH_SCHEMA
+from thereexists.suites.verifier.texts import pages
 
-MARK = "suite.json"
-FORMAT = "thereexists verifier suite"
-TRUTH = "truth/truth.json"
+FORMAT, _ = FORMATS
 
 
 def make_verifier(
@@ -79,17 +80,16 @@ def _drawn(seed: int, numbers: list[int]) -> list[Instance]:
 def _finish(beside: Path, count: int, seed: int, made: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The table of instances, the truth, the schemas, and the hashes of all of it."""
     order = sorted(made, key=lambda name: name.rpartition("-")[2])
-    lines = [f"onnx/{name}.onnx,vnnlib/{name}.vnnlib,{made[name]['timeout']}" for name in order]
-    (beside / "instances.csv").write_text("\n".join(lines) + "\n")
+    lines = [Listed(name, made[name]["timeout"]).line for name in order]
+    (beside / TABLE).write_text("\n".join(lines) + "\n")
     (beside / TRUTH).write_text(json.dumps({"instances": [made[name] for name in order]}, indent=1) + "\n")
-    (beside / "README.md").write_text(README)
-    (beside / "suite.schema.json").write_text(json.dumps(SUITE_SCHEMA, indent=1) + "\n")
-    (beside / "truth.schema.json").write_text(json.dumps(TRUTH_SCHEMA, indent=1) + "\n")
+    for name, text in pages().items():
+        (beside / name).write_text(text, encoding="utf-8")
     names = sorted(file.relative_to(beside).as_posix() for file in beside.rglob("*") if file.is_file())
     verdicts = [made[name]["verdict"] for name in order]
     record = {
         "format": FORMAT,
-        "version": 1,
+        "version": VERSION,
         "package_version": __version__,
         "seed": seed,
         "count": count,

@@ -18,12 +18,14 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import CannotBuild, InvalidInput, Obstructed
+from thereexists.core.regular_files import read_regular
 from thereexists.functions.target import Array
 from thereexists.suites.net import Block, Fixed, Head, Hidden, Net
 
 OPSET, IR = 13, 8
 OPERATORS = ("MatMul", "Add", "Relu", "Softmax", "Transpose")
 PARTS = "abc"
+MOST_BYTES = 1 << 28
 Parts = dict[str, list[Array]]  # of every weight, float32; they add up to it
 
 
@@ -181,7 +183,7 @@ def written(parts: Parts) -> bytes:
 def read(file: Path) -> tuple[bytes, Parts]:
     """The bytes of a file and the parts of its weights; refused unless the file is just what they are written as."""
     onnx = needed()
-    content = file.read_bytes()
+    content = read_regular(file, MOST_BYTES, InvalidInput)
     try:
         stored = onnx.load_model_from_string(content).graph.initializer
         arrays = {weight.name: needed("onnx.numpy_helper").to_array(weight) for weight in stored}

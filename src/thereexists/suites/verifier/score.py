@@ -11,6 +11,7 @@ that is said, not hidden: float32 and real arithmetic would differ by more than 
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -20,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.suites.folders import read_suite, read_text
 from thereexists.suites.verifier import onnx_files, vnnlib
-from thereexists.suites.verifier.check import read_truth
+from thereexists.suites.verifier.files import read_table, read_truth
 
 ANSWERS = ("sat", "unsat", "unknown", "timeout", "error")
 OUTCOMES = ("right", "unknown", "timeout", "error", "wrong", "disputed", "unanswered")
@@ -88,7 +90,7 @@ def _fault(folder: Path, name: str, shown: Path) -> str:
     """What is wrong with a counterexample; nothing, if ONNX Runtime confirms it."""
     content, parts = onnx_files.read(folder / "onnx" / f"{name}.onnx")
     shape = (parts["E"][0].shape[0], parts["W_in"][0].shape[0])
-    asked = vnnlib.parse((folder / "vnnlib" / f"{name}.vnnlib").read_text(), shape)
+    asked = vnnlib.parse(read_text(folder / "vnnlib" / f"{name}.vnnlib"), shape)
     X = read_counterexample(shown, int(np.prod(shape))).reshape(1, *shape)
     near = [(low - X, X - high) for low, high in asked.boxes]
     outside = [float(np.max(sides)) for sides in near]
@@ -130,6 +132,8 @@ def read_answers(file: Path) -> dict[str, Answer]:
         try:
             _, name, result, *rest = (part.strip() for part in line)
             took, shown = float(rest[0]) if rest else 0.0, rest[1] if len(rest) > 1 else ""
+            if not 0 <= took < math.inf:
+                raise ValueError
         except ValueError:
             raise InvalidInput(f"{file}, line {number}: wanted {HEADING}; got {','.join(line)!r}.") from None
         if result not in ANSWERS:
@@ -146,10 +150,10 @@ def floor(folder: str | Path, out: str | Path) -> dict[str, int]:
     from thereexists.suites.verifier.interval import interval_verdict
 
     folder, lines, counts = Path(folder), ["onnx,vnnlib,result,seconds"], Counter[str]()
-    for line in (folder / "instances.csv").read_text().splitlines():
-        network, text, _ = line.split(",")
-        answer, seconds = interval_verdict(folder / network, (folder / text).read_text())
-        lines.append(f"{network},{text},{answer},{seconds:.3f}")
+    read_suite(folder)
+    for one in read_table(folder):
+        answer, seconds = interval_verdict(folder / one.network, read_text(folder / one.asked))
+        lines.append(f"{one.network},{one.asked},{answer},{seconds:.3f}")
         counts[answer] += 1
     write_beside(out, "\n".join(lines) + "\n")
     return dict(counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 README = """# Verification problems with known answers
@@ -96,3 +97,11 @@ TRUTH_SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
     "properties": {"instances": {"type": "array", "items": _INSTANCE}},
 }
+
+
+def pages() -> dict[str, str]:
+    """The files that every suite has, whatever its seed."""
+    schemas = {"suite": SUITE_SCHEMA, "truth": TRUTH_SCHEMA}
+    return {"README.md": README} | {
+        f"{name}.schema.json": json.dumps(s, indent=1) + "\n" for name, s in schemas.items()
+    }

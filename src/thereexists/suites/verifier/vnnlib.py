@@ -3,6 +3,8 @@
     (assert (or (and (>= X_0 0.25) (<= X_0 0.5) …) (and …)))      the inputs: one box, or several
     (assert (or (and (>= Y_3 0.75)) (and (<= Y_3 0.1))))           the unsafe outputs: one half-space, or several
 
+All assertions hold together: bounds beside an ``or``, or two of them, mean the boxes in which their cases meet.
+
 A property is violated (sat) if some input of a box has an output in one of the half-spaces. It holds (unsat) if none
 has. Variables are numbered in the order of the flattened arrays, as in VNN-COMP. Numbers are decimals that mean a
 float32 exactly.
@@ -18,6 +20,10 @@ import numpy as np
 
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.target import Array
+
+SIGNS = (">=", "<=")  # of lower and of upper ends
+MOST_BOXES = 256
+Bounds = dict[tuple[int, str], float]  # input, sign → end
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ def text_of(asked: Property, title: str) -> str:
         [
             f"({sign} X_{i} {decimal(value)})"
             for i, pair in enumerate(zip(low.ravel(), high.ravel(), strict=True))
-            for sign, value in zip((">=", "<="), pair, strict=True)
+            for sign, value in zip(SIGNS, pair, strict=True)
         ]
         for low, high in asked.boxes
     ]
@@ -97,41 +103,44 @@ def parse(text: str, shape: tuple[int, ...]) -> Property:
 
 
 def _parsed(text: str, shape: tuple[int, ...]) -> Property:
+    """All assertions hold together: the cases of one meet those of every other, and what no input satisfies is gone."""
+    if not re.fullmatch(r"[\n -~]*", text):
+        raise ValueError("a character that is neither ASCII nor an end of line")
     bare = re.sub(r";[^\n]*", "", text)
     commands = _tree(re.findall(r"[()]|[^\s()]+", bare))
     counts = {"X": 0, "Y": 0}
-    boxes: list[dict[tuple[int, str], float]] = [{}]
+    boxes: list[Bounds] = [{}]
     limits: list[Limit] = []
     for command in commands:
         if command[0] == "declare-const":
-            letter, number = command[1].split("_")
-            if int(number) != counts[letter] or command[2] != "Real":
-                raise ValueError(f"{command[1]} is declared out of order")
-            counts[letter] += 1
+            _, name, sort = command
+            if name != f"{name[0]}_{counts[name[0]]}" or sort != "Real":
+                raise ValueError(f"{name} is declared out of order")
+            counts[name[0]] += 1
             continue
         (word, body) = command
         if word != "assert":
             raise ValueError(f"the command {word}")
         cases = [_atoms(case) for case in body[1:]] if body[0] == "or" else [_atoms(body)]
         letters = {atom[1][0] for case in cases for atom in case}
-        if letters == {"X"}:
-            if len(cases) == 1:
-                _put(boxes[0], cases[0])
-            else:
-                boxes = [{} for _ in cases]
-                for box, case in zip(boxes, cases, strict=True):
-                    _put(box, case)
+        if letters == {"X"} and all(cases):
+            if len(boxes) * len(cases) > MOST_BOXES:
+                raise ValueError(f"more than {MOST_BOXES} boxes of inputs")
+            boxes = [_both(box, _bounds(case)) for box in boxes for case in cases]
         elif letters == {"Y"} and not limits and all(len(case) == 1 for case in cases):
-            limits = [Limit(_number(n, "Y"), 1 if s == ">=" else -1, float(v)) for ((s, n, v),) in cases]
+            limits = [Limit(_number(n, "Y"), 1 if s == ">=" else -1, _value(v)) for ((s, n, v),) in cases]
         else:
             raise ValueError("an assertion about inputs and outputs, or a second one about outputs")
     size = int(np.prod(shape))
     if counts["X"] != size or not limits or any(limit.index >= counts["Y"] for limit in limits):
         raise ValueError(f"{counts['X']} inputs where {size} are wanted, or no unsafe outputs")
-    ends = [[np.array([box[i, s] for i in range(size)]).reshape(shape) for s in (">=", "<=")] for box in boxes]
-    if any((low > high).any() for low, high in ends):
-        raise ValueError("an empty box")
-    return Property(tuple((low, high) for low, high in ends), tuple(limits), counts["Y"])
+    if any(box.keys() != {(i, sign) for i in range(size) for sign in SIGNS} for box in boxes):
+        raise ValueError("an input has no lower or no upper end, or is not declared")
+    ends = [[np.array([box[i, sign] for i in range(size)]).reshape(shape) for sign in SIGNS] for box in boxes]
+    some = tuple((low, high) for low, high in ends if (low <= high).all())
+    if not some:
+        raise ValueError("an empty set of inputs")
+    return Property(some, tuple(limits), counts["Y"])
 
 
 def _tree(tokens: list[str]) -> list:
@@ -151,20 +160,35 @@ def _tree(tokens: list[str]) -> list:
 
 def _atoms(case: list) -> list[tuple[str, str, str]]:
     found = case[1:] if case[0] == "and" else [case]
-    if not all(len(atom) == 3 and atom[0] in (">=", "<=") for atom in found):
+    if not all(len(atom) == 3 and atom[0] in SIGNS for atom in found):
         raise ValueError("an assertion that is no bound")
     return [tuple(atom) for atom in found]
 
 
-def _put(box: dict[tuple[int, str], float], atoms: list[tuple[str, str, str]]) -> None:
+def _bounds(atoms: list[tuple[str, str, str]]) -> Bounds:
+    box: Bounds = {}
     for sign, name, value in atoms:
-        where = (_number(name, "X"), sign)
-        if where in box:
-            raise ValueError(f"{name} has two bounds of one kind")
-        box[where] = float(value)
+        box = _both(box, {(_number(name, "X"), sign): _value(value)})
+    return box
+
+
+def _both(one: Bounds, other: Bounds) -> Bounds:
+    """Where both hold: of two lower ends the higher one counts, of two upper ends the lower one."""
+    inner = {">=": max, "<=": min}
+    return one | {at: inner[at[1]](end, one.get(at, end)) for at, end in other.items()}
+
+
+def _value(text: str) -> float:
+    """A decimal that is exactly a number of float32: what is proved is about the number that stands in the file."""
+    if not re.fullmatch(r"-?[0-9]{1,64}(\.[0-9]{1,256})?", text):
+        raise ValueError(f"{text[:40]!r} where a decimal is wanted")
+    value = float(text)
+    if Fraction(text) != Fraction(value) or not abs(value) <= np.finfo(np.float32).max or np.float32(value) != value:
+        raise ValueError(f"{text[:40]} is not exactly a number of float32")
+    return value
 
 
 def _number(name: str, letter: str) -> int:
-    if not name.startswith(f"{letter}_"):
+    if not re.fullmatch(f"{letter}_(0|[1-9][0-9]{{0,8}})", name):
         raise ValueError(f"{name} where {letter}_… is wanted")
     return int(name[2:])

@@ -13,17 +13,22 @@ by logits that lead by 1024; exp(−1024) is taken as 0.)
 from __future__ import annotations
 
 import itertools
+import re
 from typing import final
 
 import numpy as np
 
+from thereexists.core.errors import CannotBuild
 from thereexists.functions.target import Array
 from thereexists.suites.net import Net, blocks_of
+from thereexists.suites.plain import is_number, is_whole
 from thereexists.suites.verifier.families.base import Built, Family, Params, Question
+from thereexists.suites.verifier.families.hypotheses import Hypotheses, has_just
 
 PATTERNS = ("(ab|ba)*", "(a|b)*abb", "(aa|b)*", "(a(a|b))*", "a*b*a*")
 LENGTHS = (3, 4, 8, 8, 16)
 RADII = (1 / 64, 1 / 32, 1 / 16, 3 / 32, 1 / 8)
+MOST_FREE = 8
 
 
 @final
@@ -41,6 +46,18 @@ class Automata(Family):
             "radius": RADII[level - 1],
             "string": "".join(letters),
         }
+
+    def hypotheses(self, params: Params) -> Hypotheses:
+        yield has_just(params, "regex", "n", "radius", "string")
+        yield f"regex is one of {', '.join(PATTERNS)}", params["regex"] in PATTERNS
+        yield f"n is one of 1 … {max(LENGTHS)}", is_whole(params["n"], 1, max(LENGTHS))
+        yield "0 ≤ radius ≤ 1/8", is_number(params["radius"], 0, 1 / 8)
+        string = params["string"]
+        yield (
+            "string has n letters a, b and ?",
+            isinstance(string, str) and re.fullmatch(f"[ab?]{{{params['n']}}}", string) is not None,
+        )
+        yield f"string has at most {MOST_FREE} letters ?", string.count("?") <= MOST_FREE
 
     def build(self, params: Params) -> Built:
         from thereexists.certificates.automaton_proof import FIRST, SYMBOLS
@@ -85,7 +102,7 @@ class Automata(Family):
         sides = np.stack([np.stack(box) for box in question.boxes])  # (boxes, 2, n + 1, 1)
         points = np.rint(sides.mean(axis=1))
         if (np.abs(sides - points[:, None]) > 1 / 8).any() or points[:, 0].any() or sides[:, :, 0].any():
-            raise ValueError("a letter is further than 1/8 from 0 and 1")
+            raise CannotBuild("Nothing is proved of this box: a letter is further than 1/8 from 0 and from 1.")
         values = self.reference(params, points)[(slice(None), *question.output)]
         best = int(np.argmax(question.sense * values))
         return float(values[best]), 0.0, points[best]

@@ -1,9 +1,10 @@
 """What a family of verification problems is: networks with a dial, the function they compute, its exact extremes.
 
-Five answers, each a method: which parameters at a level (``draw``), the network and how far it may be from the function
-(``build``), the function itself in NumPy (``reference``), a box to ask about (``ask``), and the largest value of an
-output over boxes with a point that has it (``extreme``), with its proof in the docstring of the family. Parameters are
-plain data: what stands in the truth file is enough to find all of it out again.
+Six answers, each a method: which parameters at a level (``draw``), what the proofs assume of them (``hypotheses``), the
+network and how far it may be from the function (``build``), the function itself in NumPy (``reference``), a box to ask
+about (``ask``), and the largest value of an output over boxes with a point that has it (``extreme``), with its proof in
+the docstring of the family. Parameters are plain data: what stands in the truth file is enough to find all of it out
+again. It may be a stranger's file: ``require`` comes before every build and every extreme (``instance.py``).
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from thereexists.core.errors import CannotBuild
+from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.functions.target import Array
 from thereexists.suites.net import Net, net_of
+from thereexists.suites.verifier.families.hypotheses import Hypotheses
 
 Params = dict[str, Any]
 Boxes = tuple[tuple[Array, Array], ...]
+LEVELS = 5  # 1 easy … 5 hard
 UNIT = 256  # ends of boxes are multiples of 1/256
 SIDES = (8, 16, 32, 64, 128)  # of a box, at most, in these units: by level
 
@@ -50,6 +53,19 @@ class Family(ABC):
     @abstractmethod
     def draw(self, rng: np.random.Generator, level: int) -> Params:
         """Parameters of a network at a level from 1 to 5."""
+
+    @abstractmethod
+    def hypotheses(self, params: Params) -> Hypotheses:
+        """All that the proofs of this family assume of its parameters, and whether it is so."""
+
+    def require(self, params: Params, boxes: Boxes = ()) -> None:
+        """Refuse parameters that are not as the proofs assume, and boxes outside of [0, 1], where nothing is proved."""
+        for statement, is_so in self.hypotheses(params):
+            if not is_so:
+                raise InvalidInput(f"The proof for {self.name} assumes that {statement}; these parameters are others.")
+        for low, high in boxes:
+            if not ((low >= 0) & (low <= high) & (high <= 1)).all():
+                raise InvalidInput(f"The proof for {self.name} assumes boxes in [0, 1], and not empty; one is not so.")
 
     @abstractmethod
     def build(self, params: Params) -> Built: ...

@@ -15,7 +15,9 @@ import numpy as np
 from thereexists.core.errors import CannotBuild
 from thereexists.functions.target import Array
 from thereexists.suites.net import net_of
+from thereexists.suites.plain import is_flag, is_whole
 from thereexists.suites.verifier.families.base import UNIT, Built, Family, Params, Question, one_box
+from thereexists.suites.verifier.families.hypotheses import Hypotheses, has_just
 
 SIZES = ((2, 4), (2, 8), (3, 4), (4, 4), (3, 8))  # n, cells
 FUNCTIONS = ("sort", "reverse", "running-max")
@@ -31,6 +33,13 @@ class CompactCells(Family):
     def draw(self, rng: np.random.Generator, level: int) -> Params:
         n, cells = SIZES[level - 1]
         return {"n": n, "cells": cells, "function": str(rng.choice(FUNCTIONS)), "whole": bool(rng.integers(2))}
+
+    def hypotheses(self, params: Params) -> Hypotheses:
+        yield has_just(params, "n", "cells", "function", "whole")
+        yield "n and cells are whole numbers", is_whole(params["n"], 1, 64) and is_whole(params["cells"], 1, 64)
+        yield f"(n, cells) is one of {SIZES}", (params["n"], params["cells"]) in SIZES
+        yield f"function is one of {', '.join(FUNCTIONS)}", params["function"] in FUNCTIONS
+        yield "whole is true or false", is_flag(params["whole"])
 
     def build(self, params: Params) -> Built:
         from thereexists.certificates.mass import mass_bound

@@ -8,9 +8,9 @@ g' = 2s·Cov_w(k, v) and g'' = 4s²·E_w[(k − E k)²(v − E v)], so |g''| ≤
 the next point of a grid of step h is at most h/2 away and at most |g''|h²/8 below; the ends are points of the grid. So
 max over the grid ≤ max g ≤ max over the grid + s²K²V h²/8. ∎
 
-**Extremes of Needle.** y = min_j p_j·b(x_j − c_j), b a triangle of height 1 and half-width w. Coordinates are chosen
-independently, so the maximum of the minimum is the minimum of the maxima; that of a triangle over an interval is at the
-point next to its top. The minimum is min_j of the minima, each at the end further from c_j. ∎
+**Extremes of Needle.** y = min_j p_j·b(x_j − c_j), p_j ≥ 0, b a triangle of height 1 and half-width w. Coordinates are
+chosen independently, so the maximum of the minimum is the minimum of the maxima; that of a triangle over an interval
+is at the point next to its top. The minimum is min_j of the minima, each at the end further from c_j. ∎
 The share of the box where y > t is at most Π_j 2w(1 − t/p_j), over the sides of the box.
 """
 
@@ -21,6 +21,7 @@ from typing import final
 import numpy as np
 
 from thereexists.functions.target import Array
+from thereexists.suites.plain import are_numbers, is_number, is_whole
 from thereexists.suites.verifier.families.base import (
     UNIT,
     Built,
@@ -32,8 +33,10 @@ from thereexists.suites.verifier.families.base import (
     one_box,
     random_box,
 )
+from thereexists.suites.verifier.families.hypotheses import MOST_TOKENS, Hypotheses, has_just
 
 SLACK = 1e-8  # of the maximum over a grid
+SHARPEST = 64.0  # the grid has then some thousand points
 
 
 @final
@@ -45,6 +48,13 @@ class Lookup(Family):
         n = 2 + 2 * level
         keys = np.sort(rng.choice(17, n, replace=False)) / 16
         return {"level": level, "n": n, "keys": keys.tolist(), "sharpness": float(2 ** (level + 1))}
+
+    def hypotheses(self, params: Params) -> Hypotheses:
+        yield has_just(params, "level", "n", "keys", "sharpness")
+        yield "level is one of 1 … 5", is_whole(params["level"], 1, 5)
+        yield f"n is one of 1 … {MOST_TOKENS}", is_whole(params["n"], 1, MOST_TOKENS)
+        yield "there are n keys of [0, 1]", are_numbers(params["keys"], params["n"], 0, 1)
+        yield f"0 ≤ sharpness ≤ {SHARPEST:g}", is_number(params["sharpness"], 0, SHARPEST)
 
     def build(self, params: Params) -> Built:
         from thereexists import program as P
@@ -93,6 +103,13 @@ class Needle(Family):
             "width": width,
         }
 
+    def hypotheses(self, params: Params) -> Hypotheses:
+        yield has_just(params, "n", "centres", "peaks", "width")
+        yield f"n is one of 1 … {MOST_TOKENS}", is_whole(params["n"], 1, MOST_TOKENS)
+        yield "there are n centres of [0, 1]", are_numbers(params["centres"], params["n"], 0, 1)
+        yield "there are n peaks, from 0 to 1", are_numbers(params["peaks"], params["n"], 0, 1)
+        yield "width is from 1/1024 to 1", is_number(params["width"], 2**-10, 1)
+
     def build(self, params: Params) -> Built:
         from thereexists import program as P
 
@@ -118,7 +135,7 @@ class Needle(Family):
         w, c, p = params["width"], _column(params["centres"]), _column(params["peaks"])
         furthest = np.where(np.abs(low - c) > np.abs(high - c), low, high)
         point = np.clip(c, low, high) if question.sense > 0 else furthest
-        return float((p * np.maximum(0.0, 1.0 - np.abs(point - c) / w)).min()), 0.0, point
+        return float((p * np.maximum(0.0, 1.0 - np.abs(point - c) / w)).min()), 1e-12, point
 
 
 def _column(values: list[float]) -> Array:

@@ -21,23 +21,28 @@ From here on as above. ∎
 from __future__ import annotations
 
 import itertools
+import re
 from abc import abstractmethod
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from thereexists.core.errors import CannotBuild
 from thereexists.functions.target import Array
 from thereexists.suites.net import Net, blocks_of
+from thereexists.suites.plain import is_number, is_whole
 from thereexists.suites.verifier.families.base import Built, Family, Params, Question
+from thereexists.suites.verifier.families.hypotheses import Hypotheses, has_just
 
 ANSWERS = 8  # tokens 0 … 7
+MOST_ROWS = 512
 
 
 class Memory(Family):
     """``params["inputs"]`` and ``params["outputs"]``: strings of digits, one token each, of the same length n."""
 
     margins = (2**-1, 2**-2, 2**-4)
+    vocabulary: ClassVar[str]  # the parameter that says how many tokens there are
 
     @abstractmethod
     def spelt(self, params: Params, ids: Array) -> Array:
@@ -49,6 +54,23 @@ class Memory(Family):
     @abstractmethod
     def furthest(self, params: Params) -> float:
         """The largest r of the proof above."""
+
+    @abstractmethod
+    def tokens(self, params: Params) -> Hypotheses:
+        """What is assumed of the vocabulary, and of which strings are stored."""
+
+    def hypotheses(self, params: Params) -> Hypotheses:
+        yield has_just(params, self.vocabulary, "radius", "boxes", "inputs", "outputs")
+        x, y = params["inputs"], params["outputs"]
+        yield f"inputs are 1 … {MOST_ROWS} strings of digits, each as long as the first", _are_strings(x, "0-9")
+        yield f"outputs are strings of digits below {ANSWERS}", _are_strings(y, f"0-{ANSWERS - 1}")
+        yield "there is an output for every input, as long as it", len(x) == len(y) and len(x[0]) == len(y[0])
+        yield "no input is stored twice", len(set(x)) == len(x)
+        yield from self.tokens(params)
+        size = self.spelt(params, np.zeros((1, len(x[0])), dtype=np.int64)).size
+        yield "an input has at most 62 numbers", size <= 62  # ``_packed``
+        yield f"0 ≤ radius ≤ {self.furthest(params):g}", is_number(params["radius"], 0, self.furthest(params))
+        yield "boxes is a whole number from 1 on", is_whole(params["boxes"], 1, MOST_ROWS)
 
     def build(self, params: Params) -> Built:
         witness = self.witness(params)
@@ -112,6 +134,13 @@ def _rows(strings: list[str]) -> list[list[int]]:
     return [list(map(int, row)) for row in strings]
 
 
+def _are_strings(rows: Any, digits: str) -> bool:
+    if type(rows) is not list or not 1 <= len(rows) <= MOST_ROWS or type(rows[0]) is not str:
+        return False
+    form = re.compile(f"[{digits}]{{{min(max(len(rows[0]), 1), 64)}}}")
+    return all(type(row) is str and form.fullmatch(row) is not None for row in rows)
+
+
 def _strings(rows: Array) -> list[str]:
     return ["".join(map(str, row)) for row in rows.tolist()]
 
@@ -119,6 +148,7 @@ def _strings(rows: Array) -> list[str]:
 @final
 class Table(Memory):
     name = "table"
+    vocabulary = "bits"
 
     def draw(self, rng: np.random.Generator, level: int) -> Params:
         n, bits = ((2, 1), (2, 2), (3, 2), (4, 2), (3, 3))[level - 1]
@@ -130,6 +160,13 @@ class Table(Memory):
             "inputs": _strings(inputs),
             "outputs": _strings(rng.integers(0, ANSWERS, inputs.shape)),
         }
+
+    def tokens(self, params: Params) -> Hypotheses:
+        """The first layer tells every string from every other: so every one must be stored."""
+        yield "bits is 1, 2 or 3", is_whole(params["bits"], 1, 3)
+        x, size = params["inputs"], 1 << params["bits"]
+        yield f"every token is below {size}", all(int(digit) < size for row in x for digit in row)
+        yield "every string is stored", len(x) == size ** len(x[0])
 
     def spelt(self, params: Params, ids: Array) -> Array:
         return (ids[..., None] >> np.arange(params["bits"]) & 1).astype(np.float64)
@@ -147,6 +184,7 @@ class Table(Memory):
 @final
 class Pairs(Memory):
     name = "pairs"
+    vocabulary = "tokens"
 
     def draw(self, rng: np.random.Generator, level: int) -> Params:
         n, V, N = ((2, 3, 4), (2, 4, 8), (3, 4, 16), (3, 6, 32), (4, 8, 64))[level - 1]
@@ -161,6 +199,11 @@ class Pairs(Memory):
             "inputs": _strings(inputs),
             "outputs": _strings(rng.integers(0, ANSWERS, inputs.shape)),
         }
+
+    def tokens(self, params: Params) -> Hypotheses:
+        yield "tokens is one of 1 … 10", is_whole(params["tokens"], 1, 10)
+        said = sorted({int(digit) for row in params["inputs"] for digit in row})
+        yield f"the tokens 0 … {params['tokens'] - 1} occur, and no others", said == list(range(params["tokens"]))
 
     def spelt(self, params: Params, ids: Array) -> Array:
         return np.eye(params["tokens"])[ids]

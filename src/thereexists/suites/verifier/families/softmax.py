@@ -17,6 +17,7 @@ from typing import final
 import numpy as np
 
 from thereexists.functions.target import Array
+from thereexists.suites.plain import are_numbers, is_whole
 from thereexists.suites.verifier.families.base import (
     Built,
     Family,
@@ -27,6 +28,9 @@ from thereexists.suites.verifier.families.base import (
     one_box,
     random_box,
 )
+from thereexists.suites.verifier.families.hypotheses import MOST_TOKENS, Hypotheses, has_just
+
+MOST_HEADS, SHARPEST = 8, 64.0
 
 
 @final
@@ -41,6 +45,15 @@ class SoftmaxLayer(Family):
             "sharpness": (2.0 ** rng.integers(0, level + 1, heads)).tolist(),
             "outputs": (rng.integers(2, 9, heads) / 8).tolist(),
         }
+
+    def hypotheses(self, params: Params) -> Hypotheses:
+        yield has_just(params, "level", "n", "sharpness", "outputs")
+        yield "level is one of 1 … 5", is_whole(params["level"], 1, 5)
+        yield f"n is one of 1 … {MOST_TOKENS}", is_whole(params["n"], 1, MOST_TOKENS)
+        o, λ = params["outputs"], params["sharpness"]
+        yield f"there are 1 … {MOST_HEADS} outputs o_h", isinstance(o, list) and 1 <= len(o) <= MOST_HEADS
+        yield "0 < o_h ≤ 1", are_numbers(o, len(o), 2**-20, 1)
+        yield f"there are as many λ_h, 0 < λ_h ≤ {SHARPEST:g}", are_numbers(λ, len(o), 2**-20, SHARPEST)
 
     def build(self, params: Params) -> Built:
         from thereexists import program as P

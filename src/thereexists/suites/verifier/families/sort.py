@@ -15,6 +15,7 @@ import numpy as np
 
 from thereexists.functions.target import Array
 from thereexists.suites.net import folded
+from thereexists.suites.plain import is_flag, is_whole
 from thereexists.suites.verifier.families.base import (
     Built,
     Family,
@@ -25,6 +26,7 @@ from thereexists.suites.verifier.families.base import (
     one_box,
     random_box,
 )
+from thereexists.suites.verifier.families.hypotheses import MOST_TOKENS, Hypotheses, has_just
 
 
 @final
@@ -33,6 +35,12 @@ class Sort(Family):
 
     def draw(self, rng: np.random.Generator, level: int) -> Params:
         return {"level": level, "n": 2 << level, "folded": bool(rng.integers(2))}
+
+    def hypotheses(self, params: Params) -> Hypotheses:
+        yield has_just(params, "level", "n", "folded")
+        yield "level is one of 1 … 5", is_whole(params["level"], 1, 5)
+        yield f"n is one of 1 … {MOST_TOKENS}", is_whole(params["n"], 1, MOST_TOKENS)
+        yield "folded is true or false", is_flag(params["folded"])
 
     def build(self, params: Params) -> Built:
         from thereexists import program as P

@@ -12,11 +12,12 @@ Level 5 takes tanh itself in the place of f, by a spline whose error is part of 
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from thereexists.functions.target import Array
+from thereexists.suites.plain import are_numbers, is_flag, is_number, is_whole
 from thereexists.suites.verifier.families.base import (
     Built,
     Family,
@@ -27,9 +28,11 @@ from thereexists.suites.verifier.families.base import (
     one_box,
     random_box,
 )
+from thereexists.suites.verifier.families.hypotheses import MOST_TOKENS, Hypotheses, has_just, is_rising
 
 GRID = 1 << 12  # values at knots are multiples of 1/4096
 SMOOTH = 1e-6
+MOST_KNOTS = 129  # lines so steep that 1e-12 is far above what float64 rounds
 
 
 @final
@@ -47,6 +50,17 @@ class Spline(Family):
             "g": _increasing(rng, 8 if level == 5 else knots) if level > 1 else None,
             "neighbour": bool(level > 2 and rng.integers(2)),
         }
+
+    def hypotheses(self, params: Params) -> Hypotheses:
+        yield has_just(params, "level", "n", "signs", "alpha", "f", "g", "neighbour")
+        yield "level is one of 1 … 5", is_whole(params["level"], 1, 5)
+        n, signs, f, g = (params[name] for name in ("n", "signs", "f", "g"))
+        yield f"n is one of 1 … {MOST_TOKENS}", is_whole(n, 1, MOST_TOKENS)
+        yield "there are n signs, 1 or −1", are_numbers(signs, n, -1, 1) and all(abs(sign) == 1 for sign in signs)
+        yield "0 ≤ alpha ≤ 1", is_number(params["alpha"], 0, 1)
+        yield f"f is tanh (null) or increasing from 2 to {MOST_KNOTS} values of [0, 1]", _is_curve(f)
+        yield f"g is nothing (null) or increasing from 2 to {MOST_KNOTS} values of [0, 1]", _is_curve(g)
+        yield "neighbour is true or false", is_flag(params["neighbour"])
 
     def build(self, params: Params) -> Built:
         from thereexists import program as P
@@ -81,6 +95,10 @@ def _increasing(rng: np.random.Generator, pieces: int) -> list[float]:
     """Values from 0 to 1 at equal distances, increasing, multiples of 1/4096."""
     steps = rng.integers(1, 9, pieces)
     return [0.0, *(np.floor(np.cumsum(steps) / steps.sum() * GRID) / GRID).tolist()]
+
+
+def _is_curve(values: Any) -> bool:
+    return values is None or is_rising(values, MOST_KNOTS)
 
 
 def _knots(values: list[float]) -> Array:

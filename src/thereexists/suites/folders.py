@@ -1,0 +1,117 @@
+"""The folder of a suite, as a stranger may have left it: its record, its texts, its hashes.
+
+Whoever checks, answers or scores a suite reads it here. What cannot be read is refused in one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from thereexists._version import __version__
+from thereexists.core.errors import InvalidInput, Obstructed
+from thereexists.core.json_files import read_json
+from thereexists.core.regular_files import read_regular
+from thereexists.suites.hashes import sha256
+from thereexists.suites.plain import is_whole
+
+MARK = "suite.json"
+FORMATS = ("thereexists verifier suite", "thereexists circuit suite")
+VERSION = 1
+MOST_TEXT = 16 << 20
+MOST = 1_000_000  # instances or models
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found: how many instances were looked at, and every problem in one sentence."""
+
+    instances: int
+    problems: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not self.problems
+
+
+def read_suite(folder: Path) -> dict[str, Any]:
+    """suite.json of a folder of ours: format, version, seed, count and the hashes are what they should be."""
+    if not (folder / MARK).is_file():
+        raise InvalidInput(f"{folder} holds no suite: {MARK} is missing. Make one with `thereexists suite verifier`.")
+    record = read_json(folder / MARK)
+    files = record.get("files") if isinstance(record, dict) else None
+    if not isinstance(files, dict) or not all(isinstance(digest, str) for digest in files.values()):
+        raise InvalidInput(f"{folder / MARK} is not the record of a suite.")
+    if record.get("format") not in FORMATS or not is_whole(record.get("version"), VERSION, VERSION):
+        raise InvalidInput(
+            f"{folder / MARK} must say that it is a {' or a '.join(FORMATS)}, version {VERSION}; it says "
+            f"{record.get('format')!r}, {record.get('version')!r}."
+        )
+    if not is_whole(record.get("seed"), 0, 10**100) or not is_whole(record.get("count"), 1, MOST):
+        raise InvalidInput(f"{folder / MARK} must have a seed from 0 on, and a count from 1 to {MOST:,}.")
+    return record
+
+
+def same_version(folder: Path, record: dict[str, Any], fields: set[str]) -> None:
+    """What a seed gives is known of this version only. ``fields``: those of the record, and no others."""
+    if record.get("package_version") != __version__:
+        raise Obstructed(
+            f"{folder} was made by version {record.get('package_version')!r}, and this is {__version__}: the seed "
+            "may give other files there. Check it with that version."
+        )
+    if record.keys() != fields:
+        raise InvalidInput(f"{folder / MARK} must have {', '.join(sorted(fields))}; it has others.")
+
+
+def read_text(file: Path) -> str:
+    """A text of the suite, byte by byte: an end of line is what it is."""
+    content = read_regular(file, MOST_TEXT, InvalidInput)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{file} is no text in UTF-8: {error.reason} at byte {error.start}.") from None
+
+
+def hash_problems(folder: Path, record: dict[str, Any]) -> Iterator[str]:
+    """Files that are there and have no hash, or the other way round, and those that have another."""
+    there = files_of(folder) - {MARK}
+    for name in sorted(there - record["files"].keys()):
+        yield f"{name} is there and not in {MARK}"
+    for name in sorted(record["files"].keys() - there):
+        yield f"{name} is in {MARK} and not there"
+    for name in sorted(there & record["files"].keys()):
+        try:
+            if sha256(folder / name) != record["files"][name]:
+                yield f"{name} has another SHA-256 than {MARK} says"
+        except InvalidInput as error:
+            yield str(error)
+
+
+def page_problems(folder: Path, pages: dict[str, str]) -> Iterator[str]:
+    """Pages and schemas that are not what this package writes."""
+    for name, text in pages.items():
+        if name in files_of(folder) and read_text(folder / name) != text:
+            yield f"{name} is not the one that every suite has"
+
+
+def stray_problems(folder: Path, wanted: set[str]) -> Iterator[str]:
+    """Files that belong to no instance, whatever the hashes say, and files that are missing."""
+    there = files_of(folder)
+    for name in sorted(there - wanted):
+        yield f"{name} is no file of this suite"
+    for name in sorted(wanted - there):
+        yield f"{name} is missing"
+
+
+def files_of(folder: Path) -> set[str]:
+    """Every file below a folder, by its path from there."""
+    found: set[str] = set()
+    for place, folders, files in os.walk(folder):
+        links = [name for name in folders if os.path.islink(os.path.join(place, name))]  # nothing behind it is ours
+        found |= {Path(place, name).relative_to(folder).as_posix() for name in files + links}
+        if len(found) > 16 * MOST:
+            raise InvalidInput(f"{folder} holds more than {16 * MOST:,} files, and no suite does.")
+    return found
