@@ -50,7 +50,7 @@ def certify(
         NotProved: the proof does not succeed.
     """
     given = witness if isinstance(witness, str | Path) else None
-    witness = _witness(witness, "certify")
+    witness = witness_of(witness, "certify")
     unknown = [name for name in sampling if name not in ("seed", "confidence", "samples", "opinions")]
     if unknown:
         raise InvalidInput(f"{unknown[0]!r} is no option of certify: it takes seed, confidence, samples and opinions.")
@@ -78,10 +78,10 @@ def trace(witness: Witness | str | Path, x: Any) -> Trace:
     Raises:
         InvalidInput: ``x`` is not an input of this witness.
     """
-    return _witness(witness, "trace").trace(x)
+    return witness_of(witness, "trace").trace(x)
 
 
-def _witness(given: Any, verb: str) -> Witness:
+def witness_of(given: Any, verb: str) -> Witness:
     if not isinstance(given, Witness | str | Path):
         raise InvalidInput(
             f"{verb} takes a witness (te.build or te.load gives one) or its folder; got {type(given).__name__}."

@@ -67,11 +67,12 @@ class Viewer(ABC):
 
 def open_viewer(witness: Any, target: Target | None = None) -> Viewer:
     """A witness, or the folder of one, for watching; refuses, in one sentence, what is too large for a page."""
-    if hasattr(witness, "network"):
-        return _ready(witness, target)
     from thereexists.reports.artefact import check_records, malformed
     from thereexists.witness.load import load
+    from thereexists.witness.verbs import witness_of
 
+    if not isinstance(witness, str | Path):
+        return _ready(witness_of(witness, "explore"), target)
     folder = Path(witness)
     check_records(folder)
     weights = folder / "model.safetensors"
