@@ -288,7 +288,7 @@ def test_a_function_of_ones_own_is_drawn_when_given_again(tmp_path):
     ("arguments", "says"),
     [
         (["nowhere"], "There is no nowhere"),
-        (["."], "no artefact that a report can read"),
+        (["."], "not an artefact that a report can read"),
         (["W", "--out", "r.pdf"], "must end in .html"),
         (["W", "--out", "/proc/r.html"], "Cannot write /proc"),
         (["W", "--out", "folder.html"], "is a folder"),
