@@ -78,7 +78,7 @@ class _Stdout:
 
 @contextmanager
 def output_to_its_end() -> Iterator[None]:
-    """Until the last byte is out, a closed pipe is ``ClosedPipe``, and not what anybody makes of it."""
+    """Until the last byte is out, a closed pipe is ``ClosedPipe``, and nothing else."""
     with redirect_stdout(_Stdout(sys.stdout)):  # pyright: ignore[reportArgumentType]
         try:
             yield

@@ -28,7 +28,7 @@ RECORDS = ("witness.json", "head.json")  # what a saved artefact's folder is tol
 
 @dataclass(frozen=True)
 class Found:
-    """A place somebody asked a report about; ``target``, ``n`` and ``sizes`` are what the caller said beside it."""
+    """A place that a report was asked about; ``target``, ``n`` and ``sizes`` are what the caller said beside it."""
 
     path: Path
     target: Target | None = None
@@ -132,7 +132,7 @@ def check_size(file: Path) -> None:
 
 @contextmanager
 def malformed(place: Path) -> Iterator[None]:
-    """The digests fit, so somebody wrote a record on purpose whose entries are not what they should be: say so."""
+    """The digests match, so a record with wrong entries was written on purpose: say so."""
     try:
         yield
     except ThereExistsError:

@@ -52,7 +52,7 @@ def pattern_pictures(masks: np.ndarray, name: str, path: Any, stated: bool = Fal
                     else " → ".join(str(int(k)) for k in path) + " (every edge is in the pattern: checked)",
                     "receptive depth": f"s = {len(fields)}: after this many layers every token has seen every other"
                     if whole
-                    else "the field stops growing before everything is seen",
+                    else "the field stops growing before it is full",
                 }
             ),
             paragraph(
