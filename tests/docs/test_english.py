@@ -25,7 +25,7 @@ RIDDLES = {
     r"(is|are|was|were) told": "gets, is given, sees",
     r"(it|which|that) has not (all|the|a|an|any)": "does not have",
     r"numbers? that (is|are) none": "not a number, not finite",
-    r"(is|are) no (number|box|pattern|terminal|artefact|path|symbol|character|whole|disproof)s?": "is not a …",
+    r"(?<!there )(is|are) no (number|box|pattern|terminal|artefact|path|symbol|character|whole|disproof)s?": "is not a …",
     r"of company|in company": "several runs shared the device",
     r"to look instead of to read": "to see it as a picture",
     r"what there is": "say which one",

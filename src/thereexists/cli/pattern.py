@@ -306,7 +306,7 @@ def _save_path(verdict: PatternVerdict, out: Path) -> None:
     from thereexists.core.atomic_files import write_beside
 
     if verdict.path is None:
-        raise InvalidInput(f"No path can be written to {out}: {verdict.reasons[1]}.")
+        raise InvalidInput(f"There is no path to write to {out}: {verdict.reasons[1]}.")
     path = verdict.path
     write_beside(out, lambda stream: np.save(stream, path))
 
