@@ -117,7 +117,7 @@ def engines(report: Report) -> None:
     expected = stock(Z)
     base = seconds(lambda: stock(Z), 3)
     row = {"layers": network.depth, "sequences": len(X), "bits": True}
-    report("engines", {"engine": "one PyTorch module a layer", **row, "seconds": base, "times faster": 1.0})
+    report("engines", {"engine": "one PyTorch module per layer", **row, "seconds": base, "times faster": 1.0})
     for name, repeats, promised in (("reference", 2, 0), ("fused", 5, 8), ("skip", 20, 1000)):
         same = same_bits(evaluate(network, X, name), expected)
         taken = seconds(lambda name=name: evaluate(network, X, name), repeats)
@@ -189,7 +189,7 @@ def build_only(name: str, n: int, N: int) -> None:
     row = {
         "layers": witness.network.depth,
         "build seconds": built,
-        "layers a second": witness.network.depth / built,
+        "layers per second": witness.network.depth / built,
         "peak MiB": peak / 2**20,
         "predicted MiB": witness.plan.memory_bytes / 2**20,
         "file MiB": size / 2**20,

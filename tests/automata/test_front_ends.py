@@ -172,7 +172,7 @@ def test_att_text(tmp_path):
     for wrong, named in (
         ("", "is empty"), ("0 1 a 2.5\n1\n", "language is empty|not 0|weight"), ("0 0 a b 3\n0\n", "weight 3 is not 0"),
         ("0 0 <eps> b\n0\n", "must read"), ("0 0 a b\n0 1 a b\n0\n", "not deterministic"),
-        ("0 1 a b c d\n0\n", "words"), ("0 1 a\n", "language is empty"), ("0 0 a b x\n0\n", "no number"),
+        ("0 1 a b c d\n0\n", "words"), ("0 1 a\n", "language is empty"), ("0 0 a b x\n0\n", "not a number"),
     ):  # fmt: skip
         acceptor = True if "2.5" in wrong else None
         with pytest.raises(ThereExistsError, match=named):

@@ -260,7 +260,7 @@ def test_counts_that_a_dtype_cannot_tell_apart_are_not_claimed(tmp_path):
     """The same network at n = 1,300 in float64: float32 is not among its dtypes, and saying so is refused."""
     witness = te.build(GROUPS["parity"], n=1300, dtype="float64")
     assert witness.certificate.dtypes == ["float64"]
-    assert "not told apart in float32" in witness.certificate.reasons["float32"]
+    assert "cannot be told apart in float32" in witness.certificate.reasons["float32"]
     witness.save(tmp_path / "w")
     forge_record(tmp_path / "w", lambda r: r["structure"].update(safe=["float64", "float32"]))
     forge_certificate(tmp_path / "w", lambda c: c.update(dtypes=["float64", "float32"]))

@@ -89,12 +89,12 @@ def test_an_option_without_a_use_is_refused(request_, option, folder):
         ("pattern check config.json --seed 2", "'seed' is for big_bird"),
         ("report w --n 4 --out new.html", "--n and --set are for patterns"),
         ("report m --set stride=3 --out new.html", "--n and --set are for patterns"),
-        ("report config.json --set window=3 --out new.html", "brings its own 'window'"),
+        ("report config.json --set window=3 --out new.html", "has its own 'window'"),
         ("heads fit t.npz --method moments --hidden-size 6", "finds its hidden size itself"),
         ("heads study --lengths 8 --k 1 --methods corrected --longest nonsense=4", "Unknown method 'nonsense'"),
-        ("build sort --n 2 --delta 1/2 --construction compact --pattern star --out new", "'pattern' is no option of"),
-        ("build sort --n 2 --delta 1/2 --construction compact --modified --out new", "'modified' is no option of"),
-        ("build sort --n 2 --delta 1/2 --max-width 8 --out new", "'max_width' is no option of"),
+        ("build sort --n 2 --delta 1/2 --construction compact --pattern star --out new", "'pattern' is not an option"),
+        ("build sort --n 2 --delta 1/2 --construction compact --modified --out new", "'modified' is not an option of"),
+        ("build sort --n 2 --delta 1/2 --max-width 8 --out new", "'max_width' is not an option of"),
     ],
 )
 def test_what_a_thing_brings_itself_is_not_said_again(line, words, folder):

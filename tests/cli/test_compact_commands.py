@@ -91,7 +91,7 @@ def test_export_says_what_it_compared(folder):
         (("memorise", "clash.jsonl"), "'a' (lines 1, 3)"),
         (("memorise", "clash.jsonl", "--on-conflict", "guess"), "'on_conflict' must be one of"),
         (("memorise", "empty.jsonl"), "is empty"),
-        (("memorise", "nan.jsonl"), "NaN is no number of JSON"),
+        (("memorise", "nan.jsonl"), "NaN is not a JSON number"),
         (("memorise", "odd.jsonl"), "odd.jsonl, line 2"),
         (("memorise", "absent.jsonl"), "cannot be read"),
         (("memorise", "pairs.jsonl", "--n", 1), "'n' must be an integer of at least 3"),

@@ -36,7 +36,7 @@ def test_a_narrow_screen_keeps_the_verdicts(monkeypatch, tmp_path, width):
     assert told["block_local"] == ["no", "never"]
     assert told["butterfly"] == ["yes", "3"]
     assert "…" not in "".join(rows)
-    assert "Left out for want of room: " in shown
+    assert "Not enough room for: " in shown
 
 
 @pytest.mark.parametrize("width", [32, 50])

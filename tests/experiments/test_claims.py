@@ -39,7 +39,7 @@ def test_a_claim_is_yes_no_or_unclear():
     spread = {"a": [0.5 + e for e in near], "b": [0.4 + e for e in near], "c": [0.3 + e for e in near]}
     assert judge(ABC, runs(**spread)).verdict == "yes"
     turned = judge(ABC, runs(a=spread["b"], b=spread["a"], c=spread["c"]))
-    assert (turned.verdict, turned.why.split(" by ")[0]) == ("no", "b is before a")
+    assert (turned.verdict, turned.why.split(" by ")[0]) == ("no", "b is ahead of a")
     assert judge(ABC, runs(**spread | {"b": [0.4, 0.5, 0.6]})).verdict == "unclear"
     assert judge(ABC, runs(**spread | {"b": [0.4]})).verdict == "unclear"  # one seed decides nothing
     # One comparison against the claim is enough, also where another is open.

@@ -29,10 +29,10 @@ def test_the_papers_figures_stand_beside_ours_and_the_order_is_judged():
     ours = ["attention", "5.1M", f"50.5 ± {half:.1f} %", "70.0 ± 0.0 %", "1k"]
     assert table.body[0] == [*ours, "110.0M", "63 %", "78.2 %"]
     assert table.remarks[0] == "Means by masked-LM accuracy: attention > sepconv > bproj > average."
-    assert "masked-LM accuracy: **yes** (closest: attention before sepconv by 10.00" in table.remarks[1]
+    assert "masked-LM accuracy: **yes** (closest: attention ahead of sepconv by 10.00" in table.remarks[1]
     assert "MNLI accuracy: **yes**" in table.remarks[3]
     (table,) = tables(rows(table_a(("sepconv", "attention", "bproj", "average"))))
-    assert "**no** (sepconv is before attention by 10.00" in table.remarks[3]
+    assert "**no** (sepconv is ahead of attention by 10.00" in table.remarks[3]
     (table,) = tables(rows(table_a(seeds=1)))
     assert "**unclear** (too few seeds; of 3 comparisons of means 3 agree)" in table.remarks[1]
 

@@ -55,7 +55,7 @@ def interrupt_at(monkeypatch, step):
 
 
 def test_an_unknown_device_is_refused_before_anything_is_made(settings, cache, tmp_path):
-    with pytest.raises(InvalidInput, match="must be cpu or cuda, or left out for what there is; got 'tpu'"):
+    with pytest.raises(InvalidInput, match="must be cpu or cuda, or left out for the best there is; got 'tpu'"):
         train(settings, tmp_path / "a", Execution("tpu", cache))
     assert not (tmp_path / "a").exists()
 

@@ -79,7 +79,7 @@ def test_longformer_has_4096_tokens():
     config = {"model_type": "longformer", "num_hidden_layers": 2, "max_position_embeddings": 4098}
     assert from_config(config).n == 4096
     assert from_config(config, n=100).n == 100
-    for wrong, words in (({"pad_token_id": None}, "'pad_token_id'"), ({"pad_token_id": 5000}, "room for none")):
+    for wrong, words in (({"pad_token_id": None}, "'pad_token_id'"), ({"pad_token_id": 5000}, "no room for any")):
         with pytest.raises(InvalidInput, match=words):
             from_config(config | wrong)
 

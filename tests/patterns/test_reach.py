@@ -67,7 +67,7 @@ def test_the_commands_say_it():
 
     run = CliRunner().invoke
     out = run(app, ["pattern", "check", "window", "--n", "64", "--window", "4"]).output
-    assert "layers until everything is seen: 16" in out
+    assert "layers until the receptive field is full: 16" in out
     assert "with a sink, token 0 (+59 connections): 16" in out
     assert "with one global token (+118 connections): 2" in out
     found = json.loads(run(app, ["pattern", "check", "window", "--n", "64", "--window", "4", "--json"]).output)["reach"]

@@ -277,7 +277,7 @@ def test_a_function_of_ones_own_is_drawn_when_given_again(tmp_path):
     thereexists(*build, cwd=tmp_path)
     thereexists("report", "w", "--out", "r.html", cwd=tmp_path)
     alone = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "give it by --function" in alone
+    assert "give it with --function" in alone
     assert "half of &lt;it&gt;" in alone
     assert "has no certificate" in alone
     thereexists("report", "w", "--out", "r.html", "--force", "--function", "my.py:half", cwd=tmp_path)
@@ -288,7 +288,7 @@ def test_a_function_of_ones_own_is_drawn_when_given_again(tmp_path):
     ("arguments", "says"),
     [
         (["nowhere"], "There is no nowhere"),
-        (["."], "no artefact that a report can read"),
+        (["."], "not an artefact that a report can read"),
         (["W", "--out", "r.pdf"], "must end in .html"),
         (["W", "--out", "/proc/r.html"], "Cannot write /proc"),
         (["W", "--out", "folder.html"], "is a folder"),

@@ -97,6 +97,6 @@ def _no_weight(words: list[str], place: str) -> None:
         try:
             weight = float(word)
         except ValueError:
-            raise InvalidInput(f"{place}: {word!r} stands where a weight may stand, and is no number.") from None
+            raise InvalidInput(f"{place}: {word!r} is not a number, and a weight was expected.") from None
         if weight != 0:
             raise InvalidInput(f"{place}: the weight {word} is not 0; weighted machines are not built.")

@@ -236,7 +236,7 @@ def read_maps(automaton: Automaton, stored: dict[str, Any]) -> Maps:
         right = right and (automaton.dead is not None or bool((labels >= 0).all()))
     right = right and all(len(np.unique(rows, axis=0)) == len(rows) for rows in (targets, labels))
     if not right:
-        raise InvalidInput("the targets or the labels of the rows are not distinct, or name what the automaton has not")
+        raise InvalidInput("targets or labels of the rows are not distinct, or are not of this automaton")
     return KINDS[stored["kind"]](automaton, targets, labels)
 
 

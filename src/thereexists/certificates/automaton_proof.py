@@ -242,7 +242,7 @@ def _values(p: _Prover, t: int, W_V: Array, W_O: Array) -> None:
     wanted = np.zeros((len(W_O), len(seen)))
     wanted[rows.fetched.start + p.maps.projection(), np.arange(p.maps.own)] = 1.0
     if not np.array_equal(W_O @ value, wanted):
-        raise NotProved(f"{where}: what is fetched is not the map that stands there.")
+        raise NotProved(f"{where}: what is fetched is not the map stored there.")
 
 
 def _feed_forward(p: _Prover, t: int, halves: tuple[Array, ...], products: tuple[Array, Array, Array]) -> Sum:

@@ -114,7 +114,7 @@ def prove_counting(network: EmbeddedTransformer, machine: Automaton, n: int) -> 
     if A < 1 or d != 3 * A + 5 + outputs or network.W_out.shape[0] != outputs:
         raise NotProved(f"the network has {d} rows and {A} heads; {A} counts take {3 * A + 5 + outputs} rows.")
     if machine.dead is not None:
-        raise NotProved("the automaton has a dead state, so its letters are no permutations that lead everywhere.")
+        raise NotProved("the automaton has a dead state, so its letters are not permutations that lead everywhere.")
     p = _Prover(network, machine, n, _Rows(A, d))
     for name, weight in network.named_parameters():
         if not (found := Weights.of(name, weight)).finite():

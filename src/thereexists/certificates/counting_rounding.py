@@ -64,7 +64,7 @@ class Lookup:
         """Why it fails in a dtype, or None."""
         limits = torch.finfo(as_dtype(name))
         if share_left(name, self.n) <= 0:
-            return f"{self.where}: counts up to {self.n:,} are not told apart in {name} in every order of sums"
+            return f"{self.where}: counts up to {self.n:,} cannot be told apart in {name} in every order of sums"
         # The largest products are 2sμk ≤ 2s(1+θ)n; differences of two logits, perhaps times log2 e, stay below 16sn.
         if 16 * self.scale * self.n > limits.max or limits.smallest_normal * 2 * (self.n + 1) > 1:
             return f"{self.where}: logits up to {16 * self.scale * self.n:g} are beyond the range of {name}"

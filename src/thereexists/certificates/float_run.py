@@ -126,7 +126,7 @@ class FloatRun:
         constant = ~(written | first | is_out)
         demand(np.isin(w.E[:, constant], (0.0, 1.0)).all(), "a constant row holds something else than 0 and 1")
         demand(not w.E[:, ~(constant | is_out)].any(), "a row that is filled or written starts at a constant")
-        demand(not w.b_2[:, ~is_out].any(), "a bias is added to a row that is no output")
+        demand(not w.b_2[:, ~is_out].any(), "a bias is added to a row that is not an output")
         demand(not (first & (written | is_out)).any(), "a row of the embedding is written or read out")
         demand(not (is_out & attended).any() and not is_out[read].any(), "the attention reads or writes an output row")
 
@@ -144,7 +144,7 @@ class FloatRun:
         W_1, b_1, W_2, layer = w.W_1[other], w.b_1[other], w.W_2[other], w.layer[other]
         tokens = first & ~features
         demand(
-            not W_1[:, ~(constant | literal | tokens)].any(), "a unit reads a row that is no constant and no literal"
+            not W_1[:, ~(constant | literal | tokens)].any(), "a unit reads a row that is neither constant nor literal"
         )
         late = np.where(reads[other], writer, -1).max(axis=1, initial=-1) >= layer
         demand(not late.any(), "a literal is read before it is written")
@@ -152,7 +152,7 @@ class FloatRun:
         slot = W_2.any(axis=0) & ~is_out
         held, whole_slots = slots_before(W_2, gate, slot, layer, t, n)
         whole = max(whole, whole_slots, float(numbers.max(initial=0.0)))
-        demand((slot | tokens)[read].all(), "the attention reads a row that is no slot and no row of the embedding")
+        demand((slot | tokens)[read].all(), "the attention reads a row that is neither a slot nor an embedding")
         source = held.sum(axis=0) * (n // len(held)) + n * numbers  # the sum over all positions, at most
         total = np.zeros(len(first))
         total[write] = source[read] + held.max(axis=0)[write]

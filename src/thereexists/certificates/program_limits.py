@@ -126,9 +126,9 @@ def _check_settings(name: str, settings: dict[str, Any]) -> None:
         rows = setting if isinstance(setting, list) else [setting]
         nested = [row for row in rows if isinstance(row, list)]
         if nested and (len(nested) != len(rows) or len({len(row) for row in nested}) != 1):
-            raise BadWitnessFile(f"The setting '{key[:40]}' of '{name}' is no array.")
+            raise BadWitnessFile(f"The setting '{key[:40]}' of '{name}' is not an array.")
         if not all(_is_plain(part) for row in rows for part in (row if isinstance(row, list) else [row])):
-            raise BadWitnessFile(f"The setting '{key[:40]}' of '{name}' holds something that is no finite number.")
+            raise BadWitnessFile(f"The setting '{key[:40]}' of '{name}' holds something that is not a finite number.")
 
 
 def _is_plain(part: Any) -> bool:

@@ -40,7 +40,7 @@ def check_places(places: Any, program: dict[str, Any], network: EmbeddedTransfor
             )
         strange = [name for name, _ in made if _operation(name) not in words]
         if strange:
-            raise BadWitnessFile(f"{_short(strange[0])} is made in block {block}, and is no operation.")
+            raise BadWitnessFile(f"{_short(strange[0])} is made in block {block}, and is not an operation.")
     if times != sorted(set(times)):
         raise BadWitnessFile("The places of a program are in order, each half once; these are not.")
 

@@ -110,7 +110,7 @@ def d_p_in_words(p: float, share: float | None = None, everywhere: bool = False)
 def uniform_in_words(most: float, share: float) -> str:
     """A bound at every single input but some."""
     if share >= 1:
-        return "no bound for single inputs: the cubes whose error is known are no part of the domain worth naming"
+        return "no bound for single inputs: the cubes whose error is known may cover none of the domain"
     return (
         f"at most {float(most):.6g} at every entry in exact arithmetic, for all inputs but a share of {_about(share)}"
     )

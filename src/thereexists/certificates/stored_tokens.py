@@ -136,7 +136,7 @@ def _checked(record: dict[str, Any]) -> dict[str, Any]:
         if type(stored[name]) is not int or stored[name] < 1:
             raise InvalidInput(f"'{name}' must be a positive whole number; got {stored[name]!r} instead")
     if stored["digits"] * math.log2(stored["base"]) > 62:
-        raise InvalidInput(f"{stored['digits']} digits to the base {stored['base']} are no number of 64 bits")
+        raise InvalidInput(f"{stored['digits']} digits to the base {stored['base']} are not a number of 64 bits")
     for name in ("fixed", "symmetric"):
         if not isinstance(stored[name], bool):
             raise InvalidInput(f"'{name}' must be true or false; got {stored[name]!r} instead")

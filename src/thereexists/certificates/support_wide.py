@@ -56,7 +56,7 @@ def _subtracted_by_all(flow: Flow, out: Array, no: Callable[[str], NoReturn]) ->
         no("an output row is written by the attention or the embedding")
     memory = Memory.reading(flow, out)
     if memory is None or (memory.gate > 1).any():
-        no("the units that write outputs are no memory")
+        no("the units that write outputs are not a memory")
     W_1 = flow.W_1[flow.W_2[:, out].any(axis=1)]
     if not len(W_1):
         return None

@@ -45,7 +45,7 @@ class Units:
         if target.region is not None and not plain:
             raise InvalidInput(
                 f"The sides {(target.high - target.low).tolist()} of {target.region.words()} are too extreme for "
-                "certificates on a domain that is no box: rescale the function, so that they are nearer to 1."
+                "certificates on a domain that is not a box: rescale the function so that they are nearer to 1."
             )
         return cls(error if abs(error) * p > _POWERS else 0, () if plain else side)
 

@@ -92,7 +92,7 @@ def _read(asked: Asked, network_class: type[Transformer]) -> Case[FunctionCertif
         grid = Grid.from_dict(record["grid"]).on(target.region)
         check_sizes(folder, network, grid, stored)
     if certificate.cubes_to_sum(grid.cells) > _MOST_CUBES:
-        raise storage.BadWitnessFile(f"{folder} claims a sum over {grid.cells:,} cubes: more than anybody can compute.")
+        raise storage.BadWitnessFile(f"{folder} claims a sum over {grid.cells:,} cubes: more than anyone can compute.")
     job = asked.how.job
     if job is not None and job.resolve().is_relative_to(folder.resolve()):
         raise Obstructed("The folder of a verification must not lie in the witness it verifies.")
@@ -183,7 +183,7 @@ def _check_pattern(case: Case[FunctionCertificate]) -> Check:
         "the path is not Hamiltonian": isinstance(path, list)
         and sorted(path) == list(range(n))
         and all(union[k, before] for before, k in itertools.pairwise(path)),
-        f"after {s} steps a token has not seen all others": bool(seen.all()),
+        f"after {s} steps some token has not seen all others": bool(seen.all()),
     }
     failed = [what for what, holds in conditions.items() if not holds]
     return Check("pattern", not failed, "; ".join(failed) or f"the pattern satisfies Assumption 1, s = {s}")

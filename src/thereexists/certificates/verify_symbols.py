@@ -61,7 +61,7 @@ def _trial(checked: Checked, alphabets: Alphabets) -> Check:
     meant, noise = values_of(found.meaning, found.meant, X)
     wanted = np.rint(meant.astype(np.float64))
     if not (np.abs(meant - wanted) <= noise + 2.0**-40).all():
-        return Check("strings", False, f"the program is no whole number at a random string (seed {seed})")
+        return Check("strings", False, f"the program does not give a whole number at a random string (seed {seed})")
     names = [name for name in checked.certificate.bounds if name not in SLOW or work <= _WORK]
     for name in names:
         there = copy.deepcopy(network).to(as_dtype(name))

@@ -108,8 +108,8 @@ def _check_missing(witness: StoredTokens) -> Check:
     answers = witness.run(strangers, "dense")
     answered = (answers != NOTHING).all(axis=1) & (answers < FIRST + len(witness.output_vocabulary)).all(axis=1)
     if answered.any():
-        return Check("missing rows", False, f"{int(answered.sum()):,} inputs are no rows and get an answer, such as {strangers[answered][0]}")  # noqa: E501  # fmt: skip
-    return Check("missing rows", True, f"all {len(strangers):,} inputs of {n} tokens that are no rows get nothing")
+        return Check("missing rows", False, f"{int(answered.sum()):,} inputs have no row and get an answer, such as {strangers[answered][0]}")  # noqa: E501  # fmt: skip
+    return Check("missing rows", True, f"all {len(strangers):,} inputs of {n} tokens that have no row get nothing")
 
 
 def _orders(x: list[int]) -> int:

@@ -114,7 +114,7 @@ class MethodOptions:
 
     delta: Annotated[str | None, typer.Option(help="Grid width, such as 1/8.")] = None
     epsilon: Annotated[
-        float | None, typer.Option(help="Wanted d_p: the coarsest grid 1/2, 1/4, … that is proved to keep it.")
+        float | None, typer.Option(help="Required d_p: takes the coarsest grid of 1/2, 1/4, … proved to reach it.")
     ] = None
     p: Annotated[float, typer.Option("--p", help="The p of d_p.")] = 1.0
     pattern: Annotated[
@@ -136,7 +136,7 @@ class MethodOptions:
         ),
     ] = None
     max_width: Annotated[
-        int | None, typer.Option(help="Compact: spread feed-forward layers over blocks of at most so many units.")
+        int | None, typer.Option(help="Compact: spread feed-forward layers over blocks of at most this many units.")
     ] = None
     dtype: Annotated[str | None, typer.Option("--dtype", help="The dtype of a program or an automaton.")] = None
 

@@ -41,7 +41,7 @@ def read_strings(text: str, alphabet: Sequence[Any]) -> list[Any]:
         except UnicodeDecodeError as error:
             raise InvalidInput(f"Cannot read {text}: {error}.") from error
         if not lines:
-            raise InvalidInput(f"{text} is empty; it must hold one string a line.")
+            raise InvalidInput(f"{text} is empty; it must hold one string per line.")
     if all(isinstance(symbol, str) and len(symbol) == 1 for symbol in alphabet):
         return lines
     numbers = {str(symbol): symbol for symbol in alphabet}
@@ -77,7 +77,7 @@ def _lines(path: Path) -> list[tuple[int, str]]:
         raise InvalidInput(f"Cannot read {path}: {error}.") from error
     lines = [(i, line) for i, line in enumerate(lines_of(text), 1) if line.strip()]
     if not lines:
-        raise InvalidInput(f"{path} is empty; it must hold one sequence a line.")
+        raise InvalidInput(f"{path} is empty; it must hold one sequence per line.")
     return lines
 
 

@@ -78,7 +78,7 @@ class _Stdout:
 
 @contextmanager
 def output_to_its_end() -> Iterator[None]:
-    """Until the last byte is out, a closed pipe is ``ClosedPipe``, and not what anybody makes of it."""
+    """Until the last byte is out, a closed pipe is ``ClosedPipe``, and nothing else."""
     with redirect_stdout(_Stdout(sys.stdout)):  # pyright: ignore[reportArgumentType]
         try:
             yield
@@ -109,7 +109,7 @@ def console(stderr: bool = False):
                 dropped = [heading for table in tables for heading in fit(table, self)]
                 super().print(*objects, **how)
                 if dropped:
-                    super().print(f"Left out for want of room: {', '.join(dropped)}. A wider terminal has room.")
+                    super().print(f"Not enough room for: {', '.join(dropped)}.")
                 return
             for table in tables:
                 table.box = None

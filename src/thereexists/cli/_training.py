@@ -18,7 +18,7 @@ from thereexists.core.errors import InvalidInput
 if TYPE_CHECKING:
     from thereexists.experiments.settings import Budget, Settings
 
-Device = Annotated[str | None, typer.Option(help="cpu or cuda; default: what there is.")]
+Device = Annotated[str | None, typer.Option(help="cpu or cuda; default: cuda if there is one.")]
 Checkpoint = Annotated[float, typer.Option(help="Seconds between checkpoints; 0: only when stopped.")]
 
 
@@ -82,7 +82,9 @@ class DeepModel(ModelOptions):
 class HybridModel(DeepModel):
     """A model that may change its mixer on the way."""
 
-    hybrid_blocks: Annotated[int, typer.Option(help="For the mixer hybrid: SepConv in so many first blocks.")] = 0
+    hybrid_blocks: Annotated[
+        int, typer.Option(help="For the mixer hybrid: use SepConv in this many blocks at the start.")
+    ] = 0
 
     def record(self) -> dict[str, Any]:
         if self.mixer != "hybrid":

@@ -94,8 +94,8 @@ def print_estimate(estimate: Any, as_json: bool) -> None:
     rows = {
         "cells": f"{estimate.cells:,} in {estimate.blocks:,} blocks",
         "chunks": f"{estimate.chunks:,} of up to {estimate.chunk_cells:,} cells",
-        "memory": f"{estimate.worker_bytes / 2**20:,.0f} MiB a worker",
-        "cost": f"{estimate.seconds_per_cell * 1e3:.3g} ms a cell (one block measured), "
+        "memory": f"{estimate.worker_bytes / 2**20:,.0f} MiB per worker",
+        "cost": f"{estimate.seconds_per_cell * 1e3:.3g} ms per cell (one block measured), "
         f"{estimate.core_hours:.3g} core-hours",
         "time": f"{_clock(3600 * estimate.hours)} with {estimate.workers} workers",
     }

@@ -112,8 +112,8 @@ class BenchOptions:
     n: Annotated[int, typer.Option("--n", min=2, help="Number of tokens.")] = 4096
     patterns: Annotated[str, typer.Option(help="'all', or names separated by commas.")] = "all"
     device: Annotated[Device, typer.Option(help="Where to measure.")] = Device.cpu
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16, float16; default by device.")] = None
-    heads: Annotated[int | None, typer.Option(min=1, help="Heads; 4 on the CPU, 12 on CUDA.")] = None
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16, float16; depends on the device.")] = None
+    heads: Annotated[int | None, typer.Option(min=1, help="Heads; default: 4 on the CPU, 12 on CUDA.")] = None
     head_dim: Annotated[int, typer.Option(min=1, help="Size of a head.")] = 64
     batch: Annotated[int, typer.Option(min=1, help="Sequences at once.")] = 1
     causal: Causal = False

@@ -27,7 +27,7 @@ Function = Annotated[
     str | None, typer.Option(help="file.py:function, for a witness of your own function (its code is not stored).")
 ]
 OwnDomain = Annotated[
-    str | None, typer.Option("--domain", help="file.py:domain, where the domain is code of yours (it is not stored).")
+    str | None, typer.Option("--domain", help="file.py:domain, if the domain is your own code (it is not stored).")
 ]
 
 
@@ -54,7 +54,7 @@ class CertifyOptions:
 def certify(asked: CertifyOptions) -> None:
     """Prove a bound on the error of a witness, an integral over its domain, and write it to certificate.json.
 
-    An interrupted run goes on where it stopped. Workers and pool change how long it takes, never what comes out.
+    An interrupted run resumes where it stopped. Workers and pool change how long it takes, never the result.
 
     Examples: thereexists certify w/
 

@@ -67,9 +67,9 @@ def export(
     ] = "llama",
     as_json: AsJson = False,
 ) -> None:
-    """Write a witness in a stock format, compare its weights and its answers, and only then say that it is done.
+    """Write a witness in a stock format; the folder appears only after its weights and answers were compared.
 
-    A table or a data set brings its words, and use.py, which asks it without this package.
+    The export of a table or a data set includes its words, and use.py, which runs it without this package.
 
     With --to llama an automaton, a table or a memorised data set becomes a stock LlamaForCausalLM folder, which
     `thereexists verify` proves; and so do addition:10, reverse:10, recall:16 and ngram:6:text.txt, without a witness.

@@ -40,7 +40,7 @@ class ExperimentOptions:
     only: Annotated[str | None, typer.Option(help="Globs on the names of the runs, such as 'dense,star*'.")] = None
     resume: Annotated[bool, typer.Option("--resume", help="Keep finished runs, and continue stopped ones.")] = False
     parallel: Annotated[int, typer.Option(min=1, help="Runs at once on one device.")] = 1
-    budget_seconds: Annotated[float | None, typer.Option(help="Start no new run after so many seconds.")] = None
+    budget_seconds: Annotated[float | None, typer.Option(help="Start no new run after this many seconds.")] = None
     tokens: Annotated[str | None, typer.Option(help="Tokens of the first stage, such as 40M.")] = None
     steps: Annotated[int | None, typer.Option(help="Steps in every stage, for a quick trial.")] = None
     device: Device = None
@@ -125,7 +125,7 @@ def results(
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Data folder, to score translations not scored yet.")] = None,
     collect: Annotated[Path | None, typer.Option(help="Folder for one small .json per experiment and size.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Markdown page to write, as docs/experiments.md.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Markdown page to write, such as docs/experiments.md.")] = None,
     force: Force = False,
     json: AsJson = False,
 ) -> None:

@@ -39,7 +39,7 @@ def explore(
     from thereexists.reports.explore import Server, open_viewer, save_static
 
     if as_json and browser:
-        refuse("with --json whoever reads the address opens it", "browser")
+        refuse("with --json, the program that reads the address opens it", "browser")
     if out is not None:
         refuse("a page in a file needs no server", "port", "browser")
     files_to_write(force, (out, (".html", ".htm")))

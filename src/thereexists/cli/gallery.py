@@ -14,10 +14,10 @@ app = typer.Typer()
 
 @app.command()
 def gallery(
-    name: Annotated[str | None, typer.Argument(help="A recipe; without it all are listed.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder to write; NAME-llama unless said.")] = None,
-    dtype: Annotated[str, typer.Option(help="Of the weights: float32 or bfloat16.")] = "float32",
-    sizes: Annotated[bool, typer.Option("--sizes", help="Say layers and parameters, and write nothing.")] = False,
+    name: Annotated[str | None, typer.Argument(help="A recipe; by default all are listed.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write; default: NAME-llama.")] = None,
+    dtype: Annotated[str, typer.Option(help="The dtype of the weights: float32 or bfloat16.")] = "float32",
+    sizes: Annotated[bool, typer.Option("--sizes", help="Print layers and parameters, and write nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make one of ten stock Llama checkpoints, proved, with its model card.

@@ -43,9 +43,9 @@ class HeadOptions:
     ] = "auto"
     eps1: Eps1 = 1e-3
     eps2: Eps2 = 1e-2
-    hidden_size: Annotated[int | None, typer.Option(help="Fix d; without it the smallest working one is searched.")] = (
-        None
-    )
+    hidden_size: Annotated[
+        int | None, typer.Option(help="Fix d; by default the smallest d that works is searched for.")
+    ] = None
     dtype: Annotated[
         str, typer.Option(help="Arithmetic the head must survive: bfloat16, float16, float32, float64.")
     ] = "float64"

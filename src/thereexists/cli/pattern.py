@@ -83,9 +83,9 @@ class SizeOptions:
     dilation: Dilation = None
     globals: Annotated[int | None, typer.Option("--globals", help="Number of global tokens.")] = None
     period: Size = None
-    sinks: Annotated[int | None, typer.Option(help="Number of leading tokens that all see.")] = None
+    sinks: Annotated[int | None, typer.Option(help="Number of leading tokens that every token sees.")] = None
     prefix: Annotated[int | None, typer.Option(help="Tokens of the prefix, which see each other.")] = None
-    lengths: Annotated[list[int] | None, typer.Option(help="Length of a document; several times for several.")] = None
+    lengths: Annotated[list[int] | None, typer.Option(help="Length of a document; repeatable.")] = None
     shape: Annotated[list[int] | None, typer.Option(help="Side of a grid; give it once for each direction.")] = None
     random_blocks: Size = None
     degree: Size = None
@@ -219,21 +219,22 @@ def _reaches(rows: list[tuple[PatternVerdict, Reach]]) -> None:
         hub = "–" if r.hub is None else layers(r.hub.depth)
         table.add_row(v.pattern.name, layers(r.layers), layers(r.sink.depth), hub, late)
     console().print(table)
-    console().print("Layers until everything is seen; with a sink: all see token 0; a global token also sees all.")
+    console().print("Layers until the receptive field is full.")
+    console().print("A sink is a token 0 that every token sees; a global token also sees every token.")
 
 
 @app.command()
 def draw(
     what: What,
     n: N = None,
-    out: Annotated[Path | None, typer.Option(help="A .png or .svg file; left out, the terminal (n ≤ 64).")] = None,
+    out: Annotated[Path | None, typer.Option(help="A .png or .svg file; default: the terminal (n ≤ 64).")] = None,
     config: Configuration = Config.sequential,
     causal: Causal = False,
     parameter: Annotated[list[str] | None, typer.Option("--set", help="A size, as name=value.")] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """A picture of the pattern: row = who attends, column = to whom.
+    """A picture of the pattern: a row is the token that attends, a column the token it attends to.
 
     Examples: thereexists pattern draw star --n 24
 
@@ -269,14 +270,14 @@ def load_pattern(
         pattern = build(what, n, **given)
     elif path.suffix == ".npz":
         if n is not None or given:
-            raise InvalidInput("A mask file brings its own sizes; leave out --n and the sizes of library patterns.")
+            raise InvalidInput("A mask file has its own sizes; leave out --n and the sizes of library patterns.")
         pattern = load_npz(path)
     elif path.suffix == ".json" or path.is_dir():
         from thereexists.patterns.configs import load_config
 
         unknown = sorted(set(given) - {"globals", "seed"})
         if unknown:
-            raise InvalidInput(f"A model config brings its own '{unknown[0]}'; only --n, --globals and --seed apply.")
+            raise InvalidInput(f"A model config has its own '{unknown[0]}'; only --n, --globals and --seed apply.")
         pattern = load_config(path, n=n, **given)
     else:
         known = ", ".join(REGISTRY)

@@ -76,7 +76,7 @@ class Check:
 
 @command(app)
 def check(asked: Check) -> None:
-    """Find out again whether everything in a suite is true: exit code 0, 1 (it is not) or 2 (no suite).
+    """Check again that everything in a suite is true: exit code 0, 1 (it is not) or 2 (no suite).
 
     Examples: thereexists suite check vnn/
     """
@@ -103,7 +103,7 @@ class Floor:
 
 @command(app)
 def floor(asked: Floor) -> None:
-    """Answer a verifier suite by plain interval propagation: what every tool should be better than.
+    """Answer a verifier suite by plain interval propagation: the baseline that every tool should beat.
 
     Examples: thereexists suite floor vnn/ --out floor.csv
     """

@@ -48,7 +48,7 @@ class MaskedOptions(TrainOptions):
 
 @command(app)
 def mlm(asked: MaskedOptions) -> None:
-    """Masked language modelling, as BERT; accuracy on held-out text.
+    """Masked language modelling, as in BERT; accuracy on held-out text.
 
     thereexists train mlm --mixer sepconv --size tiny --corpus wiki.txt.xz --tokens 2M --out runs/a
     """
@@ -58,7 +58,7 @@ def mlm(asked: MaskedOptions) -> None:
 @dataclass(frozen=True, kw_only=True)
 class SentenceOptions(TaskOptions):
     data: Annotated[Path, typer.Option(help="Folder with train and dev files: MNLI (.jsonl) or SST-2 (.tsv).")]
-    start: Annotated[Path | None, typer.Option("--from", help="A run of `train mlm` to begin with.")] = None
+    start: Annotated[Path | None, typer.Option("--from", help="The run of `train mlm` to start from.")] = None
 
     def reads(self) -> dict[str, Path | list[Path] | None]:
         return {"data": self.data}
@@ -140,7 +140,7 @@ def lm(asked: CausalOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PairOptions(TaskOptions):
-    data: Annotated[list[Path], typer.Option(help="Folders with train.en, train.cs and test files; repeatable.")]
+    data: Annotated[list[Path], typer.Option(help="Folder with train.en, train.cs and test files; repeatable.")]
     source: Annotated[str, typer.Option(help="Ending of the source files.")] = "en"
     target: Annotated[str, typer.Option(help="Ending of the target files.")] = "cs"
     vocabulary: Annotated[int, typer.Option(help="Entries of the tokenizer of both languages.")] = 8192
@@ -165,7 +165,7 @@ class TranslateOptions(TrainOptions):
 
 @command(app)
 def mt(asked: TranslateOptions) -> None:
-    """Translation by an encoder–decoder; BLEU (sacrebleu) on every test set in the folders.
+    """Translation with an encoder–decoder; BLEU (sacrebleu) on every test set in the folders.
 
     thereexists train mt --pattern fixed --data multi30k_en_cs/ --epochs 10 --out runs/mt-fixed
     """

@@ -264,9 +264,7 @@ def run(
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="Also write the output to this .npy file.")] = None,
-    dtype: Annotated[
-        str | None, typer.Option(help="A lower dtype than float64; one that is not safe is refused.")
-    ] = None,
+    dtype: Annotated[str | None, typer.Option(help="A dtype below float64; one that is not safe is refused.")] = None,
     engine: Annotated[
         str,
         typer.Option(

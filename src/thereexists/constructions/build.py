@@ -85,5 +85,5 @@ def the_method(target: Any, method: Any, options: dict[str, Any]) -> Method:
     unknown = [name for name in options if name not in fields]
     if unknown:
         takes = f"takes {', '.join(fields)}" if fields else "takes no options"
-        raise InvalidInput(f"{unknown[0]!r} is no option of {made.__name__}, which {takes}.")
+        raise InvalidInput(f"{unknown[0]!r} is not an option of {made.__name__}, which {takes}.")
     return made(**options)

@@ -73,7 +73,7 @@ def too_deep(value: Any) -> bool:
 
 
 def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _finite(word: str) -> float:

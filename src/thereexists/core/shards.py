@@ -42,7 +42,7 @@ class MappedFile:
             raise BadWitnessFile(f"{file} is not a safetensors file: it states a header of {length:,} bytes.")
         header = parse_json(self.map[8 : 8 + length], str(file))
         if not isinstance(header, dict):
-            raise BadWitnessFile(f"{file} is not a safetensors file: its header is no object.")
+            raise BadWitnessFile(f"{file} is not a safetensors file: its header is not an object.")
         header.pop("__metadata__", None)
         self.tensors = {name: self._tensor(file, about, 8 + length) for name, about in header.items()}
 

@@ -55,11 +55,11 @@ def judge(claim: Claim, rows: Iterable[Row]) -> Judgement:
     against = [one for one in compared if one.below_zero]
     if against:
         worst = min(against, key=lambda one: one.mean)
-        return Judgement(claim.text, NO, f"{worst.worse} is before {worst.better} by {worst.turned()}")
+        return Judgement(claim.text, NO, f"{worst.worse} is ahead of {worst.better} by {worst.turned()}")
     open_ones = [one for one in compared if not one.above_zero]
     if not open_ones and not missing and compared:
         closest = min(compared, key=lambda one: one.mean - (one.half or 0.0))
-        return Judgement(claim.text, YES, f"closest: {closest.better} before {closest.worse} by {closest}")
+        return Judgement(claim.text, YES, f"closest: {closest.better} ahead of {closest.worse} by {closest}")
     return Judgement(claim.text, UNCLEAR, _why_open(open_ones, compared, missing))
 
 

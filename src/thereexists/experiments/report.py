@@ -22,23 +22,24 @@ This page is made by a command from the records in `docs/data/experiments`:
 
     {command}
 
-Every figure is of a run whose settings, data (with SHA-256), seed, device, time and package versions stand in those
-files. **All runs are small**: minutes of training where the papers spent days. A figure of ours and one of a paper
-stand beside each other to compare *orders* and *gaps*, never levels. What disagrees with a paper is reported as it is.
+Every figure comes from a run whose settings, data (with SHA-256), seed, device, time and package versions are recorded
+in those files. **All runs are small**: minutes of training where the papers spent days. Our figures are shown beside a
+paper's to compare *orders* and *gaps*, never levels. Disagreements with a paper are reported as they are.
 
 <!-- test: never: trains for hours, on corpora that are not part of this repository -->
 
     thereexists experiment table-a --size mini --seeds 3 --data data/ --out runs/   # or copying, sparsity-nli, lm, mt
     thereexists results runs/
 
-**What ± and yes mean.** A figure is the mean over seeds ± half its 95 % interval (Student's t). A finding of a paper is
-*yes* where every comparison it makes comes out so over our seeds, *no* where one comes out the other way, and *unclear*
-otherwise: by Welch's t-test, at a level that holds for the finding as a whole (5 %, shared out among its comparisons).
-With one seed everything is unclear. This is about orders at our budget, not about the paper's.
+**What ± and yes mean.** A figure is the mean over seeds ± half its 95 % interval (Student's t). A finding of a paper
+gets *yes* if every comparison in it comes out the same way over our seeds, *no* if one comes out the other way, and
+*unclear* otherwise. This is decided by Welch's t-test, at a level that holds for the finding as a whole (5 %, divided
+among its comparisons). With one seed everything is unclear. The verdict is about orders at our budget, not at the
+paper's.
 
-A GPU repeats this page in calls of ten minutes: `benchmarks/experiments_gpu.sh`. The same seed gives the same data,
-masks and dropout everywhere; on a CPU the same numbers to the last bit, on a GPU up to the order in which its kernels
-add.
+To repeat this page on a GPU, in calls of ten minutes, use `benchmarks/experiments_gpu.sh`. The same seed gives the same
+data, masks and dropout everywhere. On a CPU it gives the same numbers to the last bit; on a GPU, up to the order in
+which its kernels add.
 """
 
 _ABOUT = {
@@ -47,39 +48,39 @@ _ABOUT = {
         "Masked language modelling, then fine-tuning on MNLI; every mixer sees the same tokens in the same order. "
         "`hybrid-c`: the first c blocks are SepConv, the rest attention (c = 0 is `attention`). Masked-LM accuracy is "
         "on held-out articles, 15 % of the tokens masked as in BERT, the same masks for every run; MNLI accuracy is on "
-        "dev-matched. The classifier reads the mean of all tokens (`pooling = mean` in the settings of a record) and "
-        "not token 0 as BERT does: to token 0, SepConv of b blocks and kernel k brings only the b(k − 1)/2 tokens "
-        "after it, 16 at mini size, and the second sentence is beyond that for most pairs. Attention begins to be of "
-        "use only after a thousand steps or two: where a run is short, convolution is ahead of it. Size small (6 "
-        "blocks of width 512) has the longest runs. Paper: " + paper.TABLE_A_BUDGET + ".",
+        "dev-matched. The classifier reads the mean of all tokens (`pooling = mean` in the settings of a record), "
+        "whereas BERT reads token 0: with b blocks of SepConv and kernel k, token 0 is reached only by the b(k − 1)/2 "
+        "tokens after it, 16 at mini size, and for most pairs the second sentence lies beyond that. Attention becomes "
+        "useful only after one or two thousand steps: where a run is short, convolution is ahead of it. Size small "
+        "(6 blocks of width 512) has the longest runs. Paper: " + paper.TABLE_A_BUDGET + ".",
     ),
     "copying": (
         "Copying (paper B)",
-        "The model sees `0 s 0` and as many masks as `s` has symbols, and must write `s` again; all positions at once, "
-        "with an encoder, because the patterns look both ways. In brackets: the most that any model with this "
-        "pattern and depth reaches in expectation, from its receptive field (a mask that cannot see its source can "
+        "The model sees `0 s 0` and as many masks as `s` has symbols, and must write `s` again, at all positions at "
+        "once; it is an encoder, because the patterns look both ways. In brackets: the most that any model with this "
+        "pattern and depth can reach in expectation, from its receptive field (a mask that cannot see its source can "
         "only guess; a sample of guesses may be a little luckier). A dash is a run without a record. RANDOM has the "
         "sparsity of STRIDED. Paper: " + paper.COPYING_BUDGET + ".",
     ),
     "sparsity-nli": (
         "Sparsity against MNLI (paper B)",
-        "Pre-trained and fine-tuned with the same pattern, all heads see the union of its steps. The number after a "
-        "pattern is its stride or, for RANDOM, its sparsity; STAR's relay is [CLS]. A masked-LM accuracy near that "
-        "of the average mixer in the table above says that a run has not yet begun to use its attention: at a small "
-        "budget this table shows how fast a pattern trains at least as much as what it costs. Paper: "
+        "Each model is pre-trained and fine-tuned with the same pattern; all heads see the union of its steps. "
+        "The number after a pattern is its stride or, for RANDOM, its sparsity; STAR's relay is [CLS]. A masked-LM "
+        "accuracy near that of the average mixer in the table above means that a run has not yet begun to use its "
+        "attention: at a small budget this table shows how fast a pattern trains at least as much as its cost. Paper: "
         + paper.NLI_BUDGET
         + ".",
     ),
     "lm": (
         "Language modelling (paper B)",
-        "Causal language modelling; each pattern in its causal version (STAR's relay is the first token, which in a "
-        "causal model sees only itself: what is left of STAR is nearly a window of two). RANDOM has about the "
+        "Causal language modelling, with each pattern in its causal version (STAR's relay is the first token, which "
+        "in a causal model sees only itself: what is left of STAR is nearly a window of two). RANDOM has about the "
         "sparsity of STRIDED. Perplexity is per WordPiece token. Paper: " + paper.LM_BUDGET + ".",
     ),
     "mt": (
         "Translation (paper B)",
-        "English to Czech, encoder–decoder; the pattern in the encoder, its causal version in the decoder, "
-        "cross-attention dense; greedy decoding, BLEU by sacrebleu. Paper: " + paper.MT_BUDGET + ".",
+        "English to Czech, with an encoder–decoder: the pattern is in the encoder, its causal version in the decoder, "
+        "and cross-attention is dense. Greedy decoding; BLEU by sacrebleu. Paper: " + paper.MT_BUDGET + ".",
     ),
 }
 
@@ -118,10 +119,10 @@ def write_report(records: list[Record], path: Path, command: str, plots: list[Pa
 
 
 _LAW = (
-    "Held-out loss against tokens: over the last decade of each run, loss ∝ tokens^(−b); b with its 95 % interval over "
-    "seeds or, with one seed, of the regression. All points of a run are of one decaying learning rate: b compares "
-    "mixers under one schedule and does not say what another budget would give. Cost: device seconds of pre-training "
-    "at this budget."
+    "Held-out loss against tokens: over the last decade of each run, loss ∝ tokens^(−b); b is given with its 95 % "
+    "interval over seeds or, with one seed, that of the regression. All points of a run share one decaying learning "
+    "rate, so b compares mixers under one schedule and does not say what another budget would give. Cost is device "
+    "seconds of pre-training at this budget."
 )
 
 
@@ -173,7 +174,7 @@ def _stage(task: str, stages: list[dict[str, Any]], words: Words) -> str:
     return (
         f"{names[task]}: {_data(task, data, words)}; {seen} in {_range([s['steps'] for s in stages], '{:,}')} steps of "
         f"{settings['batch']} sequences of {settings['length']} tokens, peak rate {settings['lr']:g}, "
-        f"{_range(seconds, '{:.0f}')} s a run on {words.text(first['device'])}, {words.text(precision)}."
+        f"{_range(seconds, '{:.0f}')} s per run on {words.text(first['device'])}, {words.text(precision)}."
     )
 
 
@@ -189,7 +190,7 @@ def _data(task: str, data: dict[str, Any], words: Words) -> str:
         name, pairs = words.code(data["train"]["name"]), data["train"]["examples"]
         return f"{name} ({pairs:,} pairs{of}), dev {data['dev']['examples']:,}"
     if task == "copy":
-        return f"made up, {data['symbols']} symbols"
+        return f"generated, {data['symbols']} symbols"
     names = ", ".join(words.code(source["name"]) for source in data["train"])
     return f"{names} ({data['pairs']:,} pairs that fit, {data['pairs_left_out']:,} longer ones left out)"
 

@@ -295,7 +295,7 @@ def _end_of_curve(run: _Run, metrics: dict[str, Any]) -> dict[str, float]:
 
 def _processes(device: str | None) -> tuple[Any, Place]:
     if device not in (None, "cpu", "cuda"):
-        raise InvalidInput(f"'device' must be cpu or cuda, or left out for what there is; got {device!r} instead.")
+        raise InvalidInput(f"'device' must be cpu or cuda, or left out for the best there is; got {device!r} instead.")
     if device == "cuda" and not torch.cuda.is_available():
         raise InvalidInput("There is no CUDA device here; leave --device out or give cpu.")
     accelerator = _accelerator(cpu=device == "cpu")

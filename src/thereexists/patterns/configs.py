@@ -118,13 +118,13 @@ def _rows_of_no_token(config: Config) -> int:
     if isinstance(padding, bool) or not isinstance(padding, int) or padding < 0:
         raise InvalidInput(
             f"'pad_token_id' in the config of this {family!r} model must be a whole number from 0, for positions are "
-            f"counted from it; got {padding!r}; mend it, or give the length with --n."
+            f"counted from it; got {padding!r}; correct it, or give the length with --n."
         )
     rows, most = padding + 1, config["max_position_embeddings"]
     if most <= rows:
         raise InvalidInput(
             f"'max_position_embeddings' of this {family!r} model is {most}, and {rows} of them are before the first "
-            "token: there is room for none; mend it, or give the length with --n."
+            "token: there is no room for any; correct it, or give the length with --n."
         )
     return rows
 
@@ -342,7 +342,7 @@ def _longt5(config: Config, n: int, globals: int, seed: int | None) -> list[Step
     """The encoder: ``local_radius`` tokens to either side."""
     if config.get("encoder_attention_type", "local") != "local":
         raise InvalidInput(
-            "LongT5 with 'transient-global' attention also sees averages of blocks, which are no tokens."
+            "LongT5 with 'transient-global' attention also sees averages of blocks, which are not tokens."
         )
     reach = window_size(config.get("local_radius", 127), 0)
     return build_layers(config, n, ["sliding_attention"] * layer_count(config), reach, causal=False)

@@ -1,4 +1,4 @@
-"""The receptive depth from lists of edges, by definition: bitsets, one search a token, or a few searches.
+"""The receptive depth from lists of edges, by definition: bitsets, one search per token, or a few searches.
 
 Where everybody who is seen sees back and there is one step, s is the diameter of a graph. Its ends are often found by a
 few searches (Crescenzi et al. 2013, iFUB): all tokens at distance at most r from a token u are at most 2r apart, so
@@ -58,7 +58,7 @@ def _decide(
             depth, k, j = far
             return DepthResult(depth, "a few searches", (k, j) if depth > 1 else None, lower=depth, upper=depth)
     if search:
-        found, method = depth_by_searches(*steps[0], causal), "one search a token"
+        found, method = depth_by_searches(*steps[0], causal), "one search per token"
     elif limit:
         found, method = depth_by_bitsets(steps, causal, limit), "bitsets"
     else:

@@ -63,7 +63,7 @@ class Reach:
     hub: Change | None
 
     def sentences(self) -> tuple[str, ...]:
-        lines = [f"layers until everything is seen: {layers(self.layers)}"]
+        lines = [f"layers until the receptive field is full: {layers(self.layers)}"]
         if self.last is not None:
             some = ", ".join(f"{k} sees {j}" for k, j in self.last.examples)
             which = "" if self.last.targets == self.n else f" (asked about {self.last.targets} tokens)"

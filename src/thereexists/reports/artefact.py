@@ -28,7 +28,7 @@ RECORDS = ("witness.json", "head.json")  # what a saved artefact's folder is tol
 
 @dataclass(frozen=True)
 class Found:
-    """A place somebody asked a report about; ``target``, ``n`` and ``sizes`` are what the caller said beside it."""
+    """A place that a report was asked about; ``target``, ``n`` and ``sizes`` are what the caller said beside it."""
 
     path: Path
     target: Target | None = None
@@ -99,7 +99,7 @@ def report(
     if found.path.is_dir():
         check_records(found.path)
     if target is not None and "target" not in found.record:
-        raise InvalidInput(f"{place} holds what it computes itself: leave the function out.")
+        raise InvalidInput(f"{place} already contains what it computes: leave the function out.")
     for kind in every:
         if kind.recognises(found):
             if (n is not None or sizes) and not kind.sized:
@@ -107,7 +107,7 @@ def report(
             with malformed(found.path):
                 return kind.page(found)
     known = "; ".join(kind.what for kind in every)
-    raise InvalidInput(f"{place} is no artefact that a report can read. It reads: {known}.")
+    raise InvalidInput(f"{place} is not an artefact that a report can read. It reads: {known}.")
 
 
 def weights_hash(record: dict[str, Any]) -> str:
@@ -132,7 +132,7 @@ def check_size(file: Path) -> None:
 
 @contextmanager
 def malformed(place: Path) -> Iterator[None]:
-    """The digests fit, so somebody wrote a record on purpose whose entries are not what they should be: say so."""
+    """The digests match, so a record with wrong entries was written on purpose: say so."""
     try:
         yield
     except ThereExistsError:

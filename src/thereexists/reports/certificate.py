@@ -9,7 +9,7 @@ from thereexists.reports.html import Markup, facts, figure, join, key, paragraph
 
 PARTS = {  # of a certificate: what each one pays for
     "grid": "f against the network's constant, on cubes with distinct columns",
-    "equal_columns": "cubes with equal columns, which Theorem 1 without positions answers by 0",
+    "equal_columns": "cubes with equal columns, where Theorem 1 without positions gives 0",
     "ramps": "everything between the cubes, where the quantiser is not exact",
     "network": "cubes that stayed undecided, and the radii of the enclosures",
     "sample": "mean of the sample, and its confidence term",

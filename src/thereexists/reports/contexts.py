@@ -27,7 +27,7 @@ def contexts_section(witness: FunctionWitness) -> Section | None:
         paragraph(
             f"The id uᵀz of every token, for {which} {witness.grid.cells:,} cubes, measured on the network: one row "
             "for each cube, one dot for each token, coloured by the rank of the cube's final ids. The axis is "
-            "log(1 + id), in units of a grid step; the last picture is the third one seen from near."
+            "log(1 + id), in units of a grid step; the last picture enlarges the third one."
         )
     ]
     if found.verdict is not None:
@@ -40,8 +40,8 @@ def contexts_section(witness: FunctionWitness) -> Section | None:
         few = int((~found.distinct).sum())
         parts.append(
             paragraph(
-                f"Grey: {few:,} of {len(found.distinct):,} cubes have equal columns. Theorem 1 says nothing of them, "
-                "and the certificate charges for them."
+                f"Grey: {few:,} of {len(found.distinct):,} cubes have equal columns. Theorem 1 says nothing about "
+                "them, and the certificate charges for them."
             )
         )
     return Section("contexts", "The contextual mapping", join([*parts, panels(_pictures(found), pairs=True)]))
@@ -89,5 +89,5 @@ def _pictures(found: Ids) -> list:
             inside = (dots[0] >= low - margin) & (dots[0] <= high + margin)
             shown = (dots[0][inside], rows[inside], dots[2][inside], dots[3] + ", from near")
             near = svg.rows_of_dots(*shown, "log10(1 + id)", (low - margin, high + margin), interval, decades=False)
-            figures.append(figure(near, f"Ids {name}, from near: [t_l, t_r] between the dashed lines."))
+            figures.append(figure(near, f"Ids {name}, enlarged: [t_l, t_r] lies between the dashed lines."))
     return figures

@@ -42,11 +42,13 @@ class Recall:
 
     def words(self) -> str:
         if self.answered == 0:
-            return f"None of the {self.units:,} memory units fires at any of the {self.rows:,} tokens looked at."
+            return (
+                f"None of the {self.units:,} memory units fires at any of the {self.rows:,} tokens that were examined."
+            )
         return (
-            f"{self.units:,} memory units, looked at on {self.rows:,} tokens: one of them fires at {self.answered:,} "
-            f"tokens (the others keep the default), never more than {self.most}. What fires has a pre-activation "
-            f"between {self.lowest:.4g} and {self.highest:.4g}, everything else at most {self.rest:.4g}."
+            f"{self.units:,} memory units were examined on {self.rows:,} tokens. One fires at {self.answered:,} "
+            f"tokens (the other tokens keep the default), and never more than {self.most}. A unit that fires has a "
+            f"pre-activation between {self.lowest:.4g} and {self.highest:.4g}, every other one at most {self.rest:.4g}."
         )
 
 
@@ -61,12 +63,10 @@ def memory_section(witness: FunctionWitness) -> Section | None:
     found = recall_of(network, torch.from_numpy(grid.centre(cells)).to(network.dtype))
     if found is None:
         return None
-    scope = (
-        f"All {grid.cells:,} cubes." if complete else f"{MOST_CELLS:,} random ones of {grid.cells:,} cubes (seed 0)."
-    )
+    scope = f"All {grid.cells:,} cubes." if complete else f"A random {MOST_CELLS:,} of {grid.cells:,} cubes (seed 0)."
     picture = recall_picture(found, "Pre-activations of memory units")
     caption = (
-        "Filled: the unit fires. Grey: it does not; the stronger, the nearer it came. Some tokens and their units."
+        "Filled: the unit fires. Grey: it does not; a stronger grey means that it came closer. Some tokens and units."
     )
     return Section(
         "memory", "The keyed memory", join([paragraph(f"{scope} {found.words()}"), panels([figure(picture, caption)])])

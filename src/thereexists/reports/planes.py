@@ -35,7 +35,7 @@ def surfaces_section(witness: FunctionWitness, plane: Plane | None) -> Section |
         return None
     d = witness.grid.d
     names = _names(d)
-    where = "the first two tokens" if d == 1 else "the two first features of token 0"
+    where = "the first two tokens" if d == 1 else "the first two features of token 0"
     others = [v for k, token in enumerate(plane.others) for i, v in enumerate(token) if (k, i) not in plane.free]
     rest = f" The other entries stay at {', '.join(f'{v:.4g}' for v in others)}." if others else ""
     points, within = len(plane.network), inputs_within(plane.others.size)
@@ -48,7 +48,8 @@ def surfaces_section(witness: FunctionWitness, plane: Plane | None) -> Section |
     ]
     if not witness.grid.positional and not witness.answers_equal_columns:
         words = (
-            "Where the network drops to 0 two tokens share a cell: Theorem 1 says nothing there, and the bound pays."
+            "Where the network drops to 0, two tokens share a cell: Theorem 1 says nothing there, and the bound "
+            "charges for it."
         )
         parts.append(paragraph(words))
     shown = [(k, i) for k in range(witness.grid.n) for i in range(d)][:MOST_OUTPUTS]

@@ -50,13 +50,14 @@ def pattern_pictures(masks: np.ndarray, name: str, path: Any, stated: bool = Fal
                     "path γ": "none"
                     if edges is None
                     else " → ".join(str(int(k)) for k in path) + " (every edge is in the pattern: checked)",
-                    "receptive depth": f"s = {len(fields)}: after so many layers every token has seen all"
+                    "receptive depth": f"s = {len(fields)}: after this many layers every token has seen every other"
                     if whole
-                    else "the field stops growing before everything is seen",
+                    else "the field stops growing before it is full",
                 }
             ),
             paragraph(
-                "Row = who attends, column = to whom. Along the path, circle i marks the cell (γ(i+1), γ(i)): token "
+                "Rows are the tokens that attend, columns the tokens they attend to. "
+                "Along the path, circle i marks the cell (γ(i+1), γ(i)): token "
                 "γ(i+1) reads token γ(i) there, and so on until the last one knows the whole sequence. A circle is "
                 "drawn in every step that has the cell."
             ),
@@ -87,5 +88,5 @@ def path_edges(masks: np.ndarray, path: Any) -> list[tuple[int, int]] | None:
     edges = list(zip(path[1:], path[:-1], strict=True)) if whole else []
     union = np.asarray(masks.any(axis=0))
     if not whole or not all(bool(union[i, j]) for i, j in edges):
-        raise BadWitnessFile("The stored path is no Hamiltonian path of the stored pattern.")
+        raise BadWitnessFile("The stored path is not a Hamiltonian path of the stored pattern.")
     return edges

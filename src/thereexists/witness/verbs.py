@@ -53,7 +53,7 @@ def certify(
     witness = witness_of(witness, "certify")
     unknown = [name for name in sampling if name not in ("seed", "confidence", "samples", "opinions")]
     if unknown:
-        raise InvalidInput(f"{unknown[0]!r} is no option of certify: it takes seed, confidence, samples and opinions.")
+        raise InvalidInput(f"{unknown[0]!r} is not an option of certify: it takes seed, confidence, samples, opinions.")
     place = folder or given
     resumes = None if place is None else Path(place)
     wanted = Wanted(p, target, folder=resumes, progress=progress, workers=workers, **sampling)

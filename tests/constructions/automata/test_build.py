@@ -143,7 +143,7 @@ def test_builds_that_are_refused():
         te.build(SMALL["swaps"], n=4, maps="other")
     with pytest.raises(InvalidInput, match="'dtype' must be one of"):
         te.build(SMALL["swaps"], n=4, dtype="int8")
-    with pytest.raises(InvalidInput, match="is no option of Shallowest"):
+    with pytest.raises(InvalidInput, match="is not an option of Shallowest"):
         te.build(SMALL["swaps"], n=4, delta=1 / 2)
     with pytest.raises(CannotBuild, match=r"live states take .* units in .* Fewer states"):
         te.build(drawn(60, 3, 0), n=1 << 16)

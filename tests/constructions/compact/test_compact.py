@@ -142,10 +142,10 @@ def test_save_load_trace_round_trip(tmp_path):
     ("arguments", "message"),
     [
         ({"construction": "small"}, "'construction' must be one of"),
-        ({"max_width": 4}, "'max_width' is no option of Faithful"),
+        ({"max_width": 4}, "'max_width' is not an option of Faithful"),
         ({"construction": "compact", "max_width": 0}, "'max_width' must be"),
-        ({"construction": "compact", "modified": True}, "'modified' is no option of Compact"),
-        ({"construction": "compact", "pattern": te.patterns.star(n=2)}, "'pattern' is no option of Compact"),
+        ({"construction": "compact", "modified": True}, "'modified' is not an option of Compact"),
+        ({"construction": "compact", "pattern": te.patterns.star(n=2)}, "'pattern' is not an option of Compact"),
     ],
 )
 def test_requests_that_make_no_sense_are_refused(arguments, message):

@@ -100,7 +100,7 @@ def test_builds_that_are_refused():
         te.build(GROUPS["parity"], dtype="bfloat16", **counting)
     with pytest.raises(CannotBuild, match="not proved in float32"):
         te.build(GROUPS["parity"], n=4096, construction="counting")
-    with pytest.raises(CannotBuild, match="construction='doubling' goes on"):
+    with pytest.raises(CannotBuild, match="construction='doubling' goes further"):
         te.build(GROUPS["parity"], n=1 << 14, dtype="float64", construction="counting")
     many = te.automata.from_function(lambda q, a: (q + int(a)) % 700, 0, "01234", accept=[0])
     with pytest.raises(CannotBuild, match=r"take .* numbers"):

@@ -78,9 +78,9 @@ def test_what_cannot_be_certified_is_blamed_on_an_operation():
         witness.to("bfloat16")
     with pytest.raises(te.ThereExistsError, match="'epsilon' must be a positive number"):
         te.build(smooth(), epsilon=-1.0)
-    with pytest.raises(te.ThereExistsError, match="'delta' is no option of Compiling"):
+    with pytest.raises(te.ThereExistsError, match="'delta' is not an option of Compiling"):
         te.build(smooth(), delta=1 / 8)
-    with pytest.raises(te.ThereExistsError, match="'dtype' is no option of Faithful"):
+    with pytest.raises(te.ThereExistsError, match="'dtype' is not an option of Faithful"):
         te.build(te.targets.builtin("sort", n=2), delta=1 / 2, dtype="float32")
 
 

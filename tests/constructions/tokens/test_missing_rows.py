@@ -47,7 +47,7 @@ def test_a_hidden_row_of_full_length_is_found(tmp_path):
     te.memorise(list(PAIRS), list(PAIRS.values())).save(tmp_path / "w")
     hide(tmp_path / "w", [2, 2])
     forge_record(tmp_path / "w", lambda r: r["tokens"].update(fixed=True))
-    assert any(reason.startswith("missing rows: 1 inputs are no rows") for reason in te.verify(tmp_path / "w").reasons)
+    assert any(reason.startswith("missing rows: 1 inputs have no row") for reason in te.verify(tmp_path / "w").reasons)
 
 
 def test_a_data_set_does_not_stand_for_its_orders(tmp_path):

@@ -91,7 +91,7 @@ def test_a_table_needs_its_own_construction_and_a_function_that_works():
     assert te.build(table)([[0]]) == te.build(table, construction="compact")([[0]]) == [[1]]
     with pytest.raises(te.ThereExistsError, match="must be one of compact"):
         te.build(table, construction="faithful")
-    with pytest.raises(te.ThereExistsError, match="'delta' is no option of Stored, which takes no options"):
+    with pytest.raises(te.ThereExistsError, match="'delta' is not an option of Stored, which takes no options"):
         te.build(table, delta=1 / 2)
     with pytest.raises(te.ThereExistsError, match="is the function symmetric"):
         te.Table.of(sorted, range(5), 12)

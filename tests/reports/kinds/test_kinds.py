@@ -76,7 +76,7 @@ def test_every_artefact_has_one_kind_and_a_whole_page(artefacts, page_of, name):
         ("memorise", "3 of 3 stored pairs come back exactly"),
         ("table", "4 of 4 stored pairs come back exactly"),
         ("certify.json", "an integral over the domain, as its author says"),
-        ("certificate.json", "Its digest fits"),
+        ("certificate.json", "Its digest matches"),
         ("verify.json", "Everything holds"),
         ("check.json", "every edge is in the pattern: checked"),
         ("apart.json", "cannot be drawn from its name"),
@@ -214,7 +214,7 @@ def test_broken_records_are_refused_in_one_sentence(artefacts, tmp_path, name, c
 @pytest.mark.parametrize("content", ["", "{", "[]", "3", '{"a": 1}', "[" * 100_000])
 def test_other_files_are_no_artefacts(tmp_path, content):
     (tmp_path / "x.json").write_text(content)
-    with pytest.raises(ThereExistsError, match=r"no artefact|not JSON"):
+    with pytest.raises(ThereExistsError, match=r"not an artefact|not JSON"):
         report(tmp_path / "x.json")
     (tmp_path / "x.txt").write_text(content)
     with pytest.raises(ThereExistsError, match=r"It reads: .*certificate.*pattern.*folder of runs.*build --out"):

@@ -154,7 +154,7 @@ def read_claim(folder: Path) -> dict[str, Any]:
             raise InvalidInput(f"the dtypes of a claim are some of {', '.join(DTYPES)}")
     more = sorted({file.name for file in folder.iterdir() if not file.name.startswith(".")} - {*FILES, RECORD})
     if more:
-        raise BadWitnessFile(f"{folder} holds {more[0]} too, which a loader may prefer; it is no part of the claim.")
+        raise BadWitnessFile(f"{folder} holds {more[0]} too, which a loader may prefer; it is not part of the claim.")
     for name, sha256 in record["files"].items():
         if hashlib.sha256(read_regular(folder / name, MOST_WEIGHTS)).hexdigest() != sha256:
             raise BadWitnessFile(f"{folder / name} was truncated or changed: its SHA-256 is not the one stated.")

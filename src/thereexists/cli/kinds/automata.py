@@ -183,7 +183,7 @@ def _from_python(reference: str, symbols: str | None) -> Any:
     if not callable(found):
         raise InvalidInput(f"{path} has no automaton and no step function {name!r}.")
     if not hasattr(module, "start"):
-        raise InvalidInput(f"{path} must say where {name!r} begins: start = …, beside it.")
+        raise InvalidInput(f"{path} must define the start state of {name!r}: start = …, beside it.")
     alphabet = _symbols(symbols) if symbols is not None else module.alphabet
     accept, writes = getattr(module, "accept", None), bool(getattr(module, "writes", False))
     return automata.from_function(found, module.start, alphabet, accept, writes)
@@ -262,5 +262,5 @@ def _method_in_words(summary: dict[str, Any]) -> dict[str, str]:
     if "counters" in summary:
         counted = "one counter" if summary["counters"] == 1 else f"{summary['counters']} counters"
         return {"counting": f"a commutative group: {counted}, two blocks at every length"}
-    rows = "one for each pair of states" if summary["maps"] == "states" else "one for each map that a string is"
+    rows = "one for each pair of states" if summary["maps"] == "states" else "one for each map of a string"
     return {"maps": f"{summary['map_rows']} rows, {rows}"}

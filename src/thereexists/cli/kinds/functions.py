@@ -126,8 +126,8 @@ def _cubes_of(target: Any, grid: Any) -> dict[str, Any]:
 
 
 def epsilon_in_words(certificate: Any, epsilon: float) -> str:
-    kept = "is kept" if certificate.keeps_epsilon() else "is not reached: choose a finer grid, or a larger epsilon"
-    return f"epsilon = {epsilon:g}, which was asked for, {kept}"
+    kept = "is reached" if certificate.keeps_epsilon() else "is not reached: choose a finer grid, or a larger epsilon"
+    return f"the requested epsilon = {epsilon:g} {kept}"
 
 
 def _beside(size: float | None, plain: float) -> str:

@@ -71,7 +71,7 @@ def _sequences(witness: Any, text: str) -> list[list[Any]]:
 
         sequences = [[cell.strip() for cell in row] for _, row in read_csv(file)]
         if not sequences:
-            raise InvalidInput(f"{file} is empty; it must hold one sequence a line.")
+            raise InvalidInput(f"{file} is empty; it must hold one sequence per line.")
     else:
         sequences = [text.replace(",", " ").split() if all_integers(witness) else text.split()]
     if all_integers(witness):

@@ -51,7 +51,7 @@ class Counting(Method):
         if n > MOST_COUNTED:
             raise CannotBuild(
                 f"Counting takes a mask of all pairs of positions, and is built to {MOST_COUNTED:,} symbols; got "
-                f"{n:,}. construction='doubling' goes on."
+                f"{n:,}. construction='doubling' goes further."
             )
         sizes = CountingSizes(n, counters, scale_for(n))
         verdict = verdicts_of(sizes)[name]

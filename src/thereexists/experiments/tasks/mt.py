@@ -1,4 +1,4 @@
-"""Translation by an encoder–decoder; BLEU by ``sacrebleu`` on every test set, greedy decoding.
+"""Translation with an encoder–decoder; BLEU by ``sacrebleu`` on every test set, greedy decoding.
 
 A sparse pattern applies to the encoder's self-attention, its causal version to the decoder's; cross-attention is dense.
 Sentences are padded to one length, the length of the pattern; longer training pairs are left out, longer test sources

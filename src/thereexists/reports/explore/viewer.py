@@ -54,7 +54,7 @@ class Viewer(ABC):
         found = self.lattice()
         if found is None:
             raise InvalidInput(
-                "There is no map of this witness: it takes words, one number, or a domain that is no box."
+                "There is no map of this witness: it takes words, one number, or a domain that is not a box."
             )
         x = sequence(asked, self.witness)
         free = free_entries(asked, *x.shape)

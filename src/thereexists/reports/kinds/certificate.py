@@ -14,8 +14,8 @@ def _page(found: Found) -> Page:
     if found.path.name == FILE:
         certificate = load_certificate(found.path.parent)  # refuses one that was changed after it was written
         remark = (
-            "Its digest fits. Whether the weights of that digest are in the same folder, and whether the proof holds, "
-            "only thereexists verify says."
+            "Its digest matches. Only thereexists verify can tell whether the weights with that digest are in the same "
+            "folder, and whether the proof holds."
         )
     else:
         for beside in ("seconds", "normalised", "meaning"):  # how long it took, and what follows, are not part of it

@@ -31,7 +31,7 @@ def _page(found: Found) -> Page:
     return Page(
         "verdict",
         title,
-        f"What {found.path.name} says, {WORDS}; the files themselves were not looked at.",
+        f"What {found.path.name} says, {WORDS}; the files themselves were not examined.",
         tuple(sections),
     )
 

@@ -24,7 +24,7 @@ FLOOR = -6.0  # decimal logarithm of the smallest weight that is drawn
 
 def head_page(head: Head, record: dict, folder: Path) -> Page:
     title = f"An attention head for {head.target.length:,} tokens"
-    lead = "One fixed head whose softmax shows a given sparse matrix, with the rows that were verified."
+    lead = "One fixed head whose softmax reproduces a given sparse matrix, with the rows that were verified."
     again = _verified_again(head)
     sections = (
         Section("head", "The head", _head(head, record, again)),
@@ -85,7 +85,7 @@ def _verified(head: Head, again: Verification | None, folder: Path) -> Markup:
             verdict,
             table(["checked", "rows", "worst leakage", "worst ratio error", "arithmetic"], rows),
             paragraph(remark, "soft"),
-            paragraph(f"All rows again: thereexists heads verify {shlex.quote(str(folder))}", "soft"),
+            paragraph(f"To check all rows again: thereexists heads verify {shlex.quote(str(folder))}", "soft"),
         ]
     )
 
@@ -95,8 +95,8 @@ def _attention(head: Head) -> Markup:
     remark = f"The first {n} of {head.target.length:,} tokens. " if n < head.target.length else ""
     if head.words is not None:
         remark += "The attention needs more digits than float64 has, and is not drawn. "
-    scale = "the stronger the colour, the larger, on a log scale from 10⁻⁶ (blank) to 1"
-    words = f"{remark}Row = who attends, column = to whom; {scale}."
+    scale = "a stronger colour is a larger weight, on a log scale from 10⁻⁶ (blank) to 1"
+    words = f"{remark}Rows are the tokens that attend, columns the tokens they attend to; {scale}."
     return join([paragraph(words), panels(attention_pictures(head))])
 
 

@@ -27,16 +27,20 @@ def _page(found: Found) -> Page:
             "ratio": f"non-zeros of a row within a factor γ = {target.gamma:.4g}",
         }
     )
-    words = f"The first {n} tokens; the stronger the colour, the larger, on a log scale from 10⁻⁶ (blank) to 1."
-    picture = figure(svg.heat(logs, FLOOR, "Target"), "Row = who attends, column = to whom.")
+    words = f"The first {n} tokens; a stronger colour is a larger weight, on a log scale from 10⁻⁶ (blank) to 1."
+    picture = figure(
+        svg.heat(logs, FLOOR, "Target"), "Rows are the tokens that attend, columns the tokens they attend to."
+    )
     sections = (
         Section("target", "The matrix", join([stated, paragraph(words), panels([picture])])),
-        Section("next", "A head that shows it", code(f"thereexists heads fit {shlex.quote(str(found.path))} --out h/")),
+        Section(
+            "next", "A head that reproduces it", code(f"thereexists heads fit {shlex.quote(str(found.path))} --out h/")
+        ),
     )
     return Page(
         "head target",
         f"A sparse attention matrix for {target.length:,} tokens",
-        "What a head is asked to show.",
+        "What a head is asked to reproduce.",
         sections,
     )
 

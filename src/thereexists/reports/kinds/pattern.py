@@ -113,13 +113,13 @@ def _load(found: Found) -> Pattern:
     name, sizes = str(found.path), dict(found.sizes)
     if found.path.suffix == ".npz":
         if found.n is not None or sizes:
-            raise InvalidInput("A mask file brings its own sizes; leave out --n and --set.")
+            raise InvalidInput("A mask file has its own sizes; leave out --n and --set.")
         return load_npz(found.path)
     if found.path.exists():
         unknown = sorted(set(sizes) - {"globals", "seed"})
         if unknown:
             raise InvalidInput(
-                f"A model config brings its own '{unknown[0]}'; only --n and --set globals=… or seed=… apply."
+                f"A model config has its own '{unknown[0]}'; only --n and --set globals=… or seed=… apply."
             )
         return load_config(found.path, n=found.n, **sizes)
     if name not in REGISTRY:

@@ -107,11 +107,14 @@ def _compared(record: dict[str, Any]) -> Page:
     head = ["pattern", "universal", "depth", "per token", "path", "steps", "connections", "sparsity"]
     left = [paragraph(f"Left out {name}: {why}", "soft") for name, why in record.get("refused", {}).items()]
     remark = paragraph(
-        "Undecided: the sufficient conditions fail or could not be decided, which is no disproof.", "soft"
+        "Undecided: the sufficient conditions fail or could not be decided, which is not a disproof.", "soft"
     )
     body = join([table(head, rows), remark, *left])
     drawn = [picture for one in record["patterns"] if (picture := _thumbnail(one)) is not None]
-    words = "All steps of a pattern together. Row = who attends, column = to whom; the fuller a cell, the stronger."
+    words = (
+        "All steps of a pattern together. Rows are the tokens that attend, columns the tokens they attend to; "
+        "a fuller cell has a stronger colour."
+    )
     sections = (
         Section("compared", "Every pattern of the library", body),
         *([Section("gallery", "What they look like", join([paragraph(words), panels(drawn)]))] if drawn else []),

@@ -38,7 +38,7 @@ def _page(found: Found) -> Page:
             parts.append(paragraph(_budget([r for r in records if table_of(r) == own.key]), "soft"))
         sections.append(Section(files[own.key], own.title, join(parts)))
     lead = (
-        f"{len(made)} models, {sum(row.seeds for row in made)} runs. Small budgets beside the papers' large ones: "
+        f"{len(made)} models, {sum(row.seeds for row in made)} runs. Our budgets are small, the papers' are large: "
         "compare orders and gaps, not levels."
     )
     return Page("results", "Experiments: ours beside the papers'", lead, tuple(sections))

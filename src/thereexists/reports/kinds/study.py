@@ -34,9 +34,7 @@ def _page(found: Found) -> Page:
         Section("slopes", "Fitted lines", _lines(record["lines"])),
         Section("reproduce", "How to reproduce it", join([code(record.get("command", "")), facts(settings)])),
     )
-    lead = (
-        "The smallest d at which a fixed head shows a random sparse matrix within the tolerances, against its length."
-    )
+    lead = "The smallest d at which a fixed head reproduces a random sparse matrix within the tolerances, by length."
     return Page("study", "How small can an attention head be?", lead, sections)
 
 

@@ -27,7 +27,7 @@ MOST_EDGES = 200
 
 
 def automaton_page(folder: Path, witness: AutomatonWitness, record: dict[str, Any]) -> Page:
-    rows = "a pair of states" if witness.describe()["maps"] == "states" else "a map that a string is"
+    rows = "a pair of states" if witness.describe()["maps"] == "states" else "the map of some string"
     maps = {"maps": f"{witness.maps.own} rows, each for {rows}"}
     return machine_page(folder, witness, record, maps, Section("doubling", "The doubling tree", _tree(witness)))
 
@@ -81,7 +81,7 @@ def _machine(witness: MachineWitness) -> Markup:
     parts = []
     if live <= MOST_DRAWN:
         picture = machine_picture(machine, f"An automaton of {machine.size} states")
-        parts.append(figure(picture, f"The arrow from nowhere marks the start, a ring an accepting state.{dead}"))
+        parts.append(figure(picture, f"The arrow without a source marks the start, a ring an accepting state.{dead}"))
     else:
         parts.append(paragraph(f"{live} states are too many to draw; their steps follow.{dead}"))
     rows = [[q, r, symbols_in_words(symbols, 80)] for (q, r), symbols in list(edges.items())[:MOST_EDGES]]
@@ -97,9 +97,9 @@ def _tree(witness: AutomatonWitness) -> Markup:
     shown = traced.blocks[: needed + 1]
     picture = doubling_picture(shown, traced.word, "Which segment's map every position holds after each block")
     words = (
-        "A string at random that lives as long as it can. After block t a position holds the map of its last 2^t "
-        "symbols, composed of its own half and the half that it fetched; in the second colour, the map of the whole "
-        "prefix. Point at a bar to read its map."
+        "A random string that avoids the dead state for as long as it can. After block t a position holds the map of "
+        "its last 2^t symbols, composed of its own half and the half that it fetched; in the second colour, the map "
+        "of the whole prefix. Point at a bar to read its map."
     )
     table_rows = [[j, str(s), q] for j, (s, q) in enumerate(zip(traced.word, traced.states[1:], strict=True), 1)]
     return join([figure(picture, words), table(["position", "symbol", "state after it"], table_rows)])

@@ -89,7 +89,7 @@ def _largest(
     """Three numbers, and the paper behind them."""
     layers = sum(stage.depth for stage in witness.network.stages.values())
     if found is None:
-        bound, state = ("no bound", "there is no certificate"), ("not certified", "nothing is proved of this folder")
+        bound, state = ("no bound", "there is no certificate"), ("not certified", "nothing is proved about this folder")
     elif not _is_about(found, witness, record):
         bound, state = ("no bound", "the certificate is about another network"), ("not certified", "nothing is proved")
     else:
@@ -214,7 +214,7 @@ def _curves(cut: Slice, target: Target) -> Markup:
         intro.append(paragraph("Where that leaves the domain, a point of the domain near it takes its place."))
     if cut.target is None:
         again = (
-            "The function itself is not stored with a witness: give it by --function file.py:function to see it too."
+            "The function itself is not stored with a witness: give it with --function file.py:function to see it too."
         )
         intro.append(paragraph(again))
     else:
@@ -240,7 +240,7 @@ def _curves(cut: Slice, target: Target) -> Markup:
 
 def _dtypes(witness: FunctionWitness) -> Markup:
     rows = [[name, "safe" if v.holds else "not safe", v.reasons[0]] for name, v in witness.verdicts().items()]
-    intro = paragraph("Decided from the weights by a bound, not by trying: off the ramps, a safe format gives the "
+    intro = paragraph("Decided by a bound from the weights, not by trial: off the ramps, a safe format gives the "
                       "float64 output rounded once. A format that is not safe is refused.")  # fmt: skip
     return join([intro, table(["format", "verdict", "why"], rows)])
 
@@ -290,14 +290,16 @@ def build_command(witness: FunctionWitness) -> tuple[str, str]:
         low, high = min(boxes)
         words += ["--domain", repr(low), repr(high)]
         if len(boxes) > 1:
-            remarks.append("The features have different ranges, which only Python can say: te.Target(domain=…).")
+            remarks.append(
+                "The features have different ranges, which can only be given in Python: te.Target(domain=…)."
+            )
     words += plan.command_options()
     if witness.network.rho == "hardmax":
         words.append("--modified")
     elif witness.network.rho != "softmax":
         words += ["--rho", witness.network.rho]
     if "--pattern" in words:
-        remarks.append("If the pattern has sizes, add them by --set; its masks are stored with the weights.")
+        remarks.append("If the pattern has sizes, add them with --set; its masks are stored with the weights.")
     return shlex.join(words), " ".join(remarks)
 
 

@@ -88,7 +88,9 @@ def _recalled(witness: TokenWitness, folder: Path) -> Markup:
             paragraph(words, "good" if right.all() else "bad"),
             table(["input", "answer of the network", "as stored"], shown),
             paragraph(f"{more:,} more pairs are not listed.", "soft") if more > 0 else Markup(""),
-            paragraph(f"Every pair, padding and dtypes again: thereexists verify {shlex.quote(str(folder))}", "soft"),
+            paragraph(
+                f"To check every pair, padding and dtypes again: thereexists verify {shlex.quote(str(folder))}", "soft"
+            ),
         ]
     )
 
@@ -100,14 +102,14 @@ def _memory(witness: TokenWitness) -> Markup:
         return paragraph("This network has no stage of that name.")
     picture = recall_picture(found, "Pre-activations of memory units")
     caption = (
-        "Filled: the unit fires. Grey: it does not; the stronger, the nearer it came. Some tokens and their units."
+        "Filled: the unit fires. Grey: it does not; a stronger grey means that it came closer. Some tokens and units."
     )
     return join([paragraph(found.words()), panels([figure(picture, caption)])])
 
 
 def _dtypes(witness: TokenWitness) -> Markup:
     rows = [[name, "safe" if v.holds else "not safe", v.reasons[0]] for name, v in witness.verdicts().items()]
-    return join([paragraph("Decided from the weights by a bound."), table(["format", "verdict", "why"], rows)])
+    return join([paragraph("Decided by a bound from the weights."), table(["format", "verdict", "why"], rows)])
 
 
 def _reproduce(folder: Path, witness: TokenWitness, record: dict[str, Any]) -> Markup:

@@ -32,7 +32,7 @@ def score_circuits(folder: Path, names: list[str], answers: Path) -> dict[str, A
         raise InvalidInput(f"{answers} must be an object of models with their edges.")
     strange = sorted(given.keys() - set(names))
     if strange:
-        raise InvalidInput(f"{answers} answers {strange[0]!r}, which is no model of {folder}.")
+        raise InvalidInput(f"{answers} answers {strange[0]!r}, which is not a model of {folder}.")
     rows = []
     for name in sorted(given):
         circuit = read_circuit(folder / "models" / name)

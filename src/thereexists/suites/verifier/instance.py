@@ -222,7 +222,7 @@ def run_checks(parts: onnx_files.Parts, content: bytes, asked: vnnlib.Property, 
             continue
         point = np.array(truth["counterexample"]).reshape(1, *X.shape[1:])
         if not asked.inside(point).all() or not np.array_equal(point, point.astype(np.float32)):
-            raise CannotBuild(f"{name}: its counterexample is not in the box, or is no number of float32.")
+            raise CannotBuild(f"{name}: its counterexample is not in the box, or is not a float32 number.")
         if not (asked.depth(run(point)) > margin / 2).all():
             raise CannotBuild(f"{name}: its counterexample is none in {dtype.__name__}.")
     shown = X[known.argmax()] if truth["verdict"] == "unsat" else np.array(truth["counterexample"])

@@ -47,7 +47,7 @@ def score_verifier(folder: str | Path, answers: str | Path) -> dict[str, Any]:
     given = read_answers(Path(answers))
     strange = sorted(given.keys() - truth.keys())
     if strange:
-        raise InvalidInput(f"{answers} answers {strange[0]}, which is no instance of {folder}.")
+        raise InvalidInput(f"{answers} answers {strange[0]}, which is not an instance of {folder}.")
     rows: dict[tuple[str, int], Counter[str]] = {}
     wrong = []
     for name, entry in truth.items():
