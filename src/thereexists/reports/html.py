@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import math
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -22,7 +23,9 @@ from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import visible
 
 LONGEST_TEXT = 2000
+SHADES = 8  # of the parts of a bar: the classes s0 … s7 of the page
 SMALLEST = 1e-15  # what is smaller, and not 0, is said to be smaller than that
+_EXPONENT = re.compile(r"(?<![\w.])\d+(?:\.\d+)?e[+-]\d+(?!\w)")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
@@ -105,7 +108,16 @@ def number(value: Any) -> Markup:
     if 0 < abs(value) < SMALLEST:
         return text("< 10⁻¹⁵")
     mantissa, e, exponent = f"{value:.4g}".partition("e")
-    return text(f"{mantissa}·10{str(int(exponent)).translate(_RAISED)}" if e else mantissa)
+    return text(f"{mantissa}·10{raised(int(exponent))}" if e else mantissa)
+
+
+def raised(exponent: int) -> str:
+    return str(exponent).translate(_RAISED)
+
+
+def in_figures(words: Any) -> Markup:
+    """A sentence of ours whose numbers were written by Python, 2.4e-05, with the same numbers as in a paper."""
+    return Markup(_EXPONENT.sub(lambda found: number(float(found[0])), text(words)))
 
 
 def join(parts: Iterable[Markup]) -> Markup:
@@ -163,6 +175,16 @@ def panels(figures: Iterable[Markup], pairs: bool = False, style: str = "") -> M
     """Figures beside each other, as many as fit, or always two and two where there is room, or in a ``style``."""
     style = "pairs" if pairs else style
     return Markup(f'<div class="panels {text(style)}">{"".join(figures)}</div>\n')
+
+
+def shade(part: int, label: Any) -> Markup:
+    """The key of a part of a bar: parts have shades of grey, for the colours mean something else."""
+    return Markup(f'<span class="label"><span class="key s{int(part) % SHADES}"></span>{number(label)}</span>')
+
+
+def keys(shown: Iterable[Markup]) -> Markup:
+    """A line of keys."""
+    return Markup(f'<p class="keys">{" ".join(shown)}</p>\n')
 
 
 def key(colour: int, label: Any) -> Markup:

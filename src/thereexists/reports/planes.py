@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from thereexists.reports.html import Markup, Section, figure, join, panels, paragraph
+from thereexists.reports.html import Markup, Section, figure, join, keys, number, panels, paragraph
 from thereexists.reports.measure import Plane, inputs_within
-from thereexists.reports.surface import field, surface
+from thereexists.reports.surface import field, heights, surface
 from thereexists.witness.function import FunctionWitness
 
 MOST_OUTPUTS = 4
@@ -22,7 +22,7 @@ def first_picture(plane: Plane, d: int) -> Markup:
         [] if f is None else [figure(surface(f, low, high, "The function", _names(d)), "The function, first output.")]
     )
     drawn.append(figure(surface(g, low, high, "The network", _names(d)), "The network, first output."))
-    return panels(drawn, style="three")
+    return join([panels(drawn, style="three"), keys([heights(low, high)])])
 
 
 def _names(d: int) -> tuple[str, str]:
@@ -66,11 +66,11 @@ def surfaces_section(witness: FunctionWitness, plane: Plane | None) -> Section |
         else:
             gap = plane.error[:, :, k, i]
             caption = (
-                f"|network − target|, {name}: {gap.mean():.3g} on average over this plane, "
-                f"{plane.largest[k, i]:.3g} at most at these inputs."
+                f"|network − target|, {name}: {number(float(gap.mean()))} on average over this plane, "
+                f"{number(float(plane.largest[k, i]))} at most at these inputs."
             )
             figures.append(figure(field(gap, 0.0, worst, f"Error, {name}", names, error=True), caption))
-        parts.append(panels(figures, style="three"))
+        parts.append(join([panels(figures, style="three"), keys([heights(low, high)])]))
     left = witness.grid.n * d - len(shown)
     parts += [paragraph(f"{left} more outputs are not drawn.", "soft")] if left else []
     return Section("surfaces", "Surfaces over two inputs" if d == 1 else "Slices over two features", join(parts))
