@@ -147,7 +147,8 @@ def test_one_colour_means_one_thing(pages):
     ("words", "shown"),
     [
         ("at most 2.9e-06 of it", "at most 2.9·10⁻⁶ of it"),
-        ("off by 3e-17", "off by &lt; 10⁻¹⁵"),
+        ("off by 3e-17", "off by less than 10⁻¹⁵"),
+        ("d_1 ≤ 3e-17", "d_1 &lt; 10⁻¹⁵"),
         ("SHA-256 77e-05ab", "SHA-256 77e-05ab"),
         ("<b>1e+30", "&lt;b&gt;1·10³⁰"),
     ],

@@ -148,7 +148,23 @@ class Certificate(InNotebook, ABC):
 
 
 def load_certificate(folder: str | Path, kinds: Collection[str] = tuple(CERTIFICATES)) -> Any:
-    """Read certificate.json; refuses one that is missing, broken, changed, of another version or of no such kind."""
+    """Read certificate.json; refuses one that is missing, broken, changed, of another version or of no such kind.
+
+        te.build(te.targets.builtin("sort", n=2), delta=1 / 2).save("w")
+        te.certify(te.load("w")).save("w")
+        te.certificates.load_certificate("w")
+
+    Args:
+        folder: of a witness.
+        kinds: the kinds that are expected.
+
+    Returns:
+        The certificate: what its author claims.
+
+    Raises:
+        InvalidInput: there is none.
+        BadWitnessFile: it is malformed or was changed.
+    """
     file = Path(folder) / FILE
     if not is_regular(file):
         raise (BadWitnessFile if os.path.lexists(file) else Unreadable)(

@@ -69,7 +69,19 @@ def register_mixer(kind: MixerKind) -> MixerKind:
 
 
 def mixer_kind(name: str) -> MixerKind:
-    """The registered mixer of that name."""
+    """The registered mixer of that name.
+
+        te.mixers.mixer_kind("sepconv").formula
+
+    Args:
+        name: one of ``te.mixers.MIXERS``.
+
+    Returns:
+        The mixer and its claims.
+
+    Raises:
+        InvalidInput: there is no such mixer.
+    """
     from thereexists.mixers import kinds  # noqa: F401  (importing registers them)
 
     if name not in MIXERS:

@@ -25,7 +25,7 @@ from thereexists.core.plain_text import visible
 LONGEST_TEXT = 2000
 SHADES = 8  # of the parts of a bar: the classes s0 … s7 of the page
 SMALLEST = 1e-15  # what is smaller, and not 0, is said to be smaller than that
-_EXPONENT = re.compile(r"(?<![\w.])\d+(?:\.\d+)?e[+-]\d+(?!\w)")
+_EXPONENT = re.compile(r"(≤ )?(?<![\w.])(\d+(?:\.\d+)?e[+-]\d+)(?!\w)")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
@@ -117,7 +117,19 @@ def raised(exponent: int) -> str:
 
 def in_figures(words: Any) -> Markup:
     """A sentence of ours whose numbers were written by Python, 2.4e-05, with the same numbers as in a paper."""
-    return Markup(_EXPONENT.sub(lambda found: number(float(found[0])), text(words)))
+    return Markup(_EXPONENT.sub(_in_a_sentence, text(words)))
+
+
+def _in_a_sentence(found: re.Match[str]) -> str:
+    value = float(found[2])
+    if 0 < value < SMALLEST and not found[1]:
+        return "less than 10⁻¹⁵"
+    return at_most(value) if found[1] else number(value)
+
+
+def at_most(bound: float) -> Markup:
+    """``≤ 0.1114``; below what is of interest ``< 10⁻¹⁵``."""
+    return number(bound) if 0 < bound < SMALLEST else Markup(f"≤ {number(bound)}")
 
 
 def join(parts: Iterable[Markup]) -> Markup:

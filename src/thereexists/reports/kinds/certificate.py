@@ -7,7 +7,7 @@ from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.certificate import bound_section
 from thereexists.reports.first_screen import PAPERS, first_screen
-from thereexists.reports.html import Markup, Page, Section, facts, in_figures, join, number, paragraph
+from thereexists.reports.html import Page, Section, at_most, facts, in_figures, join, paragraph
 
 
 def _page(found: Found) -> Page:
@@ -37,7 +37,7 @@ def _page(found: Found) -> Page:
     )
     name = next(iter(subject.values()))
     numbers = [
-        (Markup(f"≤ {number(float(certificate.bound))}"), f"{in_figures(certificate.claim())}: {WORDS}"),
+        (at_most(float(certificate.bound)), f"{in_figures(certificate.claim())}: {WORDS}"),
         (certificate.label(), WORDS),
         ("not verified", "for this page: thereexists verify, in the folder of the weights"),
     ]

@@ -17,7 +17,20 @@ from thereexists.heads.verify import Verification, verify
 from thereexists.reports import svg
 from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.first_screen import PAPERS, Number, first_screen
-from thereexists.reports.html import Markup, Page, Section, facts, figure, join, keys, number, panels, paragraph, table
+from thereexists.reports.html import (
+    Markup,
+    Page,
+    Section,
+    at_most,
+    facts,
+    figure,
+    join,
+    keys,
+    number,
+    panels,
+    paragraph,
+    table,
+)
 from thereexists.reports.matrix_view import MOST_PIXELS, Layer, largest_in, pooled, thumbnail, zoomable
 from thereexists.reports.svg import FLOOR
 
@@ -48,7 +61,7 @@ def _largest(head: Head, again: Verification | None, folder: Path) -> list[Numbe
     check = f"all rows: thereexists heads verify {shlex.quote(str(folder))}"
     size = (Markup(f"d = {number(head.hidden_size)}"), asked)
     if again is None:
-        leakage = (Markup(f"≤ {number(head.eps1)}"), f"worst leakage that was asked for: {WORDS}")
+        leakage = (at_most(head.eps1), f"worst leakage that was asked for: {WORDS}")
         return [size, leakage, ("not verified", f"too long to check for this page; {check}")]
     leakage = (
         number(again.leakage),

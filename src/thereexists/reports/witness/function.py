@@ -27,6 +27,7 @@ from thereexists.reports.html import (
     Markup,
     Page,
     Section,
+    at_most,
     code,
     facts,
     figure,
@@ -91,7 +92,7 @@ def _largest(
         bound = ("no bound", "the certificate is about another network")
     else:
         norm = f"d_{found.p:g}, {found.holds_for()}, {found.label()}: {WORDS}"
-        bound = (Markup(f"≤ {number(float(found.bound))}"), norm)
+        bound = (at_most(float(found.bound)), norm)
     return [(layers, "layers, none of them trained"), bound, proof_of(folder, certified)]
 
 

@@ -15,6 +15,7 @@ from thereexists.reports.html import (
     Markup,
     Page,
     Section,
+    at_most,
     code,
     facts,
     join,
@@ -50,7 +51,7 @@ def _largest(folder: Path, described: dict[str, Any]) -> list[Number]:
     if bound is None:
         return [depth_of(described["blocks"]), ("no bound", "there is no certificate"), proof]
     norm = f"at every input of the box, in {described['bound_dtype']}, rounding included: {WORDS}"
-    return [depth_of(described["blocks"]), (Markup(f"≤ {number(float(bound))}"), norm), proof]
+    return [depth_of(described["blocks"]), (at_most(float(bound)), norm), proof]
 
 
 def title_of(witness: Any) -> str:
