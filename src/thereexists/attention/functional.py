@@ -38,7 +38,7 @@ class Dropout(NamedTuple):
 
         te.attention.Dropout(0.1, seed=0)
 
-    Args:
+    Attributes:
         p: the share of weights that are dropped.
         seed: the same one drops the same pairs.
     """

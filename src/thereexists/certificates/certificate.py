@@ -40,7 +40,17 @@ _SINCE = {"epsilon": 3, "uniform": 4, "float_run": 5}
 class Certificate(InNotebook, ABC):
     """``bound`` holds under ``assumptions`` for the network whose weights have this SHA-256.
 
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        te.certify(witness).claim()
+
     A field that is compared is stored; ``seconds`` is neither, for the same claim is the same bytes.
+
+    Args:
+        bound: how far the network may be off.
+        assumptions: what is taken for granted.
+        weights_sha256: of the network that it is about.
+        package_version: that made it.
+        seconds: how long it took.
     """
 
     kind: ClassVar[str]

@@ -61,7 +61,19 @@ MIXERS: dict[str, MixerKind] = {}
 
 
 def register_mixer(kind: MixerKind) -> MixerKind:
-    """Enter ``kind`` under its name; a second one of the same name is refused."""
+    """Enter ``kind`` under its name; a second one of the same name is refused.
+
+        te.mixers.register_mixer(kind)  # see docs/add-mixer.md
+
+    Args:
+        kind: its name, formula, module and claims.
+
+    Returns:
+        The same.
+
+    Raises:
+        InvalidInput: there is one of that name.
+    """
     if kind.name in MIXERS:
         raise InvalidInput(f"A mixer named '{kind.name}' is registered already; choose another name.")
     MIXERS[kind.name] = kind

@@ -45,7 +45,17 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A finished report: ``str(page)`` is the document, ``page.save("report.html")`` writes it."""
+    """A finished report: ``str(page)`` is the document, ``page.save("report.html")`` writes it.
+
+        te.report("star", n=8).save("pattern.html")
+
+    Args:
+        kind: of the artefact.
+        title: of the page.
+        lead: the sentence below it.
+        sections: its parts.
+        first: what the first screen shows.
+    """
 
     kind: str
     title: str

@@ -86,7 +86,19 @@ class Bound:
 
 @dataclass(frozen=True, repr=False)
 class Compiled:
-    """The network, and what every stage of the compiler found."""
+    """The network, and what every stage of the compiler found.
+
+        P.compile(P.sort(P.tokens(n=4))).network.depth
+
+    Args:
+        program: as it was written.
+        source: the same without what is not needed.
+        atoms: its operations, one by one.
+        outputs: where the answer stands.
+        schedule: the block of each.
+        layout: the row of each.
+        network: the network.
+    """
 
     program: Value
     source: Value

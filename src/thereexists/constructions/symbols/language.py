@@ -40,7 +40,14 @@ def _refused(what: str, instead: str) -> Callable[..., NoReturn]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Symbols:
-    """A symbol at every token: ``number``, a value of one feature, is its place in ``alphabet``."""
+    """A symbol at every token: ``number``, a value of one feature, is its place in ``alphabet``.
+
+        P.symbols("abc", n=5).alphabet
+
+    Args:
+        alphabet: the symbols.
+        number: a value of one feature, the place of each.
+    """
 
     built_by: ClassVar = {"symbols": "symbols"}  # see ``constructions/build.py``
 
