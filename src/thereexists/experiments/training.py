@@ -67,23 +67,9 @@ class Execution:
 def train(settings: Settings, out: Path, how: Execution = Execution(), resume: bool = False) -> dict[str, Any]:
     """Train, evaluate, save the model into ``out``, and return the result, which ``out/result.json`` also holds.
 
-        te.experiments.train(settings, "runs/a")
-
     Of several processes the first one evaluates and saves; the others return an empty result.
 
     ``resume`` continues a run that was stopped (and returns the result of one that is done).
-
-    Args:
-        settings: what is trained.
-        out: the folder for model and result.
-        how: how it is carried out.
-        resume: whether to go on with a run that was stopped.
-
-    Returns:
-        The result, as in ``out/result.json``.
-
-    Raises:
-        InvalidInput: the settings do not fit, or ``out`` is taken.
     """
     done = _finished(settings, out, resume)
     accelerator, place = _processes(how.device)

@@ -166,7 +166,7 @@ def table(head: list[str], rows: list[list[Any]], caption: str = "") -> Markup:
 
     def cell(tag: str, value: Any, right: bool) -> str:
         long = not right and tag == "td" and len(str(value)) > 40
-        short = not right and tag == "td" and len(str(value)) <= 18
+        short = not right and tag == "td" and len(str(value)) <= 24
         style = ' class="number"' if right else ' class="words"' if long else ' class="short"' if short else ""
         return f"<{tag}{style}>{number(value)}</{tag}>"
 
