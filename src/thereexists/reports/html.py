@@ -206,7 +206,7 @@ def shade(part: int, label: Any) -> Markup:
 
 def keys(shown: Iterable[Markup]) -> Markup:
     """A line of keys."""
-    return Markup(f'<p class="keys">{" ".join(shown)}</p>\n')
+    return Markup(f'<p class="key-line">{" ".join(shown)}</p>\n')
 
 
 def key(colour: int, label: Any) -> Markup:
