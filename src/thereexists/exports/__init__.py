@@ -91,7 +91,9 @@ def _claimed(
 def plan_llama(made_of: Any) -> dict[str, Any]:
     """Layers, sizes and parameters of the stock checkpoint of a witness, or of a claim, before it is written.
 
-        te.exports.plan_llama(te.build(te.automata.regex("(ab|ba)*", "ab"), n=8))
+        from thereexists.exports import plan_llama
+
+        plan_llama(te.build(te.automata.regex("(ab|ba)*", "ab"), n=8))
 
     Args:
         made_of: a witness, or a claim.
