@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 from mkdocs.structure.files import File
@@ -171,10 +172,14 @@ def _is_module(path: str) -> bool:
 
 def _functions(path: str) -> set[str]:
     """Names of the functions that the parent module defines: ``constructions.build.build`` is no module."""
-    parent = _file(path.rpartition(".")[0])
-    if not parent.is_file():
+    return _functions_in(path.rpartition(".")[0])
+
+
+@cache
+def _functions_in(module: str) -> set[str]:
+    if not _file(module).is_file():
         return set()
-    tree = ast.parse(parent.read_text(encoding="utf-8"))
+    tree = ast.parse(_file(module).read_text(encoding="utf-8"))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 

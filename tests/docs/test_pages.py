@@ -50,7 +50,13 @@ def test_commands_in_the_text_exist(page):
 def test_few_blocks_are_never_run():
     """What no test runs is listed here, so that the list is looked at when it grows."""
     never = Counter(page for page in PAGES for block in blocks_of(page) if block.when == "never")
-    assert never == {"README.md": 2, "docs/experiments.md": 1, "docs/explore.md": 2, "docs/scale.md": 2}
+    assert never == {
+        "README.md": 2,
+        "docs/experiments.md": 1,
+        "docs/explore.md": 2,
+        "docs/scale.md": 2,
+        "docs/suites.md": 1,
+    }
 
 
 @pytest.mark.parametrize(
@@ -113,7 +119,8 @@ def test_an_ellipsis_stands_for_anything_but_not_for_the_rest():
 def test_every_link_leads_somewhere():
     for page in PAGES.values():
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+            made = target.startswith("live/")  # by the build, whose own test looks for it
+            assert made or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
 def test_every_test_that_a_page_names_is_there():

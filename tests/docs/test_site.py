@@ -1,7 +1,6 @@
 """The site: built strictly and offline, complete, and looked at in a browser at two widths, light and dark."""
 
 import ast
-import importlib.util
 import inspect
 import re
 import shutil
@@ -15,8 +14,7 @@ import yaml
 
 import thereexists
 from tests.docs.blocks import ROOT
-
-PACKAGE = ROOT / "src" / "thereexists"
+from tests.docs.site_hooks import PACKAGE, hooks
 
 
 @pytest.fixture(scope="session")
@@ -91,13 +89,6 @@ def test_a_broken_link_fails_the_build(tmp_path):
     assert done.returncode != 0
     assert done.stderr.count("WARNING") == 1
     assert "nowhere.md" in done.stderr
-
-
-def hooks():
-    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "site" / "hooks.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_the_reference_has_every_public_name(site):

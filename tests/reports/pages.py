@@ -23,8 +23,8 @@ def serving(folder):
             thread.join()
 
 
-VOID = {"meta", "link"}
-OUTSIDE = re.compile(r"(?:https?:)?//|\bsrc\s*=|url\(|@import|<script|<iframe|<object|\son\w+\s*=", re.I)
+VOID = {"meta", "link", "input", "br"}
+OUTSIDE = re.compile(r"(?:https?:)?//|\bsrc\s*=|url\((?!#)|@import|<script|<iframe|<object|\son\w+\s*=", re.I)
 
 
 class Balance(HTMLParser):

@@ -33,7 +33,10 @@ def test_a_page_loads_silently_and_fits(browser, files, kind):
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.evaluate("Math.min(...[...document.querySelectorAll('svg')].map(s => s.clientHeight))") > 20
+        assert (
+            page.evaluate("Math.min(...[...document.querySelectorAll('svg:not(.strengths)')].map(s => s.clientHeight))")
+            > 20
+        )
         colours.add(background(page))
     assert noise == []
     assert page.locator("svg").count() == page.get_by_role("img").count() > 0
@@ -60,6 +63,25 @@ def test_keys_lead_through_the_page(browser, files):
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.url.endswith("#stages")
+
+
+def test_a_head_can_be_zoomed_and_flipped_without_a_script(browser, files):
+    page, noise = visit(browser, files["head"], viewport={"width": 1000, "height": 900})
+    wide = "document.querySelector('.pane svg').clientWidth"
+    shown = "[...document.querySelectorAll('.layer')].map(l => getComputedStyle(l).display)"
+    whole, pane = page.evaluate(wide), page.locator(".pane")
+    assert page.evaluate(shown) == ["inline", "none", "none"]
+    page.check("#zoom3")
+    assert page.evaluate(wide) == pytest.approx(4 * whole, abs=2)
+    pane.evaluate("p => { p.scrollLeft = 99; }")
+    before = pane.screenshot()
+    page.focus("#layer1")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(shown) == ["none", "inline", "none"]
+    assert pane.evaluate("p => p.scrollLeft") == 99  # the same place of another layer
+    assert pane.screenshot() != before  # the mask is drawn, from the page itself
+    assert noise == []
+    page.context.close()
 
 
 def test_dark_pages_print_on_white(browser, files):

@@ -36,8 +36,8 @@ SEEN = {
     "stream-light": "two rows of cells under brackets, outlined where the block wrote; two keys of crosses below",
     "map-light": "sixteen cells from dark to bright, a white crosshair, a key at the right",
     "surface-light": "a staircase that rises to the right: the network's smaller output over two tokens",
-    "ids-light": "sixteen rows of dots between two dashed lines; the two tokens of a cube fall together",
-    "pattern-light": "a band of grey cells with the path along it",
+    "ids-light": "sixteen rows of dots, orange to black, between dashed lines; the two tokens of a cube fall together",
+    "pattern-light": "a band of grey cells with the path along it, in violet",
     "memory-light": "orange cells on a diagonal among grey ones",
 }
 
@@ -153,7 +153,7 @@ def test_stream(browser, folders):
     ("name", "kind", "selector", "nth"),
     [
         ("surface-light", "faithful", "#surfaces svg", 1),
-        ("ids-light", "faithful", "#contexts svg", 3),
+        ("ids-light", "faithful", "#contexts svg:not(.strengths)", 3),
         ("pattern-light", "sparse", "#pattern svg", 0),
         ("memory-light", "compact", "#memory svg", 0),
     ],

@@ -160,7 +160,7 @@ def test_a_head_is_drawn_and_verified_again(head):
     assert balanced(document)
     assert not OUTSIDE.search(document)
     assert "Every checked row keeps" in document
-    (drawn,) = re.findall(r'aria-label="Target".*?</svg>', document, flags=re.S)
+    (drawn,) = re.findall(r'aria-label="target".*?</svg>', document, flags=re.S)
     assert drawn.count("v") - drawn.count("var") >= made.target.nonzeros  # one closed cell for each
 
 

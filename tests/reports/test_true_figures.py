@@ -92,7 +92,7 @@ def test_copying_is_a_map_of_patterns_and_layers():
     shown = re.findall(r"<text[^>]*>([^<]*)</text>", document)
     assert {"strided-multihead", "fixed-sequential", "1 layer", "4 layers"} <= set(shown)
     assert not any(label.endswith("…") for label in shown)
-    assert "15.7 (≤ 15.7)" in shown
+    assert any(re.fullmatch(r"[\d.]+ \(≤ 15\.7\)", label) for label in shown)
 
 
 def test_a_long_name_beside_a_bar_is_whole():
@@ -110,7 +110,8 @@ def test_the_comparison_of_patterns_begins_with_the_verdict_and_has_pictures(tmp
     document = str(te.report(tmp_path / "compare.json"))
     heads = re.findall(r"<th[^>]*>([^<]*)</th>", document)
     assert heads[:3] == ["pattern", "universal", "depth"]
-    assert document.count("<svg") == len(json.loads(printed)["patterns"])
+    first = document[: document.index("<nav")]
+    assert first.count('class="square"') == len(json.loads(printed)["patterns"])  # a gallery, before anything else
 
 
 def test_the_first_screen_has_the_three_numbers_and_the_paper(pages):
@@ -120,11 +121,42 @@ def test_the_first_screen_has_the_three_numbers_and_the_paper(pages):
     assert f'<span class="figure">{witness.network.depth:,}</span>' in first
     assert '<span class="figure">not certified</span>' in first
     assert "arXiv:1912.10077" in first
-    assert first.count("<svg") == 2
+    assert first.count('class="surface"') == 2
     te.certify(witness).save(pages / "faithful")
     first = str(te.report(pages / "faithful"))
     assert f"≤ {te.certify(witness).bound:.4g}</span>" in first[: first.index("<nav")]
     (pages / "faithful" / "certificate.json").unlink()
+
+
+def test_one_colour_means_one_thing(pages):
+    """Blue is the target and orange the network; parts of bars are grey, and every curve shares a scale."""
+    document = str(te.report(pages / "faithful"))
+    bars = re.findall(r'class="bar".*?</svg>', document, flags=re.S)
+    assert bars
+    assert not any(re.search(r'class="f\d', bar) for bar in bars)
+    curves = document[document.index('id="curves"') : document.index('id="surfaces"')]
+    ticks = [tuple(re.findall(r'text-anchor="end">([^<]*)<', svg)) for svg in curves.split("<svg")[1:]]
+    assert len(set(ticks[0::2])) == 1  # the outputs
+    assert len(set(ticks[1::2])) == 1  # the errors
+    assert not re.search(
+        r"\de[-+]\d", re.sub(r"<pre>.*?</pre>|<[^>]+>|[0-9a-f]{64}", "", document[document.index("<main") :])
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("at most 2.9e-06 of it", "at most 2.9·10⁻⁶ of it"),
+        ("off by 3e-17", "off by less than 10⁻¹⁵"),
+        ("d_1 ≤ 3e-17", "d_1 &lt; 10⁻¹⁵"),
+        ("SHA-256 77e-05ab", "SHA-256 77e-05ab"),
+        ("<b>1e+30", "&lt;b&gt;1·10³⁰"),
+    ],
+)
+def test_numbers_within_a_sentence_are_written_so_too(words, shown):
+    from thereexists.reports.html import in_figures
+
+    assert in_figures(words) == shown
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,14 @@ _CUDA_TYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
 class Dropout(NamedTuple):
-    """Dropout of attention weights; with a ``seed`` of one's own, the same pairs are dropped again."""
+    """Dropout of attention weights; with a ``seed`` of one's own, the same pairs are dropped again.
+
+        te.attention.Dropout(0.1, seed=0)
+
+    Attributes:
+        p: the share of weights that are dropped.
+        seed: the same one drops the same pairs.
+    """
 
     p: float = 0.0
     seed: int | None = None
@@ -62,6 +69,9 @@ def sparse_attention(
 ) -> Any:
     """Softmax attention over ``pattern``, forward and backward exact up to rounding: (batch, heads, rows, d_v).
 
+        q = k = v = torch.randn(1, 2, 64, 8)
+        te.attention.sparse_attention(q, k, v, te.patterns.window(n=64, window=4))
+
     ``pattern`` is a one-step pattern (``p.step(0)``, ``p.union()``, or one with a cycle of 1) or ``p.multihead(h)``;
     or a list of them, one for each sequence of the batch.
     ``scale`` defaults to 1/√d. ``key_padding_mask`` is True at real tokens; ``lengths`` says the same by a number per
@@ -74,6 +84,23 @@ def sparse_attention(
     ALiBi, −m·|k − j|, or (heads, 2n − 1), one for each offset j − k from −(n−1) to n−1. ``sinks`` (heads,) is a logit
     of each head that joins the denominator and has no value; it may have a gradient. ``return_lse=True`` returns the
     log-sum-exp of each row too, (batch, heads, rows), the sink in it: −inf where a row has no keys.
+
+    Args:
+        q: queries.
+        k: keys.
+        v: values.
+        pattern: which keys a query sees.
+        scale: of the logits, 1/√d unless given.
+        key_padding_mask: True at real tokens.
+        lengths: the same as a number per sequence.
+        dropout_p: share of weights that are dropped.
+        **scores: ``softcap``, ``bias``, ``sinks``, ``return_lse``.
+
+    Returns:
+        The output (batch, heads, rows, d_v), and the log-sum-exp if asked for.
+
+    Raises:
+        InvalidInput: shapes, dtypes or devices do not fit.
     """
     if isinstance(pattern, list | tuple):
         how = {"scale": scale, "dropout_p": dropout_p, **scores}

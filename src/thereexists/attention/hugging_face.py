@@ -35,6 +35,8 @@ from thereexists.patterns import Step
 def register_with_transformers() -> None:
     """Let transformers know ``attn_implementation="thereexists"``; harmless when repeated.
 
+        te.attention.register_with_transformers()
+
     The attention function and its mask function go into its two registries. Importing ``thereexists.attention`` after
     transformers does this by itself; call it where transformers was imported afterwards.
     """
@@ -115,8 +117,20 @@ def _look_at_every_model(base: Any) -> None:
 def use_pattern(model: nn.Module, pattern: Source | str | dict[str, Any]) -> nn.Module:
     """Let every self-attention of ``model`` use ``pattern``: an object, a function n → pattern, or a name and sizes.
 
+        te.attention.use_pattern(model, te.patterns.window(n=1024, window=16))
+
     The pattern is also written into the model's config, and so comes back with ``from_pretrained``. A function cannot
     be written down: the config then says that there was one, and a loaded model asks for it.
+
+    Args:
+        model: of transformers.
+        pattern: a pattern, a function n → pattern, or a name and sizes.
+
+    Returns:
+        The model itself.
+
+    Raises:
+        InvalidInput: it has no self-attention that can be replaced, or the pattern is none.
     """
     if isinstance(pattern, str | dict):
         spec_of(pattern)

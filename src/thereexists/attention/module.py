@@ -18,8 +18,15 @@ from thereexists.patterns import Pattern, Step
 class SparseAttention(nn.Module):
     """Projections to ``heads`` heads of size dim / heads, attention over ``pattern``, and a projection back.
 
-    attn = te.attention.SparseAttention(te.patterns.strided(n=4096, stride=64).union(), heads=12, dim=768)
-    y = attn(x)  # (batch, n, dim) → (batch, n, dim)
+        attn = te.attention.SparseAttention(te.patterns.strided(n=64, stride=8).union(), heads=12, dim=768)
+        y = attn(torch.randn(1, 64, 768))  # (batch, n, dim) → (batch, n, dim)
+
+    Args:
+        pattern: of one step, or multihead.
+        heads: how many.
+        dim: of a token.
+        dropout: share of weights that are dropped.
+        bias: whether the projections have one.
     """
 
     def __init__(self, pattern: Pattern | Step, heads: int, dim: int, dropout: float = 0.0, bias: bool = True):

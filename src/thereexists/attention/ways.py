@@ -67,7 +67,16 @@ class HeadWay:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """What ``explain`` returns; printed, it is the whole report."""
+    """What ``explain`` returns; printed, it is the whole report.
+
+        print(te.attention.explain(te.patterns.window(n=1024, window=16)))
+
+    Args:
+        name: of the pattern.
+        n: how many tokens.
+        device: where it would run.
+        heads: how each group of heads is run.
+    """
 
     name: str
     n: int
@@ -139,8 +148,24 @@ def explain(
 ) -> Explanation:
     """How attention over a one-step or multihead pattern will be run on ``device`` (``cpu`` or ``cuda``), and why.
 
+        te.attention.explain(te.patterns.window(n=1024, window=16))
+
     ``queries``: how many there are, where they are the last rows only. ``changed``: what the call gives of ``softcap``,
     ``bias``, ``sinks`` and ``return_lse``.
+
+    Args:
+        pattern: of one step, or multihead.
+        device: ``cpu`` or ``cuda``.
+        padded: whether some keys are padding.
+        dropout: whether weights are dropped.
+        queries: how many there are, where they are the last rows only.
+        changed: which of ``softcap``, ``bias``, ``sinks`` and ``return_lse`` the call gives.
+
+    Returns:
+        The way, and why.
+
+    Raises:
+        InvalidInput: it is no such pattern, or there is no such device.
     """
     if device not in RATES:
         raise InvalidInput(f"Attention runs on the devices {', '.join(RATES)}; got '{device}'.")

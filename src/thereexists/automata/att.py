@@ -30,7 +30,17 @@ MOST_BYTES = 16 << 20
 def from_att(file: str | Path, acceptor: bool | None = None) -> Automaton:
     """The machine of a file. A line of four words is a transducer's unless ``acceptor`` says that the last is a weight.
 
-    te.automata.from_att("machine.fst")
+        te.automata.from_att("machine.fst")
+
+    Args:
+        file: in the text format of AT&T, one transition a line.
+        acceptor: whether a fourth word is a weight.
+
+    Returns:
+        The minimal automaton.
+
+    Raises:
+        InvalidInput: there is no such file, or it holds no machine.
     """
     try:
         text = read_regular(Path(file), MOST_BYTES, InvalidInput).decode("utf-8")

@@ -26,7 +26,22 @@ MOST_STATES = 1 << 14  # of a machine as it is given, before it is minimised
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Automaton:
-    """``before``: the number of states before it was minimised; ``origin``: what it was made from, in plain data."""
+    """``before``: the number of states before it was minimised; ``origin``: what it was made from, in plain data.
+
+        machine = te.automata.regex("(ab|ba)*", "ab")
+        machine.accepts("abba"), machine.size
+
+    Args:
+        alphabet: the symbols.
+        table: (states, symbols), the next state.
+        start: the first state.
+        accept: which states accept.
+        outputs: (states, symbols), what is written, or −1.
+        output_alphabet: the symbols that are written.
+        names: of the states.
+        before: how many states there were before it was minimised.
+        origin: what it was made from.
+    """
 
     built_by: ClassVar = {  # see ``constructions/build.py``
         "auto": "thereexists.constructions.automata.choose:Shallowest",

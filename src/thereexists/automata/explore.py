@@ -28,6 +28,19 @@ def from_function(
 
     With ``writes``, a step gives (state, output). ``accept``: a function of a state or a list of states; by
     default all. Each step is asked twice: a function that changes its mind is refused.
+
+    Args:
+        step: ``step(state, symbol)`` gives the next state.
+        start: the first state.
+        alphabet: the symbols.
+        accept: a function of a state, or the accepting states; all unless given.
+        writes: whether a step gives (state, output).
+
+    Returns:
+        The minimal automaton.
+
+    Raises:
+        InvalidInput: the function fails, changes its mind, or reaches too many states.
     """
     symbols = check_alphabet(alphabet)
     if not callable(step):
@@ -60,6 +73,18 @@ def mealy(
         te.automata.mealy(lambda carry, a: divmod(a + carry, 2), states=[0, 1], alphabet=[0, 1, 2])
 
     It begins in ``start``, by default the first of ``states``.
+
+    Args:
+        step: ``step(state, symbol)`` gives (state, output); or a dict.
+        states: all of them.
+        alphabet: the symbols.
+        start: the first state, that of the list unless given.
+
+    Returns:
+        The minimal automaton, which writes.
+
+    Raises:
+        InvalidInput: a step leads to no state of the list.
     """
     known = listed(states, "'states'")
     if not callable(step) and not isinstance(step, Mapping):

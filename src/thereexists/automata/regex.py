@@ -55,6 +55,17 @@ def regex(pattern: str, alphabet: Iterable[Any] = PRINTABLE, flags: int = 0) -> 
         te.automata.regex(r"(ab|ba)*", alphabet="ab")
 
     A back-reference, a look-around, a possessive repetition or an atomic group is refused by name.
+
+    Args:
+        pattern: as Python's ``re`` has it.
+        alphabet: the symbols of the strings.
+        flags: of ``re``: IGNORECASE, DOTALL.
+
+    Returns:
+        The minimal automaton.
+
+    Raises:
+        InvalidInput: the pattern is malformed, or says what no finite automaton can.
     """
     symbols = check_alphabet(alphabet)
     if not all(isinstance(symbol, str) and len(symbol) == 1 for symbol in symbols):

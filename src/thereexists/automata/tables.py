@@ -21,6 +21,18 @@ def dfa(table: Any, start: Hashable, accept: Iterable[Any], alphabet: Iterable[A
         te.automata.dfa({"even": {"1": "odd"}, "odd": {"1": "even"}}, start="even", accept=["even"])
 
     What is missing leads to a dead state.
+
+    Args:
+        table: {state: {symbol: state}}, or an array (states, symbols).
+        start: the first state.
+        accept: the accepting states.
+        alphabet: the symbols; those of the table unless given.
+
+    Returns:
+        The minimal automaton.
+
+    Raises:
+        InvalidInput: a state or symbol is named that there is not.
     """
     given = None if alphabet is None else check_alphabet(alphabet)
     rows = _rows(table, given)
@@ -49,6 +61,18 @@ def nfa(
         te.automata.nfa({0: {"a": [0, 1], "b": [0]}, 1: {"b": [2]}}, start=0, accept=[2])   # … ends in ab
 
     ``start``: a state, or a set or list of them.
+
+    Args:
+        transitions: {state: {symbol: states}}.
+        start: a state, or several.
+        accept: the accepting states.
+        alphabet: the symbols; those of the table unless given.
+
+    Returns:
+        The minimal automaton.
+
+    Raises:
+        InvalidInput: a state or symbol is named that there is not.
     """
     rows = {
         state: {a: _targets(state, a, targets) for a, targets in row.items()}

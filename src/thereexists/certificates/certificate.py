@@ -40,7 +40,17 @@ _SINCE = {"epsilon": 3, "uniform": 4, "float_run": 5}
 class Certificate(InNotebook, ABC):
     """``bound`` holds under ``assumptions`` for the network whose weights have this SHA-256.
 
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        te.certify(witness).claim()
+
     A field that is compared is stored; ``seconds`` is neither, for the same claim is the same bytes.
+
+    Args:
+        bound: how far the network may be off.
+        assumptions: what is taken for granted.
+        weights_sha256: of the network that it is about.
+        package_version: that made it.
+        seconds: how long it took.
     """
 
     kind: ClassVar[str]
@@ -148,7 +158,23 @@ class Certificate(InNotebook, ABC):
 
 
 def load_certificate(folder: str | Path, kinds: Collection[str] = tuple(CERTIFICATES)) -> Any:
-    """Read certificate.json; refuses one that is missing, broken, changed, of another version or of no such kind."""
+    """Read certificate.json; refuses one that is missing, broken, changed, of another version or of no such kind.
+
+        te.build(te.targets.builtin("sort", n=2), delta=1 / 2).save("w")
+        te.certify(te.load("w")).save("w")
+        te.certificates.load_certificate("w")
+
+    Args:
+        folder: of a witness.
+        kinds: the kinds that are expected.
+
+    Returns:
+        The certificate: what its author claims.
+
+    Raises:
+        InvalidInput: there is none.
+        BadWitnessFile: it is malformed or was changed.
+    """
     file = Path(folder) / FILE
     if not is_regular(file):
         raise (BadWitnessFile if os.path.lexists(file) else Unreadable)(

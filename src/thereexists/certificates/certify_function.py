@@ -143,7 +143,24 @@ def _common(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> dict
 def predict(
     witness: Any, p: float = 1.0, target: Target | None = None, workers: Workers = HERE, share: float | None = None
 ) -> Estimate:
-    """What a rigorous certificate of the witness (or checking a ``share`` of it) will cost, from one measured block."""
+    """What a rigorous certificate of the witness (or checking a ``share`` of it) will cost, from one measured block.
+
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        te.certificates.predict(witness)
+
+    Args:
+        witness: of a function.
+        p: of d_p.
+        target: the function, for one of your own.
+        workers: who computes.
+        share: of the cubes, None for all.
+
+    Returns:
+        Seconds, bytes and blocks.
+
+    Raises:
+        InvalidInput: the witness is of another kind, or has no function.
+    """
     check_spread(witness)
     network, grid, f = _checked(witness, target)
     if f.variation(1.0) is None and f.interval is None:

@@ -11,7 +11,16 @@ from thereexists.core.plain_text import brief
 
 @dataclass(frozen=True)
 class Verdict(InNotebook):
-    """``holds``: True, False, or None for *undecided*; ``reasons`` in words; ``evidence`` in data."""
+    """``holds``: True, False, or None for *undecided*; ``reasons`` in words; ``evidence`` in data.
+
+        verdict = te.Verdict(True, ("every row was checked",))
+        verdict.holds
+
+    Args:
+        holds: True, False, or None for *undecided*.
+        reasons: in words.
+        evidence: in data.
+    """
 
     holds: bool | None
     reasons: tuple[str, ...] = ()

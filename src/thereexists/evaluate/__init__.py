@@ -32,7 +32,22 @@ LONG_ON_GPU = (
 
 
 def evaluate(network: Transformer, X: Float[Tensor, "batch n d"], engine: str = "auto") -> Float[Tensor, "batch n d"]:
-    """g(X) by the named engine, or by the one that :func:`explain` names for "auto"."""
+    """g(X) by the named engine, or by the one that :func:`explain` names for "auto".
+
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        te.evaluate.evaluate(witness.network, torch.rand(8, 2, 1).double())
+
+    Args:
+        network: the network of a witness.
+        X: (batch, n, d).
+        engine: one of ``te.evaluate.ENGINES``, or ``auto``.
+
+    Returns:
+        The outputs (batch, n, d).
+
+    Raises:
+        InvalidInput: there is no such engine, or it does not take this network.
+    """
     if torch.compiler.is_compiling():
         from thereexists.evaluate._opaque import run_opaque  # marking a function as opaque loads torch's compiler
 
@@ -41,7 +56,18 @@ def evaluate(network: Transformer, X: Float[Tensor, "batch n d"], engine: str = 
 
 
 def run_batch(network: Transformer, X: np.ndarray) -> np.ndarray:
-    """A batch of features in float64; a few wide blocks run as they are, in tiles of their own."""
+    """A batch of features in float64; a few wide blocks run as they are, in tiles of their own.
+
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        te.evaluate.run_batch(witness.network, np.random.rand(8, 2, 1))
+
+    Args:
+        network: the network of a witness.
+        X: (batch, n, d).
+
+    Returns:
+        The outputs (batch, n, d).
+    """
     if network.wide:
         return network.run(X)
     with torch.no_grad():
@@ -55,7 +81,22 @@ def run(network: Transformer, X: Tensor, engine: str) -> Tensor:
 
 
 def explain(network: Transformer, X: Tensor, engine: str = "auto") -> Choice:
-    """Which engine would run the network on X, and how."""
+    """Which engine would run the network on X, and how.
+
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        te.evaluate.explain(witness.network, torch.rand(8, 2, 1).double())
+
+    Args:
+        network: the network of a witness.
+        X: (batch, n, d).
+        engine: one of ``te.evaluate.ENGINES``, or ``auto``.
+
+    Returns:
+        The engine, and why.
+
+    Raises:
+        InvalidInput: there is no such engine.
+    """
     if shards.is_mapped(network):
         parts = tuple(f"{name}: {_chosen_alone(network, part, X, engine)}" for name, part in _single_stages(network))
         because = "the weights are mapped from files and run through once, stage by stage"
@@ -89,6 +130,16 @@ def _single_stages(network: Transformer) -> Iterator[tuple[str, Transformer]]:
 
 
 def check_engine(engine: str) -> None:
+    """Refuse a name that no engine has.
+
+        te.evaluate.check_engine("fused")
+
+    Args:
+        engine: one of ``te.evaluate.ENGINES``, or ``auto``.
+
+    Raises:
+        InvalidInput: there is no such engine.
+    """
     if engine not in ("auto", *ENGINES):
         raise InvalidInput(f"'engine' must be auto or one of {', '.join(ENGINES)}; got {engine!r} instead.")
 

@@ -135,7 +135,14 @@ def _trouble(name: str, weight: torch.Tensor) -> str | None:
 
 
 def forget(network: Transformer) -> None:
-    """Forget what is known of a network's weights."""
+    """Forget what is known of a network's weights.
+
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        te.evaluate.forget(witness.network)
+
+    Args:
+        network: whose weights were changed in place.
+    """
     _CACHE.pop(network, None)
 
 

@@ -76,7 +76,21 @@ class Outcome:
 
 
 def run_all(runs: list[Run], how: How, say: Callable[[str], None] | None = None) -> Outcome:
-    """All runs; one that fails does not stop the others."""
+    """All runs; one that fails does not stop the others.
+
+        te.experiments.run_all(runs, te.experiments.How(out="runs"))
+
+    Args:
+        runs: of ``unfold``.
+        how: how they are carried out.
+        say: is told a line for each.
+
+    Returns:
+        What became of each.
+
+    Raises:
+        InvalidInput: the folder holds other runs.
+    """
     say = say or _to_stderr
     started = time.monotonic()
     done = done_before(runs, how.out)

@@ -17,7 +17,16 @@ MOST = 1 << 24  # tokens of a sequence that a model has positions for, and seque
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to train; exactly one is given. Seconds depend on the machine: steps, tokens and epochs do not."""
+    """How long to train; exactly one is given. Seconds depend on the machine: steps, tokens and epochs do not.
+
+        te.experiments.Budget(steps=100)
+
+    Args:
+        steps: of the optimiser.
+        tokens: that are read.
+        seconds: on this machine.
+        epochs: passes over the data.
+    """
 
     steps: int | None = None
     tokens: int | None = None

@@ -89,7 +89,21 @@ def _claimed(
 
 
 def plan_llama(made_of: Any) -> dict[str, Any]:
-    """Layers, sizes and parameters of the stock checkpoint of a witness, or of a claim, before it is written."""
+    """Layers, sizes and parameters of the stock checkpoint of a witness, or of a claim, before it is written.
+
+        from thereexists.exports import plan_llama
+
+        plan_llama(te.build(te.automata.regex("(ab|ba)*", "ab"), n=8))
+
+    Args:
+        made_of: a witness, or a claim.
+
+    Returns:
+        Layers, sizes and parameters.
+
+    Raises:
+        InvalidInput: it has no form as a stock checkpoint.
+    """
     return _llama().plan_llama(made_of)
 
 

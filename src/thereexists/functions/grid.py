@@ -38,7 +38,23 @@ MOST_CELLS = 1 << 52  # of a feature: float64 tells no more apart
 
 @dataclass(frozen=True)
 class Grid:
-    """``n`` tokens, ``d`` features, ``N`` cells per feature. Column ids are counted in units of ``step[0]``."""
+    """``n`` tokens, ``d`` features, ``N`` cells per feature. Column ids are counted in units of ``step[0]``.
+
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        witness.grid.cells, witness.grid.N
+
+    Args:
+        n: how many tokens.
+        d: how many features.
+        N: cells per feature.
+        origin: the lower corner.
+        step: the width of a cell, by feature.
+        high: the upper corner.
+        positional: whether positions move the tokens apart.
+        slots: how many positions.
+        low: the lower corner of the domain.
+        domain: another set than a box.
+    """
 
     n: int
     d: int

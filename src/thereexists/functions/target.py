@@ -29,7 +29,7 @@ EVALUATION_ERROR = 2.0**-40  # f in float64 is taken to be within this times max
 class Target:
     """A function on sequences of ``n`` tokens with ``d`` features.
 
-        target = Target(lambda X: np.sort(X, axis=1), n=3, lipschitz=1.0)
+        target = te.Target(lambda X: np.sort(X, axis=1), n=3, lipschitz=1.0)
 
     Args:
         f: maps arrays (batch, n, d) to arrays (batch, n, d), NumPy or torch.

@@ -1,6 +1,7 @@
 """The built-in targets: a table, each with its Lipschitz constant (maximum norm to maximum norm) and its proof.
 
 R below is the largest absolute value in the domain, W its largest width, n the number of tokens, d of features.
+Longer than 400 lines because every function has its arguments and an example beside its proof.
 """
 
 from __future__ import annotations
@@ -39,34 +40,104 @@ RANK_WIDTH = 0.25
 
 
 def distance_to_mean(X: Array) -> Array:
+    """X_i − mean(x).
+
+        te.targets.distance_to_mean(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     return X - X.mean(axis=1, keepdims=True)
 
 
 def distance_to_max(X: Array) -> Array:
+    """Max(x) − x_i.
+
+        te.targets.distance_to_max(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     return X.max(axis=1, keepdims=True) - X
 
 
 def softmax_attention(X: Array) -> Array:
+    """Softmax(x xᵀ) x, one attention layer.
+
+        te.targets.softmax_attention(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     logits = X @ X.transpose(0, 2, 1)  # (batch, n, n)
     P = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return (P / P.sum(axis=-1, keepdims=True)) @ X
 
 
 def deep_sets(X: Array) -> Array:
+    """X_i · mean(x).
+
+        te.targets.deep_sets(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     return X * X.mean(axis=1, keepdims=True)
 
 
 def token_sine(X: Array) -> Array:
+    """Sin(π x_i), token by token.
+
+        te.targets.token_sine(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     return np.sin(np.pi * X)
 
 
 def soft_rank(X: Array) -> Array:
+    """Share of the other tokens below x_i, ramps of width 1/4.
+
+        te.targets.soft_rank(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     n = X.shape[1]
     above = np.clip((X[:, :, None] - X[:, None, :]) / RANK_WIDTH + 0.5, 0.0, 1.0)  # (batch, i, j, d)
     return (above.sum(axis=2) - 0.5) / max(n - 1, 1)  # the term j = i is always 1/2
 
 
 def nearest_neighbour(X: Array) -> Array:
+    """Min over j≠i of |x_i − x_j|.
+
+        te.targets.nearest_neighbour(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     n = X.shape[1]
     gap = np.abs(X[:, :, None] - X[:, None, :])  # (batch, i, j, d)
     gap[:, np.arange(n), np.arange(n)] = np.inf
@@ -79,35 +150,115 @@ KERNEL = (-1.0, 2.0, -1.0)
 
 
 def sort(X: Array) -> Array:
+    """The tokens in increasing order, feature by feature.
+
+        te.targets.sort(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     return np.sort(X, axis=1)
 
 
 def reverse(X: Array) -> Array:
+    """The tokens in reverse order.
+
+        te.targets.reverse(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     return X[:, ::-1]
 
 
 def cumulative_mean(X: Array) -> Array:
+    """Mean of x_1 … x_i.
+
+        te.targets.cumulative_mean(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     return np.cumsum(X, axis=1) / np.arange(1, X.shape[1] + 1)[:, None]
 
 
 def moving_average(X: Array) -> Array:
+    """Mean of x_{i−1}, x_i, x_{i+1}, cut at the ends.
+
+        te.targets.moving_average(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     ones = np.ones_like(X)
     return _correlate(X, (1.0, 1.0, 1.0)) / _correlate(ones, (1.0, 1.0, 1.0))
 
 
 def shift(X: Array) -> Array:
+    """X_{i−1}, and 0 first.
+
+        te.targets.shift(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     return np.concatenate([np.zeros_like(X[:, :1]), X[:, :-1]], axis=1)
 
 
 def copy_first(X: Array) -> Array:
+    """X_1 everywhere.
+
+        te.targets.copy_first(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     return np.repeat(X[:, :1], X.shape[1], axis=1)
 
 
 def convolution(X: Array) -> Array:
+    """−x_{i−1} + 2x_i − x_{i+1}.
+
+        te.targets.convolution(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     return _correlate(X, KERNEL)
 
 
 def running_max(X: Array) -> Array:
+    """Max of x_1 … x_i.
+
+        te.targets.running_max(np.array([[[0.7], [0.1], [0.4]]]))
+
+    Args:
+        X: (batch, n, d).
+
+    Returns:
+        An array of the same shape.
+    """
     return np.maximum.accumulate(X, axis=1)
 
 
@@ -166,7 +317,22 @@ BUILTINS = {entry.name: entry for entry in _TABLE}
 
 
 def builtin(name: str, n: int, d: int = 1, domain: Any = (0.0, 1.0)) -> Target:
-    """A built-in target by name, for n tokens of d features on a box, or on another domain (``te.domains``)."""
+    """A built-in target by name, for n tokens of d features on a box, or on another domain (``te.domains``).
+
+        te.targets.builtin("sort", n=3)
+
+    Args:
+        name: one that ``thereexists targets`` lists.
+        n: how many tokens.
+        d: features of a token.
+        domain: the range of every entry, or one of ``te.domains``.
+
+    Returns:
+        The target.
+
+    Raises:
+        InvalidInput: there is no such function, or it does not take such sizes.
+    """
     if name not in BUILTINS:
         raise InvalidInput(
             f"There is no built-in target {name!r}; there are {', '.join(BUILTINS)}. "
@@ -193,7 +359,22 @@ def builtin(name: str, n: int, d: int = 1, domain: Any = (0.0, 1.0)) -> Target:
 
 
 def resolve(reference: str, n: int, d: int = 1, domain: Any = (0.0, 1.0)) -> Target:
-    """A built-in name or ``file.py:function``."""
+    """A built-in name or ``file.py:function``.
+
+        te.targets.resolve("sort", n=3)
+
+    Args:
+        reference: a built-in name or ``file.py:function``.
+        n: how many tokens.
+        d: features of a token.
+        domain: the range of every entry.
+
+    Returns:
+        The target.
+
+    Raises:
+        InvalidInput: there is neither such a function nor such a file.
+    """
     if ":" in reference or reference.endswith(".py"):
         return from_file(reference, n=n, d=d, domain=domain)
     return builtin(reference, n=n, d=d, domain=domain)

@@ -32,7 +32,22 @@ LONGEST = 1 << 62  # more tokens than any machine numbers
 
 @dataclass(frozen=True)
 class Bounds:
-    """Hidden sizes at which each method is known to work, before any search. ``None``: no bound is claimed."""
+    """Hidden sizes at which each method is known to work, before any search. ``None``: no bound is claimed.
+
+        te.heads.bounds(1024, k=2, gamma=2.0, eps1=1e-3, eps2=1e-2).moments_hidden_size
+
+    Args:
+        length: how many tokens.
+        k: non-zeros in a row or column at most.
+        gamma: how many times larger than another one of its row a non-zero may be.
+        eps1: the leakage that is allowed.
+        eps2: the error of a ratio that is allowed.
+        log_height: of the logits.
+        theorem_hidden_size: that of the paper.
+        trivial_hidden_size: two for each token.
+        corrected_hidden_size: of the method.
+        moments_hidden_size: of the method.
+    """
 
     length: int
     k: int
@@ -47,7 +62,23 @@ class Bounds:
 
 
 def bounds(length: int, k: int, gamma: float, eps1: float, eps2: float) -> Bounds:
-    """The theorem's hidden size and what each method needs for the same target class."""
+    """The theorem's hidden size and what each method needs for the same target class.
+
+        te.heads.bounds(1024, k=2, gamma=2.0, eps1=1e-3, eps2=1e-2)
+
+    Args:
+        length: how many tokens.
+        k: non-zeros in a row or column at most.
+        gamma: how many times larger than another one a non-zero of the same row may be.
+        eps1: the leakage that is allowed.
+        eps2: the relative error of a ratio that is allowed.
+
+    Returns:
+        The bounds, one for every method.
+
+    Raises:
+        InvalidInput: a number is outside its range.
+    """
     check_class(length, k, gamma, eps1, eps2)
     return Bounds(
         length,
@@ -64,7 +95,22 @@ def bounds(length: int, k: int, gamma: float, eps1: float, eps2: float) -> Bound
 
 
 def bounds_for(target: AttentionMatrix, eps1: float, eps2: float, k: int | None = None) -> Bounds:
-    """The bounds for a given target; with ``k``, the target must really have at most ``k`` per row and column."""
+    """The bounds for a given target; with ``k``, the target must really have at most ``k`` per row and column.
+
+        te.heads.bounds_for(te.heads.random_matrix(16, 2), eps1=1e-3, eps2=1e-2)
+
+    Args:
+        target: the matrix.
+        eps1: the leakage that is allowed.
+        eps2: the relative error of a ratio that is allowed.
+        k: what the target is claimed to have, if it is.
+
+    Returns:
+        The bounds, one for every method.
+
+    Raises:
+        InvalidInput: the target has more than ``k``, or a number is outside its range.
+    """
     if k is not None:
         check_sparsity(target, k)
     return bounds(target.length, k or target.k, target.gamma, eps1, eps2)
@@ -87,7 +133,23 @@ def log_height(gamma: float, eps1: float, eps2: float) -> float:
 
 
 def theorem_hidden_size(length: int, k: int, gamma: float, eps1: float, eps2: float) -> int:
-    """``2m`` for which one draw of the projection succeeds with probability above 1/2 (module docstring)."""
+    """``2m`` for which one draw of the projection succeeds with probability above 1/2 (module docstring).
+
+        te.heads.theorem_hidden_size(1024, k=2, gamma=2.0, eps1=1e-3, eps2=1e-2)
+
+    Args:
+        length: how many tokens.
+        k: non-zeros in a row or column at most.
+        gamma: how many times larger than another one a non-zero of the same row may be.
+        eps1: the leakage that is allowed.
+        eps2: the relative error of a ratio that is allowed.
+
+    Returns:
+        The hidden size.
+
+    Raises:
+        InvalidInput: a number is outside its range.
+    """
     check_class(length, k, gamma, eps1, eps2)
     b = log_height(gamma, eps1, eps2)
     return 2 * math.ceil(16 * k * b * b * math.log(2 * length) / math.log1p(eps2) ** 2)

@@ -25,7 +25,22 @@ EFFORTS = ("quick", "thorough", "exhaustive")
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What was asked. ``hidden_size`` fixes ``d``; without it the smallest working one is searched."""
+    """What was asked. ``hidden_size`` fixes ``d``; without it the smallest working one is searched.
+
+        te.heads.fit(A, eps1=1e-4, seed=1)
+
+    Args:
+        eps1: the leakage that is allowed.
+        eps2: the relative error of a ratio that is allowed.
+        method: ``auto``, or one by name.
+        hidden_size: d, or None for the smallest that works.
+        dtype: that the head must hold in.
+        seed: of what is random.
+        retries: draws at each size.
+        factoring: of the projection.
+        effort: ``quick`` or more.
+        device: where it is searched.
+    """
 
     eps1: float = 1e-3
     eps2: float = 1e-2

@@ -19,8 +19,27 @@ from thereexists.heads.verify import Verification
 class Head(InNotebook):
     """``softmax(X W_Q W_K^T X^T)`` is row-wise the target up to ``eps1``, ``eps2``: see ``verification``.
 
+        head = te.heads.fit(te.heads.random_matrix(16, 2))
+        head.hidden_size, head.verification.leakage
+
     ``words``: when float64 does not hold the head, ``X`` is the sum of these float64 arrays (first one largest), and
     the verification was run on that sum in multiprecision; ``X`` is then only its leading word.
+
+    Args:
+        X: (length, d), what the head looks at.
+        W_Q: (d, m).
+        W_K: (d, m).
+        target: the matrix that it shows.
+        method: how it was found.
+        eps1: the leakage that was allowed.
+        eps2: the relative error of a ratio that was allowed.
+        seed: of what was random.
+        verification: of every row.
+        theorem_hidden_size: what the paper asks for.
+        dtype_needed: the narrowest in which it holds.
+        seconds: how long it took.
+        settings: what was asked.
+        words: ``X`` as a sum, where float64 does not hold it.
     """
 
     X: torch.Tensor

@@ -56,7 +56,21 @@ def save_head(head: Head, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> StatedHead:
-    """Read a saved head. What it says about itself is its author's word; ``verify`` checks again."""
+    """Read a saved head. What it says about itself is its author's word; ``verify`` checks again.
+
+        te.heads.fit(te.heads.random_matrix(16, 2)).save("h")
+        te.heads.load("h")
+
+    Args:
+        path: the folder.
+
+    Returns:
+        The head, whose figures are its author's word.
+
+    Raises:
+        InvalidInput: there is no head.
+        BadWitnessFile: it is malformed or was changed.
+    """
     return load_with_record(path)[0]
 
 
@@ -177,7 +191,17 @@ def _short(word: str, name: str) -> str:
 
 
 def save_matrix(target: AttentionMatrix, path: str | Path) -> None:
-    """``scipy.sparse.save_npz`` of the row-normalised matrix."""
+    """``scipy.sparse.save_npz`` of the row-normalised matrix.
+
+        te.heads.save_matrix(te.heads.random_matrix(16, 2), "target.npz")
+
+    Args:
+        target: the matrix.
+        path: of the file.
+
+    Raises:
+        InvalidInput: nothing can be written there.
+    """
     from scipy.sparse import save_npz
 
     path = Path(path)
@@ -186,7 +210,20 @@ def save_matrix(target: AttentionMatrix, path: str | Path) -> None:
 
 
 def load_matrix(path: str | Path) -> AttentionMatrix:
-    """A sparse matrix saved by ``scipy.sparse.save_npz``."""
+    """A sparse matrix saved by ``scipy.sparse.save_npz``.
+
+        te.heads.save_matrix(te.heads.random_matrix(16, 2), "target.npz")
+        te.heads.load_matrix("target.npz")
+
+    Args:
+        path: of the file.
+
+    Returns:
+        The target, checked.
+
+    Raises:
+        InvalidInput: there is no such file, or it holds no sparse matrix.
+    """
     path = Path(path)
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}. Give a sparse matrix saved by scipy.sparse.save_npz.")

@@ -23,7 +23,17 @@ MOST_NONZEROS = 1 << 25  # of a random matrix: about a gigabyte while it is made
 
 @dataclass(frozen=True, eq=False)
 class AttentionMatrix:
-    """``indptr``, ``indices``, ``log_values``: CSR of ``log A`` on the support, columns sorted inside every row."""
+    """``indptr``, ``indices``, ``log_values``: CSR of ``log A`` on the support, columns sorted inside every row.
+
+        target = te.heads.random_matrix(16, 2)
+        target.length, target.nonzeros, target.k, target.gamma
+
+    Args:
+        length: how many tokens.
+        indptr: where every row begins.
+        indices: the columns.
+        log_values: the logarithms of the non-zeros.
+    """
 
     length: int
     indptr: np.ndarray  # (L + 1,) int64
@@ -90,7 +100,21 @@ class AttentionMatrix:
 
 
 def as_matrix(A: Any) -> AttentionMatrix:
-    """Check a scipy sparse matrix (or pass a checked target through)."""
+    """Check a scipy sparse matrix (or pass a checked target through).
+
+        from scipy.sparse import eye_array
+
+        te.heads.as_matrix(eye_array(4, format="csr"))
+
+    Args:
+        A: a scipy sparse matrix, square and not negative.
+
+    Returns:
+        The target, checked.
+
+    Raises:
+        InvalidInput: it is no such matrix.
+    """
     if isinstance(A, AttentionMatrix):
         return A
     if not (hasattr(A, "tocsr") and hasattr(A, "shape")):
@@ -157,7 +181,22 @@ def from_csr(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> Att
 
 
 def random_matrix(length: int, k: int, gamma: float = 2.0, seed: int = 0) -> AttentionMatrix:
-    """k disjoint random permutations (exactly k non-zeros per row and column), log-uniform values within gamma."""
+    """k disjoint random permutations (exactly k non-zeros per row and column), log-uniform values within gamma.
+
+        te.heads.random_matrix(16, 2)
+
+    Args:
+        length: how many tokens.
+        k: non-zeros in every row and column.
+        gamma: how many times larger than another one a non-zero of the same row may be.
+        seed: of the draw.
+
+    Returns:
+        The target.
+
+    Raises:
+        InvalidInput: k is larger than the length, or γ is below 1.
+    """
     if length < 1 or not 1 <= k <= length:
         raise InvalidInput(f"k must lie between 1 and the length. Got length {length}, k {k}.")
     if not (math.isfinite(gamma) and gamma >= 1):

@@ -32,8 +32,19 @@ class FixedAttention(nn.Module):
 def multihead_attention(head: Head) -> nn.MultiheadAttention:
     """A stock one-head ``nn.MultiheadAttention`` (batch first, no bias) that attends on ``head.X`` like the target.
 
+        te.heads.multihead_attention(te.heads.fit(te.heads.random_matrix(16, 2)))
+
     PyTorch divides the logits by ``sqrt(embed_dim)``; the query projection carries the factor ``sqrt(d)`` that undoes
     it. A head narrower than ``d`` is padded with zero rows; value and output projections are the identity.
+
+    Args:
+        head: the head.
+
+    Returns:
+        The module; its weights are the head's.
+
+    Raises:
+        InvalidInput: the head needs more than one number for each weight.
     """
     d, m = head.W_Q.shape
     stock = nn.MultiheadAttention(d, 1, bias=False, batch_first=True, dtype=torch.float64)

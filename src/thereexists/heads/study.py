@@ -87,7 +87,25 @@ def run_study(
 ) -> Study:
     """Measure every combination, each fitted with ``options`` (their tolerances, say).
 
+        te.heads.run_study([16, 32], ks=[1], methods=["moments"])
+
     ``longest`` caps the length per method (a convex search at 16,384 takes minutes).
+
+    Args:
+        lengths: of the targets.
+        ks: non-zeros in a row.
+        methods: of ``te.heads.fit``.
+        options: how each is fitted.
+        gamma: of the targets.
+        seeds: of the targets; each is measured.
+        longest: a cap on the length, by method.
+        progress: is told a line for each.
+
+    Returns:
+        The table, and the fitted lines.
+
+    Raises:
+        InvalidInput: there is no such method, or a size is outside its range.
     """
     lengths, ks, methods, seeds = list(lengths), list(ks), list(methods), list(seeds)
     if not lengths or min(lengths) < 4:

@@ -45,7 +45,14 @@ _COMPARING = 2.0**-50  # three subtractions, each of at most twice the sum of a 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """In which numbers a head is run, and on which device."""
+    """In which numbers a head is run, and on which device.
+
+        te.heads.Arithmetic(dtype="float32")
+
+    Args:
+        dtype: of the run.
+        device: ``cpu`` or ``cuda``.
+    """
 
     dtype: str = "float64"
     device: str = "cpu"
@@ -59,8 +66,22 @@ class Arithmetic:
 class Verification:
     """What was measured, on how many rows, in which arithmetic; ``verdict.evidence`` is the worst row.
 
+        te.heads.fit(te.heads.random_matrix(16, 2)).verification.verdict
+
     ``max_logit`` is a size. In a dtype: of the logits that decide, those on the support and the largest other one of
     every row. In balls: of all logits, an upper bound.
+
+    Args:
+        verdict: whether every row keeps both tolerances.
+        leakage: the worst, weight off the support.
+        ratio_error: the worst.
+        max_logit: the size of the logits.
+        rounding: what it may be off by.
+        worst_row: where.
+        rows: how many were checked.
+        dtype: of the run.
+        device: of the run.
+        seconds: how long it took.
     """
 
     verdict: Verdict
@@ -94,7 +115,27 @@ def verify(
     arithmetic: Arithmetic = Arithmetic(),
     rows: np.ndarray | None = None,
 ) -> Verification:
-    """Check every row (or the given ``rows``) of the head against the target, in the arithmetic asked for."""
+    """Check every row (or the given ``rows``) of the head against the target, in the arithmetic asked for.
+
+        head = te.heads.fit(te.heads.random_matrix(16, 2))
+        te.heads.verify(head.X, head.W_Q, head.W_K, head.target, eps1=1e-3, eps2=1e-2)
+
+    Args:
+        X: (length, d), what the head looks at.
+        W_Q: (d, m).
+        W_K: (d, m).
+        target: the matrix that it should show.
+        eps1: the leakage that is allowed.
+        eps2: the relative error of a ratio that is allowed.
+        arithmetic: dtype and device.
+        rows: which ones to check, None for all.
+
+    Returns:
+        The worst leakage and ratio error, and a verdict.
+
+    Raises:
+        InvalidInput: the shapes do not fit.
+    """
     started = time.perf_counter()
     check_tolerances(eps1, eps2)
     dtype, device = arithmetic.dtype, as_device(arithmetic.device)

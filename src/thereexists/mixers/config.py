@@ -159,7 +159,20 @@ FIELDS = tuple(_DECLARED)  # anything else is the base class's
 def mixer_config(size: str, mixer: str = "attention", **overrides: Any) -> MixerConfig:
     """The configuration of a published BERT size with the given mixer; ``overrides`` are fields of ``MixerConfig``.
 
+        te.mixers.mixer_config("mini", "sepconv")
+
     ``mixer_config("base", "bproj")`` has 384 positions, the poster's length; everything else has BERT's 512.
+
+    Args:
+        size: one of ``te.mixers.SIZES``.
+        mixer: one of ``te.mixers.MIXERS``.
+        **overrides: fields of ``MixerConfig``.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        InvalidInput: there is no such size, mixer or field.
     """
     if size not in SIZES:
         raise InvalidInput(f"There is no size named {size!r}. Known: {', '.join(SIZES)}.")

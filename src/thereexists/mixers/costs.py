@@ -27,7 +27,17 @@ class MixerRow:
 
 
 def model_parameters(config: MixerConfig) -> int:
-    """Parameters of ``MixerModel(config)``: embeddings, blocks, pooler; as BERT-base's 109.5M are counted."""
+    """Parameters of ``MixerModel(config)``: embeddings, blocks, pooler; as BERT-base's 109.5M are counted.
+
+        config = te.mixers.mixer_config("mini", "sepconv")
+        te.mixers.model_parameters(config)
+
+    Args:
+        config: of a model.
+
+    Returns:
+        How many there are.
+    """
     d, norm = config.hidden_size, 2 * config.hidden_size
     embeddings = (config.vocab_size + config.max_position_embeddings + config.type_vocab_size) * d + norm
     feed_forward = dense_parameters(d, config.intermediate_size) + dense_parameters(config.intermediate_size, d)
@@ -36,7 +46,21 @@ def model_parameters(config: MixerConfig) -> int:
 
 
 def model_flops_per_token(config: MixerConfig, n: int) -> float:
-    """FLOPs of ``MixerModel(config)`` for one token of a sequence of ``n``; see ``MixerKind.flops_per_token``."""
+    """FLOPs of ``MixerModel(config)`` for one token of a sequence of ``n``; see ``MixerKind.flops_per_token``.
+
+        config = te.mixers.mixer_config("mini", "sepconv")
+        te.mixers.model_flops_per_token(config, n=128)
+
+    Args:
+        config: of a model.
+        n: how many tokens a sequence has.
+
+    Returns:
+        The FLOPs.
+
+    Raises:
+        InvalidInput: ``n`` is no positive number.
+    """
     if n < 1:
         raise InvalidInput(f"'n' must be a positive integer; got {n}.")
     feed_forward = 4 * config.hidden_size * config.intermediate_size * config.num_hidden_layers
@@ -45,7 +69,16 @@ def model_flops_per_token(config: MixerConfig, n: int) -> float:
 
 
 def mixer_table(n: int = 128) -> list[MixerRow]:
-    """Every registered mixer at base size; sparse with STRIDED, hybrid with three SepConv blocks."""
+    """Every registered mixer at base size; sparse with STRIDED, hybrid with three SepConv blocks.
+
+        te.mixers.mixer_table(n=128)
+
+    Args:
+        n: how many tokens a sequence has.
+
+    Returns:
+        A row for every mixer.
+    """
     rows = []
     for name, kind in MIXERS.items():
         choice = {"sparse": {"pattern": TABLE_PATTERN}, "hybrid": {"hybrid_blocks": TABLE_HYBRID_BLOCKS}}

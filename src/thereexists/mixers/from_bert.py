@@ -33,7 +33,19 @@ _PROJECTION = re.compile(r"(.*encoder\.layer\.\d+)\.attention\.self\.(query|key|
 def from_bert(bert: nn.Module, **overrides: Any) -> MixerModel | MixerForMaskedLM:
     """The model that computes what ``bert`` computes: a ``BertModel`` or a ``BertForMaskedLM`` of transformers.
 
+        te.mixers.from_bert(bert)
+
     ``overrides`` are fields of the configuration, such as dropouts; the weights are copies.
+
+    Args:
+        bert: a ``BertModel`` or ``BertForMaskedLM`` of transformers.
+        **overrides: fields of the configuration.
+
+    Returns:
+        The model, with copies of the weights.
+
+    Raises:
+        InvalidInput: it is no such model.
     """
     from transformers import BertForMaskedLM, BertModel
 
@@ -51,7 +63,17 @@ def from_bert(bert: nn.Module, **overrides: Any) -> MixerModel | MixerForMaskedL
 
 
 def config_from_bert(config: Any, **overrides: Any) -> MixerConfig:
-    """The fields that the two share, taken from a ``BertConfig``."""
+    """The fields that the two share, taken from a ``BertConfig``.
+
+        te.mixers.config_from_bert(bert.config)
+
+    Args:
+        config: a ``BertConfig``.
+        **overrides: fields of the configuration.
+
+    Returns:
+        The configuration.
+    """
     if config.is_decoder or config.add_cross_attention:
         raise InvalidInput("from_bert takes an encoder; this BertConfig has is_decoder or add_cross_attention set.")
     shared = (
@@ -63,7 +85,16 @@ def config_from_bert(config: Any, **overrides: Any) -> MixerConfig:
 
 
 def state_from_bert(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A state dictionary of ``BertModel`` or ``BertForMaskedLM`` with our names, for ``load_state_dict``."""
+    """A state dictionary of ``BertModel`` or ``BertForMaskedLM`` with our names, for ``load_state_dict``.
+
+        te.mixers.state_from_bert(bert.state_dict())
+
+    Args:
+        state: of a ``BertModel`` or ``BertForMaskedLM``.
+
+    Returns:
+        The same weights under our names.
+    """
     parts: dict[str, dict[str, Tensor]] = {}
     renamed: dict[str, Tensor] = {}
     for name, value in state.items():

@@ -16,9 +16,23 @@ from thereexists.mixers.config import MixerConfig
 def load_model(path: str | Path, task_class: type[Any], mixer: str | None = None, **overrides: Any) -> Any:
     """The checkpoint in the folder ``path`` as a ``task_class``, for example ``MixerForSequenceClassification``.
 
+        te.mixers.load_model("runs/a", te.mixers.MixerForMaskedLM)
+
     ``mixer``: what it has to be; another one is refused. ``overrides`` go to ``from_pretrained`` (``num_labels`` …).
     The weights of a new task (head, classifier, pooler) may be missing, and are then random; no others may. Only local
     files are read.
+
+    Args:
+        path: the folder of a checkpoint.
+        task_class: of the model.
+        mixer: which one it has to be.
+        **overrides: of ``from_pretrained``.
+
+    Returns:
+        The model.
+
+    Raises:
+        InvalidInput: there is no checkpoint, or it is of another mixer.
     """
     saved = saved_config(path)
     _refuse(path, saved["mixer"], mixer)
@@ -56,7 +70,19 @@ def _is_of_a_task(key: str) -> bool:
 
 
 def saved_config(path: str | Path) -> dict[str, Any]:
-    """The ``config.json`` of a checkpoint of this library."""
+    """The ``config.json`` of a checkpoint of this library.
+
+        te.mixers.saved_config("runs/a")
+
+    Args:
+        path: the folder of a checkpoint.
+
+    Returns:
+        Its fields.
+
+    Raises:
+        InvalidInput: there is no checkpoint of this library.
+    """
     file = Path(path) / "config.json"
     if not file.is_file():
         raise InvalidInput(f"There is no checkpoint in {path}: it must be a folder with a config.json.")

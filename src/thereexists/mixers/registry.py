@@ -61,7 +61,19 @@ MIXERS: dict[str, MixerKind] = {}
 
 
 def register_mixer(kind: MixerKind) -> MixerKind:
-    """Enter ``kind`` under its name; a second one of the same name is refused."""
+    """Enter ``kind`` under its name; a second one of the same name is refused.
+
+        te.mixers.register_mixer(kind)  # see docs/add-mixer.md
+
+    Args:
+        kind: its name, formula, module and claims.
+
+    Returns:
+        The same.
+
+    Raises:
+        InvalidInput: there is one of that name.
+    """
     if kind.name in MIXERS:
         raise InvalidInput(f"A mixer named '{kind.name}' is registered already; choose another name.")
     MIXERS[kind.name] = kind
@@ -69,7 +81,19 @@ def register_mixer(kind: MixerKind) -> MixerKind:
 
 
 def mixer_kind(name: str) -> MixerKind:
-    """The registered mixer of that name."""
+    """The registered mixer of that name.
+
+        te.mixers.mixer_kind("sepconv").formula
+
+    Args:
+        name: one of ``te.mixers.MIXERS``.
+
+    Returns:
+        The mixer and its claims.
+
+    Raises:
+        InvalidInput: there is no such mixer.
+    """
     from thereexists.mixers import kinds  # noqa: F401  (importing registers them)
 
     if name not in MIXERS:

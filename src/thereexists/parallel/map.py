@@ -151,7 +151,14 @@ def _finish(folder: Path, key: str, part: Range, block: Block, secret: bytes) ->
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Linear algebra on one thread: more of them may sum in another order, and the cores are taken by workers."""
+    """Linear algebra on one thread: more of them may sum in another order, and the cores are taken by workers.
+
+        with te.parallel.one_thread():
+            np.ones((4, 4)) @ np.ones((4, 4))
+
+    Returns:
+        A context.
+    """
     from threadpoolctl import threadpool_limits
 
     from thereexists.core.threads import torch_threads

@@ -56,8 +56,16 @@ class Progress:
 class Workers:
     """How a job is run, which never changes its result.
 
+        te.certify(witness, workers=te.parallel.Workers(count=2))
+
     ``count`` processes (None: the cores there are, or what the cluster has); ``pool`` loky or ray; ``address`` of a
     running Ray cluster ("auto" finds the one on this machine), without which a local one is started.
+
+    Args:
+        count: of processes, None for the cores there are.
+        pool: ``loky`` or ``ray``.
+        address: of a running Ray cluster.
+        report: is told how far the job is.
     """
 
     count: int | None = None

@@ -18,13 +18,41 @@ from thereexists.patterns.step import Step
 
 
 def from_csr(steps: Any, name: str = "csr") -> Pattern:
-    """One step per scipy sparse array; row ``k`` = what token ``k`` attends to. Stored zeros are no connections."""
+    """One step per scipy sparse array; row ``k`` = what token ``k`` attends to. Stored zeros are no connections.
+
+        from scipy.sparse import eye_array
+
+        te.patterns.from_csr([eye_array(4, format="csr")])
+
+    Args:
+        steps: scipy sparse arrays (n, n), one for each step.
+        name: what the pattern is called.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: one of them is no square sparse array.
+    """
     arrays = steps if isinstance(steps, Sequence) else [steps]
     return Pattern(name, tuple(_from_sparse(array, l) for l, array in enumerate(arrays)))
 
 
 def from_mask(mask: np.ndarray, name: str = "mask") -> Pattern:
-    """A Boolean ``(n, n)`` or ``(p, n, n)`` array; row ``k`` = what token ``k`` attends to."""
+    """A Boolean ``(n, n)`` or ``(p, n, n)`` array; row ``k`` = what token ``k`` attends to.
+
+        te.patterns.from_mask(np.tri(4, dtype=bool))
+
+    Args:
+        mask: (n, n) or (p, n, n) Booleans.
+        name: what the pattern is called.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: it is no such array.
+    """
     try:
         mask = np.asarray(mask)
     except ValueError:
@@ -43,7 +71,21 @@ def from_mask(mask: np.ndarray, name: str = "mask") -> Pattern:
 def from_block_mask(mask: np.ndarray, block: int, n: int | None = None, name: str = "blocks") -> Pattern:
     """Block-sparse: a mask of blocks, ``(b, b)`` or ``(p, b, b)``, each ``block`` tokens wide, the last cut at n.
 
+        te.patterns.from_block_mask(np.eye(4, dtype=bool), block=4)
+
     Stored as rectangles, and counted as such: no pair of tokens is listed.
+
+    Args:
+        mask: which blocks are connected.
+        block: tokens in a block.
+        n: how many tokens, if the last block is cut.
+        name: what the pattern is called.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: the mask is not square and Boolean, or the sizes do not fit.
     """
     blocks = from_mask(mask, name)
     size, count = whole(block, "'block'", 1), blocks.n
@@ -60,7 +102,20 @@ def from_block_mask(mask: np.ndarray, block: int, n: int | None = None, name: st
 
 
 def from_rows(rows: Sequence[Sequence[int] | np.ndarray], name: str = "rows") -> Pattern:
-    """A one-step pattern from lists: ``rows[k]`` = the tokens that token ``k`` attends to."""
+    """A one-step pattern from lists: ``rows[k]`` = the tokens that token ``k`` attends to.
+
+        te.patterns.from_rows([[0, 1], [1], [1, 2]])
+
+    Args:
+        rows: for each token those that it attends to.
+        name: what the pattern is called.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a row names no token.
+    """
     n = len(rows)
     if n == 0:
         raise InvalidInput("A pattern needs at least one token; got no rows.")
@@ -72,8 +127,20 @@ def from_rows(rows: Sequence[Sequence[int] | np.ndarray], name: str = "rows") ->
 def load_npz(path: str | Path) -> Pattern:
     """An ``.npz`` file: a scipy sparse array (``save_npz``), or dense masks, or CSR steps, in the order of their names.
 
+        np.savez("mask.npz", mask=np.tri(4, dtype=bool))
+        te.patterns.load_npz("mask.npz")
+
     Dense: each array is a ``(n, n)`` or ``(p, n, n)`` mask. CSR: ``indptr`` and ``indices`` for one step, or
     ``indptr_0``, ``indices_0``, ``indptr_1``, … for several.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: there is no such file, or it holds no pattern.
     """
     path = Path(path)
     if not path.is_file():

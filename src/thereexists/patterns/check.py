@@ -31,10 +31,26 @@ from thereexists.patterns.pattern import Pattern
 class PatternVerdict(InNotebook):
     """The answer of ``check``.
 
+        verdict = te.patterns.check(te.patterns.star(n=16))
+        verdict.universal, verdict.depth, verdict.reasons
+
     ``path`` is ``γ`` (``path[i] ∈ ∪_l A^l_{path[i+1]}``), ``edge_steps[i]`` the step that carries the edge from
     ``path[i+1]`` to ``path[i]``, ``depth`` is s (``S^1`` uses ``step(0)``). ``field_depth`` is the number of blocks
     after which the receptive field is full; it differs from s for *multihead*, whose blocks use all steps at once.
     ``field_result`` answers that question, for a causal pattern with ``{0..k}`` as the field to fill.
+
+    Args:
+        pattern: what was judged.
+        universal: True, False, or None for undecided.
+        reasons: in words.
+        self_loops: whether every token sees itself.
+        path_result: the Hamiltonian path, or why there is none.
+        edge_steps: the step of each edge of the path.
+        depth_result: the receptive depth.
+        field_depth: blocks until every field is full.
+        field_result: how that was found.
+        causal: whether it was judged as a causal pattern.
+        seconds: how long it took.
     """
 
     pattern: Pattern

@@ -1,6 +1,7 @@
 """The patterns people use, each a few lines of symbols, and the registry that the command line reads.
 
 STRIDED, FIXED, STAR and RANDOM are defined in paper B; the others come from the papers their docstrings name.
+Longer than 400 lines because every pattern is a function of its own whose arguments and example stand beside it.
 """
 
 from __future__ import annotations
@@ -84,7 +85,21 @@ def _check_kinds(signature: inspect.Signature, given: Mapping[str, Any]) -> None
 
 
 def build(name: str, n: int, **parameters: Any) -> Pattern:
-    """The registered pattern ``name`` over ``n`` tokens; parameters left out get sizes that suit ``n``."""
+    """The registered pattern ``name`` over ``n`` tokens; parameters left out get sizes that suit ``n``.
+
+        te.patterns.build("strided", 16, stride=4)
+
+    Args:
+        name: one of ``te.patterns.REGISTRY``.
+        n: how many tokens.
+        **parameters: sizes of the pattern.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: there is no such pattern, or it has no such size.
+    """
     return known(name).build(n=n, **sizes_for(name, n, parameters))
 
 
@@ -127,14 +142,39 @@ def _divisor(n: int) -> int:
 
 @register("dense", lambda n: {})
 def dense(n: int) -> Pattern:
-    """Every token attends to every token."""
+    """Every token attends to every token.
+
+        te.patterns.dense(n=16)
+
+    Args:
+        n: how many tokens.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no positive whole number.
+    """
     _size(n=n)
     return _pattern("dense", n, [Rect(range(n), range(n))])
 
 
 @register("window", lambda n: {"window": min(_root(n), n)})
 def window(n: int, window: int) -> Pattern:
-    """Sliding window: tokens at distance at most ``window`` on either side."""
+    """Sliding window: tokens at distance at most ``window`` on either side.
+
+        te.patterns.window(n=16, window=2)
+
+    Args:
+        n: how many tokens.
+        window: how many tokens on either side.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no positive whole number.
+    """
     _size(n=n, window=window)
     return _pattern("window", n, [Band(-window, window)], window=window)
 
@@ -146,7 +186,21 @@ def _offsets(n: int, window: int, dilation: int | Sequence[int]) -> int:
 
 @register("dilated", lambda n: {"window": 4, "dilation": 2}, _offsets, listed=True)
 def dilated(n: int, window: int, dilation: int | Sequence[int]) -> Pattern:
-    """Dilated window: ``window`` tokens on either side, ``dilation`` apart; several dilations make a cycle."""
+    """Dilated window: ``window`` tokens on either side, ``dilation`` apart; several dilations make a cycle.
+
+        te.patterns.dilated(n=16, window=2, dilation=2)
+
+    Args:
+        n: how many tokens.
+        window: how many tokens on either side.
+        dilation: how far apart they are; several make a cycle of steps.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no positive whole number.
+    """
     dilations = (dilation,) if isinstance(dilation, int) else tuple(dilation)
     if not dilations:
         raise InvalidInput("'dilation' must be a positive integer or a list of them; got an empty list.")
@@ -160,7 +214,21 @@ def dilated(n: int, window: int, dilation: int | Sequence[int]) -> Pattern:
 
 @register("block_local", lambda n: {"block": _root(n)})
 def block_local(n: int, block: int, shifted: bool = False) -> Pattern:
-    """Blocks of ``block`` tokens, each to itself; ``shifted`` adds a second step with the blocks moved by half."""
+    """Blocks of ``block`` tokens, each to itself; ``shifted`` adds a second step with the blocks moved by half.
+
+        te.patterns.block_local(n=16, block=4, shifted=True)
+
+    Args:
+        n: how many tokens.
+        block: tokens in a block.
+        shifted: whether a second step has the blocks moved by half.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no positive whole number.
+    """
     _size(n=n, block=block)
     steps: list[list[Part]] = [[BlockBand(block)]]
     if shifted:
@@ -170,14 +238,40 @@ def block_local(n: int, block: int, shifted: bool = False) -> Pattern:
 
 @register("strided", lambda n: {"stride": _root(n)})
 def strided(n: int, stride: int) -> Pattern:
-    """STRIDED (paper B): a window of ``stride`` on either side, then every ``stride``-th token."""
+    """STRIDED (paper B): a window of ``stride`` on either side, then every ``stride``-th token.
+
+        te.patterns.strided(n=16, stride=4)
+
+    Args:
+        n: how many tokens.
+        stride: how far the window reaches, and how far apart the tokens of the second step are.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no positive whole number.
+    """
     _size(n=n, stride=stride)
     return _pattern("strided", n, [Band(-stride, stride)], [Residue(stride)], stride=stride)
 
 
 @register("fixed", lambda n: {"stride": _root(n)})
 def fixed(n: int, stride: int) -> Pattern:
-    """FIXED (paper B): one's own block of ``stride`` tokens, then the last token of every block."""
+    """FIXED (paper B): one's own block of ``stride`` tokens, then the last token of every block.
+
+        te.patterns.fixed(n=16, stride=4)
+
+    Args:
+        n: how many tokens.
+        stride: tokens in a block.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no positive whole number.
+    """
     _size(n=n, stride=stride)
     # The last block may be short; its last token is n − 1.
     lasts = range(stride - 1, n, stride) if n % stride == 0 else np.append(np.arange(stride - 1, n, stride), n - 1)
@@ -186,7 +280,19 @@ def fixed(n: int, stride: int) -> Pattern:
 
 @register("star", lambda n: {})
 def star(n: int) -> Pattern:
-    """STAR (paper B): a ring of n − 1 tokens, one neighbour on either side, and a relay that sees all and is seen."""
+    """STAR (paper B): a ring of n − 1 tokens, one neighbour on either side, and a relay that sees all and is seen.
+
+        te.patterns.star(n=16)
+
+    Args:
+        n: how many tokens.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no positive whole number.
+    """
     _size(n=n)
     relay, end = n - 1, max(n - 2, 0)
     # Band(−1, 1) also joins n − 2 with the relay, which the relay's own row and column contain anyway.
@@ -196,7 +302,21 @@ def star(n: int) -> Pattern:
 
 @register("longformer", lambda n: {"window": min(_root(n), n), "globals": 1})
 def longformer(n: int, window: int, globals: int | Sequence[int] = 1) -> Pattern:
-    """Longformer (Beltagy et al. 2020): a window, and global tokens that see and are seen by all."""
+    """Longformer (Beltagy et al. 2020): a window, and global tokens that see and are seen by all.
+
+        te.patterns.longformer(n=16, window=2)
+
+    Args:
+        n: how many tokens.
+        window: how many tokens on either side.
+        globals: how many tokens, from the first on, see and are seen by all; or which.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no positive whole number.
+    """
     _size(n=n, window=window)
     tokens = _tokens(n, globals)
     return _pattern("longformer", n, [Band(-window, window), *_hubs(n, tokens)], window=window, globals=len(tokens))
@@ -208,7 +328,22 @@ def longformer(n: int, window: int, globals: int | Sequence[int] = 1) -> Pattern
     lambda n, block, random_blocks=3, **_: _drawn(-(-n // max(block, 1)), random_blocks) + n * random_blocks * block,
 )
 def bigbird(n: int, block: int, random_blocks: int = 3, seed: int = 0) -> Pattern:
-    """BigBird (Zaheer et al. 2020): blocks; own and neighbouring, first and last global, some at random (seeded)."""
+    """BigBird (Zaheer et al. 2020): blocks; own and neighbouring, first and last global, some at random (seeded).
+
+        te.patterns.bigbird(n=16, block=2)
+
+    Args:
+        n: how many tokens.
+        block: tokens in a block.
+        random_blocks: blocks that every block sees at random.
+        seed: of the random blocks.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no positive whole number.
+    """
     _size(n=n, block=block)
     if n % block:
         raise InvalidInput(f"bigbird needs n to be a multiple of its block; got n = {n} and block = {block}.")
@@ -228,7 +363,19 @@ def bigbird(n: int, block: int, random_blocks: int = 3, seed: int = 0) -> Patter
 
 @register("logsparse", lambda n: {}, lambda n: 2 * n * n.bit_length())
 def logsparse(n: int) -> Pattern:
-    """LogSparse (Li et al. 2019), looking both ways: distances 0, 1, 2, 4, 8, …; its causal version is the original."""
+    """LogSparse (Li et al. 2019), looking both ways: distances 0, 1, 2, 4, 8, …; its causal version is the original.
+
+        te.patterns.logsparse(n=16)
+
+    Args:
+        n: how many tokens.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no positive whole number.
+    """
     _size(n=n)
     powers = [1 << i for i in range((int(n) - 1).bit_length())]
     return _pattern("logsparse", n, [Offsets(tuple([-o for o in reversed(powers)] + [0] + powers))])
@@ -236,7 +383,20 @@ def logsparse(n: int) -> Pattern:
 
 @register("axial", lambda n: {"columns": _divisor(n)})
 def axial(n: int, columns: int) -> Pattern:
-    """Axial (Ho et al. 2019): the tokens form a grid; one's own row, then one's own column."""
+    """Axial (Ho et al. 2019): the tokens form a grid; one's own row, then one's own column.
+
+        te.patterns.axial(n=16, columns=4)
+
+    Args:
+        n: how many tokens.
+        columns: the length of a row of the grid.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no positive whole number, or the grid is not full.
+    """
     _size(n=n, columns=columns)
     if n % columns:
         raise InvalidInput(f"axial needs n to be a multiple of 'columns'; got n = {n} and columns = {columns}.")
@@ -245,7 +405,19 @@ def axial(n: int, columns: int) -> Pattern:
 
 @register("butterfly", lambda n: {}, lambda n: n * n.bit_length(), listed=True)
 def butterfly(n: int) -> Pattern:
-    """Butterfly: step l pairs every token with the one whose number differs in bit l; n is a power of two."""
+    """Butterfly: step l pairs every token with the one whose number differs in bit l; n is a power of two.
+
+        te.patterns.butterfly(n=16)
+
+    Args:
+        n: how many tokens.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: n is no power of two.
+    """
     _size(n=n)
     if n & (n - 1):
         raise InvalidInput(f"butterfly needs n to be a power of two; got n = {n}.")
@@ -254,7 +426,21 @@ def butterfly(n: int) -> Pattern:
 
 @register("alternating", lambda n: {"window": min(_root(n), n), "period": 2}, lambda n, period=2, **_: n * period)
 def alternating(n: int, window: int, period: int = 2) -> Pattern:
-    """Alternating local/global: ``period`` − 1 steps with a sliding window, then one that sees everything."""
+    """Alternating local/global: ``period`` − 1 steps with a sliding window, then one that sees everything.
+
+        te.patterns.alternating(n=16, window=2)
+
+    Args:
+        n: how many tokens.
+        window: how many tokens on either side.
+        period: how many steps, of which the last sees everything.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no positive whole number.
+    """
     _size(n=n, window=window, period=period)
     steps: list[list[Part]] = [[Band(-window, window)] for _ in range(period - 1)]
     return _pattern("alternating", n, *steps, [Rect(range(n), range(n))], window=window, period=period)
@@ -267,7 +453,21 @@ def _random_pairs(n: int, degree: int | None = None, sparsity: float | None = No
 
 @register("sink_window", lambda n: {"window": min(_root(n), n), "sinks": min(4, n)})
 def sink_window(n: int, window: int, sinks: int = 4) -> Pattern:
-    """Window with sinks (Xiao et al. 2023, StreamingLLM): a window, and the first ``sinks`` tokens, seen by all."""
+    """Window with sinks (Xiao et al. 2023, StreamingLLM): a window, and the first ``sinks`` tokens, seen by all.
+
+        te.patterns.sink_window(n=16, window=2)
+
+    Args:
+        n: how many tokens.
+        window: how many tokens on either side.
+        sinks: how many tokens, from the first on, are seen by all.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no positive whole number.
+    """
     _size(n=n, window=window, sinks=sinks)
     parts = [Band(-window, window), Rect(range(n), range(min(sinks, n)))]
     return _pattern("sink_window", n, parts, window=window, sinks=sinks)
@@ -275,7 +475,20 @@ def sink_window(n: int, window: int, sinks: int = 4) -> Pattern:
 
 @register("prefix_lm", lambda n: {"prefix": max(n // 4, 1)})
 def prefix_lm(n: int, prefix: int) -> Pattern:
-    """Prefix-LM (Raffel et al. 2019): the first ``prefix`` tokens see each other, all others what came before."""
+    """Prefix-LM (Raffel et al. 2019): the first ``prefix`` tokens see each other, all others what came before.
+
+        te.patterns.prefix_lm(n=16, prefix=4)
+
+    Args:
+        n: how many tokens.
+        prefix: how many tokens see each other.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no positive whole number.
+    """
     _size(n=n, prefix=prefix)
     first = range(min(prefix, n))
     return _pattern("prefix_lm", n, [Band(-n, 0), Rect(first, first)], prefix=prefix)
@@ -283,7 +496,20 @@ def prefix_lm(n: int, prefix: int) -> Pattern:
 
 @register("documents", lambda n: {"lengths": _root(n)})
 def documents(n: int, lengths: int | Sequence[int]) -> Pattern:
-    """Packed documents that do not see each other: all of one length (the last may be shorter), or of these."""
+    """Packed documents that do not see each other: all of one length (the last may be shorter), or of these.
+
+        te.patterns.documents(n=16, lengths=4)
+
+    Args:
+        n: how many tokens.
+        lengths: of all documents, or of each.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a length is no positive whole number, or they do not add up to n.
+    """
     given = [lengths] if isinstance(lengths, int) else list(lengths)
     for length in given:
         _size(n=n, lengths=length)
@@ -297,7 +523,20 @@ def documents(n: int, lengths: int | Sequence[int]) -> Pattern:
 def neighbourhood(n: int, shape: int | Sequence[int], window: int | Sequence[int] = 3) -> Pattern:
     """Neighbourhood (Hassani et al. 2023, NATTEN): a window in each direction of a grid, moved inwards at borders.
 
+        te.patterns.neighbourhood(n=16, shape=4, window=3)
+
     ``shape`` has the sides of the grid; one number is the length of a row. Windows are odd.
+
+    Args:
+        n: how many tokens.
+        shape: the sides of the grid, or the length of a row.
+        window: its sides, odd numbers.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: the grid is not full, or a window is even or larger than the grid.
     """
     _size(n=n)
     if isinstance(shape, int):
@@ -317,7 +556,22 @@ def neighbourhood(n: int, shape: int | Sequence[int], window: int | Sequence[int
 
 @register("random", lambda n: {"degree": min(16, n - 1), "seed": 0}, _random_pairs)
 def random(n: int, degree: int | None = None, sparsity: float | None = None, seed: int = 0) -> Pattern:
-    """RANDOM (paper B): oneself and ``degree`` others drawn without replacement (or a given ``sparsity``), seeded."""
+    """RANDOM (paper B): oneself and ``degree`` others drawn without replacement (or a given ``sparsity``), seeded.
+
+        te.patterns.random(n=16, degree=3)
+
+    Args:
+        n: how many tokens.
+        degree: how many others a token sees.
+        sparsity: the share of pairs that are not connected, instead of ``degree``.
+        seed: of the draw.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a size is no whole number in its range.
+    """
     _size(n=n)
     whole(seed, "'seed'", 0)
     if sparsity is not None:

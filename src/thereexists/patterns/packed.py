@@ -18,9 +18,22 @@ from thereexists.patterns.step import MOST_TOKENS, Step
 def packed(lengths: Sequence[int] | Any, window: int | None = None, causal: bool = True) -> Pattern:
     """Documents of these ``lengths`` one after the other; their sum is the number of tokens.
 
+        te.patterns.packed([3, 5], window=2)
+
     A tensor or array that begins with 0 is taken for ``cu_seqlens``, the running sums that kernels for packed sequences
     take. Each token sees its own document, up to itself unless ``causal`` is False, and of that the ``window`` tokens
     before it (as ``te.patterns.window``, and after it where it is not causal).
+
+    Args:
+        lengths: of the documents; or ``cu_seqlens``, their running sums.
+        window: how many tokens before, None for all.
+        causal: whether no token looks ahead.
+
+    Returns:
+        A pattern.
+
+    Raises:
+        InvalidInput: a length is no positive whole number.
     """
     sizes = vector(np.asarray(lengths), "The lengths of documents", 0, MOST_TOKENS)
     if len(sizes) and sizes[0] == 0:

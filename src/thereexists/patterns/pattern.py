@@ -26,10 +26,20 @@ if TYPE_CHECKING:
 class Pattern(InNotebook):
     """A cycle of steps.
 
+        pattern = te.patterns.strided(n=16, stride=4)
+        pattern.n, pattern.connections, pattern.sparsity
+
     ``heads`` is None when every head of block ``t`` uses the same step (*sequential*, the paper's definition, and
     *union* with its one step). Otherwise (*multihead*) every block has ``heads[l]`` heads that use step ``l``, for
     every ``l`` at once; the theorem then reads the steps as a schedule, block ``t`` using the heads of step ``l`` and
     zero weights in the others.
+
+    Args:
+        name: what it is called.
+        steps: the cycle.
+        parameters: the sizes that it was built with.
+        heads: how many heads use each step, None if all use the same.
+        layers: how many a model with it has, if that is known.
     """
 
     name: str

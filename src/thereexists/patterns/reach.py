@@ -53,7 +53,16 @@ class Change:
 class Reach:
     """The answers; ``last`` is None where one layer is enough or no number of layers is known.
 
+        te.patterns.reach(te.patterns.check(te.patterns.window(n=16, window=2))).layers
+
     ``hub`` is None for a causal pattern, in which a global token sees no more than a sink does.
+
+    Args:
+        n: how many tokens.
+        layers: until every token has seen all, None if never.
+        last: the pairs that are last to meet.
+        sink: what a sink would change.
+        hub: what a global token would change.
     """
 
     n: int
@@ -93,7 +102,17 @@ def layers(found: DepthResult) -> str:
 
 
 def reach(verdict: PatternVerdict, seconds: float = 4.0) -> Reach:
-    """The answers for a pattern that was checked, in about ``seconds``."""
+    """The answers for a pattern that was checked, in about ``seconds``.
+
+        te.patterns.reach(te.patterns.check(te.patterns.window(n=16, window=2)))
+
+    Args:
+        verdict: what ``te.patterns.check`` said.
+        seconds: how long it may take, about.
+
+    Returns:
+        How far information goes, and what one more token would change.
+    """
     causal = verdict.causal is not None
     pattern = verdict.pattern if verdict.pattern.heads is None else verdict.pattern.union()
     found = verdict.field_result

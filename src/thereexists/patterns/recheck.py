@@ -18,7 +18,19 @@ MOST_ENTRIES = 400_000_000
 
 
 def recheck_path(pattern: Pattern, path: np.ndarray, edge_steps: np.ndarray | None = None) -> Verdict:
-    """``path`` is a permutation of the tokens, and ``path[i] ∈ A^l_{path[i+1]}`` for the stated (or some) step l."""
+    """``path`` is a permutation of the tokens, and ``path[i] ∈ A^l_{path[i+1]}`` for the stated (or some) step l.
+
+        pattern = te.patterns.window(n=4, window=1)
+        te.patterns.recheck_path(pattern, np.arange(4))
+
+    Args:
+        pattern: the pattern.
+        path: the tokens in the order of the path.
+        edge_steps: the step that has each edge, if that is claimed.
+
+    Returns:
+        A verdict with its reasons.
+    """
     n = pattern.n
     path = np.asarray(path)
     if path.shape != (n,) or path.min() < 0 or path.max() >= n or (np.bincount(path, minlength=n) != 1).any():
@@ -40,7 +52,18 @@ def recheck_path(pattern: Pattern, path: np.ndarray, edge_steps: np.ndarray | No
 
 
 def recheck_obstruction(pattern: Pattern, obstruction: Any) -> Verdict:
-    """The certificate really excludes a Hamiltonian path."""
+    """The certificate really excludes a Hamiltonian path.
+
+        pattern = te.patterns.from_mask(np.kron(np.eye(2), np.ones((3, 3))).astype(bool))
+        te.patterns.recheck_obstruction(pattern, te.patterns.check(pattern).path_result.obstruction)
+
+    Args:
+        pattern: the pattern.
+        obstruction: what ``te.patterns.check`` gave as the reason that there is no path.
+
+    Returns:
+        A verdict with its reasons.
+    """
     kind = type(obstruction).__name__
     if kind == "Incomparable":
         for u, v in ((obstruction.u, obstruction.v), (obstruction.v, obstruction.u)):
@@ -132,7 +155,21 @@ def recheck_depth(
     sources: int | None = None,
     seed: int = 0,
 ) -> Verdict:
-    """``j ∉ S_k^{depth−1}`` for the pair, and ``S_k^depth`` is full: for all k, or for ``sources`` of them (seeded)."""
+    """``j ∉ S_k^{depth−1}`` for the pair, and ``S_k^depth`` is full: for all k, or for ``sources`` of them (seeded).
+
+        te.patterns.recheck_depth(te.patterns.star(n=6), depth=2, pair=None)
+
+    Args:
+        pattern: the pattern.
+        depth: the receptive depth that is claimed.
+        pair: two tokens of which the first has not seen the second one layer earlier.
+        causal: whether it was judged as a causal pattern.
+        sources: how many tokens to look at, None for all.
+        seed: of which ones.
+
+    Returns:
+        A verdict with its reasons.
+    """
     if pair is not None:
         missed = _misses(pattern, depth - 1, *pair)
         if missed is not True:

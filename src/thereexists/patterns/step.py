@@ -24,7 +24,15 @@ _FEW = 4  # rectangles asked one by one; more are united first
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """``A^l``: token ``k`` attends to the union of the rows of ``parts``; ``causal`` keeps ``j ≤ k`` only."""
+    """``A^l``: token ``k`` attends to the union of the rows of ``parts``; ``causal`` keeps ``j ≤ k`` only.
+
+        te.patterns.strided(n=16, stride=4).step(0).mask()
+
+    Args:
+        n: how many tokens.
+        parts: whose rows are united.
+        causal: whether no token looks ahead.
+    """
 
     n: int
     parts: tuple[Part, ...]

@@ -63,7 +63,15 @@ class Kind:
 
 
 def every_kind() -> tuple[Kind, ...]:
-    """Every kind of artefact: one for each module of ``kinds/``."""
+    """Every kind of artefact: one for each module of ``kinds/``.
+
+        from thereexists.reports import every_kind
+
+        [kind.name for kind in every_kind()]  # what te.report reads
+
+    Returns:
+        The kinds, in the order of their names.
+    """
     from thereexists.reports import kinds as package
 
     modules = (import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__))

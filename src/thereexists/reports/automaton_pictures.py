@@ -14,10 +14,12 @@ import numpy as np
 
 from thereexists.automata.automaton import Automaton
 from thereexists.reports.html import Markup, join, text
-from thereexists.reports.svg import _svg
+from thereexists.reports.svg import NETWORK, _svg
 
 MOST_DRAWN = 24  # states
+FEW = 8  # states that need no more than half the width of a page
 MOST_POSITIONS = 32
+PART = ".4"  # opacity of what is not whole yet
 _RADIUS = 15.0
 _LABEL = 0.3  # how far along an edge its label stands
 
@@ -78,7 +80,7 @@ def lively_string(automaton: Automaton, most: int, seed: int) -> list[Any]:
 def machine_picture(automaton: Automaton, title: str) -> Markup:
     """Circles for states (double: accepting), arrows for steps."""
     live = [q for q in range(automaton.size) if q != automaton.dead]
-    width, height = 720.0, 230.0 + 16.0 * len(live)
+    width, height = (480.0 if len(live) <= FEW else 720.0), 230.0 + 16.0 * len(live)
     a, b, cx, cy = width / 2 - 90, height / 2 - 75, width / 2, height / 2
     place = {}
     for k, q in enumerate(live):
@@ -142,10 +144,10 @@ def _towards(source: tuple[float, float], target: tuple[float, float], gap: floa
 def doubling_picture(blocks: Sequence[Sequence[Any]], word: Sequence[Any], title: str) -> Markup:
     """A row for every block, a column for every position: the bar is the segment whose map the position holds.
 
-    What a bar means in full is its title. Once it reaches the first symbol it has the second colour.
+    What a bar means in full is its title. Once it reaches the first symbol it has the full colour.
     """
     n = min(len(word), MOST_POSITIONS)
-    step, tall, left, top = min(40.0, 640.0 / max(n, 1)), 16.0 + 7.0 * n, 76.0, 26.0
+    step, tall, left, top = min(40.0, 400.0 / max(n, 1)), 14.0 + 5.0 * n, 76.0, 26.0
     pieces = []
     for j in range(1, n + 1):
         x = left + (j - 0.5) * step
@@ -156,19 +158,25 @@ def doubling_picture(blocks: Sequence[Sequence[Any]], word: Sequence[Any], title
         pieces.append(Markup(f'<text x="4" y="{y + 9:.1f}">{name}</text>'))
         for held in block[1 : n + 1]:
             j = held.position
-            at = y + 4 + 7.0 * (j - 1)
+            at = y + 4 + 5.0 * (j - 1)
             start = left + (held.first - 0.9) * step
             whole = held.first == 1
-            colour, share = ("f1", "1") if whole else ("f0", ".55")
+            share = "1" if whole else PART
             end = left + (j - 0.1) * step
             pieces.append(
                 Markup(
-                    f'<rect class="{colour}" fill-opacity="{share}" x="{start:.1f}" y="{at:.1f}" '
-                    f'width="{end - start:.1f}" height="4" rx="2"><title>{text(_told(held))}</title></rect>'
+                    f'<rect class="f{NETWORK}" fill-opacity="{share}" x="{start:.1f}" y="{at:.1f}" '
+                    f'width="{end - start:.1f}" height="3.5" rx="1.5"><title>{text(_told(held))}</title></rect>'
                 )
             )
     height = top + len(blocks) * tall + 4
     return _svg(left + n * step + 8, height, title, join(pieces))
+
+
+def key_of_part() -> Markup:
+    """The key of a bar that does not reach the first symbol yet."""
+    patch = f'<span class="key f{NETWORK}" style="opacity:{PART}"></span>'
+    return Markup(f'<span class="label">{patch}of a part of it</span>')
 
 
 def _told(held: Any) -> str:

@@ -22,7 +22,7 @@ from thereexists.model.parts import parts_of
 from thereexists.patterns import Pattern, PatternVerdict
 from thereexists.patterns.picture import density
 from thereexists.reports import svg
-from thereexists.reports.html import Markup, figure, join, key, panels, text
+from thereexists.reports.html import Markup, figure, join, key, number, panels, shade, text
 from thereexists.reports.kinds.head import attention_pictures
 from thereexists.reports.measure import slice_through
 from thereexists.reports.schedule import schedule
@@ -55,7 +55,7 @@ def picture(result: Any) -> Markup:
 def _(result: Witness) -> Markup:
     parts = [(i, part) for i, part in enumerate(parts_of(result.network)) if part.parameters]
     bar = svg.stacked_bar([(i, float(part.parameters)) for i, part in parts], "Parameters of each part")
-    legend = join(Markup(f"{key(i, f'{part.name} {part.parameters:,}')} &ensp; ") for i, part in parts)
+    legend = join(Markup(f"{shade(i, f'{part.name} {part.parameters:,}')} &ensp; ") for i, part in parts)
     return figure(join([bar, legend]), "Parameters.")
 
 
@@ -81,7 +81,7 @@ def _(result: CompiledWitness) -> Markup:
 def _(result: Plan) -> Markup:
     stages = [(name, depth) for name, depth in result.layers.items() if name != "total"]
     bar = svg.stacked_bar([(i, float(depth)) for i, (_, depth) in enumerate(stages)], "Layers of each stage")
-    legend = join(Markup(f"{key(i, f'{name} {depth:,}')} &ensp; ") for i, (name, depth) in enumerate(stages[:12]))
+    legend = join(Markup(f"{shade(i, f'{name} {depth:,}')} &ensp; ") for i, (name, depth) in enumerate(stages[:12]))
     return figure(join([bar, legend]), "Layers.")
 
 
@@ -91,7 +91,7 @@ def _(result: Certificate) -> Markup:
     if not any(size > 0 for *_, size in shares):
         return Markup("")
     bar = svg.stacked_bar([(i, size) for i, _, size in shares], "Parts of the bound")
-    legend = join(Markup(f"{key(i, f'{name} {size:.3g}')} &ensp; ") for i, name, size in shares)
+    legend = join(Markup(f"{shade(i, f'{name} {number(size)}')} &ensp; ") for i, name, size in shares)
     return figure(join([bar, legend]), "What the bound is made of; a part that is not zero is at least a hair wide.")
 
 

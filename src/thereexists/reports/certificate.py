@@ -5,7 +5,7 @@ from __future__ import annotations
 from thereexists.certificates.certificate import Certificate
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.reports import svg
-from thereexists.reports.html import Markup, facts, figure, join, key, paragraph, table
+from thereexists.reports.html import Markup, facts, figure, in_figures, join, paragraph, shade, table
 
 PARTS = {  # of a certificate: what each one pays for
     "grid": "f against the network's constant, on cubes with distinct columns",
@@ -24,24 +24,31 @@ def bound_section(certificate: Certificate, measured: str | None = None) -> Mark
     shares = certificate.shares()
     parts = [(i, name, shares[name]) for i, name in enumerate(PARTS) if name in shares]
     bar = svg.stacked_bar([(i, size) for i, _, size in parts], "Parts of the certified bound")
-    rows = [[key(i, name.replace("_", " ")), size, PARTS[name]] for i, name, size in parts]
+    rows = [[shade(i, name.replace("_", " ")), size, PARTS[name]] for i, name, size in parts]
     said = {
-        **certificate.beside(),
-        "measured": measured,
+        **{name: in_figures(words) for name, words in certificate.beside().items()},
+        "measured": None if measured is None else in_figures(measured),
         "assuming": as_its_author_says("; ".join(certificate.assumptions) or "nothing"),
-        "in numbers": as_its_author_says(certificate.detail()),
-        **{name: as_its_author_says(text) for name, text in certificate.tried().items()},
+        "in numbers": in_figures(as_its_author_says(certificate.detail())),
+        **{name: in_figures(as_its_author_says(words)) for name, words in certificate.tried().items()},
     }
     drawn = f"The bound and its parts; a part that is not zero is drawn at least a hair wide. {certificate.added_up()}"
     return join(
         [
             paragraph(
-                f"{certificate.statement()}, {WORDS}: "
-                "this is read from the certificate, and its proof was not checked for this report."
+                in_figures(
+                    f"{certificate.statement()}, {WORDS}: "
+                    "this is read from the certificate, and its proof was not checked for this report."
+                )
             ),
-            *(paragraph(f"{sentence[0].upper()}{sentence[1:]}, {WORDS}.") for sentence in certificate.meaning()),
-            figure(bar, drawn.strip()),
+            *(paragraph(in_figures(f"{_begun(sentence)}, {WORDS}.")) for sentence in certificate.meaning()),
+            figure(bar, in_figures(drawn.strip())),
             table(["part", "size", "what it pays for"], rows),
             facts(said),
         ]
     )
+
+
+def _begun(sentence: str) -> str:
+    """With a capital, unless it begins with a symbol: d_1 is no D_1."""
+    return sentence if sentence[1:2] == "_" else f"{sentence[0].upper()}{sentence[1:]}"

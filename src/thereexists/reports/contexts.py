@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from thereexists.reports import svg
-from thereexists.reports.html import Section, figure, join, panels, paragraph
+from thereexists.reports.html import Section, figure, join, keys, panels, paragraph
 from thereexists.reports.measure import MOST_CELLS, MOST_LAYERS, Ids, context_ids
 from thereexists.witness.function import FunctionWitness
 
-COLOURS = 6
+COLOURS = 6  # the ranks of svg.rows_of_dots
 
 
 def contexts_section(witness: FunctionWitness) -> Section | None:
@@ -44,6 +44,7 @@ def contexts_section(witness: FunctionWitness) -> Section | None:
                 "them, and the certificate charges for them."
             )
         )
+    parts.append(keys([svg.ranks("smallest final ids", "largest")]))
     return Section("contexts", "The contextual mapping", join([*parts, panels(_pictures(found), pairs=True)]))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import math
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -22,7 +23,9 @@ from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import visible
 
 LONGEST_TEXT = 2000
+SHADES = 8  # of the parts of a bar: the classes s0 … s7 of the page
 SMALLEST = 1e-15  # what is smaller, and not 0, is said to be smaller than that
+_EXPONENT = re.compile(r"(≤ )?(?<![\w.])(\d+(?:\.\d+)?e[+-]\d+)(?!\w)")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
@@ -42,7 +45,17 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A finished report: ``str(page)`` is the document, ``page.save("report.html")`` writes it."""
+    """A finished report: ``str(page)`` is the document, ``page.save("report.html")`` writes it.
+
+        te.report("star", n=8).save("pattern.html")
+
+    Args:
+        kind: of the artefact.
+        title: of the page.
+        lead: the sentence below it.
+        sections: its parts.
+        first: what the first screen shows.
+    """
 
     kind: str
     title: str
@@ -105,7 +118,28 @@ def number(value: Any) -> Markup:
     if 0 < abs(value) < SMALLEST:
         return text("< 10⁻¹⁵")
     mantissa, e, exponent = f"{value:.4g}".partition("e")
-    return text(f"{mantissa}·10{str(int(exponent)).translate(_RAISED)}" if e else mantissa)
+    return text(f"{mantissa}·10{raised(int(exponent))}" if e else mantissa)
+
+
+def raised(exponent: int) -> str:
+    return str(exponent).translate(_RAISED)
+
+
+def in_figures(words: Any) -> Markup:
+    """A sentence of ours whose numbers were written by Python, 2.4e-05, with the same numbers as in a paper."""
+    return Markup(_EXPONENT.sub(_in_a_sentence, text(words)))
+
+
+def _in_a_sentence(found: re.Match[str]) -> str:
+    value = float(found[2])
+    if 0 < value < SMALLEST and not found[1]:
+        return "less than 10⁻¹⁵"
+    return at_most(value) if found[1] else number(value)
+
+
+def at_most(bound: float) -> Markup:
+    """``≤ 0.1114``; below what is of interest ``< 10⁻¹⁵``."""
+    return number(bound) if 0 < bound < SMALLEST else Markup(f"≤ {number(bound)}")
 
 
 def join(parts: Iterable[Markup]) -> Markup:
@@ -132,7 +166,7 @@ def table(head: list[str], rows: list[list[Any]], caption: str = "") -> Markup:
 
     def cell(tag: str, value: Any, right: bool) -> str:
         long = not right and tag == "td" and len(str(value)) > 40
-        short = not right and tag == "td" and len(str(value)) <= 18
+        short = not right and tag == "td" and len(str(value)) <= 24
         style = ' class="number"' if right else ' class="words"' if long else ' class="short"' if short else ""
         return f"<{tag}{style}>{number(value)}</{tag}>"
 
@@ -163,6 +197,16 @@ def panels(figures: Iterable[Markup], pairs: bool = False, style: str = "") -> M
     """Figures beside each other, as many as fit, or always two and two where there is room, or in a ``style``."""
     style = "pairs" if pairs else style
     return Markup(f'<div class="panels {text(style)}">{"".join(figures)}</div>\n')
+
+
+def shade(part: int, label: Any) -> Markup:
+    """The key of a part of a bar: parts have shades of grey, for the colours mean something else."""
+    return Markup(f'<span class="label"><span class="key s{int(part) % SHADES}"></span>{number(label)}</span>')
+
+
+def keys(shown: Iterable[Markup]) -> Markup:
+    """A line of keys."""
+    return Markup(f'<p class="key-line">{" ".join(shown)}</p>\n')
 
 
 def key(colour: int, label: Any) -> Markup:

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from thereexists.model import EmbeddedTransformer
-from thereexists.reports.html import Markup, Section, figure, join, panels, paragraph, text
+from thereexists.reports import svg
+from thereexists.reports.html import Markup, Section, figure, join, key, keys, number, panels, paragraph, text
 from thereexists.reports.measure import MOST_CELLS, some_cells
 from thereexists.reports.svg import _svg
 from thereexists.witness.function import FunctionWitness
@@ -46,9 +47,9 @@ class Recall:
                 f"None of the {self.units:,} memory units fires at any of the {self.rows:,} tokens that were examined."
             )
         return (
-            f"{self.units:,} memory units were examined on {self.rows:,} tokens. One fires at {self.answered:,} "
-            f"tokens (the other tokens keep the default), and never more than {self.most}. A unit that fires has a "
-            f"pre-activation between {self.lowest:.4g} and {self.highest:.4g}, every other one at most {self.rest:.4g}."
+            f"{self.units:,} memory units, looked at on {self.rows:,} tokens: one of them fires at {self.answered:,} "
+            f"tokens (the others keep the default), never more than {self.most}. What fires has a pre-activation "
+            f"between {number(self.lowest)} and {number(self.highest)}, everything else at most {number(self.rest)}."
         )
 
 
@@ -63,14 +64,10 @@ def memory_section(witness: FunctionWitness) -> Section | None:
     found = recall_of(network, torch.from_numpy(grid.centre(cells)).to(network.dtype))
     if found is None:
         return None
-    scope = f"All {grid.cells:,} cubes." if complete else f"A random {MOST_CELLS:,} of {grid.cells:,} cubes (seed 0)."
-    picture = recall_picture(found, "Pre-activations of memory units")
-    caption = (
-        "Filled: the unit fires. Grey: it does not; a stronger grey means that it came closer. Some tokens and units."
+    scope = (
+        f"All {grid.cells:,} cubes." if complete else f"{MOST_CELLS:,} random ones of {grid.cells:,} cubes (seed 0)."
     )
-    return Section(
-        "memory", "The keyed memory", join([paragraph(f"{scope} {found.words()}"), panels([figure(picture, caption)])])
-    )
+    return Section("memory", "The keyed memory", join([paragraph(f"{scope} {found.words()}"), memory_figure(found)]))
 
 
 def recall_of(network: EmbeddedTransformer, X: torch.Tensor, mask: torch.Tensor | None = None) -> Recall | None:
@@ -106,6 +103,14 @@ def recall_of(network: EmbeddedTransformer, X: torch.Tensor, mask: torch.Tensor 
         len(at),
         *every.shape,
     )
+
+
+def memory_figure(found: Recall) -> Markup:
+    """The picture with its key."""
+    picture = recall_picture(found, "Pre-activations of memory units")
+    grey = Markup('<span class="label"><span class="key s5"></span>does not; the stronger, the closer it came</span>')
+    legend = keys([key(svg.NETWORK, "the unit fires"), grey])
+    return join([panels([figure(picture, "Some tokens, and the units that answer them.")]), legend])
 
 
 def recall_picture(found: Recall, title: str) -> Markup:

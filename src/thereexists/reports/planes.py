@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from thereexists.reports.html import Markup, Section, figure, join, panels, paragraph
+from thereexists.reports.html import Markup, Section, figure, join, keys, number, panels, paragraph
 from thereexists.reports.measure import Plane, inputs_within
-from thereexists.reports.surface import field, surface
+from thereexists.reports.surface import field, heights, surface
 from thereexists.witness.function import FunctionWitness
 
 MOST_OUTPUTS = 4
@@ -16,13 +16,18 @@ def first_picture(plane: Plane, d: int) -> Markup:
     """The first output: the function, and the network for it."""
     g = plane.network[:, :, 0, 0]
     f = None if plane.target is None else plane.target[:, :, 0, 0]
-    both = g if f is None else np.stack([g, f])
-    low, high = float(both.min()), float(both.max())
+    low, high = _ends(plane)
     drawn = (
         [] if f is None else [figure(surface(f, low, high, "The function", _names(d)), "The function, first output.")]
     )
     drawn.append(figure(surface(g, low, high, "The network", _names(d)), "The network, first output."))
-    return panels(drawn, style="three")
+    return join([panels(drawn, style="three"), keys([heights(low, high)])])
+
+
+def _ends(plane: Plane) -> tuple[float, float]:
+    """The lowest and the highest output, of target and network, over the whole plane: one scale for all pictures."""
+    both = plane.network if plane.target is None else np.stack([plane.network, plane.target])
+    return float(both.min()), float(both.max())
 
 
 def _names(d: int) -> tuple[str, str]:
@@ -43,7 +48,7 @@ def surfaces_section(witness: FunctionWitness, plane: Plane | None) -> Section |
         paragraph(
             f"Outputs over {where}, each through its whole range: {points} × {points} points, each the mean of "
             f"{within} × {within} inputs around it, none of them on the edge of a cell.{rest} All heights and colours "
-            "of one output share a scale, and so do all errors; the steps of the network are the cells of the grid."
+            "share a scale, and so do all errors; the steps of the network are the cells of the grid."
         )
     ]
     if not witness.grid.positional and not witness.answers_equal_columns:
@@ -53,13 +58,12 @@ def surfaces_section(witness: FunctionWitness, plane: Plane | None) -> Section |
         )
         parts.append(paragraph(words))
     shown = [(k, i) for k in range(witness.grid.n) for i in range(d)][:MOST_OUTPUTS]
+    low, high = _ends(plane)
     worst = 0.0 if plane.error is None else float(plane.error.max())
     for k, i in shown:
         name = f"output token {k}" if d == 1 else f"output token {k}, feature {i}"
         g = plane.network[:, :, k, i]
         f = None if plane.target is None else plane.target[:, :, k, i]
-        both = g if f is None else np.stack([g, f])
-        low, high = float(both.min()), float(both.max())
         figures = [] if f is None else [figure(surface(f, low, high, f"Target, {name}", names), f"Target, {name}.")]
         figures.append(figure(surface(g, low, high, f"Network, {name}", names), f"Network, {name}."))
         if plane.error is None or plane.largest is None:
@@ -67,11 +71,12 @@ def surfaces_section(witness: FunctionWitness, plane: Plane | None) -> Section |
         else:
             gap = plane.error[:, :, k, i]
             caption = (
-                f"|network − target|, {name}: {gap.mean():.3g} on average over this plane, "
-                f"{plane.largest[k, i]:.3g} at most at these inputs."
+                f"|network − target|, {name}: {number(float(gap.mean()))} on average over this plane, "
+                f"{number(float(plane.largest[k, i]))} at most at these inputs."
             )
             figures.append(figure(field(gap, 0.0, worst, f"Error, {name}", names, error=True), caption))
         parts.append(panels(figures, style="three"))
+    parts.append(keys([heights(low, high)]))
     left = witness.grid.n * d - len(shown)
     parts += [paragraph(f"{left} more outputs are not drawn.", "soft")] if left else []
     return Section("surfaces", "Surfaces over two inputs" if d == 1 else "Slices over two features", join(parts))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.reports.html import Markup, figure, join, paragraph, text
+from thereexists.reports.html import Markup, figure, join, key, keys, paragraph, text
 from thereexists.reports.svg import _svg
 
 MOST_COLUMNS, MOST_ROWS = 40, 96
@@ -29,7 +29,7 @@ def schedule(places: Any, network: Any) -> Markup:
     at = {row: _TOP + (i + 0.5) * _ROW for i, row in enumerate(rows)}
     width, height = _LEFT + len(places) * _COLUMN, _TOP + len(rows) * _ROW + 8
     born: dict[int, float] = {}  # row -> where it was last written
-    lanes, arcs, boxes = [], [], [_row_numbers(at)]
+    lanes, arcs, boxes = [_bands(places, height)], [], [_row_numbers(at)]
     for k, place in enumerate(places):
         x = _LEFT + k * _COLUMN
         boxes.append(_heading(x, place))
@@ -44,13 +44,19 @@ def schedule(places: Any, network: Any) -> Markup:
     title = f"{len(places)} half blocks, {len(rows)} rows; " + "; ".join(
         f"{_where(place)}: {', '.join(name for name, _ in place['made'])}" for place in places
     )
-    picture = _svg(width, height, title, join([*lanes, *arcs, *boxes]), f'style="min-width:{width * 0.8:.0f}px"')
-    caption = (
-        "Every line is a row of the residual stream, from where it is written. Blue boxes: written by the embedding or "
-        "a feed-forward half; orange: by attention. An arc is a head: it carries a row of other tokens to the row that "
-        "it writes."
+    picture = _svg(
+        width,
+        height,
+        title,
+        join([*lanes, *arcs, *boxes]),
+        f'style="min-width:{width * 0.8:.0f}px; max-width:{width * 1.3:.0f}px"',
     )
-    return figure(Markup(f'<div class="wide">{picture}</div>'), caption)
+    caption = (
+        "The schedule: a plate for every block, a line for every row of the residual stream, from where it is written. "
+        "An arc is a head, read off the weights: it carries a row of other tokens to the row that it writes."
+    )
+    legend = keys([key(0, "written by the embedding or a feed-forward half"), key(1, "by attention, and its heads")])
+    return figure(Markup(f'<div class="wide">{picture}</div>{legend}'), caption)
 
 
 def _heads(network: Any, block: int) -> list[tuple[int, int]]:
@@ -75,6 +81,19 @@ def _heading(x: float, place: dict[str, Any]) -> Markup:
     return Markup(
         f'<text class="name" x="{x:.0f}" y="16">{text(first)}</text><text x="{x:.0f}" y="31">{text(second)}</text>'
     )
+
+
+def _bands(places: Any, height: float) -> Markup:
+    """A plate behind the columns of every block."""
+    spans: dict[int, list[int]] = {}
+    for k, place in enumerate(places):
+        spans.setdefault(place["block"], []).append(k)
+    plates = (
+        f'<rect class="band" x="{_LEFT + ks[0] * _COLUMN - 8:.0f}" y="2" rx="6" '
+        f'width="{(ks[-1] - ks[0]) * _COLUMN + _BOX + 16:.0f}" height="{height - 4:.0f}"/>'
+        for ks in spans.values()
+    )
+    return Markup("".join(plates))
 
 
 def _row_numbers(at: dict[int, float]) -> Markup:

@@ -9,7 +9,7 @@ import numpy as np
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import BadWitnessFile
 from thereexists.reports import svg
-from thereexists.reports.html import Markup, Section, facts, figure, join, panels, paragraph
+from thereexists.reports.html import Markup, Section, facts, figure, join, key, keys, panels, paragraph
 from thereexists.reports.measure import receptive_fields
 from thereexists.witness.function import FunctionWitness
 
@@ -70,13 +70,16 @@ def pattern_pictures(masks: np.ndarray, name: str, path: Any, stated: bool = Fal
         steps.append(figure(picture, f"Step {l + 1}: {int(mask.sum()):,} connections."))
     growth = []
     for t, field in enumerate(fields[:MOST_FIELDS], 1):
-        picture = svg.cells(field, f"Receptive field after {t} layers", colour=2)
+        picture = svg.cells(field, f"Receptive field after {t} layers", colour=svg.FIELD)
         share = f"{field.mean():.0%} of all pairs"
         growth.append(figure(picture, f"After {t} layer{'s' if t > 1 else ''}: S_k has {share}."))
     more = len(fields) - len(growth)
     rest = paragraph(f"{more} more layers are not drawn.", "soft") if more > 0 else Markup("")
     title = Markup("<h3>The receptive field, layer by layer</h3>")
-    return join([opening, panels(steps), title, panels(growth), rest])
+    cell = Markup('<span class="label"><span class="key s5"></span>connected</span>')
+    path_key = [] if edges is None else [key(svg.PATH, "the path γ")]
+    seen = keys([key(svg.FIELD, "seen after this many layers")])
+    return join([opening, panels(steps), keys([cell, *path_key]), title, panels(growth), seen, rest])
 
 
 def path_edges(masks: np.ndarray, path: Any) -> list[tuple[int, int]] | None:

@@ -12,7 +12,7 @@ from itertools import groupby
 import numpy as np
 
 from thereexists.reports.html import Markup, join, number, text
-from thereexists.reports.svg import _svg
+from thereexists.reports.svg import _in_line, _svg
 
 LEVELS = 10  # of the ramp: the classes r0 … r9 of the page
 _WIDTH, _HEIGHT, _RISE, _DEPTH = 1000.0, 860.0, 280.0, 470.0
@@ -60,6 +60,12 @@ def field(
     legend = _legend(kind, low, high, left, top + side + 30, side)
     body = join([*drawn, frame, Markup(across), Markup(up), legend])
     return _svg(side + left + 12, side + top + 66, title, body, 'class="field"')
+
+
+def heights(low: float, high: float) -> Markup:
+    """The key of the ramp, within a line of text."""
+    patches = "".join(f'<rect class="r{c}" x="{12 * c}" y="0" width="12" height="12"/>' for c in range(LEVELS))
+    return _in_line(12 * LEVELS, patches, f"output {number(float(low))}", number(float(high)))
 
 
 def _legend(kind: str, low: float, high: float, x: float, y: float, width: float) -> Markup:

@@ -11,33 +11,40 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from thereexists.reports.html import Markup, join, number, text
+from thereexists.reports.html import SHADES, Markup, join, number, text
 
+# What a colour means, on every page: 0 what was asked for, 1 what the network does, 3 the difference of the two.
+ASKED, NETWORK, FIELD, ERROR, PATH = 0, 1, 2, 3, 5
 LONGEST_LABEL = 36  # characters beside a bar
+FLOOR = -6.0  # decimal logarithm of the smallest attention weight that is drawn
+LEVELS = 8  # strengths of a colour
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 360.0, 46.0, 10.0, 12.0, 30.0
 
 
 def stacked_bar(parts: Sequence[tuple[int, float]], title: str) -> Markup:
-    """One bar, cut by (colour, size); a part that is not zero is at least a hair wide."""
+    """One bar, cut by (part, size), in the shades of ``html.shade``; one that is not zero is at least a hair wide."""
     total = sum(size for _, size in parts)
     widths = [max(1000 * size / total, 2.0) if size > 0 else 0.0 for _, size in parts] if total > 0 else []
     x, pieces = 0.0, []
-    for (colour, _), width in zip(parts, [1000 * w / sum(widths) for w in widths] if widths else [], strict=False):
-        pieces.append(Markup(f'<rect class="f{colour % 6}" x="{x:.2f}" y="0" width="{width:.2f}" height="20"/>'))
+    for (part, _), width in zip(parts, [1000 * w / sum(widths) for w in widths] if widths else [], strict=False):
+        pieces.append(Markup(f'<rect class="s{part % SHADES}" x="{x:.2f}" y="0" width="{width:.2f}" height="20"/>'))
         x += width
     return _svg(1000, 20, title, join(pieces), 'class="bar" preserveAspectRatio="none"')
 
 
 def lines(
-    x: np.ndarray, curves: Sequence[tuple[int, bool, np.ndarray]], title: str, x_name: str, from_zero: bool = False
+    x: np.ndarray,
+    curves: Sequence[tuple[int, bool, np.ndarray]],
+    title: str,
+    x_name: str,
+    ends: tuple[float, float] | None = None,
 ) -> Markup:
-    """Curves over x, each (colour, dashed, values), on common axes; ``from_zero`` keeps 0 on the vertical axis."""
+    """Curves over x, each (colour, dashed, values), on common axes; ``ends`` of the vertical one, else their own."""
     height = 200.0
     values = np.concatenate([y for _, _, y in curves])
-    low, high = float(values.min()), float(values.max())
-    low = min(low, 0.0) if from_zero else low
+    low, high = ends or (float(values.min()), float(values.max()))
     spread = (high - low) or max(abs(high), 1.0) * 0.1
-    y_scale = _Scale(low - (0.0 if from_zero else 0.04 * spread), high + 0.04 * spread, height - BOTTOM, TOP)
+    y_scale = _Scale(low - (0.0 if low == 0.0 else 0.04 * spread), high + 0.04 * spread, height - BOTTOM, TOP)
     x_scale = _Scale(float(x.min()), float(x.max()), LEFT, WIDTH - RIGHT)
     drawn = join(
         Markup(f'<path class="curve k{colour % 6}{" dash" if dashed else ""}" d="{_path(x_scale(x), y_scale(y))}"/>')
@@ -56,7 +63,7 @@ def rows_of_dots(
     interval: tuple,
     decades: bool = True,
 ) -> Markup:
-    """Dots at (x, y), x a decimal logarithm and labelled so with ``decades``; ``colour`` −1 is grey.
+    """Dots at (x, y), x a decimal logarithm and labelled so with ``decades``; ``colour``: a rank from 0 to 5, −1 grey.
 
     ``interval`` is (from, to), drawn as two dashed lines, or ().
     """
@@ -74,13 +81,16 @@ def rows_of_dots(
     for c in np.unique(colour):
         at = colour == c
         d = "".join(f"M{a:.1f},{b:.1f}h0" for a, b in zip(px[at].tolist(), py[at].tolist(), strict=True))
-        style = ("dots few" if len(x) <= 256 else "dots") + (" grey" if c < 0 else f" k{int(c) % 6}")
+        style = ("dots few" if len(x) <= 256 else "dots") + (" grey" if c < 0 else f" q{int(c)}")
         pieces.append(Markup(f'<path class="{style}" d="{d}"/>'))
     return _svg(WIDTH, height, title, join(pieces))
 
 
 def cells(mask: np.ndarray, title: str, path: Sequence[tuple[int, int, int]] = (), colour: int | None = None) -> Markup:
-    """A square mask, row = who attends, column = to whom; ``path``: cells (number, row, column), neighbours joined."""
+    """A square mask: rows are the tokens that attend, columns the tokens they attend to.
+
+    ``path``: cells (number, row, column), neighbours joined.
+    """
     n = len(mask)
     size, margin = 300.0 / n, 24.0
     style = "cell" if colour is None else f"f{colour % 6}"
@@ -101,11 +111,11 @@ def cells(mask: np.ndarray, title: str, path: Sequence[tuple[int, int, int]] = (
     for i, (a, b) in centres.items():
         if i + 1 in centres:
             c, d = centres[i + 1]
-            pieces.append(Markup(f'<path class="curve k1" d="M{a:.1f},{b:.1f}L{c:.1f},{d:.1f}"/>'))
+            pieces.append(Markup(f'<path class="curve k{PATH}" d="M{a:.1f},{b:.1f}L{c:.1f},{d:.1f}"/>'))
     if centres:
         radius = min(0.32 * size, 12.0)
         for i, (a, b) in centres.items():
-            pieces.append(Markup(f'<circle class="f1" cx="{a:.1f}" cy="{b:.1f}" r="{radius:.1f}"/>'))
+            pieces.append(Markup(f'<circle class="f{PATH}" cx="{a:.1f}" cy="{b:.1f}" r="{radius:.1f}"/>'))
             if radius >= 7:
                 digits = f'<text x="{a:.1f}" y="{b + 4:.1f}" text-anchor="middle" style="fill:var(--paper)">{i}</text>'
                 pieces.append(Markup(digits))
@@ -114,23 +124,49 @@ def cells(mask: np.ndarray, title: str, path: Sequence[tuple[int, int, int]] = (
 
 def heat(values: np.ndarray, low: float, title: str, colour: int = 0, labels: bool = True) -> Markup:
     """A matrix of numbers in [low, 0] in eight strengths of one colour; ``low`` itself is left blank."""
-    n, levels = len(values), 8
+    n = len(values)
     size, margin = 300.0 / n, 24.0
-    level = np.ceil((np.clip(values, low, 0.0) - low) / -low * levels).astype(int)
+    level = np.ceil((np.clip(values, low, 0.0) - low) / -low * LEVELS).astype(int)
     pieces = [Markup(f'<rect class="axis" x="{margin}" y="{margin}" width="300" height="300"/>')]
-    for strength in range(1, levels + 1):
+    for strength in range(1, LEVELS + 1):
         d = "".join(
             f"M{margin + j * size:.2f},{margin + i * size:.2f}h{size:.2f}v{size:.2f}h-{size:.2f}z"
             for i, j in np.argwhere(level == strength).tolist()
         )
         if d:
-            share = 0.15 + 0.85 * (strength / levels) ** 1.5  # the weakest is still seen
-            pieces.append(Markup(f'<path class="f{colour % 6}" fill-opacity="{share:.2f}" d="{d}"/>'))
+            share = f'fill-opacity="{_strength(strength):.2f}"'
+            pieces.append(Markup(f'<path class="f{colour % 6}" {share} d="{d}"/>'))
     every = max(1, math.ceil(n / 8))
     for k in range(0, n if labels else 0, every):
         at = margin + (k + 0.5) * size
         pieces += [_label(at, margin - 7, k, "middle"), _label(margin - 5, at + 4, k, "end")]
     return _svg(300 + 2 * margin, 300 + 2 * margin, title, join(pieces), 'class="square"')
+
+
+def strengths(colour: int, low: str, high: str) -> Markup:
+    """The key of ``heat``: its strengths from ``low`` to ``high``, in words."""
+    patches = "".join(
+        f'<rect class="f{colour % 6}" fill-opacity="{_strength(k):.2f}" x="{k * 14}" y="0" width="14" height="12"/>'
+        for k in range(1, LEVELS + 1)
+    )
+    frame = f'<rect class="axis" x=".5" y=".5" width="{14 * (LEVELS + 1) - 1}" height="11"/>'
+    return _in_line(14 * (LEVELS + 1), patches + frame, low, high)
+
+
+def ranks(low: str, high: str) -> Markup:
+    """The key of ``rows_of_dots``: its six ranks from ``low`` to ``high``, in words."""
+    dots = "".join(f'<path class="dots few q{k}" d="M{8 + 14 * k},6h0"/>' for k in range(6))
+    return _in_line(84, dots, low, high)
+
+
+def _in_line(width: int, drawn: str, low: str, high: str) -> Markup:
+    """A key within a line of text, between the words for its ends."""
+    picture = _svg(width, 12, f"From {low} to {high}", Markup(drawn), 'class="strengths"')
+    return Markup(f'<span class="label">{text(low)} {picture} {text(high)}</span>')
+
+
+def _strength(level: int) -> float:
+    return 0.15 + 0.85 * (level / LEVELS) ** 1.5  # the weakest is still seen
 
 
 def bars(
@@ -172,13 +208,15 @@ def bars(
 
 
 def log_lines(
-    curves: Sequence[tuple[int, bool, np.ndarray, np.ndarray]], title: str, x_name: str, y_name: str
+    curves: Sequence[tuple[int, bool, np.ndarray, np.ndarray]],
+    title: str,
+    names: tuple[str, str],
+    ends: tuple[tuple[float, float], tuple[float, float]],
 ) -> Markup:
-    """Curves (colour, dashed, x, y) of binary logarithms, with powers of two on both axes."""
-    height = 220.0
-    xs, ys = (np.concatenate([curve[i] for curve in curves]) for i in (2, 3))
-    x = _Scale(float(xs.min()), float(xs.max()), LEFT, WIDTH - 26)
-    y = _Scale(float(ys.min()) - 0.3, float(ys.max()) + 0.3, height - BOTTOM, TOP)
+    """Curves (colour, dashed, x, y) of binary logarithms, with powers of two on both axes, from ``ends`` to ends."""
+    height, (x_name, y_name) = 220.0, names
+    x = _Scale(*ends[0], LEFT, WIDTH - 26)
+    y = _Scale(ends[1][0] - 0.3, ends[1][1] + 0.3, height - BOTTOM, TOP)
     pieces = [Markup(f'<path class="axis" d="M{LEFT},{TOP}V{height - BOTTOM}H{WIDTH - RIGHT}"/>')]
     for scale, across in ((x, True), (y, False)):
         every = max(1, math.ceil((scale.high - scale.low) / 7))

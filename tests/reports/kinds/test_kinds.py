@@ -26,6 +26,12 @@ PLACES = (
     "config.json", "study.json", "records", "runs", "records.json", "run.jsonl", "results.json",
 )  # fmt: skip
 
+WORDS_ON_PROOF = {
+    "certified", "not certified", "verified", "partly verified", "not verified", "recalled", "measured", "no head yet",
+    "universal", "not universal", "undecided",
+}  # fmt: skip
+WITHOUT_A_PICTURE = ("certificate.json", "certify.json", "verify.json", "fit.json", "head-verify.json", "apart.json")
+
 
 @pytest.fixture(scope="module")
 def artefacts(folders, tokens, head, tmp_path_factory):
@@ -68,6 +74,17 @@ def test_every_artefact_has_one_kind_and_a_whole_page(artefacts, page_of, name):
     assert not OUTSIDE.search(document)
     assert document.count("<svg ") == document.count('role="img"')
     assert not [d for d in re.findall(r' d="([^"]*)"', document) if "nan" in d or "inf" in d]
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_the_first_screen_has_three_numbers_a_paper_and_a_word_on_proof(artefacts, page_of, name):
+    document = str(page_of(artefacts[name]))
+    first = document[: document.index("<nav")]
+    assert first.count('<span class="figure">') == 3
+    assert re.search(r"arXiv:\d{4}\.\d{5}", first)
+    figures = re.findall(r'<span class="figure">([^<]*)<', first)
+    assert set(figures) & WORDS_ON_PROOF or name == "compare.json", figures
+    assert "<svg" in first or name in WITHOUT_A_PICTURE
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,21 @@ from thereexists.core.verdict import Verdict
 def is_contextual_mapping(ids: Any, sequences: Any, equivariant: bool = False) -> Verdict:
     """``ids`` (count, n) of ``sequences`` (count, n, d) or (count, n).
 
+        te.is_contextual_mapping([[1, 2], [3, 4]], [[0, 1], [1, 0]])
+
     A failing verdict's evidence is ``((i, j), (i', j'))``: token j of sequence i and token j' of sequence i' share
     their id although they must not.
+
+    Args:
+        ids: (count, n).
+        sequences: (count, n, d) or (count, n).
+        equivariant: whether permuted sequences may share their ids.
+
+    Returns:
+        The verdict, and two tokens as evidence if it fails.
+
+    Raises:
+        InvalidInput: the shapes do not fit.
     """
     ids, sequences = np.asarray(ids), np.asarray(sequences)
     if ids.ndim != 2 or ids.size == 0:
@@ -45,7 +58,7 @@ def is_contextual_mapping(ids: Any, sequences: Any, equivariant: bool = False) -
             at = int(np.flatnonzero(bad)[0])
             pair = ((int(row[first[at]]), int(token[first[at]])), (int(row[at]), int(token[at])))
             return Verdict(False, (f"{reason} {flat[at]}: (sequence, token) {pair[0]} and {pair[1]}",), pair)
-    return Verdict(True, (f"all {len(np.unique(flat))} ids of {count} sequences are distinct where they must be",))
+    return Verdict(True, (f"all {len(np.unique(flat)):,} ids of {count:,} sequences are distinct where they must be",))
 
 
 def _equal_sequences(sequences: np.ndarray, equivariant: bool) -> np.ndarray:

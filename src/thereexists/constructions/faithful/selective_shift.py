@@ -61,14 +61,38 @@ class SelectiveShift:
 
 
 def selective_shift(Z: Array, u: Array, low: float, high: float, factor: float) -> Array:
-    """Z += factor · Ψ(Z; low, high): Z is (batch, n, d); tokens with low < u^T z < high rise by factor·(max − min)."""
+    """Z += factor · Ψ(Z; low, high): Z is (batch, n, d); tokens with low < u^T z < high rise by factor·(max − min).
+
+        te.selective_shift(np.array([[[1.0], [3.0]]]), np.ones(1), low=0.0, high=2.0, factor=8.0)
+
+    Args:
+        Z: (batch, n, d).
+        u: (d,), what ids are read off by.
+        low: ids above this one move.
+        high: ids below this one move.
+        factor: how far.
+
+    Returns:
+        The moved sequences.
+    """
     ids = Z @ u  # (batch, n)
     selected = (low < ids) & (ids < high)
     return _raise_first_row(Z, factor * np.ptp(ids, axis=-1, keepdims=True) * selected)
 
 
 def global_shift(Z: Array, u: Array, factor: float) -> Array:
-    """Z += factor · ψ(Z; b) with b below every id: every token rises by factor · max."""
+    """Z += factor · ψ(Z; b) with b below every id: every token rises by factor · max.
+
+        te.global_shift(np.ones((1, 2, 1)), np.ones(1), factor=2.0)
+
+    Args:
+        Z: (batch, n, d).
+        u: (d,), what ids are read off by.
+        factor: how far the tokens rise.
+
+    Returns:
+        The moved sequences.
+    """
     ids = Z @ u
     return _raise_first_row(Z, factor * ids.max(axis=-1, keepdims=True) * np.ones_like(ids))
 

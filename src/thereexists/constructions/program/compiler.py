@@ -41,9 +41,23 @@ _RULES = {name: primitive.lower for name, primitive in PRIMITIVES.items()}
 def compile(program: Value, *, causal: bool = False, heads: int | None = None, width: int | None = None) -> Compiled:
     """A network of standard blocks that computes the program.
 
+        P.compile(P.sort(P.tokens(n=4)))
+
     ``causal``: every attention layer is masked, token i sees the tokens 0 … i only. ``heads`` and ``width`` limit the
     heads of an attention layer (2 at least) and the units of a feed-forward layer (4 at least); what does not fit goes
     into later blocks.
+
+    Args:
+        program: the last value of a program.
+        causal: whether every attention layer is masked.
+        heads: the most heads of an attention layer, 2 at least.
+        width: the most units of a feed-forward layer, 4 at least.
+
+    Returns:
+        The network, and where every operation stands in it.
+
+    Raises:
+        InvalidInput: the program is none, looks ahead although it is ``causal``, or a limit is too small.
     """
     source = _tokens(only_value("compile", program))
     limits = _limits(heads, width)
@@ -72,7 +86,19 @@ class Bound:
 
 @dataclass(frozen=True, repr=False)
 class Compiled:
-    """The network, and what every stage of the compiler found."""
+    """The network, and what every stage of the compiler found.
+
+        P.compile(P.sort(P.tokens(n=4))).network.depth
+
+    Args:
+        program: as it was written.
+        source: the same without what is not needed.
+        atoms: its operations, one by one.
+        outputs: where the answer stands.
+        schedule: the block of each.
+        layout: the row of each.
+        network: the network.
+    """
 
     program: Value
     source: Value

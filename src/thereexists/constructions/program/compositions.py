@@ -17,7 +17,21 @@ from thereexists.core.errors import InvalidInput
 
 
 def delay(x: Value, by: int = 1, fill: float = 0.0) -> Value:
-    """Token i becomes token i − by; ``fill`` where there is none. A negative ``by`` looks ahead."""
+    """Token i becomes token i − by; ``fill`` where there is none. A negative ``by`` looks ahead.
+
+        P.delay(P.tokens(n=4), by=1, fill=0.0)
+
+    Args:
+        x: a value of the program.
+        by: how many tokens back; ahead, if negative.
+        fill: what stands where there is no such token.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program, or ``by`` is no whole number.
+    """
     x = only_value("delay", x)
     places = whole_number("delay", "a whole number of places", by)
     source = np.arange(x.n) - min(max(places, -x.n), x.n)  # further is nowhere, too
@@ -27,7 +41,20 @@ def delay(x: Value, by: int = 1, fill: float = 0.0) -> Value:
 
 
 def convolve(x: Value, kernel: Any) -> Value:
-    """Token i becomes Σ_t kernel[t]·x[i − t], with zeros before the beginning: causal."""
+    """Token i becomes Σ_t kernel[t]·x[i − t], with zeros before the beginning: causal.
+
+        P.convolve(P.tokens(n=4), [0.5, 0.5])
+
+    Args:
+        x: a value of the program.
+        kernel: its numbers, that of the token itself first.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program, or the kernel is empty.
+    """
     x = only_value("convolve", x)
     kernel = finite_array("convolve", "a kernel", kernel)
     if kernel.ndim != 1 or not len(kernel):
@@ -39,17 +66,59 @@ def convolve(x: Value, kernel: Any) -> Value:
 
 
 def greater(a: Any, b: Any, *, margin: float) -> Value:
-    """a > b: 0 up to a = b, 1 from a = b + margin on, a straight ramp between (a step is not continuous)."""
+    """a > b: 0 up to a = b, 1 from a = b + margin on, a straight ramp between (a step is not continuous).
+
+        P.greater(P.tokens(n=4), 0.5, margin=0.1)
+
+    Args:
+        a: a value, a number or an array.
+        b: the same; one of the two is a value.
+        margin: how wide the ramp is, above 0.
+
+    Returns:
+        A flag: a value between 0 and 1.
+
+    Raises:
+        InvalidInput: neither is a value of a program, or their shapes differ, or the margin is not above 0.
+    """
     return clip(_difference("greater", a, b) / positive("greater", "margin", margin), 0.0, 1.0)
 
 
 def greater_equal(a: Any, b: Any, *, margin: float) -> Value:
-    """a ≥ b: 1 from a = b on, 0 up to a = b − margin, a straight ramp between."""
+    """a ≥ b: 1 from a = b on, 0 up to a = b − margin, a straight ramp between.
+
+        P.greater_equal(P.tokens(n=4), 0.5, margin=0.1)
+
+    Args:
+        a: a value, a number or an array.
+        b: the same; one of the two is a value.
+        margin: how wide the ramp is, above 0.
+
+    Returns:
+        A flag: a value between 0 and 1.
+
+    Raises:
+        InvalidInput: neither is a value of a program, or their shapes differ, or the margin is not above 0.
+    """
     return clip(_difference("greater_equal", a, b) / positive("greater_equal", "margin", margin) + 1.0, 0.0, 1.0)
 
 
 def equal(a: Any, b: Any, *, margin: float) -> Value:
-    """a = b: 1 there, 0 from a distance of ``margin`` on, straight lines between."""
+    """a = b: 1 there, 0 from a distance of ``margin`` on, straight lines between.
+
+        P.equal(P.tokens(n=4), 0.5, margin=0.1)
+
+    Args:
+        a: a value, a number or an array.
+        b: the same; one of the two is a value.
+        margin: how wide the ramp is, above 0.
+
+    Returns:
+        A flag: a value between 0 and 1.
+
+    Raises:
+        InvalidInput: neither is a value of a program, or their shapes differ, or the margin is not above 0.
+    """
     return relu(1.0 - absolute(_difference("equal", a, b)) / positive("equal", "margin", margin))
 
 
@@ -61,12 +130,38 @@ def _difference(name: str, a: Any, b: Any) -> Value:
 
 
 def middle(a: Any, b: Any, c: Any) -> Value:
-    """The median of three values, token by token."""
+    """The median of three values, token by token.
+
+        P.middle(P.tokens(n=4), 0.25, 0.75)
+
+    Args:
+        a: a value, a number or an array.
+        b: the same.
+        c: the same; one of the three is a value.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: none of them is a value of a program.
+    """
     return maximum(minimum(a, b), minimum(maximum(a, b), c))
 
 
 def median(x: Value) -> Value:
-    """Every token becomes the median of all."""
+    """Every token becomes the median of all.
+
+        P.median(P.tokens(n=4))
+
+    Args:
+        x: a value of the program.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program.
+    """
     x = only_value("median", x)
     ordered = sort(x)
     low, high = (take(ordered, np.full(x.n, k), "median") for k in ((x.n - 1) // 2, x.n // 2))
@@ -74,7 +169,20 @@ def median(x: Value) -> Value:
 
 
 def top_k(x: Value, k: int) -> Value:
-    """The tokens 0 … k − 1 become the k largest, in descending order; all others repeat the last of them."""
+    """The tokens 0 … k − 1 become the k largest, in descending order; all others repeat the last of them.
+
+        P.top_k(P.tokens(n=4), 2)
+
+    Args:
+        x: a value of the program.
+        k: how many, from 1 to n.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program, or there are no k tokens.
+    """
     x = only_value("top_k", x)
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= x.n:
         raise InvalidInput(f"'top_k' takes a k from 1 to {x.n}; got {k!r} instead.")
@@ -84,8 +192,21 @@ def top_k(x: Value, k: int) -> Value:
 def histogram(x: Value, edges: Any, *, margin: float) -> Value:
     """How many tokens lie in each bin [edges[b], edges[b + 1]): one feature for each bin, the same at every token.
 
+        P.histogram(P.tokens(n=4), [0.0, 0.5, 1.0], margin=0.1)
+
     An edge is a ramp: a token counts as above it from the edge on, as below it up to ``margin`` before, and in part
     between. So the counts are the true ones if no token is that close below an edge.
+
+    Args:
+        x: a value of the program.
+        edges: increasing numbers, one more than there are bins.
+        margin: how wide the ramp below an edge is, above 0.
+
+    Returns:
+        A value with a feature for every bin.
+
+    Raises:
+        InvalidInput: x is no value of a program, or the edges do not increase.
     """
     x = only_value("histogram", x)
     edges = finite_array("histogram", "edges", edges)
@@ -103,7 +224,25 @@ def attention(
 ) -> Value:
     """One softmax attention layer with given weights, without its residual connection: Σ_h W_O V softmax(Q K / T).
 
+        P.attention(P.tokens(n=4, d=2), np.eye(2), np.eye(2), np.eye(2), np.eye(2))
+
     W_Q, W_K, W_V: (h, m, d) or (m, d); W_O: (h, out, m) or (out, m). For the usual 1/√m take temperature=√m.
+
+    Args:
+        x: a value of the program.
+        W_Q: the queries' weights.
+        W_K: the keys' weights.
+        W_V: the values' weights.
+        W_O: the output's weights.
+        b_Q: a bias of the queries, (h, m) or (m,).
+        temperature: what the logits are divided by.
+        causal: whether token i sees the tokens up to i only.
+
+    Returns:
+        A value with as many features as W_O has rows.
+
+    Raises:
+        InvalidInput: x is no value of a program, or the weights do not fit it.
     """
     x = only_value("attention", x)
     weights = [finite_array("attention", "weights", W) for W in (W_Q, W_K, W_V, W_O)]
@@ -129,7 +268,24 @@ def attention(
 
 
 def attend(query: Value, key: Value, value: Value, *, causal: bool = False, called: str = "attention") -> Value:
-    """Σ_j softmax_j(⟨query_i, key_j⟩)·value_j; ``causal``: over j ≤ i, in a causal network."""
+    """Σ_j softmax_j(⟨query_i, key_j⟩)·value_j; ``causal``: over j ≤ i, in a causal network.
+
+        x = P.tokens(n=4)
+        P.attend(x, x, x)
+
+    Args:
+        query: a value (n, m).
+        key: a value (n, m).
+        value: a value (n, features).
+        causal: whether token i sees the tokens up to i only.
+        called: the name that errors use.
+
+    Returns:
+        A value with the features of ``value``.
+
+    Raises:
+        InvalidInput: one of them is no value of a program, or the shapes do not fit.
+    """
     query, key, value = (only_value(called, v) for v in (query, key, value))
     if query.d != key.d or len({query.n, key.n, value.n}) > 1:
         raise InvalidInput(f"'{called}' takes queries and keys of one size; got d = {query.d} and d = {key.d}.")
@@ -137,7 +293,20 @@ def attend(query: Value, key: Value, value: Value, *, causal: bool = False, call
 
 
 def soft_largest(x: Value, *, sharpness: float) -> Value:
-    """Every token becomes the largest, by one softmax head: up to log(n)/sharpness too small."""
+    """Every token becomes the largest, by one softmax head: up to log(n)/sharpness too small.
+
+        P.soft_largest(P.tokens(n=4), sharpness=50.0)
+
+    Args:
+        x: a value of the program.
+        sharpness: how much the largest is preferred, above 0.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program, or ``sharpness`` is not above 0.
+    """
     x = only_value("soft_largest", x)
     sharpness = positive("soft_largest", "sharpness", sharpness)
     return Value("soft_largest", (x,), x.n, x.d, {"sharpness": sharpness})
@@ -146,10 +315,25 @@ def soft_largest(x: Value, *, sharpness: float) -> Value:
 def lookup(query: Value, keys: Any, values: Any, *, sharpness: float, epsilon: float = 1e-3) -> Value:
     """The value at the key nearest to the query, softly: Σ_j softmax_j(−sharpness·(query_i − key_j)²)·value_j.
 
+        P.lookup(P.tokens(n=4), [0.0, 0.3, 0.6, 0.9], [1.0, 2.0, 3.0, 4.0], sharpness=100.0)
+
     That formula is the meaning. It is within (n − 1)·exp(−sharpness·gap)·spread of the value at the nearest key, for
     any query whose second nearest key is further away by ``gap`` in squared distance (`lookup_error`). Keys that are an
     array are squared exactly, and need all n tokens (no ``shorter`` input); keys that are data are squared by a spline
     that is off by at most ``epsilon``.
+
+    Args:
+        query: a value of one feature.
+        keys: n numbers, or a value.
+        values: n numbers, or a value.
+        sharpness: how much the nearest key is preferred, above 0.
+        epsilon: how far off the squares of keys that are data may be.
+
+    Returns:
+        A value with the features of ``values``.
+
+    Raises:
+        InvalidInput: the query is no value of a program, or ``sharpness`` is not above 0.
     """
     query = only_value("lookup", query)
     s = positive("lookup", "sharpness", sharpness)
@@ -172,5 +356,17 @@ def lookup(query: Value, keys: Any, values: Any, *, sharpness: float, epsilon: f
 
 
 def lookup_error(n: int, sharpness: float, gap: float, spread: float) -> float:
-    """How far a soft lookup is from the nearest key's value: each of the n − 1 others weighs at most exp(−s·gap)."""
+    """How far a soft lookup is from the nearest key's value: each of the n − 1 others weighs at most exp(−s·gap).
+
+        P.lookup_error(n=4, sharpness=100.0, gap=0.05, spread=3.0)
+
+    Args:
+        n: how many keys there are.
+        sharpness: that of the look-up.
+        gap: how much further away the second nearest key is, in squared distance.
+        spread: the largest value minus the smallest.
+
+    Returns:
+        The bound, a number.
+    """
     return (n - 1) * math.exp(-sharpness * gap) * spread

@@ -10,20 +10,74 @@ from thereexists.core.errors import InvalidInput
 
 
 def relu(x: Value) -> Value:
+    """max(x, 0), token by token: exact.
+
+        P.relu(P.tokens(n=4) - 0.5)
+
+    Args:
+        x: a value of the program.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program.
+    """
     x = only_value("relu", x)
     return Value("relu", (x,), x.n, x.d)
 
 
 def abs(x: Value) -> Value:
+    """|x|, token by token: exact.
+
+        P.abs(P.tokens(n=4) - 0.5)
+
+    Args:
+        x: a value of the program.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program.
+    """
     x = only_value("abs", x)
     return Value("abs", (x,), x.n, x.d)
 
 
 def maximum(a: Any, b: Any) -> Value:
+    """The larger of two, token by token: exact.
+
+        P.maximum(P.tokens(n=4), 0.5)
+
+    Args:
+        a: a value, a number or an array.
+        b: the same; one of the two is a value.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: neither is a value of a program, or their shapes differ.
+    """
     return _two("maximum", a, b)
 
 
 def minimum(a: Any, b: Any) -> Value:
+    """The smaller of two, token by token: exact.
+
+        P.minimum(P.tokens(n=4), 0.5)
+
+    Args:
+        a: a value, a number or an array.
+        b: the same; one of the two is a value.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: neither is a value of a program, or their shapes differ.
+    """
     return _two("minimum", a, b)
 
 
@@ -35,6 +89,21 @@ def _two(name: str, a: Any, b: Any) -> Value:
 
 
 def clip(x: Value, low: float, high: float) -> Value:
+    """x, moved to the nearer end where it is outside [low, high]: exact.
+
+        P.clip(P.tokens(n=4), 0.25, 0.75)
+
+    Args:
+        x: a value of the program.
+        low: the lower end.
+        high: the upper end.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program, or the ends are no finite numbers in order.
+    """
     x = only_value("clip", x)
     low, high = (finite_number("clip", end, given) for end, given in (("low", low), ("high", high)))
     if not low <= high:

@@ -32,7 +32,17 @@ T = TypeVar("T")
 class Value(Spelling, InNotebook):
     """One operation on earlier values. ``settings`` are its parameters, in a fixed order.
 
+        x = P.tokens(n=4)
+        0.5 * x + P.mean(x)
+
     Sums, products and quotients are here; what else Python and NumPy can write is in ``spelling.py``.
+
+    Args:
+        operation: its name.
+        arguments: earlier values.
+        n: how many tokens.
+        d: how many features.
+        settings: its parameters.
     """
 
     built_by: ClassVar = {"program": "program"}  # see ``constructions/build.py``

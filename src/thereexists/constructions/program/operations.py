@@ -1,6 +1,7 @@
 """What a user writes: ``tokens``, arithmetic, and the functions below. Bad input is refused here, by operation.
 
 Named as NumPy names it, where NumPy has the same thing along the tokens; see also ``elementwise`` and ``reductions``.
+Longer than 400 lines because every operation's arguments and an example stand beside it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,22 @@ from thereexists.functions.target import Array
 def tokens(n: int, d: int = 1, low: float = 0.0, high: float = 1.0, shorter: bool = False) -> Value:
     """The input: n tokens of d features, each anywhere between ``low`` and ``high``; ``shorter``: n at most.
 
+        P.tokens(n=4, d=2, low=-1.0, high=1.0)
+
     Operations that cannot be right for every length up to n refuse a ``shorter`` input by name.
+
+    Args:
+        n: how many tokens.
+        d: how many features a token has.
+        low: the smallest number that an entry may be.
+        high: the largest.
+        shorter: whether sequences of 1 to n tokens are meant.
+
+    Returns:
+        The input of a program, a value.
+
+    Raises:
+        InvalidInput: a size is no positive whole number, or the ends are not in order.
     """
     for name, size in (("n", n), ("d", d)):
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
@@ -39,8 +55,20 @@ def tokens(n: int, d: int = 1, low: float = 0.0, high: float = 1.0, shorter: boo
 def constant(array: Any, like: Value) -> Value:
     """A number, or an array (n,) or (n, d): the same for every input.
 
+        P.constant([1.0, 2.0, 3.0, 4.0], like=P.tokens(n=4))
+
     In a program for shorter sequences too, its sums and maxima are over the tokens that are there. So it stands beside
     0 times the tokens: whoever reads it knows that some may be missing.
+
+    Args:
+        array: a number, or an array (n,) or (n, d).
+        like: a value of the program that it stands beside.
+
+    Returns:
+        A value of the same shape as ``like``.
+
+    Raises:
+        InvalidInput: the array has another shape, or holds what is no finite number.
     """
     like = only_value("constant", like)
     value = as_value("constant", array, like)
@@ -49,7 +77,20 @@ def constant(array: Any, like: Value) -> Value:
 
 
 def mix(x: Value, matrix: Any) -> Value:
-    """Every token's features times a matrix (features out, features in)."""
+    """Every token's features times a matrix (features out, features in).
+
+        P.mix(P.tokens(n=4, d=2), [[1.0, -1.0]])
+
+    Args:
+        x: a value of the program.
+        matrix: (features out, features in).
+
+    Returns:
+        A value with as many features as the matrix has rows.
+
+    Raises:
+        InvalidInput: x is no value of a program, or the matrix does not fit its features.
+    """
     x = only_value("mix", x)
     matrix = finite_array("mix", "a matrix", matrix)
     if matrix.ndim != 2 or matrix.shape[1] != x.d or not len(matrix):
@@ -58,7 +99,21 @@ def mix(x: Value, matrix: Any) -> Value:
 
 
 def take(x: Value, indices: Any, called: str = "take") -> Value:
-    """Token i becomes token ``indices[i]``. ``called`` is the name that errors and `listing` use."""
+    """Token i becomes token ``indices[i]``. ``called`` is the name that errors and `listing` use.
+
+        P.take(P.tokens(n=4), [3, 2, 1, 0])
+
+    Args:
+        x: a value of the program.
+        indices: for every token the position that it reads.
+        called: the name that errors and ``listing`` use.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program, or an index is no position.
+    """
     x = only_value(called, x)
     places = np.asarray(indices)
     if places.shape != (x.n,) or not np.issubdtype(places.dtype, np.integer):
@@ -70,7 +125,20 @@ def take(x: Value, indices: Any, called: str = "take") -> Value:
 
 
 def roll(x: Value, shift: Any = 1) -> Value:
-    """Token i becomes token i − shift, around the end."""
+    """Token i becomes token i − shift, around the end.
+
+        P.roll(P.tokens(n=4), 1)
+
+    Args:
+        x: a value of the program.
+        shift: by how many positions, a whole number.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program, or the shift is no whole number.
+    """
     x = only_value("roll", x)
     places = whole_number("roll", "a whole number of places", shift)
     if places and x.n > 1 and is_shorter(x):  # by n places too: the end of a shorter sequence is elsewhere
@@ -81,13 +149,38 @@ def roll(x: Value, shift: Any = 1) -> Value:
 
 
 def flip(x: Value) -> Value:
-    """The tokens in reverse order."""
+    """The tokens in reverse order.
+
+        P.flip(P.tokens(n=4))
+
+    Args:
+        x: a value of the program.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program.
+    """
     x = only_value("flip", x)
     return take(x, np.arange(x.n)[::-1], "flip")
 
 
 def broadcast(x: Value, position: Any) -> Value:
-    """Every token becomes the one at ``position``."""
+    """Every token becomes the one at ``position``.
+
+        P.broadcast(P.tokens(n=4), 0)
+
+    Args:
+        x: a value of the program.
+        position: a position from 0 to n − 1.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program, or there is no such position.
+    """
     x = only_value("broadcast", x)
     if not isinstance(position, int | np.integer) or not 0 <= position < x.n:
         raise InvalidInput(f"'broadcast' takes a position from 0 to {x.n - 1}; got {position!r} instead.")
@@ -95,7 +188,19 @@ def broadcast(x: Value, position: Any) -> Value:
 
 
 def sort(x: Value) -> Value:
-    """Each feature in ascending order along the tokens."""
+    """Each feature in ascending order along the tokens.
+
+        P.sort(P.tokens(n=4))
+
+    Args:
+        x: a value of the program.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program.
+    """
     x = only_value("sort", x)
     return Value("sort", (x,), x.n, x.d)
 
@@ -103,14 +208,39 @@ def sort(x: Value) -> Value:
 def rank(x: Value, *, margin: float) -> Value:
     """How many tokens come before this one in ascending order; among equal ones, those to the left do.
 
+        P.rank(P.tokens(n=4), margin=0.1)
+
     Right wherever different numbers differ by ``margin`` at least; closer ones count in part (see the proof).
+
+    Args:
+        x: a value of the program.
+        margin: how far apart numbers must be that are to count as different, above 0.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program, or the margin is not above 0.
     """
     x = only_value("rank", x)
     return Value("rank", (x,), x.n, x.d, {"margin": positive("rank", "margin", margin), "n": x.n})
 
 
 def argsort(x: Value, *, margin: float) -> Value:
-    """Token k becomes the position of the k-th smallest token, in the same sense as ``rank``."""
+    """Token k becomes the position of the k-th smallest token, in the same sense as ``rank``.
+
+        P.argsort(P.tokens(n=4), margin=0.1)
+
+    Args:
+        x: a value of the program.
+        margin: how far apart numbers must be that are to count as different, above 0.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program, or the margin is not above 0.
+    """
     x = only_value("argsort", x)
     return Value("argsort", (x,), x.n, x.d, {"margin": positive("argsort", "margin", margin), "n": x.n})
 
@@ -118,8 +248,21 @@ def argsort(x: Value, *, margin: float) -> Value:
 def where(flag: Any, a: Any, b: Any) -> Value:
     """a where the flag is 1, b where it is 0. A flag is an array of zeros and ones, or a value between 0 and 1.
 
+        P.where([1, 0, 1, 0], P.tokens(n=4), 0.0)
+
     For a flag strictly between 0 and 1 the result is what the formula of the primitive says: continuous, between the
     lower end of both and the larger of the two.
+
+    Args:
+        flag: an array of zeros and ones, or a value between 0 and 1.
+        a: a value, a number or an array.
+        b: the same.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: the flag is none, or the shapes differ.
     """
     like = next((v for v in (a, b, flag) if isinstance(v, Value)), None)
     like = only_value("where", like)
@@ -140,7 +283,21 @@ def where(flag: Any, a: Any, b: Any) -> Value:
 
 
 def interp(x: Value, knots: Any, values: Any) -> Value:
-    """Token-wise, the straight lines through (knots, values), constant outside: exact."""
+    """Token-wise, the straight lines through (knots, values), constant outside: exact.
+
+        P.interp(P.tokens(n=4), [0.0, 0.5, 1.0], [0.0, 1.0, 0.0])
+
+    Args:
+        x: a value of the program.
+        knots: increasing numbers.
+        values: a number for each knot.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program, or the knots do not increase.
+    """
     x = only_value("interp", x)
     t, v = finite_array("interp", "knots", knots), finite_array("interp", "values", values)
     if t.ndim != 1 or t.shape != v.shape or len(t) < 2:
@@ -155,8 +312,22 @@ def apply(
 ) -> Value:
     """Token-wise f, by a linear spline that is off by at most ``epsilon`` on the whole range of x.
 
+        P.apply(np.sin, P.tokens(n=4), epsilon=1e-3)
+
     For the functions of ``splines.KNOWN`` (np.sin, np.exp, np.sqrt, np.tanh …) that is derived from enclosures of the
     second derivative. For any other one ``curvature`` must say how large it gets, and is believed.
+
+    Args:
+        function: a function of an array, entry by entry.
+        x: a value of the program.
+        epsilon: how far off it may be on the whole range of x.
+        curvature: the largest |f″| on that range, for a function that is not known.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program, or the function is not known and has no ``curvature``.
     """
     x = only_value("apply", x)
     epsilon = positive("apply", "epsilon", epsilon)
@@ -182,7 +353,22 @@ def apply(
 
 
 def multiply(a: Any, b: Any, *, epsilon: float = 1e-3) -> Value:
-    """a·b, off by at most ``epsilon`` (plus what the errors of a and b make of themselves)."""
+    """a·b, off by at most ``epsilon`` (plus what the errors of a and b make of themselves).
+
+        x = P.tokens(n=4)
+        P.multiply(x, x, epsilon=1e-3)
+
+    Args:
+        a: a value, a number or an array.
+        b: the same; one of the two is a value.
+        epsilon: how far off it may be.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: neither is a value of a program, or their shapes differ, or ``epsilon`` is not above 0.
+    """
     epsilon = positive("multiply", "epsilon", epsilon)
     like = only_value("multiply", a if isinstance(a, Value) else b)
     a, b = as_value("multiply", a, like), as_value("multiply", b, like)
@@ -212,7 +398,21 @@ def multiply(a: Any, b: Any, *, epsilon: float = 1e-3) -> Value:
 
 
 def divide(a: Any, b: Value, *, epsilon: float = 1e-3) -> Value:
-    """a/b = a·(1/b), off by at most ``epsilon``: half for the reciprocal, half for the product."""
+    """a/b = a·(1/b), off by at most ``epsilon``: half for the reciprocal, half for the product.
+
+        P.divide(1.0, P.tokens(n=4) + 1.0)
+
+    Args:
+        a: a value, a number or an array.
+        b: a value whose range does not hold 0.
+        epsilon: how far off it may be.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: b may be 0, or ``epsilon`` is not above 0.
+    """
     b = only_value("divide", b)
     epsilon = positive("divide", "epsilon", epsilon)
     low, high = value_range(b)
@@ -230,7 +430,20 @@ def divide(a: Any, b: Value, *, epsilon: float = 1e-3) -> Value:
 
 
 def scale(x: Value, factors: Any) -> Value:
-    """Token i times factors[i] (or factors[i, feature]): exact."""
+    """Token i times factors[i] (or factors[i, feature]): exact.
+
+        P.scale(P.tokens(n=4), [1.0, 2.0, 3.0, 4.0])
+
+    Args:
+        x: a value of the program.
+        factors: (n,) or (n, d) finite numbers.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program, or the factors do not fit it.
+    """
     x = only_value("scale", x)
     factors = as_value("scale", factors, x)
     if factors.operation != "constant":

@@ -15,20 +15,56 @@ from thereexists.constructions.program.operations import scale, take
 
 
 def mean(x: Value) -> Value:
-    """Every token becomes the mean of all."""
+    """Every token becomes the mean of all.
+
+        P.mean(P.tokens(n=4))
+
+    Args:
+        x: a value of the program.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program.
+    """
     x = only_value("mean", x)
     return Value("mean", (x,), x.n, x.d, {"scale": 1})
 
 
 def sum(x: Value) -> Value:
-    """Every token becomes the sum of all."""
+    """Every token becomes the sum of all.
+
+        P.sum(P.tokens(n=4))
+
+    Args:
+        x: a value of the program.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program.
+    """
     x = only_value("sum", x)
     operation, settings = ("sum", {"n": x.n}) if is_shorter(x) else ("mean", {"scale": x.n})
     return Value(operation, (x,), x.n, x.d, settings)
 
 
 def prefix_mean(x: Value) -> Value:
-    """Token i becomes the mean of the tokens 0 … i."""
+    """Token i becomes the mean of the tokens 0 … i.
+
+        P.prefix_mean(P.tokens(n=4))
+
+    Args:
+        x: a value of the program.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program.
+    """
     x = only_value("prefix_mean", x)
     return Value("prefix_mean", (x,), x.n, x.d)
 
@@ -36,8 +72,19 @@ def prefix_mean(x: Value) -> Value:
 def cumsum(x: Value) -> Value:
     """Token i becomes the sum of the tokens 0 … i, by doubling: after round k it has that of i − 2^k + 1 … i.
 
+        P.cumsum(P.tokens(n=4))
+
     Reading before the beginning would have to give 0; instead x(0) is replaced by 0, such reads go to token 0, and x(0)
     is added at the end. ⌈log2 n⌉ + 1 blocks, and no token ever looks ahead.
+
+    Args:
+        x: a value of the program.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program.
     """
     x = only_value("cumsum", x)
     y = scale(x, (np.arange(x.n)[:, None] > 0) * 1.0)
@@ -47,11 +94,36 @@ def cumsum(x: Value) -> Value:
 
 
 def cummax(x: Value) -> Value:
-    """Token i becomes the largest of the tokens 0 … i, by doubling; token 0 may take part more than once."""
+    """Token i becomes the largest of the tokens 0 … i, by doubling; token 0 may take part more than once.
+
+        P.cummax(P.tokens(n=4))
+
+    Args:
+        x: a value of the program.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program.
+    """
     return _cumulative("cummax", maximum, x)
 
 
 def cummin(x: Value) -> Value:
+    """Token i becomes the smallest of the tokens 0 … i.
+
+        P.cummin(P.tokens(n=4))
+
+    Args:
+        x: a value of the program.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program.
+    """
     return _cumulative("cummin", minimum, x)
 
 
@@ -63,11 +135,36 @@ def _cumulative(name: str, better: Callable[[Value, Value], Value], x: Value) ->
 
 
 def max(x: Value) -> Value:
-    """Every token becomes the largest: a tournament of log2 n rounds."""
+    """Every token becomes the largest: a tournament of log2 n rounds.
+
+        P.max(P.tokens(n=4))
+
+    Args:
+        x: a value of the program.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program.
+    """
     return _tournament("max", maximum, x)
 
 
 def min(x: Value) -> Value:
+    """Every token becomes the smallest.
+
+        P.min(P.tokens(n=4))
+
+    Args:
+        x: a value of the program.
+
+    Returns:
+        A value of the same shape.
+
+    Raises:
+        InvalidInput: x is no value of a program.
+    """
     return _tournament("min", minimum, x)
 
 

@@ -40,15 +40,44 @@ class Known:
 
 
 def _sigmoid(X: Array) -> Array:
+    """1/(1 + exp(−x)).
+
+        P.apply(P.sigmoid, P.tokens(n=4))
+
+    Args:
+        X: an array.
+
+    Returns:
+        An array of the same shape.
+    """
     return 1 / (1 + np.exp(-X))
 
 
 def reciprocal(X: Array) -> Array:
+    """1/x.
+
+        P.apply(P.reciprocal, P.tokens(n=4) + 1.0)
+
+    Args:
+        X: an array; away from 0, where it is divided by.
+
+    Returns:
+        An array of the same shape.
+    """
     return 1 / X
 
 
 def rsqrt(X: Array) -> Array:
-    """1/√x."""
+    """1/√x.
+
+        P.apply(P.rsqrt, P.tokens(n=4) + 1.0)
+
+    Args:
+        X: an array; away from 0, where it is divided by.
+
+    Returns:
+        An array of the same shape.
+    """
     return 1 / np.sqrt(X)
 
 

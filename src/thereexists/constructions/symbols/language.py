@@ -40,7 +40,14 @@ def _refused(what: str, instead: str) -> Callable[..., NoReturn]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Symbols:
-    """A symbol at every token: ``number``, a value of one feature, is its place in ``alphabet``."""
+    """A symbol at every token: ``number``, a value of one feature, is its place in ``alphabet``.
+
+        P.symbols("abc", n=5).alphabet
+
+    Args:
+        alphabet: the symbols.
+        number: a value of one feature, the place of each.
+    """
 
     built_by: ClassVar = {"symbols": "symbols"}  # see ``constructions/build.py``
 
@@ -97,7 +104,21 @@ _read: Notes[tuple[str, ...]] = Notes()  # of every input: its alphabet
 
 
 def symbols(alphabet: Any, n: int, shorter: bool = False) -> Symbols:
-    """The input: strings of n symbols (1 to n if ``shorter``) of an alphabet, its characters or a list of words."""
+    """The input: strings of n symbols (1 to n if ``shorter``) of an alphabet, its characters or a list of words.
+
+        P.symbols("abc", n=5)
+
+    Args:
+        alphabet: its characters, or a list of words.
+        n: how many symbols a string has.
+        shorter: whether strings of 1 to n symbols are meant.
+
+    Returns:
+        The input of a program over symbols.
+
+    Raises:
+        InvalidInput: the alphabet is empty or says a symbol twice, or n is no positive whole number.
+    """
     symbols = checked_alphabet("symbols", alphabet)
     source = operations.tokens(n, low=0, high=max(len(symbols) - 1, 1), shorter=shorter)
     _read[source] = symbols
@@ -114,7 +135,20 @@ def source_of(program: Symbols) -> tuple[Value, tuple[str, ...]]:
 
 
 def isin(s: Symbols, some: Any) -> Value:
-    """A flag: 1 where the symbol is one of ``some``, 0 elsewhere."""
+    """A flag: 1 where the symbol is one of ``some``, 0 elsewhere.
+
+        P.isin(P.symbols("abc", n=5), "ab")
+
+    Args:
+        s: a value that is a symbol at every token.
+        some: symbols of its alphabet.
+
+    Returns:
+        A flag: a value that is 0 or 1.
+
+    Raises:
+        InvalidInput: s is no value of symbols, or one of ``some`` is not in its alphabet.
+    """
     s = only_symbols("isin", s)
     wanted = [some] if isinstance(some, str) and some in s.alphabet else _several("isin", some)
     _known("isin", s, wanted)
@@ -122,7 +156,21 @@ def isin(s: Symbols, some: Any) -> Value:
 
 
 def same(s: Symbols, t: Symbols) -> Value:
-    """A flag: 1 where two symbols of one alphabet are the same."""
+    """A flag: 1 where two symbols of one alphabet are the same.
+
+        s = P.symbols("abc", n=5)
+        P.same(s, P.sort_by(s, by=s))
+
+    Args:
+        s: a value that is a symbol at every token.
+        t: another one, of the same alphabet.
+
+    Returns:
+        A flag: a value that is 0 or 1.
+
+    Raises:
+        InvalidInput: s is no value of symbols, or the alphabets differ.
+    """
     s, t = only_symbols("same", s), only_symbols("same", t)
     if s.alphabet != t.alphabet:
         raise InvalidInput(
@@ -135,7 +183,20 @@ def same(s: Symbols, t: Symbols) -> Value:
 def recode(s: Symbols, table_of: Mapping[str, str], alphabet: Any = None) -> Symbols:
     """Every symbol becomes what the table says; one that it does not name stays.
 
+        P.recode(P.symbols("abc", n=5), {"a": "b"})
+
     The new alphabet is the one given, or the new symbols in the order of the old ones.
+
+    Args:
+        s: a value that is a symbol at every token.
+        table_of: what a symbol becomes; one that is not named stays.
+        alphabet: the new alphabet, if not the new symbols in the order of the old.
+
+    Returns:
+        Symbols of the new alphabet.
+
+    Raises:
+        InvalidInput: s is no value of symbols, or the table names a symbol that is not in its alphabet.
     """
     s = only_symbols("recode", s)
     _known("recode", s, _a_table("recode", table_of))
@@ -151,7 +212,20 @@ def recode(s: Symbols, table_of: Mapping[str, str], alphabet: Any = None) -> Sym
 
 
 def numbers_of(s: Symbols, table_of: Mapping[str, float]) -> Value:
-    """A number for every symbol: an ordinary value of a program over the reals."""
+    """A number for every symbol: an ordinary value of a program over the reals.
+
+        P.numbers_of(P.symbols("abc", n=5), {"a": 1.0, "b": 2.0, "c": 3.0})
+
+    Args:
+        s: a value that is a symbol at every token.
+        table_of: a number for every symbol of its alphabet.
+
+    Returns:
+        A value of one feature.
+
+    Raises:
+        InvalidInput: s is no value of symbols, or a symbol has no number.
+    """
     s = only_symbols("numbers_of", s)
     _known("numbers_of", s, _a_table("numbers_of", table_of))
     missing = [symbol for symbol in s.alphabet if symbol not in table_of]
@@ -161,7 +235,19 @@ def numbers_of(s: Symbols, table_of: Mapping[str, float]) -> Value:
 
 
 def one_hot(s: Symbols) -> Value:
-    """A feature for every symbol of the alphabet: 1 if it is this one, else 0."""
+    """A feature for every symbol of the alphabet: 1 if it is this one, else 0.
+
+        P.one_hot(P.symbols("abc", n=5))
+
+    Args:
+        s: a value that is a symbol at every token.
+
+    Returns:
+        A value with a feature for every symbol.
+
+    Raises:
+        InvalidInput: s is no value of symbols.
+    """
     s = only_symbols("one_hot", s)
     m = len(s.alphabet)
     apart = operations.mix(s.number, np.ones((m, 1))) - np.arange(float(m))[None, :].repeat(s.n, axis=0)
@@ -169,14 +255,39 @@ def one_hot(s: Symbols) -> Value:
 
 
 def counts(s: Symbols) -> Value:
-    """How many tokens are each of the symbols: a feature for each, the same at every token."""
+    """How many tokens are each of the symbols: a feature for each, the same at every token.
+
+        P.counts(P.symbols("abc", n=5))
+
+    Args:
+        s: a value that is a symbol at every token.
+
+    Returns:
+        A value with a feature for every symbol.
+
+    Raises:
+        InvalidInput: s is no value of symbols.
+    """
     return reductions.sum(one_hot(only_symbols("counts", s)))
 
 
 def as_symbols(numbers: Value, alphabet: Any) -> Symbols:
     """Whole numbers 0, 1, … as symbols; numbers beyond the last are the last, below 0 the first.
 
+        s = P.symbols("abc", n=5)
+        P.as_symbols(P.isin(s, "ab"), "ny")
+
     That they are whole for every string is for the proof to find; te.build refuses what it does not find it for.
+
+    Args:
+        numbers: a value of one feature that is whole.
+        alphabet: the symbols for 0, 1, ….
+
+    Returns:
+        Symbols of that alphabet.
+
+    Raises:
+        InvalidInput: the value has several features, or the alphabet is empty.
     """
     numbers = only_value("as_symbols", numbers)
     if numbers.d != 1:
@@ -188,7 +299,22 @@ def as_symbols(numbers: Value, alphabet: Any) -> Symbols:
 
 
 def choose(flag: Any, s: Any, t: Any) -> Symbols:
-    """s where the flag is 1, t where it is 0; one of them may be a single symbol. An array may be the flag."""
+    """s where the flag is 1, t where it is 0; one of them may be a single symbol. An array may be the flag.
+
+        s = P.symbols("abc", n=5)
+        P.choose(P.isin(s, "ab"), s, "c")
+
+    Args:
+        flag: a flag, or an array of zeros and ones.
+        s: symbols, or one symbol.
+        t: the same; one of the two is a value.
+
+    Returns:
+        Symbols of both alphabets.
+
+    Raises:
+        InvalidInput: the flag is none, or neither is a value of symbols.
+    """
     like = next((part for part in (s, t) if isinstance(part, Symbols)), None)
     like = only_symbols("choose", like)
     both = [part.alphabet if isinstance(part, Symbols) else [one_symbol("choose", "a symbol", part)] for part in (s, t)]

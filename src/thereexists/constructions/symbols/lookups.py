@@ -44,7 +44,24 @@ def find(
 ) -> Symbols:
     """The value at the last (or first) token whose key is the query here; ``default`` if there is none.
 
+        s = P.symbols("abc", n=5)
+        P.find(s, s, s, default="?")
+
     ``causal``: among the tokens up to here, in a causal network. The default may be a symbol that was not there.
+
+    Args:
+        query: what is looked for.
+        keys: where; of the same alphabet.
+        values: what is fetched.
+        default: what stands where there is no such key.
+        which: ``"last"`` or ``"first"``.
+        causal: whether only the tokens up to here count.
+
+    Returns:
+        Symbols of the values' alphabet, and the default.
+
+    Raises:
+        InvalidInput: one of them is no value of symbols, or the alphabets differ.
     """
     query, keys, values = (only_symbols("find", part) for part in (query, keys, values))
     same_shape("find", query.number, keys.number, values.number)
@@ -70,7 +87,20 @@ def find(
 
 
 def previous(s: Symbols, *, default: str) -> Symbols:
-    """What followed this symbol the last time that it was there (an induction head); ``default`` if it was not."""
+    """What followed this symbol the last time that it was there (an induction head); ``default`` if it was not.
+
+        P.previous(P.symbols("abc", n=5), default="?")
+
+    Args:
+        s: a value that is a symbol at every token.
+        default: what stands where the symbol is new.
+
+    Returns:
+        Symbols of its alphabet, and the default.
+
+    Raises:
+        InvalidInput: s is no value of symbols, or the default is no symbol.
+    """
     s = only_symbols("previous", s)
     nothing = "nothing"
     while nothing in s.alphabet:
@@ -81,7 +111,20 @@ def previous(s: Symbols, *, default: str) -> Symbols:
 def sort_by(s: Symbols, by: Symbols) -> Symbols:
     """The symbols of s in the order of those of ``by`` at the same tokens; among equal ones in their own order.
 
+        s = P.symbols("abc", n=5)
+        P.sort_by(s, by=s)
+
     Token k looks for the one whose rank is k: there is exactly one. Ranks take a block of n − 1 heads.
+
+    Args:
+        s: a value that is a symbol at every token.
+        by: the symbols whose order counts.
+
+    Returns:
+        Symbols of its alphabet.
+
+    Raises:
+        InvalidInput: one of them is no value of symbols.
     """
     s, by = only_symbols("sort_by", s), only_symbols("sort_by", by)
     places = tuple(str(k) for k in range(s.n))
@@ -93,8 +136,21 @@ def sort_by(s: Symbols, by: Symbols) -> Symbols:
 def argmax(scores: Value, alphabet: Any, *, gap: float = 1.0) -> Symbols:
     """The symbol with the largest score, the first of them if there are several; a feature of ``scores`` for each.
 
+        P.argmax(P.counts(P.symbols("abc", n=5)), "abc")
+
     Two scores are equal or at least ``gap`` apart (counts: 1). That they are for every string is for the proof to find;
     te.build refuses what it does not find it for.
+
+    Args:
+        scores: a value with a feature for every symbol.
+        alphabet: the symbols.
+        gap: how far apart two scores are that are not equal.
+
+    Returns:
+        Symbols of that alphabet.
+
+    Raises:
+        InvalidInput: there are not as many scores as symbols, or ``gap`` is not above 0.
     """
     scores, symbols = only_value("argmax", scores), checked_alphabet("argmax", alphabet)
     m, gap = len(symbols), positive("argmax", "gap", gap)

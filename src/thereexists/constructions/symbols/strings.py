@@ -99,7 +99,20 @@ def by_length(words: list[Array]) -> dict[int, list[int]]:
 
 
 def interpret(program: Value | Symbols, X: Any) -> Any:
-    """The program itself, operation by operation: on arrays (batch, n, d); one over symbols on strings."""
+    """The program itself, operation by operation: on arrays (batch, n, d); one over symbols on strings.
+
+        P.interpret(P.sort(P.tokens(n=4)), [[[0.3], [0.1], [0.9], [0.5]]])
+
+    Args:
+        program: the last value of a program.
+        X: an array (batch, n, d); strings, for a program over symbols.
+
+    Returns:
+        An array, or strings: what the program says.
+
+    Raises:
+        InvalidInput: the inputs do not fit the program.
+    """
     if not isinstance(program, Symbols):
         return interpret_numbers(program, X)
     source, alphabet = source_of(program)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from thereexists.certificates.certificate import FILE, certificate_of, load_certificate
-from thereexists.core.authors_word import as_its_author_says
+from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.certificate import bound_section
-from thereexists.reports.html import Page, Section, facts, join, paragraph
+from thereexists.reports.first_screen import PAPERS, first_screen
+from thereexists.reports.html import Page, Section, at_most, facts, in_figures, join, paragraph
 
 
 def _page(found: Found) -> Page:
@@ -35,7 +36,14 @@ def _page(found: Found) -> Page:
         Section("about", "What it is about", join([about, paragraph(remark, "soft")])),
     )
     name = next(iter(subject.values()))
-    return Page("certificate", f"A certificate: {name}", "A bound on the error of one network file.", sections)
+    numbers = [
+        (at_most(float(certificate.bound)), f"{in_figures(certificate.claim())}: {WORDS}"),
+        (certificate.label(), WORDS),
+        ("not verified", "for this page: thereexists verify, in the folder of the weights"),
+    ]
+    source = f"Where the first such networks were written down: {PAPERS['A']}."
+    lead = "A bound on the error of one network file."
+    return Page("certificate", f"A certificate: {name}", lead, sections, first_screen(numbers, source))
 
 
 KIND = Kind(

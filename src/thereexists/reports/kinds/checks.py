@@ -6,6 +6,7 @@ from typing import Any
 
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.reports.artefact import Found, Kind
+from thereexists.reports.first_screen import PAPERS, Number, first_screen
 from thereexists.reports.html import Markup, Page, Section, facts, join, number, paragraph, table
 
 _WORDS = {True: "Everything holds", False: "It does not hold", None: "Undecided"}
@@ -28,12 +29,20 @@ def _page(found: Found) -> Page:
     else:
         sections.append(Section("figures", "Figures", facts(_flat(record))))
         title = "An attention head, " + ("fitted" if "method" in record else "checked again")
-    return Page(
-        "verdict",
-        title,
-        f"What {found.path.name} says, {WORDS}; the files themselves were not examined.",
-        tuple(sections),
-    )
+    lead = f"What {found.path.name} says, {WORDS}; the files themselves were not examined."
+    paper = PAPERS["A" if "checks" in record else "heads"]
+    first = first_screen(_largest(record), f"What such a network is: {paper}.")
+    return Page("verdict", title, lead, tuple(sections), first)
+
+
+def _largest(record: dict[str, Any]) -> list[Number]:
+    """The verdict, what stands behind it, and whether this page looked again."""
+    holds = {True: "holds", False: "does not hold", None: "undecided"}[record["holds"]]
+    verdict, state = (holds, f"the verdict that was printed, {WORDS}"), ("not verified", "for this page")
+    if "checks" in record:
+        passed = sum(check["passed"] is True for check in record["checks"])
+        return [verdict, (f"{passed} of {len(record['checks'])}", f"checks passed, {WORDS}"), state]
+    return [verdict, (record["leakage"], f"worst leakage, {WORDS}"), state]
 
 
 def _reasons(record: dict[str, Any]) -> list[Markup]:

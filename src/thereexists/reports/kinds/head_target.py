@@ -4,44 +4,47 @@ from __future__ import annotations
 
 import shlex
 
-import numpy as np
-
 from thereexists.reports import svg
 from thereexists.reports.artefact import Found, Kind
-from thereexists.reports.html import Page, Section, code, facts, figure, join, panels, paragraph
-from thereexists.reports.kinds.head import FLOOR, WINDOW
+from thereexists.reports.first_screen import PAPERS, first_screen
+from thereexists.reports.html import Markup, Page, Section, code, facts, join, keys, number, panels, paragraph
+from thereexists.reports.kinds.head import target_layer
 from thereexists.reports.kinds.pattern import is_sparse_matrix
+from thereexists.reports.matrix_view import thumbnail, zoomable
 
 
 def _page(found: Found) -> Page:
     from thereexists.heads import load_matrix
 
     target = load_matrix(found.path)
-    n = min(WINDOW, target.length)
-    matrix = np.asarray(target.to_scipy()[:n, :n].toarray())
-    logs = np.log10(np.maximum(matrix, 10.0**FLOOR))
+    layer = target_layer(target)
     stated = facts(
         {
             "size": f"{target.length:,} × {target.length:,}",
             "non-zeros": f"{target.nonzeros:,}, at most k = {target.k} in a row or column",
-            "ratio": f"non-zeros of a row within a factor γ = {target.gamma:.4g}",
+            "ratio": f"non-zeros of a row within a factor γ = {number(target.gamma)}",
         }
     )
-    words = f"The first {n} tokens; a stronger colour is a larger weight, on a log scale from 10⁻⁶ (blank) to 1."
-    picture = figure(
-        svg.heat(logs, FLOOR, "Target"), "Rows are the tokens that attend, columns the tokens they attend to."
-    )
+    legend = keys([svg.strengths(svg.ASKED, "weight 10⁻⁶ or less", "1")])
+    words = "Rows are the tokens that attend, columns the tokens they attend to."
     sections = (
-        Section("target", "The matrix", join([stated, paragraph(words), panels([picture])])),
-        Section(
-            "next", "A head that reproduces it", code(f"thereexists heads fit {shlex.quote(str(found.path))} --out h/")
-        ),
+        Section("target", "The matrix", join([stated, paragraph(words), zoomable([layer], target.length), legend])),
+        Section("next", "A head that shows it", code(f"thereexists heads fit {shlex.quote(str(found.path))} --out h/")),
     )
+    numbers = [
+        (target.length, f"tokens, {target.nonzeros:,} non-zeros"),
+        (
+            Markup(f"k = {target.k}"),
+            f"non-zeros in a row or column at most, within a factor γ = {number(target.gamma)}",
+        ),
+        ("no head yet", f"thereexists heads fit {shlex.quote(str(found.path))} --out h/"),
+    ]
     return Page(
         "head target",
         f"A sparse attention matrix for {target.length:,} tokens",
         "What a head is asked to reproduce.",
         sections,
+        first_screen(numbers, f"What heads can show: {PAPERS['heads']}.", panels([thumbnail(layer)])),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,21 +12,61 @@ from thereexists.patterns import Pattern, PatternVerdict
 from thereexists.patterns.picture import density
 from thereexists.reports import svg
 from thereexists.reports.artefact import Found, Kind
-from thereexists.reports.html import Markup, Page, Section, facts, figure, join, panels, paragraph
+from thereexists.reports.first_screen import PAPERS, Number, first_screen
+from thereexists.reports.html import Markup, Page, Section, facts, figure, join, keys, panels, paragraph
 from thereexists.reports.sparse import MOST_STEPS, MOST_TOKENS, pattern_pictures
 
+SOURCE = f"The theorem and its conditions: {PAPERS['B']}."
+MOST_IN_A_ROW = 3  # steps on the first screen
 CELLS = 64  # of the density map of a pattern that is too large to draw
 
 
 def pattern_page(verdict: PatternVerdict) -> Page:
-    """The page of ``te.patterns.check(pattern)``."""
+    """The page of ``te.patterns.check(pattern)``.
+
+        from thereexists.reports import pattern_page
+
+        pattern_page(te.patterns.check(te.patterns.star(n=8)))
+
+    Args:
+        verdict: what ``te.patterns.check`` said.
+
+    Returns:
+        The page.
+    """
     pattern = verdict.pattern
     title = f"The pattern {pattern.name} on {pattern.n:,} tokens"
     sections = (
         Section("verdict", "Is it universal?", _verdict(verdict)),
         Section("pattern", "The pattern", _pictures(verdict)),
     )
-    return Page("pattern", title, "Sparse attention, judged by the conditions of the universality theorem.", sections)
+    lead = "Sparse attention, judged by the conditions of the universality theorem."
+    numbers = pattern_numbers(
+        verdict.universal, verdict.depth, max(pattern.connections), pattern.n, "decided for this page"
+    )
+    return Page("pattern", title, lead, sections, first_screen(numbers, SOURCE, thumbnails(pattern)))
+
+
+def pattern_numbers(universal: Any, depth: Any, most: int, n: int, who: str) -> list[Number]:
+    """The verdict in words, how deep the network must be, and how sparse the pattern is."""
+    words = {True: "universal", False: "not universal", None: "undecided"}[universal]
+    deep = ("no depth", "known at which every token has seen all") if depth is None else (
+        depth, f"layer{'' if depth == 1 else 's'} until every token has seen all"
+    )  # fmt: skip
+    sparse = f"connections per token, of {n:,}: {most / n**2:.1%} of all pairs"
+    return [(words, f"by the conditions of the theorem: {who}"), deep, (round(most / n, 1), sparse)]
+
+
+def thumbnails(pattern: Pattern) -> Markup:
+    """Every step as a small picture, with the key of its strengths."""
+    cells = min(pattern.n, CELLS)
+    maps = [np.sqrt(density(step, cells)) - 1.0 for step in pattern.steps[:MOST_IN_A_ROW]]
+    drawn = [figure(svg.heat(m, -1.0, f"Step {l}", labels=False), f"Step {l}.") for l, m in enumerate(maps, 1)]
+    return join([panels(drawn, style="three"), density_key()])
+
+
+def density_key() -> Markup:
+    return keys([svg.strengths(svg.ASKED, "no pair connected", "every pair of the cell")])
 
 
 def _verdict(verdict: PatternVerdict) -> Markup:
@@ -75,6 +116,7 @@ def density_pictures(pattern: Pattern) -> Markup:
         [
             paragraph(share + "pairs; the stronger the colour, the more of them are connected (square root)."),
             panels(figures),
+            density_key(),
         ]
     )
 

@@ -13,8 +13,17 @@ from thereexists.patterns.picture import density
 from thereexists.patterns.stated import TooLarge
 from thereexists.reports import svg
 from thereexists.reports.artefact import Found, Kind
-from thereexists.reports.html import Markup, Page, Section, facts, figure, join, panels, paragraph, table
-from thereexists.reports.kinds.pattern import CELLS, density_pictures, universal_words
+from thereexists.reports.first_screen import Number, first_screen
+from thereexists.reports.html import Markup, Page, Section, facts, figure, join, panels, paragraph, table, text
+from thereexists.reports.kinds.pattern import (
+    CELLS,
+    SOURCE,
+    density_key,
+    density_pictures,
+    pattern_numbers,
+    thumbnails,
+    universal_words,
+)
 from thereexists.reports.sparse import MOST_STEPS, MOST_TOKENS, pattern_pictures
 
 _UNIVERSAL = {True: "yes", False: "no", None: "undecided"}
@@ -53,9 +62,19 @@ def _checked(record: dict[str, Any]) -> Page:
         Section("verdict", "Is it universal?", verdict),
         Section("pattern", "The pattern", _pictures(record, route.get("path"))),
     )
-    return Page(
-        "pattern check", title, f"A verdict that was printed, {WORDS}; drawn again, not decided again.", sections
-    )
+    lead = f"A verdict that was printed, {WORDS}; drawn again, not decided again."
+    most = max(map(int, record["connections"]))
+    numbers = pattern_numbers(record["universal"], record["receptive_depth"], most, n, WORDS)
+    return Page("pattern check", title, lead, sections, first_screen(numbers, SOURCE, _small(record)))
+
+
+def _small(record: dict[str, Any]) -> Markup:
+    """The steps as small pictures, if the pattern can be built again."""
+    try:
+        pattern = _again(record)
+    except TooLarge:
+        return Markup("")
+    return Markup("") if pattern is None or pattern.n > MOST_IN_GALLERY else thumbnails(pattern)
 
 
 def _pictures(record: dict[str, Any], path: Any) -> Markup:
@@ -113,18 +132,27 @@ def _compared(record: dict[str, Any]) -> Page:
     drawn = [picture for one in record["patterns"] if (picture := _thumbnail(one)) is not None]
     words = (
         "All steps of a pattern together. Rows are the tokens that attend, columns the tokens they attend to; "
-        "a fuller cell has a stronger colour."
+        "equal scales."
     )
-    sections = (
-        Section("compared", "Every pattern of the library", body),
-        *([Section("gallery", "What they look like", join([paragraph(words), panels(drawn)]))] if drawn else []),
-    )
+    gallery = join([paragraph(words), density_key(), panels(drawn, style="gallery")]) if drawn else Markup("")
     return Page(
         "pattern comparison",
         f"Patterns on {record['n']:,} tokens",
         f"Verdict, depth, connections, path, {WORDS}.",
-        sections,
+        (Section("compared", "Every pattern of the library", body),),
+        first_screen(_compared_numbers(record), SOURCE, gallery),
     )
+
+
+def _compared_numbers(record: dict[str, Any]) -> list[Number]:
+    """How many, how many of them are universal, and the sparsest of those."""
+    universal = [one for one in record["patterns"] if one["universal"] is True]
+    counts = [(len(record["patterns"]), "patterns of the library"), (len(universal), f"of them universal: {WORDS}")]
+    if not universal:
+        return counts
+    least = min(universal, key=lambda one: max(one["connections"]))
+    per_token = round(max(least["connections"]) / record["n"], 1)
+    return [*counts, (per_token, f"connections per token of the sparsest universal one, {least['name']}: {WORDS}")]
 
 
 def _thumbnail(one: dict[str, Any]) -> Markup | None:
@@ -138,9 +166,15 @@ def _thumbnail(one: dict[str, Any]) -> Markup | None:
     cells = min(pattern.n, CELLS)
     full = np.max([density(step, cells) for step in pattern.steps[:MOST_STEPS]], axis=0)
     depth = one["receptive_depth"]
-    said = f"{pattern.name}: {_IN_WORDS[one['universal']]}" + ("" if depth is None else f", depth {depth}")
-    said += f", {max(pattern.connections) / pattern.n:,.1f} connections per token"
-    return figure(svg.heat(np.sqrt(full) - 1.0, -1.0, said, labels=False), f"{said}.")
+    facts_of = [] if depth is None else [f"depth {depth}"]
+    facts_of.append(f"{max(pattern.connections) / pattern.n:,.1f} per token")
+    verdict = _IN_WORDS[one["universal"]]
+    tone = {True: "good", False: "bad"}.get(one["universal"], "")
+    caption = Markup(
+        f'<b>{text(pattern.name)}</b><br><span class="{tone}">{text(verdict)}</span><br>{text(", ".join(facts_of))}'
+    )
+    title = f"{pattern.name}: {verdict}, {', '.join(facts_of)}"
+    return figure(svg.heat(np.sqrt(full) - 1.0, -1.0, title, labels=False), caption)
 
 
 KIND = Kind(

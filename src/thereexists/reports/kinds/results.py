@@ -13,9 +13,10 @@ from thereexists.core.regular_files import files_below, open_regular
 from thereexists.experiments import paper
 from thereexists.experiments.files import RESULT
 from thereexists.experiments.results import Figure, Row, by_table, read, rows, slugs, table_of
-from thereexists.experiments.tables import tables
+from thereexists.experiments.tables import Table, tables
 from thereexists.reports import svg
 from thereexists.reports.artefact import Found, Kind, check_size
+from thereexists.reports.first_screen import PAPERS, Number, first_screen
 from thereexists.reports.heat_map import heat_map
 from thereexists.reports.html import Markup, Page, Section, figure, join, key, panels, paragraph, table
 
@@ -29,11 +30,14 @@ def _page(found: Found) -> Page:
     made, records = _rows(found)
     if not made:
         raise ValueError("it holds no record of a run")
-    sections = []
+    sections, told = [], tables(made)
     groups, files = by_table(made), slugs(made)
-    for own in tables(made):
+    drawn = {own.key: _pictures(groups[own.key]) for own in told}
+    first = next((own for own in told if _crossed(groups[own.key])), told[0])  # a map says the most at a glance
+    for own in told:
         parts = [paragraph(remark.replace("**", "")) for remark in own.remarks]
-        parts += [_pictures(groups[own.key]), table(own.header, [list(map(str, line)) for line in own.body])]
+        parts += [paragraph("The picture is at the top of the page.", "soft") if own is first else drawn[own.key]]
+        parts += [table(own.header, [list(map(str, line)) for line in own.body])]
         if records:
             parts.append(paragraph(_budget([r for r in records if table_of(r) == own.key]), "soft"))
         sections.append(Section(files[own.key], own.title, join(parts)))
@@ -41,7 +45,25 @@ def _page(found: Found) -> Page:
         f"{len(made)} models, {sum(row.seeds for row in made)} runs. Our budgets are small, the papers' are large: "
         "compare orders and gaps, not levels."
     )
-    return Page("results", "Experiments: ours beside the papers'", lead, tuple(sections))
+    papers = [
+        name for name, its in (("A", True), ("B", False)) if any((row.experiment == "table-a") is its for row in made)
+    ]
+    source = f"The papers: {'; '.join(PAPERS[name] for name in papers)}."
+    picture = join([paragraph(first.title), drawn[first.key]])
+    screen = first_screen(_largest(made, told), source, picture)
+    return Page("results", "Experiments: ours beside the papers'", lead, tuple(sections), screen)
+
+
+def _largest(made: list[Row], told: list[Table]) -> list[Number]:
+    """How many runs, what became of the papers' findings, and what such figures are worth."""
+    remarks = [remark for own in told for remark in own.remarks if remark.startswith("The paper: ")]
+    judged = {word: sum(f"**{word}**" in remark for remark in remarks) for word in ("yes", "no", "unclear")}
+    runs = (sum(row.seeds for row in made), f"runs of {len(made):,} models, small beside the papers'")
+    found = (
+        f"{judged['yes']} of {sum(judged.values())}",
+        f"findings of the papers seen again; {judged['no']} contradicted, {judged['unclear']} unclear",
+    )
+    return [runs, found, ("measured", "not proved: means over seeds, read from records, not run for this page")]
 
 
 def _rows(found: Found) -> tuple[list[Row], list[dict[str, Any]]]:
@@ -66,9 +88,12 @@ def _row(one: dict[str, Any]) -> Row:
 
 def _pictures(group: list[Row]) -> Markup:
     """Bars; where every model was trained at several depths, a map of models and depths for every share."""
+    return _maps(group) if _crossed(group) else _bars(group)
+
+
+def _crossed(group: list[Row]) -> bool:
     depths = {row.labels.get("layers") for row in group}
-    crossed = len(depths) > 1 and all("run" in row.labels and type(row.labels.get("layers")) is int for row in group)
-    return _maps(group) if crossed else _bars(group)
+    return len(depths) > 1 and all("run" in row.labels and type(row.labels.get("layers")) is int for row in group)
 
 
 def _maps(group: list[Row]) -> Markup:

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.core.authors_word import WORDS
 from thereexists.reports import svg
 from thereexists.reports.artefact import Found, Kind
+from thereexists.reports.first_screen import PAPERS, Number, first_screen
 from thereexists.reports.html import (
     Markup,
     Page,
@@ -30,34 +32,54 @@ def _page(found: Found) -> Page:
     rows = record["table"]
     settings = {str(k).replace("_", " "): v for k, v in record["settings"].items()}
     sections = (
-        Section("sizes", "Smallest hidden size", join([_pictures(rows), _table(rows)])),
+        Section("sizes", "Smallest hidden size", _table(rows)),
         Section("slopes", "Fitted lines", _lines(record["lines"])),
         Section("reproduce", "How to reproduce it", join([code(record.get("command", "")), facts(settings)])),
     )
-    lead = "The smallest d at which a fixed head reproduces a random sparse matrix within the tolerances, by length."
-    return Page("study", "How small can an attention head be?", lead, sections)
+    lead = (
+        "The smallest d at which a fixed head shows a random sparse matrix within the tolerances, against its length."
+    )
+    source = f"The methods, and the theorem behind them: {PAPERS['heads']}."
+    first = first_screen(_largest(rows), source, _pictures(rows))
+    return Page("study", "How small can an attention head be?", lead, sections, first)
+
+
+def _largest(rows: list[dict[str, Any]]) -> list[Number]:
+    """The longest target, the smallest head that shows it, and what the figures are worth."""
+    found = [row for row in rows if row["hidden_size"] is not None]
+    state = ("not verified", f"for this page; what the file says, {WORDS}")
+    if not found:
+        return [(len(rows), "targets"), ("none worked", "no hidden size was found"), state]
+    longest = max(row["length"] for row in found)
+    best = min((row for row in found if row["length"] == longest), key=lambda row: row["hidden_size"])
+    size = (
+        Markup(f"d = {number(best['hidden_size'])}"),
+        f"is enough there, by {best['method']}, k = {number(best['k'])}: {WORDS}",
+    )
+    return [(longest, "tokens of the longest target"), size, state]
 
 
 def _pictures(rows: list[dict[str, Any]]) -> Markup:
     methods = list(dict.fromkeys(str(row["method"]) for row in rows))
     figures = []
+    sizes = [(float(r["length"]), float(r["hidden_size"])) for r in rows if r["hidden_size"] is not None]
+    if not all(v > 0 and math.isfinite(v) for size in sizes for v in size):
+        raise ValueError("a length or a size is not a positive number")
+    ends = tuple((math.log2(min(axis)), math.log2(max(axis))) for axis in zip(*sizes, strict=True))
     for k in sorted({int(row["k"]) for row in rows}):
         curves = []
         for colour, method in enumerate(methods):
             points = [(r["length"], r["hidden_size"]) for r in rows if r["k"] == k and r["method"] == method]
             points = sorted((float(L), float(d)) for L, d in points if d is not None)
-            if not all(v > 0 and math.isfinite(v) for point in points for v in point):
-                raise ValueError("a length or a size is not a positive number")
             if points:
                 x, y = np.log2(np.array(points).T)
                 curves.append((colour, False, x, y))
         if curves:
             title = f"k = {k} non-zeros in a row"
-            figures.append(
-                figure(svg.log_lines(curves, title, "length L", "hidden size d"), f"{title}; both axes logarithmic.")
-            )
+            drawn = svg.log_lines(curves, title, ("length L", "hidden size d"), ends)  # pyright: ignore[reportArgumentType]
+            figures.append(figure(drawn, f"{title}; both axes logarithmic."))
     legend = Markup(" &emsp; ".join(key(i, method) for i, method in enumerate(methods)))
-    return join([paragraph(legend), panels(figures, pairs=True)])
+    return join([paragraph(legend), panels(figures, style="three")])
 
 
 def _table(rows: list[dict[str, Any]]) -> Markup:

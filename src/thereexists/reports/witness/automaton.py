@@ -9,16 +9,34 @@ from typing import Any
 from thereexists.constructions.automata.running import MachineWitness
 from thereexists.constructions.automata.witness import AutomatonWitness
 from thereexists.core.authors_word import WORDS, as_its_author_says
+from thereexists.reports import svg
 from thereexists.reports.artefact import Found, weights_hash
 from thereexists.reports.automaton_pictures import (
     MOST_DRAWN,
     doubling_picture,
     edges_of,
+    key_of_part,
     lively_string,
     machine_picture,
     symbols_in_words,
 )
-from thereexists.reports.html import Markup, Page, Section, code, facts, figure, join, number, paragraph, table
+from thereexists.reports.first_screen import PAPERS, Number, depth_of, first_screen, proof_of
+from thereexists.reports.html import (
+    Markup,
+    Page,
+    Section,
+    code,
+    facts,
+    figure,
+    join,
+    key,
+    keys,
+    number,
+    panels,
+    paragraph,
+    raised,
+    table,
+)
 from thereexists.reports.witness.function import stages_section
 from thereexists.witness.load import load as read_witness
 
@@ -29,11 +47,18 @@ MOST_EDGES = 200
 def automaton_page(folder: Path, witness: AutomatonWitness, record: dict[str, Any]) -> Page:
     rows = "a pair of states" if witness.describe()["maps"] == "states" else "the map of some string"
     maps = {"maps": f"{witness.maps.own} rows, each for {rows}"}
-    return machine_page(folder, witness, record, maps, Section("doubling", "The doubling tree", _tree(witness)))
+    picture, rows = _tree(witness)
+    how = Section("doubling", "The doubling tree", rows)
+    return machine_page(folder, witness, record, maps, how, picture)
 
 
 def machine_page(
-    folder: Path, witness: MachineWitness, record: dict[str, Any], method: dict[str, str], how: Section
+    folder: Path,
+    witness: MachineWitness,
+    record: dict[str, Any],
+    method: dict[str, str],
+    how: Section,
+    picture: Markup,
 ) -> Page:
     """The page of any network of an automaton: ``method`` says how it works in a line, ``how`` shows it."""
     machine = witness.automaton
@@ -52,7 +77,29 @@ def machine_page(
         Section("stages", "Stages and weights", stages_section(witness.network)),
         Section("reproduce", "How to check it", _check(folder, record)),
     )
-    return Page("automaton", title, lead, sections)
+    numbers = [depth_of(witness.network.depth), _exact(witness), proof_of(folder, witness.certificate is not None)]
+    source = f"That such networks exist: {PAPERS['automata']}. The weights are our own."
+    live = machine.size - (machine.dead is not None)
+    drawn = [_drawn(witness), picture] if live <= MOST_DRAWN else [picture]
+    return Page("automaton", title, lead, sections, first_screen(numbers, source, panels(drawn, pairs=True)))
+
+
+def _exact(witness: MachineWitness) -> Number:
+    certificate = witness.certificate
+    if certificate is None:
+        return "no bound", "there is no certificate of these weights"
+    where = f"{certificate.symbols}{raised(certificate.n)} of them at that length"
+    return (
+        "exact",
+        f"on every string of at most {certificate.n:,} symbols, {where}, in {', '.join(certificate.dtypes)}: {WORDS}",
+    )
+
+
+def _drawn(witness: MachineWitness) -> Markup:
+    machine = witness.automaton
+    dead = "" if machine.dead is None else f" State {machine.dead}, dead, is not drawn; all other steps lead there."
+    picture = machine_picture(machine, f"An automaton of {machine.size} states")
+    return figure(picture, f"The automaton. The arrow from nowhere marks the start, a ring an accepting state.{dead}")
 
 
 def _built(witness: MachineWitness, method: dict[str, str]) -> Markup:
@@ -79,10 +126,7 @@ def _machine(witness: MachineWitness) -> Markup:
     live = machine.size - (machine.dead is not None)
     dead = "" if machine.dead is None else f" State {machine.dead}, dead, is not drawn; all other steps lead there."
     parts = []
-    if live <= MOST_DRAWN:
-        picture = machine_picture(machine, f"An automaton of {machine.size} states")
-        parts.append(figure(picture, f"The arrow without a source marks the start, a ring an accepting state.{dead}"))
-    else:
+    if live > MOST_DRAWN:
         parts.append(paragraph(f"{live} states are too many to draw; their steps follow.{dead}"))
     rows = [[q, r, symbols_in_words(symbols, 80)] for (q, r), symbols in list(edges.items())[:MOST_EDGES]]
     parts.append(table(["from", "to", "by"], rows))
@@ -91,18 +135,20 @@ def _machine(witness: MachineWitness) -> Markup:
     return join(parts)
 
 
-def _tree(witness: AutomatonWitness) -> Markup:
+def _tree(witness: AutomatonWitness) -> tuple[Markup, Markup]:
+    """The picture, and the states of the string that it is of."""
     traced = witness.trace([lively_string(witness.automaton, min(witness.n, SHOWN_SYMBOLS), seed=0)])
     needed = max(1, (len(traced.word) - 1).bit_length())  # later blocks find every prefix whole already
     shown = traced.blocks[: needed + 1]
     picture = doubling_picture(shown, traced.word, "Which segment's map every position holds after each block")
     words = (
-        "A random string that avoids the dead state for as long as it can. After block t a position holds the map of "
-        "its last 2^t symbols, composed of its own half and the half that it fetched; in the second colour, the map "
-        "of the whole prefix. Point at a bar to read its map."
+        "The picture above is of a string at random that lives as long as it can. After block t a position holds the "
+        "map of its last 2^t symbols, composed of its own half and the half that it fetched."
     )
+    legend = keys([key(svg.NETWORK, "the map of the whole prefix"), key_of_part()])
     table_rows = [[j, str(s), q] for j, (s, q) in enumerate(zip(traced.word, traced.states[1:], strict=True), 1)]
-    return join([figure(picture, words), table(["position", "symbol", "state after it"], table_rows)])
+    drawn = figure(join([picture, legend]), "The doubling tree, along a string. Point at a bar to read its map.")
+    return drawn, join([paragraph(words), table(["position", "symbol", "state after it"], table_rows)])
 
 
 def _proved(witness: MachineWitness) -> Markup:

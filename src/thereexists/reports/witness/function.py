@@ -14,6 +14,7 @@ from thereexists.certificates.certificate import FILE, load_certificate
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.core.authors_word import WORDS, as_its_author_says
+from thereexists.core.plain_text import counted
 from thereexists.functions.target import Target
 from thereexists.model import Transformer
 from thereexists.model.parts import parts_of
@@ -21,19 +22,21 @@ from thereexists.reports import svg
 from thereexists.reports.artefact import Found, weights_hash
 from thereexists.reports.certificate import bound_section
 from thereexists.reports.contexts import contexts_section
+from thereexists.reports.first_screen import PAPERS, Number, first_screen, proof_of
 from thereexists.reports.html import (
     Markup,
     Page,
     Section,
+    at_most,
     code,
     facts,
     figure,
     join,
     key,
-    large_numbers,
     number,
     panels,
     paragraph,
+    shade,
     table,
 )
 from thereexists.reports.measure import Slice, plane_through, slice_through
@@ -44,12 +47,6 @@ from thereexists.witness.function import FunctionWitness
 from thereexists.witness.load import load as read_witness
 from thereexists.witness.recounted import class_of, description_of, is_builtin, theorem_of
 
-PAPERS = {
-    "A": "Yun, Bhojanapalli, Rawat, Reddi and Kumar, Are Transformers universal approximators of sequence-to-sequence "
-    "functions?, ICLR 2020, arXiv:1912.10077",
-    "B": "Yun, Chang, Bhojanapalli, Rawat, Reddi and Kumar, O(n) connections are expressive enough: universal "
-    "approximability of sparse Transformers, NeurIPS 2020, arXiv:2006.04862",
-}
 MOST_OUTPUTS = 12
 _SAME = ("name", "n", "d", "low", "high", "domain", "origin")  # what a certificate and its witness must agree on
 
@@ -78,27 +75,37 @@ def function_page(folder: Path, witness: FunctionWitness, record: dict[str, Any]
         f"feature{'s' if plan.grid.d > 1 else ''}, written down without training."
     )
     title = f"There exists a Transformer: {target.name}"
-    drawn = [] if plane is None else [first_picture(plane, plan.grid.d)]
-    first = join([_largest(folder, witness, record, certificate), *drawn])
+    drawn = Markup("") if plane is None else first_picture(plane, plan.grid.d)
+    first = first_screen(_largest(folder, witness, record, certificate), _source(witness), drawn)
     return Page("witness", title, lead, tuple(s for s in sections if s is not None), first)
 
 
 def _largest(
     folder: Path, witness: FunctionWitness, record: dict[str, Any], found: FunctionCertificate | None
-) -> Markup:
-    """Three numbers, and the paper behind them."""
+) -> list[Number]:
+    """How deep, how far off at most, and whether anything is proved."""
     layers = sum(stage.depth for stage in witness.network.stages.values())
+    certified = found is not None and _is_about(found, witness, record)
     if found is None:
-        bound, state = ("no bound", "there is no certificate"), ("not certified", "nothing is proved about this folder")
-    elif not _is_about(found, witness, record):
-        bound, state = ("no bound", "the certificate is about another network"), ("not certified", "nothing is proved")
+        bound = ("no bound", "there is no certificate")
+    elif not certified:
+        bound = ("no bound", "the certificate is about another network")
     else:
         norm = f"d_{found.p:g}, {found.holds_for()}, {found.label()}: {WORDS}"
-        check = f"not verified for this page: thereexists verify {shlex.quote(str(folder))}"
-        bound, state = (Markup(f"≤ {number(float(found.bound))}"), norm), ("certified", check)
-    paper = PAPERS["B" if theorem_of(witness.network) == "B" else "A"]
-    said = paragraph(f"After Theorem {theorem_of(witness.network)} of {paper}.", "soft")
-    return join([large_numbers([(layers, "layers, none of them trained"), bound, state]), said])
+        bound = (at_most(float(found.bound)), norm)
+    return [(layers, "layers, none of them trained"), bound, proof_of(folder, certified)]
+
+
+def _source(witness: FunctionWitness) -> str:
+    theorem = theorem_of(witness.network)
+    after = (
+        f"After the main theorem of {PAPERS['B']}" if theorem == "B" else f"After Theorem {theorem} of {PAPERS['A']}"
+    )
+    return (
+        f"{after}; in {counted(witness.network.depth, 'block')} by a construction of our own."
+        if witness.network.wide
+        else f"{after}."
+    )
 
 
 def _is_about(found: FunctionCertificate, witness: FunctionWitness, record: dict[str, Any]) -> bool:
@@ -153,8 +160,7 @@ def _box(target: Target) -> str:
 def stages_section(network: Transformer) -> Markup:
     """Layers, parameters and weight ranges, counted on the weights; the last row is the sum."""
     parts = parts_of(network)
-    counted = [(i, float(part.parameters)) for i, part in enumerate(parts)]
-    rows = [[key(i, p.name), p.layers, p.parameters, p.smallest, p.largest] for i, p in enumerate(parts)]
+    rows = [[shade(i, p.name), p.layers, p.parameters, p.smallest, p.largest] for i, p in enumerate(parts)]
     named = ", ".join(f"{part.name} {part.parameters:,}" for part in parts)
     whole = sum(part.parameters for part in parts)
     rows.append(
@@ -166,7 +172,7 @@ def stages_section(network: Transformer) -> Markup:
             max((part.largest for part in parts), default=0.0),
         ]
     )
-    bar = svg.stacked_bar(counted, f"Parameters of each part: {named}")
+    bar = svg.stacked_bar([(i, float(p.parameters)) for i, p in enumerate(parts)], f"Parameters of each part: {named}")
     head = ["stage", "layers", "parameters", "smallest non-zero |weight|", "largest |weight|"]
     return join([figure(bar, f"{whole:,} parameters, part by part."), table(head, rows)])
 
@@ -220,18 +226,21 @@ def _curves(cut: Slice, target: Target) -> Markup:
     else:
         gap = np.abs(cut.network - cut.target)
         legend = Markup(f"{key(0, 'target')} &emsp; {key(1, 'network')} &emsp; {key(3, '|difference|')}")
-        worst = f"Along this line the largest difference is {gap.max():.4g}, the mean {gap.mean():.4g}."
+        largest, mean = number(float(gap.max())), number(float(gap.mean()))
+        worst = f"Along this line the largest difference is {largest}, the mean {mean}."
         intro += [paragraph(legend), paragraph(worst)]
     shown = [(k, i) for k in range(n) for i in range(d)][:MOST_OUTPUTS]
+    both = cut.network if cut.target is None else np.stack([cut.network, cut.target])
+    ends, errors = (float(both.min()), float(both.max())), (0.0, float(np.ptp(both, axis=0).max()))
     figures: list[Markup] = []
     for k, i in shown:
         name = f"output token {k}" if d == 1 else f"output token {k}, feature {i}"
         y = cut.network[:, k, i]
         f = None if cut.target is None else cut.target[:, k, i]
         curves = [(1, False, y)] if f is None else [(0, False, f), (1, False, y)]
-        figures.append(figure(svg.lines(cut.x, curves, f"{target.name}: {name}", "x"), name))
+        figures.append(figure(svg.lines(cut.x, curves, f"{target.name}: {name}", "x", ends), name))
         if f is not None:
-            error = svg.lines(cut.x, [(3, False, np.abs(y - f))], f"{name}: error", "x", from_zero=True)
+            error = svg.lines(cut.x, [(3, False, np.abs(y - f))], f"{name}: error", "x", errors)
             figures.append(figure(error, f"{name}: |network − target|"))
     left = n * d - len(shown)
     rest = [paragraph(f"{left} more outputs are not drawn.", "soft")] if left else []

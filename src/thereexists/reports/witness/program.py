@@ -10,14 +10,15 @@ from typing import Any
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.core.plain_text import counted
 from thereexists.reports.artefact import Found
+from thereexists.reports.first_screen import PAPERS, Number, depth_of, first_screen, proof_of
 from thereexists.reports.html import (
     Markup,
     Page,
     Section,
+    at_most,
     code,
     facts,
     join,
-    large_numbers,
     number,
     paragraph,
     table,
@@ -26,34 +27,31 @@ from thereexists.reports.html import (
 from thereexists.reports.schedule import schedule
 from thereexists.witness.load import load as read_witness
 
+SOURCE = f"Compiled, by a compiler of our own, as {PAPERS['programs']}, proposed."
 MOST_WRITTEN = 60  # operations of a formula
 
 
 def program_page(folder: Path, witness: Any) -> Page:
     described = witness.describe()
-    drawn = schedule(witness.places, witness.network)
     sections = (
-        Section("built", "What was built", join([_built(witness, described), drawn])),
+        Section("built", "What was built", _built(witness, described)),
         Section("certificate", "What is certified", _proved(witness, described)),
         Section("places", "Where every operation lives", places_section(witness)),
         Section("reproduce", "How to check it", code(f"thereexists verify {shlex.quote(str(folder))}")),
     )
     blocks = counted(described["blocks"], "standard block")
     lead = f"A program over the reals for {witness.n} tokens, compiled to {blocks}."
-    return Page(
-        "program", f"There exists a Transformer: {title_of(witness)}", lead, sections, _largest(folder, described)
-    )
+    first = first_screen(_largest(folder, described), SOURCE, schedule(witness.places, witness.network))
+    return Page("program", f"There exists a Transformer: {title_of(witness)}", lead, sections, first)
 
 
-def _largest(folder: Path, described: dict[str, Any]) -> Markup:
-    """Three numbers: how deep, how far off at most, and whether anybody has checked it."""
-    blocks, bound = described["blocks"], described["bound"]
-    standard = "standard block, not trained" if blocks == 1 else "standard blocks, not trained"
+def _largest(folder: Path, described: dict[str, Any]) -> list[Number]:
+    """How deep, how far off at most, and whether anything is proved."""
+    bound, proof = described["bound"], proof_of(folder, described["bound"] is not None)
     if bound is None:
-        return large_numbers([(blocks, standard), ("no bound", "there is no certificate"), ("not certified", "")])
+        return [depth_of(described["blocks"]), ("no bound", "there is no certificate"), proof]
     norm = f"at every input of the box, in {described['bound_dtype']}, rounding included: {WORDS}"
-    check = f"not verified for this page: thereexists verify {shlex.quote(str(folder))}"
-    return large_numbers([(blocks, standard), (Markup(f"≤ {number(float(bound))}"), norm), ("certified", check)])
+    return [depth_of(described["blocks"]), (at_most(float(bound)), norm), proof]
 
 
 def title_of(witness: Any) -> str:

@@ -11,9 +11,10 @@ from thereexists.core.authors_word import WORDS
 from thereexists.core.plain_text import counted
 from thereexists.reports.artefact import Found
 from thereexists.reports.automaton_pictures import symbols_in_words
+from thereexists.reports.first_screen import Number, depth_of, first_screen, proof_of
 from thereexists.reports.html import Markup, Page, Section, code, facts, join, number, paragraph, table
 from thereexists.reports.schedule import schedule
-from thereexists.reports.witness.program import places_section, title_of
+from thereexists.reports.witness.program import SOURCE, places_section, title_of
 from thereexists.witness.load import load as read_witness
 
 _SHOWN = 60
@@ -22,7 +23,7 @@ _SHOWN = 60
 def symbol_page(folder: Path, witness: SymbolWitness) -> Page:
     told = witness.describe()
     sections = (
-        Section("built", "What was built", join([_built(told), schedule(witness.places, witness.network)])),
+        Section("built", "What was built", _built(told)),
         Section("certificate", "What is certified", _proved(witness, told)),
         Section("places", "Where every operation lives", places_section(witness)),
         Section("reproduce", "How to check it", code(f"thereexists verify {shlex.quote(str(folder))}")),
@@ -30,7 +31,19 @@ def symbol_page(folder: Path, witness: SymbolWitness) -> Page:
     blocks = counted(told["blocks"], "standard block")
     symbols = counted(len(told["alphabet"]), "symbol")
     lead = f"A program over {symbols}, for strings of up to {witness.n}, compiled to {blocks}."
-    return Page("symbols", f"There exists a Transformer: {title_of(witness)}", lead, sections)
+    first = first_screen(_largest(folder, witness, told), SOURCE, schedule(witness.places, witness.network))
+    return Page("symbols", f"There exists a Transformer: {title_of(witness)}", lead, sections, first)
+
+
+def _largest(folder: Path, witness: SymbolWitness, told: dict[str, Any]) -> list[Number]:
+    """How deep, on which strings it is right, and whether that is proved."""
+    proof = proof_of(folder, witness.certificate is not None)
+    if witness.certificate is None:
+        return [depth_of(told["blocks"]), ("no bound", "there is no certificate"), proof]
+    least, most = told["lengths"]
+    lengths = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+    where = f"on every string of {lengths} symbols, in {', '.join(told['bounds'])}: {WORDS}"
+    return [depth_of(told["blocks"]), ("right", where), proof]
 
 
 def _built(told: dict[str, Any]) -> Markup:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ import torch
 from thereexists.constructions.tokens.witness import TokenWitness
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.reports.artefact import Found, weights_hash
-from thereexists.reports.html import Markup, Page, Section, code, facts, figure, join, number, panels, paragraph, table
-from thereexists.reports.memory import recall_of, recall_picture
+from thereexists.reports.first_screen import PAPERS, Number, depth_of, first_screen
+from thereexists.reports.html import Markup, Page, Section, code, facts, join, number, paragraph, table
+from thereexists.reports.memory import Recall, memory_figure, recall_of
 from thereexists.reports.witness.function import stages_section
 from thereexists.witness.load import load as read_witness
 
+SOURCE = f"That Transformers can compute any finite function follows from {PAPERS['A']}; the construction is our own."
 MOST_CHECKED = 4096  # stored pairs that are recalled again
 MOST_SHOWN = 12
 SUMS = {
@@ -32,15 +35,48 @@ def token_page(folder: Path, witness: TokenWitness, record: dict[str, Any]) -> P
     title = f"There exists a Transformer: a {kind} of {len(witness.inputs):,} pairs"
     blocks = f"{witness.network.depth} standard blocks"
     lead = f"Sequences of up to {witness.n} tokens, answered by {blocks} that were never trained."
+    tried, found = Recalled.of(witness), _memory(witness)
     sections = (
         Section("built", "What was built", _built(witness, record)),
         Section("stages", "Stages and weights", stages_section(witness.network)),
-        Section("recall", "What it recalls", _recalled(witness, folder)),
-        Section("memory", "The keyed memory", _memory(witness)),
+        Section("recall", "What it recalls", _recalled(witness, tried, folder)),
+        Section("memory", "The keyed memory", _fired(found)),
         Section("dtypes", "Number formats", _dtypes(witness)),
         Section("reproduce", "How to reproduce it", _reproduce(folder, witness, record)),
     )
-    return Page("tokens", title, lead, sections)
+    drawn = Markup("") if found is None else memory_figure(found)
+    return Page("tokens", title, lead, sections, first_screen(_largest(witness, tried, folder), SOURCE, drawn))
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """Stored pairs that were run for this page: every ``every``-th one; ``answers`` of the network, ``right`` ones."""
+
+    every: int
+    rows: np.ndarray
+    answers: np.ndarray
+    right: np.ndarray
+
+    @classmethod
+    def of(cls, witness: TokenWitness) -> Recalled:
+        every = max(1, -(-len(witness.inputs) // MOST_CHECKED))
+        rows = np.arange(0, len(witness.inputs), every)
+        answers = witness.run(witness.inputs[rows])
+        return cls(every, rows, answers, (answers == witness.outputs[rows]).all(axis=1))
+
+
+def _largest(witness: TokenWitness, tried: Recalled, folder: Path) -> list[Number]:
+    """How deep, how many pairs come back, and what of that was looked at."""
+    right, whole = int(tried.right.sum()), len(witness.inputs)
+    check = f"padding, dtypes and more: thereexists verify {shlex.quote(str(folder))}"
+    if right < len(tried.rows):
+        state = ("not recalled", "some stored pairs come back wrong")
+    elif tried.every > 1:
+        state = ("partly verified", f"one in {tried.every} of {whole:,} pairs, for this page; {check}")
+    else:
+        state = ("recalled", f"every stored pair, run for this page; {check}")
+    pairs = (f"{right:,} of {len(tried.rows):,}", "stored pairs come back exactly")
+    return [depth_of(witness.network.depth), pairs, state]
 
 
 def _built(witness: TokenWitness, record: dict[str, Any]) -> Markup:
@@ -66,14 +102,11 @@ def _built(witness: TokenWitness, record: dict[str, Any]) -> Markup:
     )
 
 
-def _recalled(witness: TokenWitness, folder: Path) -> Markup:
-    every = max(1, -(-len(witness.inputs) // MOST_CHECKED))
-    rows = np.arange(0, len(witness.inputs), every)
-    answers = witness.run(witness.inputs[rows])
-    right = (answers == witness.outputs[rows]).all(axis=1)
+def _recalled(witness: TokenWitness, tried: Recalled, folder: Path) -> Markup:
+    every, rows, answers, right = tried.every, tried.rows, tried.answers, tried.right
     scope = "all" if every == 1 else f"one in {every} of the"
-    tried = f"({scope} {len(witness.inputs):,} were tried)"
-    words = f"{int(right.sum()):,} of {len(rows):,} stored pairs come back exactly {tried}."
+    which = f"({scope} {len(witness.inputs):,} were tried)"
+    words = f"{int(right.sum()):,} of {len(rows):,} stored pairs come back exactly {which}."
     shown = []
     tokens = witness.vocabulary.tokens
     for k, answer in zip(rows[:MOST_SHOWN].tolist(), answers, strict=False):
@@ -95,16 +128,13 @@ def _recalled(witness: TokenWitness, folder: Path) -> Markup:
     )
 
 
-def _memory(witness: TokenWitness) -> Markup:
+def _memory(witness: TokenWitness) -> Recall | None:
     ids = torch.from_numpy(np.ascontiguousarray(witness.inputs[:MOST_CHECKED]))
-    found = recall_of(witness.network, ids, ids > 0)
-    if found is None:
-        return paragraph("This network has no stage of that name.")
-    picture = recall_picture(found, "Pre-activations of memory units")
-    caption = (
-        "Filled: the unit fires. Grey: it does not; a stronger grey means that it came closer. Some tokens and units."
-    )
-    return join([paragraph(found.words()), panels([figure(picture, caption)])])
+    return recall_of(witness.network, ids, ids > 0)
+
+
+def _fired(found: Recall | None) -> Markup:
+    return paragraph("This network has no stage of that name." if found is None else found.words())
 
 
 def _dtypes(witness: TokenWitness) -> Markup:

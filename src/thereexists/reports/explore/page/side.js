@@ -146,7 +146,7 @@ async function drawAttention(frame, here, stage) {
     if (!heads) heads = (await ask("attention", { ...input, layer })).heads;
   } catch (error) { return complain(error); }
   if (asked !== question || !heads) return;  // somebody went on meanwhile
-  $("attention-note").textContent = `Layer ${count(layer)}: row = who attends, column = to whom.`;
+  $("attention-note").textContent = `Layer ${count(layer)}: rows are the tokens that attend, columns the tokens they attend to.`;
   $("heads").replaceChildren(...heads.slice(0, 12).map((weights, h) => heat(weights, h, here ? frame : {})));
 }
 
