@@ -53,5 +53,5 @@ def test_the_pages_of_a_network_that_counts(machines):
     assert viewer.about()["facts"]["counts of"] == "1; 2; 3"
     seen = viewer.run({"words": "1230"})
     assert seen["same"]
-    assert [frame["layer"] for frame in seen["frames"]] == [0, 1, 2]
+    assert [frame["layer"] for frame in seen["frames"]] == [0, 1, 2, 3]  # the output is a stop of its own
     assert seen["frames"][2]["lanes"][4]["text"].endswith("→ state 6")
