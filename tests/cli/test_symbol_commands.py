@@ -74,7 +74,7 @@ def test_words_of_any_number_and_a_causal_program(here):
     [
         (("build", "prog.py:halves"), "may be 0.5"),
         (("build", "prog.py:induction", "--dtype", "bfloat16"), "not proved in bfloat16: its bound is"),
-        (("build", "prog.py:ordered", "--epsilon", "0.1"), "'epsilon' is no option"),
+        (("build", "prog.py:ordered", "--epsilon", "0.1"), "'epsilon' is not an option"),
         (("build", "prog.py:alphabet"), "a program is a value"),
         (("run", "w", "--input", "abx1"), "'x' (symbol 2 of string 0) is not in the alphabet"),
         (("run", "w", "--input", "ab"), "must have 4 symbols"),

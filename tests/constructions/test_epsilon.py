@@ -85,7 +85,7 @@ def test_the_command_states_epsilon_everywhere(tmp_path):
     assert said["certificate"]["bound"] <= 0.065 == said["epsilon"] == said["certificate"]["epsilon"]
     assert json.loads((tmp_path / "w" / "witness.json").read_text())["plan"]["epsilon"] == 0.065
     assert load_certificate(tmp_path / "w").epsilon == 0.065
-    assert "is kept" in ran("certify w", cwd=tmp_path).stdout
+    assert "epsilon = 0.065 is reached" in ran("certify w", cwd=tmp_path).stdout
     assert te.verify(tmp_path / "w", opinions=1).holds
     assert te.load(tmp_path / "w").plan.epsilon == 0.065
 

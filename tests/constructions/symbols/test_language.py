@@ -181,7 +181,7 @@ S = P.symbols("abc", n=3)
         (lambda: P.argmax(P.counts(S), "ab"), "a score for each of the 2 symbols; got 3"),
         (lambda: P.argmax(P.counts(S), "abc", gap=0), "a positive gap"),
         (lambda: te.build(P.previous(S, default="?"), causal=False), "needs a causal network"),
-        (lambda: te.build(S.sort(), epsilon=0.1), "'epsilon' is no option"),
+        (lambda: te.build(S.sort(), epsilon=0.1), "'epsilon' is not an option"),
         (lambda: te.build(P.as_symbols(P.tokens(3), "01")), "P.symbols(alphabet, n); this one has numbers"),
         (lambda: te.build(P.choose(P.same(S, S), S, P.symbols("abc", n=3))), "this one has 2 inputs"),
         (lambda: te.build(S.flip(), causal=True), "which a causal mask hides"),
