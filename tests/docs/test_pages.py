@@ -17,7 +17,7 @@ def blocks_of(page: str) -> list[Block]:
     return blocks(page, PAGES[page].read_text(encoding="utf-8"))
 
 
-SLOW = ("docs/training.md", "docs/scale.md")  # trainings, clusters of processes: ten seconds each
+SLOW = ("docs/training.md", "docs/scale.md", "docs/domains.md", "docs/symbols.md")  # six to ten seconds each
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, marks=pytest.mark.slow if page in SLOW else ()) for page in PAGES])
