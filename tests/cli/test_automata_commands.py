@@ -88,6 +88,10 @@ def test_a_step_function_of_a_file(here):
     assert command("run", "w", "--input", "111") == "rejected\n"
     assert command("build", "machine.py:step", "--alphabet", "1", "--n", 4, "--out", "v")
     assert te.load("v").automaton.alphabet == ("1",)
+    in_one_line = MACHINE.replace('alphabet = "01"\nstart = 0\naccept = [0]', 'start, alphabet, accept = 0, "01", [0]')
+    (here / "short.py").write_text(in_one_line)
+    command("build", "short.py:step", "--n", 16, "--dtype", "bfloat16", "--out", "u")
+    assert command("run", "u", "--input", "110") == "accepted\n"
 
 
 def test_a_transducer_a_named_automaton_and_a_file_of_transitions(here):

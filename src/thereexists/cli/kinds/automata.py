@@ -202,7 +202,8 @@ def _says_alphabet(reference: str, n: int | None) -> bool:
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         )
-        names = {target.id for target in targets if isinstance(target, ast.Name)}
+        parts = (part for target in targets for part in ast.walk(target))  # a, b = … names two
+        names = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
         value = getattr(node, "value", None)
         if ("alphabet" in names and n is not None) or (
             name in names and value is not None and "automata" in ast.unparse(value)
