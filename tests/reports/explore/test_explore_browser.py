@@ -118,7 +118,7 @@ def test_changes_one_after_the_other(page):
         page.click("#next")
         assert says(page).startswith("The output: no entry is further than")
     page.click("#previous")
-    assert "Change 7 of 7" in page.inner_text("#where")
+    expect(page.locator("#where")).to_contain_text("Change 7 of 7")
     page.click("#first")
     assert places(page) == where[0]
 
@@ -137,7 +137,7 @@ def test_single_layers_and_the_number_of_a_layer(page):
     assert int(page.input_value("#layer")) == layer
     page.fill("#layer", "11")
     page.press("#layer", "Enter")
-    assert "context, layer" in page.inner_text("#where")
+    expect(page.locator("#where")).to_contain_text("context, layer")
     page.wait_for_selector("#heads table")
     assert page.locator("#heads table").count() == 2
     assert picture != places(page)
@@ -163,17 +163,17 @@ def test_playing_and_pausing(page):
     page.clock.install()
     page.click("#play")
     assert page.get_attribute("#play", "aria-pressed") == "true"
-    assert page.inner_text("#play") == "Pause"
+    expect(page.locator("#play")).to_have_text("Pause")
     page.clock.run_for(2100)
-    assert "Change 2 of 7" in page.inner_text("#where")
+    expect(page.locator("#where")).to_contain_text("Change 2 of 7")
     page.click("#play")
     page.clock.run_for(3000)
-    assert "Change 2 of 7" in page.inner_text("#where")
+    expect(page.locator("#where")).to_contain_text("Change 2 of 7")
     for stop in ("Change 4 of 7", "Change 5 of 7", "Change 7 of 7", "The output"):  # a stop at the end of each chapter
         page.click("#play")
         page.clock.run_for(9000)
-        assert stop in page.inner_text("#where")
-        assert page.inner_text("#play") == "Play"
+        expect(page.locator("#where")).to_contain_text(stop)
+        expect(page.locator("#play")).to_have_text("Play")
 
 
 def test_keys(page):
@@ -183,11 +183,11 @@ def test_keys(page):
         ("End", "The output"), ("Home", "Change 0 of 7"), ("Shift+ArrowRight", "layer 1 of"),
     ):  # fmt: skip
         page.keyboard.press(key)
-        assert where in page.inner_text("#where")
+        expect(page.locator("#where")).to_contain_text(where)
     page.keyboard.press("Space")
-    assert page.inner_text("#play") == "Pause"
+    expect(page.locator("#play")).to_have_text("Pause")
     page.keyboard.press("Space")
-    assert page.inner_text("#play") == "Play"
+    expect(page.locator("#play")).to_have_text("Play")
 
 
 def test_every_control_has_a_name_and_a_place_in_the_order(page):
@@ -236,10 +236,10 @@ def test_the_scrubber_and_the_list_lead_to_the_same_place(page):
     page.focus("#frame")
     for _ in range(3):
         page.keyboard.press("ArrowRight")
-    assert "Change 3 of 7" in page.inner_text("#where")
+    expect(page.locator("#where")).to_contain_text("Change 3 of 7")
     assert says(page) in page.get_attribute("#frame", "aria-valuetext")
     page.click("#log li:nth-child(6) button")
-    assert "Change 5 of 7" in page.inner_text("#where")
+    expect(page.locator("#where")).to_contain_text("Change 5 of 7")
     assert page.get_attribute("#log li:nth-child(6) button", "aria-current") == "step"
 
 
