@@ -12,6 +12,7 @@ if "THEREEXISTS_STATE" not in os.environ:  # the tests' own key, for all of thei
     os.environ["THEREEXISTS_STATE"] = tempfile.mkdtemp(prefix="thereexists-state-")
     atexit.register(shutil.rmtree, os.environ["THEREEXISTS_STATE"], ignore_errors=True)
 
+import pytest
 import typer.testing
 from hypothesis import settings
 from jaxtyping import install_import_hook
@@ -19,6 +20,7 @@ from jaxtyping import install_import_hook
 import tests.typechecker
 from tests.browser import browser  # noqa: F401  (a fixture)
 from tests.fresh import fresh  # noqa: F401  (a fixture)
+from tests.sampling import leave_samples
 
 install_import_hook([f"thereexists.{package}" for package in tests.typechecker.SHAPED], "tests.typechecker.check")
 settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
@@ -29,8 +31,10 @@ typer.testing._get_command = functools.cache(typer.testing._get_command)  # whic
 MANY = 1000  # tests: whoever asks for fewer may not need the kernels at all
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
 def pytest_collection_modifyitems(items):
     """The docs first: the longest tests, with the dearest fixtures, stay with one worker and do not end the run."""
+    leave_samples(items)
     items.sort(key=lambda item: "tests/docs/" not in item.nodeid)
 
 

@@ -60,6 +60,7 @@ def source(kind):
     return {"input_ids": torch.randint(3, 50, (1, N))}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_pattern_leaves_cross_attention_alone(kind):
     """Under a pattern in which nobody sees but himself, self-attention is the identity on values, and only

@@ -25,6 +25,7 @@ IGNORING = ["codegen", "openai-gpt", "cpmant", "xlm"]
 BREAKING = ["falcon", "gptj", "gpt_neo", "git", "mpt"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", [*DECODERS, *IGNORING, *BREAKING])
 def test_a_causal_model_with_attention_of_its_own_is_refused_by_name(kind):
     config = CONFIG_MAPPING[kind]()

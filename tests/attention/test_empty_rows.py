@@ -17,6 +17,7 @@ N = 37
 NAMES = list(steps_with_empty_rows(N))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_way_of_the_cpu(name):
     """Pieces and lists, every dtype, padded or not; ``excesses`` starts from memory full of NaN."""

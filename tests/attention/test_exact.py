@@ -20,6 +20,7 @@ N = 37  # odd, and no multiple of any stride, block or chunk
 NAMES = list(steps(N))
 
 
+@pytest.mark.sampled(21)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_step_in_pieces(name):
     """All pieces, narrow windows as chunks and as lists, with and without padding."""
@@ -54,6 +55,7 @@ def test_dropout_drops_the_pairs_it_says():
         assert max(found.values()) <= 1, (name, found)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("config", ["steps", "union", "multihead"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_public_function_on_the_library(config, causal):

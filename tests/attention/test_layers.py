@@ -32,6 +32,7 @@ def expected(pattern, layers=LAYERS):
     return out > 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_layer_t_uses_step_t(kind):
     model = tiny(CONFIGS[kind]())

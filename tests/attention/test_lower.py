@@ -22,6 +22,7 @@ def wrong_rows(step, lowered):
     return bad
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("n", [1, 2, 7, 32, 53])
 @pytest.mark.parametrize("listed_below", [0, 8])
 def test_every_key_is_in_exactly_one_piece(n, listed_below):

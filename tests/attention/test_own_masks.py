@@ -20,6 +20,7 @@ LEFT = torch.ones_like(TOKENS).index_put((torch.tensor([0]), torch.arange(3)), t
 PACKED = torch.tensor([[0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 0], [0, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8]])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", MODELS)
 def test_forward_training_and_generation_equal_eager(kind):
     """Logits, the gradient of every weight (sinks included), and the tokens after a prompt with left padding."""

@@ -49,6 +49,7 @@ def given(how):
     }[how]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("how", ["name", "spec", "object", "multihead", "listed"])
 def test_a_pattern_comes_back_with_the_model(how, tmp_path):
     model = bert()

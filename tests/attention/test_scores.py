@@ -75,6 +75,7 @@ def differences(name, step, case):
     return max(float((a - b).detach().abs().amax()) for a, b in (*pairs, *zip(alone, plain, strict=True)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES)
 def test_every_change_is_the_definition(case):
     for name in FEW:

@@ -26,6 +26,7 @@ def strings(alphabet, most):
     return ["".join(s) for length in range(most + 1) for s in itertools.product(alphabet, repeat=length)]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("pattern", "alphabet"), PATTERNS)
 def test_a_regular_expression_is_pythons_on_all_short_strings(pattern, alphabet):
     found = A.regex(pattern, alphabet)

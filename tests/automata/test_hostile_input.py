@@ -43,6 +43,7 @@ def test_repetitions_of_nothing_are_nothing(pattern, same):
     assert A.regex(pattern, "ab") == A.regex(same, "ab")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "pattern",
     [

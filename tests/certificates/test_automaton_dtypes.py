@@ -207,6 +207,7 @@ def test_a_random_forger_never_gets_a_dtype_in_which_it_is_wrong():
     assert refusals > 20
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("saturating", [False, True])
 @pytest.mark.parametrize("name", SMALL)
 def test_honest_networks_hold_in_all_dtypes(name, saturating):

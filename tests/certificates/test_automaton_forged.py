@@ -136,6 +136,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("named", "fault"), [(k, f) for k, faults in FAULTS.items() for f in faults])
 def test_a_changed_weight_is_noticed(forged, named, fault):
     forge_weights(forged, fault)
@@ -282,6 +283,7 @@ def test_every_word_of_the_certificate_is_checked(forged, change, named):
     refused(forged, named)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "change",
     [

@@ -14,6 +14,7 @@ from thereexists.core.errors import NotProved
 from thereexists.functions.targets import BUILTINS, builtin
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", BUILTINS)
 @pytest.mark.parametrize("p", [1.0, pytest.param(2.0, marks=pytest.mark.slow)])
 def test_bound_is_above_the_truth_for_every_target(name, p):
@@ -28,6 +29,7 @@ def test_bound_is_above_the_truth_for_every_target(name, p):
     assert certificate.bound >= total + certificate.parts["network"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "case",
     [
@@ -111,14 +113,14 @@ def test_empirical_bernstein_covers():
 
 
 def test_an_interrupted_certification_resumes(tmp_path, monkeypatch):
-    monkeypatch.setattr(cubes, "CUBES", 64)
-    witness = te.build(builtin("sort", n=2), delta=1 / 16)
+    monkeypatch.setattr(cubes, "CUBES", 16)
+    witness = te.build(builtin("sort", n=2), delta=1 / 8)
     whole = te.certify(witness, opinions=1)
     done = []
 
     def interrupt(at, total):
         done.append(at)
-        if at == 128:
+        if at == 32:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -131,11 +133,12 @@ def test_an_interrupted_certification_resumes(tmp_path, monkeypatch):
 
     monkeypatch.setattr(cubes, "block_sums", counting)
     resumed = te.certify(witness, opinions=1, folder=tmp_path)
-    assert sum(evaluated) == 256 - 128
+    assert sum(evaluated) == 64 - 32
     assert resumed.bound == whole.bound
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_ledger_of_another_job_is_not_believed(tmp_path, monkeypatch):
     monkeypatch.setattr(cubes, "CUBES", 64)
 

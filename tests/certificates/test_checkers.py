@@ -176,6 +176,7 @@ def test_there_are_at_least_twenty_faults_and_none_in_the_originals(originals):
         assert te.verify(folder).holds
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_verify_catches_and_names(copy, fault):
     folder = copy("sort")

@@ -79,6 +79,7 @@ def test_the_originals_hold(originals):
         assert verdict.holds, verdict.reasons
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_verify_catches_and_names(copy, fault):
     folder = copy("sort")

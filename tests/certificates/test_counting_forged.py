@@ -206,6 +206,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(("named", "fault"), [(k, f) for k, faults in FAULTS.items() for f in faults])
 def test_a_changed_weight_is_noticed(forged, named, fault):
     forge_weights(forged, fault)

@@ -236,6 +236,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_of_a_domain_are_caught(fault, originals, tmp_path):
     plant, caught_by = FAULTS[fault]

@@ -19,6 +19,7 @@ def witness(request):
     return te.build(request.param.target(), delta=1 / request.param.N)
 
 
+@pytest.mark.sampled(3)
 def test_every_core_is_enclosed_tightly(witness):
     grid = witness.grid
     numbers = np.arange(min(grid.cells, 512))
@@ -39,6 +40,7 @@ def test_every_core_is_enclosed_tightly(witness):
     assert enclosure.rad.max() <= 1e-200
 
 
+@pytest.mark.sampled(3)
 def test_bisection_equals_layer_by_layer(witness):
     grid, stage = witness.grid, witness.network.stages["value"]
     numbers = np.arange(0, grid.cells, max(1, grid.cells // 7))
@@ -55,6 +57,7 @@ def test_bisection_equals_layer_by_layer(witness):
     assert (fast.rad <= Z.rad.reshape(shape)).all()
 
 
+@pytest.mark.sampled(3)
 def test_three_opinions_agree(witness):
     assert second_opinion(witness.network, witness.grid, sample=3, seed=0).disagreeing == ()
 

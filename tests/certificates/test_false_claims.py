@@ -114,6 +114,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_float32_claim_follows_from_all_weights(sort, fault, tmp_path):
     change, sizes = FAULTS[fault]

@@ -26,6 +26,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES)
 def test_on_ramps_too_no_number_of_the_run_is_larger_than_said(case):
     witness = CASES[case]()
@@ -159,6 +160,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("construction", "fault"), FAULTS)
 def test_forged_bounds_of_the_run_are_noticed(construction, fault, folders, tmp_path):
     shutil.copytree(folders[construction], tmp_path / "w")

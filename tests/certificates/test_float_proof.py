@@ -37,6 +37,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES)
 def test_every_order_on_every_engine_stays_inside(case):
     witness = CASES[case]()
@@ -51,6 +52,7 @@ def test_every_order_on_every_engine_stays_inside(case):
         assert (F.rad == 0).all()  # exact, to the last bit, on every machine
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", BUILTINS)
 def test_it_is_proved_of_every_target(name):
     witness = te.build(builtin(name, n=2), delta=1 / 4)
@@ -125,6 +127,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_breaks_the_proof_is_noticed(fault, original, tmp_path):
     shutil.copytree(original, tmp_path / "w")

@@ -10,6 +10,7 @@ from thereexists.core.dtypes import DTYPES, represents
 from thereexists.functions.targets import builtin
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["sort", "cumulative-mean", "distance-to-max", "soft-rank"])
 @pytest.mark.parametrize("N", [3, 8])
 def test_safe_dtypes_round_the_output_once_on_every_cell_and_on_its_edges(name, N):

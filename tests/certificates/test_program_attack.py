@@ -67,6 +67,7 @@ def attack(pair, span, n, count, seed):
     return accepted, broken
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("pair", TARGETS[:2], ids=str)
 def test_accepted_forgeries_keep_their_bounds(pair):
     accepted, broken = attack(pair, "odd", 3, 2 * len(MUTATIONS), seed=1)

@@ -123,6 +123,7 @@ def _last_take(record):
     return [node for node in record["program"]["nodes"] if node["operation"] == "take"][-1]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "forge",
     [
@@ -149,6 +150,7 @@ def test_a_changed_record(copy, forge):
     assert failing(copy)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "forge",
     [

@@ -139,6 +139,7 @@ def test_no_claim_covers_what_is_no_bound(found):
     assert not _covers(float("inf"), found)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("make", "operation", "change"),
     [

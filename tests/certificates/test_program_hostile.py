@@ -90,6 +90,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_program_of_enormous_work_is_refused_first(copy, name):
     resized(copy, *HOSTILE[name])
@@ -144,6 +145,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_program_gets_one_sentence(copy, name):
     forge_record(copy, lambda r: r.update(program=BROKEN[name]))

@@ -41,6 +41,7 @@ def test_the_rounds_sort(n):
 KNOWN_PROGRAMS = [name for name, make in PROGRAMS.items() if all(node.operation in MEANINGS for node in nodes(make(5)))]
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", KNOWN_PROGRAMS)
 def test_meaning_against_the_interpreter(name):
     """Two definitions that share no line: the verifier's forms on numbers, and the program's own numpy."""
@@ -114,6 +115,7 @@ def test_an_argument_that_leaves_the_knots_is_charged():
 TINY = 1e-12  # far above what float64 weights cost in these programs, far below what a wrong one would
 
 
+@pytest.mark.sampled(48)
 @pytest.mark.parametrize("options", [{}, {"causal": True}, {"width": 6, "heads": 2}], ids=str)
 @pytest.mark.parametrize("name", KNOWN_PROGRAMS)
 def test_the_weights_are_the_program(name, options):
@@ -139,6 +141,7 @@ SHORTER = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SHORTER)
 def test_shorter_sequences(name):
     program = SHORTER[name](P.tokens(6, shorter=True))

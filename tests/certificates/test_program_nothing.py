@@ -24,6 +24,7 @@ NOTHING = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NOTHING)
 def test_what_comes_to_nothing_is_proved(name, tmp_path):
     program = NOTHING[name]()

@@ -30,6 +30,7 @@ FALSE = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", FALSE)
 def test_places_that_cannot_be_are_refused(folder, fault):
     forge_record(folder, FALSE[fault])

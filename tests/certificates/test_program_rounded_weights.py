@@ -63,6 +63,7 @@ HARSH = {  # small boxes, large constants, steep lines; and what nobody reads
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", HARSH)
 def test_what_is_rounded_by_more_than_its_size_is_proved_at_its_price(name, tmp_path):
     program = HARSH[name]()
@@ -89,6 +90,7 @@ def test_a_harsh_program_is_still_told_from_another(name):
     assert np.abs(compiled.network.run(X) - P.interpret(program, X.astype(np.longdouble))).max() <= claimed
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ROUNDED)
 def test_what_the_compiler_gets_right_is_proved(name, tmp_path):
     program = ROUNDED[name]()

@@ -30,6 +30,7 @@ def test_an_error_is_not_lost_on_its_way(step):
     assert witness.certificate.bound >= np.abs(witness(X) - np.sin(X)).max()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("low", "high", "power", "count"),
     [(1e-310, 1e-300, 2, 20), (-1e-170, 1e-170, 2, 12), (-1e-120, 1e-120, 3, 12), (1e-310, 1e-300, 2, 0)],

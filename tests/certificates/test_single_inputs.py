@@ -22,6 +22,7 @@ def worst(witness, count, seed=0):
     return np.abs(target(X) - witness(X)).max(axis=(1, 2)), (ids[:, 1:] == ids[:, :-1]).any(axis=1)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("construction", ["faithful", "compact"])
 @pytest.mark.parametrize("name", BUILTINS)
 def test_no_input_off_the_ramps_is_farther_than_stated(name, construction):

@@ -56,6 +56,7 @@ FALSE = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("fault", FALSE)
 def test_a_figure_that_is_false_or_unknown_is_refused(honest, tmp_path, fault):
     kind, change = FALSE[fault]

@@ -62,6 +62,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("d", TARGETS)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_network_that_is_not_0_outside_is_noticed(fault, d, originals, tmp_path):
@@ -88,6 +89,7 @@ WIDE = {  # of compact networks: the units and rows are the last of their layers
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", COMPACT)
 @pytest.mark.parametrize("fault", WIDE)
 def test_a_compact_network_that_is_not_0_outside_is_noticed(fault, kind, originals, tmp_path):
@@ -99,6 +101,7 @@ def test_a_compact_network_that_is_not_0_outside_is_noticed(fault, kind, origina
     assert "support" in failed or fault == "not all tokens counted alike"  # with keys that are 0 they are
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["1", "2", *COMPACT])
 def test_the_honest_one_holds(name, originals):
     verdict = te.verify(originals / name, COMPACT[name] if name in COMPACT else TARGETS[int(name)], opinions=1)

@@ -71,6 +71,7 @@ def in_both(**fields):
     return forge
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("forge", "named"),
     [
@@ -90,6 +91,7 @@ def test_alphabets_and_lengths(recode, forge, named):
     assert failing(recode) == {named}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "symbols",
     [

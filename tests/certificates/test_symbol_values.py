@@ -41,6 +41,7 @@ def holds(held, Y):
     return bool((away <= float(held.off) + 2.0**-40 * max(1.0, np.abs(Y).max())).all())
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", CASES)
 def test_every_operation_is_held(name):
     assert outside(name) == []
@@ -93,6 +94,7 @@ def test_large_sums_are_evenly_spaced_numbers():
         added(added(wide, wide), added(added(wide, wide), wide))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("program", "said"),
     [

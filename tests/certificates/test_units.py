@@ -32,6 +32,7 @@ CASES = {  # exponents of the width of the domain and of the largest value, p
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("construction", ["faithful", "compact"])
 @pytest.mark.parametrize("case", CASES)
 def test_a_bound_is_above_the_truth_and_not_far_above_it_at_any_size(case, construction, tmp_path):

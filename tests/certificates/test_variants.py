@@ -77,6 +77,7 @@ def test_it_says_what_it_is(kind, folders):
     assert sum(certificate.shares().values()) >= certificate.bound * 0.999
 
 
+@pytest.mark.sampled(19)
 @pytest.mark.parametrize(("kind", "name"), FIELDS)
 def test_a_field_that_is_missing_or_of_another_type_is_refused(kind, name, folders, tmp_path):
     shutil.copytree(folders[kind], tmp_path / "w")

@@ -40,6 +40,7 @@ def test_a_black_box_points_to_a_statistical_certificate(tmp_path):
     assert "--bound" in words
 
 
+@pytest.mark.slow
 def test_an_epsilon_that_equal_columns_forbid_points_there_too(tmp_path):
     done = ran("build deep-sets --n 3 --epsilon 0.05", cwd=tmp_path)
     assert done.code == 2

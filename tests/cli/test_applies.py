@@ -69,6 +69,7 @@ def folder(artefacts):
     (artefacts / "table.csv").unlink()
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize(
     ("request_", "option"), IGNORED, ids=[f"{r.split()[0]} {r.split()[1]} {o}" for r, o in IGNORED]
 )

@@ -107,6 +107,7 @@ def test_a_transducer_a_named_automaton_and_a_file_of_transitions(here):
     assert command("trace", "w", "--input", "11 10")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("words", "named"),
     [

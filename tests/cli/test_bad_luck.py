@@ -62,6 +62,7 @@ def listed(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("what", EVERY)
 def test_a_full_disk(folder, what):
     before = listed(folder)
@@ -73,6 +74,7 @@ def test_a_full_disk(folder, what):
     assert listed(folder) == before
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("what", EVERY)
 def test_a_folder_that_nobody_may_write(folder, what):
     before = listed(folder)
@@ -83,6 +85,7 @@ def test_a_folder_that_nobody_may_write(folder, what):
     assert listed(folder) == before
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", [*ONE_FILE, "memorise", "export"])
 def test_folders_that_are_missing_are_made_and_no_file_is_replaced_unasked(folder, tmp_path, what):
     line, place = EVERY[what], tmp_path / "some" / "where" / "new"
@@ -134,6 +137,7 @@ def somebody(folder):
         yield
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", [name for name in FOLDERS if name != "export"])
 def test_somebody_else_writes_the_same_folder(folder, what, somebody):
     before = listed(folder)

@@ -37,6 +37,7 @@ def target(tmp_path):
     return path
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["auto", "projection", "corrected", "moments", "convex"])
 def test_fit_prints_one_json_object_with_the_promised_keys(target, tmp_path, method):
     done = run("fit", target, "--method", method, "--eps1", 1e-3, "--eps2", 1e-2, "--out", tmp_path / "h", "--json")
@@ -82,6 +83,7 @@ def test_people_get_tables_and_pipes_columns(target, monkeypatch):
         assert "│" in done.stdout
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "arguments",
     [

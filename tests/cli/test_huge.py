@@ -49,6 +49,7 @@ def folder(tmp_path_factory):
     return made
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("line", TOO_LARGE)
 def test_a_number_that_is_far_too_large(folder, line):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

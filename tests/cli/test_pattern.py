@@ -37,6 +37,7 @@ def as_json(*arguments):
     return json.loads(run(*arguments, "--json"))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", REGISTRY)
 def test_check_prints_one_json_object_with_the_documented_keys(name):
     out = as_json("check", name, "--n", 16)

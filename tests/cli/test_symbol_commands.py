@@ -69,6 +69,7 @@ def test_words_of_any_number_and_a_causal_program(here):
     assert command("run", "i", "--input", "abab") == "??ba\n"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -137,6 +137,7 @@ FALSE = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", FALSE)
 def test_what_was_tampered_with_does_not_hold(fault, folder):
     FALSE[fault](folder / "own")

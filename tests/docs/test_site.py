@@ -73,6 +73,7 @@ def test_an_asset_from_elsewhere_would_be_seen():
     ]
 
 
+@pytest.mark.slow
 def test_a_broken_link_fails_the_build(tmp_path):
     """Planted fault: a page with a link to nowhere."""
     shutil.copytree(ROOT / "docs", tmp_path / "docs")

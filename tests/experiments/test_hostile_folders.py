@@ -57,6 +57,7 @@ RECORDS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("what", RECORDS)
 def test_a_checkpoint_with_another_record(stopped, what):
     file = stopped / "r/checkpoint/progress.json"
@@ -99,6 +100,7 @@ STATES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", STATES)
 def test_a_checkpoint_with_another_state_of_the_optimizer(stopped, what):
     file = stopped / "r/checkpoint/optimizer.pt"

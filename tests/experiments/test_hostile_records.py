@@ -141,6 +141,7 @@ def refusals(file, tmp_path, choose):
                 yield str(error)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["table-a-mini", "copying-mini", "mt-mini"])
 def test_every_field_may_be_missing_or_damaged(name, tmp_path, monkeypatch):
     """Planted faults: each field in turn is taken out or replaced; it is accepted, or refused in one sentence."""

@@ -166,6 +166,7 @@ BAD_TOKENS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", BAD_TOKENS)
 def test_a_bad_file_of_tokens_is_refused(data, cache, tmp_path, case):
     change, message = BAD_TOKENS[case]

@@ -93,6 +93,7 @@ def test_an_extension_that_is_false_only_on_the_cubes_is_refuted():
         te.certify(witness)
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("name", BUILTINS)
 @pytest.mark.parametrize(("n", "d", "domain"), [(1, 1, (0.0, 1.0)), (3, 2, (-2.0, 3.0)), (2, 1, (1e6, 1e6 + 1))])
 def test_true_claims_survive(name, n, d, domain):
@@ -195,6 +196,7 @@ def test_no_range_of_batch_sizes_is_forgotten(least, most):
     assert refused >= (1 if most < 10 else 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interval", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_batches_of_a_certificate_are_asked_one_by_one(interval, tmp_path):
     """A function that lies about one size of batch, the one that the certificate of its own grid will ask for."""

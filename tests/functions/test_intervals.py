@@ -11,6 +11,7 @@ from thereexists.functions.targets import BUILTINS, RANK_WIDTH, builtin
 SHAPES = [(1, 1), (2, 1), (3, 2)]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", BUILTINS)
 @pytest.mark.parametrize("domain", [(0.0, 1.0), (-2.0, 3.0)])
 @given(data=st.data())

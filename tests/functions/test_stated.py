@@ -14,6 +14,7 @@ def identity(X):
     return X
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("one", [np.int64(1), np.float32(1), np.float16(1), Fraction(1), Decimal(1), np.array(1.0), 1])
 def test_a_number_of_any_type_is_a_number(one, tmp_path):
     target = te.Target(identity, n=2, lipschitz=one, bound=one, equivariant=np.True_)

@@ -44,6 +44,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("method", "case"),
     [
@@ -89,6 +90,7 @@ def test_the_same_seed_gives_the_same_head():
 # --- moments ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("length", [16, 64, 256])
 def test_moments_need_4k_whatever_the_length(k, length):
@@ -329,6 +331,7 @@ def test_rotation_weights_are_orthogonal_and_neither_symmetric_nor_skew(d):
         assert np.abs(W + W.T).max() > 0.1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_auto_is_never_above_any_method_and_survives_its_dtype(dtype):
     target = random_matrix(96, 2, 2.0, 0)

@@ -22,6 +22,7 @@ def attention_of(graph):
     return csr_array(nx.to_scipy_sparse_array(graph, weight="weight", dtype=float)) + eye_array(len(graph))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_real_graph_is_attended_to(name, dense_errors):
     A = attention_of(GRAPHS[name]())
@@ -45,6 +46,7 @@ def test_a_graph_without_self_loops_and_an_isolated_node_is_refused_with_the_rem
         heads.fit(csr_array(nx.to_scipy_sparse_array(graph, dtype=float)))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("half", [1, 2])
 def test_a_sliding_window_takes_the_order_that_the_dtype_carries(half):
     """Side by side the window needs h+1 blocks, but crowded zeros cost precision; spread apart 2h+1 blocks do."""

@@ -88,6 +88,7 @@ FALSE = {
 }
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("kind", ["plain", "words"])
 @pytest.mark.parametrize("what", FALSE)
 def test_a_false_figure_does_not_hold(copies, kind, what):

@@ -111,6 +111,7 @@ def random_head(rng, dtype, copies):
     return draw(L, d), *weights
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("copies", [False, True], ids=["mixing", "copying"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_bound_covers_every_evaluation(dtype, copies, flush):

@@ -56,6 +56,7 @@ def circle_head(target):
     return split(height * keys[target.indices], keys), height
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", ["leak", "swap", "nan"])
 @pytest.mark.parametrize("row", [0, 255, 256, 4999])
 def test_every_planted_leak_is_caught_in_its_row(fault, row):

@@ -58,6 +58,7 @@ def uncounted_flops(config, layer, n, batch):
     return 0
 
 
+@pytest.mark.sampled(8)
 @every_case
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("n", [1, 12])
@@ -154,6 +155,7 @@ def influence(module, x, targets, sources, real=None):
     return float((gradient * sources[..., None]).abs().max())
 
 
+@pytest.mark.sampled(3)
 @every_case
 def test_a_causal_mixer_never_looks_ahead(name, choice):
     config, x = small(name, choice, is_decoder=True), sequences()
@@ -190,6 +192,7 @@ def padding_leaks(module, real):
     return max(influence(module, x, real, ~real, real), float(moved))
 
 
+@pytest.mark.sampled(12)
 @every_case
 @pytest.mark.parametrize("kind", ["right", "left", "middle"])
 @pytest.mark.parametrize("causal", [False, True])

@@ -67,6 +67,7 @@ def some_labels(share, seed=0):
 # ---- masked language modelling ------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(4)
 @every_case
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_logits_at_labelled_positions_only_give_the_same_loss(name, choice, norm_first):
@@ -160,6 +161,7 @@ def test_causal_loss_predicts_the_next_token():
 # ---- generation ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @every_mixer
 def test_greedy_generation_is_the_argmax_one_token_after_the_other(name):
     model, ids = build(MixerForCausalLM, small(name, is_decoder=True, eos_token_id=None)), words(n=4)
@@ -170,6 +172,7 @@ def test_greedy_generation_is_the_argmax_one_token_after_the_other(name):
     assert torch.equal(got, ids)
 
 
+@pytest.mark.sampled(3)
 @every_mixer
 def test_greedy_translation_is_the_argmax_one_token_after_the_other(name):
     config = small(name, is_encoder_decoder=True, num_decoder_layers=2, eos_token_id=None)
@@ -248,6 +251,7 @@ def test_regression_and_several_labels():
 # ---- on the ecosystem's rails ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("auto", "task", "more"),
     [
@@ -363,6 +367,7 @@ STATED = [  # patterns of a stranger's config.json: (name, sizes)
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "sizes"), STATED)
 def test_a_pattern_of_a_downloaded_config_is_bounded_before_it_is_built(name, sizes, tmp_path, monkeypatch):
     build(MixerForMaskedLM, small("sparse", {"pattern": "star"})).save_pretrained(tmp_path)

@@ -26,6 +26,7 @@ def with_oneself(mask):
     return mask | np.eye(len(mask), dtype=bool)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", [name for name in REGISTRY if name != "butterfly"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_every_pattern_in_turn(name, causal):

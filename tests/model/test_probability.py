@@ -28,6 +28,7 @@ def test_values_lie_in_the_simplex_and_masked_entries_are_exactly_zero(rho):
     assert torch.equal(p.argmax(-1), v.argmax(-1))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("rho", MAPS, ids=lambda rho: rho.name)
 @pytest.mark.parametrize("n", [1, 2, 17])
 def test_assumption_2_with_the_stated_temperature(rho, n):

@@ -100,6 +100,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_network_of_another_form_is_not_recalled_by_key(rare, fault, tmp_path):
     network = copy.deepcopy(rare.network)

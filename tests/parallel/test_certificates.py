@@ -85,6 +85,7 @@ def loky_workers():
     return [c.pid for c in children if any("popen_loky" in part for part in c.cmdline())]
 
 
+@pytest.mark.slow
 def test_two_processes_and_a_killed_one_give_the_same_bytes(saved, again, many_chunks):
     killed = []
     thread = kill_one(loky_workers, again.folder / JOB, after=4, killed=killed)

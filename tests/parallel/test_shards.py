@@ -32,6 +32,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(building, "_IDS_AT_ONCE", 200)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES)
 def test_shards_hold_the_weights_of_the_build_in_memory(case, tmp_path):
     target, N, pattern, sweeps = CASES[case]

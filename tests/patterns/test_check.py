@@ -64,6 +64,7 @@ def assert_agrees_with_brute_force(pattern):
     return v
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_library_pattern_up_to_nine_tokens(name):
     checked = 0
@@ -92,6 +93,7 @@ def test_cycles_of_dilations_and_shifted_blocks():
             assert_agrees_with_brute_force(q.as_causal())
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
 def test_random_patterns_of_all_kinds(seed):
     rng = np.random.default_rng(seed)
@@ -230,6 +232,7 @@ def test_check_refuses_what_is_no_pattern():
 # ---- scale -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "name", ["window", "strided", "fixed", "star", "bigbird", "longformer", "axial", "alternating"]
 )
@@ -271,6 +274,7 @@ def test_recheck_rejects_a_depth_result_for_another_pattern():
     assert recheck_depth(window(40, 2), v.depth, None).holds is False
 
 
+@pytest.mark.slow
 def test_depth_rules_are_sound_at_their_edges():
     """Windows, classes and hubs whose sizes fit exactly, or miss by one: a rule that says "full" must be right."""
     from thereexists.patterns.depth_rules import full_by_rules

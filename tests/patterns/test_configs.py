@@ -134,6 +134,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("family", CASES)
 def test_steps_equal_the_masks_that_transformers_builds(family, tmp_path):
     config = CASES[family]()
@@ -202,6 +203,7 @@ def test_a_larger_model_without_its_text_config(nested):
         from_config({"model_type": "gemma3", "layer_types": ["full_attention"], "num_hidden_layers": 1, **nested}, n=N)
 
 
+@pytest.mark.slow
 def test_the_models_with_a_text_config_are_those_of_transformers():
     mapping = transformers.models.auto.configuration_auto.CONFIG_MAPPING
     found = {name for name in mapping if "text_config" in (mapping[name].sub_configs or {})}

@@ -86,6 +86,10 @@ def test_what_the_search_finds_comes_back_through_the_pipe():
     verdict = check(pattern, seconds=60)
     assert verdict.path_result.status == "found"
     assert recheck_path(pattern, verdict.path, verdict.edge_steps)
+
+
+@pytest.mark.slow
+def test_a_refutation_comes_back_through_the_pipe():
     found = find_path(from_mask(hard(5)), 60)  # the same board, small enough to be refuted
     assert found.status == "impossible"
     assert isinstance(found.obstruction, Exhausted)

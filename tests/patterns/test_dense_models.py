@@ -44,6 +44,7 @@ def seen(config):
 CASES = [(name, {}) for name in (*CAUSAL, *BOTH_WAYS)] + [(name, {"is_decoder": True}) for name in MAY_DECODE]
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # by DeBERTa and GPTBigCode
 @pytest.mark.parametrize(("family", "more"), CASES, ids=[" ".join((name, *more)) for name, more in CASES])
 def test_every_layer_of_a_dense_type(family, more):

@@ -42,6 +42,7 @@ def batch(rng, n, p, cases, causal):
     return masks | (~masks.any(-1, keepdims=True) & np.eye(n, dtype=bool))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("cases", [45, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_thousand_small_cycles_agree_with_the_definition(causal, cases):

@@ -24,6 +24,7 @@ def token_by_token(layer, x, rows_of_head):
     return out
 
 
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("rho", PROBABILITY_MAPS)
 @pytest.mark.parametrize("name", REGISTRY)
 def test_sparse_attention_equals_attention_over_the_rows(name, rho):

@@ -41,6 +41,7 @@ def masks_of(rng, causal, loops):
     return masks
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loops", [True, False], ids=["loops", "without"])
 @pytest.mark.parametrize("causal", [True, False], ids=["causal", "both-ways"])
 def test_full_within_layers_is_what_the_definition_says(causal, loops):

@@ -25,6 +25,7 @@ def variants(name, n):
     return family + [q.union() for q in family if q.cycle > 1]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", REGISTRY)
 def test_library_pattern_answers_agree_with_its_definition(name):
     rng = np.random.default_rng(0)

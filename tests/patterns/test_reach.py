@@ -19,6 +19,7 @@ def missing(masks, t, causal):
     return ~seen & (np.tri(len(seen), dtype=bool) if causal else True)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_pattern_is_answered_as_it_is_defined(name):
     n = 16
@@ -48,6 +49,7 @@ def test_every_pattern_is_answered_as_it_is_defined(name):
             assert answers.hub.depth.depth == brute.depth(wide) <= 2
 
 
+@pytest.mark.slow
 def test_long_windows_are_counted_by_formula_and_large_graphs_by_sample():
     n = 10_003
     pattern = te.patterns.window(n, 7)

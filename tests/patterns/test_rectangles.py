@@ -58,6 +58,7 @@ def assert_is(step, truth, rng):
         assert np.array_equal(step.preimage(x), truth[:, x].any(1))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("count", [1, 2, 5, 63, 64, 65, 100, 1000])
 @pytest.mark.parametrize("make", [documents, overlapping])
 def test_any_number_of_rectangles_is_counted_and_listed_exactly(count, make):

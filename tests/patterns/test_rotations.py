@@ -14,6 +14,7 @@ def lists(pattern):
     return csr.indptr.astype(np.int64), csr.indices.astype(np.int64)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "pattern",
     [

@@ -15,6 +15,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_reductions_count_the_tokens_that_are_there(name):
     make, wanted = PROGRAMS[name]

@@ -15,6 +15,7 @@ from thereexists.constructions.program.primitives import PRIMITIVES
 from thereexists.core.dtypes import DTYPES
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_keeps_its_bound_in_every_dtype(name):
     compiled = P.compile(PROGRAMS[name](6))
@@ -27,6 +28,7 @@ def test_every_program_keeps_its_bound_in_every_dtype(name):
             assert (claim.approximation > 0) == (name in APPROXIMATE)
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_is_right_for_a_single_token(name):
     compiled = P.compile(PROGRAMS[name](1))
@@ -50,6 +52,7 @@ def test_a_claim_that_is_too_small_is_caught(name):
     assert violations(compiled, wrong, "bfloat16") > 0.0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("part", ["W_V", "W_O", "W_1", "b_1", "W_2"])
 def test_a_wrong_weight_is_caught(part):
     compiled = P.compile(PROGRAMS["sort"](16))
@@ -144,6 +147,7 @@ def test_the_table_of_programs_has_every_operation():
     assert set().union(*(operations_of(name) for name in PROGRAMS)) == set(PRIMITIVES)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("operation", PRIMITIVES)
 def test_a_wrong_lowering_is_caught(operation, monkeypatch):
     """One part in a million too much, at one operation of one program, breaks the contract."""

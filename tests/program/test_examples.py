@@ -36,6 +36,7 @@ def test_the_promised_examples_are_there():
     assert set(EXAMPLES) >= NEEDED
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_equals_numpy_on_a_thousand_inputs(name):
     module = example(name)
@@ -53,6 +54,7 @@ def test_an_example_equals_numpy_on_ten_thousand_inputs(name, dtype):
     assert excess(P.compile(module.program), module.reference, dtype, 10_000) <= 0.0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_compiles_to_a_causal_network_or_says_what_is_hidden(name):
     module = example(name)
@@ -64,6 +66,7 @@ def test_an_example_compiles_to_a_causal_network_or_says_what_is_hidden(name):
             P.compile(module.program, causal=True)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_another_reference_is_caught(name):
     """The comparison sees a reference that is off by a tenth part of the range."""

@@ -123,6 +123,7 @@ LOOKS_BACK = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", LOOKS_BACK)
 def test_causal_networks_are_right_and_never_look_ahead(name):
     compiled = P.compile(LOOKS_BACK[name](N), causal=True)
@@ -189,6 +190,7 @@ def test_causal_attention_wants_a_causal_network():
         P.compile(P.attention(P.tokens(N), *own_weights(1, 1, 1), causal=True))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["apply", "rank", "convolve", "multiply", "mixed", "histogram"])
 @pytest.mark.parametrize(("heads", "width"), [(2, None), (3, 6)])
 def test_widths_are_limited_on_request(name, heads, width):

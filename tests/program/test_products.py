@@ -96,6 +96,7 @@ def dense(n, low, high, floor=0.1):
     return low + (high - low) * np.clip(np.concatenate([some, equal, corners, near]), 0, 1)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", WRITTEN)
 def test_the_natural_form_is_certified_within_ten_times_its_error(name):
     write, wanted, (low, high) = WRITTEN[name]
@@ -187,6 +188,7 @@ def small(program):
 SEEDS = range(20)  # all of them small
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_gap_or_range_is_left(seed):
     brute_force(nested(seed))
@@ -200,6 +202,7 @@ def test_no_gap_or_range_is_left_in_many_programs(start):
             brute_force(program)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", SEEDS[:5])
 def test_bounds_hold_in_the_dtypes_that_have_one(seed):
     program = nested(seed)

@@ -88,6 +88,7 @@ SAME = {
 }
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("name", SAME)
 def test_what_is_written_is_what_numpy_makes_of_it(name):
     """Interpreter and network both; the network within the bound of its splines and 2^-30 for float64."""

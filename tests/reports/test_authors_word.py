@@ -97,6 +97,7 @@ RECORD = {  # the change, and what would be seen of it
 ALLOWED = {"reference": "thereexists build"}  # the command that would build it again names it too
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "kind", ["faithful", "compact", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("own", "sparse"))]
 )
@@ -144,6 +145,7 @@ CERTIFICATE = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("field", CERTIFICATE)
 def test_nothing_in_a_certificate_is_shown_as_if_it_had_been_checked(copy, field):
     folder, (change, marker) = copy("compact"), CERTIFICATE[field]

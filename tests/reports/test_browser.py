@@ -25,6 +25,7 @@ def background(page):
     return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["equivariant", "compact", "sparse", "head", "tokens", "doubling", "counting"])
 def test_a_page_loads_silently_and_fits(browser, files, kind):
     page, noise = visit(browser, files[kind])

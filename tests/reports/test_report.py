@@ -138,6 +138,7 @@ def test_a_certificate_of_other_weights_proves_nothing(folders, tmp_path):
     assert "proved for every input" not in document
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["faithful", "equivariant", "compact", "sparse", "modified", "domain"])
 def test_the_command_of_the_report_builds_the_same_weights(folders, tmp_path, kind):
     if kind in folders:

@@ -160,6 +160,7 @@ def test_shards_of_hopeless_sizes_are_refused_before_any_work(tmp_path, little_m
         build_sharded(builtin("sort", n=10**6), tmp_path / "w", 1 / 2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("how", [{"delta": "1e-400"}, {"delta": "1e-5000"}, {"epsilon": 1e-300}])
 @pytest.mark.parametrize("construction", ["faithful", "compact"])
 def test_grids_finer_than_float64_are_refused(how, construction):

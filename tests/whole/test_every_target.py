@@ -36,6 +36,7 @@ def whole_way(target, N, construction, folder):
     return certificate
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CONSTANT_ALONE)
 def test_a_target_that_is_constant_alone_is_built_compactly(name, tmp_path):
     assert whole_way(builtin(name, n=1), 2, "compact", tmp_path / "w").bound <= 1e-3
@@ -58,6 +59,7 @@ CONSTANT = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("equivariant", [False, True])
 @pytest.mark.parametrize("what", CONSTANT)
 def test_constant_functions_and_features_are_proved(what, equivariant, tmp_path):
@@ -87,6 +89,7 @@ def test_proved_and_infinity_never_stand_together(tmp_path):
     assert not (tmp_path / "w" / "certificate.json").exists()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("bound", [float("inf"), float("nan"), None, "0.1", True])
 def test_a_stored_certificate_without_a_finite_bound_is_refused(tmp_path, bound):
     from thereexists.certificates import certificate as certificates

@@ -19,11 +19,13 @@ import thereexists as te
 from thereexists import cli
 
 cubes.CUBES, parallel_map.CHUNK_SECONDS, parallel_map.WORTH_STARTING = 1, 0.0, 0.0  # workers even for so little
-function, pool, scratch = sys.argv[1:]
+function, pool, scratch, every = sys.argv[1:4] + [sys.argv[4] == "every"]
 one, two = (["--function", function, "--workers", count, "--pool", pool] for count in "12")
 codes = []
+with_code = [["verify", "."], ["certify", "."]]
+ways = [words + way for words in with_code for way in (one, two)] if every else [with_code[0] + two, with_code[1] + one]
 for words in (
-    ["verify", ".", *one], ["verify", ".", *two], ["certify", ".", *one], ["certify", ".", *two], ["show", "."],
+    *ways, ["show", "."],
     ["run", ".", "--input", "0.3 0.1"], ["trace", ".", "--input", "0.3 0.1"],
     ["report", ".", "--out", f"{scratch}/page.html", "--function", function],
 ):
@@ -56,12 +58,17 @@ def trapped(original, tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("pool", ["loky", pytest.param("ray", marks=pytest.mark.slow)])
-def test_no_command_runs_code_that_a_folder_brings_or_names(original, trapped, pool):
-    ran = hostile.python(COMMANDS, f"{original / 'mine.py'}:f", pool, trapped, cwd=trapped / "w", timeout=280)
+@pytest.mark.parametrize(
+    ("pool", "ways"),
+    [("loky", 2), *(pytest.param(pool, 4, marks=pytest.mark.slow) for pool in ("loky", "ray"))],
+)
+def test_no_command_runs_code_that_a_folder_brings_or_names(original, trapped, pool, ways):
+    """With one worker and with two; for the quick run, one of the two commands that call the function has two."""
+    more = ["every" if ways == 4 else "some"]
+    ran = hostile.python(COMMANDS, f"{original / 'mine.py'}:f", pool, trapped, *more, cwd=trapped / "w", timeout=280)
     assert not (trapped / "mark").exists(), (trapped / "mark").read_text()
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.splitlines()[-1] == str([0] * 8), ran.stdout + ran.stderr
+    assert ran.stdout.splitlines()[-1] == str([0] * (ways + 4)), ran.stdout + ran.stderr
 
 
 def test_a_moved_function_file_is_the_same_function(original, tmp_path, monkeypatch):

@@ -62,6 +62,7 @@ RESULTS = {
 }
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_says_what_it_is_in_six_lines(name):
     result = RESULTS[name]()

@@ -35,6 +35,7 @@ def check(exponent, construction, equivariant, what, folder):
         assert certificate.parts["network"] <= 1e-12 * certificate.bound + 1e-280
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("construction", ["faithful", "compact"])
 @pytest.mark.parametrize("exponent", SHORT)
 def test_a_few_scales(exponent, construction, tmp_path):

@@ -126,6 +126,7 @@ WEIGHTS = (threshold, gate_sign, other_factor, uncleared, offset, weak_sink, key
 WEIGHTS += (last_norm, embedding, constant, faint_constant, unmarked, read_out, louder, free_row, huge)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fault", WEIGHTS, ids=lambda fault: fault.__name__)
 def test_a_changed_weight_is_caught(stock, tmp_path, fault):
     verdict = te.verify(forge_weights(copied(stock, tmp_path / "forged"), fault))

@@ -21,6 +21,7 @@ def stocks(tmp_path_factory):
     return folder
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", STOCKS)
 def test_each_layout_is_proved_and_gives_the_same_logits(stocks, name):
     verdict = te.verify(stocks / name)

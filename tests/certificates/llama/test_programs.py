@@ -38,6 +38,7 @@ def numbers(alphabet, string):
     return [alphabet.index(a) for a in string]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", programs())
 def test_the_circuit_is_the_program_on_every_string(name):
     program = programs()[name]
@@ -124,6 +125,7 @@ def sees_all(record):
     node["settings"]["causal"] = False
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "forged", [other_default, swapped, longer, other_table, the_first, from_the_end, sees_all], ids=lambda f: f.__name__
 )

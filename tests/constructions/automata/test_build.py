@@ -27,6 +27,7 @@ EVERY = [(name, maps) for name in SMALL for maps in ("states", "monoid")]
 EVERY.remove(("drawn", "monoid"))  # its strings act in hundreds of ways
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "maps"), EVERY)
 def test_right_at_every_prefix_in_every_dtype(name, maps):
     witness = te.build(SMALL[name], n=21, maps=maps)

@@ -41,6 +41,7 @@ def exported(memory, tmp_path_factory):
     return folder
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("to", "absent"),
     [

@@ -57,6 +57,7 @@ def boxes_around(x, rng):
     return low, np.maximum(low + side, x)
 
 
+@pytest.mark.sampled(3)
 def test_what_holds_of_every_domain(case):
     target, *_ = case
     region, rng = target.region, np.random.default_rng(1)

@@ -40,6 +40,7 @@ def layer_by_layer(network, x):
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", [*KINDS, "modified", "sparsemax"])
 def test_frames_are_the_layers_that_change_anything(folders, kind):
     if kind in folders:

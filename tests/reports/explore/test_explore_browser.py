@@ -57,6 +57,7 @@ def places(page):
     return page.evaluate("[...document.querySelectorAll('#picture .token')].map(t => t.style.transform)")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["faithful", "wide", "compact", "words", "doubling", "counting", "hostile"])
 def test_it_loads_silently_and_fits(browser, servers, kind):
     page, noise = visit(browser, servers[kind])

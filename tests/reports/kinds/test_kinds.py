@@ -65,6 +65,7 @@ def artefacts(folders, tokens, head, tmp_path_factory):
     return places | folders | tokens | {"head": head[1], "certificate.json": folders["compact"] / "certificate.json"}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", PLACES)
 def test_every_artefact_has_one_kind_and_a_whole_page(artefacts, page_of, name):
     found = Found(artefacts[name])

@@ -14,6 +14,7 @@ from thereexists.suites.verifier.instance import LEVELS, sample
 from thereexists.suites.verifier.interval import outputs
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("level", range(1, LEVELS + 1))
 def test_nothing_is_beyond_the_extreme(name, level):

@@ -53,6 +53,7 @@ def flat(family, params, shape):
     return Built(Net(np.zeros((1, 1)), np.zeros((shape[0], 1)), (), np.zeros((1, width))), 0.0, "")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name != "automata"])
 def test_mutated_parameters_are_refused_or_still_right(name, monkeypatch):
     family, rng, accepted = FAMILIES[name], np.random.default_rng(7), 0

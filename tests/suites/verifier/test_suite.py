@@ -110,6 +110,7 @@ def test_a_changed_network_is_caught(suite, truth, tmp_path):
     assert "operators" in refused(mended(folder))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("change", ["counterexample", "margin", "bound", "params", "hash"])
 def test_other_lies_are_caught(suite, truth, tmp_path, change):
     entry = next(e for e in truth.values() if e["verdict"] == "sat" and e["family"] != "compact")
