@@ -20,6 +20,7 @@ def tolerance(witness):
     return ROUNDING_SHARE * np.abs(witness.target(grid.centre(grid.cube(np.arange(grid.cells))))).max()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_both_networks_equal_the_piecewise_constant_function(case):
     target = case.target()
@@ -29,6 +30,7 @@ def test_both_networks_equal_the_piecewise_constant_function(case):
         assert witness.exactness(samples=2000).max_error <= tolerance(witness)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_layers_equal_the_formulas_and_the_plan(case):
     want = {"quantise": case.quantise, "context": case.context, "value": case.value}
@@ -73,6 +75,7 @@ def test_distance_falls_like_delta():
         assert math.log2(d1[coarse].low / d1[fine].high) - 1 <= 0.05
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("p", [1.0, 2.0])
 @pytest.mark.parametrize("name", ["sort", "convolution", "distance-to-mean", "deep-sets"])
 def test_measured_distance_is_below_the_predicted_one(name, p):
@@ -120,6 +123,7 @@ def test_tiny_values_are_not_eaten_by_large_ids():
     assert witness.exactness(samples=1000).max_error <= ROUNDING_SHARE * 1e-9
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_the_clamp_bounds_the_output_even_on_the_ramps(case):
     """Inputs on the ramps may come out as anything, but never larger than the clamp and the last moves allow."""

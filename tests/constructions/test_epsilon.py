@@ -58,6 +58,7 @@ def keeps_the_promise(seed):
     return True
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", [1, 2, 3, 48])  # 48: the ramps decide
 def test_random_functions_and_epsilons(seed):
     assert keeps_the_promise(seed)  # none of these is refused
@@ -141,6 +142,7 @@ def kept(tmp_path_factory):
     return folder
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("forgery", FORGED)
 def test_a_false_epsilon_is_noticed(forgery, kept, tmp_path):
     shutil.copytree(kept, tmp_path / "w")

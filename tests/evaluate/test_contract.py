@@ -30,6 +30,7 @@ def expected(name):
     return inputs(witness), witness.network(inputs(witness))
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", BUILT)
 def test_built_networks_have_the_bits_of_the_reference(name, engine):
@@ -38,6 +39,7 @@ def test_built_networks_have_the_bits_of_the_reference(name, engine):
     assert np.array_equal(bits(evaluate(built(name).network, X, engine)), bits(Y))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", BUILT)
 def test_the_skip_of_whole_arrays_has_the_bits_of_the_reference(name):
     X, Y = expected(name)
@@ -54,6 +56,7 @@ def test_skip_has_the_bits_of_fused_on_the_ramps_too(name):
         assert np.array_equal(bits(skip_by_torch(witness.network, X)), bits(Y))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rho", ["softmax", "hardmax", "sparsemax", "entmax15"])
 @pytest.mark.parametrize("seed", range(3))
 def test_skip_has_the_bits_of_fused_on_networks_nobody_built(rho, seed):
@@ -69,6 +72,7 @@ def test_skip_has_the_bits_of_fused_on_networks_nobody_built(rho, seed):
         assert np.array_equal(bits(skip_by_torch(network, X)), bits(Y))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("kind", RANDOM)
 def test_every_half_layer_of_a_random_network_is_within_its_rounding_bound(kind, engine):
@@ -94,6 +98,7 @@ def test_every_half_layer_of_a_random_network_is_within_its_rounding_bound(kind,
     assert undecided < 20  # hardmax may be close to a tie now and then, not always
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", [*RANDOM, "three-piece"])
 def test_a_random_network_is_the_composition_of_its_half_layers(kind):
     """Bit by bit, whatever the rounding: parts are run in the right order, with the right weights and masks."""

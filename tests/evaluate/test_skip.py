@@ -101,6 +101,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
 def test_a_planted_fault_cuts_the_sweep_and_the_answer_is_that_of_fused(fault):
     stage, layer = FAULTS[fault]
@@ -192,6 +193,7 @@ def test_minus_zero_comes_out_as_the_reference_has_it():
         assert np.array_equal(bits(evaluate(network, X, engine)), bits(network(X)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e250])
 @pytest.mark.parametrize("engine", ["fused", "skip"])
 def test_a_dead_layer_with_a_weight_that_is_no_number_is_left_to_the_reference(engine, value):

@@ -45,6 +45,7 @@ def agrees_with_re(row, count, folder):
         assert answers(witness.to(dtype), words[some]) == wanted[some]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("row", [row for row in EVERYDAY if row["name"] in QUICK], ids=lambda row: row["name"])
 def test_everyday_patterns_are_right_on_some_strings(row, tmp_path):
     agrees_with_re(row, 240, tmp_path / "w")

@@ -20,6 +20,7 @@ def random_off_ramp(witness, count=2000, seed=0):
     return X[~witness.grid.on_ramp(X)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_every_cell_is_exact_and_the_plan_said_so(case):
     target = case.target()
@@ -38,6 +39,7 @@ def test_every_cell_is_exact_and_the_plan_said_so(case):
     assert list(planned.sizes["widths"].values()) == widths
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES[:8], ids=IDS[:8])
 def test_it_agrees_with_the_faithful_network_wherever_that_is_defined(case):
     target = case.target()

@@ -8,6 +8,7 @@ from tests.supported import BOXES, bumped, inputs_everywhere, keeps_the_theorem
 from thereexists.core.errors import InvalidInput
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("equivariant", [True, False])
 @pytest.mark.parametrize("d", BOXES)
 def test_0_outside_and_right_inside(d, equivariant):

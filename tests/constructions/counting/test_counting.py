@@ -33,6 +33,7 @@ def uneven(machine, n):
     return [[a] * n for a in symbols] + [[a for a in symbols for _ in range(half)], [*symbols] * half]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", GROUPS)
 def test_right_at_every_prefix_where_it_is_proved(name):
     witness = te.build(GROUPS[name], n=60)
@@ -43,6 +44,7 @@ def test_right_at_every_prefix_where_it_is_proved(name):
         right(witness.to(dtype), strings(GROUPS[name], 30, 60, seed=1) + uneven(GROUPS[name], 60))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
 @pytest.mark.parametrize("name", ["parity", "both at once", "writes"])
 def test_all_strings_of_all_lengths(name, n):

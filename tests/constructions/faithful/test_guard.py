@@ -15,6 +15,7 @@ from thereexists.functions.targets import BUILTINS, builtin
 EQUIVARIANT = [name for name in BUILTINS if builtin(name, n=2).equivariant]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("d", BOXES)
 @pytest.mark.parametrize("name", EQUIVARIANT)
 def test_0_outside_and_right_inside(name, d):

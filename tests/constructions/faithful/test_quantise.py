@@ -25,6 +25,7 @@ def quantisers(grid):
     return Transformer({"quantise": hard}, E=E), Transformer({"quantise": soft}, E=E)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("box", BOXES)
 @pytest.mark.parametrize("positional", [False, True])
 @given(data=st.data())
@@ -116,6 +117,7 @@ def test_sides_of_one_length_or_dyadic_ratio_get_no_further_layers():
         assert layer_count(grid) == 2 * 2 * 4
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("high", "n", "N", "equivariant"), [((1.0, 3.0), 2, 4, False), ((0.7, 0.3), 2, 4, True)])
 def test_the_network_part_is_as_small_as_with_equal_sides(high, n, N, equivariant, tmp_path):
     target = Target(

@@ -37,6 +37,7 @@ def by_the_definition(l, K, ids, C):
     return [x + C * max(l) for x in l]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("positional", [False, True])
 @pytest.mark.parametrize(("d", "n", "N"), SIZES)
 def test_is_a_contextual_mapping_on_every_grid_point(d, n, N, positional):

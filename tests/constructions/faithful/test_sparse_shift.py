@@ -67,6 +67,7 @@ def test_layers_compute_the_closed_form(name):
 QUICK = ("star", "window")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "rho"),
     [

@@ -32,6 +32,7 @@ def largest_error(n, d, N, pattern=None):
     return np.abs(witness(X) - wanted).max() / np.abs(wanted).max(), witness.plan.id_bits
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "case", [(3, 1, 14, "fixed"), (3, 1, 17, "strided"), (2, 2, 9), (3, 2, 5), (3, 3, 3), (3, 1, 31), (4, 1, 13)]
 )

@@ -35,6 +35,7 @@ FORGED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FORGED)
 def test_a_stated_figure_is_refused(tmp_path, name):
     make, operation, figures = FORGED[name]
@@ -75,6 +76,7 @@ REDEFINED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", REDEFINED)
 def test_what_follows_is_worked_out_of_what_a_file_says(name):
     """Either the record is refused, or the bound of what is compiled on top of it is true."""
@@ -101,6 +103,7 @@ MADE = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MADE)
 def test_a_program_is_written_again_as_it_was_read(tmp_path, name):
     a, b = tmp_path / "a", tmp_path / "b"

@@ -31,6 +31,7 @@ def flushing():
         torch.set_flush_denormal(False)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", CASES)
 def test_a_flushed_number_is_within_the_bound(name, dtype):

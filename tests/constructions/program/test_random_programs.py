@@ -13,6 +13,7 @@ from thereexists.constructions.program.weights import network_of
 from thereexists.core.dtypes import DTYPES
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_random_program_keeps_its_bound(seed):
     compiled = P.compile(random_program(seed))
@@ -22,6 +23,7 @@ def test_a_random_program_keeps_its_bound(seed):
     assert violations(compiled, compiled.bound("float32"), "float32", count=64, seed=seed) == 0.0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
 def test_a_random_program_of_all_operations_keeps_its_bound(seed):
     """In every dtype, with or without limits on heads and widths."""

@@ -30,6 +30,7 @@ def missed(function, low, high, knots, values):
     return float(np.abs(np.interp(x.astype(np.float64), knots, values) - exact).max())
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("epsilon", [1e-2, 1e-5])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_spline_keeps_its_derived_bound_and_comes_close_to_it(name, epsilon):

@@ -18,6 +18,7 @@ def built(name):
     return te.build(CASES[name].written())
 
 
+@pytest.mark.sampled(9)
 @each
 def test_on_all_strings(name):
     case = CASES[name]
@@ -49,6 +50,7 @@ QUICK = ("merged", "sorted, any length", "how many a, any length", "rank", "indu
 verified = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CASES]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", verified)
 def test_saved_and_verified(name, tmp_path):
     witness, case = built(name), CASES[name]
@@ -68,26 +70,30 @@ def test_what_is_moved_is_exact_in_every_dtype():
         assert set(built(name).certificate.bounds) == {"float64", "float32", "bfloat16", "float16"}
 
 
-def test_long_random_strings():
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    s = P.symbols(letters, n=16)
-    witness = te.build(P.choose(P.isin(s, "aeiou"), s.sort(), P.recode(s.flip(), {"q": "_"})), dtypes=("float32",))
+LONG = [("abcdefghi", 8), pytest.param("abcdefghijklmnopqrstuvwxyz", 16, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("letters", "n"), LONG)
+def test_long_random_strings(letters, n):
+    s = P.symbols(letters, n=n)
+    witness = te.build(P.choose(P.isin(s, "aei"), s.sort(), P.recode(s.flip(), {"g": "_"})), dtypes=("float32",))
     rng = np.random.default_rng(0)
-    for string in ("".join(rng.choice(list(letters), 16)) for _ in range(50)):
-        ordered, mirrored = "".join(sorted(string)), string[::-1].replace("q", "_")
-        wanted = "".join(a if c in "aeiou" else b for a, b, c in zip(ordered, mirrored, string, strict=True))
+    for string in ("".join(rng.choice(list(letters), n)) for _ in range(50)):
+        ordered, mirrored = "".join(sorted(string)), string[::-1].replace("g", "_")
+        wanted = "".join(a if c in "aei" else b for a, b, c in zip(ordered, mirrored, string, strict=True))
         assert witness(string) == wanted
         assert witness.to("float32")(string) == wanted
 
 
-@pytest.mark.parametrize("causal", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_long_look_ups(causal):
-    """26 letters, in float32 too."""
-    letters, rng = "abcdefghijklmnopqrstuvwxyz", np.random.default_rng(1)
-    s = P.symbols(letters, n=16)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("letters", "n"), LONG)
+def test_long_look_ups(letters, n, causal):
+    """In float32 too."""
+    rng = np.random.default_rng(1)
+    s = P.symbols(letters, n=n)
     witness = te.build(P.find(s, s.delay(1, fill="-"), s, default="?", causal=causal), dtypes=("float32",))
-    for string in ("".join(rng.choice(list(letters[:9]), 16)) for _ in range(10)):
-        seen = [{string[j]: string[j + 1] for j in range(i if causal else 15)} for i in range(16)]
+    for string in ("".join(rng.choice(list(letters[:9]), n)) for _ in range(10)):
+        seen = [{string[j]: string[j + 1] for j in range(i if causal else n - 1)} for i in range(n)]
         wanted = "".join(there.get(a, "?") for a, there in zip(string, seen, strict=True))
         assert witness(string) == witness.to("float32")(string) == wanted
 
@@ -194,6 +200,7 @@ def test_what_makes_no_program_is_refused_in_one_sentence(wrong, said):
     assert said in str(refused.value)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("program", "said"),
     [

@@ -98,6 +98,7 @@ def check(seed, tmp_path):
     return True
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_random_program(seed, tmp_path):
     assert check(seed, tmp_path)

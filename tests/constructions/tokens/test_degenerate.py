@@ -16,6 +16,7 @@ def test_a_table_with_one_answer_is_read_again(rows, tmp_path):
     assert answer in thereexists("run", "w", "--input", question, cwd=tmp_path).stdout
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("n", [1, 2, 20])
 @pytest.mark.parametrize("values", [["a"], [7], [0, 1]])
 def test_a_symmetric_table_is_read_again_whatever_its_size(values, n, tmp_path):

@@ -117,6 +117,7 @@ def memorised():
     return inputs, outputs, te.memorise(inputs, outputs)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("engine", ["dense", "indexed"])
 def test_every_pair_is_recalled_in_every_dtype(memorised, dtype, engine):

@@ -66,6 +66,7 @@ PATTERNS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("pattern", "config"), PATTERNS)
 @pytest.mark.parametrize("layers", [1, 2])
 def test_the_stated_receptive_field_is_the_models(pattern, config, layers, cache):
