@@ -5,7 +5,9 @@ python -m tests.attention.compiled_layers
 
 import pytest
 import torch
+from transformers import MistralConfig, MistralForCausalLM
 
+import thereexists.attention  # noqa: F401  (registers the implementation)
 from tests.attention.layered import CONFIGS, CYCLE, N, albert, tiny
 
 TOKENS = torch.arange(10, 10 + N)[None]
@@ -21,6 +23,22 @@ def main():
     with pytest.raises(Exception, match="several layers"):  # dynamo may wrap it
         torch.compile(tiny(albert()), backend="eager")(TOKENS)
     print("refused")
+    packed()
+
+
+def packed():
+    """Documents in one sequence, which ``position_ids`` tell: the compiled model leaves its graph for them."""
+    config = MistralConfig(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1, intermediate_size=16,
+        vocab_size=60, sliding_window=4, attn_implementation="thereexists",
+    )  # fmt: skip
+    model, places = MistralForCausalLM(config).double().eval(), torch.arange(N)[None] % 7
+    given = {"position_ids": places, "use_cache": False}
+    compiled = torch.compile(model, backend="eager")
+    with torch.no_grad():
+        got = compiled(TOKENS, **given).logits  # before the model has run as it is
+        assert torch.equal(got, model(TOKENS, **given).logits)
+    print("packed")
 
 
 if __name__ == "__main__":

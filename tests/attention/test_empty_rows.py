@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import thereexists as te
 from tests.attention.cases import steps_with_empty_rows
 from tests.attention.exactness import excesses, inputs
 from tests.attention.interpreted import run, worst
@@ -62,3 +63,27 @@ def test_the_kernels_under_the_interpreter():
     rows = run("cpu", 18, "float16", [f"empty: {name}" for name in names])
     assert len(rows) == 2 * len(names)
     assert [row for row in rows if not worst(row) <= 1] == []
+
+
+@pytest.mark.parametrize("rows", [8, 6])
+def test_a_sink_of_minus_infinity_is_no_sink(rows):
+    """Also for rows whose keys are all padding: outputs and gradients are those without a sink, on every way."""
+    pattern = te.patterns.window(8, 2).as_causal()
+    pad = torch.arange(8)[None] >= 4
+    tensors = [x.requires_grad_() for x in inputs((1, 2, 8, 4), torch.float64)[:3]]
+
+    def all_of(**scores):
+        q, k, v = tensors
+        out = sparse_attention(q[:, :, -rows:], k, v, pattern, key_padding_mask=pad, **scores)
+        learned = [*tensors, *scores.values()]
+        first = torch.autograd.grad((out**2).sum(), learned, create_graph=rows == 8)
+        second = torch.autograd.grad(sum((g**2).sum() for g in first), learned) if rows == 8 else ()
+        return [out, *first[:3], *second[:3]], [*first[3:], *second[3:]]
+
+    plain, _ = all_of()
+    found, of_sinks = all_of(sinks=torch.full((2,), -torch.inf, dtype=torch.float64, requires_grad=True))
+    assert all(torch.allclose(a, b, rtol=1e-12, atol=1e-12) for a, b in zip(found, plain, strict=True))
+    assert not any(g.any() for g in of_sinks)
+    mixed, _ = all_of(sinks=torch.tensor([-torch.inf, 0.5], dtype=torch.float64, requires_grad=True))
+    assert torch.allclose(mixed[0][:, 0], plain[0][:, 0], rtol=1e-12, atol=1e-12)
+    assert not any(x.isnan().any() for x in mixed)

@@ -167,8 +167,13 @@ def run_forward(q: Tensor, k: Tensor, v: Tensor, how: Weighting) -> tuple[Tensor
             lse[:, span] = own
     if how.sinks is not None:
         merged = torch.logaddexp(lse, how.sinks.to(lse.dtype)[:, None])
-        out, lse = out.mul_(torch.exp(lse - merged)[..., None]), merged
+        out, lse = out.mul_(torch.exp(lse - anchored(merged))[..., None]), merged
     return out, lse
+
+
+def anchored(lse: Tensor) -> Tensor:
+    """What a logit is compared with; 0 for a row that weighs nothing, no key and no sink: e^(−∞ − 0) is its share."""
+    return lse.masked_fill(lse == -torch.inf, 0.0)
 
 
 def run_backward(
@@ -201,7 +206,7 @@ def run_sinks_backward(do: Tensor, given: Tensor | None, out: Tensor, lse: Tenso
     """The gradient of the sinks, for gradients of the output and (``given``) of the log-sum-exp."""
     delta = (do.to(lse.dtype) * out.to(lse.dtype)).sum(-1)
     delta = delta if given is None else delta - given
-    return -(torch.exp(sinks.to(lse.dtype)[:, None] - lse) * delta).sum((0, 2)).to(sinks.dtype)
+    return -(torch.exp(sinks.to(lse.dtype)[:, None] - anchored(lse)) * delta).sum((0, 2)).to(sinks.dtype)
 
 
 def run_backward_of_both(do, given, q, k, v, out, lse, how: Weighting) -> tuple[Tensor, Tensor, Tensor]:

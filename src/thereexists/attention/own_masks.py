@@ -42,6 +42,10 @@ class Own:
         """Which sequences of the batch (None: all) share which step, for the n tokens from ``start`` on."""
         if self.documents is None and len(set(self.skipped)) <= 1:
             return [(None, self._step(n, (start - (self.skipped or (0,))[0]), None))]
+        return self._apart(batch, start, n)
+
+    @torch.compiler.disable  # where documents begin is asked in NumPy: a compiled model leaves its graph here
+    def _apart(self, batch: int, start: int, n: int) -> list[tuple[list[int] | None, Step]]:
         ids = None if self.documents is None else self.documents.cpu().numpy()
         keys = [
             ((self.skipped or (0,) * batch)[b], None if ids is None else _starts(ids[b % len(ids), start : start + n]))
