@@ -16,6 +16,12 @@ from thereexists.core.errors import InvalidInput, Obstructed
 from thereexists.functions.domains.stored import read
 from thereexists.functions.target import Array, Target, from_file
 
+__all__ = [  # what the reference shows; ``restore`` reads records
+    "BUILTINS", "Builtin", "builtin", "convolution", "copy_first", "cumulative_mean", "deep_sets", "distance_to_max",
+    "distance_to_mean", "moving_average", "nearest_neighbour", "resolve", "reverse", "running_max", "shift",
+    "soft_rank", "softmax_attention", "sort", "token_sine",
+]  # fmt: skip
+
 
 @dataclass(frozen=True)
 class _Size:
@@ -27,6 +33,18 @@ class _Size:
 
 @dataclass(frozen=True)
 class Builtin:
+    """A row of ``te.targets.BUILTINS``, the table of functions that come with the package.
+
+        te.targets.BUILTINS["sort"].description
+
+    Args:
+        name: what it is called.
+        description: what it computes, in words.
+        f: maps arrays (batch, n, d) to arrays of the same shape.
+        lipschitz: gives the constant for n, d, the largest absolute value R and the largest width W of the domain.
+        equivariant: whether f(XP) = f(X)P for every permutation of the tokens.
+    """
+
     name: str
     description: str
     f: Callable[[Array], Array]

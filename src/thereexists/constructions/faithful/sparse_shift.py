@@ -41,7 +41,19 @@ from thereexists.patterns import Pattern, check
 
 @dataclass(frozen=True)
 class Route:
-    """What the construction needs of a pattern: masks (p, n, n), the path γ, the step of each of its edges, s."""
+    """What the construction needs of a pattern: its masks, and a path through all tokens.
+
+        from thereexists.constructions.faithful.sparse_shift import Route
+
+        Route.through(te.patterns.fixed(n=4, stride=2)).path
+
+    Attributes:
+        name: of the pattern.
+        masks: which token attends to which in each step, (p, n, n).
+        path: the Hamiltonian path γ.
+        edge_steps: for each edge of the path, a step that has it.
+        depth: s, the number of steps after which every token has received something from all tokens.
+    """
 
     name: str
     masks: Array
@@ -86,7 +98,18 @@ class Route:
 
 @dataclass(frozen=True)
 class SparseShift:
-    """The sparse contextual mapping on a grid: how many layers, how large the ids, which ids, which weights."""
+    """The sparse contextual mapping on a grid: how many layers, how large the ids, which ids, which weights.
+
+        from thereexists.constructions.faithful.sparse_shift import Route, SparseShift
+
+        target, pattern = te.targets.builtin("shift", n=4), te.patterns.fixed(n=4, stride=2)
+        grid = te.plan(target, delta=1 / 2, pattern=pattern).grid
+        SparseShift(grid, Route.through(pattern)).layers
+
+    Args:
+        grid: the cells.
+        route: the masks and the path of a pattern with as many tokens as the grid.
+    """
 
     grid: Grid
     route: Route
