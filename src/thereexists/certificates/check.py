@@ -20,7 +20,17 @@ def untold(done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class Check:
-    """One named check of a verification: passed or not, or None if it could not be made; and what was found."""
+    """One named check of a verification: an entry of the evidence of ``te.verify``.
+
+        witness = te.build(te.Table([[0, 1], [1, 0]], [[1, 1], [0, 0]]))
+        witness.save("t")
+        te.verify("t").evidence[0].detail
+
+    Attributes:
+        name: what was checked.
+        passed: True, False, or None if the check could not be made.
+        detail: what was found, in words.
+    """
 
     name: str
     passed: bool | None

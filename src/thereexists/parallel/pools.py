@@ -28,19 +28,32 @@ _OBJECT_STORE = 80 << 20  # Ray's shared memory; chunks go through files, so the
 
 
 class WorkersLost(ThereExistsError):
-    """A worker died under its work."""
+    """A worker process died before it had finished its chunk."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a whole job is, whatever runs it."""
+    """How far a whole job has come, whatever runs it; ``Workers(report=...)`` is called with one.
+
+        te.parallel.Progress(
+            chunks_done=1, chunks=4, cells_done=250, cells=1000, seconds=2.0, cells_before=0
+        ).seconds_left  # 6.0
+
+    Attributes:
+        chunks_done: chunks that are finished.
+        chunks: all of them.
+        cells_done: cells that are finished.
+        cells: all of them.
+        seconds: since this run began.
+        cells_before: cells that earlier runs had finished.
+    """
 
     chunks_done: int
     chunks: int
     cells_done: int
     cells: int
-    seconds: float  # since this run began
-    cells_before: int  # done by earlier runs
+    seconds: float
+    cells_before: int
 
     @property
     def cells_per_second(self) -> float:
