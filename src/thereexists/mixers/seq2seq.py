@@ -22,7 +22,16 @@ from thereexists.mixers.tasks import IGNORED, token_loss
 
 
 class MixerForSeq2SeqLM(MixerPreTrainedModel, GenerationMixin):
-    """Translation and the like. ``generate`` does greedy and beam search; the source is encoded once."""
+    """An encoder–decoder, for translation; ``generate`` does greedy and beam search, and the source is encoded once.
+
+        config = te.mixers.mixer_config(
+            "tiny", "sepconv", vocab_size=100, is_encoder_decoder=True, decoder_start_token_id=1
+        )
+        te.mixers.MixerForSeq2SeqLM(config)(torch.randint(1, 100, (1, 8)), labels=torch.randint(1, 100, (1, 8))).loss
+
+    Args:
+        config: of the model, with ``is_encoder_decoder``.
+    """
 
     base_model_prefix = ""
     _tied_weights_keys = {"head.decoder.weight": "encoder.embeddings.word_embeddings.weight"}  # noqa: RUF012
