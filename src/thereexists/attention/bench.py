@@ -49,7 +49,10 @@ class Setting:
     def __post_init__(self) -> None:
         numbers = self.batch * self.heads * self.n * self.head_dim
         if numbers > MOST_NUMBERS:
-            raise InvalidInput(f"Queries of {numbers:.3g} numbers are more than is measured here ({MOST_NUMBERS:,}).")
+            raise InvalidInput(
+                f"The queries have {numbers:.3g} numbers, and at most {MOST_NUMBERS:,} are measured; choose a smaller "
+                "--n."
+            )
 
     @property
     def torch_dtype(self) -> torch.dtype:

@@ -240,8 +240,8 @@ def _way_of(step: Step, span: tuple[int, int] | None, device: str, own: bool, dr
         estimates["masked"] = rates.masked * _HEADS * n * n + rates.launch
     if not estimates:
         raise CannotBuild(
-            f"This call needs all {connections:,} connections listed (dropout on the CPU, or rows without structure), "
-            f"more than {_MOST_LISTED:,}; leave out attention dropout, or run on a GPU."
+            f"This call would have to list all {connections:,} connections (for dropout on the CPU, or rows without "
+            f"structure), more than {_MOST_LISTED:,}; leave out attention dropout, or run on a GPU."
         )
     way = min(estimates, key=lambda w: estimates[w])
     if way == "listed" and not only_listed:

@@ -79,7 +79,7 @@ def regex(pattern: str, alphabet: Iterable[Any] = PRINTABLE, flags: int = 0) -> 
     if not isinstance(flags, int):
         raise InvalidInput(f"'flags' must be flags of re, such as re.IGNORECASE; got {flags!r} instead.")
     if flags & ~FLAGS:
-        raise InvalidInput(f"Of the flags of re, {FLAGS!r} are known here; got {re.RegexFlag(flags)!r}.")
+        raise InvalidInput(f"'flags' may hold {FLAGS!r}; got {re.RegexFlag(flags)!r}.")
     try:
         tree = _parser.parse(pattern, int(flags))
         machine = _Machine(tuple(map(str, symbols)), tree, pattern)
@@ -87,7 +87,7 @@ def regex(pattern: str, alphabet: Iterable[Any] = PRINTABLE, flags: int = 0) -> 
     except RecursionError as error:  # of Python's parser, or because much is on the stack already
         raise InvalidInput(_TOO_DEEP) from error
     except (re.error, OverflowError) as error:
-        raise InvalidInput(f"{pattern!r} is no regular expression of Python: {error}.") from error
+        raise InvalidInput(f"{pattern!r} is not a regular expression that Python accepts: {error}.") from error
     origin = {"kind": "regex", "pattern": pattern, "flags": int(flags)}
     return finished(_deterministic(machine, end, origin))
 
@@ -137,8 +137,8 @@ class _Machine:
         self.steps += steps
         if self.steps > MOST_STEPS:
             raise InvalidInput(
-                "The pattern's machine is not written out in reasonable time: lower the bounds of its repetitions, or "
-                "write it with fewer and smaller classes."
+                "The pattern's automaton cannot be written out in reasonable time: lower the bounds of its "
+                "repetitions, or write it with fewer and smaller classes."
             )
 
     def edge(self, source: int, target: int, symbols: frozenset[int] | None = None, where: str | None = None) -> None:
@@ -190,7 +190,7 @@ class _Machine:
             return self.new()  # an empty class: nothing leads there
         what = _REFUSED.get(name, name.lower().replace("_", " "))
         raise InvalidInput(
-            f"{self.pattern!r} has {what}, which takes it beyond what is regular here: write it without one."
+            f"{self.pattern!r} has {what}, which this compiler does not know: write the pattern without it."
         )
 
     def repeat(self, least: int, most: int, tree: Any, source: int, under: _Under) -> int:
@@ -265,8 +265,8 @@ def _deterministic(machine: _Machine, end: int, origin: dict[str, Any]) -> Autom
             visits += 1 + len(machine.free[state]) + len(machine.reads[state])
             if visits > MOST_VISITS:
                 raise InvalidInput(
-                    "The pattern's automaton is not found in reasonable time: lower the bounds of its repetitions, or "
-                    "write it with fewer alternatives that overlap."
+                    "The pattern's automaton cannot be found in reasonable time: lower the bounds of its "
+                    "repetitions, or write it with fewer alternatives that overlap."
                 )
             for where, target in machine.free[state]:
                 for reached in _through(where, mode, before, after):

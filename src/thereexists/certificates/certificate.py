@@ -199,7 +199,9 @@ def certificate_of(
     record = dict(record)
     kind = record.pop("kind", None)
     if not isinstance(kind, str) or kind not in kinds:
-        raise BadWitnessFile(f"{file} is a certificate of the kind {str(kind)[:40]!r}; wanted is {' or '.join(kinds)}.")
+        raise BadWitnessFile(
+            f"{file} is a certificate of the kind {str(kind)[:40]!r}, and {' or '.join(kinds)} is wanted."
+        )
     with malformed(file, "is not a complete certificate"):
         cls = named(CERTIFICATES[kind])
         later = {name for name, since in _SINCE.items() if version < since} & set(cls.stored())

@@ -69,8 +69,9 @@ class Asked:
         """For a witness that holds what it computes."""
         if self.target is not None:
             raise NoFunctionWanted(
-                f"{self.folder} is a witness of a program, an automaton, a table or a data set, which it holds itself: "
-                "nothing would be compared with the function that was given. Verify it without a function."
+                f"{self.folder} is a witness of a program, an automaton, a table or a data set, which the folder "
+                "itself holds: the function that was given would not be compared with anything. Verify it without a "
+                "function."
             )
 
 

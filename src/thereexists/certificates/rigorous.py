@@ -127,7 +127,7 @@ def the_problem(network: Transformer, target: Target, grid: Grid, p: float, spli
 def _refuse_strange_weights(network: Transformer) -> None:
     for weights in network.parameters():
         if not bool(torch.isfinite(weights).all()):
-            raise NotProved("A weight of this network is infinite or no number; nothing can be certified.")
+            raise NotProved("A weight of this network is infinite or not a number; nothing can be certified.")
         shards.release(network)
 
 

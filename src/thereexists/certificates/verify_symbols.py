@@ -1,4 +1,4 @@
-"""Re-check a saved program over symbols: that its network is near the program, and the program a symbol at strings."""
+"""Re-check a saved program over symbols: its network is near the program, and the program gives symbols on strings."""
 
 from __future__ import annotations
 

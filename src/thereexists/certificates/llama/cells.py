@@ -70,7 +70,10 @@ def _meant(table: Table, found: Found) -> _Meant:
         value[a] = part[0] if same else np.unique(part, axis=1, return_inverse=True)[1].reshape(-1)
         missed = value[a][ever & ~found.hits[a]]
         if len(np.unique(missed)) > 1:
-            raise NotProved(f"'{found.called}' counts what is found where nothing is the query; take a default there.")
+            raise NotProved(
+                f"'{found.called}' would have to count which keys were found even where none is the query; give it a "
+                "default."
+            )
         miss[a] = missed[0] if len(missed) else value[a][ever][0]
         for k in np.unique(value[a]).tolist():
             rest[asked == a, :, k] = flat[asked == a][:, :, int((value[a] == k).argmax())]
@@ -89,7 +92,7 @@ def _read(wiring: Any, found: Found, meant: _Meant) -> Signal:
             cells[a] = [wiring.rows(size + 1) for size in sizes]
     if len(cells) > MOST_CELLS:
         raise NotProved(
-            f"'{found.called}' asks {len(cells):,} different things; at most {MOST_CELLS:,} are remembered."
+            f"'{found.called}' asks for {len(cells):,} different keys; at most {MOST_CELLS:,} are remembered."
         )
     layer = _remembered(wiring, found, meant, cells, code)
     which, first = wiring.tree(found.query)

@@ -75,5 +75,5 @@ def read_claimed(stored: Any) -> Claim:
         "recall": Recall.read,
     }
     if not isinstance(stored, dict) or stored.get("kind") not in kinds:
-        raise InvalidInput(f"a claim is of one of the kinds {', '.join(kinds)}")
+        raise InvalidInput(f"a claim must be of one of the kinds {', '.join(kinds)}")
     return kinds[stored["kind"]](stored)
