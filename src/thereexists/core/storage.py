@@ -153,7 +153,9 @@ def check_dtype(record: dict[str, Any], weights: dict[str, Tensor]) -> None:
     wrong = sorted(name for name, weight in weights.items() if weight.dtype != wanted[name])
     if record.get("dtype") != "float64" or wrong:
         found = f"the array {wrong[0]} is {weights[wrong[0]].dtype}" if wrong else f"it states {record.get('dtype')!r}"
-        raise BadWitnessFile(f"A witness of this kind must be in float64, lower precision is not safe for it; {found}.")
+        raise BadWitnessFile(
+            f"A witness of this kind must be in float64, because a lower precision is not safe for it; {found}."
+        )
 
 
 def check_writable(path: Path, layout: Layout = WITNESS) -> None:

@@ -353,8 +353,8 @@ def builtin(name: str, n: int, d: int = 1, domain: Any = (0.0, 1.0)) -> Target:
     """
     if name not in BUILTINS:
         raise InvalidInput(
-            f"There is no built-in target {name!r}; there are {', '.join(BUILTINS)}. "
-            "Your own function is named as file.py:function."
+            f"There is no built-in target {name!r}; there are {', '.join(BUILTINS)}. Name your own function as "
+            "file.py:function."
         )
     from thereexists.functions.intervals import extension_of
 
@@ -408,7 +408,7 @@ def _check_stored(stored: dict[str, Any]) -> None:
     right = right and type(stored["equivariant"]) is bool and isinstance(stored["origin"], dict)
     right = right and stored.get("compact_support", True) is True  # said where it is so, and not said elsewhere
     if not (right and all(isinstance(stored[key], str) for key in ("name", "description"))):
-        raise InvalidInput("a function is described by n, d, a low and a high end for each feature, and words")
+        raise InvalidInput("a function must be described by n, d, a low and a high end for each feature, and words")
 
 
 def restore(stored: dict[str, Any]) -> Target:

@@ -155,7 +155,7 @@ def _verification(stated: dict[str, Any]) -> Verification:
     verdict, reasons = stated["verdict"], stated["verdict"]["reasons"]
     told = verdict["holds"]
     if not (told is None or isinstance(told, bool)) or not isinstance(reasons, list):
-        raise InvalidInput("a verdict is true, false or null, with a list of reasons")
+        raise InvalidInput("a verdict must be true, false or null, with a list of reasons")
     numbers = {n: _float(stated[n], n) for n in ("leakage", "ratio_error", "max_logit", "rounding", "seconds")}
     counts = {n: _count(stated[n], n) for n in ("worst_row", "rows")}
     words = {n: _word(stated[n], n) for n in ("dtype", "device")}

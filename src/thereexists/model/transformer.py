@@ -188,7 +188,7 @@ class Transformer(nn.Module):
 def stages_from_structure(structure: dict[str, Any], weights: dict[str, Tensor], least: int = 1) -> dict[str, Stage]:
     """The stages that a record names, made of the weights of theirs, which leave ``weights``."""
     if not isinstance(structure, dict) or len(structure) < least:
-        raise InvalidInput(f"A network has stages, at least {least}; the record names none.")
+        raise InvalidInput(f"A network needs stages, at least {least}; the record names fewer.")
     parts: dict[str, dict[str, Tensor]] = {name: {} for name in structure}
     for key in [key for key in weights if key.startswith("stages.")]:
         name = key.split(".", 2)[1]
@@ -239,7 +239,9 @@ class Stage(nn.Module):
         for name, array in by_name.items():
             wanted = _DIMENSIONS.get(name.rpartition(".")[2], 3 if ".phi." in name else 4)
             if array.ndim != wanted or 0 in array.shape:
-                raise InvalidInput(f"The array {name} must have {wanted} sizes, none 0; got {tuple(array.shape)}.")
+                raise InvalidInput(
+                    f"The array {name} must have {wanted} dimensions, none of size 0; got {tuple(array.shape)}."
+                )
         try:
             pattern = by_name["attention.pattern"] if structure["pattern"] else None
             arrays = [by_name[f"attention.{k}"] for k in _ATTENTION] if structure["attention"] else None

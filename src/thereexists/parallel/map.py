@@ -108,7 +108,9 @@ def parallel_map(
     """
     total = -(-task.cells // task.block)
     if workers.address is not None and folder is None:
-        raise Obstructed("The machines of a cluster hand in their work through a folder that all see: give --job.")
+        raise Obstructed(
+            "The machines of a cluster exchange their work through a folder that all can reach: name it with --job."
+        )
     with _folder(folder) as path, one_thread():
         job = JobFolder(path, task.key, total)
         watch = _Watch(job, task, workers, progress)
@@ -143,7 +145,7 @@ def parallel_map(
                 if failures >= _ATTEMPTS:
                     raise Obstructed(
                         f"Workers die again and again ({lost}); {len(todo)} chunks are missing, the first of them the "
-                        f"blocks {todo[0].first} to {todo[0].stop}. Is there enough memory for so many workers?"
+                        f"blocks {todo[0].first} to {todo[0].stop}. Is there enough memory for this many workers?"
                     ) from lost
         return job.results()
 

@@ -549,7 +549,9 @@ def neighbourhood(n: int, shape: int | Sequence[int], window: int | Sequence[int
     for side, w in zip(sides, windows, strict=True):
         _size(shape=side, window=w)
         if w % 2 == 0:
-            raise InvalidInput(f"'window' of a neighbourhood must be odd, as many to either side; got {w}.")
+            raise InvalidInput(
+                f"'window' of a neighbourhood must be odd, so that it reaches equally far to either side; got {w}."
+            )
     kept = tuple(min(w, side) for w, side in zip(windows, sides, strict=True))
     return _pattern("neighbourhood", n, [Neighbourhood(tuple(sides), kept)], shape=sides, window=windows)
 

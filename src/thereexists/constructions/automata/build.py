@@ -48,7 +48,9 @@ class Doubling(Method):
         sizes = self._sizes(target)
         planned = AutomatonPlan.of(sizes)
         if dtype_name(dtype) not in planned.dtypes:
-            raise CannotBuild(f"This automaton is not right in {dtype_name(dtype)}: {', '.join(planned.dtypes)} are.")
+            raise CannotBuild(
+                f"This automaton is not right in {dtype_name(dtype)}; it is right in {', '.join(planned.dtypes)}."
+            )
         witness = AutomatonWitness(network_of(sizes, dtype), sizes.maps, sizes.n, sizes.moduli)
         return dataclasses.replace(witness, made=certify_automaton(witness.stored))
 

@@ -153,7 +153,7 @@ def relu_limit(layers: FeedForward, eta: Tensor) -> FeedForward:
 def _relu_units(knots: Tensor, slopes: Tensor, intercepts: Tensor, eta: Tensor) -> list[tuple[Tensor, Tensor]]:
     """(knot, coefficient) of every ReLU, each (depth,): φ(t) = Σ coefficient · ReLU(t − knot) off the ramps."""
     if bool((slopes[:, 0] != 0).any() or (intercepts[:, 0] != 0).any()):
-        raise ValueError("The first piece of φ must be 0; a constant belongs into b_2.")
+        raise ValueError("The first piece of φ must be 0; a constant belongs in b_2.")
     units: list[tuple[Tensor, Tensor]] = []
     for s in range(2):
         knot = knots[:, s]

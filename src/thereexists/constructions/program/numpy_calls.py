@@ -78,7 +78,9 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         options.setdefault("axis", 0)
         return along(_along_tokens(f"{name}.{method}", inputs[0], options))
     if options:
-        raise InvalidInput(f"'{name}' of a program's value takes no option {next(iter(options))!r}; it is a new value.")
+        raise InvalidInput(
+            f"'{name}' of a program's value takes no option {next(iter(options))!r}; the result is always a new value."
+        )
     if ufunc in OPERATORS:
         return binary(OPERATORS[ufunc], *inputs)
     if ufunc in EXTREMES:

@@ -175,7 +175,7 @@ def same(s: Symbols, t: Symbols) -> Value:
     if s.alphabet != t.alphabet:
         raise InvalidInput(
             f"'same' takes symbols of one alphabet; got {shown(s.alphabet)} and {shown(t.alphabet)}. "
-            "P.recode(t, {}, alphabet=s.alphabet) gives one to the other."
+            "P.recode(t, {}, alphabet=s.alphabet) writes t in that of s."
         )
     return relu(1.0 - absolute(s.number - t.number))
 

@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             asked = json.loads(self.rfile.read(int(length)))
             if not isinstance(asked, dict):
-                raise InvalidInput("A question is a JSON object.")
+                raise InvalidInput("A request must be a JSON object.")
             self._json(200, self.server.answer(place.removeprefix("api/"), asked))
         except ThereExistsError as error:
             self._json(400, {"error": str(error)[:1000]})

@@ -92,7 +92,7 @@ def read_truth(folder: Path) -> list[dict[str, Any]]:
     """The instances with their verdicts, in the order of instances.csv; every entry is there and of its kind."""
     file = folder / TRUTH
     if not file.is_file():
-        raise InvalidInput(f"{file} is missing: whoever scores a tool needs the truth, and no tool does.")
+        raise InvalidInput(f"{file} is missing: it holds the truth that a tool is scored by.")
     found = read_json(file)
     entries = found.get("instances") if isinstance(found, dict) and len(found) == 1 else None
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):

@@ -118,7 +118,7 @@ class Memory(Family):
         points, r = np.rint(sides.mean(axis=1)), self.furthest(params)
         known = np.isin(_packed(points), _packed(self.spelt(params, self._stored(params)[0]))).all()
         if not known or (np.abs(sides - points[:, None]) > r).any() or (sides < 0).any() or (sides > 1).any():
-            raise CannotBuild(f"Nothing is proved of this box: it is further than {r:g} from a stored input.")
+            raise CannotBuild(f"Nothing is proved about this box: it is further than {r:g} from a stored input.")
         values = self.reference(params, points)[(slice(None), *question.output)]
         best = int(np.argmax(question.sense * values))
         return float(values[best]), 0.0, points[best]
