@@ -301,7 +301,7 @@ def _describe_strip(strip: Strip, lowered: Lowered) -> str:
     if lowered.dense:
         return "everything: dense attention in tiles"
     if strip.modulus == 1:
-        return f"window: up to {widest:,} neighbouring keys a row, in tiles{skips}"
+        return f"window: up to {widest:,} neighbouring keys per row, in tiles{skips}"
     whole = widest >= -(-lowered.n // strip.modulus)
     kind = "residue classes" if whole else "dilated window: inside the residue classes"
-    return f"{kind} mod {strip.modulus}: dense attention on a permuted view, up to {widest:,} keys a row{skips}"
+    return f"{kind} mod {strip.modulus}: dense attention on a permuted view, up to {widest:,} keys per row{skips}"

@@ -187,7 +187,7 @@ def _accepting(accept: Any, states: list[Any]) -> np.ndarray:
         return np.ones(len(states), dtype=bool)
     if callable(accept):
         return np.array([_accepted(accept, state) for state in states])
-    wanted = listed(accept, "'accept', where it is no function,")
+    wanted = listed(accept, "'accept', where it is not a function,")
     if not all(map(is_state, wanted)):
         raise InvalidInput(f"'accept' must be a list of states; got {short(wanted)}.")
     known = set(wanted)

@@ -43,7 +43,7 @@ _REFUSED = {
     "POSSESSIVE_REPEAT": "a possessive repetition",
     "ATOMIC_GROUP": "an atomic group",
 }
-_TOO_DEEP = f"A pattern has at most {DEEPEST} groups, alternatives and repetitions within each other: write it flatter."
+_TOO_DEEP = f"Groups, alternatives and repetitions may be nested at most {DEEPEST} deep: write the pattern flatter."
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT")
 _ITEMS = ("LITERAL", "NOT_LITERAL", "ANY", "IN")
 _STEPS_OF_AN_ITEM = 16  # it takes about as long as asking whether so many symbols match

@@ -324,4 +324,4 @@ def _check_figures(case: Case[FunctionCertificate]) -> Check:
     opinion = case.certificate.second_opinion
     right = opinion["cubes"] <= case.grid.cells and opinion["disagreeing"] == []
     right = right and opinion["seed"] == case.certificate.seed
-    return Check("figures", right, "those of its kind" if right else f"no second opinion of these cubes: {opinion}")
+    return Check("figures", right, "those of its kind" if right else f"no second opinion on these cubes: {opinion}")

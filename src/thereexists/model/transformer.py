@@ -120,10 +120,11 @@ class Transformer(nn.Module):
             return self(torch.from_numpy(X)).numpy()
 
     def size_for(self, N: int, n: int, d: int, positional: bool, thin: bool = False) -> tuple[int, int, str]:
-        """The layers that a table on a grid of N cells a feature takes at the least, those there are, and the word.
+        """The fewest layers of a table on a grid of N cells per feature, the layers of this network, and the word.
 
-        One layer a context: (N^d)^n of n tokens each; without positions the sets of distinct columns only. On a domain
-        that is no box (``thin``) who knows how many contexts there are: then a layer for every step of the quantiser.
+        One layer per context: (N^d)^n of n tokens each; without positions the sets of distinct columns only. On a
+        domain that is not a box (``thin``) the number of contexts is unknown: then a layer for every step of the
+        quantiser.
         """
         if thin:
             return N * d * (n if positional else 1), self.depth, "layers or more"

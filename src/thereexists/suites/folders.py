@@ -79,9 +79,9 @@ def hash_problems(folder: Path, record: dict[str, Any]) -> Iterator[str]:
     """Files that are there and have no hash, or the other way round, and those that have another."""
     there = files_of(folder) - {MARK}
     for name in sorted(there - record["files"].keys()):
-        yield f"{name} is there and not in {MARK}"
+        yield f"{name} is in the folder but not in {MARK}"
     for name in sorted(record["files"].keys() - there):
-        yield f"{name} is in {MARK} and not there"
+        yield f"{name} is in {MARK} but not in the folder"
     for name in sorted(there & record["files"].keys()):
         try:
             if sha256(folder / name) != record["files"][name]:
@@ -101,7 +101,7 @@ def stray_problems(folder: Path, wanted: set[str]) -> Iterator[str]:
     """Files that belong to no instance, whatever the hashes say, and files that are missing."""
     there = files_of(folder)
     for name in sorted(there - wanted):
-        yield f"{name} is no file of this suite"
+        yield f"{name} is not a file of this suite"
     for name in sorted(wanted - there):
         yield f"{name} is missing"
 

@@ -159,7 +159,7 @@ class FunctionPlan(Plan):
 
     def facts(self) -> list[str]:
         grid, error = self.grid, self.error
-        sizes = f"n = {grid.n}, d = {grid.d}, delta = {grid.delta}: {grid.N:,} cells a feature, {grid.K:,} a token"
+        sizes = f"n = {grid.n}, d = {grid.d}, delta = {grid.delta}: {grid.N:,} cells per feature, {grid.K:,} per token"
         promise = "no error predicted" if error is None else f"d_{error.p:g} ≤ {error.total:.4g} predicted"
         promise += "" if self.epsilon is None else f", {self.epsilon:g} asked for"
         return [f"{self.construction}, Theorem {self.theorem}", sizes, f"{self.memory_bytes:,} bytes; {promise}"]

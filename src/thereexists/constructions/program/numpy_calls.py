@@ -205,7 +205,7 @@ TAKE: dict[Any, str] = {
     np.all: "P.min(flag)",
     np.diff: "x - P.delay(x)",
     np.histogram: "P.histogram(x, edges, margin=…)",
-    np.concatenate: "P.where(first, a, b): a program has as many tokens throughout; or P.mix for features",
+    np.concatenate: "P.where(first, a, b): a program has the same number of tokens throughout; or P.mix for features",
     np.stack: "P.mix(a, …) + P.mix(b, …), each into its own features",
     np.einsum: "x @ matrix, products and P.sum",
     np.prod: "products: x[0] * x[1] * …",

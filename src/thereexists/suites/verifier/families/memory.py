@@ -70,7 +70,7 @@ class Memory(Family):
         size = self.spelt(params, np.zeros((1, len(x[0])), dtype=np.int64)).size
         yield "an input has at most 62 numbers", size <= 62  # ``_packed``
         yield f"0 ≤ radius ≤ {self.furthest(params):g}", is_number(params["radius"], 0, self.furthest(params))
-        yield "boxes is a whole number from 1 on", is_whole(params["boxes"], 1, MOST_ROWS)
+        yield "boxes is a whole number of at least 1", is_whole(params["boxes"], 1, MOST_ROWS)
 
     def build(self, params: Params) -> Built:
         witness = self.witness(params)
