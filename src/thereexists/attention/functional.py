@@ -34,7 +34,7 @@ _CUDA_TYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
 class Dropout(NamedTuple):
-    """Dropout of attention weights; with a ``seed`` of one's own, the same pairs are dropped again.
+    """Dropout of attention weights; with a ``seed`` of your own, the same pairs are dropped again.
 
         te.attention.Dropout(0.1, seed=0)
 
@@ -90,7 +90,7 @@ def sparse_attention(
         k: keys.
         v: values.
         pattern: which keys a query sees.
-        scale: of the logits, 1/√d unless given.
+        scale: of the logits; default: 1/√d.
         key_padding_mask: True at real tokens.
         lengths: the same as a number per sequence.
         dropout_p: share of weights that are dropped.

@@ -1,7 +1,7 @@
 """From the symbolic form of a step to pieces that a fast kernel can run, every connection in exactly one piece.
 
-A step is a union of parts that overlap (a window and a column of the same stride share three keys per row; a hub lies in
-everybody's window). Softmax over a union needs every key once, so the pieces are cut apart here, by formulas:
+A step is a union of parts that overlap (a window and a column of the same stride share three keys per row; a hub lies
+in every window). Softmax over a union needs every key once, so the pieces are cut apart here, by formulas:
 
 1. ``rows``: tokens that see everything. Their rows are computed on their own; the other pieces do not count there.
 2. ``strips``: row k sees the j ≡ k (mod m) in an interval [lo_k, hi_k]. A residue class is a strip (the whole

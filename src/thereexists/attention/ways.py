@@ -165,7 +165,7 @@ def explain(
         The way, and why.
 
     Raises:
-        InvalidInput: it is no such pattern, or there is no such device.
+        InvalidInput: it is not such a pattern, or there is no such device.
     """
     if device not in RATES:
         raise InvalidInput(f"Attention runs on the devices {', '.join(RATES)}; got '{device}'.")

@@ -20,7 +20,7 @@ _WIDEST = 256
 
 
 def window_attention(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern | Step, scale: float | None) -> Tensor | None:
-    """The output; None where this is no plain window, or no plain call."""
+    """The output; None where this is not a plain window, or not a plain call."""
     noted = pattern.__dict__.get("_attention_window")
     if noted is None:
         noted = pattern.__dict__["_attention_window"] = _window_of(pattern)

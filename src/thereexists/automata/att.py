@@ -33,7 +33,7 @@ def from_att(file: str | Path, acceptor: bool | None = None) -> Automaton:
         te.automata.from_att("machine.fst")
 
     Args:
-        file: in the text format of AT&T, one transition a line.
+        file: in the text format of AT&T, one transition per line.
         acceptor: whether a fourth word is a weight.
 
     Returns:

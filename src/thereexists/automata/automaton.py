@@ -128,7 +128,7 @@ class Automaton:
         return bool(self.accept[self.states(word)[-1]])
 
     def transduce(self, word: Any) -> list[Token]:
-        """What it writes, one symbol a step."""
+        """What it writes, one symbol per step."""
         ids = self.word(word)
         return [self.output_alphabet[k] for k in self.outputs[self.run(ids[None])[0, :-1], ids].tolist()]
 
@@ -170,7 +170,7 @@ FIELDS = frozenset(("alphabet", "table", "start", "accept", "outputs", "output_a
 
 
 def restore(stored: dict[str, Any]) -> Automaton:
-    """The automaton of a record that anybody may have written."""
+    """The automaton of a record that anyone may have written."""
     if not isinstance(stored, dict) or stored.keys() != FIELDS:
         raise InvalidInput(f"an automaton must be described by {', '.join(sorted(FIELDS))}")
     alphabet = check_vocabulary(stored["alphabet"], "the alphabet").tokens

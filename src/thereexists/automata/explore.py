@@ -33,7 +33,7 @@ def from_function(
         step: ``step(state, symbol)`` gives the next state.
         start: the first state.
         alphabet: the symbols.
-        accept: a function of a state, or the accepting states; all unless given.
+        accept: a function of a state, or the accepting states; default: all.
         writes: whether a step gives (state, output).
 
     Returns:
@@ -80,7 +80,7 @@ def mealy(
         step: ``step(state, symbol)`` gives (state, output); or a dict.
         states: all of them.
         alphabet: the symbols.
-        start: the first state, that of the list unless given.
+        start: the first state; default: the first of the list.
 
     Returns:
         The minimal automaton, which writes.

@@ -26,7 +26,7 @@ def dfa(table: Any, start: Hashable, accept: Iterable[Any], alphabet: Iterable[A
         table: {state: {symbol: state}}, or an array (states, symbols).
         start: the first state.
         accept: the accepting states.
-        alphabet: the symbols; those of the table unless given.
+        alphabet: the symbols; default: those of the table.
 
     Returns:
         The minimal automaton.
@@ -66,7 +66,7 @@ def nfa(
         transitions: {state: {symbol: states}}.
         start: a state, or several.
         accept: the accepting states.
-        alphabet: the symbols; those of the table unless given.
+        alphabet: the symbols; default: those of the table.
 
     Returns:
         The minimal automaton.

@@ -102,7 +102,7 @@ class Certificate(InNotebook, ABC):
         return []
 
     def tried(self) -> dict[str, str]:
-        """What the author looked at beside the proof, and what was seen."""
+        """What the author looked at besides the proof, and what was seen."""
         return {}
 
     @classmethod
@@ -140,7 +140,7 @@ class Certificate(InNotebook, ABC):
             self.put(file, text)
 
     def put(self, file: Path, text: str) -> None:
-        """The file alone; sums that an earlier certificate left would belong to nobody."""
+        """The file alone; sums that an earlier certificate left would belong to none."""
         write_beside(file, text)
         (file.parent / BLOCKS).unlink(missing_ok=True)
 

@@ -152,7 +152,7 @@ def predict(
         witness: of a function.
         p: of d_p.
         target: the function, for one of your own.
-        workers: who computes.
+        workers: how many processes compute it, and where.
         share: of the cubes, None for all.
 
     Returns:

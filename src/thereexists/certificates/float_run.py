@@ -226,7 +226,7 @@ class FloatRun:
 
     def _values_hold(self, dtype: torch.dtype, p: int) -> str | None:
         exact = self.network.embedding is not None
-        if not np.isfinite(_rounded(self.values, dtype)).all():  # of units that never open too: 0·∞ is no number
+        if not np.isfinite(_rounded(self.values, dtype)).all():  # of units that never open too: 0·∞ is not a number
             return "a stored value overflows"
         for position, default in enumerate(self.default):
             values = self.values[self.gate[position] > 0]  # (open units, outputs)

@@ -245,7 +245,7 @@ def _moved(domain: Any) -> Any:
 
 
 def _check_domain(case: Case[FunctionCertificate]) -> Iterator[Check]:
-    """Of a domain that is no box: the network stores values for the cubes that may meet it, found here again.
+    """Of a domain that is not a box: the network stores values for the cubes that may meet it, found here again.
 
     The bound is a sum over these cubes whoever built for which; this says that the network was built for this domain.
     """

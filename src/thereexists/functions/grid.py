@@ -8,9 +8,9 @@ whose width is not N times such a number is covered with a slight overhang (rela
 positional encoding, token j is moved by j·(N+1) steps, one step more than the paper's N, so that the closed upper end
 of one position never touches the first cell of the next.
 
-A domain that is no box has only those cubes that may meet it (``domains/cover.py``): ``cells`` and ``cube`` count and
-number these, and whoever builds, certifies or verifies goes through them. The value of such a cube is f at a point of
-the domain, in the cube where one is found.
+A domain that is not a box has only those cubes that may meet it (``domains/cover.py``): ``cells`` and ``cube`` count
+and number these, and whoever builds, certifies or verifies goes through them. The value of such a cube is f at a point
+of the domain, in the cube where one is found.
 """
 
 from __future__ import annotations
@@ -222,8 +222,8 @@ class Grid:
         return max(self.step) / (2 if self.domain is None else 1)
 
     def covered(self) -> tuple[Domain, int, Array, Array]:
-        """Of a domain that is no box: the set of a token (or of the sequence), for how many tokens it stands, and the
-        boxes of its cells: (cells, entries) each."""
+        """Of a domain that is not a box: the set of a token (or of the sequence), how many tokens it is for, and the boxes
+        of its cells: (cells, entries) each."""
         assert self.domain is not None
         part, count = one_of(self.domain)
         low, high = self._axes.whole().box(self._cover, self._cover + 1)

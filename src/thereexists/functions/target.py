@@ -107,7 +107,7 @@ class Target:
 
     @property
     def region(self) -> Domain | None:
-        """The domain, as a set of vectors of n·d numbers, where it is no box."""
+        """The domain, as a set of vectors of n·d numbers, where it is not a box."""
         return self.domain if isinstance(self.domain, Domain) else None
 
     @property

@@ -58,7 +58,7 @@ RANK_WIDTH = 0.25
 
 
 def distance_to_mean(X: Array) -> Array:
-    """X_i − mean(x).
+    """The difference from the mean: x_i − mean(x).
 
         te.targets.distance_to_mean(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -72,7 +72,7 @@ def distance_to_mean(X: Array) -> Array:
 
 
 def distance_to_max(X: Array) -> Array:
-    """Max(x) − x_i.
+    """The distance to the largest token: max(x) − x_i.
 
         te.targets.distance_to_max(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -86,7 +86,7 @@ def distance_to_max(X: Array) -> Array:
 
 
 def softmax_attention(X: Array) -> Array:
-    """Softmax(x xᵀ) x, one attention layer.
+    """One attention layer: softmax(x xᵀ) x.
 
         te.targets.softmax_attention(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -102,7 +102,7 @@ def softmax_attention(X: Array) -> Array:
 
 
 def deep_sets(X: Array) -> Array:
-    """X_i · mean(x).
+    """Each token times the mean: x_i · mean(x).
 
         te.targets.deep_sets(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -116,7 +116,7 @@ def deep_sets(X: Array) -> Array:
 
 
 def token_sine(X: Array) -> Array:
-    """Sin(π x_i), token by token.
+    """The sine of each token: sin(π x_i).
 
         te.targets.token_sine(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -130,7 +130,7 @@ def token_sine(X: Array) -> Array:
 
 
 def soft_rank(X: Array) -> Array:
-    """Share of the other tokens below x_i, ramps of width 1/4.
+    """The share of the other tokens below x_i, with ramps of width 1/4.
 
         te.targets.soft_rank(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -146,7 +146,7 @@ def soft_rank(X: Array) -> Array:
 
 
 def nearest_neighbour(X: Array) -> Array:
-    """Min over j≠i of |x_i − x_j|.
+    """The distance to the nearest other token: min over j ≠ i of |x_i − x_j|.
 
         te.targets.nearest_neighbour(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -196,7 +196,7 @@ def reverse(X: Array) -> Array:
 
 
 def cumulative_mean(X: Array) -> Array:
-    """Mean of x_1 … x_i.
+    """The mean of x_1 … x_i.
 
         te.targets.cumulative_mean(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -210,7 +210,7 @@ def cumulative_mean(X: Array) -> Array:
 
 
 def moving_average(X: Array) -> Array:
-    """Mean of x_{i−1}, x_i, x_{i+1}, cut at the ends.
+    """The mean of x_{i−1}, x_i and x_{i+1}, cut at the ends.
 
         te.targets.moving_average(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -225,7 +225,7 @@ def moving_average(X: Array) -> Array:
 
 
 def shift(X: Array) -> Array:
-    """X_{i−1}, and 0 first.
+    """The token before: x_{i−1}, and 0 first.
 
         te.targets.shift(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -239,7 +239,7 @@ def shift(X: Array) -> Array:
 
 
 def copy_first(X: Array) -> Array:
-    """X_1 everywhere.
+    """The first token, x_1, everywhere.
 
         te.targets.copy_first(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -253,7 +253,7 @@ def copy_first(X: Array) -> Array:
 
 
 def convolution(X: Array) -> Array:
-    """−x_{i−1} + 2x_i − x_{i+1}.
+    """The second difference: −x_{i−1} + 2x_i − x_{i+1}.
 
         te.targets.convolution(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -267,7 +267,7 @@ def convolution(X: Array) -> Array:
 
 
 def running_max(X: Array) -> Array:
-    """Max of x_1 … x_i.
+    """The largest of x_1 … x_i.
 
         te.targets.running_max(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -412,7 +412,7 @@ def _check_stored(stored: dict[str, Any]) -> None:
 
 
 def restore(stored: dict[str, Any]) -> Target:
-    """The target of a saved artefact. A built-in function comes back; anybody's own code is never run by loading."""
+    """The target of a saved artefact. A built-in function comes back; your own code is never run by loading."""
     _check_stored(stored)
     properties = {key: stored[key] for key in ("n", "d", "lipschitz", "equivariant", "name", "description", "origin")}
     properties["domain"] = read(stored["domain"]) if "domain" in stored else (stored["low"], stored["high"])

@@ -113,7 +113,7 @@ def as_matrix(A: Any) -> AttentionMatrix:
         The target, checked.
 
     Raises:
-        InvalidInput: it is no such matrix.
+        InvalidInput: it is not such a matrix.
     """
     if isinstance(A, AttentionMatrix):
         return A

@@ -109,7 +109,7 @@ def run_study(
         gamma: of the targets.
         seeds: of the targets; each is measured.
         longest: a cap on the length, by method.
-        progress: is told a line for each.
+        progress: called with one line about each.
 
     Returns:
         The table, and the fitted lines.

@@ -73,7 +73,7 @@ def model_flops_per_token(config: MixerConfig, n: int) -> float:
         The FLOPs.
 
     Raises:
-        InvalidInput: ``n`` is no positive number.
+        InvalidInput: ``n`` is not a positive number.
     """
     if n < 1:
         raise InvalidInput(f"'n' must be a positive integer; got {n}.")

@@ -45,7 +45,7 @@ def from_bert(bert: nn.Module, **overrides: Any) -> MixerModel | MixerForMaskedL
         The model, with copies of the weights.
 
     Raises:
-        InvalidInput: it is no such model.
+        InvalidInput: it is not such a model.
     """
     from transformers import BertForMaskedLM, BertModel
 

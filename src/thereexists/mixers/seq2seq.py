@@ -86,7 +86,7 @@ class MixerForSeq2SeqLM(MixerPreTrainedModel, GenerationMixin):
         return Seq2SeqLMOutput(loss=loss, logits=logits, encoder_last_hidden_state=source)  # pyright: ignore[reportArgumentType]
 
     def prepare_decoder_input_ids_from_labels(self, labels: Int[Tensor, "batch n"]) -> Int[Tensor, "batch n"]:
-        """The labels, one place to the right, behind the start token; ignored labels become padding."""
+        """The labels, one place to the right, after the start token; ignored labels become padding."""
         start, padding = self.config.decoder_start_token_id, self.config.pad_token_id
         if start is None or padding is None:
             raise InvalidInput("An encoder–decoder needs 'decoder_start_token_id' and 'pad_token_id'; one is None.")

@@ -80,7 +80,7 @@ class EmbeddedTransformer(Transformer):
         X: Float[Tensor, "batch n d"] | Int[Tensor, "batch n"],
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Float[Tensor, "batch n out"]:
-        """``mask`` is True at real tokens. Every row needs one at least."""
+        """``mask`` is True at real tokens. Every row needs at least one."""
         name = dtype_name(self.dtype)
         if name not in self.safe:
             raise CannotBuild(f"This network is not safe in {name}; it is in {', '.join(self.safe)}.")

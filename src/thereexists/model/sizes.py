@@ -8,7 +8,7 @@ keeps, with room to spare, and hold for n tokens, d features, N cells per featur
     both                cells K^n ≤ 2^52: the ids of the faithful network are exact in float64, and the compact
                         network's cubes are numbered, when some are drawn, and its contexts were all tabulated
     faithful            one layer for each id at least: n·K^n with positions, Σ j·C(K, j) for j ≤ n without
-                        (on a domain that is no box: one for each step of the quantiser, and N^d·n·d ≤ 2^24)
+                        (on a domain that is not a box: one for each step of the quantiser, and N^d·n·d ≤ 2^24)
     compact             one hidden unit for each of the N − 1 inner edges of a feature at least; without positions
                         one for every number of tokens up to n, too
 """

@@ -157,7 +157,7 @@ class Transformer(nn.Module):
         return cls({"blocks": Stage(attention, feed_forward)}, blocks[0].rho, E)
 
     def structure(self) -> dict[str, Any]:
-        """All that is needed, beside the weights, to make this network again (see :meth:`from_structure`)."""
+        """All that is needed, besides the weights, to make this network again (see :meth:`from_structure`)."""
         return {
             "rho": self.rho,
             "E": None if self.E is None else list(self.E.shape),

@@ -78,7 +78,7 @@ class Workers:
         count: of processes, None for the cores there are.
         pool: ``loky`` or ``ray``.
         address: of a running Ray cluster.
-        report: is told how far the job is.
+        report: called with a ``Progress`` now and then.
     """
 
     count: int | None = None

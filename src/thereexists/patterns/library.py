@@ -153,7 +153,7 @@ def dense(n: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n)
     return _pattern("dense", n, [Rect(range(n), range(n))])
@@ -173,7 +173,7 @@ def window(n: int, window: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, window=window)
     return _pattern("window", n, [Band(-window, window)], window=window)
@@ -199,7 +199,7 @@ def dilated(n: int, window: int, dilation: int | Sequence[int]) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     dilations = (dilation,) if isinstance(dilation, int) else tuple(dilation)
     if not dilations:
@@ -227,7 +227,7 @@ def block_local(n: int, block: int, shifted: bool = False) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, block=block)
     steps: list[list[Part]] = [[BlockBand(block)]]
@@ -250,7 +250,7 @@ def strided(n: int, stride: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, stride=stride)
     return _pattern("strided", n, [Band(-stride, stride)], [Residue(stride)], stride=stride)
@@ -270,7 +270,7 @@ def fixed(n: int, stride: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, stride=stride)
     # The last block may be short; its last token is n − 1.
@@ -291,7 +291,7 @@ def star(n: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n)
     relay, end = n - 1, max(n - 2, 0)
@@ -315,7 +315,7 @@ def longformer(n: int, window: int, globals: int | Sequence[int] = 1) -> Pattern
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, window=window)
     tokens = _tokens(n, globals)
@@ -342,7 +342,7 @@ def bigbird(n: int, block: int, random_blocks: int = 3, seed: int = 0) -> Patter
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, block=block)
     if n % block:
@@ -374,7 +374,7 @@ def logsparse(n: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n)
     powers = [1 << i for i in range((int(n) - 1).bit_length())]
@@ -395,7 +395,7 @@ def axial(n: int, columns: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number, or the grid is not full.
+        InvalidInput: a size is not a positive whole number, or the grid is not full.
     """
     _size(n=n, columns=columns)
     if n % columns:
@@ -416,7 +416,7 @@ def butterfly(n: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: n is no power of two.
+        InvalidInput: n is not a power of two.
     """
     _size(n=n)
     if n & (n - 1):
@@ -439,7 +439,7 @@ def alternating(n: int, window: int, period: int = 2) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, window=window, period=period)
     steps: list[list[Part]] = [[Band(-window, window)] for _ in range(period - 1)]
@@ -466,7 +466,7 @@ def sink_window(n: int, window: int, sinks: int = 4) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, window=window, sinks=sinks)
     parts = [Band(-window, window), Rect(range(n), range(min(sinks, n)))]
@@ -487,7 +487,7 @@ def prefix_lm(n: int, prefix: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, prefix=prefix)
     first = range(min(prefix, n))
@@ -508,7 +508,7 @@ def documents(n: int, lengths: int | Sequence[int]) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a length is no positive whole number, or they do not add up to n.
+        InvalidInput: a length is not a positive whole number, or they do not add up to n.
     """
     given = [lengths] if isinstance(lengths, int) else list(lengths)
     for length in given:
@@ -572,7 +572,7 @@ def random(n: int, degree: int | None = None, sparsity: float | None = None, see
         A pattern.
 
     Raises:
-        InvalidInput: a size is no whole number in its range.
+        InvalidInput: a size is not a whole number in its range.
     """
     _size(n=n)
     whole(seed, "'seed'", 0)

@@ -51,7 +51,7 @@ class Found:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """The JSON object that tells what this is: of the folder, or the file itself; empty if there is none."""
+        """The JSON object that says what this is: of the folder, or the file itself; empty if there is none."""
         names = [self.path / name for name in RECORDS] if self.path.is_dir() else [self.path]
         file = next((name for name in names if name.is_file() and name.suffix == ".json"), None)
         if file is None:

@@ -162,7 +162,7 @@ class FunctionWitness(Witness):
         return X, single
 
     def _check_region(self, X: np.ndarray) -> None:
-        """Refuse what lies outside a domain that is no box."""
+        """Refuse what lies outside a domain that is not a box."""
         inside = self.target.contains(X)
         if not inside.all() and self.target.region is not None:
             row = int(inside.argmin())

@@ -169,7 +169,7 @@ class FunctionPlan(Plan):
         """What only this construction has."""
 
     def advice(self) -> list[str]:
-        """What somebody who plans this should know, a sentence each."""
+        """What you should know before you build this, one sentence each."""
         return []
 
     def stated_pattern(self) -> dict[str, Any] | None:

@@ -93,7 +93,7 @@ class Witness(InNotebook, ABC):
 
     @abstractmethod
     def samples(self) -> Samples:
-        """Everything the witness is about, or a sample that nobody can foresee."""
+        """Everything the witness is about, or a sample that cannot be foreseen."""
 
     def vocabularies(self) -> dict[str, Any] | None:
         """What turns words into the network's numbers and its numbers into words; None where it takes no words."""

@@ -43,7 +43,7 @@ class Doubling(Method):
         return AutomatonPlan.of(self._sizes(target))
 
     def build(self, target: Automaton) -> AutomatonWitness:
-        """Every build is proved: what cannot be is no witness."""
+        """Every build is proved: what cannot be is not a witness."""
         dtype = as_dtype(self.dtype or "float32")
         sizes = self._sizes(target)
         planned = AutomatonPlan.of(sizes)

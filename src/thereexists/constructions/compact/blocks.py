@@ -27,7 +27,7 @@ Compact support. For a function that is 0 outside its box, one more slot (or cou
 
 The ramps lie on the inner side of the ends. The proof from the weights is ``certificates/support_wide.py``.
 
-A domain that is no box: only the contexts of cubes that may meet it are stored; elsewhere the default is answered.
+A domain that is not a box: only the contexts of cubes that may meet it are stored; elsewhere the default is answered.
 
 Hypotheses: none on f; on the arithmetic, see ``certificates/float_run.py``. Off the cores the mass lemma bounds the
 output by the stored values. ``max_width`` spreads the units of a layer over several blocks.

@@ -35,7 +35,7 @@ class Counting(Method):
         return CountingPlan.of(self.sizes(target))
 
     def build(self, target: Automaton) -> CountingWitness:
-        """Every build is proved: what cannot be is no witness."""
+        """Every build is proved: what cannot be is not a witness."""
         sizes = self.sizes(target)
         witness = CountingWitness(counting_network(sizes, as_dtype(self.dtype or "float32")), target, sizes.n)
         return dataclasses.replace(witness, made=certify_automaton(witness.stored))

@@ -138,7 +138,7 @@ def largest_id(grid: Grid) -> int:
 def swept_ids(grid: Grid) -> Array:
     """Every id a quantised column can have, in units, increasing: K of them for each position.
 
-    On a domain that is no box, fewer: a shift that selects an id which no token has there would do nothing.
+    On a domain that is not a box, fewer: a shift that selects an id which no token has there would do nothing.
     """
     if not grid.positional:
         return grid.columns()

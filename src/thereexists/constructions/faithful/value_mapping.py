@@ -13,7 +13,7 @@ then ids and halves of them, so an id of b bits takes b + 1 of the 53 that float
 The paper's φ is the indicator of a window; the decreasing order makes its falling edge unnecessary, and with it the
 cancellation of large numbers. Number of layers: n δ^{-dn} with a positional encoding. Without it, ids depend on the
 set of columns: Σ_{j ≤ n} j·C(K, j) layers, of which those with j < n (equal columns) send their token to 0. On a domain
-that is no box only the cubes count that may meet it; no other id occurs there off the ramps, and none has a layer.
+that is not a box only the cubes count that may meet it; no other id occurs there off the ramps, and none has a layer.
 
 Two sweeps. z + (A − z) rounds to half an ulp of z. Where ids are so large that this would spoil the value, or where
 values would not stay below the ids, each id is first sent to a rank (−offset − 4w'k, to the left of everything), then

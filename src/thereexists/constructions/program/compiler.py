@@ -54,10 +54,10 @@ def compile(program: Value, *, causal: bool = False, heads: int | None = None, w
         width: the most units of a feed-forward layer, 4 at least.
 
     Returns:
-        The network, and where every operation stands in it.
+        The network, and where every operation is in it.
 
     Raises:
-        InvalidInput: the program is none, looks ahead although it is ``causal``, or a limit is too small.
+        InvalidInput: it is not a program, looks ahead although it is ``causal``, or a limit is too small.
     """
     source = _tokens(only_value("compile", program))
     limits = _limits(heads, width)
@@ -105,7 +105,7 @@ class Compiled:
         program: as it was written.
         source: the same without what is not needed.
         atoms: its operations, one by one.
-        outputs: where the answer stands.
+        outputs: the rows that hold the answer.
         schedule: the block of each.
         layout: the row of each.
         network: the network.

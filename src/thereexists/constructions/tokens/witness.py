@@ -93,7 +93,7 @@ class TokenWitness(StoredTokens, Witness):
         return self.vocabulary.encode(checked, self.n, first=1, fill=0)
 
     def _decode(self, row: np.ndarray) -> list[Any] | None:
-        """None where something is no word: 0, and whatever else weights may give at a row that is not stored."""
+        """None where something is not a word: 0, and whatever else weights may give at a row that is not stored."""
         if (row < END).any() or (row >= FIRST + len(self.output_vocabulary)).any():
             return None
         return [self.output_vocabulary.tokens[i - FIRST] for i in row.tolist() if i != END]
