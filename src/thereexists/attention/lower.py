@@ -91,7 +91,7 @@ class Entries:
         return self.indices[self.indptr[i] : self.indptr[i + 1]]
 
     def transposed(self) -> Entries:
-        """Who sees key j, for every key that somebody sees."""
+        """Which rows see key j, for every key that some row sees."""
         row = np.repeat(self.rows, np.diff(self.indptr))
         order = np.argsort(self.indices, kind="stable")
         keys, counts = np.unique(self.indices, return_counts=True)
@@ -108,7 +108,7 @@ class Lowered:
     columns: Columns | None = None
     entries: Entries | None = None
     rows: np.ndarray | None = None
-    dense: bool = False  # everybody sees everybody (up to causality)
+    dense: bool = False  # every token sees every token (up to causality)
 
     def __post_init__(self) -> None:
         """What kernels take for addresses lies in the sequence, whatever the pieces were made from."""

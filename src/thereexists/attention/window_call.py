@@ -76,7 +76,7 @@ class WindowAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx, do):
         q, k, v, out, lse = ctx.saved_tensors
-        if not torch.is_grad_enabled():  # nobody asks for the gradients of these
+        if not torch.is_grad_enabled():  # the gradients of these are not wanted
             window, backend = ctx.noted
             return *backend.backward(do, q, k, v, out, lse, window, ctx.how.scale), None, None
         dq, dk, dv, _ = AttentionBackward.apply(do, None, q, k, v, None, (out, lse, ctx.how))

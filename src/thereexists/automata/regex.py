@@ -133,7 +133,7 @@ class _Machine:
         return len(self.reads) - 1
 
     def spend(self, steps: int) -> None:
-        """Whatever takes time is counted: a short pattern can ask for more than anybody can wait for."""
+        """Whatever takes time is counted: a short pattern can ask for more than anyone can wait for."""
         self.steps += steps
         if self.steps > MOST_STEPS:
             raise InvalidInput(

@@ -15,7 +15,7 @@ Progress = Callable[[int, int], None]
 
 
 def untold(done: int, total: int) -> None:
-    """Nobody is told how far it has come."""
+    """The progress of nothing: called, and ignored."""
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class CompiledCertificate(Certificate):
 class ProgramCertificate(CompiledCertificate):
     """Of a program over the reals: the bounds hold for every input of the box.
 
-    ``epsilon`` is how large a bound was asked to be at most, None where nobody asked.
+    ``epsilon`` is how large a bound was asked to be at most, None where none was asked for.
     """
 
     kind: ClassVar[str] = "program"

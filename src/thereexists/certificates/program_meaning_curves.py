@@ -77,7 +77,7 @@ def multiply_meaning(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Me
     A chord of the square lies above it. With values off by at most e, each spline is between −e and own + e above the
     square, so their difference is off by at most the larger own + 2e. What becomes of gaps of a and b is in
     ``program_profile.product_of``. Term by term the two splines know nothing of each other; that their difference is
-    within ``own`` of a product, and so where that is, is told to the terms (``program_joint.py``).
+    within ``own`` of a product, and so where that is, is noted in the terms (``program_joint.py``).
     """
     terms, t = meaning.terms, exact(settings["balance"])
     if t <= 0:

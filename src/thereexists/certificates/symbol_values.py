@@ -74,7 +74,7 @@ Features = list[Held]
 
 
 def values_at_strings(program: dict[str, Any], symbols: int) -> Held:
-    """What the output, one feature, may be on strings over so many symbols. Of a program whose form was checked."""
+    """What the output, one feature, may be on strings over this many symbols. Of a program whose form was checked."""
     last = every_value(program, symbols)[-1]
     if len(last) != 1:
         raise NotProved(f"A program over symbols gives one feature, a number; this one has {len(last)}.")

@@ -49,7 +49,7 @@ class Interrupted(ThereExistsError):
 
 
 class OutOfTime(Interrupted):
-    """The run was stopped because its time was over, not by somebody."""
+    """The run was stopped because its time was over, not by a user."""
 
 
 def train(settings: Settings, out: Path, how: Execution = Execution(), resume: bool = False) -> dict[str, Any]:
@@ -347,7 +347,7 @@ def _make(out: Path) -> None:
 
 
 def _save_model(model: Any, task: Task, out: Path) -> None:
-    """Config, weights and tokenizer, each written beside and renamed; the checkpoint still stands when this fails."""
+    """Config, weights and tokenizer, each renamed once it is whole; the checkpoint stays if this fails."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".model.", dir=out) as beside, no_progress_bars():

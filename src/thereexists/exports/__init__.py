@@ -156,7 +156,7 @@ def _llama() -> Any:
 
 
 def _appears(folder: Path, write: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """Whole or not at all: written beside, and renamed when everything was compared."""
+    """Whole or not at all: written under a temporary name, and renamed when everything was compared."""
 
     def fill(beside: Path) -> dict[str, Any]:
         mark = write(beside)

@@ -222,8 +222,8 @@ class Grid:
         return max(self.step) / (2 if self.domain is None else 1)
 
     def covered(self) -> tuple[Domain, int, Array, Array]:
-        """Of a domain that is not a box: the set of a token (or of the sequence), how many tokens it is for, and the boxes
-        of its cells: (cells, entries) each."""
+        """Of a domain that is not a box: the set of a token (or of the sequence), how many tokens have it, and the
+        boxes of its cells: (cells, entries) each."""
         assert self.domain is not None
         part, count = one_of(self.domain)
         low, high = self._axes.whole().box(self._cover, self._cover + 1)

@@ -1,4 +1,4 @@
-"""Heads and targets on disk: safetensors and JSON, sparse .npz; no pickle; written beside, then renamed."""
+"""Heads and targets on disk: safetensors and JSON, sparse .npz; no pickle; renamed when they are whole."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def load_matrix(path: str | Path) -> AttentionMatrix:
 
 
 def _alone(path: Path) -> list[np.ndarray]:
-    """The array of an .npy file that came in the place of a sparse matrix."""
+    """The array of an .npy file that was given for a sparse matrix."""
     try:
         return [read_npy(path)]
     except InvalidInput:

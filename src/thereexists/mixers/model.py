@@ -1,4 +1,4 @@
-"""A BERT-shaped encoder with any mixer in the place of attention: embeddings, blocks, pooler.
+"""A BERT-shaped encoder with any mixer in place of attention: embeddings, blocks, pooler.
 
     post-LayerNorm (BERT)   x = LN(x + mixer(x));   x = LN(x + W_2 act(W_1 x))
     pre-LayerNorm           x = x + mixer(LN(x));   x = x + W_2 act(W_1 LN(x));   LN once more at the end

@@ -210,7 +210,7 @@ def _folder(given: Path | None) -> Iterator[Path]:
 
 
 class _Watch:
-    """Tells how far the job is; while a pool runs, a thread looks into the job's folder once a second."""
+    """Reports how far the job is; while a pool runs, a thread looks into the job's folder once a second."""
 
     def __init__(self, job: JobFolder, task: Task, workers: Workers, progress: Callable[[int, int], object]):
         self.job, self.task, self.workers, self.progress = job, task, workers, progress

@@ -119,7 +119,7 @@ def run_chunks(work: Callable[[Range], None], parts: list[Range], workers: Worke
         _map(work, parts, workers.pool, count)
 
 
-_PATIENCE = 20.0  # seconds that processes get to start before a mistake is told
+_PATIENCE = 20.0  # seconds that processes get to start before a mistake is reported
 
 
 @contextmanager

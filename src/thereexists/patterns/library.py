@@ -606,7 +606,7 @@ def _random_rows(n: int, degree: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(whole(seed, "'seed'", 0))
     if degree > (n - 1) // 8:  # many: the smallest of n − 1 random keys
         others = np.argsort(rng.random((n, n - 1)), axis=1)[:, :degree]
-    else:  # few: draw again the rows that drew somebody twice
+    else:  # few: draw again the rows that drew a token twice
         others = rng.integers(0, n - 1, (n, degree))
         while True:
             others.sort(axis=1)

@@ -125,7 +125,7 @@ def _obstruction(indptr: np.ndarray, indices: np.ndarray) -> PathResult | None:
     found = obstructions.incomparable_pair(indptr, indices) or obstructions.unmatched_set(indptr, indices)
     if found is not None:
         return PathResult("impossible", obstruction=found, effort="components and matching")
-    # Nobody is incomparable, so everybody is joined to everybody by some walk, as the search for cut tokens needs.
+    # No two are incomparable, so every token is joined to every other by some walk, as the search for cut tokens needs.
     found = toughness.weak_token(indptr, indices)
     return None if found is None else PathResult("impossible", obstruction=found, effort="cut tokens")
 

@@ -23,7 +23,7 @@ from thereexists.functions.target import Target
 from thereexists.reports.html import Page
 
 MOST_RECORD_BYTES = MOST_BYTES
-RECORDS = ("witness.json", "head.json")  # what a saved artefact's folder is told by
+RECORDS = ("witness.json", "head.json")  # by which a saved artefact's folder is recognised
 
 
 @dataclass(frozen=True)

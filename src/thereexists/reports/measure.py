@@ -223,7 +223,7 @@ def receptive_fields(masks: np.ndarray, most: int) -> list[np.ndarray]:
 
 
 def spreading_layers(witness: FunctionWitness) -> int:
-    """How many layers at the end of the context stage carry the id to everybody: one, or s with a pattern."""
+    """How many layers at the end of the context stage carry the id to all tokens: one, or s with a pattern."""
     pattern = witness.plan.stated_pattern()
     return 1 if pattern is None else int(pattern["depth"])
 

@@ -8,7 +8,7 @@ the query that stands here is read. No logit decides anything: that is why bfloa
 
 *What a cell holds* is not the key that was found but what the table makes of it: keys between which no entry of the
 table differs, for one query, are one value. All keys that do not hit must be one value, "nothing": which of them a
-softmax would find is then nobody's affair. (Of ``find`` it is the default.)
+softmax would find does not matter then. (Of ``find`` it is the default.)
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Meant:
     miss: Array
     count: int
     same: bool
-    rest: Table  # the table, with such numbers in the place of keys; the last axis
+    rest: Table  # the table, with such numbers in place of keys; the last axis
 
 
 def resolved(wiring: Any, table: Table) -> Table | Signal:

@@ -1,6 +1,6 @@
 """What a checkpoint claims to do: a circuit, a vocabulary, and words for it. One class a claim.
 
-``Claim`` is what the proof, the files and the card ask of it. ``read_claimed`` finds it in a record that anybody may
+``Claim`` is what the proof, the files and the card ask of it. ``read_claimed`` finds it in a record that anyone may
 have written.
 """
 

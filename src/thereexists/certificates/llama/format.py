@@ -1,4 +1,4 @@
-"""A stock Llama folder, read by somebody who trusts nobody: which files there are, and what must stand in them.
+"""A stock Llama folder, read without trust: which files there are, and what must be in them.
 
 Everything that a loader looks at is compared. A field of ``config.json`` that is not known here is a fault, for it may
 switch on what the proof knows nothing of (biases, other activations, scaled frequencies, code of the folder's own); so

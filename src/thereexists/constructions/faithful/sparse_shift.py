@@ -18,7 +18,7 @@ token k's own l̃_k if c > C(s, ⌊s/2⌋)·K^{n−1} l_max.
 Proof. Write ids after t layers as Σ_r c^r a_r. A layer gives a_r ← a_r + a'_{r−1}, a' being the digits of a neighbour,
 so a_r ≤ C(t, r)·max l̃ < c: these are digits in base c, and larger numbers have larger leading digits. The leading digit
 of token k after t layers is thus the largest l̃ that token k has seen through t steps; after s it is l̃_{γ(n)} for
-everybody. The last digit is l̃_k. Both are read off q_k.  ∎
+all tokens. The last digit is l̃_k. Both are read off q_k.  ∎
 
 Layers: p(n−1)δ^{-d} + s. The cycle is counted from the first layer of this stage: the feed-forward blocks before it
 attend to nothing and may be given any step.

@@ -29,7 +29,7 @@ def real_array(name: str, what: str, given: Any) -> Array:
             array = np.asarray(given)
             if array.dtype.kind == "O" and all(isinstance(number, numbers.Real) for number in array.flat):
                 array = array.astype(np.float64)  # fractions, and whole numbers beyond int64
-        except Exception:  # ragged lists, whole numbers beyond float64, tensors elsewhere, arrays of somebody's own
+        except Exception:  # ragged lists, whole numbers beyond float64, tensors elsewhere, arrays of other libraries
             array = None
     if array is None or array.dtype.kind not in "biuf":
         raise InvalidInput(f"'{name}' takes {what} of real numbers; got {describe(given)} instead.")

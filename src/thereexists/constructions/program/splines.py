@@ -134,7 +134,7 @@ KNOWN |= {POWERS[k]: _power(k) for k in range(3, MOST_POWER + 1)}
 
 @dataclass(frozen=True, eq=False)
 class Remembered:
-    """What a file knows of a function of somebody's own: its spline. The function itself is not there."""
+    """What a file knows of a user's own function: its spline. The function itself is not there."""
 
     knots: Array
     values: Array

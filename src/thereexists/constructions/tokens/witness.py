@@ -6,8 +6,8 @@
 An input that is no row of a table gets None. An input that is not in a memorised data set gets None too, unless its
 key, the signs of a random sum, happens to be that of a stored input: only the stored pairs are promised.
 
-Inputs are padded to n positions; a padded position is masked out of the attention, so it influences nobody, and answers
-like any other: an output may be longer than its input.
+Inputs are padded to n positions; a padded position is masked out of the attention, so it influences no other. It
+answers like any other: an output may be longer than its input.
 """
 
 from __future__ import annotations

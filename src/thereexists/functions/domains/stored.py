@@ -81,7 +81,7 @@ def parsed(text: str) -> Domain:
 
 
 def given_again(stored: Domain | None, reference: str) -> Domain:
-    """The domain of a file in the place of the stored one, which it must be."""
+    """The domain of a file in place of the stored one, which it must be."""
     found = from_file(reference)
     if stored is None or not stored.codes:
         raise InvalidInput(

@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(400, {"error": str(error)[:1000]})
         except (ValueError, RecursionError):
             self._json(400, {"error": "A question is a JSON object of numbers."})
-        except Exception as error:  # a forged witness must not end the page; the reason is told, the server goes on
+        except Exception as error:  # a forged witness must not end the page; the reason is sent, and the server goes on
             self._json(500, {"error": f"This witness cannot be run: {type(error).__name__}."})
 
     def _place(self) -> str | None:

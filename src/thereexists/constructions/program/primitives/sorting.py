@@ -1,4 +1,4 @@
-"""Sorting networks and tournaments (exact), and ranks by comparing everybody with everybody.
+"""Sorting networks and tournaments (exact), and ranks by comparing every token with every token.
 
 A **rank** is discontinuous in the values, so no Transformer of this class has it as a function of all reals. What is
 built, and what the interpreter says, is a rank with ramps: "x_i > x_j" counts 0 up to x_i = x_j, 1 from

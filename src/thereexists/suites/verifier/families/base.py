@@ -80,7 +80,7 @@ class Family(ABC):
         """The function: (batch, n, features) → (batch, n, outputs)."""
 
     def covers(self, params: Params, X: Array) -> Array:
-        """At which inputs the network is near the function; all of them, unless said."""
+        """At which inputs the network is near the function; default: all of them."""
         return np.ones(len(X), dtype=bool)
 
     @abstractmethod
