@@ -17,8 +17,8 @@ _BLOCKS = np.array([" ", "▀", "▄", "█"])
 
 
 def terminal(pattern: Pattern) -> str:
-    """Every step side by side, two rows of tokens in one line of text; a row is a token
-    that attends, a column one that it attends to."""
+    """Every step side by side, two rows of tokens in one line of text; a row is a token that attends,
+    a column one that it attends to."""
     if pattern.n > TERMINAL_TOKENS:
         raise InvalidInput(
             f"A terminal picture needs n ≤ {TERMINAL_TOKENS}; '{pattern.name}' has {pattern.n} tokens. "

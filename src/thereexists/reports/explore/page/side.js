@@ -134,7 +134,7 @@ async function drawAttention(frame, here, stage) {
   asked = question;
   if (!stage || !stage.halves.includes("attention")) {
     const other = about.stages.find((s) => s.halves.includes("attention"));
-    $("attention-note").textContent = stage ? "This layer has no attention." : "Only layers attend.";
+    $("attention-note").textContent = stage ? "This layer has no attention." : "There is no attention here: choose a layer.";
     const button = make("button", {}, other ? `Go to the first change of ${other.name}` : "");
     button.addEventListener("click", () => { stop(); go((seen.frames.find((f) => f.stage === other.name) || { layer: other.first }).layer); });
     $("heads").replaceChildren(...(other ? [button] : []));
