@@ -195,7 +195,7 @@ def fails(q):
         (lambda: A.nfa({0: {"a": [1]}}, [[0]], [1]), "hashable"),
         (lambda: A.nfa({0: {"a": [[1]]}}, 0, [0]), "hashable"),
         (lambda: A.nfa({0: {"a": [1]}}, 0, None), "'accept' must be a list"),
-        (lambda: A.from_function(lambda q, a: q, 0, "a", accept=0), "'accept', where it is no function, must be"),
+        (lambda: A.from_function(lambda q, a: q, 0, "a", accept=0), "'accept', where it is not a function, must be"),
         (lambda: A.from_function(lambda q, a: q, 0, "a", accept=[[0]]), "list of states"),
         (lambda: A.from_function(lambda q, a: q, 0, "a", accept=array), "neither true nor false"),
         (lambda: A.from_function(lambda q, a: q, 0, "a", accept=fails), "KeyError"),

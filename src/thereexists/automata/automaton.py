@@ -26,7 +26,7 @@ MOST_STATES = 1 << 14  # of a machine as it is given, before it is minimised
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Automaton:
-    """``before``: the number of states before it was minimised; ``origin``: what it was made from, in plain data.
+    """A finite automaton: it accepts strings and, if it has outputs, writes one symbol per step.
 
         machine = te.automata.regex("(ab|ba)*", "ab")
         machine.accepts("abba"), machine.size

@@ -59,13 +59,13 @@ def regex(pattern: str, alphabet: Iterable[Any] = PRINTABLE, flags: int = 0) -> 
     Args:
         pattern: as Python's ``re`` has it.
         alphabet: the symbols of the strings.
-        flags: of ``re``: IGNORECASE, DOTALL.
+        flags: of ``re``: IGNORECASE, MULTILINE, DOTALL, VERBOSE or ASCII.
 
     Returns:
         The minimal automaton.
 
     Raises:
-        InvalidInput: the pattern is malformed, or says what no finite automaton can.
+        InvalidInput: the pattern is malformed, or is not regular.
     """
     symbols = check_alphabet(alphabet)
     if not all(isinstance(symbol, str) and len(symbol) == 1 for symbol in symbols):

@@ -32,7 +32,7 @@ def dfa(table: Any, start: Hashable, accept: Iterable[Any], alphabet: Iterable[A
         The minimal automaton.
 
     Raises:
-        InvalidInput: a state or symbol is named that there is not.
+        InvalidInput: a state or symbol is named that does not exist.
     """
     given = None if alphabet is None else check_alphabet(alphabet)
     rows = _rows(table, given)
@@ -72,7 +72,7 @@ def nfa(
         The minimal automaton.
 
     Raises:
-        InvalidInput: a state or symbol is named that there is not.
+        InvalidInput: a state or symbol is named that does not exist.
     """
     rows = {
         state: {a: _targets(state, a, targets) for a, targets in row.items()}

@@ -72,9 +72,9 @@ class MixerKind:
     def flops_per_token(self, config: MixerConfig, n: int) -> float:
         """FLOPs of all mixers of the encoder for one token of a sequence of ``n``, forward.
 
-        A multiplication and an addition count two. Counted are matrix products (as a dense attention computes them, the
-        masked half of a causal one included), the convolution and the sums of averages; pointwise functions, biases,
-        softmax and LayerNorm are not.
+        A multiplication and an addition count as two. Counted are matrix products (as a dense attention computes them,
+        the masked half of a causal one included), the convolution and the sums of averages; pointwise functions,
+        biases, softmax and LayerNorm are not.
         """
         return sum(self.layer_flops(config, layer, n) for layer in range(config.num_hidden_layers))
 

@@ -114,7 +114,7 @@ def from_rows(rows: Sequence[Sequence[int] | np.ndarray], name: str = "rows") ->
         A pattern.
 
     Raises:
-        InvalidInput: a row names no token.
+        InvalidInput: a row is empty, or names a token that does not exist.
     """
     n = len(rows)
     if n == 0:

@@ -258,7 +258,7 @@ def strided(n: int, stride: int) -> Pattern:
 
 @register("fixed", lambda n: {"stride": _root(n)})
 def fixed(n: int, stride: int) -> Pattern:
-    """FIXED (paper B): one's own block of ``stride`` tokens, then the last token of every block.
+    """FIXED (paper B): the token's own block of ``stride`` tokens, then the last token of every block.
 
         te.patterns.fixed(n=16, stride=4)
 
@@ -280,7 +280,7 @@ def fixed(n: int, stride: int) -> Pattern:
 
 @register("star", lambda n: {})
 def star(n: int) -> Pattern:
-    """STAR (paper B): a ring of n − 1 tokens, one neighbour on either side, and a relay that sees all and is seen.
+    """STAR (paper B): a ring of n − 1 tokens, one neighbour on either side, and a relay that sees and is seen by all.
 
         te.patterns.star(n=16)
 
@@ -383,7 +383,7 @@ def logsparse(n: int) -> Pattern:
 
 @register("axial", lambda n: {"columns": _divisor(n)})
 def axial(n: int, columns: int) -> Pattern:
-    """Axial (Ho et al. 2019): the tokens form a grid; one's own row, then one's own column.
+    """Axial (Ho et al. 2019): the tokens form a grid; each sees its own row, then its own column.
 
         te.patterns.axial(n=16, columns=4)
 
@@ -496,7 +496,7 @@ def prefix_lm(n: int, prefix: int) -> Pattern:
 
 @register("documents", lambda n: {"lengths": _root(n)})
 def documents(n: int, lengths: int | Sequence[int]) -> Pattern:
-    """Packed documents that do not see each other: all of one length (the last may be shorter), or of these.
+    """Packed documents that do not see each other: all of one length (the last may be shorter), or of given lengths.
 
         te.patterns.documents(n=16, lengths=4)
 
@@ -558,7 +558,7 @@ def neighbourhood(n: int, shape: int | Sequence[int], window: int | Sequence[int
 
 @register("random", lambda n: {"degree": min(16, n - 1), "seed": 0}, _random_pairs)
 def random(n: int, degree: int | None = None, sparsity: float | None = None, seed: int = 0) -> Pattern:
-    """RANDOM (paper B): oneself and ``degree`` others drawn without replacement (or a given ``sparsity``), seeded.
+    """RANDOM (paper B): the token itself and ``degree`` others (or a given ``sparsity``), drawn by a seed.
 
         te.patterns.random(n=16, degree=3)
 

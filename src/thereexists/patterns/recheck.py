@@ -165,7 +165,7 @@ def recheck_depth(
         pair: two tokens of which the first has not seen the second one layer earlier.
         causal: whether it was judged as a causal pattern.
         sources: how many tokens to look at, None for all.
-        seed: of which ones.
+        seed: decides which ones.
 
     Returns:
         A verdict with its reasons.

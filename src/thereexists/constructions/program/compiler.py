@@ -82,7 +82,7 @@ class Bound:
         dtype: in which the network runs.
         rounding: how much of it is rounding.
         approximation: how much of it the operations leave by themselves: splines only, 0 for the others.
-        kind: what sort of a bound this is.
+        kind: what sort of bound this is.
     """
 
     dtype: str
