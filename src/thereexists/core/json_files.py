@@ -50,7 +50,7 @@ def parse_json(
 
 @contextmanager
 def malformed(place: Any, what: str = "is not a complete record") -> Iterator[None]:
-    """The digests fit, so somebody wrote a record on purpose whose entries are not what they should be: say so."""
+    """The digests fit, so the record was written on purpose, and its entries are not what they should be: say so."""
     try:
         yield
     except BadWitnessFile:

@@ -168,7 +168,7 @@ def check_writable(path: Path, layout: Layout = WITNESS) -> None:
 
 @contextmanager
 def reserved(path: Path, layout: Layout = WITNESS) -> Iterator[None]:
-    """A place for an artefact that is being made: checked before any work, and nobody else's until it is done."""
+    """A place for an artefact that is being made: checked before any work, and reserved until it is done."""
     with no_empty_folders(path):
         check_writable(path, layout)
         with one_writer(path):

@@ -110,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(413, {"error": f"A request must state its length, at most {MOST_BYTES:,} bytes."})
             return
         if self.headers.get_content_type() != "application/json":
-            self._json(415, {"error": "A question is application/json."})
+            self._json(415, {"error": "A request must be application/json."})
             return
         try:
             asked = json.loads(self.rfile.read(int(length)))
