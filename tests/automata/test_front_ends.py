@@ -62,7 +62,7 @@ def test_random_patterns_are_pythons():
     [
         (r"(a)\1", "a back-reference"), ("a(?=b)", "a look-around"), ("(?<!a)b", "a look-around"),
         ("(?>a)", "an atomic group"), ("a++", "a possessive repetition"), ("(a)?(?(1)b|c)", "a condition on a group"),
-        ("(a", "unterminated"), ("a{1,70000}", "lower their"), ("c", "language is empty"), (r"(?L:a)", "no regular"),
+        ("(a", "unterminated"), ("a{1,70000}", "lower their"), ("c", "language is empty"), (r"(?L:a)", "not a regular"),
     ],
 )  # fmt: skip
 def test_what_is_not_regular_is_refused_by_name(pattern, named):
@@ -150,7 +150,7 @@ def test_a_step_function_is_explored():
     ("step", "named"),
     [
         (lambda q, a: random.random(), "not deterministic"),
-        (lambda q, a: [q], "tuples for lists"),
+        (lambda q, a: [q], "tuples in place of lists"),
         (lambda q, a: q + 1, "more than"),
         (lambda q, a: 1 / 0, "ZeroDivisionError"),
         (7, "must be a function"),

@@ -67,7 +67,7 @@ BAD = [
     (["train", "nli", "--from", "nowhere", "--data", "nothing"], "There is no folder nothing"),
     (["experiment", "nonsense"], "no experiment 'nonsense'"),
     (["experiment", "lm", "--data", "nothing"], "--data must name the folder"),
-    (["experiment", "copying", "--on", "h200"], "belongs to --dry-run"),
+    (["experiment", "copying", "--on", "h200"], "goes with --dry-run only"),
     (["experiment", "copying", "--dry-run", "--on", "abacus"], "--on must name one device"),
     (["results", "nothing"], "There is no nothing"),
 ]

@@ -117,7 +117,7 @@ def test_without_a_certificate_it_is_a_prediction(tmp_path):
 
 
 def test_a_black_box_is_promised_nothing():
-    with pytest.raises(te.ThereExistsError, match="no distance can be promised"):
+    with pytest.raises(te.ThereExistsError, match="No distance can be promised"):
         te.build(te.Target(lambda X: X, n=1), epsilon=0.1)
 
 

@@ -67,7 +67,7 @@ def test_what_is_not_known_is_not_guessed(data):
     assert forecast(base, [speed], H200)[0].seconds is None
     mixed = forecast(unfold(load("table-a"), "mini", 1, None, "average,attention"), known, H200)
     half = [mixed[0], forecasts.Forecast("x", "x", None, None, None, 1, False)]
-    assert "of 1 more no figure is known" in sentence(half, H200, known)
+    assert "no figure is known for 1 more" in sentence(half, H200, known)
 
 
 def test_runs_alone_count_before_runs_in_company():

@@ -188,7 +188,7 @@ def test_tokens_of_two_tokenizers_do_not_mix(data, cache, tmp_path):
     tokenizer, _ = corpus_tokenizer(files, 200, cache)
     with pytest.raises(InvalidInput, match="another tokenizer"):
         stream(files, tokenizer, tmp_path / "cache")
-    with pytest.raises(InvalidInput, match="is text and another file"):
+    with pytest.raises(InvalidInput, match="holds text, and another file"):
         corpus_tokenizer([files[0], two], 200, cache)
     files[0].write_bytes(files[0].read_bytes()[:-30])
     with pytest.raises(InvalidInput, match="cannot be read"):

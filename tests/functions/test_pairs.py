@@ -34,7 +34,7 @@ def test_two_spellings_of_a_number_are_two_tokens(other, tmp_path):
 @pytest.mark.parametrize("text", ['q,r\na,"b\nc,d\n', 'q,r\n"a"z,b\n'])
 def test_a_quote_that_does_not_end_is_no_table(text, tmp_path):
     (tmp_path / "t.csv").write_text("x1,y1\n" + text)
-    with pytest.raises(InvalidInput, match="it is not CSV"):
+    with pytest.raises(InvalidInput, match="this is not valid CSV"):
         read_table(tmp_path / "t.csv")
 
 
@@ -53,5 +53,5 @@ def test_texts_in_csv_are_split_into_words_or_characters(tmp_path):
     with pytest.raises(InvalidInput, match="words or characters"):
         read_pairs(file, "syllables")
     (tmp_path / "p.jsonl").write_text('{"input": ["a"], "output": ["b"]}\n')
-    with pytest.raises(InvalidInput, match="say their tokens"):
+    with pytest.raises(InvalidInput, match="list their tokens"):
         read_pairs(tmp_path / "p.jsonl", "words")

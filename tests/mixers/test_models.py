@@ -442,7 +442,7 @@ def test_a_checkpoint_of_another_mixer(tmp_path):
 
 def test_a_checkpoint_of_another_kind_of_model(tmp_path):
     build(MixerForSeq2SeqLM, small("average", is_encoder_decoder=True)).save_pretrained(tmp_path)
-    with pytest.raises(InvalidInput, match=r"is no MixerForMaskedLM: it lacks \d+ weights, such as model"):
+    with pytest.raises(InvalidInput, match=r"is not a MixerForMaskedLM: it lacks \d+ weights, such as model"):
         load_model(tmp_path, MixerForMaskedLM)
 
 

@@ -189,7 +189,7 @@ RECORDS = {
     "no vocabulary": (lambda r: r.update(output_vocabulary="words"), "must be a list of tokens"),
     "half a surrogate pair": (lambda r: r["vocabulary"].__setitem__(0, "\ud800"), "valid Unicode"),
     "n of another type": (lambda r: r["tokens"].update(n="4"), "'n' must be a positive whole number"),
-    "another n": (lambda r: r["tokens"].update(n=99), r"pairs are whole numbers \(pairs, 99\)"),
+    "another n": (lambda r: r["tokens"].update(n=99), r"pairs must be whole numbers \(pairs, 99\)"),
     "base 0": (lambda r: r["tokens"].update(base=0), "'base' must be"),
     "digits true": (lambda r: r["tokens"].update(digits=True), "'digits' must be"),
     "unknown sums": (lambda r: r["tokens"].update(sums="all"), "'sums' must be"),

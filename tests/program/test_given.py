@@ -33,7 +33,10 @@ ODD = {
     "beyond float64": (lambda: x * 10**400, "'\\*' takes a finite number as factor; got a whole number of 1,329 bits"),
     "beyond float64, added": (lambda: x + 10**400, "'\\+' takes .* got a whole number of 1,329 bits"),
     "beyond float64, divided": (lambda: 10**400 / (1 + x), "'divide' takes a finite number as numerator"),
-    "divided by next to nothing": (lambda: x / 1e-310, "'/' divides a value .* a number other than 0 \\(2\\^-900"),
+    "divided by next to nothing": (
+        lambda: x / 1e-310,
+        "'/' divides a value .* at least 2\\^-900",
+    ),
     "a margin of next to nothing": (lambda: P.greater(x, 0.5, margin=1e-310), "margin, from 2\\^-900"),
     "a smaller one": (lambda: P.rank(x, margin=5e-324), "'rank' takes a positive margin"),
     "an error of next to nothing": (lambda: P.multiply(x, x, epsilon=5e-324), "'multiply' takes a positive epsilon"),
@@ -99,5 +102,5 @@ BEYOND = {
 
 @pytest.mark.parametrize("make", BEYOND.values(), ids=BEYOND)
 def test_what_grows_beyond_float64_is_refused_in_words(make):
-    with pytest.raises(ThereExistsError, match=r"beyond the end of float64|knots"):
+    with pytest.raises(ThereExistsError, match=r"largest float64|knots"):
         te.build(make())

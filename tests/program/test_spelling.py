@@ -251,7 +251,7 @@ def test_numbers_that_may_be_for_tokens_or_for_features_are_refused():
 
 def test_two_lists_of_indices_are_refused_and_small_integers_are_indices():
     x = P.tokens(2, d=2)
-    with pytest.raises(InvalidInput, match="pairs in NumPy"):
+    with pytest.raises(InvalidInput, match="pairs, as in NumPy"):
         x[[0, 1], [1, 0]]
     assert x[[1, 0]][:, [1, 0]].d == 2
     long = P.tokens(300)

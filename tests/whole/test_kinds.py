@@ -55,7 +55,7 @@ def test_a_dry_run_of_what_has_no_cubes_is_refused_in_one_sentence(name, verb, f
         main()
     assert ended.value.code == 2
     said, what = capsys.readouterr(), KINDS[EXAMPLES[name].kind].what
-    wanted = f"Error: A dry run is for functions, whose cubes are spread; this is {what}."
+    wanted = f"Error: A dry run predicts what the cubes of a function cost; this is {what}."
     assert (said.out, " ".join(said.err.split())) == ("", wanted)
 
 

@@ -102,7 +102,7 @@ class Arithmetic:
         """a + b, rounded once, and that rounding. Rounding is monotone: an end that is a number of the dtype stays."""
         low, high = sum_down(a.low, b.low), sum_up(a.high, b.high)
         largest = np.maximum(np.abs(low), np.abs(high))
-        if not float(largest.max(initial=0.0)) <= self.max / 4:  # even of a row that nobody reads: 0 times it is NaN
+        if not float(largest.max(initial=0.0)) <= self.max / 4:  # even of a row that is never read: 0 times it is NaN
             raise CannotBuild(f"A row of this network may overflow in {self.name}.")
         q = np.minimum(a.quantum, b.quantum)
         zero = ((a.low == 0) & (a.high == 0)) | ((b.low == 0) & (b.high == 0))

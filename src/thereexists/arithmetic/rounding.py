@@ -61,7 +61,7 @@ def rounding_bound(network: EmbeddedTransformer, low: Array, high: Array, name: 
     weights = {key: tensor.detach().to(torch.float64).numpy() for key, tensor in network.state_dict().items()}
     n, d_model = weights["E"].shape
     box = [np.broadcast_to(end, (n, len(low))) for end in (_outward(low, -1.0), _outward(high, 1.0))]
-    if not float(np.abs(box).max(initial=0.0)) <= arithmetic.max / 4:  # though nobody reads it: 0 times it is NaN
+    if not float(np.abs(box).max(initial=0.0)) <= arithmetic.max / 4:  # though it is never read: 0 times it is NaN
         raise CannotBuild(f"An input of this network may overflow in {name}.")
     nothing = np.zeros((n, len(low)))
     given = arithmetic.with_quantum(

@@ -6,7 +6,7 @@ first, when its model is built or switched. Then, at every forward:
 
 - one pattern in these configs, or the same one in several: it is used;
 - two that differ: refused, since either of them would be dropped;
-- none here, and one in another part of the model: refused, since nobody said that this part is dense;
+- none here, and one in another part of the model: refused, since nothing says that this part is dense;
 - none anywhere in the model: None, which the caller documents as dense attention.
 """
 

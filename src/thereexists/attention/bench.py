@@ -1,7 +1,7 @@
 """Ours, stock dense attention and FlexAttention on the same tensors in the same run, repetitions interleaved.
 
 On CUDA a repetition is a burst of calls between two events, and the median counts; a forward pass is recorded as a CUDA
-graph first (unless ``recorded`` is off), everybody's alike, so that the device is measured and not how fast the host
+graph first (unless ``recorded`` is off), for all ways alike, so that the device is measured and not how fast the host
 launches kernels (what a plain call of ours takes, launches included, is ``called_ms``). On the CPU a repetition is one
 call in one thread, and the least counts: other work on the machine only ever adds. FlexAttention is compiled, and the
 making of its block mask is not timed.
@@ -49,7 +49,10 @@ class Setting:
     def __post_init__(self) -> None:
         numbers = self.batch * self.heads * self.n * self.head_dim
         if numbers > MOST_NUMBERS:
-            raise InvalidInput(f"Queries of {numbers:.3g} numbers are more than is measured here ({MOST_NUMBERS:,}).")
+            raise InvalidInput(
+                f"The queries have {numbers:.3g} numbers, and at most {MOST_NUMBERS:,} are measured; choose a smaller "
+                "--n."
+            )
 
     @property
     def torch_dtype(self) -> torch.dtype:

@@ -1,9 +1,9 @@
 """An implementation that was written into a config by hand: looked at before the model runs.
 
 transformers settles ``attn_implementation`` when a model is built and when it is switched, and shows us the model then
-(``hugging_face``). But a model reads the name from its config at every run, and anybody may write there:
+(``hugging_face``). But a model reads the name from its config at every run, and anyone may write there:
 
-- our name, into a model that nobody has looked at: it is looked at now, and refused by name if it cannot be driven;
+- our name, into a model that was not checked: it is checked now, and refused by name if it cannot be driven;
 - another name, or a pattern, where the two contradict each other: refused, since the pattern would be dropped.
 
 A switch with ``set_attn_implementation`` away from a pattern warns at once, and is kept.

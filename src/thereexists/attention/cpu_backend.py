@@ -213,7 +213,7 @@ def _forward(q, k, v, out, lse, part: _Part) -> None:
     wide = out if out.dtype in (torch.float32, torch.float64) and out.is_contiguous() else torch.empty(
         out.shape, dtype=lse.dtype
     )  # fmt: skip
-    if not only_entries:  # a row that no piece has sees nobody: 0, and the logarithm of 0
+    if not only_entries:  # a row that no piece has sees no key: 0, and the logarithm of 0
         wide.zero_()
         lse.fill_(-torch.inf)
     fresh = True

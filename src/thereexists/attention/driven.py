@@ -96,7 +96,7 @@ def layer_of(module: nn.Module, pattern: str) -> int:
     around = None if torch.compiler.is_compiling() else _model_around()
     if around is not None:
         shared = sum(other is module for other in around.inside) > 1
-    else:  # compiled, or computed again in a backward: nobody counts the calls, so compare the numbers of layers
+    else:  # compiled, or computed again in a backward: the calls are not counted, so compare the numbers of layers
         depth = getattr(getattr(module, "config", None), "num_hidden_layers", None)
         shared = isinstance(depth, int) and getattr(module, "_thereexists_layers", depth) < depth
     if layer is None:

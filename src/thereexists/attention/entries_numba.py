@@ -116,7 +116,7 @@ def entries_backward(
     do, q, k, v, lse, delta, dq, dk, dv, rows, indptr, indices, pad, scale, cap, biased, bias,
     dropout, seed, threshold, gain, head0, group,
 ):  # fmt: skip
-    """Add the listed pairs' shares to dq, dk, dv. Heads run in parallel, so that nobody shares a gradient."""
+    """Add the listed pairs' shares to dq, dk, dv. Heads run in parallel, so that no two share a gradient."""
     heads, n, d = q.shape
     zero = q.dtype.type(0)
     for g in prange(heads):

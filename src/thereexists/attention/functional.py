@@ -34,7 +34,7 @@ _CUDA_TYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
 class Dropout(NamedTuple):
-    """Dropout of attention weights; with a ``seed`` of one's own, the same pairs are dropped again.
+    """Dropout of attention weights; with a ``seed`` of your own, the same pairs are dropped again.
 
         te.attention.Dropout(0.1, seed=0)
 
@@ -90,7 +90,7 @@ def sparse_attention(
         k: keys.
         v: values.
         pattern: which keys a query sees.
-        scale: of the logits, 1/√d unless given.
+        scale: of the logits; default: 1/√d.
         key_padding_mask: True at real tokens.
         lengths: the same as a number per sequence.
         dropout_p: share of weights that are dropped.
@@ -134,7 +134,9 @@ def _one_each(q: Tensor, k: Tensor, v: Tensor, patterns: Sequence[Any], pad: Ten
     if len(patterns) != q.shape[0]:
         raise InvalidInput(f"A list of patterns has one for each of {q.shape[0]} sequences; got {len(patterns)}.")
     if how["dropout_p"] != 0 and len(patterns) > 1:
-        raise InvalidInput("Dropout counts sequences through the batch; give one pattern for all, or no dropout.")
+        raise InvalidInput(
+            "Dropout does not go with a list of patterns; give one pattern for all sequences, or no dropout."
+        )
     alike: list[list[int]] = []
     for b, each in enumerate(patterns):
         group = next((members for members in alike if patterns[members[0]] is each), None)
@@ -266,7 +268,8 @@ def _check(q: Tensor, k: Tensor, v: Tensor, n: int, heads: int | None, dropout: 
     a, b, c = tuple(q.shape), tuple(k.shape), tuple(v.shape)
     if not len(a) == len(b) == len(c) == 4 or b[:3] != c[:3]:
         raise InvalidInput(
-            f"q, k and v must be (batch, heads, n, head_dim), k and v alike up to their sizes; got {a}, {b}, {c}."
+            f"q, k and v must be (batch, heads, n, head_dim), and k and v may differ in head_dim only; got {a}, {b}, "
+            f"{c}."
         )
     if a[0] != b[0] or a[3] != b[3] or not 1 <= a[2] <= b[2]:
         raise InvalidInput(

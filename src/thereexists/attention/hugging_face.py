@@ -130,7 +130,7 @@ def use_pattern(model: nn.Module, pattern: Source | str | dict[str, Any]) -> nn.
         The model itself.
 
     Raises:
-        InvalidInput: it has no self-attention that can be replaced, or the pattern is none.
+        InvalidInput: it has no self-attention that can be replaced, or the pattern is not one.
     """
     if isinstance(pattern, str | dict):
         spec_of(pattern)

@@ -86,7 +86,7 @@ def attention_forward(
     if not causal and q_len != n and not cross and patterned:
         raise InvalidInput(
             f"{owner_of(module)} attends from {q_len} tokens to {n} without being causal: with a cache (give "
-            "use_cache=False), or to another sequence. A pattern over one sequence does not say what that is; set the "
+            "use_cache=False), or to another sequence. A pattern over one sequence says nothing about that; set the "
             "pattern of that part to 'dense', or load it with attn_implementation='eager'."
         )
     scale = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
@@ -110,7 +110,7 @@ def _refuse_both(module: nn.Module, mask: PatternMask, patterned: bool, q_len: i
     if patterned:
         raise InvalidInput(
             f"{owner_of(module)} asks for a mask of its own (a sliding window, packed sequences or blocks), which is "
-            "not combined with a pattern. Give the whole pattern to a model with full attention, and to this one none."
+            "not combined with a pattern. Use the pattern in a model with full attention, and none in this one."
         )
     if (q_len, n) != (mask.rows, mask.keys):
         raise InvalidInput(

@@ -270,7 +270,7 @@ def entries_dkdv(
     k = tl.load(k_ptr + b * kb + h * kh + key * sk + dim, mask=dim < D, other=0.0).to(tl.float32) * scale
     v = tl.load(v_ptr + b * vb + h * vh + key * sv + dim, mask=dim < D, other=0.0).to(tl.float32)
     q_base, g_base = q_ptr + b * qb + h * qh, do_ptr + b * gb + h * gh
-    if PAD:  # nobody sees a padded key
+    if PAD:  # no row sees a padded key
         stop = tl.where(tl.load(pad_ptr + b * n + key) != 0, stop, start)
     dk = tl.zeros((BLOCK_D,), tl.float32)
     dv = tl.zeros((BLOCK_D,), tl.float32)

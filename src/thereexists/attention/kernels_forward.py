@@ -61,14 +61,14 @@ def _absorb(
 ):  # fmt: skip
     """One tile of keys enters the running softmax of a tile of rows.
 
-    ``scale`` is positive and includes log2(e): the maximum is scaled once a row, and an exponent is one multiply-add.
+    ``scale`` is positive and includes log2(e): the maximum is scaled once per row, and an exponent is one multiply-add.
     """
     s = tl.dot(q, tl.trans(k), input_precision=PRECISION)
     if MASKED:
         s = tl.where(keep, s, float("-inf"))
     higher = tl.maximum(top, tl.max(s, 1) * scale)
     anchor = higher
-    if MASKED:  # a row that has seen nobody yet: −inf − −inf would be NaN
+    if MASKED:  # a row that has seen no key yet: −inf − −inf would be NaN
         anchor = tl.where(higher == float("-inf"), 0.0, higher)
     p = tl.exp2(s * scale - anchor[:, None])
     fade = tl.exp2(top - anchor)

@@ -1,12 +1,12 @@
 # pyright: reportMissingImports=false, reportArgumentType=false, reportOperatorIssue=false
 # pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportCallIssue=false, reportOptionalMemberAccess=false
-"""Triton kernels for the one pattern that everybody runs: row i sees the keys i − left … i + right, and no others.
+"""Triton kernels for the one pattern that every model runs: row i sees the keys i − left … i + right, and no others.
 
 The general kernels read the ends of a row's keys from tables. Here both ends are formulas of the row, so a tile knows
 by arithmetic which keys belong to all of its rows (no mask, no bounds) and which need a look: one launch forward, one
 for dQ, one for dK and dV, and no tables. ``group`` query heads share a key head, which is never copied.
 
-For a tile of rows a … a+M−1 the keys a−left … a+M−1+right are somebody's, and a+M−1−left … a+right everybody's. For a
+For a tile of rows a … a+M−1 the keys a−left … a+M−1+right belong to some row, and a+M−1−left … a+right to all. For a
 tile of keys c … c+N−1 it is the rows c−right … c+N−1+left and c+N−1−right … c+left: the same with the ends exchanged.
 """
 

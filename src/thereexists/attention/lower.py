@@ -1,7 +1,7 @@
 """From the symbolic form of a step to pieces that a fast kernel can run, every connection in exactly one piece.
 
-A step is a union of parts that overlap (a window and a column of the same stride share three keys a row; a hub lies in
-everybody's window). Softmax over a union needs every key once, so the pieces are cut apart here, by formulas:
+A step is a union of parts that overlap (a window and a column of the same stride share three keys per row; a hub lies
+in every window). Softmax over a union needs every key once, so the pieces are cut apart here, by formulas:
 
 1. ``rows``: tokens that see everything. Their rows are computed on their own; the other pieces do not count there.
 2. ``strips``: row k sees the j ≡ k (mod m) in an interval [lo_k, hi_k]. A residue class is a strip (the whole
@@ -91,7 +91,7 @@ class Entries:
         return self.indices[self.indptr[i] : self.indptr[i + 1]]
 
     def transposed(self) -> Entries:
-        """Who sees key j, for every key that somebody sees."""
+        """Which rows see key j, for every key that some row sees."""
         row = np.repeat(self.rows, np.diff(self.indptr))
         order = np.argsort(self.indices, kind="stable")
         keys, counts = np.unique(self.indices, return_counts=True)
@@ -108,7 +108,7 @@ class Lowered:
     columns: Columns | None = None
     entries: Entries | None = None
     rows: np.ndarray | None = None
-    dense: bool = False  # everybody sees everybody (up to causality)
+    dense: bool = False  # every token sees every token (up to causality)
 
     def __post_init__(self) -> None:
         """What kernels take for addresses lies in the sequence, whatever the pieces were made from."""

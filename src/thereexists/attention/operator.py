@@ -5,7 +5,7 @@ device is made on first use and kept with the pattern.
 
 What a backend does not do itself is done here, around it. A *sink* s is a piece without keys: L' = log(e^L + e^s) and
 o' = o·e^(L − L'), and the backward of the pieces runs with o' and L' as it runs with any merged pair; its own gradient
-is −Σ P_s·D with P_s = e^(s − L'). A gradient g of L itself adds P_j·g to dS_j, which is what D − g in the place of
+is −Σ P_s·D with P_s = e^(s − L'). A gradient g of L itself adds P_j·g to dS_j, which is what D − g in place of
 D = ⟨do, o⟩ does; a column more does that: values 0, do = g, o = −1.
 """
 

@@ -1,4 +1,4 @@
-"""What our mask function hands to a transformers model instead of a mask: nothing that anybody else can use.
+"""What our mask function hands to a transformers model instead of a mask: nothing that other code can use.
 
 A model that calls its attention through transformers' registry passes this object on to our attention function, which
 reads the fields. A model that computes its attention itself adds the mask to its logits, or fills with it, or slices

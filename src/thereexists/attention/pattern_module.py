@@ -22,9 +22,20 @@ from thereexists.patterns.step import Step
 
 
 class PaperAttention(nn.Module):
-    """The attention layer of ``ST^{h,m,r}``, as the paper writes it: ``h`` heads of size ``m`` and any map ρ.
+    """The attention layer of ``ST^{h,m,r}``, as the paper writes it: any map ρ, a residual, no 1/√m.
+
+        layer = te.attention.PaperAttention(d=4, h=2, m=2, pattern=te.patterns.window(n=8, window=3))
+        layer(torch.rand(1, 8, 4)).shape
 
     For a layer of today's models (1/√m, fused projections, no residual) see ``te.attention.SparseAttention``.
+
+    Args:
+        d: features of a token.
+        h: how many heads.
+        m: the size of a head.
+        pattern: which token attends to which.
+        l: the step of the pattern that this layer has.
+        rho: one of ``te.patterns.PROBABILITY_MAPS``, by name or itself.
     """
 
     def __init__(self, d: int, h: int, m: int, pattern: Pattern, l: int = 0, rho: str | ProbabilityMap = "softmax"):
@@ -43,7 +54,7 @@ class PaperAttention(nn.Module):
 
     @property
     def mask(self) -> Bool[Tensor, "h n n"]:
-        """``mask[i, k, j]`` says whether head i of token k sees j; made when somebody asks."""
+        """``mask[i, k, j]`` says whether head i of token k sees j; made on first use."""
         if self._mask is None or self._mask.device != self.W_Q.device:
             self._mask = _head_masks(self.seen, self.W_Q.shape[0]).to(self.W_Q.device)
         return self._mask
@@ -86,7 +97,21 @@ class FeedForward(nn.Module):
 
 
 class SparseTransformer(nn.Module):
-    """``blocks`` blocks of the class ``ST^{h,m,r}`` over a pattern, with a learned positional encoding E."""
+    """Blocks of the class ``ST^{h,m,r}`` over a pattern, to be trained; block t has step t mod p of it.
+
+        pattern = te.patterns.window(n=8, window=3)
+        te.attention.SparseTransformer(d=4, h=2, m=2, r=8, pattern=pattern, blocks=2)(torch.rand(1, 8, 4)).shape
+
+    Args:
+        d: features of a token.
+        h: how many heads.
+        m: the size of a head.
+        r: the width of the feed-forward layers.
+        pattern: which token attends to which.
+        blocks: how many.
+        rho: one of ``te.patterns.PROBABILITY_MAPS``, by name or itself.
+        positional: whether a learned positional encoding E is added to the input.
+    """
 
     def __init__(
         self,

@@ -49,17 +49,17 @@ def attention_by_entries(
     total = torch.zeros_like(top).index_add(2, row, weight)
     if sinks is not None:
         total = total + torch.exp(sinks.to(kind)[:, None] - top)
-    nobody = total == 0
-    total = total.masked_fill(nobody, 1.0)
+    empty = total == 0
+    total = total.masked_fill(empty, 1.0)
     if options.dropout > 0:
         weight = weight * (options.gain * _kept(q, row, col, options))
     out = torch.zeros_like(v).index_add(2, row, weight[..., None] * v[:, :, col]) / total[..., None]
-    return out, (top + torch.log(total)).masked_fill(nobody, -torch.inf)
+    return out, (top + torch.log(total)).masked_fill(empty, -torch.inf)
 
 
 def second_order(given: Tensors, tensors: Tensors, spans: Any, options_of: Any) -> Tensors:
     """The gradients of ⟨given, (dq, dk, dv, dsinks)⟩ with respect to ``tensors``: do, dlse, q, k, v and the sinks."""
-    again = torch.is_grad_enabled()  # somebody wants the third order too
+    again = torch.is_grad_enabled()  # the third order may be wanted too
     with torch.enable_grad():
         # Fresh names for them, so that each derivative is a partial one even where q and k are the same tensor.
         names: Any = [None if x is None else _fresh(x, again) for x in tensors]

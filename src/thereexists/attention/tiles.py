@@ -96,7 +96,7 @@ def row_tiles(launch: Launch, n: int, causal: bool, block_m: int, block_n: int) 
         out[:, 7], out[:, 8] = columns.pointer[group], columns.pointer[group + 1]
         free = np.full(len(row0), n)  # columns before this one belong to every row of the tile
         if causal:
-            out[:, 8] = np.searchsorted(key, group * n + last_row, "right")  # later columns are nobody's
+            out[:, 8] = np.searchsorted(key, group * n + last_row, "right")  # later columns belong to no row
             free = row0 + 1
         if not launch.own:
             lowest = np.minimum.reduceat(np.where(launch.outside.lo > launch.outside.hi, n, launch.outside.lo), row0)

@@ -198,7 +198,7 @@ def forward(
     noise = (options.seed, options.threshold, options.gain)
     strides = (*_outer(q), *_outer(k), *_outer(v))
     merged = False
-    if not pieces.every_row:  # a row that no piece has sees nobody: 0, and the logarithm of 0
+    if not pieces.every_row:  # a row that no piece has sees no key: 0, and the logarithm of 0
         out.zero_()
         lse.fill_(-torch.inf)
     for launch in pieces.launches:

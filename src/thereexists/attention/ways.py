@@ -165,7 +165,7 @@ def explain(
         The way, and why.
 
     Raises:
-        InvalidInput: it is no such pattern, or there is no such device.
+        InvalidInput: it is not such a pattern, or there is no such device.
     """
     if device not in RATES:
         raise InvalidInput(f"Attention runs on the devices {', '.join(RATES)}; got '{device}'.")
@@ -240,8 +240,8 @@ def _way_of(step: Step, span: tuple[int, int] | None, device: str, own: bool, dr
         estimates["masked"] = rates.masked * _HEADS * n * n + rates.launch
     if not estimates:
         raise CannotBuild(
-            f"This call needs all {connections:,} connections listed (dropout on the CPU, or rows without structure), "
-            f"more than {_MOST_LISTED:,}; leave out attention dropout, or run on a GPU."
+            f"This call would have to list all {connections:,} connections (for dropout on the CPU, or rows without "
+            f"structure), more than {_MOST_LISTED:,}; leave out attention dropout, or run on a GPU."
         )
     way = min(estimates, key=lambda w: estimates[w])
     if way == "listed" and not only_listed:
@@ -301,7 +301,7 @@ def _describe_strip(strip: Strip, lowered: Lowered) -> str:
     if lowered.dense:
         return "everything: dense attention in tiles"
     if strip.modulus == 1:
-        return f"window: up to {widest:,} neighbouring keys a row, in tiles{skips}"
+        return f"window: up to {widest:,} neighbouring keys per row, in tiles{skips}"
     whole = widest >= -(-lowered.n // strip.modulus)
     kind = "residue classes" if whole else "dilated window: inside the residue classes"
-    return f"{kind} mod {strip.modulus}: dense attention on a permuted view, up to {widest:,} keys a row{skips}"
+    return f"{kind} mod {strip.modulus}: dense attention on a permuted view, up to {widest:,} keys per row{skips}"

@@ -35,7 +35,7 @@ class Sizes(NamedTuple):
 
 NARROW = Sizes(Tiles(64, 64, 4, 2), Tiles(128, 64, 4, 2), Tiles(64, 32, 4, 3))  # heads up to 64
 MIDDLE = Sizes(Tiles(64, 64, 4, 3), Tiles(64, 64, 4, 2), Tiles(64, 64, 4, 2))  # up to 128
-LONG = MIDDLE._replace(to_rows=Tiles(128, 64, 8, 3))  # the same with 2,048 keys a row or more
+LONG = MIDDLE._replace(to_rows=Tiles(128, 64, 8, 3))  # the same with 2,048 keys per row or more
 WIDE = Sizes(Tiles(64, 32, 4, 2), Tiles(32, 64, 8, 2), Tiles(64, 32, 4, 2))  # up to 256
 FULL = Sizes(Tiles(32, 32, 4, 2), Tiles(32, 32, 4, 2), Tiles(32, 32, 4, 2))  # float32: twice the bytes
 FULL_WIDE = Sizes(*3 * [Tiles(16, 16, 4, 1)])

@@ -20,7 +20,7 @@ _WIDEST = 256
 
 
 def window_attention(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern | Step, scale: float | None) -> Tensor | None:
-    """The output; None where this is no plain window, or no plain call."""
+    """The output; None where this is not a plain window, or not a plain call."""
     noted = pattern.__dict__.get("_attention_window")
     if noted is None:
         noted = pattern.__dict__["_attention_window"] = _window_of(pattern)
@@ -76,7 +76,7 @@ class WindowAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx, do):
         q, k, v, out, lse = ctx.saved_tensors
-        if not torch.is_grad_enabled():  # nobody asks for the gradients of these
+        if not torch.is_grad_enabled():  # the gradients of these are not wanted
             window, backend = ctx.noted
             return *backend.backward(do, q, k, v, out, lse, window, ctx.how.scale), None, None
         dq, dk, dv, _ = AttentionBackward.apply(do, None, q, k, v, None, (out, lse, ctx.how))

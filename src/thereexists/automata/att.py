@@ -33,7 +33,7 @@ def from_att(file: str | Path, acceptor: bool | None = None) -> Automaton:
         te.automata.from_att("machine.fst")
 
     Args:
-        file: in the text format of AT&T, one transition a line.
+        file: in the text format of AT&T, one transition per line.
         acceptor: whether a fourth word is a weight.
 
     Returns:
@@ -54,7 +54,7 @@ def parse_att(text: str, place: str = "the text", acceptor: bool | None = None) 
     words_of = re.compile(r"[^ \t]+").findall  # other white space may be a symbol
     lines = [(k, words) for k, line in enumerate(lines_of(text), 1) if (words := words_of(line))]
     if not lines:
-        raise InvalidInput(f"{place} is empty; it must hold a transition a line, such as '0 1 a'.")
+        raise InvalidInput(f"{place} is empty; it must hold one transition per line, such as '0 1 a'.")
     arcs = [(k, words) for k, words in lines if len(words) >= 3]
     accepts = {words[0] for _, words in lines if len(words) <= 2}
     only_reads = max((len(words) for _, words in arcs), default=3) == 3 if acceptor is None else acceptor
@@ -63,7 +63,7 @@ def parse_att(text: str, place: str = "the text", acceptor: bool | None = None) 
         wanted = (1,) if len(words) <= 2 else (2 + labels,)
         if len(words) - wanted[0] not in (0, 1):
             raise InvalidInput(
-                f"{place}, line {k}: '{' '.join(words)}' has {len(words)} words; {wanted[0]} are wanted."
+                f"{place}, line {k}: '{' '.join(words)}' has {len(words)} words, and {wanted[0]} are expected."
             )
         _no_weight(words[wanted[0] :], f"{place}, line {k}")
     start = lines[0][1][0]
@@ -83,7 +83,9 @@ def _transducer(arcs: list[tuple[int, list[str]]], start: str, accepts: set[str]
     steps: dict[tuple[str, str], tuple[str, str]] = {}
     for k, (source, target, read, written) in arcs:
         if read == NOTHING:
-            raise InvalidInput(f"{place}, line {k}: a transition of a transducer must read a symbol; this reads none.")
+            raise InvalidInput(
+                f"{place}, line {k}: a transition of a transducer must read a symbol; this one reads none."
+            )
         found = (target, "" if written == NOTHING else written)
         if steps.setdefault((source, read), found) != found:
             raise InvalidInput(

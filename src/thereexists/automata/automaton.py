@@ -26,7 +26,7 @@ MOST_STATES = 1 << 14  # of a machine as it is given, before it is minimised
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Automaton:
-    """``before``: the number of states before it was minimised; ``origin``: what it was made from, in plain data.
+    """A finite automaton: it accepts strings and, if it has outputs, writes one symbol per step.
 
         machine = te.automata.regex("(ab|ba)*", "ab")
         machine.accepts("abba"), machine.size
@@ -64,8 +64,8 @@ class Automaton:
         shapes = (self.table.shape, self.outputs.shape, self.accept.shape)
         if not 1 <= Q <= MOST_STATES or S < 1 or shapes != ((Q, S), (Q, S), (Q,)):
             raise InvalidInput(
-                f"An automaton has 1 to {MOST_STATES:,} states, a symbol at least, and tables (states, symbols); "
-                f"got {Q} states, {S} symbols and tables of the shapes {shapes}."
+                f"An automaton must have 1 to {MOST_STATES:,} states, at least one symbol, and tables (states, "
+                f"symbols); got {Q} states, {S} symbols and tables of the shapes {shapes}."
             )
         if not (0 <= self.start < Q and (self.table >= 0).all() and (self.table < Q).all()):
             raise InvalidInput(f"Every transition and the start must be one of the states 0 to {Q - 1}.")
@@ -128,7 +128,7 @@ class Automaton:
         return bool(self.accept[self.states(word)[-1]])
 
     def transduce(self, word: Any) -> list[Token]:
-        """What it writes, one symbol a step."""
+        """What it writes, one symbol per step."""
         ids = self.word(word)
         return [self.output_alphabet[k] for k in self.outputs[self.run(ids[None])[0, :-1], ids].tolist()]
 
@@ -170,26 +170,28 @@ FIELDS = frozenset(("alphabet", "table", "start", "accept", "outputs", "output_a
 
 
 def restore(stored: dict[str, Any]) -> Automaton:
-    """The automaton of a record that anybody may have written."""
+    """The automaton of a record that anyone may have written."""
     if not isinstance(stored, dict) or stored.keys() != FIELDS:
-        raise InvalidInput(f"an automaton is described by {', '.join(sorted(FIELDS))}")
+        raise InvalidInput(f"an automaton must be described by {', '.join(sorted(FIELDS))}")
     alphabet = check_vocabulary(stored["alphabet"], "the alphabet").tokens
     written = stored["output_alphabet"]
     written = check_vocabulary(written, "the output alphabet").tokens if written != [] else ()
     names, before = stored["names"], stored["before"]
     if not isinstance(names, list) or not all(isinstance(name, str) and is_text(name) for name in names):
-        raise InvalidInput("the names of states are texts")
+        raise InvalidInput("the names of states must be texts")
     if not is_text(json.dumps(stored["origin"], ensure_ascii=False)):
-        raise InvalidInput("what is said of the origin of an automaton is text")
+        raise InvalidInput("the origin of an automaton must be described in text")
     if type(before) is not int or before < 1 or not isinstance(stored["origin"], dict):
-        raise InvalidInput("the size before minimising is a whole number, and the origin is an object")
+        raise InvalidInput("the size before minimising must be a whole number, and the origin an object")
     Q = len(names)
     table, accept = _numbers(stored["table"], 2), _numbers(stored["accept"], 1)
     outputs = _numbers(stored["outputs"], 2) if written else np.full(table.shape, -1)
     if (not written and stored["outputs"] != []) or ((accept < 0) | (accept >= Q)).any():
-        raise InvalidInput("accepting states are states, and only a machine that writes has outputs")
+        raise InvalidInput(
+            "every accepting state must be one of the states, and only a machine that writes may have outputs"
+        )
     if type(stored["start"]) is not int or len(np.unique(accept)) != len(accept):
-        raise InvalidInput("the start is a state, and every accepting state is named once")
+        raise InvalidInput("the start must be one of the states, and every accepting state must be named once")
     accepting = np.zeros(Q, dtype=bool)
     accepting[accept] = True
     made = (alphabet, table, stored["start"], accepting, outputs, written, tuple(names), before, stored["origin"])
@@ -200,7 +202,7 @@ def _numbers(rows: Any, sizes: int) -> np.ndarray:
     """Whole numbers as JSON has them, in lists of equal length."""
     flat = rows if sizes == 1 else [x for row in rows for x in row]
     if not all(type(x) is int and abs(x) < 1 << 31 for x in flat):
-        raise InvalidInput("the tables of an automaton hold whole numbers")
+        raise InvalidInput("the tables of an automaton must hold whole numbers")
     return np.array(rows, dtype=np.int64).reshape(len(rows), *(() if sizes == 1 else (-1,)))
 
 

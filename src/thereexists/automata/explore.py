@@ -33,7 +33,7 @@ def from_function(
         step: ``step(state, symbol)`` gives the next state.
         start: the first state.
         alphabet: the symbols.
-        accept: a function of a state, or the accepting states; all unless given.
+        accept: a function of a state, or the accepting states; default: all.
         writes: whether a step gives (state, output).
 
     Returns:
@@ -46,7 +46,9 @@ def from_function(
     if not callable(step):
         raise InvalidInput(f"'step' must be a function of a state and a symbol; got {type(step).__name__} instead.")
     if not is_state(start):
-        raise InvalidInput(f"The start must be hashable to be a state; got {shown(start)}: give tuples for lists.")
+        raise InvalidInput(
+            f"The start must be hashable to be a state; got {shown(start)}. Use tuples in place of lists."
+        )
 
     def twice(state: Any, symbol: Any) -> Any:
         first, again = _asked(step, state, symbol), _asked(step, state, symbol)
@@ -78,7 +80,7 @@ def mealy(
         step: ``step(state, symbol)`` gives (state, output); or a dict.
         states: all of them.
         alphabet: the symbols.
-        start: the first state, that of the list unless given.
+        start: the first state; default: the first of the list.
 
     Returns:
         The minimal automaton, which writes.
@@ -93,7 +95,7 @@ def mealy(
             f"{type(step).__name__} instead."
         )
     if not known:
-        raise InvalidInput("A Mealy machine needs one state at least; 'states' is empty.")
+        raise InvalidInput("A Mealy machine needs at least one state; 'states' is empty.")
     given = step
 
     def one(state: Any, symbol: Any) -> Any:
@@ -168,8 +170,8 @@ def _asked(step: Step, state: Any, symbol: Any) -> Any:
         raise InvalidTarget(f"step({shown(state)}, {symbol!r}) failed: {_said(error)}.") from error
     if not is_state(found):
         raise InvalidTarget(
-            f"step({shown(state)}, {symbol!r}) gave something that cannot be a state, for it has no hash "
-            f"({shown(found)}): give tuples for lists."
+            f"step({shown(state)}, {symbol!r}) gave {shown(found)}, which cannot be a state because it is not "
+            "hashable: use tuples in place of lists."
         )
     return found
 
@@ -185,7 +187,7 @@ def _accepting(accept: Any, states: list[Any]) -> np.ndarray:
         return np.ones(len(states), dtype=bool)
     if callable(accept):
         return np.array([_accepted(accept, state) for state in states])
-    wanted = listed(accept, "'accept', where it is no function,")
+    wanted = listed(accept, "'accept', where it is not a function,")
     if not all(map(is_state, wanted)):
         raise InvalidInput(f"'accept' must be a list of states; got {short(wanted)}.")
     known = set(wanted)

@@ -53,7 +53,7 @@ def finished(automaton: Automaton) -> Automaton:
 
 def hopcroft(table: np.ndarray, block: np.ndarray) -> np.ndarray:
     """The coarsest partition that refines ``block`` (states,) and that every symbol respects: numbers from 0."""
-    columns = np.unique(table, axis=1)  # symbols that act alike tell nobody apart
+    columns = np.unique(table, axis=1)  # symbols that act alike tell no states apart
     Q, S = columns.shape
     order = np.argsort(columns, axis=0, kind="stable")  # the states that symbol a takes to r stand together
     sorted_to = np.take_along_axis(columns, order, axis=0)

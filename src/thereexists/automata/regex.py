@@ -43,7 +43,7 @@ _REFUSED = {
     "POSSESSIVE_REPEAT": "a possessive repetition",
     "ATOMIC_GROUP": "an atomic group",
 }
-_TOO_DEEP = f"A pattern has at most {DEEPEST} groups, alternatives and repetitions within each other: write it flatter."
+_TOO_DEEP = f"Groups, alternatives and repetitions may be nested at most {DEEPEST} deep: write the pattern flatter."
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT")
 _ITEMS = ("LITERAL", "NOT_LITERAL", "ANY", "IN")
 _STEPS_OF_AN_ITEM = 16  # it takes about as long as asking whether so many symbols match
@@ -59,13 +59,13 @@ def regex(pattern: str, alphabet: Iterable[Any] = PRINTABLE, flags: int = 0) -> 
     Args:
         pattern: as Python's ``re`` has it.
         alphabet: the symbols of the strings.
-        flags: of ``re``: IGNORECASE, DOTALL.
+        flags: of ``re``: IGNORECASE, MULTILINE, DOTALL, VERBOSE or ASCII.
 
     Returns:
         The minimal automaton.
 
     Raises:
-        InvalidInput: the pattern is malformed, or says what no finite automaton can.
+        InvalidInput: the pattern is malformed, or is not regular.
     """
     symbols = check_alphabet(alphabet)
     if not all(isinstance(symbol, str) and len(symbol) == 1 for symbol in symbols):
@@ -79,7 +79,7 @@ def regex(pattern: str, alphabet: Iterable[Any] = PRINTABLE, flags: int = 0) -> 
     if not isinstance(flags, int):
         raise InvalidInput(f"'flags' must be flags of re, such as re.IGNORECASE; got {flags!r} instead.")
     if flags & ~FLAGS:
-        raise InvalidInput(f"Of the flags of re, {FLAGS!r} are known here; got {re.RegexFlag(flags)!r}.")
+        raise InvalidInput(f"'flags' may hold {FLAGS!r}; got {re.RegexFlag(flags)!r}.")
     try:
         tree = _parser.parse(pattern, int(flags))
         machine = _Machine(tuple(map(str, symbols)), tree, pattern)
@@ -87,7 +87,7 @@ def regex(pattern: str, alphabet: Iterable[Any] = PRINTABLE, flags: int = 0) -> 
     except RecursionError as error:  # of Python's parser, or because much is on the stack already
         raise InvalidInput(_TOO_DEEP) from error
     except (re.error, OverflowError) as error:
-        raise InvalidInput(f"{pattern!r} is no regular expression of Python: {error}.") from error
+        raise InvalidInput(f"{pattern!r} is not a regular expression that Python accepts: {error}.") from error
     origin = {"kind": "regex", "pattern": pattern, "flags": int(flags)}
     return finished(_deterministic(machine, end, origin))
 
@@ -133,12 +133,12 @@ class _Machine:
         return len(self.reads) - 1
 
     def spend(self, steps: int) -> None:
-        """Whatever takes time is counted: a short pattern can ask for more than anybody can wait for."""
+        """Whatever takes time is counted: a short pattern can ask for more than anyone can wait for."""
         self.steps += steps
         if self.steps > MOST_STEPS:
             raise InvalidInput(
-                "The pattern's machine is not written out in reasonable time: lower the bounds of its repetitions, or "
-                "write it with fewer and smaller classes."
+                "The pattern's automaton cannot be written out in reasonable time: lower the bounds of its "
+                "repetitions, or write it with fewer and smaller classes."
             )
 
     def edge(self, source: int, target: int, symbols: frozenset[int] | None = None, where: str | None = None) -> None:
@@ -190,7 +190,7 @@ class _Machine:
             return self.new()  # an empty class: nothing leads there
         what = _REFUSED.get(name, name.lower().replace("_", " "))
         raise InvalidInput(
-            f"{self.pattern!r} has {what}, which takes it beyond what is regular here: write it without one."
+            f"{self.pattern!r} has {what}, which this compiler does not know: write the pattern without it."
         )
 
     def repeat(self, least: int, most: int, tree: Any, source: int, under: _Under) -> int:
@@ -265,8 +265,8 @@ def _deterministic(machine: _Machine, end: int, origin: dict[str, Any]) -> Autom
             visits += 1 + len(machine.free[state]) + len(machine.reads[state])
             if visits > MOST_VISITS:
                 raise InvalidInput(
-                    "The pattern's automaton is not found in reasonable time: lower the bounds of its repetitions, or "
-                    "write it with fewer alternatives that overlap."
+                    "The pattern's automaton cannot be found in reasonable time: lower the bounds of its "
+                    "repetitions, or write it with fewer alternatives that overlap."
                 )
             for where, target in machine.free[state]:
                 for reached in _through(where, mode, before, after):

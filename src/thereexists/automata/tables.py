@@ -26,13 +26,13 @@ def dfa(table: Any, start: Hashable, accept: Iterable[Any], alphabet: Iterable[A
         table: {state: {symbol: state}}, or an array (states, symbols).
         start: the first state.
         accept: the accepting states.
-        alphabet: the symbols; those of the table unless given.
+        alphabet: the symbols; default: those of the table.
 
     Returns:
         The minimal automaton.
 
     Raises:
-        InvalidInput: a state or symbol is named that there is not.
+        InvalidInput: a state or symbol is named that does not exist.
     """
     given = None if alphabet is None else check_alphabet(alphabet)
     rows = _rows(table, given)
@@ -66,13 +66,13 @@ def nfa(
         transitions: {state: {symbol: states}}.
         start: a state, or several.
         accept: the accepting states.
-        alphabet: the symbols; those of the table unless given.
+        alphabet: the symbols; default: those of the table.
 
     Returns:
         The minimal automaton.
 
     Raises:
-        InvalidInput: a state or symbol is named that there is not.
+        InvalidInput: a state or symbol is named that does not exist.
     """
     rows = {
         state: {a: _targets(state, a, targets) for a, targets in row.items()}
@@ -81,7 +81,7 @@ def nfa(
     symbols = check_alphabet([a for a in _symbols(rows) if a is not None] if alphabet is None else alphabet)
     starts = tuple(start) if isinstance(start, set | frozenset | list) else (start,)
     if not starts:
-        raise InvalidInput("An NFA begins somewhere; 'start' is empty.")
+        raise InvalidInput("An NFA needs at least one start state; 'start' is empty.")
     everywhere = (target for row in rows.values() for targets in row.values() for target in targets)
     accepting = _known(accept, starts, rows, (*everywhere, *starts))
     _only(rows, (*symbols, None))
@@ -123,7 +123,7 @@ def _rows(table: Any, symbols: tuple[Any, ...] | None) -> dict[Any, dict[Any, An
 
 def _mapping(table: Any) -> Mapping[Any, Mapping[Any, Any]]:
     if not isinstance(table, Mapping) or not table or not all(isinstance(row, Mapping) for row in table.values()):
-        raise InvalidInput("Transitions are written as {state: {symbol: …}}, with one state at least.")
+        raise InvalidInput("Transitions are written as {state: {symbol: …}}, with at least one state.")
     return table
 
 
@@ -144,11 +144,13 @@ def _known(accept: Any, starts: tuple[Any, ...], rows: Mapping[Any, Any], target
     reached, accepting = list(targets), listed(accept, "'accept'")
     for state in (*starts, *reached, *accepting):
         if not is_state(state):
-            raise InvalidInput(f"A state must be hashable; got {shown(state)}: give tuples for lists.")
+            raise InvalidInput(f"A state must be hashable; got {shown(state)}. Use tuples in place of lists.")
     known = {*rows, *reached}
     strange = [state for state in (*starts, *accepting) if state not in known]
     if strange:
-        raise InvalidInput(f"{shown(strange[0])} is the start or accepting, and no state of the table.")
+        raise InvalidInput(
+            f"{shown(strange[0])} is named as the start or as accepting, but is not a state of the table."
+        )
     return frozenset(accepting)
 
 

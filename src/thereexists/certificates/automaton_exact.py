@@ -2,7 +2,7 @@
 
 *Weights.* Each is 0 or a normal number of the dtype, used or not: then the network converted to the dtype is the very
 network that was looked at. (A weight that is 0 in a narrower dtype is another network; a subnormal one is 0 on machines
-that flush them; and 0 · ∞ is no number.)
+that flush them; and 0 · ∞ is not a number.)
 
 *Sums.* Let all terms of a sum be whole multiples of a power of two u, and the sum of their sizes at most 2^p·u, p being
 the bits of the dtype's significand. Then every partial sum, in any order, is a multiple of u of size at most 2^p·u, and

@@ -217,7 +217,7 @@ KIND_NAMES = {made: name for name, made in KINDS.items()}
 def read_maps(automaton: Automaton, stored: dict[str, Any]) -> Maps:
     """The rows of a record, looked at: they are distinct, and name states and targets that there are."""
     if not isinstance(stored, dict) or stored.keys() != {"kind", "targets", "labels"} or stored["kind"] not in KINDS:
-        raise InvalidInput(f"maps are described by targets, labels and a kind, one of {', '.join(KINDS)}")
+        raise InvalidInput(f"maps must be described by targets, labels and a kind, one of {', '.join(KINDS)}")
     targets, labels = (_table(stored[name], name) for name in ("targets", "labels"))
     Q, O, T = automaton.size, len(automaton.output_alphabet), len(targets)
     states, outputs = targets[:, 0], targets[:, 1]
@@ -243,5 +243,5 @@ def read_maps(automaton: Automaton, stored: dict[str, Any]) -> Maps:
 def _table(rows: Any, what: str) -> np.ndarray:
     whole = isinstance(rows, list) and rows and all(isinstance(row, list) and row for row in rows)
     if not whole or not all(type(x) is int and abs(x) < 1 << 31 for row in rows for x in row):
-        raise InvalidInput(f"the {what} of maps are a table of whole numbers")
+        raise InvalidInput(f"the {what} of maps must be a table of whole numbers")
     return np.array(rows, dtype=np.int64)

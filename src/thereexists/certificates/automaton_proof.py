@@ -47,7 +47,7 @@ from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
 
 MOST_MODEL_ROWS = 1 << 15  # their fourth power numbers pairs of rows in pairs of groups, in 64 bits
-FIRST, SYMBOLS = 1, 2  # token numbers: 0 is no token at all, 1 the identity, then the symbols
+FIRST, SYMBOLS = 1, 2  # token numbers: 0 is not a token at all, 1 the identity, then the symbols
 
 
 @dataclass(frozen=True)

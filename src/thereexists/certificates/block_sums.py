@@ -29,7 +29,7 @@ def load_blocks(folder: str | Path, sha256: str) -> Blocks:
     """The sums with this hash; refused if they are not those."""
     file = Path(folder) / BLOCKS
     if not (is_regular(file) or parts_of(file)):
-        raise BadWitnessFile(f"{folder} has no {BLOCKS} to check the sums of: certify it again.")
+        raise BadWitnessFile(f"{folder} has no {BLOCKS} whose sums could be checked: certify it again.")
     problem = f"{file} holds other sums than the certificate was made of: its SHA-256 differs."
     for place in (file, *parts_of(file)):
         try:
@@ -57,7 +57,7 @@ def _read(file: Path) -> Blocks:
         raise BadWitnessFile(f"{file} was truncated or changed: {error}") from error
     shaped = stored.ndim == 2 and stored.shape[1] in (SUMS, OLDER_SUMS) and len(stored) <= _MOST_ROWS
     if stored.dtype != np.float64 or not shaped:
-        raise BadWitnessFile(f"{file} was changed: it holds {stored.dtype} {stored.shape}, not ten sums a block.")
+        raise BadWitnessFile(f"{file} was changed: it holds {stored.dtype} {stored.shape}, not ten sums per block.")
     return stored.tolist()
 
 

@@ -102,7 +102,7 @@ class Certificate(InNotebook, ABC):
         return []
 
     def tried(self) -> dict[str, str]:
-        """What the author looked at beside the proof, and what was seen."""
+        """What the author looked at besides the proof, and what was seen."""
         return {}
 
     @classmethod
@@ -140,7 +140,7 @@ class Certificate(InNotebook, ABC):
             self.put(file, text)
 
     def put(self, file: Path, text: str) -> None:
-        """The file alone; sums that an earlier certificate left would belong to nobody."""
+        """The file alone; sums that an earlier certificate left would belong to none."""
         write_beside(file, text)
         (file.parent / BLOCKS).unlink(missing_ok=True)
 
@@ -199,7 +199,9 @@ def certificate_of(
     record = dict(record)
     kind = record.pop("kind", None)
     if not isinstance(kind, str) or kind not in kinds:
-        raise BadWitnessFile(f"{file} is a certificate of the kind {str(kind)[:40]!r}; wanted is {' or '.join(kinds)}.")
+        raise BadWitnessFile(
+            f"{file} is a certificate of the kind {str(kind)[:40]!r}, and {' or '.join(kinds)} is wanted."
+        )
     with malformed(file, "is not a complete certificate"):
         cls = named(CERTIFICATES[kind])
         later = {name for name, since in _SINCE.items() if version < since} & set(cls.stored())

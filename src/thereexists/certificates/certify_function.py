@@ -75,8 +75,8 @@ def _refuse_outside(network: Transformer, grid: Grid, f: Target) -> None:
         verdict = vanishes_outside(network, f, grid.n)
         if not verdict.holds:
             raise NotProved(
-                f"Not proved: {f.name} is 0 outside its box, and that the network is follows not from its weights: "
-                f"{verdict.reasons[0]}. Then the integral over all of R^{{d×n}} may be infinite."
+                f"Not proved: {f.name} is 0 outside its box, but it does not follow from the weights that the network "
+                f"is 0 there: {verdict.reasons[0]}. The integral over all of R^{{d×n}} may be infinite."
             )
 
 
@@ -152,7 +152,7 @@ def predict(
         witness: of a function.
         p: of d_p.
         target: the function, for one of your own.
-        workers: who computes.
+        workers: how many processes compute it, and where.
         share: of the cubes, None for all.
 
     Returns:
@@ -164,7 +164,10 @@ def predict(
     check_spread(witness)
     network, grid, f = _checked(witness, target)
     if f.variation(1.0) is None and f.interval is None:
-        raise InvalidInput("A statistical certificate runs on its own random points in one process: nothing to spread.")
+        raise InvalidInput(
+            "A statistical certificate is made in one process, on random points of its own: there is no cost to "
+            "predict."
+        )
     problem = the_problem(network, f, grid, p, splits_within(grid, SUBCUBES))
     blocks = -(-grid.cells // problem.block)
     drawn = blocks if share is None else min(blocks, math.ceil(share * blocks))
@@ -177,7 +180,7 @@ def predict(
 def check_spread(witness: Any) -> None:
     """Whether there are cubes that several workers share; what has none is checked in one go."""
     if RigorousCertificate.kind not in witness.kind.certificates:
-        raise InvalidInput(f"A dry run is for functions, whose cubes are spread; this is {witness.kind.what}.")
+        raise InvalidInput(f"A dry run predicts what the cubes of a function cost; this is {witness.kind.what}.")
 
 
 def _checked(witness: Any, target: Target | None) -> tuple[Transformer, Grid, Target]:

@@ -15,12 +15,22 @@ Progress = Callable[[int, int], None]
 
 
 def untold(done: int, total: int) -> None:
-    """Nobody is told how far it has come."""
+    """The progress of nothing: called, and ignored."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One named check of a verification: passed or not, or None if it could not be made; and what was found."""
+    """One named check of a verification: an entry of the evidence of ``te.verify``.
+
+        witness = te.build(te.Table([[0, 1], [1, 0]], [[1, 1], [0, 0]]))
+        witness.save("t")
+        te.verify("t").evidence[0].detail
+
+    Attributes:
+        name: what was checked.
+        passed: True, False, or None if the check could not be made.
+        detail: what was found, in words.
+    """
 
     name: str
     passed: bool | None
@@ -59,8 +69,9 @@ class Asked:
         """For a witness that holds what it computes."""
         if self.target is not None:
             raise NoFunctionWanted(
-                f"{self.folder} is a witness of a program, an automaton, a table or a data set, which it holds itself: "
-                "nothing would be compared with the function that was given. Verify it without a function."
+                f"{self.folder} is a witness of a program, an automaton, a table or a data set, which the folder "
+                "itself holds: the function that was given would not be compared with anything. Verify it without a "
+                "function."
             )
 
 

@@ -157,7 +157,7 @@ def _actions(p: _Prover, letters: Array) -> Array:
     for a, g in enumerate(letters.tolist()):
         if g < 0:
             if not np.array_equal(table[a], np.arange(Q)):
-                raise NotProved(f"the symbol {p.machine.alphabet[a]!r} is not counted, and moves the state.")
+                raise NotProved(f"the symbol {p.machine.alphabet[a]!r} is not counted, but moves the state.")
         else:
             found[g] = table[a]
     counted = letters >= 0
@@ -230,7 +230,7 @@ def _lookup(p: _Prover, *weights: Array, values: Array) -> float:
     rows, A, where = p.rows, p.rows.A, "block 2, look-up"
     g, scale = np.arange(A), float(-W_Q[0, 1, 2 * A])
     if not scale > 0 or np.frexp(scale)[0] != 0.5:
-        raise NotProved(f"{where}: the scale {scale:g} is no power of two.")
+        raise NotProved(f"{where}: the scale {scale:g} is not a power of two.")
     wanted = [np.zeros_like(w) for w in (W_Q, b_Q, W_K, W_V, W_O)]
     wanted[0][g, 0, A + g], wanted[0][:, 1, 2 * A] = 2 * scale, -scale
     wanted[2][:, 0, rows.place], wanted[2][:, 1, rows.square] = 1.0, 1.0

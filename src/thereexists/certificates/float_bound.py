@@ -12,7 +12,7 @@ the cores. The cores of a compact network end inside of ramps whose ends are num
 
 Which dtypes: float64, and for compact networks float32 too, where the run is proved to be the float64 one rounded once.
 Said of all cores or of none; ``output`` and ``bound`` are None where nothing is proved of the run on ramps, and on a
-domain that is no box, whose inputs are rounded out of it.
+domain that is not a box, whose inputs are rounded out of it.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _BITS = 54  # orders of magnitude, in powers of two, that a distance from an edg
 
 
 def beyond(Y: Array, B: list[float], grid: Grid) -> Array:
-    """Which sequences have an output beyond the bound (rounding allowed), or one that is no number: (batch,).
+    """Which sequences have an output beyond the bound (rounding allowed), or one that is not a number: (batch,).
 
     The rounding allowed is that of columns which this grid has, not that of weights which a forger chose.
     """

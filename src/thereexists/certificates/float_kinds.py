@@ -82,7 +82,7 @@ def first_rows(network: EmbeddedTransformer, grid: Grid | None) -> tuple[Array, 
     if grid is not None:
         W_in = as_array(network.W_in)
         plain = np.isin(W_in, (0.0, 1.0)).all() and (np.count_nonzero(W_in, axis=1) <= 1).all()
-        demand(plain and W_in.shape[1] == grid.d, "the embedding is not one feature a row")
+        demand(plain and W_in.shape[1] == grid.d, "the embedding is not one feature per row")
         return np.asarray(W_in.any(axis=1)), np.zeros(len(W_in))
     table = as_array(network.embedding)
     whole = (table >= 0).all() and (table <= _WHOLE).all() and (table == np.rint(table)).all()

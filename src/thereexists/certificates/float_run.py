@@ -6,7 +6,7 @@ of the residual stream one role and every hidden unit of every layer one kind. A
 none is not judged: *undecided*. With p significand bits, u = 2^-p, and sums accumulated in the dtype, or in float32 if
 that is more, in any order, with or without fused multiply-add:
 
-- *constants* hold E, 0 or 1; nobody writes them. *Inputs* hold one feature, or whole numbers of the embedding.
+- *constants* hold E, 0 or 1; nothing writes them. *Inputs* hold one feature, or whole numbers of the embedding.
 - **Edge units** w·x + b, w a power of two, are 0 and 1 at the two ends of a grid ramp. If these ends are numbers of the
   dtype, then, as rounding is monotone and keeps such numbers, an input off the ramps stays on its side, and the unit
   gives exactly 0, or at least 1, in the dtype and in exact arithmetic alike.
@@ -226,7 +226,7 @@ class FloatRun:
 
     def _values_hold(self, dtype: torch.dtype, p: int) -> str | None:
         exact = self.network.embedding is not None
-        if not np.isfinite(_rounded(self.values, dtype)).all():  # of units that never open too: 0·∞ is no number
+        if not np.isfinite(_rounded(self.values, dtype)).all():  # of units that never open too: 0·∞ is not a number
             return "a stored value overflows"
         for position, default in enumerate(self.default):
             values = self.values[self.gate[position] > 0]  # (open units, outputs)

@@ -113,7 +113,7 @@ class FunctionCertificate(Certificate):
 
     def normalised(self) -> float | None:
         """The bound over volume^{1/p}, which does not grow with the domain; None if the target states no domain."""
-        if "domain" in self.target:  # whose volume nobody states
+        if "domain" in self.target:  # whose volume is not stated
             return None
         try:
             low, high, n = (self.target[name] for name in ("low", "high", "n"))

@@ -184,7 +184,7 @@ def _mismatch(terms: Terms, f: int, i: int, difference: Form, wanted: Form, name
 
 
 def rounding_of_a_file(program: dict[str, Any], network: EmbeddedTransformer, dtype: str, whole: bool = False) -> float:
-    """``rounding`` of a network that nobody has looked at, over the box that its program states.
+    """``rounding`` of a network that was not checked, over the box that its program states.
 
     It says how far the run in the dtype may be from the network in exact arithmetic; not whether that is the program.
     """

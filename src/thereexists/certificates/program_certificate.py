@@ -98,7 +98,7 @@ class CompiledCertificate(Certificate):
 class ProgramCertificate(CompiledCertificate):
     """Of a program over the reals: the bounds hold for every input of the box.
 
-    ``epsilon`` is how large a bound was asked to be at most, None where nobody asked.
+    ``epsilon`` is how large a bound was asked to be at most, None where none was asked for.
     """
 
     kind: ClassVar[str] = "program"
@@ -183,7 +183,9 @@ def certify_again(witness: Any, wanted: Wanted) -> ProgramCertificate:
     epsilon = None if before is None else before.epsilon
     found = certify_program(witness.record(), network, dtype, epsilon, safe)
     if network.safe != safe:
-        raise CannotBuild(f"The witness says that it runs in {', '.join(safe)}; proved is {', '.join(network.safe)}.")
+        raise CannotBuild(
+            f"The witness says that it runs in {', '.join(safe)}, but only {', '.join(network.safe)} is proved."
+        )
     others = [name for name in DTYPES if name not in safe]
     return dataclasses.replace(
         found, reasons={name: f"the witness was not saved for it; build with dtype='{name}'." for name in others}

@@ -3,7 +3,7 @@
 A range is added up term by term, as if terms knew nothing of each other. A product is the difference of two splines
 that do: each of them may be anything, but p = (a − b)/4t is within an error of a product of two numbers, and that stays
 where it stays. Added up term by term, x·x on [0, 1] would go down to −1/4, outside of the knots of whoever reads it,
-and 3·x·x·x would be bounded by 3.81 where its error is 0.0013. So such a sum is told a range of its own, and whatever
+and 3·x·x·x would be bounded by 3.81 where its error is 0.0013. So such a sum gets a range of its own, and whatever
 holds λ·p has the range of λ·p and of the rest, wherever that is narrower. Both are true of all inputs of the box.
 """
 

@@ -25,7 +25,7 @@ MOST_WORK = 1 << 25  # numbers written, all in all: about a minute
 PER_NUMBER = 1 << 8  # for every number that is there
 REPEATED = 64
 LEAST = 1 << 18  # what any file may ask for
-UNUSED = 1 << 16  # quantities that no row of the network need have: they may cancel, or nobody may read them
+UNUSED = 1 << 16  # quantities that no row of the network need have: they may cancel, or never be read
 
 
 def allowance(program: dict[str, Any], network: EmbeddedTransformer) -> Allowance:

@@ -110,7 +110,7 @@ def every_value(meaning: Meaning, nodes: list[dict[str, Any]]) -> list[Meant]:
 
 
 def _is_stated(node: dict[str, Any]) -> bool:
-    """A function of somebody's own: two of them may have one spline, and be different between its knots."""
+    """A user's own function: two of them may have one spline, and be different between its knots."""
     return node["operation"] == "apply" and not node["settings"].get("function")
 
 

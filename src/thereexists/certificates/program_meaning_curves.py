@@ -38,9 +38,9 @@ def apply_meaning(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant
     found = with_profile(forms, gap * ROUNDED_UP, spline_profile(Pieces.of(spline), profile) if moved.any() else None)
     if not np.isfinite(found.gap).all():
         raise InvalidInput(
-            f"'apply' of {spline.name} has an argument that is off by up to {float(moved.max()):.3g} by then, so that "
-            f"it may come from {profile.low:.6g} to {profile.high:.6g}, and is not differentiable there; put a "
-            "P.maximum or P.clip around the argument, or make what comes before finer."
+            f"The argument of 'apply' of {spline.name} may be off by up to {float(moved.max()):.3g}, and so lie "
+            f"anywhere from {profile.low:.6g} to {profile.high:.6g}, where the function is not differentiable; put a "
+            "P.maximum or P.clip around the argument, or make what comes before it finer."
         )
     return found
 
@@ -77,11 +77,11 @@ def multiply_meaning(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Me
     A chord of the square lies above it. With values off by at most e, each spline is between −e and own + e above the
     square, so their difference is off by at most the larger own + 2e. What becomes of gaps of a and b is in
     ``program_profile.product_of``. Term by term the two splines know nothing of each other; that their difference is
-    within ``own`` of a product, and so where that is, is told to the terms (``program_joint.py``).
+    within ``own`` of a product, and so where that is, is noted in the terms (``program_joint.py``).
     """
     terms, t = meaning.terms, exact(settings["balance"])
     if t <= 0:
-        raise InvalidInput("'multiply' balances with a positive number.")
+        raise InvalidInput("'multiply' must balance its factors with a positive number.")
     squares, own, noise, knots = [], 0.0, 0.0, []
     for which, sign in (("plus", 1), ("minus", -1)):
         points = [float(k) for k in settings[which]]
@@ -167,7 +167,7 @@ def attend_meaning(meaning: Meaning, settings: dict[str, Any], q: Meant, k: Mean
     """
     terms, n, causal = meaning.terms, meaning.n, bool(settings["causal"])
     if len(q.forms) != len(k.forms):
-        raise InvalidInput("'attend' takes queries and keys with equally many features.")
+        raise InvalidInput("'attend' takes queries and keys with the same number of features.")
     forms: list[list[Form]] = [[] for _ in v.forms]
     for i in range(n):
         seen = range(i + 1 if causal else n)

@@ -59,7 +59,7 @@ def check_features(program: dict[str, Any]) -> None:
         if name == "take" and (len(settings["source"]) != n or not all(0 <= p < n for p in settings["source"])):
             wanted = set()
         if name != "tokens" and wanted != {node["d"]}:
-            raise InvalidInput(f"the features of '{name}' are not those of what it reads, or its arrays are not of n")
+            raise InvalidInput(f"'{name}' has other features than its arguments, or its arrays do not have n rows")
 
 
 def _attended(q: Array, k: Array, v: Array, causal: bool) -> Array:

@@ -25,24 +25,26 @@ def check_places(places: Any, program: dict[str, Any], network: EmbeddedTransfor
     rows = network.shape()["d"]
     for place in _listed(places):
         if not isinstance(place, dict) or place.keys() != {"block", "half", "made"}:
-            raise BadWitnessFile(f"A place has a block, a half and what is made there; got {_short(place)} instead.")
+            raise BadWitnessFile(
+                f"A place must have a block, a half and what is made there; got {_short(place)} instead."
+            )
         block, half, made = place["block"], place["half"], _listed(place["made"])
         known = type(block) is int and half in HALVES and (block == 0) == (half == "embedding")
         if not known or not 0 <= block <= network.depth:
             raise BadWitnessFile(f"This network has no block {_short(block)} with a half {_short(half)}.")
         times.append(2 * block - (half == "attention"))
         if not all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in made):
-            raise BadWitnessFile(f"What is made in block {block} are not operations, each with its row.")
+            raise BadWitnessFile(f"The entries of block {block} must be operations, each with its row.")
         wrong = [row for _, row in made if type(row) is not int or not 0 <= row < rows]
         if wrong or not made or len({row for _, row in made}) < len(made):
             raise BadWitnessFile(
-                f"What is made in block {block} has rows of its own, below {rows}; got {_short(wrong)}."
+                f"Every operation of block {block} must have a row of its own, below {rows}; got {_short(wrong)}."
             )
         strange = [name for name, _ in made if _operation(name) not in words]
         if strange:
-            raise BadWitnessFile(f"{_short(strange[0])} is made in block {block}, and is not an operation.")
+            raise BadWitnessFile(f"Block {block} names {_short(strange[0])}, which is not an operation.")
     if times != sorted(set(times)):
-        raise BadWitnessFile("The places of a program are in order, each half once; these are not.")
+        raise BadWitnessFile("The places of a program must be in order, with each half once; these are not.")
 
 
 def _words(program: dict[str, Any]) -> frozenset[str]:
@@ -61,7 +63,7 @@ def _operation(name: str) -> str:
 
 def _listed(part: Any) -> list[Any]:
     if not isinstance(part, list):
-        raise BadWitnessFile(f"The places of a program are lists; got {_short(part)} instead.")
+        raise BadWitnessFile(f"The places of a program must be lists; got {_short(part)} instead.")
     return part
 
 

@@ -110,7 +110,10 @@ def check_settings(program: dict[str, Any]) -> None:
         rights = rights | OF_ONES_OWN if name == "apply" and settings.get("function") == "" else rights
         odd = sorted(settings.keys() ^ rights.keys())
         if odd:
-            raise BadWitnessFile(f"'{name}' has the settings {', '.join(rights) or 'none'}; '{odd[0][:40]}' is amiss.")
+            raise BadWitnessFile(
+                f"'{name}' takes the settings {', '.join(rights) or 'none'}; '{odd[0][:40]}' is missing, or is not "
+                "one of them."
+            )
         wrong = [key for key, setting in settings.items() if not rights[key](setting)]
         if wrong:
             raise BadWitnessFile(f"The setting '{wrong[0]}' of '{name}' has a value that it cannot have.")

@@ -270,7 +270,7 @@ def assumes_as_much(stated: str, needed: str) -> bool:
     found = [_CURVATURE.fullmatch(text) for text in (stated, needed)]
     try:
         (less, a, b), (more, c, d) = ((float(m[1]), float(m[2]), float(m[3])) for m in found if m is not None)
-    except ValueError:  # another statement, or numbers that are none
+    except ValueError:  # another statement, or words that are not numbers
         return False
     return 0 <= less <= more and -math.inf < a <= c and d <= b < math.inf
 

@@ -64,7 +64,7 @@ class Extent:
 
 
 def extent(target: Target, grid: Grid, units: Units) -> Extent:
-    """In the given units; on a domain that is no box they are plain."""
+    """In the given units; on a domain that is not a box they are plain."""
     if grid.domain is not None:
         return _extent(grid)
     widths = target.high - target.low
@@ -74,7 +74,7 @@ def extent(target: Target, grid: Grid, units: Units) -> Extent:
 
 
 def _extent(grid: Grid) -> Extent:
-    """Of a domain that is no box: what lies off the cores lies in a slab around an edge of a cell, in some entry.
+    """Of a domain that is not a box: what lies off the cores lies in a slab around an edge of a cell, in some entry.
 
     The slabs of one token (or of the sequence) reach over its whole box; the other tokens are anywhere in the domain.
     """

@@ -3,7 +3,7 @@
     d_p^p ≤ Σ_cubes ∫_core ‖f − g‖_p^p + volume(off the cores) · Σ_entries (F + B)^p
 
 The cubes are those that may meet the domain, and volumes are those of the domain's parts of them, at most: a domain
-that is no box has a measure of its own (``functions/domains``).
+that is not a box has a measure of its own (``functions/domains``).
 
 On a core, g lies in the enclosure G; F bounds |f| on the domain and B bounds |g| on all inputs. A cube whose enclosure
 is wider than B is *undecided*: its whole volume is charged with (F + B)^p per entry.
@@ -127,7 +127,7 @@ def the_problem(network: Transformer, target: Target, grid: Grid, p: float, spli
 def _refuse_strange_weights(network: Transformer) -> None:
     for weights in network.parameters():
         if not bool(torch.isfinite(weights).all()):
-            raise NotProved("A weight of this network is infinite or no number; nothing can be certified.")
+            raise NotProved("A weight of this network is infinite or not a number; nothing can be certified.")
         shards.release(network)
 
 

@@ -194,7 +194,7 @@ def _heads(attention: Any) -> list[Any]:
 
 
 def _units(W_1: Any, b_1: Any, W_2: Any, b_2: Any) -> tuple[Any, Any]:
-    """Rows and biases of the units that somebody reads, and of the outputs over these units."""
+    """Rows and biases of the units that are read, and of the outputs over these units."""
     live = [u for u in range(len(b_1)) if any(row[u] for row in W_2)]
     units = zip(_rows([W_1[u] for u in live]), (b_1[u] for u in live), strict=True)
     outputs = zip(_rows([[row[u] for u in live] for row in W_2]), b_2, strict=True)

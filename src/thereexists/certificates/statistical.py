@@ -9,14 +9,14 @@ V being the sample variance of m independent points. R = Σ_entries (F + B)^p ne
 from the network's own clamp. A point where |f| > F refutes the claim, and is an error. Errors are measured in units of
 the largest possible one, so that no power overflows, and one that underflows is nothing beside R.
 
-**Which domain.** Over a domain D that is no box, X is uniform in a set that holds D (a box around it; of probability
+**Which domain.** Over a domain D that is not a box, X is uniform in a set that holds D (a box around it; of probability
 vectors, the simplex), whose measure takes the place of the volume, and Y = 0 beside D: measure · E[Y] = d_p^p again.
 
-**Which g.** The float64 run, every output cut to [−B, B] (one that is no number counts as farthest from f). The weights
-prove |g| ≤ B in exact arithmetic only, where the cut changes nothing: a network may reach 1e90 in some hidden place,
-and rounding undo its clamp there. Cut, Y ≤ R holds whatever the float64 run does, and the bound follows. That the run
-as it is keeps to B is tried, not proved: a point that does not, drawn here or near the edges (``float_edges.py``), ends
-it.
+**Which g.** The float64 run, every output cut to [−B, B] (one that is not a number counts as farthest from f). The
+weights prove |g| ≤ B in exact arithmetic only, where the cut changes nothing: a network may reach 1e90 in some hidden
+place, and rounding undo its clamp there. Cut, Y ≤ R holds whatever the float64 run does, and the bound follows. That
+the run as it is keeps to B is tried, not proved: a point that does not, drawn here or near the edges
+(``float_edges.py``), ends it.
 
 **A stranger's claim.** The probability is over the points, and whoever chooses the seed chooses the points: of a
 hundred seeds one may well give a bound that is false. So ``established`` believes no seed. It draws its own points, m,

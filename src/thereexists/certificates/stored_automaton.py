@@ -73,12 +73,12 @@ def read_automaton(path: str | Path, record: dict[str, Any], weights: dict[str, 
         network = EmbeddedTransformer.from_structure(record["structure"], weights)
         doubling = record["doubling"]
         if not isinstance(doubling, dict) or doubling.keys() != {"n", "moduli"}:
-            raise InvalidInput("'doubling' holds n and the moduli")
+            raise InvalidInput("'doubling' must hold n and the moduli")
         n, moduli = doubling["n"], doubling["moduli"]
         if type(n) is not int or not 1 <= n < MOST_SYMBOLS:
             raise InvalidInput(f"n must be a whole number from 1 to {MOST_SYMBOLS - 1}; got {n!r}")
         if not isinstance(moduli, list) or not moduli or not all(type(m) is int and 2 <= m < 1000 for m in moduli):
-            raise InvalidInput("the moduli are whole numbers from 2 to 999, one at least")
+            raise InvalidInput("the moduli must be whole numbers from 2 to 999, and at least one")
         maps = read_maps(restore(record["automaton"]), record["maps"])
         if network.embedding is None or network.E is None or len(network.E) != n + 1:
             raise InvalidInput(f"the network does not take {n} symbols")

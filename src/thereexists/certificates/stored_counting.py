@@ -48,7 +48,7 @@ def read_counting(path: str | Path, record: dict[str, Any], weights: dict[str, t
         network = EmbeddedTransformer.from_structure(record["structure"], weights)
         counting = record["counting"]
         if not isinstance(counting, dict) or counting.keys() != {"n"}:
-            raise InvalidInput("'counting' holds n")
+            raise InvalidInput("'counting' must hold n")
         n = counting["n"]
         if type(n) is not int or not 1 <= n < MOST_SYMBOLS:
             raise InvalidInput(f"n must be a whole number from 1 to {MOST_SYMBOLS - 1}; got {n!r}")

@@ -120,7 +120,7 @@ def read_tokens(path: str | Path, record: dict[str, Any], weights: dict[str, tor
 def _numbers(stored: torch.Tensor, n: int) -> np.ndarray:
     """Stored pairs as whole numbers (pairs, n), one pair at least."""
     if stored.dtype != torch.int32 or stored.ndim != 2 or stored.shape[1] != n or len(stored) == 0:
-        raise InvalidInput(f"pairs are whole numbers (pairs, {n}); got {stored.dtype} {tuple(stored.shape)}")
+        raise InvalidInput(f"pairs must be whole numbers (pairs, {n}); got {stored.dtype} {tuple(stored.shape)}")
     return stored.numpy().astype(np.int64)
 
 

@@ -38,7 +38,7 @@ def prove_wide(network: EmbeddedTransformer, low: Array, high: Array, n: int, no
     flow, out = Flow.of(network), W_out.argmax(axis=1)
     common = _subtracted_by_all(flow, out, no)
     if common is None:
-        return  # nobody writes an output, and all start at 0
+        return  # nothing writes an output, and all start at 0
     reasons = ["no literal closes all units that write an output"]
     for literal in common:
         reason = _closes(flow, network, literal, low, high, n)

@@ -38,7 +38,7 @@ class Alphabets:
     def read(cls, stored: Any) -> Alphabets:
         """What a record holds, if it is that."""
         if not isinstance(stored, dict) or stored.keys() != {"alphabet", "output_alphabet"}:
-            raise BadWitnessFile("The symbols of a program are an alphabet and an output alphabet; these are not.")
+            raise BadWitnessFile("The symbols of a program must be an alphabet and an output alphabet; these are not.")
         for name, symbols in stored.items():
             if not is_alphabet(symbols):
                 raise BadWitnessFile(f"The {name} of a program must be a list of 1 to {MOST_SYMBOLS:,} distinct words.")
@@ -122,7 +122,9 @@ def certify_again(witness: Any, wanted: Wanted) -> SymbolCertificate:
     dtype, safe = saved_choice(witness, wanted)
     found = certify_symbols(witness.record(), witness.alphabets, witness.network, dtype, safe)
     if witness.network.safe != safe:
-        raise CannotBuild(f"The witness says that it runs in {', '.join(safe)}; proved is {', '.join(found.bounds)}.")
+        raise CannotBuild(
+            f"The witness says that it runs in {', '.join(safe)}, but only {', '.join(found.bounds)} is proved."
+        )
     others = [name for name in DTYPES if name not in safe]
     return dataclasses.replace(
         found, reasons={name: f"the witness was not saved for it; build with dtype='{name}'." for name in others}
@@ -134,11 +136,11 @@ def prove_symbols(program: dict[str, Any], alphabets: Alphabets) -> None:
     found."""
     held = values_at_strings(program, len(alphabets.alphabet))
     if held.off:
-        raise NotProved(f"At strings the output is only known up to {float(held.off):.3g}: a look-up without a step.")
+        raise NotProved(f"On strings the output is only known up to {float(held.off):.3g}: a look-up without a step.")
     strange = [x for x in held.values if not isinstance(x, int) or not 0 <= x < len(alphabets.output_alphabet)]
     if strange:
         raise NotProved(
-            f"At strings the output may be {float(strange[0]):.6g}, as far as is known, which is not the number of one "
+            f"On strings the output may be {float(strange[0]):.6g}, as far as is known, which is not the number of one "
             f"of the {len(alphabets.output_alphabet)} output symbols."
         )
 

@@ -1,4 +1,4 @@
-"""What a saved program can be at strings: every number that each of its features may take there, written out.
+"""What a saved program can be on strings: every number that each of its features may take there, written out.
 
 The input of a program over symbols is a whole number at every token, 0 … |Σ| − 1. So each feature of each operation has
 finitely many values over all strings, all positions and all lengths. This file follows the saved operations one by one,
@@ -74,7 +74,7 @@ Features = list[Held]
 
 
 def values_at_strings(program: dict[str, Any], symbols: int) -> Held:
-    """What the output, one feature, may be at strings over so many symbols. Of a program whose form was checked."""
+    """What the output, one feature, may be on strings over this many symbols. Of a program whose form was checked."""
     last = every_value(program, symbols)[-1]
     if len(last) != 1:
         raise NotProved(f"A program over symbols gives one feature, a number; this one has {len(last)}.")
@@ -91,7 +91,7 @@ def every_value(program: dict[str, Any], symbols: int) -> list[Features]:
     for node in nodes:
         name = node["operation"]
         if name not in RULES:
-            raise NotProved(f"It is not known how to prove that '{name}' gives certain numbers at strings.")
+            raise NotProved(f"This verifier cannot prove which numbers '{name}' gives on strings.")
         try:
             features = RULES[name](strings, node["settings"], *(found[a] for a in node["arguments"]))
         except NotProved as error:
@@ -109,7 +109,7 @@ def every_value(program: dict[str, Any], symbols: int) -> list[Features]:
 def _set(numbers: Iterable[Number]) -> tuple[Number, ...]:
     found = tuple(sorted({exact(number) for number in numbers}))
     if len(found) > MOST_VALUES:
-        raise NotProved(f"A feature has more than {MOST_VALUES:,} values at strings.")
+        raise NotProved(f"A feature has more than {MOST_VALUES:,} values on strings.")
     return found
 
 
@@ -142,7 +142,7 @@ def _steps(low: Number, high: Number, step: Number) -> tuple[Number, ...]:
     """low, low + step, …, high."""
     count = 0 if step == 0 else ratio(high - low, step)
     if count >= MOST_VALUES:
-        raise NotProved(f"A feature has more than {MOST_VALUES:,} values at strings.")
+        raise NotProved(f"A feature has more than {MOST_VALUES:,} values on strings.")
     return tuple(exact(low + k * step) for k in range(int(count) + 1))
 
 
@@ -184,7 +184,9 @@ def union(*helds: Held) -> Held:
 
 def _tokens(strings: Strings, settings: dict[str, Any]) -> Features:
     if settings["d"] != 1 or settings["low"] != 0 or settings["high"] != max(strings.symbols - 1, 1):
-        raise NotProved(f"The input of a program over {strings.symbols} symbols is one number, from 0 to the last.")
+        raise NotProved(
+            f"The input of a program over {strings.symbols} symbols must be one number, from 0 to the last."
+        )
     return [Held(tuple(range(strings.symbols)))]
 
 
@@ -280,7 +282,7 @@ def _where(strings: Strings, settings: dict[str, Any], g: Features, a: Features,
     def one(flag: Held, first: Held, second: Held) -> Held:
         flag = flag.flat
         if flag.off or not set(flag.values) <= {0, 1}:
-            raise NotProved("its flag is not 0 or 1 at strings, as far as is known.")
+            raise NotProved("its flag is not 0 or 1 on strings, as far as is known.")
         if any(not bottom <= end <= top for part in (first, second) for end in part.flat.ends):
             raise NotProved("what it chooses from may leave the range that it is made for.")
         return first if flag.values == (1,) else second if flag.values == (0,) else union(first, second)
@@ -314,7 +316,7 @@ def _ranks(strings: Strings, settings: dict[str, Any], x: Features) -> Features:
     for held in x:
         held = held.flat
         if held.off or any(b - a < margin for a, b in pairwise(held.values)):
-            raise NotProved("numbers at strings may be closer than its margin.")
+            raise NotProved("numbers on strings may be closer than its margin.")
     return [Held(tuple(range(strings.n))) for _ in x]
 
 

@@ -11,8 +11,8 @@ length h, every entry satisfies two inequalities, and the smaller right side is 
 f(c) comes from the interval extension at the point c where there is one. Without one it is the caller's function in
 float64, taken to be within 2^-40 · max(1, |f(c)|): an assumption that the certificate states.
 
-On a domain D that is no box, sub-cubes that miss it count for nothing, the others with the measure of their part of D,
-at most. f is asked at a point c of D instead of the centre; c and every X of D in the sub-cube are both in D, so the
+On a domain D that is not a box, sub-cubes that miss it count for nothing, the others with the measure of their part of
+D, at most. f is asked at a point c of D instead of the centre; c and every X of D in the sub-cube are both in D, so the
 modulus of continuity *on D* bounds |f(X) − f(c)| by ω(max|X − c|), and no extension of f is needed. Where c is the
 centre, and the sub-cube is charged with its whole volume, the p-th moment above still holds; elsewhere ω of the
 distance is used.
@@ -92,7 +92,7 @@ def _in_parts(target: Target, low: Array, side: Array, G: Ball, p: float, units:
 
 
 def largest_on_ramps(target: Target, grid: Grid) -> float:
-    """At least |f| where a domain that is no box meets cubes on their ramps alone: no sum over cubes looks there.
+    """At least |f| where a domain that is not a box meets cubes on their ramps alone: no sum over cubes looks there.
 
     Each such cube by itself; of very many, by one point of the domain and its whole box.
     """

@@ -41,7 +41,7 @@ def verify(
         target: the function, where it is not a built-in one: its code is not stored.
         opinions: how many cubes are also checked by Arb and by exact rationals.
         progress: called as ``progress(done, total)``.
-        workers: who computes.
+        workers: how many processes compute it, and where.
         sample: enclose only this share of the cubes again, drawn anew each time; the verdict is *undecided* where no
             fault was found.
         job: a folder of your own from which an interrupted verification resumes.

@@ -119,7 +119,7 @@ def _strings(machine: Automaton, rng: np.random.Generator, count: int, length: i
 def is_right(stored: StoredMachine, ids: np.ndarray, found: np.ndarray) -> bool:
     """Whether the read-out is right for strings of symbols (batch, length): by the automaton's table alone.
 
-    At position 0 nothing was written yet: what its output rows hold is nobody's claim.
+    At position 0 nothing was written yet: nothing is claimed about what its output rows hold.
     """
     machine = stored.automaton
     states = machine.run(ids)

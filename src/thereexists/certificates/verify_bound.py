@@ -87,7 +87,7 @@ def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check
     listed = set(assumptions(case.target)) == set(certificate.assumptions)  # no word more: it would be taken for ours
     yield Check("assumptions", listed, "; ".join(certificate.assumptions))
     if not 1 <= certificate.splits <= splits_within(case.grid, MOST_SUBCUBES):
-        yield Check("splits", False, f"{certificate.splits} sub-cubes a side are more than this check can afford")
+        yield Check("splits", False, f"{certificate.splits} sub-cubes per side are more than this check can afford")
         return
     problem = the_problem(case.network, case.target, case.grid, p, certificate.splits)
 
@@ -125,7 +125,7 @@ def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check
 def _check_uniform(claimed: dict[str, float] | None, found: Uniform | None) -> Check:
     """What is said of single inputs. A certificate of an older version says nothing, which is no fault."""
     if claimed is None or found is None:
-        return Check("single inputs", claimed is None, "nothing is said of them: d_p is an integral")
+        return Check("single inputs", claimed is None, "nothing is claimed about them: d_p is an integral")
     wrong = [name for name, size in vars(found).items() if not _agrees(claimed.get(name), size, size)]
     if wrong:
         detail = ", ".join(f"{name} claimed {claimed.get(name)}, found {vars(found)[name]}" for name in wrong)
@@ -137,7 +137,7 @@ def _check_float_proof(claimed: dict[str, Any], found: Bound, cells: int) -> Che
     """What is said to be proved of the float64 run. What is only measured is measured again, in another check."""
     most, cubes = found.float_run
     if claimed["kind"] != PROVED:
-        return Check("float proof", True, "nothing is said to be proved of the float64 run")
+        return Check("float proof", True, "nothing is claimed to be proved about the float64 run")
     right = claimed["cubes"] == cubes == cells and _agrees(claimed["max"], most, found.target_bound)
     detail = f"claimed within {claimed['max']} on {claimed['cubes']:,} cores, found {most} on {cubes:,}"
     return Check("float proof", right, f"{detail}, on any machine")
@@ -227,7 +227,9 @@ def _check_statistical(case: Case[StatisticalCertificate], how: How) -> Iterator
     honest = stated is None or certificate.target_bound >= stated
     yield Check("target bound", honest, f"certified with |f| ≤ {certificate.target_bound}, the target states {stated}")
     measured = certificate.float_error["kind"] != PROVED
-    yield Check("float proof", measured, "a statistical certificate is about the run itself, and proves nothing of it")
+    yield Check(
+        "float proof", measured, "a statistical certificate is about the run itself, but proves nothing about it"
+    )
     target = dataclasses.replace(case.target, bound=certificate.target_bound)
     listed = set(statistical_assumptions(target)) == set(certificate.assumptions)
     yield Check("assumptions", listed, "; ".join(certificate.assumptions))

@@ -245,7 +245,7 @@ def _moved(domain: Any) -> Any:
 
 
 def _check_domain(case: Case[FunctionCertificate]) -> Iterator[Check]:
-    """Of a domain that is no box: the network stores values for the cubes that may meet it, found here again.
+    """Of a domain that is not a box: the network stores values for the cubes that may meet it, found here again.
 
     The bound is a sum over these cubes whoever built for which; this says that the network was built for this domain.
     """
@@ -324,4 +324,4 @@ def _check_figures(case: Case[FunctionCertificate]) -> Check:
     opinion = case.certificate.second_opinion
     right = opinion["cubes"] <= case.grid.cells and opinion["disagreeing"] == []
     right = right and opinion["seed"] == case.certificate.seed
-    return Check("figures", right, "those of its kind" if right else f"no second opinion of these cubes: {opinion}")
+    return Check("figures", right, "those of its kind" if right else f"no second opinion on these cubes: {opinion}")

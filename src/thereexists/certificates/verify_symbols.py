@@ -1,4 +1,4 @@
-"""Re-check a saved program over symbols: that its network is near the program, and the program a symbol at strings."""
+"""Re-check a saved program over symbols: its network is near the program, and the program gives symbols on strings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def symbol_checks(asked: Asked) -> Iterator[Check]:
     except NotProved as error:
         yield Check("symbols", False, f"not proved: {error}")
         return
-    yield Check("symbols", True, f"at every string the program is one of {len(alphabets.output_alphabet)} symbols")
+    yield Check("symbols", True, f"on every string the program gives one of {len(alphabets.output_alphabet)} symbols")
     for name, part in checked.certificate.bounds.items():
         reason = why_not(name, part["bound"], alphabets)
         yield Check(f"exact {name}", not reason, reason or f"{part['bound']:.3g} < 1/2: the nearest symbol is right")
@@ -61,7 +61,7 @@ def _trial(checked: Checked, alphabets: Alphabets) -> Check:
     meant, noise = values_of(found.meaning, found.meant, X)
     wanted = np.rint(meant.astype(np.float64))
     if not (np.abs(meant - wanted) <= noise + 2.0**-40).all():
-        return Check("strings", False, f"the program does not give a whole number at a random string (seed {seed})")
+        return Check("strings", False, f"the program does not give a whole number on a random string (seed {seed})")
     names = [name for name in checked.certificate.bounds if name not in SLOW or work <= _WORK]
     for name in names:
         there = copy.deepcopy(network).to(as_dtype(name))

@@ -99,7 +99,7 @@ def _check_missing(witness: StoredTokens) -> Check:
     if rows == (math.comb(V + n - 1, n) if witness.symmetric else V**n):
         return Check("missing rows", True, f"there are none: every input of exactly {n} tokens is a row")
     if V**n > _MOST_ORDERS:
-        return Check("missing rows", True, f"nothing is said of them: {V**n:,} inputs are too many to try")
+        return Check("missing rows", True, f"nothing is claimed about them: {V**n:,} inputs are too many to try")
     every = 1 + np.stack(np.unravel_index(np.arange(V**n), (V,) * n), axis=1)  # (inputs, n)
     place = np.sort(every, axis=1) if witness.symmetric else every
     known = np.sort(witness.inputs, axis=1) if witness.symmetric else witness.inputs

@@ -71,7 +71,7 @@ def command() -> Callable[..., Any]:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
-    """What was put in order is told in one sentence; other warnings are for programmers, as ever."""
+    """What was put in order is said in one sentence; other warnings are for programmers, as ever."""
     if issubclass(category, Recovered):
         say(f"Note: {message}", error=True)
     else:

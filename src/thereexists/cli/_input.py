@@ -1,4 +1,4 @@
-"""Sequences from the command line: numbers in a string, a .npy file, or a .csv file with one sequence a line; strings
+"""Sequences from the command line: numbers in a string, a .npy file, or a .csv file with one sequence per line; strings
 
 of symbols as they are, or a .txt file with one a line.
 """
@@ -33,7 +33,7 @@ def read_sequences(text: str, n: int, d: int) -> np.ndarray:
 
 
 def read_strings(text: str, alphabet: Sequence[Any]) -> list[Any]:
-    """One string, or a .txt file with one a line; where symbols are no characters, they stand between spaces."""
+    """One string, or a .txt file with one per line; symbols that are not characters are separated by spaces."""
     lines = [text]
     if Path(text).suffix == ".txt":
         try:

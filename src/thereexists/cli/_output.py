@@ -200,7 +200,7 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Callable[[int, int], None]
     """A bar on stderr with rate and time left, for people; lines now and then in a log; nothing if JSON is asked for.
 
     ``progress(done, total)`` moves it; a job that never calls it shows that it is alive, and for how long. The
-    questions to a function of the user's are told too: how many there are, and how many are answered.
+    questions to a user's function are shown too: how many there are, and how many are answered.
     """
     from thereexists.functions.asking import listening
 

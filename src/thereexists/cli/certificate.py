@@ -120,8 +120,9 @@ def verify(asked: VerifyOptions) -> None:
 
     thereexists verify w/ --sample 0.01 --workers 2
     """
-    from thereexists.certificates import check_spread, load_certificate, predict
+    from thereexists.certificates import load_certificate, predict
     from thereexists.certificates import verify as check
+    from thereexists.certificates.certify_function import check_spread
 
     if set(said()) - {"witness", "function", "domain", *ALWAYS}:
         _refuse_others(asked.witness)

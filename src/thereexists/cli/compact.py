@@ -102,7 +102,7 @@ def export(
 
 
 def _named(given: Path, to: str) -> Any:
-    """``addition:10`` and such in the place of a witness; None where a folder is named."""
+    """``addition:10`` and such in place of a witness; None where a folder is named."""
     if to != "llama" or ":" not in str(given):
         return None
     from thereexists.exports.asked import named

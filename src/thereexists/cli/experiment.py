@@ -84,7 +84,7 @@ def experiment(asked: ExperimentOptions) -> None:
     data = None if asked.dry_run else asked.data
     runs = unfold(load(asked.name), asked.size, asked.seeds, data, asked.only, overrides, first)
     if asked.on is not None and not asked.dry_run:
-        raise InvalidInput("--on is about a device that is not here: it belongs to --dry-run.")
+        raise InvalidInput("--on names a device that is not here, so it goes with --dry-run only.")
     if asked.pool not in ("local", "ray"):
         raise InvalidInput(f"--pool must be local or ray for an experiment; got {asked.pool!r} instead.")
     if asked.address is not None and asked.pool != "ray":

@@ -118,7 +118,10 @@ def verify(
 
     saved, record = load_with_record(head)
     if saved.words is not None and (dtype, device) != ("float64", "cpu"):
-        raise InvalidInput("This head is a sum of words, checked in balls: leave --dtype and --device out.")
+        raise InvalidInput(
+            "This head holds several words per number and is checked in ball arithmetic: leave --dtype and --device "
+            "out."
+        )
     wanted = heads.load_matrix(target) if target else saved.target
     e1, e2 = saved.eps1 if eps1 is None else eps1, saved.eps2 if eps2 is None else eps2
     found = verify_again(replace(saved, target=wanted, eps1=e1, eps2=e2), dtype, device)
@@ -190,7 +193,7 @@ def bound(
         refuse("--target says L and gamma", "length", "gamma")
         found = heads.bounds_for(heads.load_matrix(target), eps1, eps2, k)
     elif length is None or k is None:
-        raise InvalidInput("A bound needs --length and --k, or --target FILE. Got neither pair.")
+        raise InvalidInput("A bound needs --length and --k, or --target FILE; got neither.")
     else:
         found = heads.bounds(length, k, gamma, eps1, eps2)
     _show(asdict(found), json, "Bound")

@@ -173,7 +173,8 @@ def mt(asked: TranslateOptions) -> None:
 
 
 def _train(asked: TrainOptions) -> None:
-    from thereexists.experiments.training import SHOWN, Execution, train
+    from thereexists.experiments.settings import Execution
+    from thereexists.experiments.training import SHOWN, train
 
     settings, out = asked.settings(), asked.folder()
     how = Execution(device=asked.device, checkpoint_seconds=asked.checkpoint_seconds, quiet=asked.json)

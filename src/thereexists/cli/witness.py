@@ -145,7 +145,7 @@ def _plan_stock(asked: PlanOptions) -> None:
 
 
 def _advice(plan: Any, target: Target) -> list[str]:
-    """What somebody should know who plans or builds this, a sentence each."""
+    """What you should know before you plan or build this, one sentence each."""
     from thereexists.functions.claims import said_of_the_edge
 
     return [*plan.advice(), *said_of_the_edge(target)]
@@ -221,7 +221,7 @@ def _build_function(target: Target, out: Path, asked: BuildOptions) -> None:
     if not asked.certify and asked.shard_size is None:
         refuse("a build without a certificate has nothing to share out", *CREW)
     with asked.crew.hired("", quiet=True):
-        pass  # a mistake in the options is told before any work
+        pass  # a mistake in the options is reported before any work
     if asked.shard_size is None:
         with progress_bar("tabulate", quiet=asked.as_json) as progress:
             witness = telling(_proving(method.method(target), asked), progress).build(target)

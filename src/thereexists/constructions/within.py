@@ -131,9 +131,9 @@ def check_epsilon(target: Target, epsilon: float) -> None:
         raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon} instead.")
     if target.variation(1.0) is None and target.interval is None:
         raise InvalidInput(
-            "A grid for 'epsilon' needs a modulus of continuity: state the Lipschitz constant (--lipschitz), or choose "
-            "the grid yourself (--delta). Of a function known only by its values no distance can be promised; `certify "
-            "--bound` then gives a statistical one."
+            "A grid for 'epsilon' needs a modulus of continuity: state the Lipschitz constant (--lipschitz), or "
+            "choose the grid yourself (--delta). No distance can be promised for a function that is known only by "
+            "its values; `certify --bound` then gives a statistical one."
         )
 
 

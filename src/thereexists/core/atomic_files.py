@@ -1,4 +1,4 @@
-"""The one writer of files: written beside under a fresh name, then renamed; whole or not at all.
+"""The one writer of files: written under a temporary name beside it, then renamed; whole or not at all.
 
 A folder may be a stranger's, and hold a link under any name that can be guessed. So the file beside gets a random name
 and is created, never opened (``O_CREAT | O_EXCL | O_NOFOLLOW``): nothing that is there already is written through. The
@@ -120,7 +120,7 @@ def _is_random(middle: str) -> bool:
 
 
 def _check_target(path: Path) -> None:
-    """A link is replaced; a folder or a device is nobody's to replace."""
+    """A link is replaced; a folder or a device is not replaced."""
     about = _about(path)
     if about is None or stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode):
         return

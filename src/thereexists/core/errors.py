@@ -13,9 +13,17 @@ from thereexists.core.plain_text import visible
 
 
 class ThereExistsError(ValueError):
-    """Base class: something the user gave cannot be worked with, and the message says why and what to do."""
+    """The base class of every error that a user can cause; the message says what was wrong and how to mend it.
 
-    code: ClassVar[int] = 2  # of the command that ends with it
+        try:
+            te.build(te.targets.builtin("sort", n=2), delta=0.3)
+        except te.ThereExistsError as error:
+            print(error)
+
+    ``code`` is the exit code of a command that ends with it.
+    """
+
+    code: ClassVar[int] = 2
 
     def __str__(self) -> str:
         """The sentence may quote a stranger's file: what a terminal would obey is written out."""

@@ -1,7 +1,7 @@
 """The one reader of JSON that somebody else may have written. Whatever is wrong with it becomes one sentence.
 
 Python's own reader takes more than JSON (NaN, repeated names, whole numbers of any length) and gives up on deep nesting
-with an error of its own. None of that is in a file of ours; here all of it is refused, before anybody looks at a field.
+with an error of its own. None of that is in a file of ours; here all of it is refused, before any field is looked at.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_DIGITS = 100  # of a whole number, its sign included: float() of it never o
 
 
 def read_json(file: Path, most: int = MOST_BYTES, what: str = "JSON as we write it") -> Any:
-    """The content of a file of at most so many bytes; ``what`` it should be, for messages."""
+    """The content of a file of at most ``most`` bytes; ``what`` it should be, for messages."""
     return parse_json(read_regular(file, most), str(file), what=what)
 
 
@@ -50,7 +50,7 @@ def parse_json(
 
 @contextmanager
 def malformed(place: Any, what: str = "is not a complete record") -> Iterator[None]:
-    """The digests fit, so somebody wrote a record on purpose whose entries are not what they should be: say so."""
+    """The digests fit, so the record was written on purpose, and its entries are not what they should be: say so."""
     try:
         yield
     except BadWitnessFile:

@@ -1,7 +1,7 @@
 """The kinds of witnesses: one entry each, and every verb is one look-up here.
 
 A kind's name stands in the record of a saved witness, as ``construction``. What an entry names is written as
-``module:name`` and imported when it is needed: so this file knows of everybody and depends on nobody, and verifying a
+``module:name`` and imported when it is needed: so this file names every kind and depends on none, and verifying a
 witness never imports what builds one. To add a kind: one folder in ``constructions/`` and one entry here, see
 docs/add-construction.md.
 """

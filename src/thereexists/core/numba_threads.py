@@ -1,6 +1,6 @@
-"""Numba's threads, started without a word to torch.
+"""Numba's threads, started so that torch does not notice.
 
-Over OpenMP, starting them sets the number of threads for everybody in the process, and torch would forget the one that
+Over OpenMP, starting them sets the number of threads for the whole process, and torch would forget the one that
 it was given (``OMP_NUM_THREADS``, ``torch.set_num_threads``): small tensors are then a hundred times slower.
 """
 

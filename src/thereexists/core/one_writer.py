@@ -1,7 +1,7 @@
-"""One process writes a folder at a time: whoever comes second is told so before any work.
+"""One process writes a folder at a time: a second one is refused before any work.
 
 The lock is a file beside the folder, ``.name.lock``, held by ``flock``: the system lets it go when its process ends,
-however that ends, so a killed build blocks nobody. Only then is the name taken away; a name that was taken away while
+however that ends, so a killed build blocks no other. Only then is the name taken away; a name that was taken away while
 we waited for it is no lock, and we take a new one.
 """
 

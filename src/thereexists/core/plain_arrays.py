@@ -71,10 +71,10 @@ def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
         raise ValueError(f"it names something twice, or more than {MOST_ARRAYS:,} arrays")
     for info in found:
         if not info.filename.endswith(".npy") or info.flag_bits & 1:
-            raise ValueError("it holds something encrypted, or that is no .npy array")
+            raise ValueError("it holds something that is encrypted, or is not a .npy array")
         room = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: _DEFLATED_AT_MOST}.get(info.compress_type)
         if room is None:
-            raise ValueError("it is packed in a way that numpy does not use")
+            raise ValueError("it is compressed in a way that NumPy does not use")
         if info.file_size > room * info.compress_size:
             raise ValueError(f"it states {info.file_size:,} bytes where there is no room for them")
     if sum(info.file_size for info in found) > MOST_BYTES:
@@ -94,7 +94,7 @@ def _array(stream: Any, size: int, words: bool = False) -> np.ndarray:
     """One array out of ``size`` bytes; the header must account for every one of them."""
     shape, fortran, dtype = _header(stream)
     if not all(type(side) is int and side >= 0 for side in shape) or len(shape) > 32:
-        raise ValueError(f"its shape {str(shape)[:80]} is not one")
+        raise ValueError(f"{str(shape)[:80]} is not a shape")
     if not (dtype.kind in _NUMBERS or (words and dtype.kind in _WORDS and shape == ())) or not dtype.itemsize:
         raise ValueError(f"its numbers have the type {str(dtype)[:80]}, and real numbers are wanted")
     count = math.prod(shape)

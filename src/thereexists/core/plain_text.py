@@ -25,7 +25,7 @@ def visible(text: Any) -> str:
 
 
 def is_text(text: str) -> bool:
-    """Half of a surrogate pair is no text: no file can hold it."""
+    """Half of a surrogate pair is not a text: no file can hold it."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

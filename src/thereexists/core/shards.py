@@ -50,10 +50,10 @@ class MappedFile:
         try:
             dtype, shape, (first, stop) = _DTYPES[about["dtype"]], about["shape"], about["data_offsets"]
             if not all(type(x) is int and x >= 0 for x in (*shape, first, stop)):
-                raise ValueError(f"shapes and offsets are whole numbers; got {about}")
+                raise ValueError(f"shapes and offsets must be whole numbers; got {about}")
             count = math.prod(shape)
             if count * dtype.itemsize != stop - first or start + stop > len(self.map):
-                raise ValueError(f"{about} is not what the file has room for")
+                raise ValueError(f"the file has no room for {about}")
             if count == 0:
                 return torch.empty(shape, dtype=dtype)
             with warnings.catch_warnings():

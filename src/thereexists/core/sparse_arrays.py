@@ -23,7 +23,7 @@ def from_arrays(arrays: dict[str, np.ndarray], path: str | Path) -> Any:
     kind = word.item() if word.ndim == 0 and word.dtype.kind in "SU" else None
     kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else kind
     if kind not in _FORMATS:
-        raise InvalidInput(f"{path} is not a sparse matrix: its 'format' is none of {', '.join(_FORMATS)}.")
+        raise InvalidInput(f"{path} is not a sparse matrix: its 'format' is not one of {', '.join(_FORMATS)}.")
     missing = [name for name in ("shape", "data", *_FORMATS[kind]) if name not in arrays]
     if missing:
         raise InvalidInput(f"{path} is not a sparse matrix: it has no '{missing[0]}'.")
@@ -45,7 +45,7 @@ def from_arrays(arrays: dict[str, np.ndarray], path: str | Path) -> Any:
     if kind == "coo":
         row, column = index
         if data.ndim != 1 or not len(row) == len(column) == len(data) or _outside(row, sides[0]):
-            raise InvalidInput(f"{path}: 'row', 'col' and 'data' must be as long, and rows in 0..{sides[0] - 1}.")
+            raise InvalidInput(f"{path}: 'row', 'col' and 'data' must be equally long, and rows in 0..{sides[0] - 1}.")
         if _outside(column, sides[1]):
             raise InvalidInput(f"A column index lies outside 0..{sides[1] - 1}. Got {column.min()}..{column.max()}.")
         return sparse.coo_array((data, (row, column)), shape=sides)

@@ -153,7 +153,9 @@ def check_dtype(record: dict[str, Any], weights: dict[str, Tensor]) -> None:
     wrong = sorted(name for name, weight in weights.items() if weight.dtype != wanted[name])
     if record.get("dtype") != "float64" or wrong:
         found = f"the array {wrong[0]} is {weights[wrong[0]].dtype}" if wrong else f"it states {record.get('dtype')!r}"
-        raise BadWitnessFile(f"A witness of this kind must be in float64, lower precision is not safe for it; {found}.")
+        raise BadWitnessFile(
+            f"A witness of this kind must be in float64, because a lower precision is not safe for it; {found}."
+        )
 
 
 def check_writable(path: Path, layout: Layout = WITNESS) -> None:
@@ -166,7 +168,7 @@ def check_writable(path: Path, layout: Layout = WITNESS) -> None:
 
 @contextmanager
 def reserved(path: Path, layout: Layout = WITNESS) -> Iterator[None]:
-    """A place for an artefact that is being made: checked before any work, and nobody else's until it is done."""
+    """A place for an artefact that is being made: checked before any work, and reserved until it is done."""
     with no_empty_folders(path):
         check_writable(path, layout)
         with one_writer(path):

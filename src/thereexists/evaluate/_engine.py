@@ -21,7 +21,15 @@ LONGEST = 64  # tokens
 
 
 class Engine(ABC):
-    """One way to run a network."""
+    """One way to run a network: an entry of ``te.evaluate.ENGINES``.
+
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        te.evaluate.ENGINES["skip"].refuses(witness.network, torch.rand(8, 2, 1).double())  # None: it can
+
+    Attributes:
+        name: what it is called.
+        promise: what it promises about the bits of its results.
+    """
 
     name: str
     promise: str
@@ -41,7 +49,18 @@ class Engine(ABC):
 
 @dataclass(frozen=True)
 class Choice:
-    """Which engine was asked for, which one runs, why, and how it runs each part."""
+    """Which engine was asked for, which one runs, why, and how it runs each part: what ``te.evaluate.explain`` returns.
+
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        te.evaluate.explain(witness.network, torch.rand(8, 2, 1).double()).because
+
+    Attributes:
+        asked: the engine that was asked for.
+        used: the engine that runs.
+        because: why that one.
+        parts: how it runs each part of the network.
+        promise: what it promises about the bits of its results.
+    """
 
     asked: str
     used: str

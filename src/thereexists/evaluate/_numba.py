@@ -168,7 +168,7 @@ def extremes(keys, needed):
 
     A query beyond ±τ gives every key but the largest (smallest) a logit at least ``needed`` below the top. Products and
     the difference of two logits round: q k − q k' computed is at least |q| ((k − k')(1 − ε) − 2ε max|k|) for a small
-    multiple ε of 2^-53; 2^-50 covers it, and the rounding of this very formula. Equal keys: τ = 0, nobody is alone.
+    multiple ε of 2^-53; 2^-50 covers it, and the rounding of this very formula. Equal keys: τ = 0, no token is alone.
     """
     top, bottom, size = 0, 0, abs(keys[0])
     gap = np.inf
@@ -272,7 +272,7 @@ def _entmax15(v, p):
 @njit(cache=True, error_model="numpy")
 @no_type_check
 def attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, needed):
-    """All layers, in place, on sequences Z (batch, n, d); masks (p, n, n), or (0, n, n) for everybody.
+    """All layers, in place, on sequences Z (batch, n, d); masks (p, n, n), or (0, n, n) for dense attention.
 
     ``layers`` numbers the layers within their stage, which the cycle of the pattern is counted by.
     """

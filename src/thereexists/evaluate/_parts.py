@@ -12,7 +12,7 @@ knot κ (the same κ in all layers, one unit a layer) read rounded(s + b) < κ, 
 **Attention sweep.** Two heads of size 1 with equal W_Q, W_K, W_V and opposite W_O in every layer, W_Q and W_K shared by
 all layers, both thresholds b_Q never increasing with l. If for token j both queries q = s_j + b_Q lie on one side of 0
 and |q|·(gap between different keys) is at least ``NEEDED_GAP[rho]``, then in both heads ρ puts all mass on the tokens
-with the largest key (or the smallest), evenly: everybody else gets an exact 0. The heads then carry the same number,
+with the largest key (or the smallest), evenly: every other token gets an exact 0. The heads then carry the same number,
 and W_O x − W_O x = 0. The layers left for token j have lower_l < τ − s_j and upper_l > −τ − s_j: consecutive ones.
 """
 
@@ -104,7 +104,7 @@ def facts_of(network: Transformer) -> Facts:
     version = _version(network)
     known = _CACHE.get(network)
     if known is None or version is None or known[0] != version:
-        held = [t.detach() for t in network.parameters()]  # while these live, nobody else gets their addresses
+        held = [t.detach() for t in network.parameters()]  # while these live, no other tensor gets their addresses
         known = (version or (), _facts(network), held)
         _CACHE[network] = known
     return known[1]

@@ -1,7 +1,7 @@
 """The exact skip with whole-array operations of torch: for machines without Numba, and for GPUs.
 
 Same proofs, same thresholds, same order of sums as the Numba sweeps. All tokens make their next jump together; a round
-ends when nobody has a layer left that may touch it.
+ends when no token has a layer left that may touch it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ is.
   Blocks 2 and 3 run on the first token alone.
 - A memory unit is ReLU(1 − Σ of the literals that contradict its key): only the unit with the sequence's own key can
   fire, and it gives exactly 1; all others add exactly 0. A sorted list of keys and one bisection find it.
-- Nobody else writes the value, position and out rows. At position j the select layer passes on the digits of position
+- Nothing else writes the value, position and out rows. At position j the select layer passes on the digits of position
   j (v + base·1 − base = v, all integers up to twice the base exist) and nothing else (v + 0 − base ≤ 0).
 - The first block acts on every token by itself: its result is tabulated for all tokens and positions.
 - Columns of W_1 that are all 0, and rows of W_2 that are, need no arithmetic.
@@ -157,7 +157,7 @@ def index_of(network: EmbeddedTransformer) -> KeyIndex | None:
     version = tuple((t.data_ptr(), t._version, t.dtype) for t in tensors) if countable else None
     known = _INDICES.get(network)
     if known is None or version is None or known[0] != version:
-        held = [t.detach() for t in tensors]  # while these live, nobody else gets their addresses
+        held = [t.detach() for t in tensors]  # while these live, no other tensor gets their addresses
         known = _INDICES[network] = (version, KeyIndex.of(network), held)
     return known[1]
 

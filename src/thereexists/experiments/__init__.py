@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from thereexists.experiments.grid import EXPERIMENTS, Run, unfold
     from thereexists.experiments.runner import How, Outcome, run_all
-    from thereexists.experiments.settings import Budget, Settings
-    from thereexists.experiments.training import Execution, train
+    from thereexists.experiments.settings import Budget, Execution, Settings
+    from thereexists.experiments.training import train
 
 _LAZY = {
     "EXPERIMENTS": "grid",
     "Budget": "settings",
-    "Execution": "training",
+    "Execution": "settings",
     "How": "runner",
     "Outcome": "runner",
     "Run": "grid",

@@ -116,8 +116,8 @@ def _speeds(options: argparse.Namespace) -> int:
 
 def _train(options: argparse.Namespace) -> int:
     from thereexists.experiments.files import read_json
-    from thereexists.experiments.settings import from_record
-    from thereexists.experiments.training import Execution, train
+    from thereexists.experiments.settings import Execution, from_record
+    from thereexists.experiments.training import train
 
     settings, how = from_record(read_json(options.settings)), Execution(device=options.device)
     result = train(settings, options.out, how, resume=options.resume)

@@ -82,7 +82,7 @@ def read_parallel(source: Path, target: Path) -> list[tuple[str, str]]:
 
 
 def read_nli(path: Path) -> tuple[list[tuple[str, str]], list[int]]:
-    """One JSON object a line with premise, hypothesis and label, a name or its number (−1: no gold label, dropped)."""
+    """One JSON object per line: premise, hypothesis and label, a name or its number (−1: no gold label, dropped)."""
     pairs, labels = [], []
     for number, line in enumerate(lines_of(read_text(path)), 1):
         if not line.strip():

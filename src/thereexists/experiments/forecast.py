@@ -194,7 +194,7 @@ def sentence(made: list[Forecast], device: str, known: Iterable[Speed]) -> str:
         others = sorted({speed.device for speed in known} - {device})
         hint = f"; there are figures for {', '.join(others)}: --on '{others[0]}'" if others else ""
         return f"{len(todo)} runs to do{have}; no figure is known for them on {device}{hint}."
-    rest = "" if len(sure) == len(todo) else f"; of {len(todo) - len(sure)} more no figure is known"
+    rest = "" if len(sure) == len(todo) else f"; no figure is known for {len(todo) - len(sure)} more"
     company = max(one.shared for one in sure)
     basis = f" (partly from runs of which {company} shared the device)" if company > 1 else ""
     return (

@@ -29,15 +29,29 @@ _PATHS = ("corpus", "valid", "data", "tokenizer")
 
 @dataclass(frozen=True)
 class Run:
-    """One cell of a table: a model and a seed, trained through all stages."""
+    """One cell of a table: a model and a seed, trained through all stages.
+
+        from thereexists.experiments.grid import load
+
+        te.experiments.unfold(load("copying"), "tiny", seeds=1, data=None)[0].key
+
+    Attributes:
+        experiment: its name.
+        size: of the models.
+        name: of the model.
+        labels: the values of the axes.
+        seed: of the run.
+        stages: the settings of its training runs, in order; each starts from the weights of the last.
+        extra: whether it goes beyond the papers' tables; such a run begins when all others have.
+    """
 
     experiment: str
     size: str
     name: str
-    labels: Mapping[str, Any]  # the values of the axes
+    labels: Mapping[str, Any]
     seed: int
     stages: tuple[Settings, ...]
-    extra: bool = False  # beyond what the papers' tables hold: begun when everything else is under way
+    extra: bool = False
 
     @property
     def key(self) -> str:
@@ -77,10 +91,26 @@ def unfold(
     overrides: Mapping[str, Any] | None = None,
     first: Mapping[str, Any] | None = None,
 ) -> list[Run]:
-    """All runs at a size, seed by seed, so that a table is complete with one seed before the next begins.
+    """All runs of an experiment at a size, seed by seed: a table is complete with one seed before the next begins.
 
-    ``overrides`` replace settings of every stage (``precision``, ``budget``); ``first`` those of the first stage;
-    without ``data`` the files are not looked for; ``only`` holds globs on the runs' names, separated by commas.
+        from thereexists.experiments.grid import load
+
+        len(te.experiments.unfold(load("copying"), "tiny", seeds=2, data=None))
+
+    Args:
+        config: the experiment: ``load`` of one of ``te.experiments.EXPERIMENTS``, or of a ``.toml`` file.
+        size: one of its sizes.
+        seeds: how many.
+        data: the folder of the corpora; with None the files are not looked for.
+        only: globs on the names of the runs, separated by commas.
+        overrides: settings of every stage that are replaced, such as ``precision`` and ``budget``.
+        first: settings of the first stage that are replaced.
+
+    Returns:
+        The runs.
+
+    Raises:
+        InvalidInput: there is no such size, no run matches, or the experiment lacks something.
     """
     with _as_described(config["name"]):
         if size not in config["sizes"]:

@@ -33,7 +33,7 @@ from thereexists.experiments.settings import Settings
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from thereexists.experiments.training import Execution
+    from thereexists.experiments.settings import Execution
 
 RECORD = "run.json"
 _HISTORY = 25  # points of a training curve that a record keeps
@@ -41,24 +41,43 @@ _HISTORY = 25  # points of a training curve that a record keeps
 
 @dataclass(frozen=True)
 class How:
-    """How to run; none of it changes a figure, except by the machine's rounding."""
+    """How the runs of a table are carried out; none of it changes a figure, except by the machine's rounding.
+
+        from pathlib import Path
+
+        te.experiments.How(out=Path("runs"), cache=Path("cache"), parallel=2)
+
+    Args:
+        out: the folder to write.
+        cache: the folder for tokenised data.
+        device: ``cpu`` or ``cuda``; None for the one that is there.
+        resume: continue runs that were stopped.
+        parallel: how many runs at a time.
+        budget_seconds: no run begins later than this; None for no limit.
+        checkpoint_seconds: the time between checkpoints.
+        keep_models: whether the weights stay when a run is finished.
+        results: a ``.jsonl`` file to which every record is appended.
+        pool: ``local``, or ``ray`` for runs spread over a cluster.
+        address: of a Ray cluster; without it a local one is started.
+        stop_at: when runs write their checkpoints and stop, as ``time.time()`` gives it; None for never.
+    """
 
     out: Path
     cache: Path
     device: str | None = None
     resume: bool = False
     parallel: int = 1
-    budget_seconds: float | None = None  # no new run begins after that
+    budget_seconds: float | None = None
     checkpoint_seconds: float = 60.0
     keep_models: bool = False
-    results: Path | None = None  # a .jsonl file that every record is appended to
-    pool: str = "local"  # or ray: the runs spread over a cluster
-    address: str | None = None  # of a Ray cluster; without it a local one is started
-    stop_at: float | None = None  # the time of day at which runs write their checkpoints and stop
+    results: Path | None = None
+    pool: str = "local"
+    address: str | None = None
+    stop_at: float | None = None
 
     def execution(self) -> Execution:
         """Of each run of the table."""
-        from thereexists.experiments.training import Execution
+        from thereexists.experiments.settings import Execution
 
         quiet = self.parallel > 1
         return Execution(self.device, self.cache, self.checkpoint_seconds, self.stop_at, tensorboard=False, quiet=quiet)
@@ -66,24 +85,34 @@ class How:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the runs, by name."""
+    """What became of the runs, by name: what ``te.experiments.run_all`` returns.
+
+        te.experiments.Outcome(records=[], skipped=["copying/tiny/dense-seed0"], failed={}, not_started=[])
+
+    Attributes:
+        records: of the runs that are finished.
+        skipped: runs that had been finished before.
+        failed: for each run that failed, why.
+        not_started: runs that did not begin, because the time was over.
+        stopped: runs that the time interrupted; they continue from their checkpoints.
+    """
 
     records: list[dict[str, Any]]
-    skipped: list[str]  # done before
+    skipped: list[str]
     failed: dict[str, str]
-    not_started: list[str]  # the seconds were over
-    stopped: list[str] = field(default_factory=list)  # the seconds were over; they go on from their checkpoints
+    not_started: list[str]
+    stopped: list[str] = field(default_factory=list)
 
 
 def run_all(runs: list[Run], how: How, say: Callable[[str], None] | None = None) -> Outcome:
-    """All runs; one that fails does not stop the others.
+    """Carry out all runs; one that fails does not stop the others.
 
-        te.experiments.run_all(runs, te.experiments.How(out="runs"))
+        te.experiments.run_all(runs, te.experiments.How(out=Path("runs"), cache=Path("cache")))
 
     Args:
-        runs: of ``unfold``.
+        runs: what ``unfold`` returned.
         how: how they are carried out.
-        say: is told a line for each.
+        say: called with one line about each run.
 
     Returns:
         What became of each.

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import InvalidInput
@@ -59,18 +60,42 @@ class Budget:
 
 @dataclass(frozen=True)
 class Settings:
-    """One training run. ``model`` holds the fields of a mixer configuration, ``data`` paths, ``options`` the rest."""
+    """Everything that decides a training run.
+
+        budget = te.experiments.Budget(steps=100)
+        te.experiments.Settings("copy", budget, {"size": "tiny", "mixer": "sepconv"}, length=32)
+
+    Args:
+        task: mlm, nli, copy, lm or mt.
+        budget: how long to train.
+        model: the ``size`` and the fields of a mixer configuration.
+        data: the paths of the corpora.
+        options: what only some tasks have.
+        start: the folder of a run whose weights to start from; None for random weights.
+        length: tokens of a sequence.
+        batch: sequences per step.
+        lr: the largest learning rate.
+        warmup: the share of the budget in which it rises.
+        weight_decay: of AdamW.
+        clip: the largest norm of a gradient.
+        precision: bf16 or fp32.
+        seed: of weights, data and dropout.
+        compile: whether the model is compiled.
+
+    Raises:
+        InvalidInput: a number is outside its range, or there is no such task or precision.
+    """
 
     task: str
     budget: Budget
     model: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
-    start: str | None = None  # the folder of a run whose weights to begin with
+    start: str | None = None
     length: int = 128
     batch: int = 256
     lr: float = 1e-3
-    warmup: float = 0.06  # share of the budget
+    warmup: float = 0.06
     weight_decay: float = 0.01
     clip: float = 1.0
     precision: str = "bf16"
@@ -144,3 +169,26 @@ def count(text: str) -> int:
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise InvalidInput(f"'{name}' must be one of {', '.join(known)}; got {value!r}.")
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a run is carried out; none of it changes a figure, except by the machine's rounding.
+
+        te.experiments.Execution(device="cpu", quiet=True)
+
+    Args:
+        device: ``cpu`` or ``cuda``; None for the one that is there.
+        cache: the folder for tokenised data; None for the user's own.
+        checkpoint_seconds: the time between checkpoints; with 0 there is one only when the run is interrupted.
+        stop_at: when to write a checkpoint and stop, as ``time.time()`` gives it; None for never.
+        tensorboard: whether curves are logged for TensorBoard.
+        quiet: whether the progress bar is left out.
+    """
+
+    device: str | None = None
+    cache: Path | None = None
+    checkpoint_seconds: float = 60.0
+    stop_at: float | None = None
+    tensorboard: bool = True
+    quiet: bool = False

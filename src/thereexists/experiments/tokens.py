@@ -92,7 +92,9 @@ def source_of(file: Path) -> Source:
 def _stream_of_one(file: Path, tokenizer: Tokenizer, cache: Path) -> Stream:
     source, sha = source_of(file), _sha(tokenizer)
     if is_prepared(file) and _sha(read_head(file).tokenizer) != sha:
-        raise InvalidInput(f"The tokens of {file} are of another tokenizer than the rest; prepare all files together.")
+        raise InvalidInput(
+            f"The tokens of {file} were made with another tokenizer than the rest; prepare all files together."
+        )
     path = cache / f"tokens-{source.sha256[:16]}-{sha[:16]}.npy"
     if not path.is_file():
         pieces = _encode(read_articles(file), tokenizer) if not is_prepared(file) else [read_tokens(file)]
@@ -104,7 +106,9 @@ def _stream_of_one(file: Path, tokenizer: Tokenizer, cache: Path) -> Stream:
 def _brought(files: list[Path], size: int) -> tuple[Tokenizer, str]:
     text = next((file for file in files if not is_prepared(file)), None)
     if text is not None:
-        raise InvalidInput(f"{text} is text and another file of the corpus is tokens; give all of them in one form.")
+        raise InvalidInput(
+            f"{text} holds text, and another file of the corpus holds tokens; give all of them in one form."
+        )
     heads = [read_head(file) for file in files]
     for file, head in zip(files, heads, strict=True):
         if head.vocabulary != size:

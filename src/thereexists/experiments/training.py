@@ -35,7 +35,7 @@ from thereexists.experiments.models import no_progress_bars
 from thereexists.experiments.monitor import LOGS, Monitor
 from thereexists.experiments.provenance import device_name, versions
 from thereexists.experiments.sampling import Place, seed_of
-from thereexists.experiments.settings import Settings, learning_rate
+from thereexists.experiments.settings import Execution, Settings, learning_rate
 from thereexists.experiments.task import Task, create
 from thereexists.experiments.tokens import default_cache
 from thereexists.experiments.update import Update, autocast, optimizer_of
@@ -49,27 +49,28 @@ class Interrupted(ThereExistsError):
 
 
 class OutOfTime(Interrupted):
-    """The run was stopped because its time was over, not by somebody."""
-
-
-@dataclass(frozen=True)
-class Execution:
-    """How a run is carried out; none of it changes a figure, except by the machine's rounding."""
-
-    device: str | None = None  # cpu or cuda; None: what there is
-    cache: Path | None = None  # for tokenised data; None: the user's own
-    checkpoint_seconds: float = 60.0  # between checkpoints; 0 writes none but the one of an interrupt
-    stop_at: float | None = None  # the time of day at which to write a checkpoint and stop
-    tensorboard: bool = True
-    quiet: bool = False
+    """The run was stopped because its time was over, not by a user."""
 
 
 def train(settings: Settings, out: Path, how: Execution = Execution(), resume: bool = False) -> dict[str, Any]:
-    """Train, evaluate, save the model into ``out``, and return the result, which ``out/result.json`` also holds.
+    """Train a model, evaluate it and save it.
+
+        settings = te.experiments.Settings("copy", te.experiments.Budget(steps=100), {"size": "tiny"})
+        te.experiments.train(settings, Path("runs/a"))["metrics"]
 
     Of several processes the first one evaluates and saves; the others return an empty result.
 
-    ``resume`` continues a run that was stopped (and returns the result of one that is done).
+    Args:
+        settings: what decides the run.
+        out: the folder to write: the model, and ``result.json``.
+        how: how the run is carried out.
+        resume: continue a run that was stopped; one that is finished only returns its result.
+
+    Returns:
+        The result, as ``out/result.json`` holds it: the metrics, the settings, the time taken.
+
+    Raises:
+        InvalidInput: the folder holds another run, or the data cannot be read.
     """
     done = _finished(settings, out, resume)
     accelerator, place = _processes(how.device)
@@ -346,7 +347,7 @@ def _make(out: Path) -> None:
 
 
 def _save_model(model: Any, task: Task, out: Path) -> None:
-    """Config, weights and tokenizer, each written beside and renamed; the checkpoint still stands when this fails."""
+    """Config, weights and tokenizer, each renamed once it is whole; the checkpoint stays if this fails."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".model.", dir=out) as beside, no_progress_bars():

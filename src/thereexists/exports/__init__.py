@@ -65,7 +65,28 @@ def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32", la
 def export_claim(
     claim: Any, folder: str | Path, dtype: str = "float32", beside: str = "", layout: str = "llama"
 ) -> dict[str, Any]:
-    """A stock Llama folder for what has no witness (``asked.py``); ``beside`` is added to its card."""
+    """A stock Llama folder for what has no witness of its own, such as addition.
+
+        from thereexists.certificates.llama.addition import Addition
+        from thereexists.exports import export_claim
+
+        claim = Addition.read({"kind": "addition", "digits": 2})
+        te.verify(export_claim(claim, "adder")["folder"]).holds
+
+    Args:
+        claim: what the checkpoint should compute (``certificates/llama``).
+        folder: where to write; it must not exist.
+        dtype: of the weights.
+        beside: text that is added to the model card.
+        layout: llama, mistral, qwen2 or phi3.
+
+    Returns:
+        What was written: ``folder``, ``files``, and how many inputs were ``compared``.
+
+    Raises:
+        InvalidInput: the folder cannot be written, or there is no such layout.
+        CannotBuild: the claim does not hold in the dtype.
+    """
     name = dtype_name(as_dtype(dtype))
     with no_empty_folders(Path(folder)):
         check_free(Path(folder), MARK, "an export")
@@ -73,7 +94,23 @@ def export_claim(
 
 
 def export_addition(digits: int, folder: str | Path, dtype: str = "float32") -> dict[str, Any]:
-    """Addition of two numbers of so many digits, as text, as a stock Llama folder: ``0123+0989=`` → ``01112``."""
+    """The addition of two numbers, as text, as a stock Llama folder: ``0123+0989=`` → ``01112``.
+
+        from thereexists.exports import export_addition
+
+        te.verify(export_addition(2, "adder")["folder"]).holds
+
+    Args:
+        digits: how many each number has.
+        folder: where to write; it must not exist.
+        dtype: of the weights.
+
+    Returns:
+        What was written: ``folder``, ``files``, and how many sums were ``compared``.
+
+    Raises:
+        InvalidInput: the folder cannot be written, or there are too many digits.
+    """
     from thereexists.certificates.llama.addition import Addition
 
     return export_claim(Addition.read({"kind": "addition", "digits": digits}), folder, dtype)
@@ -119,7 +156,7 @@ def _llama() -> Any:
 
 
 def _appears(folder: Path, write: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """Whole or not at all: written beside, and renamed when everything was compared."""
+    """Whole or not at all: written under a temporary name, and renamed when everything was compared."""
 
     def fill(beside: Path) -> dict[str, Any]:
         mark = write(beside)

@@ -28,7 +28,7 @@ def named(reference: str) -> Claim | None:
 
 def _whole(text: str, written: str) -> int:
     if not text.isdecimal() or len(text) > 6:
-        raise InvalidInput(f"Write it as {written}: a whole number stands behind the colon; got {text!r} instead.")
+        raise InvalidInput(f"Write it as {written}: a whole number must follow the colon; got {text!r} instead.")
     return int(text)
 
 

@@ -33,7 +33,9 @@ def ngram(text: str, order: int, n: int = N, more: int = MORE) -> Ngram:
         if follows
     )
     if len(rows) > MOST_WORDS:
-        raise CannotBuild(f"The text has {len(rows):,} contexts; at most {MOST_WORDS:,} go in. A lower order helps.")
+        raise CannotBuild(
+            f"The text has {len(rows):,} contexts; at most {MOST_WORDS:,} can be stored. Choose a lower order."
+        )
     return Ngram.read(Ngram(symbols, rows, order, n, more).describe())
 
 

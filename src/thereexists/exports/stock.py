@@ -19,7 +19,9 @@ def stock_config(network: EmbeddedTransformer, n: int) -> dict:
     logit_heads = [_logit_heads(s) for s in stages]
     masked = {s.attention.pattern is not None for s in stages if s.attention is not None and _logit_heads(s)}
     if len(masked) == 2:
-        raise CannotBuild("Exports are causal in all blocks with heads, or in none; this network is in some of them.")
+        raise CannotBuild(
+            "An export must be causal in all blocks with heads, or in none; this network is causal in some of them."
+        )
     causal = masked == {True}
     return {
         "hidden_size": network.W_out.shape[1],
@@ -46,7 +48,7 @@ def _logit_heads(stage: Stage) -> int:
     if part is None or not (part.W_Q.any() or part.b_Q.any() or part.pattern is not None):
         return 0
     if part.pattern is not None and not bool((part.pattern == torch.ones_like(part.pattern[0]).tril()).all()):
-        raise CannotBuild("Exports know full and causal attention; this network has another mask.")
+        raise CannotBuild("Exports have full or causal attention; this network has another mask.")
     return part.W_Q.shape[1]
 
 

@@ -8,9 +8,9 @@ whose width is not N times such a number is covered with a slight overhang (rela
 positional encoding, token j is moved by j·(N+1) steps, one step more than the paper's N, so that the closed upper end
 of one position never touches the first cell of the next.
 
-A domain that is no box has only those cubes that may meet it (``domains/cover.py``): ``cells`` and ``cube`` count and
-number these, and whoever builds, certifies or verifies goes through them. The value of such a cube is f at a point of
-the domain, in the cube where one is found.
+A domain that is not a box has only those cubes that may meet it (``domains/cover.py``): ``cells`` and ``cube`` count
+and number these, and whoever builds, certifies or verifies goes through them. The value of such a cube is f at a point
+of the domain, in the cube where one is found.
 """
 
 from __future__ import annotations
@@ -96,12 +96,14 @@ class Grid:
     def from_dict(cls, stored: dict[str, Any]) -> Grid:
         """The inverse of ``describe``, through JSON; the domain stands in the record of the function."""
         if "domain" in stored:
-            raise InvalidInput("A grid is described without its domain.")
+            raise InvalidInput("The record of a grid must not hold a domain.")
         sides = {key: tuple(stored[key]) for key in ("origin", "step", "high", "slots", "low") if key in stored}
         grid = cls(**{**stored, **sides})
         numbers = all(type(x) in (int, float) for x in (*grid.origin, *grid.step, *grid.high, *grid.low))
         if not (numbers and all(type(x) is int for x in grid.slots) and type(grid.positional) is bool):
-            raise InvalidInput("A grid holds numbers, whole slots, and says true or false about positions.")
+            raise InvalidInput(
+                "The record of a grid must hold numbers, whole numbers as slots, and true or false for positions."
+            )
         return grid
 
     def describe(self) -> dict[str, Any]:
@@ -220,7 +222,7 @@ class Grid:
         return max(self.step) / (2 if self.domain is None else 1)
 
     def covered(self) -> tuple[Domain, int, Array, Array]:
-        """Of a domain that is no box: the set of a token (or of the sequence), for how many tokens it stands, and the
+        """Of a domain that is not a box: the set of a token (or of the sequence), how many tokens have it, and the
         boxes of its cells: (cells, entries) each."""
         assert self.domain is not None
         part, count = one_of(self.domain)
@@ -301,7 +303,7 @@ def cells_per_axis(delta: float | str | Fraction) -> int:
     except (ValueError, ZeroDivisionError, TypeError, OverflowError):
         raise InvalidInput(f"'delta' must be 1/2, 1/3, 1/4, …; got {delta!r} instead.") from None
     if N > MOST_CELLS:
-        raise InvalidInput("'delta' must be 1/2, 1/3, 1/4, … down to 2^-52; a smaller one came.")
+        raise InvalidInput("'delta' must be 1/2, 1/3, 1/4, … down to 2^-52; got a smaller one.")
     if N < 2 or (value != Fraction(1, N) and float(value) != 1 / N):
         raise InvalidInput(f"'delta' must divide 1 into at least two cells, as 1/2, 1/3, 1/4, …; got {delta} instead.")
     return N
@@ -311,7 +313,7 @@ def check_ends(low: float, high: float, N: int = 2) -> None:
     """Refuse a side of a domain whose cells, or whose ends, no grid can have."""
     if not (abs(low) <= LARGEST and abs(high) <= LARGEST and (high - low) / N >= 2 * SMALLEST):
         raise InvalidInput(
-            f"A domain in {N} cells a feature must have cells of at least {2 * SMALLEST:.1g}, and ends of at most "
+            f"A domain in {N} cells per feature must have cells of at least {2 * SMALLEST:.1g}, and ends of at most "
             f"{LARGEST:.1g}; got [{low:g}, {high:g}] instead. Rescale the function."
         )
 

@@ -102,17 +102,21 @@ def read_pairs(path: Path, split: str | None = None) -> tuple[list, list, list[i
     """A data set: CSV of two texts in a row, split into tokens as told, or JSON lines, which say their tokens."""
     if path.suffix.lower() != ".csv":
         if split is not None:
-            raise InvalidInput("'split' is for CSV with the columns input and output; JSON lines say their tokens.")
+            raise InvalidInput(
+                "'split' is for CSV with the columns input and output; JSON lines list their tokens already."
+            )
         return read_jsonl(path)
     split = split or SPLITS[0]
     if split not in SPLITS:
         raise InvalidInput(f"'split' must be {' or '.join(SPLITS)}; got {split!r} instead.")
     rows = read_csv(path)
     if not rows or [name.strip().lower() for name in rows[0][1]] != ["input", "output"]:
-        raise InvalidInput(f"{path} must begin with the header input,output; two texts stand in every row below it.")
+        raise InvalidInput(f"{path} must begin with the header input,output, and have two texts in every row below it.")
     wrong = next(((number, row) for number, row in rows[1:] if len(row) != 2), None)
     if wrong is not None:
-        raise InvalidInput(f"{path}, line {wrong[0]}: wanted two texts; got {len(wrong[1])} columns. Quote commas.")
+        raise InvalidInput(
+            f"{path}, line {wrong[0]}: wanted two texts; got {len(wrong[1])} columns. Put texts with commas in quotes."
+        )
     tokens = [[text.split() if split == "words" else list(text) for text in row] for _, row in rows[1:]]
     return [row[0] for row in tokens], [row[1] for row in tokens], [number for number, _ in rows[1:]]
 
@@ -162,7 +166,7 @@ def read_csv(path: Path) -> list[tuple[int, list[str]]]:
     try:
         return [(reader.line_num, row) for row in reader if any(row)]
     except csv.Error as error:
-        raise InvalidInput(f"{path}, line {reader.line_num}: it is not CSV that can be read: {error}.") from None
+        raise InvalidInput(f"{path}, line {reader.line_num}: this is not valid CSV: {error}.") from None
 
 
 def read_text(path: Path) -> str:

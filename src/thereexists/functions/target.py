@@ -107,7 +107,7 @@ class Target:
 
     @property
     def region(self) -> Domain | None:
-        """The domain, as a set of vectors of n·d numbers, where it is no box."""
+        """The domain, as a set of vectors of n·d numbers, where it is not a box."""
         return self.domain if isinstance(self.domain, Domain) else None
 
     @property
@@ -383,7 +383,7 @@ def _size(name: str, given: Any) -> float | None:
 
 def _real(Y: Any) -> Array:
     if isinstance(Y, np.ma.MaskedArray) and np.ma.is_masked(Y):
-        raise TypeError("it returns an array with masked entries; a target answers all of them")
+        raise TypeError("it returns an array with masked entries; a target must give all of them")
     Y = np.asarray(Y)
     if np.iscomplexobj(Y):
         raise TypeError("it returns complex numbers; a target is real")

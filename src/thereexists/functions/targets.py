@@ -16,6 +16,12 @@ from thereexists.core.errors import InvalidInput, Obstructed
 from thereexists.functions.domains.stored import read
 from thereexists.functions.target import Array, Target, from_file
 
+__all__ = [  # what the reference shows; ``restore`` reads records
+    "BUILTINS", "Builtin", "builtin", "convolution", "copy_first", "cumulative_mean", "deep_sets", "distance_to_max",
+    "distance_to_mean", "moving_average", "nearest_neighbour", "resolve", "reverse", "running_max", "shift",
+    "soft_rank", "softmax_attention", "sort", "token_sine",
+]  # fmt: skip
+
 
 @dataclass(frozen=True)
 class _Size:
@@ -27,6 +33,18 @@ class _Size:
 
 @dataclass(frozen=True)
 class Builtin:
+    """A row of ``te.targets.BUILTINS``, the table of functions that come with the package.
+
+        te.targets.BUILTINS["sort"].description
+
+    Args:
+        name: what it is called.
+        description: what it computes, in words.
+        f: maps arrays (batch, n, d) to arrays of the same shape.
+        lipschitz: gives the constant for n, d, the largest absolute value R and the largest width W of the domain.
+        equivariant: whether f(XP) = f(X)P for every permutation of the tokens.
+    """
+
     name: str
     description: str
     f: Callable[[Array], Array]
@@ -40,7 +58,7 @@ RANK_WIDTH = 0.25
 
 
 def distance_to_mean(X: Array) -> Array:
-    """X_i − mean(x).
+    """The difference from the mean: x_i − mean(x).
 
         te.targets.distance_to_mean(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -54,7 +72,7 @@ def distance_to_mean(X: Array) -> Array:
 
 
 def distance_to_max(X: Array) -> Array:
-    """Max(x) − x_i.
+    """The distance to the largest token: max(x) − x_i.
 
         te.targets.distance_to_max(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -68,7 +86,7 @@ def distance_to_max(X: Array) -> Array:
 
 
 def softmax_attention(X: Array) -> Array:
-    """Softmax(x xᵀ) x, one attention layer.
+    """One attention layer: softmax(x xᵀ) x.
 
         te.targets.softmax_attention(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -84,7 +102,7 @@ def softmax_attention(X: Array) -> Array:
 
 
 def deep_sets(X: Array) -> Array:
-    """X_i · mean(x).
+    """Each token times the mean: x_i · mean(x).
 
         te.targets.deep_sets(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -98,7 +116,7 @@ def deep_sets(X: Array) -> Array:
 
 
 def token_sine(X: Array) -> Array:
-    """Sin(π x_i), token by token.
+    """The sine of each token: sin(π x_i).
 
         te.targets.token_sine(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -112,7 +130,7 @@ def token_sine(X: Array) -> Array:
 
 
 def soft_rank(X: Array) -> Array:
-    """Share of the other tokens below x_i, ramps of width 1/4.
+    """The share of the other tokens below x_i, with ramps of width 1/4.
 
         te.targets.soft_rank(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -128,7 +146,7 @@ def soft_rank(X: Array) -> Array:
 
 
 def nearest_neighbour(X: Array) -> Array:
-    """Min over j≠i of |x_i − x_j|.
+    """The distance to the nearest other token: min over j ≠ i of |x_i − x_j|.
 
         te.targets.nearest_neighbour(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -178,7 +196,7 @@ def reverse(X: Array) -> Array:
 
 
 def cumulative_mean(X: Array) -> Array:
-    """Mean of x_1 … x_i.
+    """The mean of x_1 … x_i.
 
         te.targets.cumulative_mean(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -192,7 +210,7 @@ def cumulative_mean(X: Array) -> Array:
 
 
 def moving_average(X: Array) -> Array:
-    """Mean of x_{i−1}, x_i, x_{i+1}, cut at the ends.
+    """The mean of x_{i−1}, x_i and x_{i+1}, cut at the ends.
 
         te.targets.moving_average(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -207,7 +225,7 @@ def moving_average(X: Array) -> Array:
 
 
 def shift(X: Array) -> Array:
-    """X_{i−1}, and 0 first.
+    """The token before: x_{i−1}, and 0 first.
 
         te.targets.shift(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -221,7 +239,7 @@ def shift(X: Array) -> Array:
 
 
 def copy_first(X: Array) -> Array:
-    """X_1 everywhere.
+    """The first token, x_1, everywhere.
 
         te.targets.copy_first(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -235,7 +253,7 @@ def copy_first(X: Array) -> Array:
 
 
 def convolution(X: Array) -> Array:
-    """−x_{i−1} + 2x_i − x_{i+1}.
+    """The second difference: −x_{i−1} + 2x_i − x_{i+1}.
 
         te.targets.convolution(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -249,7 +267,7 @@ def convolution(X: Array) -> Array:
 
 
 def running_max(X: Array) -> Array:
-    """Max of x_1 … x_i.
+    """The largest of x_1 … x_i.
 
         te.targets.running_max(np.array([[[0.7], [0.1], [0.4]]]))
 
@@ -335,8 +353,8 @@ def builtin(name: str, n: int, d: int = 1, domain: Any = (0.0, 1.0)) -> Target:
     """
     if name not in BUILTINS:
         raise InvalidInput(
-            f"There is no built-in target {name!r}; there are {', '.join(BUILTINS)}. "
-            "Your own function is named as file.py:function."
+            f"There is no built-in target {name!r}; there are {', '.join(BUILTINS)}. Name your own function as "
+            "file.py:function."
         )
     from thereexists.functions.intervals import extension_of
 
@@ -390,11 +408,11 @@ def _check_stored(stored: dict[str, Any]) -> None:
     right = right and type(stored["equivariant"]) is bool and isinstance(stored["origin"], dict)
     right = right and stored.get("compact_support", True) is True  # said where it is so, and not said elsewhere
     if not (right and all(isinstance(stored[key], str) for key in ("name", "description"))):
-        raise InvalidInput("a function is described by n, d, a low and a high end for each feature, and words")
+        raise InvalidInput("a function must be described by n, d, a low and a high end for each feature, and words")
 
 
 def restore(stored: dict[str, Any]) -> Target:
-    """The target of a saved artefact. A built-in function comes back; anybody's own code is never run by loading."""
+    """The target of a saved artefact. A built-in function comes back; your own code is never run by loading."""
     _check_stored(stored)
     properties = {key: stored[key] for key in ("n", "d", "lipschitz", "equivariant", "name", "description", "origin")}
     properties["domain"] = read(stored["domain"]) if "domain" in stored else (stored["low"], stored["high"])

@@ -69,8 +69,8 @@ def check_sequences(sequences: Any, what: str, lines: Sequence[int] | None = Non
                 )
             if isinstance(token, int) and not -(10 ** (MOST_DIGITS - 1)) < token < 10**MOST_DIGITS:
                 raise InvalidInput(
-                    f"{what}, {place}: an integer must have at most {MOST_DIGITS} digits, or no file of ours holds it; "
-                    "give a longer one as a string."
+                    f"{what}, {place}: an integer must have at most {MOST_DIGITS} digits, because files hold no "
+                    "longer ones; give it as a string."
                 )
             if isinstance(token, str) and not is_text(token):
                 raise InvalidInput(f"{what}, {place}: a token must be valid Unicode text; got {token!a} instead.")

@@ -73,7 +73,7 @@ class Proposal:
 
 
 def fit(A: Any, **options: Any) -> Head:
-    """Find inputs ``X`` on which a fixed head attends like ``A`` (``scipy.sparse``, or a ``AttentionMatrix``).
+    """Find inputs ``X`` on which a fixed head attends like ``A`` (``scipy.sparse``, or an ``AttentionMatrix``).
 
         head = te.heads.fit(A, eps1=1e-3, eps2=1e-2)
         head.X, head.W_Q, head.W_K, head.hidden_size, head.verdict

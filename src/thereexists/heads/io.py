@@ -1,4 +1,4 @@
-"""Heads and targets on disk: safetensors and JSON, sparse .npz; no pickle; written beside, then renamed."""
+"""Heads and targets on disk: safetensors and JSON, sparse .npz; no pickle; renamed when they are whole."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _verification(stated: dict[str, Any]) -> Verification:
     verdict, reasons = stated["verdict"], stated["verdict"]["reasons"]
     told = verdict["holds"]
     if not (told is None or isinstance(told, bool)) or not isinstance(reasons, list):
-        raise InvalidInput("a verdict is true, false or null, with a list of reasons")
+        raise InvalidInput("a verdict must be true, false or null, with a list of reasons")
     numbers = {n: _float(stated[n], n) for n in ("leakage", "ratio_error", "max_logit", "rounding", "seconds")}
     counts = {n: _count(stated[n], n) for n in ("worst_row", "rows")}
     words = {n: _word(stated[n], n) for n in ("dtype", "device")}
@@ -237,7 +237,7 @@ def load_matrix(path: str | Path) -> AttentionMatrix:
 
 
 def _alone(path: Path) -> list[np.ndarray]:
-    """The array of an .npy file that came in the place of a sparse matrix."""
+    """The array of an .npy file that was given for a sparse matrix."""
     try:
         return [read_npy(path)]
     except InvalidInput:

@@ -68,8 +68,8 @@ class AttentionMatrix:
     def gamma(self) -> float:
         if self.log_gamma > _LARGEST_LOG:
             raise InvalidInput(
-                f"The non-zeros of a row of the target are up to a factor e^{self.log_gamma:.0f} apart, which is no "
-                "float64; drop the smallest entries."
+                f"The non-zeros of a row of the target are up to a factor e^{self.log_gamma:.0f} apart, which float64 "
+                "cannot hold; drop the smallest entries."
             )
         return math.exp(self.log_gamma)
 
@@ -113,7 +113,7 @@ def as_matrix(A: Any) -> AttentionMatrix:
         The target, checked.
 
     Raises:
-        InvalidInput: it is no such matrix.
+        InvalidInput: it is not such a matrix.
     """
     if isinstance(A, AttentionMatrix):
         return A

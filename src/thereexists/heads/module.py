@@ -13,7 +13,17 @@ from thereexists.heads.head import Head
 
 
 class FixedAttention(nn.Module):
-    """``softmax(X W_Q W_K^T X^T)``: no ``1/sqrt(m)``, no values. The weights are buffers: nothing here is trained."""
+    """A head as a module: ``softmax(X W_Q W_K^T X^T)``, with no ``1/sqrt(m)`` and no values.
+
+        head = te.heads.fit(te.heads.random_matrix(16, 2))
+        te.heads.Module(head.W_Q, head.W_K)(head.X).shape  # (16, 16)
+
+    The weights are buffers: nothing here is trained.
+
+    Args:
+        W_Q: (d, m).
+        W_K: (d, m).
+    """
 
     W_Q: torch.Tensor
     W_K: torch.Tensor

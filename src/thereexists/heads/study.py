@@ -54,6 +54,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Study:
+    """How the smallest working hidden size grows with the length: what ``te.heads.run_study`` returns.
+
+        te.heads.run_study([16, 32], ks=[1], methods=["moments"]).lines[0].slope
+
+    Attributes:
+        points: the smallest verified hidden sizes, one entry for each method, k and length.
+        lines: for each method and k, the line fitted to them over log length.
+        settings: what was asked for.
+    """
+
     points: tuple[Point, ...]
     lines: tuple[Line, ...]
     settings: dict[str, Any] = field(default_factory=dict)
@@ -99,7 +109,7 @@ def run_study(
         gamma: of the targets.
         seeds: of the targets; each is measured.
         longest: a cap on the length, by method.
-        progress: is told a line for each.
+        progress: called with one line about each.
 
     Returns:
         The table, and the fitted lines.

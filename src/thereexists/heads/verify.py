@@ -73,7 +73,7 @@ class Verification:
 
     Args:
         verdict: whether every row keeps both tolerances.
-        leakage: the worst, weight off the support.
+        leakage: the worst weight off the support.
         ratio_error: the worst.
         max_logit: the size of the logits.
         rounding: what it may be off by.

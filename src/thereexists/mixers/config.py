@@ -41,16 +41,26 @@ BPROJ_LENGTH = 384  # the only n with 12·n² more parameters than average atten
 class MixerConfig(PretrainedConfig):
     """BERT's fields, and which mixer takes the place of attention.
 
-    mixer               attention, average, bproj, sepconv, sparse or hybrid
-    hybrid_blocks       of a hybrid: how many blocks, counted from the input, are SepConv
-    kernel_size         of SepConv
-    norm_first          LayerNorm before each sublayer (trains without a long warm-up), not after it as in BERT
-    is_decoder          causal
-    pattern             of sparse: the name of a pattern of ``te.patterns``
-    pattern_options     its sizes, as ``te.patterns.build`` takes them, and ``mirror``: read it from the right end
-    pattern_config      union, multihead or sequential: how its steps are spread over layers and heads
-    sparse_prediction   masked LM: logits, and so the loss, at labelled positions only
-    num_decoder_layers  of an encoder–decoder; as many as the encoder's if None
+        te.mixers.MixerConfig(mixer="sepconv", kernel_size=5).hidden_size  # 768, as BERT-base
+
+    Args:
+        **given: the fields. Those that BERT does not have are
+
+            - ``mixer``: attention, average, bproj, sepconv, sparse or hybrid.
+            - ``hybrid_blocks``: of a hybrid, how many blocks, counted from the input, are SepConv.
+            - ``kernel_size``: of SepConv.
+            - ``norm_first``: LayerNorm before each sublayer (trains without a long warm-up), not after it as in BERT.
+            - ``is_decoder``: causal.
+            - ``pattern``: of sparse, the name of a pattern of ``te.patterns``.
+            - ``pattern_options``: its sizes, as ``te.patterns.build`` takes them, and ``mirror``, which
+              reads it from the right end.
+            - ``pattern_config``: union, multihead or sequential: how its steps are spread over layers and heads.
+            - ``sparse_prediction``: in masked language modelling, logits at labelled positions only.
+            - ``pooling``: ``first`` or ``mean``: what a classifier reads.
+            - ``num_decoder_layers``: of an encoder–decoder; None for as many as the encoder has.
+
+    Raises:
+        InvalidInput: a field has a value that it cannot have.
     """
 
     model_type = "thereexists-mixer"

@@ -13,13 +13,27 @@ TABLE_PATTERN, TABLE_HYBRID_BLOCKS = "strided", 3  # what the table of mixers sh
 
 @dataclass(frozen=True)
 class MixerRow:
-    """One line of the table of mixers, at base size."""
+    """One row of ``te.mixers.mixer_table``, the table of mixers at base size.
+
+        te.mixers.mixer_table(n=128)[0].parameters_base
+
+    Attributes:
+        name: of the mixer.
+        formula: of a block, with the residual.
+        parameters_base: of ``MixerModel`` at base size, pooler included.
+        flops_per_token: of all mixers, forward, at length ``n``.
+        model_flops_per_token: of the whole ``MixerModel``.
+        n: how many tokens a sequence has.
+        cost: the leading terms of the FLOPs per token and block.
+        permutation_equivariant: whether it is, whatever the weights.
+        fixed_length: whether longer sequences are refused.
+    """
 
     name: str
     formula: str
-    parameters_base: int  # of MixerModel, pooler included
-    flops_per_token: float  # of all mixers, forward, at length ``n``
-    model_flops_per_token: float  # of MixerModel
+    parameters_base: int
+    flops_per_token: float
+    model_flops_per_token: float
     n: int
     cost: str
     permutation_equivariant: bool
@@ -59,7 +73,7 @@ def model_flops_per_token(config: MixerConfig, n: int) -> float:
         The FLOPs.
 
     Raises:
-        InvalidInput: ``n`` is no positive number.
+        InvalidInput: ``n`` is not a positive number.
     """
     if n < 1:
         raise InvalidInput(f"'n' must be a positive integer; got {n}.")

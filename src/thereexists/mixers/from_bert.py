@@ -45,7 +45,7 @@ def from_bert(bert: nn.Module, **overrides: Any) -> MixerModel | MixerForMaskedL
         The model, with copies of the weights.
 
     Raises:
-        InvalidInput: it is no such model.
+        InvalidInput: it is not such a model.
     """
     from transformers import BertForMaskedLM, BertModel
 
@@ -73,6 +73,9 @@ def config_from_bert(config: Any, **overrides: Any) -> MixerConfig:
 
     Returns:
         The configuration.
+
+    Raises:
+        InvalidInput: it is a decoder, or has cross-attention.
     """
     if config.is_decoder or config.add_cross_attention:
         raise InvalidInput("from_bert takes an encoder; this BertConfig has is_decoder or add_cross_attention set.")
@@ -94,6 +97,9 @@ def state_from_bert(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
     Returns:
         The same weights under our names.
+
+    Raises:
+        InvalidInput: the query, key or value weights of a layer are missing.
     """
     parts: dict[str, dict[str, Tensor]] = {}
     renamed: dict[str, Tensor] = {}

@@ -59,7 +59,7 @@ def load_model(path: str | Path, task_class: type[Any], mixer: str | None = None
     lost = sorted(key for key in loading["missing_keys"] if not _is_of_a_task(key))
     if lost:
         raise InvalidInput(
-            f"The checkpoint in {path} is no {task_class.__name__}: it lacks {len(lost)} weights, such as {lost[0]}."
+            f"The checkpoint in {path} is not a {task_class.__name__}: it lacks {len(lost)} weights, such as {lost[0]}."
         )
     return model
 
@@ -107,6 +107,6 @@ def refuse_another_mixer(path: Any, config: Any, mixer: str | None) -> None:
 def _refuse(path: Any, found: str, wanted: str | None) -> None:
     if wanted is not None and found != wanted:
         raise InvalidInput(
-            f"The checkpoint in {path} has the mixer '{found}', not '{wanted}': their weights are different things. "
-            f"Ask for '{found}', or train a model with '{wanted}'."
+            f"The checkpoint in {path} has the mixer '{found}', not '{wanted}': the weights of one do not fit the "
+            f"other. Ask for '{found}', or train a model with '{wanted}'."
         )

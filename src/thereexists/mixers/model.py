@@ -1,4 +1,4 @@
-"""A BERT-shaped encoder with any mixer in the place of attention: embeddings, blocks, pooler.
+"""A BERT-shaped encoder with any mixer in place of attention: embeddings, blocks, pooler.
 
     post-LayerNorm (BERT)   x = LN(x + mixer(x));   x = LN(x + W_2 act(W_1 x))
     pre-LayerNorm           x = x + mixer(LN(x));   x = x + W_2 act(W_1 LN(x));   LN once more at the end
@@ -147,8 +147,18 @@ class MixerPreTrainedModel(PreTrainedModel):
 
 
 class MixerModel(MixerPreTrainedModel):
-    """The encoder, or with ``is_decoder`` the causal stack, and a pooler: tanh of a dense layer on token 0, as in BERT,
-    or with ``pooling="mean"`` on the mean of the real tokens, which every mixer can bring together."""
+    """The encoder, or with ``is_decoder`` the causal stack, and a pooler.
+
+        config = te.mixers.mixer_config("tiny", "sepconv", vocab_size=100)
+        te.mixers.MixerModel(config)(torch.randint(1, 100, (1, 8))).last_hidden_state.shape
+
+    The pooler is tanh of a dense layer on token 0, as in BERT, or with ``pooling="mean"`` on the mean of the real
+    tokens.
+
+    Args:
+        config: of the model.
+        add_pooling_layer: whether there is a pooler.
+    """
 
     def __init__(self, config: MixerConfig, add_pooling_layer: bool = True):
         super().__init__(config)

@@ -19,7 +19,13 @@ from thereexists.mixers.config import MixerConfig
 
 
 class Mixer(nn.Module):
-    """``forward(x, real)``: the mixing term of a block, without the residual ``X +`` of the formulas."""
+    """The base class of what takes the place of attention in a block, without the residual ``X +`` of the formulas.
+
+        config = te.mixers.mixer_config("tiny", "average", vocab_size=100)
+        te.mixers.mixer_kind("average").build(config, 0)(torch.rand(1, 8, 128))
+
+    ``forward(x, real)`` takes (batch, n, d), and ``real`` (batch, n), True at the tokens that are not padding.
+    """
 
     @abstractmethod
     def forward(self, x: Float[Tensor, "batch n d"], real: Bool[Tensor, "batch n"] | None = None) -> Tensor: ...
@@ -31,16 +37,32 @@ def no_check(config: MixerConfig) -> None:
 
 @dataclass(frozen=True)
 class MixerKind:
-    """A registered mixer and its claims. The claims about symmetry are about the version that is not causal."""
+    """A registered mixer and its claims; those about symmetry are about the version that is not causal.
+
+        te.mixers.mixer_kind("sepconv").cost
+
+    ``docs/add-mixer.md`` shows how to add one.
+
+    Args:
+        name: what it is called.
+        formula: of a block, with the residual.
+        build: ``build(config, layer)`` makes the mixer of a block.
+        layer_parameters: ``layer_parameters(config, layer)``: how many it has.
+        layer_flops: ``layer_flops(config, layer, n)``: per token of a sequence of n tokens.
+        permutation_equivariant: whether it is, whatever the weights. If False, some weights and some input violate it.
+        fixed_length: whether the weights are made for one largest n; longer sequences are then refused.
+        cost: the leading terms of the FLOPs per token and block.
+        check: refuses a configuration that it cannot have.
+    """
 
     name: str
     formula: str
-    build: Callable[[MixerConfig, int], Mixer]  # the mixer of block number ``layer``
+    build: Callable[[MixerConfig, int], Mixer]
     layer_parameters: Callable[[MixerConfig, int], int]
-    layer_flops: Callable[[MixerConfig, int, int], float]  # (config, layer, n): per token of a sequence of n
-    permutation_equivariant: bool  # whatever the weights; False: some weights and some input violate it
-    fixed_length: bool  # True: the weights are made for one largest n, longer sequences are refused
-    cost: str  # the leading terms of the FLOPs per token and block
+    layer_flops: Callable[[MixerConfig, int, int], float]
+    permutation_equivariant: bool
+    fixed_length: bool
+    cost: str
     check: Callable[[MixerConfig], None] = no_check
 
     def parameters(self, config: MixerConfig) -> int:
@@ -50,9 +72,9 @@ class MixerKind:
     def flops_per_token(self, config: MixerConfig, n: int) -> float:
         """FLOPs of all mixers of the encoder for one token of a sequence of ``n``, forward.
 
-        A multiplication and an addition count two. Counted are matrix products (as a dense attention computes them, the
-        masked half of a causal one included), the convolution and the sums of averages; pointwise functions, biases,
-        softmax and LayerNorm are not.
+        A multiplication and an addition count as two. Counted are matrix products (as a dense attention computes them,
+        the masked half of a causal one included), the convolution and the sums of averages; pointwise functions,
+        biases, softmax and LayerNorm are not.
         """
         return sum(self.layer_flops(config, layer, n) for layer in range(config.num_hidden_layers))
 

@@ -22,7 +22,16 @@ from thereexists.mixers.tasks import IGNORED, token_loss
 
 
 class MixerForSeq2SeqLM(MixerPreTrainedModel, GenerationMixin):
-    """Translation and the like. ``generate`` does greedy and beam search; the source is encoded once."""
+    """An encoder–decoder, for translation; ``generate`` does greedy and beam search, and the source is encoded once.
+
+        config = te.mixers.mixer_config(
+            "tiny", "sepconv", vocab_size=100, is_encoder_decoder=True, decoder_start_token_id=1
+        )
+        te.mixers.MixerForSeq2SeqLM(config)(torch.randint(1, 100, (1, 8)), labels=torch.randint(1, 100, (1, 8))).loss
+
+    Args:
+        config: of the model, with ``is_encoder_decoder``.
+    """
 
     base_model_prefix = ""
     _tied_weights_keys = {"head.decoder.weight": "encoder.embeddings.word_embeddings.weight"}  # noqa: RUF012
@@ -77,7 +86,7 @@ class MixerForSeq2SeqLM(MixerPreTrainedModel, GenerationMixin):
         return Seq2SeqLMOutput(loss=loss, logits=logits, encoder_last_hidden_state=source)  # pyright: ignore[reportArgumentType]
 
     def prepare_decoder_input_ids_from_labels(self, labels: Int[Tensor, "batch n"]) -> Int[Tensor, "batch n"]:
-        """The labels, one place to the right, behind the start token; ignored labels become padding."""
+        """The labels, one place to the right, after the start token; ignored labels become padding."""
         start, padding = self.config.decoder_start_token_id, self.config.pad_token_id
         if start is None or padding is None:
             raise InvalidInput("An encoder–decoder needs 'decoder_start_token_id' and 'pad_token_id'; one is None.")

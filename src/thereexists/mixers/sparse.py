@@ -51,7 +51,7 @@ def masked_attention(
 ) -> Float[Tensor, "batch h n m"]:
     """Dense attention under a mask: right for every pattern, quadratic in n. A faster way may take its place here.
 
-    Everybody may attend to itself, padding too: no row is empty, and padding never reaches a real token.
+    Every token may attend to itself, padding too: no row is empty, and padding never reaches a real token.
     """
     allowed = allowed[None]  # (1, h or 1, n, n)
     if real is not None:

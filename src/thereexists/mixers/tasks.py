@@ -40,9 +40,15 @@ class _LanguageModel(MixerPreTrainedModel):
 class MixerForMaskedLM(_LanguageModel):
     """Predicts the tokens at labelled positions (labels are −100 elsewhere).
 
+        config = te.mixers.mixer_config("tiny", "sepconv", vocab_size=100)
+        te.mixers.MixerForMaskedLM(config)(torch.randint(1, 100, (1, 8))).logits.shape
+
     With ``sparse_prediction`` (of the configuration, or of the call) and labels, logits are computed at the labelled
     positions only, ``(labelled, vocabulary)`` in the order of ``labels[labels != -100]``: the same loss, for 15 % of
     the cost of a large vocabulary.
+
+    Args:
+        config: of the model, without ``is_decoder``.
     """
 
     def __init__(self, config: MixerConfig):
@@ -77,7 +83,14 @@ class MixerForMaskedLM(_LanguageModel):
 
 
 class MixerForCausalLM(_LanguageModel, GenerationMixin):
-    """Predicts the next token; needs ``is_decoder``. Generation runs the whole prefix for every new token."""
+    """Predicts the next token; generation runs the whole prefix for every new token.
+
+        config = te.mixers.mixer_config("tiny", "sepconv", vocab_size=100, is_decoder=True)
+        te.mixers.MixerForCausalLM(config)(torch.randint(1, 100, (1, 8))).logits.shape
+
+    Args:
+        config: of the model, with ``is_decoder``.
+    """
 
     def __init__(self, config: MixerConfig):
         if not config.is_decoder:
@@ -109,7 +122,14 @@ class MixerForCausalLM(_LanguageModel, GenerationMixin):
 
 
 class MixerForSequenceClassification(MixerPreTrainedModel):
-    """A linear layer on the pooled first token: classes, several labels at once, or regression (one label)."""
+    """A linear layer on the pooled state: classes, several labels at once, or regression (one label).
+
+        config = te.mixers.mixer_config("tiny", "sepconv", vocab_size=100, num_labels=3)
+        te.mixers.MixerForSequenceClassification(config)(torch.randint(1, 100, (1, 8))).logits.shape
+
+    Args:
+        config: of the model. A causal one must have ``pooling="mean"``: its first token attends to itself only.
+    """
 
     def __init__(self, config: MixerConfig):
         if config.is_decoder and config.pooling == "first":

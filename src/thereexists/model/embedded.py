@@ -28,7 +28,19 @@ _TILE_NUMBERS = 1 << 23  # hidden activations of one tile
 
 
 class EmbeddedTransformer(Transformer):
-    """Blocks over d_model rows, with a linear or a tabulated embedding and a linear read-out."""
+    """Blocks over ``d_model`` rows, with a linear or a tabulated embedding and a linear read-out.
+
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2, construction="compact")
+        witness.network(torch.rand(1, 2, 1).double())
+
+    Args:
+        stages: the stages by name, in the order in which they run; their feed-forward layers have ReLU.
+        W_out: the read-out (out, d_model).
+        W_in: the linear embedding of features (d_model, d); None for tokens.
+        embedding: the rows of a vocabulary (V, d_model), row 0 for padding; None for features.
+        E: the positional encoding (n, d_model), or None.
+        safe: the dtypes in which the network is proved right; it refuses to run in others.
+    """
 
     wide = True
 
@@ -68,7 +80,7 @@ class EmbeddedTransformer(Transformer):
         X: Float[Tensor, "batch n d"] | Int[Tensor, "batch n"],
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Float[Tensor, "batch n out"]:
-        """``mask`` is True at real tokens. Every row needs one at least."""
+        """``mask`` is True at real tokens. Every row needs at least one."""
         name = dtype_name(self.dtype)
         if name not in self.safe:
             raise CannotBuild(f"This network is not safe in {name}; it is in {', '.join(self.safe)}.")

@@ -27,7 +27,13 @@ from thereexists.core.verdict import Verdict
 
 
 class ProbabilityMap(ABC):
-    """A map to the simplex, along the last axis."""
+    """A map ρ from scores to probabilities along the last axis; ``te.patterns.PROBABILITY_MAPS`` lists them.
+
+        te.patterns.PROBABILITY_MAPS["sparsemax"](torch.tensor([2.0, 1.5, -3.0]))  # 0.75, 0.25, 0
+
+    Attributes:
+        name: what it is called.
+    """
 
     name: str
 

@@ -2,13 +2,13 @@
 
 A few digits in a record can ask for more memory than any machine has; weights cannot, they have to be sent. So every
 stated size is bounded by the weights before it is used. The bounds are those that every network of the constructions
-keeps, with room to spare, and hold for n tokens, d features, N cells a feature, K = N^d:
+keeps, with room to spare, and hold for n tokens, d features, N cells per feature, K = N^d:
 
     both                features of the grid, the function and the ends of the network are d; E has n rows
     both                cells K^n ≤ 2^52: the ids of the faithful network are exact in float64, and the compact
                         network's cubes are numbered, when some are drawn, and its contexts were all tabulated
     faithful            one layer for each id at least: n·K^n with positions, Σ j·C(K, j) for j ≤ n without
-                        (on a domain that is no box: one for each step of the quantiser, and N^d·n·d ≤ 2^24)
+                        (on a domain that is not a box: one for each step of the quantiser, and N^d·n·d ≤ 2^24)
     compact             one hidden unit for each of the N − 1 inner edges of a feature at least; without positions
                         one for every number of tokens up to n, too
 """
@@ -92,7 +92,7 @@ def _least_size(network: Transformer, grid: Grid) -> str | None:
         return f"{grid.N}^{grid.d} cells of a token are too many"
     if least <= have:
         return None
-    return f"a grid of {grid.N} cells a feature takes {least:,} {what}, and there are {have:,}"
+    return f"a grid of {grid.N} cells per feature takes {least:,} {what}, and there are {have:,}"
 
 
 def _pattern(network: Transformer, n: int) -> str | None:

@@ -36,7 +36,14 @@ from thereexists.model.probability import PROBABILITY_MAPS
 class Transformer(nn.Module):
     """``g(X + E)``: a positional encoding (or none), then the blocks of every stage in order.
 
-    ``needs`` is the dtype without which the network is wrong, if there is one: it refuses to run in another.
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        te.Transformer(dict(witness.network.stages), needs=torch.float64)(torch.rand(1, 2, 1).double())
+
+    Args:
+        stages: the stages by name, in the order in which they run.
+        rho: the probability map of the attention: one of ``te.patterns.PROBABILITY_MAPS``.
+        E: the positional encoding (n, d), or None.
+        needs: the only dtype in which the network is right, if there is one; it refuses to run in another.
     """
 
     stages: Mapping[str, Stage]
@@ -113,10 +120,11 @@ class Transformer(nn.Module):
             return self(torch.from_numpy(X)).numpy()
 
     def size_for(self, N: int, n: int, d: int, positional: bool, thin: bool = False) -> tuple[int, int, str]:
-        """The layers that a table on a grid of N cells a feature takes at the least, those there are, and the word.
+        """The fewest layers of a table on a grid of N cells per feature, the layers of this network, and the word.
 
-        One layer a context: (N^d)^n of n tokens each; without positions the sets of distinct columns only. On a domain
-        that is no box (``thin``) who knows how many contexts there are: then a layer for every step of the quantiser.
+        One layer per context: (N^d)^n of n tokens each; without positions the sets of distinct columns only. On a
+        domain that is not a box (``thin``) the number of contexts is unknown: then a layer for every step of the
+        quantiser.
         """
         if thin:
             return N * d * (n if positional else 1), self.depth, "layers or more"
@@ -149,7 +157,7 @@ class Transformer(nn.Module):
         return cls({"blocks": Stage(attention, feed_forward)}, blocks[0].rho, E)
 
     def structure(self) -> dict[str, Any]:
-        """All that is needed, beside the weights, to make this network again (see :meth:`from_structure`)."""
+        """All that is needed, besides the weights, to make this network again (see :meth:`from_structure`)."""
         return {
             "rho": self.rho,
             "E": None if self.E is None else list(self.E.shape),
@@ -181,7 +189,7 @@ class Transformer(nn.Module):
 def stages_from_structure(structure: dict[str, Any], weights: dict[str, Tensor], least: int = 1) -> dict[str, Stage]:
     """The stages that a record names, made of the weights of theirs, which leave ``weights``."""
     if not isinstance(structure, dict) or len(structure) < least:
-        raise InvalidInput(f"A network has stages, at least {least}; the record names none.")
+        raise InvalidInput(f"A network needs stages, at least {least}; the record names fewer.")
     parts: dict[str, dict[str, Tensor]] = {name: {} for name in structure}
     for key in [key for key in weights if key.startswith("stages.")]:
         name = key.split(".", 2)[1]
@@ -191,7 +199,17 @@ def stages_from_structure(structure: dict[str, Any], weights: dict[str, Tensor],
 
 
 class Stage(nn.Module):
-    """Consecutive blocks with stacked weights: an attention half, a feed-forward half, or both."""
+    """Consecutive blocks with stacked weights: an attention half, a feed-forward half, or both.
+
+        from thereexists.model import FeedForward, Stage
+
+        double = FeedForward(torch.ones(1, 1, 1), torch.zeros(1, 1), torch.ones(1, 1, 1), torch.zeros(1, 1))
+        te.Transformer({"doubled": Stage(feed_forward=double)})(torch.ones(1, 2, 1))  # X + ReLU(X) = 2
+
+    Args:
+        attention: the attention layers, or None.
+        feed_forward: the feed-forward layers, or None; as many as there are attention layers.
+    """
 
     def __init__(self, attention: Attention | None = None, feed_forward: FeedForward | None = None):
         super().__init__()
@@ -222,7 +240,9 @@ class Stage(nn.Module):
         for name, array in by_name.items():
             wanted = _DIMENSIONS.get(name.rpartition(".")[2], 3 if ".phi." in name else 4)
             if array.ndim != wanted or 0 in array.shape:
-                raise InvalidInput(f"The array {name} must have {wanted} sizes, none 0; got {tuple(array.shape)}.")
+                raise InvalidInput(
+                    f"The array {name} must have {wanted} dimensions, none of size 0; got {tuple(array.shape)}."
+                )
         try:
             pattern = by_name["attention.pattern"] if structure["pattern"] else None
             arrays = [by_name[f"attention.{k}"] for k in _ATTENTION] if structure["attention"] else None
@@ -253,9 +273,21 @@ class _Stack(nn.Module):
 
 
 class Attention(_Stack):
-    """``depth`` attention layers of ``h`` heads of size ``m``.
+    """``depth`` attention layers of ``h`` heads of size ``m``; the head of this file has their formula.
 
-    With a ``pattern``, layer l lets token k attend to token j only where ``pattern[l mod p, k, j]``.
+        from thereexists.model import Attention, Stage
+
+        W, b = torch.ones(1, 1, 1, 1), torch.zeros(1, 1, 1)  # one layer, one head of size 1, one feature
+        te.Transformer({"one": Stage(Attention(W, b, W, W, W))})(torch.rand(1, 3, 1))
+
+    Args:
+        W_Q: queries (depth, h, m, d).
+        b_Q: biases of the queries (depth, h, m).
+        W_K: keys (depth, h, m, d).
+        W_V: values (depth, h, m, d).
+        W_O: outputs (depth, h, d, m).
+        pattern: booleans (p, n, n): in layer l, token k may attend to token j where ``pattern[l mod p, k, j]`` is
+            True. None for dense attention.
     """
 
     pattern: Tensor | None
@@ -286,12 +318,25 @@ class Attention(_Stack):
         return zip(*weights, (self.mask(l) for l in range(len(self.W_Q))), strict=True)
 
     def mask(self, layer: int) -> Tensor | None:
-        """Who may attend to whom in a layer: (n, n), or None for everybody."""
+        """Which token may attend to which in a layer: (n, n), or None if all may."""
         return None if self.pattern is None else self.pattern[layer % len(self.pattern)]
 
 
 class FeedForward(_Stack):
-    """``depth`` feed-forward layers of width ``r``, with ReLU, or with a ``phi`` of their own (the modified class)."""
+    """``depth`` feed-forward layers of width ``r``, each X + W_2 ReLU(W_1 X + b_1) + b_2, or with ``phi`` for ReLU.
+
+        from thereexists.model import FeedForward, Stage
+
+        double = FeedForward(torch.ones(1, 1, 1), torch.zeros(1, 1), torch.ones(1, 1, 1), torch.zeros(1, 1))
+        te.Transformer({"doubled": Stage(feed_forward=double)})(torch.ones(1, 2, 1))  # 2
+
+    Args:
+        W_1: (depth, r, d).
+        b_1: (depth, r).
+        W_2: (depth, d, r).
+        b_2: (depth, d).
+        phi: the functions that take the place of ReLU in the modified class, or None.
+    """
 
     def __init__(
         self,
@@ -315,9 +360,20 @@ class FeedForward(_Stack):
 
 
 class ThreePiece(_Stack):
-    """Φ: ``slopes[i]·t + intercepts[i]`` on piece i; the pieces are t < κ_0, κ_0 ≤ t < κ_1 and κ_1 ≤ t.
+    """Functions φ of three linear pieces, one constant at least: the activations of the modified class.
 
-    At least one piece is constant (the modified class asks for it). A knot at +∞ leaves its last piece unused.
+        from thereexists.model import FeedForward, Stage, ThreePiece
+
+        step = ThreePiece(torch.zeros(1, 1, 2), torch.zeros(1, 1, 3), torch.tensor([[[0.0, 1.0, 1.0]]]))  # t ≥ 0
+        jump = FeedForward(torch.ones(1, 1, 1), torch.zeros(1, 1), torch.ones(1, 1, 1), torch.zeros(1, 1), step)
+        te.Transformer({"jump": Stage(feed_forward=jump)})(torch.tensor([[[-0.5], [0.5]]]))  # −0.5 and 1.5
+
+    On piece i, φ(t) = ``slopes[i]·t + intercepts[i]``; the pieces are t < κ_0, κ_0 ≤ t < κ_1 and κ_1 ≤ t.
+
+    Args:
+        knots: κ_0 ≤ κ_1, (depth, r, 2). A knot at +∞ leaves the pieces above it unused.
+        slopes: (depth, r, 3), one of each three 0.
+        intercepts: (depth, r, 3).
     """
 
     def __init__(
@@ -398,7 +454,16 @@ def three_piece_of_tokens(T: Tensor, knots: Tensor, slopes: Tensor, intercepts: 
 
 
 class BlockModule(nn.Module):
-    """One block t^{h,m,r} as a plain module: what a reader would write by hand."""
+    """One block t^{h,m,r} as a plain module: what you would write by hand.
+
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        witness.network.blocks()[0](torch.rand(1, 2, 1).double())
+
+    Args:
+        weights: W_Q, b_Q, W_K, W_V and W_O with the head first, and W_1, b_1, W_2 and b_2.
+        rho: the probability map of the attention.
+        mask: which token may attend to which, (n, n); None if all may.
+    """
 
     mask: Tensor | None
 

@@ -2,7 +2,8 @@
 
 Whoever finishes a chunk writes its file beside and renames it, so a file is whole or not there. A job that was stopped
 goes on from what is there; nothing finished is done again. Every file carries a code that only this user's own jobs can
-make (``secret.py``): what somebody else has put into the folder, however well it fits, is no chunk and is thrown away.
+make (``secret.py``): what somebody else has put into the folder, however well it fits, is not a chunk and is
+thrown away.
 """
 
 from __future__ import annotations

@@ -43,7 +43,18 @@ Block = Callable[[int], Any]
 
 @runtime_checkable
 class Task(Protocol):
-    """What is mapped; the object travels to workers, so it is small."""
+    """What ``parallel_map`` maps: work that is cut into blocks of cells.
+
+        class Squares:
+            key, cells, block = "squares of 0 to 9", 10, 4
+
+            def open(self):
+                return lambda number: [i * i for i in range(4 * number, min(4 * number + 4, 10))]
+
+        isinstance(Squares(), te.parallel.Task)  # True
+
+    The object travels to the workers, so keep it small. A block must give the same result in any process.
+    """
 
     @property
     def key(self) -> str:
@@ -51,7 +62,9 @@ class Task(Protocol):
         ...
 
     @property
-    def cells(self) -> int: ...
+    def cells(self) -> int:
+        """How many there are."""
+        ...
 
     @property
     def block(self) -> int:
@@ -70,14 +83,34 @@ def parallel_map(
     open_here: Callable[[], Block] | None = None,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> list[Any]:
-    """The results of all blocks in order. With ``folder``, finished chunks are kept there until the caller removes it.
+    """The results of all blocks, in order: the same for any number of workers and any pool.
 
-    ``open_here`` is what this process calls instead of ``task.open``, where it has the files' content at hand.
-    ``progress(done, total)`` counts cells; ``workers.report`` is told more.
+        class Squares:
+            key, cells, block = "squares of 0 to 9", 10, 4
+
+            def open(self):
+                return lambda number: [i * i for i in range(4 * number, min(4 * number + 4, 10))]
+
+        te.parallel.parallel_map(Squares())  # [[0, 1, 4, 9], [16, 25, 36, 49], [64, 81]]
+
+    Args:
+        task: the work.
+        workers: how many processes run it, and where.
+        folder: keeps finished chunks until the caller removes it: an interrupted job resumes from there.
+        open_here: what this process calls in place of ``task.open``, where it has the files' content already.
+        progress: called as ``progress(done, total)`` with cells; ``workers.report`` gets more.
+
+    Returns:
+        One result for each block.
+
+    Raises:
+        Obstructed: a cluster was asked for without a folder, or the workers die again and again.
     """
     total = -(-task.cells // task.block)
     if workers.address is not None and folder is None:
-        raise Obstructed("The machines of a cluster hand in their work through a folder that all see: give --job.")
+        raise Obstructed(
+            "The machines of a cluster exchange their work through a folder that all can reach: name it with --job."
+        )
     with _folder(folder) as path, one_thread():
         job = JobFolder(path, task.key, total)
         watch = _Watch(job, task, workers, progress)
@@ -112,7 +145,7 @@ def parallel_map(
                 if failures >= _ATTEMPTS:
                     raise Obstructed(
                         f"Workers die again and again ({lost}); {len(todo)} chunks are missing, the first of them the "
-                        f"blocks {todo[0].first} to {todo[0].stop}. Is there enough memory for so many workers?"
+                        f"blocks {todo[0].first} to {todo[0].stop}. Is there enough memory for this many workers?"
                     ) from lost
         return job.results()
 
@@ -177,7 +210,7 @@ def _folder(given: Path | None) -> Iterator[Path]:
 
 
 class _Watch:
-    """Tells how far the job is; while a pool runs, a thread looks into the job's folder once a second."""
+    """Reports how far the job is; while a pool runs, a thread looks into the job's folder once a second."""
 
     def __init__(self, job: JobFolder, task: Task, workers: Workers, progress: Callable[[int, int], object]):
         self.job, self.task, self.workers, self.progress = job, task, workers, progress

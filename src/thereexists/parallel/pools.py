@@ -28,19 +28,32 @@ _OBJECT_STORE = 80 << 20  # Ray's shared memory; chunks go through files, so the
 
 
 class WorkersLost(ThereExistsError):
-    """A worker died under its work."""
+    """A worker process died before it had finished its chunk."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a whole job is, whatever runs it."""
+    """How far a whole job has come, whatever runs it; ``Workers(report=...)`` is called with one.
+
+        te.parallel.Progress(
+            chunks_done=1, chunks=4, cells_done=250, cells=1000, seconds=2.0, cells_before=0
+        ).seconds_left  # 6.0
+
+    Attributes:
+        chunks_done: chunks that are finished.
+        chunks: all of them.
+        cells_done: cells that are finished.
+        cells: all of them.
+        seconds: since this run began.
+        cells_before: cells that earlier runs had finished.
+    """
 
     chunks_done: int
     chunks: int
     cells_done: int
     cells: int
-    seconds: float  # since this run began
-    cells_before: int  # done by earlier runs
+    seconds: float
+    cells_before: int
 
     @property
     def cells_per_second(self) -> float:
@@ -65,7 +78,7 @@ class Workers:
         count: of processes, None for the cores there are.
         pool: ``loky`` or ``ray``.
         address: of a running Ray cluster.
-        report: is told how far the job is.
+        report: called with a ``Progress`` now and then.
     """
 
     count: int | None = None
@@ -106,7 +119,7 @@ def run_chunks(work: Callable[[Range], None], parts: list[Range], workers: Worke
         _map(work, parts, workers.pool, count)
 
 
-_PATIENCE = 20.0  # seconds that processes get to start before a mistake is told
+_PATIENCE = 20.0  # seconds that processes get to start before a mistake is reported
 
 
 @contextmanager

@@ -59,7 +59,7 @@ class ShippedTarget:
 
     @classmethod
     def of(cls, target: Target, stays: bool = False) -> ShippedTarget:
-        """``stays``: nobody will ever load it."""
+        """``stays``: it will never be loaded."""
         if stays:
             return cls(b"")
         import cloudpickle

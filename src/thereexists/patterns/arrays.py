@@ -18,7 +18,7 @@ from thereexists.patterns.step import Step
 
 
 def from_csr(steps: Any, name: str = "csr") -> Pattern:
-    """One step per scipy sparse array; row ``k`` = what token ``k`` attends to. Stored zeros are no connections.
+    """One step per scipy sparse array; row ``k`` = what token ``k`` attends to. Stored zeros are not connections.
 
         from scipy.sparse import eye_array
 
@@ -32,7 +32,7 @@ def from_csr(steps: Any, name: str = "csr") -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: one of them is no square sparse array.
+        InvalidInput: one of them is not a square sparse array.
     """
     arrays = steps if isinstance(steps, Sequence) else [steps]
     return Pattern(name, tuple(_from_sparse(array, l) for l, array in enumerate(arrays)))
@@ -51,7 +51,7 @@ def from_mask(mask: np.ndarray, name: str = "mask") -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: it is no such array.
+        InvalidInput: it is not such an array.
     """
     try:
         mask = np.asarray(mask)
@@ -114,7 +114,7 @@ def from_rows(rows: Sequence[Sequence[int] | np.ndarray], name: str = "rows") ->
         A pattern.
 
     Raises:
-        InvalidInput: a row names no token.
+        InvalidInput: a row is empty, or names a token that does not exist.
     """
     n = len(rows)
     if n == 0:

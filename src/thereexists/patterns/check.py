@@ -203,7 +203,7 @@ def _conclude(
     elif depth.never:
         reasons.append(f"(3) token {depth.never[0]} never sees token {depth.never[1]}, at any depth")
     elif depth.never_full:
-        turns = "" if pattern.heads is None else ", one step a block"
+        turns = "" if pattern.heads is None else ", one step per block"
         reasons.append(f"(3) no depth fills every token's set{turns}: {depth.never_full}")
     elif depth.upper is not None:
         reasons.append(f"(3) receptive depth at least {depth.lower} and at most {depth.upper}")

@@ -122,7 +122,7 @@ def _by_directions(pattern: Pattern, causal: bool) -> DepthResult | None:
 
 
 def _by_connectivity(pattern: Pattern, causal: bool, deadline: float) -> DepthResult:
-    """Some token may never see some other; if everybody sees everybody in the end, s ≤ p(n − 1)."""
+    """Some token may never see some other; if every token sees every token in the end, s ≤ p(n − 1)."""
     if causal:
         gap = causal_gap(pattern.union_step())
         pair, settled = ((gap.v, gap.u) if gap else None), True

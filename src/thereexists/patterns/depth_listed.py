@@ -1,8 +1,8 @@
 """The receptive depth from lists of edges, by definition: bitsets, one search per token, or a few searches.
 
-Where everybody who is seen sees back and there is one step, s is the diameter of a graph. Its ends are often found by a
-few searches (Crescenzi et al. 2013, iFUB): all tokens at distance at most r from a token u are at most 2r apart, so
-when all tokens farther from u than r have been searched from, and one search went 2r or farther, none goes farther.
+Where every token that is seen sees back and there is one step, s is the diameter of a graph. A few searches often find
+its ends (Crescenzi et al. 2013, iFUB): all tokens at distance at most r from a token u are at most 2r apart, so when
+all tokens farther from u than r have been searched from, and one search went 2r or farther, none goes farther.
 
 What may take more than a second runs in a process that is ended when the time is over.
 """

@@ -9,7 +9,7 @@ are read off the graph whose nodes are (step, token): a walk through it uses the
 copy of the last step to the next are the entries of C, and its period is p times that of C.
 
 **Causal** (``S_k^t = {0..k}``). A walk from k back to k never moves, so ``k ∈ S_k^t`` exactly when k attends to itself
-in each of the steps 1..t. Let m be the number of leading steps in which everybody does. Depths beyond m are never full
+in each of the steps 1..t. Let m be the number of leading steps in which all tokens do. Depths beyond m are never full
 (fullness does *not* persist), and depths up to m use only steps with self-loops: the question is the depth of those m
 steps, and whether it is at most m.
 """

@@ -153,7 +153,7 @@ def dense(n: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n)
     return _pattern("dense", n, [Rect(range(n), range(n))])
@@ -173,7 +173,7 @@ def window(n: int, window: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, window=window)
     return _pattern("window", n, [Band(-window, window)], window=window)
@@ -199,7 +199,7 @@ def dilated(n: int, window: int, dilation: int | Sequence[int]) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     dilations = (dilation,) if isinstance(dilation, int) else tuple(dilation)
     if not dilations:
@@ -227,7 +227,7 @@ def block_local(n: int, block: int, shifted: bool = False) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, block=block)
     steps: list[list[Part]] = [[BlockBand(block)]]
@@ -250,7 +250,7 @@ def strided(n: int, stride: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, stride=stride)
     return _pattern("strided", n, [Band(-stride, stride)], [Residue(stride)], stride=stride)
@@ -258,7 +258,7 @@ def strided(n: int, stride: int) -> Pattern:
 
 @register("fixed", lambda n: {"stride": _root(n)})
 def fixed(n: int, stride: int) -> Pattern:
-    """FIXED (paper B): one's own block of ``stride`` tokens, then the last token of every block.
+    """FIXED (paper B): the token's own block of ``stride`` tokens, then the last token of every block.
 
         te.patterns.fixed(n=16, stride=4)
 
@@ -270,7 +270,7 @@ def fixed(n: int, stride: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, stride=stride)
     # The last block may be short; its last token is n − 1.
@@ -280,7 +280,7 @@ def fixed(n: int, stride: int) -> Pattern:
 
 @register("star", lambda n: {})
 def star(n: int) -> Pattern:
-    """STAR (paper B): a ring of n − 1 tokens, one neighbour on either side, and a relay that sees all and is seen.
+    """STAR (paper B): a ring of n − 1 tokens, one neighbour on either side, and a relay that sees and is seen by all.
 
         te.patterns.star(n=16)
 
@@ -291,7 +291,7 @@ def star(n: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n)
     relay, end = n - 1, max(n - 2, 0)
@@ -315,7 +315,7 @@ def longformer(n: int, window: int, globals: int | Sequence[int] = 1) -> Pattern
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, window=window)
     tokens = _tokens(n, globals)
@@ -342,7 +342,7 @@ def bigbird(n: int, block: int, random_blocks: int = 3, seed: int = 0) -> Patter
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, block=block)
     if n % block:
@@ -374,7 +374,7 @@ def logsparse(n: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n)
     powers = [1 << i for i in range((int(n) - 1).bit_length())]
@@ -383,7 +383,7 @@ def logsparse(n: int) -> Pattern:
 
 @register("axial", lambda n: {"columns": _divisor(n)})
 def axial(n: int, columns: int) -> Pattern:
-    """Axial (Ho et al. 2019): the tokens form a grid; one's own row, then one's own column.
+    """Axial (Ho et al. 2019): the tokens form a grid; each sees its own row, then its own column.
 
         te.patterns.axial(n=16, columns=4)
 
@@ -395,7 +395,7 @@ def axial(n: int, columns: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number, or the grid is not full.
+        InvalidInput: a size is not a positive whole number, or the grid is not full.
     """
     _size(n=n, columns=columns)
     if n % columns:
@@ -416,7 +416,7 @@ def butterfly(n: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: n is no power of two.
+        InvalidInput: n is not a power of two.
     """
     _size(n=n)
     if n & (n - 1):
@@ -439,7 +439,7 @@ def alternating(n: int, window: int, period: int = 2) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, window=window, period=period)
     steps: list[list[Part]] = [[Band(-window, window)] for _ in range(period - 1)]
@@ -466,7 +466,7 @@ def sink_window(n: int, window: int, sinks: int = 4) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, window=window, sinks=sinks)
     parts = [Band(-window, window), Rect(range(n), range(min(sinks, n)))]
@@ -487,7 +487,7 @@ def prefix_lm(n: int, prefix: int) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a size is no positive whole number.
+        InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, prefix=prefix)
     first = range(min(prefix, n))
@@ -496,7 +496,7 @@ def prefix_lm(n: int, prefix: int) -> Pattern:
 
 @register("documents", lambda n: {"lengths": _root(n)})
 def documents(n: int, lengths: int | Sequence[int]) -> Pattern:
-    """Packed documents that do not see each other: all of one length (the last may be shorter), or of these.
+    """Packed documents that do not see each other: all of one length (the last may be shorter), or of given lengths.
 
         te.patterns.documents(n=16, lengths=4)
 
@@ -508,7 +508,7 @@ def documents(n: int, lengths: int | Sequence[int]) -> Pattern:
         A pattern.
 
     Raises:
-        InvalidInput: a length is no positive whole number, or they do not add up to n.
+        InvalidInput: a length is not a positive whole number, or they do not add up to n.
     """
     given = [lengths] if isinstance(lengths, int) else list(lengths)
     for length in given:
@@ -549,14 +549,16 @@ def neighbourhood(n: int, shape: int | Sequence[int], window: int | Sequence[int
     for side, w in zip(sides, windows, strict=True):
         _size(shape=side, window=w)
         if w % 2 == 0:
-            raise InvalidInput(f"'window' of a neighbourhood must be odd, as many to either side; got {w}.")
+            raise InvalidInput(
+                f"'window' of a neighbourhood must be odd, so that it reaches equally far to either side; got {w}."
+            )
     kept = tuple(min(w, side) for w, side in zip(windows, sides, strict=True))
     return _pattern("neighbourhood", n, [Neighbourhood(tuple(sides), kept)], shape=sides, window=windows)
 
 
 @register("random", lambda n: {"degree": min(16, n - 1), "seed": 0}, _random_pairs)
 def random(n: int, degree: int | None = None, sparsity: float | None = None, seed: int = 0) -> Pattern:
-    """RANDOM (paper B): oneself and ``degree`` others drawn without replacement (or a given ``sparsity``), seeded.
+    """RANDOM (paper B): the token itself and ``degree`` others (or a given ``sparsity``), drawn by a seed.
 
         te.patterns.random(n=16, degree=3)
 
@@ -570,7 +572,7 @@ def random(n: int, degree: int | None = None, sparsity: float | None = None, see
         A pattern.
 
     Raises:
-        InvalidInput: a size is no whole number in its range.
+        InvalidInput: a size is not a whole number in its range.
     """
     _size(n=n)
     whole(seed, "'seed'", 0)
@@ -604,7 +606,7 @@ def _random_rows(n: int, degree: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(whole(seed, "'seed'", 0))
     if degree > (n - 1) // 8:  # many: the smallest of n − 1 random keys
         others = np.argsort(rng.random((n, n - 1)), axis=1)[:, :degree]
-    else:  # few: draw again the rows that drew somebody twice
+    else:  # few: draw again the rows that drew a token twice
         others = rng.integers(0, n - 1, (n, degree))
         while True:
             others.sort(axis=1)

@@ -139,8 +139,8 @@ def separated_from_first(step: Step, seconds: float = 3.0) -> Incomparable | Non
 def incomparable_pair(indptr: np.ndarray, indices: np.ndarray) -> Incomparable | None:
     """An incomparable pair from the strongly connected components, or None when they line up.
 
-    Peel off components that nobody left attends to. Two at the same time are incomparable: a walk from one to the other
-    would enter the second one from a component that is left.
+    Peel off components that no token left attends to. Two at the same time are incomparable: a walk from one to the
+    other would enter the second one from a component that is left.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
@@ -198,7 +198,7 @@ def unmatched_set(indptr: np.ndarray, indices: np.ndarray) -> Unmatched | None:
 
 
 def connectivity(pattern: Pattern, seconds: float = 3.0) -> tuple[tuple[int, int] | None, bool]:
-    """``((k, j), True)``: token k never sees token j at any depth; ``(None, True)``: everybody sees everybody at last;
+    """``((k, j), True)``: token k never sees token j at any depth; ``(None, True)``: all tokens see all at last;
     ``(None, False)``: not settled in the time given.
 
     Every token counts as seeing itself, because the residual connection carries it.
@@ -208,7 +208,7 @@ def connectivity(pattern: Pattern, seconds: float = 3.0) -> tuple[tuple[int, int
         return (0, 1), True
     k = np.arange(step.n - 1)
     if np.asarray(step.contains(k, k + 1)).all() and np.asarray(step.contains(k + 1, k)).all():
-        return None, True  # everybody sees both neighbours
+        return None, True  # every token sees both neighbours
     settled = True
     for backwards in (False, True):
         reached = closure(step, 0, backwards, seconds)

@@ -33,7 +33,7 @@ def packed(lengths: Sequence[int] | Any, window: int | None = None, causal: bool
         A pattern.
 
     Raises:
-        InvalidInput: a length is no positive whole number.
+        InvalidInput: a length is not a positive whole number.
     """
     sizes = vector(np.asarray(lengths), "The lengths of documents", 0, MOST_TOKENS)
     if len(sizes) and sizes[0] == 0:

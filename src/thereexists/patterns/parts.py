@@ -266,7 +266,9 @@ class Offsets(Part):
     def __post_init__(self) -> None:
         offsets = vector(self.offsets, "Offsets", -FARTHEST, FARTHEST)
         if not len(offsets) or (np.diff(offsets) <= 0).any():
-            raise InvalidInput(f"Offsets must ascend, and one is needed at least; got {shown(self.offsets)}.")
+            raise InvalidInput(
+                f"There must be at least one offset, and offsets must ascend; got {shown(self.offsets)}."
+            )
         object.__setattr__(self, "offsets", tuple(offsets.tolist()))
 
     def holds_itself(self, n):

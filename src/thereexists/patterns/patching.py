@@ -1,6 +1,6 @@
 """Hamiltonian paths by patching: a matching gives a cover of the tokens by circuits, exchanges join the circuits.
 
-A dummy token with arcs to and from everybody closes a path to a circuit. A maximum matching of tokens with tokens they
+A dummy token with arcs to and from all tokens closes a path to a circuit. A maximum matching of tokens with tokens they
 attend to, completed by the dummy, covers all n + 1 tokens by circuits. If ``a → b`` and ``c → d`` lie on different
 circuits and ``a → d``, ``c → b`` are arcs too, exchanging them joins the two circuits (Karp and Steele). When no
 exchange joins, random exchanges inside a circuit split it, and joining starts again. The answer is a path or nothing;

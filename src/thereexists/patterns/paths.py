@@ -28,7 +28,7 @@ MOST_SAT_EDGES = 1_500_000
 FEW_EDGES = 200_000  # components and matching take no time worth a process of its own
 FEW_TOKENS = 12  # nor does any search among so few: there are fewer than 2^12 circuits to cut off
 ROTATIONS = 0.25, 10.0  # their share of the time, and the most seconds
-SPARSE_DEGREE = 12  # the solver first sees a random subgraph with this many arcs a token
+SPARSE_DEGREE = 12  # the solver first sees a random subgraph with this many arcs per token
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ def _obstruction(indptr: np.ndarray, indices: np.ndarray) -> PathResult | None:
     found = obstructions.incomparable_pair(indptr, indices) or obstructions.unmatched_set(indptr, indices)
     if found is not None:
         return PathResult("impossible", obstruction=found, effort="components and matching")
-    # Nobody is incomparable, so everybody is joined to everybody by some walk, as the search for cut tokens needs.
+    # No two are incomparable, so every token is joined to every other by some walk, as the search for cut tokens needs.
     found = toughness.weak_token(indptr, indices)
     return None if found is None else PathResult("impossible", obstruction=found, effort="cut tokens")
 
@@ -178,7 +178,7 @@ def _decide(indptr: np.ndarray, indices: np.ndarray, dense: bool, seed: int, sec
         return PathResult("undecided", effort=f"{tried}; {len(indices):,} edges are too many for the SAT solver")
     found = _decide_by_sat(indptr, indices, tell)
     if dense and found.status == "found":
-        return replace(found, effort=f"{found.effort} on {SPARSE_DEGREE} arcs a token")
+        return replace(found, effort=f"{found.effort} on {SPARSE_DEGREE} arcs per token")
     if dense:  # no path in the subgraph says nothing about the graph
         return PathResult("undecided", effort=f"{tried}; SAT on {SPARSE_DEGREE} of the arcs of each of {n} tokens")
     return found
@@ -215,7 +215,7 @@ def _by_sat(outcome: sat.SatOutcome) -> PathResult:
 
 
 def _subgraph(indptr: np.ndarray, indices: np.ndarray, degree: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """At most ``degree`` arcs a token, drawn at random, besides the token itself."""
+    """At most ``degree`` arcs per token, drawn at random, besides the token itself."""
     rng = np.random.default_rng(seed)
     row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     keep = row != indices

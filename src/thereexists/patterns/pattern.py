@@ -179,7 +179,7 @@ class Pattern(InNotebook):
         every = steps_on_devices(list(self.steps), device)
 
         def mask_mod(b: Any, h: Any, q: Any, kv: Any) -> Any:
-            found = h < 0  # nobody yet
+            found = h < 0  # no token yet
             for (first, count), contains in zip(spans, every(q), strict=True):
                 found = found | ((h >= first) & (h < first + count) & contains(q, kv))
             return found

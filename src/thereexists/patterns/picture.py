@@ -17,7 +17,8 @@ _BLOCKS = np.array([" ", "▀", "▄", "█"])
 
 
 def terminal(pattern: Pattern) -> str:
-    """Every step side by side, two rows of tokens in one line of text; row = who attends, column = to whom."""
+    """Every step side by side, two rows of tokens in one line of text; a row is a token that attends,
+    a column one that it attends to."""
     if pattern.n > TERMINAL_TOKENS:
         raise InvalidInput(
             f"A terminal picture needs n ≤ {TERMINAL_TOKENS}; '{pattern.name}' has {pattern.n} tokens. "
@@ -49,7 +50,7 @@ def density(step: Step, cells: int) -> np.ndarray:
 
 
 def save(pattern: Pattern, path: str | Path, cells: int = 256, title: str | None = None) -> Path:
-    """Write a PNG or SVG with one panel per step (at most six); dark = connected. Written beside, then renamed."""
+    """Write a PNG or SVG with one panel per step (at most six); dark = connected. Whole or not at all."""
     path = Path(path)
     if path.suffix.lower() not in (".png", ".svg"):
         raise InvalidInput(f"A picture's name must end in .png or .svg; got '{path.name}'.")

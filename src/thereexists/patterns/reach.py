@@ -4,8 +4,8 @@
     r.layers, r.last, r.sink, r.hub
 
 The layers are the verdict's. The pairs that come last are those that one layer less does not connect: counted exactly
-where rows are intervals or n is small, otherwise for a few tokens, and then said so. A *sink* is a token that everybody
-attends to; a *global token* also attends to everybody. Either is added to every step as token 0, and the depth is
+where rows are intervals or n is small, otherwise for a few tokens, and then said so. A *sink* is a token that all
+attend to; a *global token* also attends to all. Either is added to every step as token 0, and the depth is
 asked for again.
 """
 
@@ -117,14 +117,14 @@ def reach(verdict: PatternVerdict, seconds: float = 4.0) -> Reach:
     pattern = verdict.pattern if verdict.pattern.heads is None else verdict.pattern.union()
     found = verdict.field_result
     known = found.depth is not None and found.depth > 1
-    everybody, first = range(pattern.n), range(1)
-    sink = [Rect(everybody, first)]
+    every_token, first = range(pattern.n), range(1)
+    sink = [Rect(every_token, first)]
     return Reach(
         n=pattern.n,
         layers=found,
         last=last_pairs(pattern, causal, found, seconds / 4) if known else None,
         sink=_with(pattern, causal, sink, seconds / 3),
-        hub=None if causal else _with(pattern, causal, [*sink, Rect(first, everybody)], seconds / 3),
+        hub=None if causal else _with(pattern, causal, [*sink, Rect(first, every_token)], seconds / 3),
     )
 
 

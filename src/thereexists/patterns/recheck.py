@@ -140,9 +140,9 @@ def _chosen(pattern: Pattern, tokens: Any) -> tuple[np.ndarray, Verdict | None]:
 
 def _joined(pattern: Pattern) -> tuple[np.ndarray, np.ndarray]:
     """All pairs ``(k, j)`` with ``j ∈ A_k`` in some step."""
-    everybody = np.arange(pattern.n)
-    found = [step.entries(everybody) for step in pattern.steps]
-    return np.concatenate([np.repeat(everybody, counts) for counts, _ in found]), np.concatenate(
+    every_token = np.arange(pattern.n)
+    found = [step.entries(every_token) for step in pattern.steps]
+    return np.concatenate([np.repeat(every_token, counts) for counts, _ in found]), np.concatenate(
         [columns for _, columns in found]
     )
 
@@ -165,7 +165,7 @@ def recheck_depth(
         pair: two tokens of which the first has not seen the second one layer earlier.
         causal: whether it was judged as a causal pattern.
         sources: how many tokens to look at, None for all.
-        seed: of which ones.
+        seed: decides which ones.
 
     Returns:
         A verdict with its reasons.
@@ -191,13 +191,13 @@ def recheck_depth(
 
 
 def _members(step: Step, tokens: np.ndarray) -> np.ndarray:
-    """Everybody that somebody in ``tokens`` attends to, row by row, the longest rows first."""
+    """Every token that some token in ``tokens`` attends to, row by row, the longest rows first."""
     seen = np.zeros(step.n, bool)
     degrees = step.degrees[tokens]
     tokens = tokens[np.argsort(-degrees, kind="stable")]
-    everybody = np.arange(step.n)
-    if step.contains(np.broadcast_to(tokens[0], step.n), everybody).all():
-        return everybody
+    every_token = np.arange(step.n)
+    if step.contains(np.broadcast_to(tokens[0], step.n), every_token).all():
+        return every_token
     stops = np.searchsorted(np.cumsum(np.sort(degrees)[::-1]), np.arange(0, degrees.sum(), 1 << 21), "right")
     for a, b in zip(stops, [*stops[1:], len(tokens)], strict=True):
         seen[step.entries(tokens[a : max(b, a + 1)])[1]] = True
@@ -212,7 +212,7 @@ def _sees(pattern: Pattern, k: int, t: int) -> np.ndarray | None:
     for i in range(t - 1, -1, -1):
         step = pattern.steps[i % pattern.cycle]
         if len(reached) == step.n and step.contains(reached, reached).all():
-            continue  # everybody sees at least everybody
+            continue  # all tokens see at least all
         full = int(step.degrees[reached].max()) == step.n  # then one row is enough
         spent += 0 if full else int(step.degrees[reached].sum())
         if spent > MOST_ENTRIES:

@@ -38,7 +38,7 @@ def build_stated(name: Any, n: Any, parameters: Any, union: bool = False, at_han
 
 
 def check_stated(name: Any, n: Any, parameters: Any, union: bool = False, at_hand: bool = False) -> None:
-    """Refuse, before anything is built, what is no pattern of the list or too much work."""
+    """Refuse, before anything is built, what is not a pattern of the list or too much work."""
     if not isinstance(name, str) or not isinstance(parameters, Mapping):
         raise InvalidInput(f"A pattern is stated by its name and an object of sizes; got {shown(name)}.")
     entry = known(name)

@@ -4,7 +4,7 @@ FlexAttention compiles a ``mask_mod`` into its kernel. Inside, a tensor may be i
 ``torch.from_numpy``, no assignment, no move between devices. So ``on_device`` makes the tensors and returns a function
 that only computes with them: formulas and a few look-ups. Few, because the compiler writes every use of a value out
 again: a bisection of r rounds, whose ends are used three times a round, becomes about 3^r loads and never compiles.
-Bisections serve tensors that nobody traces, and parts that have no table of a bearable size.
+Bisections serve tensors that are not traced, and parts that have no table of a bearable size.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _moduli(part: Explicit) -> np.ndarray:
 def _intervals(part: RectUnion, device: torch.device | str) -> Contains:
     """Cut the columns at every end of an interval: a class then has all of a segment or nothing of it."""
     if not len(part.first):
-        return lambda k, j: (j == k) & (j != k)  # nobody sees anybody
+        return lambda k, j: (j == k) & (j != k)  # no token sees any
     edges = np.unique(np.concatenate(([0], part.first, part.last + 1)))
     classes, segments = len(part.pointer) - 1, len(edges)
     if classes * segments > MOST_CELLS:
@@ -143,7 +143,7 @@ def _intervals(part: RectUnion, device: torch.device | str) -> Contains:
 def bisected_rows(part: Explicit, device: torch.device | str) -> Contains:
     """Bisection inside row ``k``."""
     if not len(part.indices):
-        return lambda k, j: (j == k) & (j != k)  # nobody sees anybody
+        return lambda k, j: (j == k) & (j != k)  # no token sees any
     indptr, indices = _tensor(part.indptr, device), _tensor(part.indices, device)
     rounds, top = int(np.diff(part.indptr).max()).bit_length(), len(part.indices) - 1
 

@@ -23,12 +23,26 @@ from thereexists.functions.target import Target
 from thereexists.reports.html import Page
 
 MOST_RECORD_BYTES = MOST_BYTES
-RECORDS = ("witness.json", "head.json")  # what a saved artefact's folder is told by
+RECORDS = ("witness.json", "head.json")  # by which a saved artefact's folder is recognised
 
 
 @dataclass(frozen=True)
 class Found:
-    """A place that a report was asked about; ``target``, ``n`` and ``sizes`` are what the caller said beside it."""
+    """A place that a report was asked about, and what the caller said about it.
+
+        from pathlib import Path
+
+        from thereexists.reports import Found, every_kind
+
+        np.save("mask.npy", te.patterns.star(n=8).mask())
+        [kind.name for kind in every_kind() if kind.recognises(Found(Path("mask.npy")))]
+
+    Args:
+        path: the folder or file.
+        target: the function, for a witness of your own.
+        n: how many tokens a pattern has.
+        sizes: the sizes of a pattern.
+    """
 
     path: Path
     target: Target | None = None
@@ -37,7 +51,7 @@ class Found:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """The JSON object that tells what this is: of the folder, or the file itself; empty if there is none."""
+        """The JSON object that says what this is: of the folder, or the file itself; empty if there is none."""
         names = [self.path / name for name in RECORDS] if self.path.is_dir() else [self.path]
         file = next((name for name in names if name.is_file() and name.suffix == ".json"), None)
         if file is None:
@@ -53,7 +67,21 @@ class Found:
 
 @dataclass(frozen=True)
 class Kind:
-    """``name`` and ``what`` in words; ``recognises`` looks, ``page`` reads and draws; ``sized``: by ``n`` and sizes."""
+    """A kind of artefact that ``te.report`` can read.
+
+        from thereexists.reports import every_kind
+
+        [kind.what for kind in every_kind()]  # what te.report can read
+
+    ``docs/add-report.md`` shows how to add one.
+
+    Args:
+        name: what it is called.
+        what: the same in words, for messages.
+        recognises: whether a place holds such an artefact; it only looks.
+        page: reads the artefact and draws the page.
+        sized: whether ``n`` and ``sizes`` belong to it.
+    """
 
     name: str
     what: str

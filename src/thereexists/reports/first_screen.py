@@ -36,7 +36,7 @@ def first_screen(numbers: Iterable[Number], source: str, *pictures: Markup) -> M
 def proof_of(folder: Path, certified: bool) -> Number:
     """Whether there is a certificate, and how to check it: this page did not."""
     if not certified:
-        return "not certified", "nothing is proved of this folder"
+        return "not certified", "nothing is proved about this folder"
     return "certified", f"not verified for this page: thereexists verify {shlex.quote(str(folder))}"
 
 

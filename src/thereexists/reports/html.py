@@ -36,7 +36,15 @@ class Markup(str):
 
 @dataclass(frozen=True)
 class Section:
-    """A titled part of a page; ``key`` is its anchor."""
+    """A titled part of a page.
+
+        [section.title for section in te.report("star", n=8).sections]
+
+    Args:
+        key: its anchor.
+        title: its heading.
+        body: the HTML below it.
+    """
 
     key: str
     title: str

@@ -80,7 +80,7 @@ class Ids:
 def slice_through(witness: FunctionWitness, target: Target) -> Slice:
     """Move the first entry through its whole range; the others stay at evenly spread places of theirs.
 
-    On a domain that is no box every such point is replaced by one of the domain near it.
+    On a domain that is not a box every such point is replaced by one of the domain near it.
     """
     others = resting_place(witness, target)
     x = target.low[0] + (target.high[0] - target.low[0]) * between_edges(witness.grid.N, POINTS)
@@ -96,7 +96,7 @@ def slice_through(witness: FunctionWitness, target: Target) -> Slice:
 
 def plane_through(witness: FunctionWitness, target: Target) -> Plane | None:
     """Two entries through their whole ranges: two tokens, or two features of the first one; None with one entry only,
-    and on a domain that is no box, which has no such ranges.
+    and on a domain that is not a box, which has no such ranges.
 
     On a grid the error is a saw with a tooth for every cell. A few points of it make stripes that are not there, and an
     average that is wrong by a tenth: so each point drawn is the mean of ``WITHIN``² points of its own (``FEW``² of long
@@ -223,7 +223,7 @@ def receptive_fields(masks: np.ndarray, most: int) -> list[np.ndarray]:
 
 
 def spreading_layers(witness: FunctionWitness) -> int:
-    """How many layers at the end of the context stage carry the id to everybody: one, or s with a pattern."""
+    """How many layers at the end of the context stage carry the id to all tokens: one, or s with a pattern."""
     pattern = witness.plan.stated_pattern()
     return 1 if pattern is None else int(pattern["depth"])
 

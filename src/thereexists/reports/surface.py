@@ -82,7 +82,7 @@ def _legend(kind: str, low: float, high: float, x: float, y: float, width: float
 
 
 def _share(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """values as shares of [low, high]; what lies outside, or is no number, is put to the nearer end or to 0."""
+    """values as shares of [low, high]; what lies outside, or is not a number, is put to the nearer end or to 0."""
     spread = high - low
     if not math.isfinite(spread) or spread <= 0:
         return np.zeros(values.shape)

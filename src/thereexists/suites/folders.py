@@ -51,7 +51,7 @@ def read_suite(folder: Path) -> dict[str, Any]:
             f"{record.get('format')!r}, {record.get('version')!r}."
         )
     if not is_whole(record.get("seed"), 0, 10**100) or not is_whole(record.get("count"), 1, MOST):
-        raise InvalidInput(f"{folder / MARK} must have a seed from 0 on, and a count from 1 to {MOST:,}.")
+        raise InvalidInput(f"{folder / MARK} must have a seed of at least 0, and a count from 1 to {MOST:,}.")
     return record
 
 
@@ -59,8 +59,8 @@ def same_version(folder: Path, record: dict[str, Any], fields: set[str]) -> None
     """What a seed gives is known of this version only. ``fields``: those of the record, and no others."""
     if record.get("package_version") != __version__:
         raise Obstructed(
-            f"{folder} was made by version {record.get('package_version')!r}, and this is {__version__}: the seed "
-            "may give other files there. Check it with that version."
+            f"{folder} was made by version {record.get('package_version')!r}, and this is {__version__}: the same "
+            "seed may give other files in it. Check it with that version."
         )
     if record.keys() != fields:
         raise InvalidInput(f"{folder / MARK} must have {', '.join(sorted(fields))}; it has others.")
@@ -72,16 +72,16 @@ def read_text(file: Path) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{file} is no text in UTF-8: {error.reason} at byte {error.start}.") from None
+        raise InvalidInput(f"{file} is not UTF-8 text: {error.reason} at byte {error.start}.") from None
 
 
 def hash_problems(folder: Path, record: dict[str, Any]) -> Iterator[str]:
     """Files that are there and have no hash, or the other way round, and those that have another."""
     there = files_of(folder) - {MARK}
     for name in sorted(there - record["files"].keys()):
-        yield f"{name} is there and not in {MARK}"
+        yield f"{name} is in the folder but not in {MARK}"
     for name in sorted(record["files"].keys() - there):
-        yield f"{name} is in {MARK} and not there"
+        yield f"{name} is in {MARK} but not in the folder"
     for name in sorted(there & record["files"].keys()):
         try:
             if sha256(folder / name) != record["files"][name]:
@@ -101,7 +101,7 @@ def stray_problems(folder: Path, wanted: set[str]) -> Iterator[str]:
     """Files that belong to no instance, whatever the hashes say, and files that are missing."""
     there = files_of(folder)
     for name in sorted(there - wanted):
-        yield f"{name} is no file of this suite"
+        yield f"{name} is not a file of this suite"
     for name in sorted(wanted - there):
         yield f"{name} is missing"
 
@@ -113,5 +113,5 @@ def files_of(folder: Path) -> set[str]:
         links = [name for name in folders if os.path.islink(os.path.join(place, name))]  # nothing behind it is ours
         found |= {Path(place, name).relative_to(folder).as_posix() for name in files + links}
         if len(found) > 16 * MOST:
-            raise InvalidInput(f"{folder} holds more than {16 * MOST:,} files, and no suite does.")
+            raise InvalidInput(f"{folder} holds more than {16 * MOST:,} files, more than any suite has.")
     return found

@@ -1,6 +1,6 @@
 """Plain data of a file that a stranger may have written: is it a whole number, a number, a truth value, words?
 
-``True`` is no number here, and no number is infinite. Every question has an answer, whatever it is asked about.
+``True`` is not a number here, and no number is infinite. Every question has an answer, whatever it is asked about.
 """
 
 from __future__ import annotations

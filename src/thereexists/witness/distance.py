@@ -2,7 +2,7 @@
 
 d_p(f, g) = (∫ ‖f − g‖_p^p dX)^{1/p} over the domain, entrywise norm. The integral is estimated with R independently
 scrambled Sobol' sequences; their R means are independent and unbiased, and Student's t gives the interval. That is
-an estimate for people, not a proof: the certificate is another matter. Over a domain that is no box the points are
+an estimate for people, not a proof: the certificate is another matter. Over a domain that is not a box the points are
 those of a box around it (or of the simplex, or single points), and the ones beside the domain count as 0.
 """
 

@@ -29,10 +29,26 @@ from thereexists.witness.plan import FunctionPlan
 from thereexists.witness.samples import chosen
 from thereexists.witness.witness import Samples, Witness, require_float64
 
+__all__ = ["FunctionWitness"]  # the rest reads records
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class FunctionWitness(Witness):
-    """``answers_equal_columns``: whether the network has f's value where two columns share a cell."""
+    """The witness of a function on a grid: ``te.build`` of a ``te.Target`` returns one.
+
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        witness.grid.cells, witness.target.lipschitz
+
+    ``answers_equal_columns`` says whether the network has f's value where two columns share a cell.
+
+    Attributes:
+        network: the network itself.
+        plan: its grid, its sizes and the predicted error.
+        target: the function that it computes, with its claims.
+        distance: the measured d_p; None if it was not measured.
+        folder: where it was loaded from; None if it was built here.
+        proved: the certificate that a build for ``epsilon`` made; None otherwise.
+    """
 
     answers_equal_columns: ClassVar[bool]
 
@@ -40,8 +56,8 @@ class FunctionWitness(Witness):
     plan: FunctionPlan
     target: Target
     distance: Distance | None = None
-    folder: Path | None = dataclasses.field(default=None, compare=False)  # where it was loaded from
-    proved: FunctionCertificate | None = dataclasses.field(default=None, compare=False)  # what it was built to keep
+    folder: Path | None = dataclasses.field(default=None, compare=False)
+    proved: FunctionCertificate | None = dataclasses.field(default=None, compare=False)
 
     @property
     def grid(self) -> Grid:
@@ -146,7 +162,7 @@ class FunctionWitness(Witness):
         return X, single
 
     def _check_region(self, X: np.ndarray) -> None:
-        """Refuse what lies outside a domain that is no box."""
+        """Refuse what lies outside a domain that is not a box."""
         inside = self.target.contains(X)
         if not inside.all() and self.target.region is not None:
             row = int(inside.argmin())

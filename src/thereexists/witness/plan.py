@@ -14,9 +14,18 @@ from thereexists.core.plain_text import brief
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
 
+__all__ = ["BlocksPlan", "ErrorBudget", "FunctionPlan", "Plan"]
+
 
 class Plan(InNotebook, ABC):
-    """The sizes of a network: how many blocks in every part of it, and how many parameters."""
+    """The sizes of a network before it is built; what ``te.plan`` returns.
+
+        te.plan(te.targets.builtin("sort", n=2), delta=1 / 2).layers["total"]
+
+    Attributes:
+        layers: how many blocks each stage has, and their ``total``.
+        parameters: how many there are.
+    """
 
     layers: dict[str, int]
     parameters: int
@@ -38,7 +47,18 @@ class Plan(InNotebook, ABC):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class BlocksPlan(Plan):
-    """Of standard blocks: their sizes."""
+    """The plan of a network of standard blocks: of a table, a program or an automaton.
+
+        te.plan(te.Table([[0, 1], [1, 0]], [[1, 1], [0, 0]])).d_model
+
+    Attributes:
+        layers: how many blocks each part has, and their ``total``.
+        parameters: how many there are.
+        d_model: rows of the residual stream.
+        heads: the most heads of a block.
+        head_size: the size of a head.
+        width: the most units of a feed-forward layer.
+    """
 
     layers: dict[str, int]
     parameters: int
@@ -50,7 +70,16 @@ class BlocksPlan(Plan):
 
 @dataclass(frozen=True)
 class ErrorBudget:
-    """Predicted parts of d_p; they live on disjoint sets, so total^p is the sum of the p-th powers."""
+    """The predicted parts of d_p; they live on disjoint sets, so total^p is the sum of the p-th powers.
+
+        te.plan(te.targets.builtin("sort", n=2), delta=1 / 2).error.total
+
+    Attributes:
+        p: the p of d_p.
+        grid: the error inside the cells, where the network is constant.
+        equal_columns: the error where two columns share a cell and the network cannot tell them apart.
+        ramps: the error on the ramps between cells.
+    """
 
     p: float
     grid: float
@@ -88,10 +117,19 @@ def beyond_float64(target: Target, p: float) -> CannotBuild:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FunctionPlan(Plan):
-    """For a function on a grid: sizes, exactly; the error, as a bound where the target states a modulus of continuity.
+    """The plan for a function on a grid: exact sizes, and a bound on the error where the target states a modulus.
 
-    ``error`` is None where it states none. ``epsilon`` is the distance that was asked for, None if a grid was: then
-    ``error`` is what a certificate is predicted to prove, and at most epsilon.
+        te.plan(te.targets.builtin("sort", n=2), delta=1 / 2).memory_bytes
+
+    Attributes:
+        theorem: which theorem the network follows: 1, 2 or B.
+        grid: the cells that the domain is cut into.
+        layers: how many layers each stage has, and their ``total``.
+        parameters: how many there are.
+        memory_bytes: what the weights take.
+        error: the predicted d_p, part by part; None if the target states no modulus of continuity.
+        epsilon: the d_p that was asked for; None if a grid was. With it, ``error`` is what a certificate is predicted
+            to prove, and is at most ``epsilon``.
     """
 
     construction: ClassVar[str]
@@ -121,7 +159,7 @@ class FunctionPlan(Plan):
 
     def facts(self) -> list[str]:
         grid, error = self.grid, self.error
-        sizes = f"n = {grid.n}, d = {grid.d}, delta = {grid.delta}: {grid.N:,} cells a feature, {grid.K:,} a token"
+        sizes = f"n = {grid.n}, d = {grid.d}, delta = {grid.delta}: {grid.N:,} cells per feature, {grid.K:,} per token"
         promise = "no error predicted" if error is None else f"d_{error.p:g} ≤ {error.total:.4g} predicted"
         promise += "" if self.epsilon is None else f", {self.epsilon:g} asked for"
         return [f"{self.construction}, Theorem {self.theorem}", sizes, f"{self.memory_bytes:,} bytes; {promise}"]
@@ -131,7 +169,7 @@ class FunctionPlan(Plan):
         """What only this construction has."""
 
     def advice(self) -> list[str]:
-        """What somebody who plans this should know, a sentence each."""
+        """What you should know before you build this, one sentence each."""
         return []
 
     def stated_pattern(self) -> dict[str, Any] | None:

@@ -39,7 +39,7 @@ def certify(
             symmetry.
         folder: the witness's own folder; finished chunks are kept there, and an interrupted run resumes.
         progress: called as ``progress(done, total)``.
-        workers: who computes; the certificate is the same, to the last bit.
+        workers: how many processes compute it, and where; the certificate is the same, to the last bit.
         **sampling: ``seed``, ``confidence``, ``samples`` and ``opinions``.
 
     Returns:

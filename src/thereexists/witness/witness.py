@@ -53,13 +53,26 @@ class Samples:
 
 
 class Witness(InNotebook, ABC):
-    """A network that computes what it was built for. ``construction`` is the name of its kind, as in its record."""
+    """A network that computes what it was built for; what ``te.build``, ``te.memorise`` and ``te.load`` return.
+
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        witness(np.array([[0.7], [0.1]]))  # its answer to one sequence
+        witness.save("sorted")  # te.load("sorted") reads it back
+
+    ``construction`` is the name of its kind, as in its record.
+
+    Attributes:
+        network: the network itself, a ``torch.nn.Module``.
+        plan: its sizes and, for a function, the predicted error.
+        certificate: what is claimed of it; None before there is a certificate.
+        n: the most tokens that a sequence may have.
+    """
 
     construction: ClassVar[str]
     network: Transformer
     plan: Plan
     certificate: Certificate | None
-    n: int  # tokens of a sequence, at most
+    n: int
 
     @property
     def kind(self) -> Kind:
@@ -80,7 +93,7 @@ class Witness(InNotebook, ABC):
 
     @abstractmethod
     def samples(self) -> Samples:
-        """Everything the witness is about, or a sample that nobody can foresee."""
+        """Everything the witness is about, or a sample that cannot be foreseen."""
 
     def vocabularies(self) -> dict[str, Any] | None:
         """What turns words into the network's numbers and its numbers into words; None where it takes no words."""

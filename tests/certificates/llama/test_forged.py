@@ -224,7 +224,7 @@ def test_no_text_is_read_as_an_answer():
     """Neither a word that looks like one nor a symbol with a special token in it."""
     words = vocabulary_of(te.automata.dfa({0: {"one": 0, "two": 0}}, 0, [0]))
     assert all(" " in words.texts[k] for k in range(words.outputs.start, len(words)))
-    with pytest.raises(te.ThereExistsError, match=r"'<s>x' would not be read"):
+    with pytest.raises(te.ThereExistsError, match=r"'<s>x' cannot be used"):
         vocabulary_of(te.automata.dfa({0: {"<s>x": 0, "two": 0}}, 0, [0]))
 
 

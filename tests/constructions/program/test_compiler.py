@@ -144,7 +144,7 @@ X4 = P.tokens(4)
         (lambda: P.tokens(0), "'tokens' takes a whole number n"),
         (lambda: P.tokens(2, low=1.0, high=1.0), "'tokens' takes ends low < high"),
         (lambda: X4 + P.tokens(5), r"'\+' takes values of one program; got values of n = 4 and n = 5"),
-        (lambda: P.maximum(X4, P.tokens(4, d=2)), "'maximum' takes values with equally many features"),
+        (lambda: P.maximum(X4, P.tokens(4, d=2)), "'maximum' takes values with the same number of features"),
         (lambda: X4 + np.ones(3), r"'\+' takes values, numbers or arrays"),
         (lambda: X4 + np.nan, r"'\+' takes finite constants"),
         (lambda: X4 / (X4 - 0.5), "'divide' takes a denominator that is never 0; this one goes from -0.5 to 0.5"),

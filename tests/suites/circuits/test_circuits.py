@@ -165,7 +165,7 @@ def test_models_titles_and_pages_are_compared(suite, names, tmp_path):
     (other / "edges.schema.json").unlink()
     found = problems(other)
     assert f"the seed gives {names[0]}" in found
-    assert f"models/{names[1]}/circuit.json is no file of this suite" in found
+    assert f"models/{names[1]}/circuit.json is not a file of this suite" in found
     assert "README.md is not the one" in found
     assert "edges.schema.json is missing" in found
     assert problems(one("right")) == ""

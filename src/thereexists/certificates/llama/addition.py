@@ -98,7 +98,7 @@ class Addition(Claim):
     def read(cls, stored: dict[str, Any]) -> Addition:
         m = stored.get("digits")
         if stored.keys() != {"kind", "digits"} or type(m) is not int or not 1 <= m <= MOST_DIGITS:
-            raise InvalidInput(f"the claim of addition has digits, a whole number from 1 to {MOST_DIGITS}")
+            raise InvalidInput(f"a claim of addition must have 'digits', a whole number from 1 to {MOST_DIGITS}")
         return cls(m)
 
     def drawn(self, rng: np.random.Generator, count: int) -> Array:

@@ -135,7 +135,7 @@ def _identity(maps: Maps) -> Array:
 
 def read_automaton_claim(stored: dict[str, Any]) -> AutomatonClaim:
     if stored.keys() != FIELDS:
-        raise InvalidInput("the claim of an automaton has n, the automaton and its maps")
+        raise InvalidInput("a claim of an automaton must have n, the automaton and its maps")
     n = stored["n"]
     if type(n) is not int or not 1 <= n <= MOST_SYMBOLS:
         raise InvalidInput(f"n must be a whole number from 1 to {MOST_SYMBOLS:,}")

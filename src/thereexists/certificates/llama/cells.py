@@ -8,7 +8,7 @@ the query that stands here is read. No logit decides anything: that is why bfloa
 
 *What a cell holds* is not the key that was found but what the table makes of it: keys between which no entry of the
 table differs, for one query, are one value. All keys that do not hit must be one value, "nothing": which of them a
-softmax would find is then nobody's affair. (Of ``find`` it is the default.)
+softmax would find does not matter then. (Of ``find`` it is the default.)
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Meant:
     miss: Array
     count: int
     same: bool
-    rest: Table  # the table, with such numbers in the place of keys; the last axis
+    rest: Table  # the table, with such numbers in place of keys; the last axis
 
 
 def resolved(wiring: Any, table: Table) -> Table | Signal:
@@ -70,7 +70,10 @@ def _meant(table: Table, found: Found) -> _Meant:
         value[a] = part[0] if same else np.unique(part, axis=1, return_inverse=True)[1].reshape(-1)
         missed = value[a][ever & ~found.hits[a]]
         if len(np.unique(missed)) > 1:
-            raise NotProved(f"'{found.called}' counts what is found where nothing is the query; take a default there.")
+            raise NotProved(
+                f"'{found.called}' would have to count which keys were found even where none is the query; give it a "
+                "default."
+            )
         miss[a] = missed[0] if len(missed) else value[a][ever][0]
         for k in np.unique(value[a]).tolist():
             rest[asked == a, :, k] = flat[asked == a][:, :, int((value[a] == k).argmax())]
@@ -89,7 +92,7 @@ def _read(wiring: Any, found: Found, meant: _Meant) -> Signal:
             cells[a] = [wiring.rows(size + 1) for size in sizes]
     if len(cells) > MOST_CELLS:
         raise NotProved(
-            f"'{found.called}' asks {len(cells):,} different things; at most {MOST_CELLS:,} are remembered."
+            f"'{found.called}' asks for {len(cells):,} different keys; at most {MOST_CELLS:,} are remembered."
         )
     layer = _remembered(wiring, found, meant, cells, code)
     which, first = wiring.tree(found.query)

@@ -1,6 +1,6 @@
 """What a checkpoint claims to do: a circuit, a vocabulary, and words for it. One class a claim.
 
-``Claim`` is what the proof, the files and the card ask of it. ``read_claimed`` finds it in a record that anybody may
+``Claim`` is what the proof, the files and the card ask of it. ``read_claimed`` finds it in a record that anyone may
 have written.
 """
 
@@ -75,5 +75,5 @@ def read_claimed(stored: Any) -> Claim:
         "recall": Recall.read,
     }
     if not isinstance(stored, dict) or stored.get("kind") not in kinds:
-        raise InvalidInput(f"a claim is of one of the kinds {', '.join(kinds)}")
+        raise InvalidInput(f"a claim must be of one of the kinds {', '.join(kinds)}")
     return kinds[stored["kind"]](stored)

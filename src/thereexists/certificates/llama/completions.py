@@ -114,7 +114,7 @@ class Completions(Claim):
     @classmethod
     def read(cls, stored: dict[str, Any]) -> Completions:
         if stored.keys() != FIELDS:
-            raise InvalidInput(f"the claim of completions has {', '.join(sorted(FIELDS))}")
+            raise InvalidInput(f"a claim of completions must have {', '.join(sorted(FIELDS))}")
         symbols, answers = (check_texts(stored[side]) for side in ("symbols", "answers"))
         if not isinstance(stored["pairs"], list) or not stored["pairs"]:
             raise InvalidInput("there are no pairs")
@@ -123,7 +123,7 @@ class Completions(Claim):
             prompt, answer = pair
             pairs.append((check_numbers(prompt, len(symbols)), check_numbers(answer, len(answers))))
         if len({prompt for prompt, _ in pairs}) != len(pairs) or not all(prompt for prompt, _ in pairs):
-            raise InvalidInput("a prompt is empty, or stands twice")
+            raise InvalidInput("a prompt is empty, or is there twice")
         claim = cls(symbols, answers, tuple(pairs), ())
         if claim.longest > MOST_SYMBOLS or sum(len(answer) + 1 for _, answer in pairs) > MOST_WORDS:
             raise InvalidInput("the set is larger than this verifier reads")

@@ -75,7 +75,7 @@ class Table:
     def reached(self, n: int) -> Array:
         """(n, values): which values it can have at each position."""
         if n * self.codes.size > MOST_WORK:
-            raise NotProved(f"a table of {self.codes.size:,} cases at {n:,} positions is larger than is written out.")
+            raise NotProved(f"a table of {self.codes.size:,} cases at {n:,} positions is too large to be written out.")
         found = np.zeros((n, len(self.values)), dtype=bool)
         for p in range(n):
             found[p, np.unique(self.codes[self.there(p)])] = True
@@ -152,7 +152,9 @@ class Space:
             large = [k for k, table in enumerate(tables) if len(table.atoms) > 1 and not table.looks_up]
             large = large or [k for k, table in enumerate(tables) if table.looks_up]
             if not large:
-                raise NotProved(f"'{called}' reads what has {size:,} cases together; at most {most:,} are written out.")
+                raise NotProved(
+                    f"The inputs of '{called}' have {size:,} cases together; at most {most:,} are written out."
+                )
             k = max(large, key=lambda k: tables[k].codes.size)
             cut = self.cut(tables[k])
             tables = [cut if table is tables[k] else table for table in tables]

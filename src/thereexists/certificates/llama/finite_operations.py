@@ -1,4 +1,4 @@
-"""What a saved program computes at strings, as tables (``finite.py``): a rule for every causal operation.
+"""What a saved program computes on strings, as tables (``finite.py``): a rule for every causal operation.
 
 Rules are those of ``symbol_values.py``, with everything that the parts of a program know of each other kept. A softmax
 is read as the token with the largest logit. That is the program: ``prove_symbols`` follows how far a softmax is from
@@ -45,7 +45,7 @@ def _refused(name: str, settings: Settings) -> str:
     if name in ("mean", "sum", "max", "min", "sort", "rank", "argsort", "soft_largest"):
         name = "sum" if name == "mean" and settings["scale"] != 1 else name
         return f"'{name}' is taken over all tokens of a string, and a causal network has not seen the later ones."
-    return f"'{name}' has no certain numbers at strings that gates could make."
+    return f"'{name}' has no certain numbers on strings that gates could make."
 
 
 def _made(space: Space, called: str, function: Callable[..., Number], *tables: Table) -> Table:
@@ -122,7 +122,7 @@ def _interp(space: Space, settings: Settings, x: Features) -> Features:
 def _where(space: Space, settings: Settings, g: Features, a: Features, b: Features) -> Features:
     def chosen(flag: Number, first: Number, second: Number) -> Number:
         if flag not in (0, 1):
-            raise NotProved("the flag of 'where' is not 0 or 1 at strings, as far as is known.")
+            raise NotProved("the flag of 'where' is not 0 or 1 on strings, as far as is known.")
         return first if flag else second
 
     made = _each("where", chosen)(space, settings, g, a, b)

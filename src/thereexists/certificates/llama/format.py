@@ -1,4 +1,4 @@
-"""A stock Llama folder, read by somebody who trusts nobody: which files there are, and what must stand in them.
+"""A stock Llama folder, read without trust: which files there are, and what must be in them.
 
 Everything that a loader looks at is compared. A field of ``config.json`` that is not known here is a fault, for it may
 switch on what the proof knows nothing of (biases, other activations, scaled frequencies, code of the folder's own); so
@@ -151,7 +151,7 @@ def read_claim(folder: Path) -> dict[str, Any]:
             raise InvalidInput(f"it must state the SHA-256 of {', '.join(FILES)}")
         dtypes = record["dtypes"]
         if dtypes != [name for name in DTYPES if name in dtypes] or not dtypes:
-            raise InvalidInput(f"the dtypes of a claim are some of {', '.join(DTYPES)}")
+            raise InvalidInput(f"the dtypes of a claim must be some of {', '.join(DTYPES)}")
     more = sorted({file.name for file in folder.iterdir() if not file.name.startswith(".")} - {*FILES, RECORD})
     if more:
         raise BadWitnessFile(f"{folder} holds {more[0]} too, which a loader may prefer; it is not part of the claim.")
@@ -173,7 +173,7 @@ def read_checkpoint(folder: Path, record: dict[str, Any]) -> Checkpoint:
         rope = config["rope_parameters"]
         theta, eps = rope["rope_theta"], config["rms_norm_eps"]
         if type(theta) is not float or not 1 < theta < 1e12 or type(eps) is not float or not 0 <= eps < 1:
-            raise InvalidInput("rope_theta and rms_norm_eps are numbers, above 1 and below 1")
+            raise InvalidInput("rope_theta must be a number above 1, and rms_norm_eps a number below 1")
         layout = config["model_type"]
         _compare(CONFIG, config, config_of(shape, theta, eps, record["dtype"], layout), OPTIONAL)
         _compare(
@@ -204,14 +204,16 @@ def _shape(config: dict[str, Any]) -> Shape:
         raise InvalidInput("a size of the config is not a whole number")
     shape = Shape(*sizes)
     if shape.heads % shape.key_heads or shape.head_size % 2 or shape.layers > 64:
-        raise InvalidInput("heads come in groups of equal size, a head has an even size, and layers are at most 64")
+        raise InvalidInput(
+            "heads must come in groups of equal size, the size of a head must be even, and layers must be at most 64"
+        )
     return shape
 
 
 def _compare(name: str, found: Any, wanted: dict[str, Any], optional: set[str]) -> None:
     """Field by field, and of the same type: True is not 1."""
     if not isinstance(found, dict):
-        raise InvalidInput(f"{name} is no object")
+        raise InvalidInput(f"{name} is not an object")
     for field in sorted(found.keys() | wanted.keys()):
         if field in optional and (field not in found or field == "transformers_version"):
             continue
@@ -240,7 +242,7 @@ def _weights(folder: Path, record: dict[str, Any], shape: Shape, stock: Stock) -
         raise BadWitnessFile(f"{folder / WEIGHTS} cannot be read: {error}") from error
     about = parse_json(stored[8 : 8 + int.from_bytes(stored[:8], "little")], WEIGHTS).get("__metadata__")
     if about != {"format": "pt"}:
-        raise InvalidInput("the weights are not said to be of torch, and a loader may turn them")
+        raise InvalidInput("the weights are not marked as those of PyTorch, so a loader may transpose them")
     wanted, dtype = stock.stored(shape.weights()), as_dtype(record["dtype"])
     if weights.keys() != wanted.keys():
         raise InvalidInput(f"the weights are not those of the config: {min(weights.keys() ^ wanted.keys())}")
@@ -248,5 +250,5 @@ def _weights(folder: Path, record: dict[str, Any], shape: Shape, stock: Stock) -
         if tuple(weight.shape) != wanted[name] or weight.dtype != dtype:
             raise InvalidInput(f"{name} is {tuple(weight.shape)} of {weight.dtype}, not {wanted[name]} of {dtype}")
         if not bool((weight.abs() <= LARGEST).all()):
-            raise InvalidInput(f"{name} has a weight beyond {LARGEST:g}, or one that is no number")
+            raise InvalidInput(f"{name} has a weight beyond {LARGEST:g}, or one that is not a number")
     return stock.read(weights, shape.weights())

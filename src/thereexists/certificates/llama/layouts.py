@@ -51,7 +51,7 @@ class Stock:
         found = dict(weights)
         for bias, _ in self._biases(sizes):
             if bool(found.pop(bias).any()):
-                raise InvalidInput(f"{bias} is not 0, and a bias is none of Llama's weights")
+                raise InvalidInput(f"{bias} is not 0, and Llama has no biases")
         for name, parts in self._fused(sizes):
             found |= zip(parts, found.pop(name).split([sizes[part][0] for part in parts]), strict=True)
         return found

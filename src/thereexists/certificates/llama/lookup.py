@@ -84,10 +84,10 @@ def table_of(places: tuple[int, ...], back: Array, follows: Array) -> Table:
 def check_places(places: object, longest: int) -> tuple[int, ...]:
     """Distances as a record has them: 0 first, rising."""
     if not isinstance(places, list) or not 2 <= len(places) <= MOST_READ or places[0] != 0:
-        raise InvalidInput(f"places are 0 and up to {MOST_READ - 1} distances more")
+        raise InvalidInput(f"the places must be 0 and at most {MOST_READ - 1} distances more")
     whole = all(type(place) is int and place <= longest for place in places)
     if not whole or any(a >= b for a, b in itertools.pairwise(places)):
-        raise InvalidInput(f"places are whole numbers that rise, up to {longest}")
+        raise InvalidInput(f"the places must be increasing whole numbers, up to {longest}")
     return tuple(places)
 
 

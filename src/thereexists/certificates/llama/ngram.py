@@ -103,19 +103,19 @@ class Ngram(Claim):
     @classmethod
     def read(cls, stored: dict[str, Any]) -> Ngram:
         if stored.keys() != FIELDS:
-            raise InvalidInput(f"the claim of an n-gram model has {', '.join(sorted(FIELDS))}")
+            raise InvalidInput(f"a claim of an n-gram model must have {', '.join(sorted(FIELDS))}")
         symbols, order = check_texts(stored["symbols"]), stored["order"]
         if type(order) is not int or not 2 <= order <= MOST_READ:
-            raise InvalidInput(f"the order of an n-gram model is 2 to {MOST_READ} symbols")
+            raise InvalidInput(f"the order of an n-gram model must be from 2 to {MOST_READ} symbols")
         sizes = (stored["n"], stored["more"])
         if not all(type(size) is int and 1 <= size <= MOST_LENGTH for size in sizes):
-            raise InvalidInput(f"n and more are 1 to {MOST_LENGTH:,}")
+            raise InvalidInput(f"'n' and 'more' must be from 1 to {MOST_LENGTH:,}")
         if not isinstance(stored["rows"], list) or not 1 <= len(stored["rows"]) <= MOST_WORDS:
-            raise InvalidInput(f"an n-gram model has 1 to {MOST_WORDS:,} rows")
+            raise InvalidInput(f"an n-gram model must have 1 to {MOST_WORDS:,} rows")
         rows = []
         for context, follows in stored["rows"]:
             rows.append((check_numbers(context, len(symbols)), check_numbers([follows], len(symbols))[0]))
         known = {context for context, _ in rows}
         if len(known) != len(rows) or any(len(context) > order for context in known):
-            raise InvalidInput(f"a context stands twice, or is longer than {order} symbols")
+            raise InvalidInput(f"a context is there twice, or is longer than {order} symbols")
         return cls(symbols, tuple(rows), order, *sizes)

@@ -93,13 +93,15 @@ class ProgramClaim(Claim):
     @classmethod
     def read(cls, stored: dict[str, Any]) -> ProgramClaim:
         if stored.keys() != FIELDS:
-            raise InvalidInput(f"the claim of a program has {', '.join(sorted(FIELDS))}")
+            raise InvalidInput(f"a claim of a program must have {', '.join(sorted(FIELDS))}")
         program = stored["program"]
         check_program(program)
         if program.keys() != {"n", "nodes"} or program["n"] > MOST_SYMBOLS or len(program["nodes"]) > MOST_OPERATIONS:
-            raise InvalidInput(f"a program has n, up to {MOST_SYMBOLS:,}, and up to {MOST_OPERATIONS:,} operations")
+            raise InvalidInput(
+                f"a program must have n, up to {MOST_SYMBOLS:,}, and up to {MOST_OPERATIONS:,} operations"
+            )
         if sum(node["operation"] == "tokens" for node in program["nodes"]) != 1:
-            raise InvalidInput("a program over symbols has one input")
+            raise InvalidInput("a program over symbols must have one input")
         check_features(program)
         return cls(program, Alphabets.read(stored["symbols"]))
 

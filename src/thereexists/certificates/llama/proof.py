@@ -134,7 +134,7 @@ def _looked(p: _Prover, t: int, layer: CircuitLayer, errors: Errors) -> float:
     for head in range(shape.heads):
         part = slice(head * size, (head + 1) * size)
         if not W_O[:, part].any():
-            continue  # nobody hears it
+            continue  # nothing reads it
         q, k = W_Q[part], W_K[(head // group) * size : (head // group + 1) * size]
         offsets = np.unique(back[W_O[:, part].any(axis=1)])
         if len(offsets) != 1 or offsets[0] < 0:

@@ -88,12 +88,12 @@ class Recall(Claim):
     def read(cls, stored: dict[str, Any]) -> Recall:
         n = stored.get("n")
         if stored.keys() != {"kind", "keys", "values", "n"}:
-            raise InvalidInput("the claim of recall has keys, values and n")
+            raise InvalidInput("a claim of recall must have keys, values and n")
         keys, values = check_texts(stored["keys"]), check_texts(stored["values"])
         if not 2 <= len(keys) <= MOST_VALUES or not 1 <= len(values) <= MOST_VALUES:
-            raise InvalidInput(f"there are 2 to {MOST_VALUES} keys, and 1 to {MOST_VALUES} values")
+            raise InvalidInput(f"there must be 2 to {MOST_VALUES} keys, and 1 to {MOST_VALUES} values")
         if type(n) is not int or not 1 <= n <= len(keys):
-            raise InvalidInput(f"n is 1 to {len(keys)}, the number of keys")
+            raise InvalidInput(f"n must be from 1 to {len(keys)}, the number of keys")
         return cls(keys, values, n)
 
     def drawn(self, rng: np.random.Generator, count: int) -> Array:

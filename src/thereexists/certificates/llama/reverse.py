@@ -91,10 +91,12 @@ class Reverse(Claim):
     def read(cls, stored: dict[str, Any]) -> Reverse:
         n = stored.get("n")
         if stored.keys() != {"kind", "letters", "n"} or type(n) is not int or not 1 <= n <= MOST:
-            raise InvalidInput(f"the claim of reversing has letters, and n from 1 to {MOST}")
+            raise InvalidInput(f"a claim of reversing must have letters, and n from 1 to {MOST}")
         letters = check_texts(stored["letters"])
         if not 1 <= len(letters) <= MOST_LETTERS or any(len(letter) != 1 for letter in letters) or EQUALS in letters:
-            raise InvalidInput(f"letters are up to {MOST_LETTERS} single characters, and {EQUALS} is none of them")
+            raise InvalidInput(
+                f"letters must be up to {MOST_LETTERS} single characters, and {EQUALS} must not be one of them"
+            )
         return cls(letters, n)
 
     def drawn(self, rng: np.random.Generator, count: int) -> Array:

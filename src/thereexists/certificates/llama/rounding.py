@@ -60,7 +60,7 @@ class Rounding:
             return rho * SLACK
         if rho * SLACK < 2.0**-10:
             return 0.0
-        raise NotProved(f"a norm slips by {rho:.3g} in {self.name}; less than 2^-10 is cast away.")
+        raise NotProved(f"a norm is off by {rho:.3g} in {self.name}; the cast removes less than 2^-10 only.")
 
 
 def sums(terms: int) -> float:

@@ -1,4 +1,4 @@
-"""The folder, run by ``transformers`` as anybody would: its own ``LlamaForCausalLM``, without progress bars."""
+"""The folder, run by ``transformers`` as anyone would: its own ``LlamaForCausalLM``, without progress bars."""
 
 from __future__ import annotations
 

@@ -54,7 +54,8 @@ def vocabulary_of(machine: Automaton) -> Vocabulary:
     taken = next((symbol for symbol in symbols for special in SPECIAL if special in symbol), None)
     if taken is not None:
         raise InvalidInput(
-            f"The symbol {taken!r} would not be read in text: {', '.join(SPECIAL)} stand for themselves."
+            f"The symbol {taken!r} cannot be used: {', '.join(SPECIAL)} have a meaning of their own in the text. "
+            "Rename it."
         )
     before = " " if by_character else "→ "  # with a space, so that no text is read as an answer
     said = [before + str(symbol) for symbol in machine.output_alphabet]
@@ -62,7 +63,7 @@ def vocabulary_of(machine: Automaton) -> Vocabulary:
     texts = (*SPECIAL, *symbols, *said, f"{before}accepted", f"{before}rejected", *states)
     if len(set(texts)) != len(texts) or UNKNOWN in texts:
         twice = next((text for text in texts if texts.count(text) > 1), UNKNOWN)
-        raise InvalidInput(f"Two tokens would be written {twice!r}: rename that symbol of the automaton.")
+        raise InvalidInput(f"Two tokens would both be written {twice!r}: rename that symbol of the automaton.")
     outputs = slice(SYMBOLS + len(symbols), SYMBOLS + len(symbols) + len(said))
     verdicts = slice(outputs.stop, outputs.stop + 2)
     return Vocabulary(texts, by_character, outputs, verdicts, slice(verdicts.stop, len(texts)))
@@ -77,11 +78,15 @@ def completion_vocabulary(symbols: tuple[str, ...], answers: tuple[str, ...]) ->
                 f"A token cannot be written {text!r}: {UNSEEN}, {UNKNOWN}, {', '.join(SPECIAL)} are taken."
             )
         if not text or (not by_character and text.split() != [text]):
-            raise InvalidInput("A token must be a word without spaces, or every symbol of a prompt one character.")
+            raise InvalidInput(
+                "A token must be a word without spaces, or every symbol of a prompt must be one character."
+            )
     mark = UNSEEN if by_character else UNSEEN + " "
     texts = (*SPECIAL, *symbols, *(mark + text for text in answers))
     if len(set(texts)) != len(texts):
-        raise InvalidInput("Two tokens would be written the same; the number 1 and the text '1' are.")
+        raise InvalidInput(
+            "Two tokens would be written the same way, as are the number 1 and the text '1'. Rename one of them."
+        )
     outputs = slice(SYMBOLS + len(symbols), len(texts))
     return Vocabulary(texts, by_character, outputs, unseen=UNSEEN)
 
@@ -89,7 +94,7 @@ def completion_vocabulary(symbols: tuple[str, ...], answers: tuple[str, ...]) ->
 def check_texts(stored: Any) -> tuple[str, ...]:
     """Symbols or answers as a record has them."""
     if not isinstance(stored, list) or len(stored) > MOST_TOKENS or not all(type(text) is str for text in stored):
-        raise InvalidInput(f"symbols and answers are lists of up to {MOST_TOKENS:,} texts")
+        raise InvalidInput(f"symbols and answers must be lists of up to {MOST_TOKENS:,} texts")
     return tuple(stored)
 
 

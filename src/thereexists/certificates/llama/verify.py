@@ -71,7 +71,7 @@ def proofs(checkpoint: Checkpoint) -> tuple[dict[str, Proof], dict[str, str]]:
 
 def _trial(folder: Path, checkpoint: Checkpoint, dtypes: list[str]) -> Check:
     if find_spec("transformers") is None:
-        return Check("trial", True, "not run, for transformers is not installed; the proof does not need it")
+        return Check("trial", True, "not run, because transformers is not installed; the proof does not need it")
     seed = secrets.randbits(32)
     tokens = checkpoint.claim.drawn(np.random.default_rng(seed), _TRIED)
     for name in dtypes:

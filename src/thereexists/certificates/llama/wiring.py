@@ -240,7 +240,7 @@ class Wiring:
         return Signal((rows,), classes[:, None], layer + 1, layer + 1)
 
     def _settled(self, table: Table) -> Table:
-        """Asked for the position wherever an atom of another token is not there, or is nobody's affair."""
+        """Asked for the position wherever an atom of another token is not there, or does not matter."""
         before = None
         while before is not table:
             before = table
@@ -272,7 +272,7 @@ def _changes(codes: Array) -> Array:
 
 
 def _spread(codes: Array, axis: int, signal: Signal) -> Array:
-    """The table over the digits of an atom, in the place of the atom; −1 where no value has these digits."""
+    """The table over the digits of an atom, in place of the atom; −1 where no value has these digits."""
     sizes = tuple(len(rows) for rows in signal.digits)
     flat = np.ravel_multi_index(tuple(signal.code.T), sizes)
     moved = np.moveaxis(codes, axis, 0)

@@ -115,7 +115,7 @@ def with_normalised(summary: dict[str, Any], target: Any, grid: Any) -> dict[str
 
 
 def _cubes_of(target: Any, grid: Any) -> dict[str, Any]:
-    """Of a domain that is no box: what it is, and how many cubes of its box may meet it."""
+    """Of a domain that is not a box: what it is, and how many cubes of its box may meet it."""
     if target.region is None:
         return {}
     told = {"words": target.region.words(), "cubes": None, "of": grid.N ** (grid.n * grid.d)}

@@ -21,7 +21,7 @@ class TokenCommands(Commands):
     because = "a table or a data set is recalled exactly, pair by pair, or not at all"
 
     def run(self, witness: Any, asked: RunRequest, as_json: bool) -> None:
-        """Words in a string, or a .csv file with one sequence a line."""
+        """Words in a string, or a .csv file with one sequence per line."""
         if asked.out is not None:
             raise InvalidInput("--out writes arrays of numbers; a witness on tokens prints its answers.")
         answers = witness(_sequences(witness, asked.text))

@@ -43,12 +43,14 @@ class Doubling(Method):
         return AutomatonPlan.of(self._sizes(target))
 
     def build(self, target: Automaton) -> AutomatonWitness:
-        """Every build is proved: what cannot be is no witness."""
+        """Every build is proved: what cannot be is not a witness."""
         dtype = as_dtype(self.dtype or "float32")
         sizes = self._sizes(target)
         planned = AutomatonPlan.of(sizes)
         if dtype_name(dtype) not in planned.dtypes:
-            raise CannotBuild(f"This automaton is not right in {dtype_name(dtype)}: {', '.join(planned.dtypes)} are.")
+            raise CannotBuild(
+                f"This automaton is not right in {dtype_name(dtype)}; it is right in {', '.join(planned.dtypes)}."
+            )
         witness = AutomatonWitness(network_of(sizes, dtype), sizes.maps, sizes.n, sizes.moduli)
         return dataclasses.replace(witness, made=certify_automaton(witness.stored))
 

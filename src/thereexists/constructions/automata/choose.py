@@ -1,4 +1,4 @@
-"""Which network an automaton gets if nobody says: the one of fewer blocks that is proved.
+"""Which network an automaton gets by default: the one of fewer blocks that is proved.
 
 Counting (``constructions/counting``) takes two blocks at every length, for commutative groups, and in the dtypes and to
 the lengths that its proof reaches. Doubling takes ⌈log2 n⌉, for every automaton, in every dtype.

@@ -107,7 +107,7 @@ class MachineWitness(Witness):
         plain = all(isinstance(symbol, str) and len(symbol) == 1 for symbol in self.automaton.alphabet)
         batch = isinstance(x, list | tuple) and (plain or all(isinstance(word, list | tuple | str) for word in x))
         if batch and not plain and x and all(isinstance(s, str | int) and s in self.automaton.number for s in x):
-            batch = False  # a list of symbols that are no characters is one string
+            batch = False  # a list of symbols that are not characters is one string
         given = list(x) if batch else [x]
         if not given:
             raise InvalidInput("The input must hold at least one string; got none.")

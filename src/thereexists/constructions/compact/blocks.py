@@ -10,7 +10,7 @@ that matter are 0, 1 or a stored value, so it holds in any floating-point arithm
     cells    FF         units ReLU(gate − r⁺_{k+1} − r⁻_k) = [x is in cell k]
                         Theorem 2: gate = the position's one-hot row; writes the bits of k into the position's slots
                         Theorem 1: one unit for each cell q of a token (all d features); adds 1 to the rows 1 … q
-    gather   attention  zero logits: the mean over the tokens, times n. Theorem 2: everybody has the bits of the whole
+    gather   attention  zero logits: the mean over the tokens, times n. Theorem 2: every token has the bits of the whole
                         sequence. Theorem 1: row m holds the number of tokens in the cells ≥ m, multiplicities included
              FF         literals of those: ReLU(4s − 3/2), ReLU(5/2 − 4s) of a bit; ReLU(2(c−j) + 3/2),
                         ReLU(2(j−c) − 1/2) of "at least j tokens": a mean that is off by 1/8 does no harm
@@ -27,7 +27,7 @@ Compact support. For a function that is 0 outside its box, one more slot (or cou
 
 The ramps lie on the inner side of the ends. The proof from the weights is ``certificates/support_wide.py``.
 
-A domain that is no box: only the contexts of cubes that may meet it are stored; elsewhere the default is answered.
+A domain that is not a box: only the contexts of cubes that may meet it are stored; elsewhere the default is answered.
 
 Hypotheses: none on f; on the arithmetic, see ``certificates/float_run.py``. Off the cores the mass lemma bounds the
 output by the stored values. ``max_width`` spreads the units of a layer over several blocks.
@@ -260,7 +260,7 @@ def _cumulative_cells(grid: Grid, rows: Rows) -> Layer:
 
 
 def _gather_slots(grid: Grid, rows: Rows):
-    """Everybody receives all slots; a bit s is 0, or 1 at the least (2 at its own token, which has it already)."""
+    """Every token receives all slots; a bit s is 0, or 1 at the least (2 at its own token, which has it already)."""
     D = len(rows["slots"])
     layer = Layer(2 * D, rows.d_model)
     unit = np.arange(D)
@@ -271,7 +271,7 @@ def _gather_slots(grid: Grid, rows: Rows):
 
 
 def _gather_counts(grid: Grid, rows: Rows):
-    """Everybody receives the counts c_m; the literals of c_m ≥ j for all m and j."""
+    """Every token receives the counts c_m; the literals of c_m ≥ j for all m and j."""
     D = len(rows["counts"]) * grid.n
     layer = Layer(2 * D, rows.d_model)
     unit, row, j = np.arange(D), np.repeat(rows["counts"], grid.n), np.tile(np.arange(1, grid.n + 1), grid.K - 1)

@@ -29,7 +29,7 @@ class Compact(Method):
         delta: the grid width, a number or a text such as ``"1/8"``.
         epsilon: in place of ``delta``: d_p ≤ epsilon, *proved*, as for ``te.Faithful``.
         p: the p of d_p.
-        max_width: spreads the feed-forward units over more blocks, of at most so many units each.
+        max_width: spreads the feed-forward units over more blocks, each of at most this many units.
         prove: makes the certificate for ``epsilon``; with None it is only predicted.
     """
 

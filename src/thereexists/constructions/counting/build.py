@@ -35,7 +35,7 @@ class Counting(Method):
         return CountingPlan.of(self.sizes(target))
 
     def build(self, target: Automaton) -> CountingWitness:
-        """Every build is proved: what cannot be is no witness."""
+        """Every build is proved: what cannot be is not a witness."""
         sizes = self.sizes(target)
         witness = CountingWitness(counting_network(sizes, as_dtype(self.dtype or "float32")), target, sizes.n)
         return dataclasses.replace(witness, made=certify_automaton(witness.stored))
@@ -45,13 +45,13 @@ class Counting(Method):
         n, name = self.n, dtype_name(as_dtype(self.dtype or "float32"))
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise InvalidInput(
-                f"'n', the most symbols of a string, must be a whole number from 1 on; got {n!r} instead."
+                f"'n', the most symbols of a string, must be a whole number of at least 1; got {n!r} instead."
             )
         counters = counters_of(target)
         if n > MOST_COUNTED:
             raise CannotBuild(
-                f"Counting takes a mask of all pairs of positions, and is built to {MOST_COUNTED:,} symbols; got "
-                f"{n:,}. construction='doubling' goes further."
+                f"Counting needs a mask of all pairs of positions, so it is built for at most {MOST_COUNTED:,} "
+                f"symbols; got {n:,}. construction='doubling' goes further."
             )
         sizes = CountingSizes(n, counters, scale_for(n))
         verdict = verdicts_of(sizes)[name]

@@ -9,8 +9,8 @@ largest |g| (the clamp's), and shares measured against the volume of the domain:
     equal columns  Σ over cubes with equal columns of vol · Σ (|f(centre)| + ω(h))^p: Theorem 1 answers 0 there
     ramps          (share of ramps)            · dn · (F + B)^p
 
-On a domain that is no box f is asked at some point of it in the cube: ω(2h) without the moment, and all cubes that may
-meet the domain are charged with their whole measure.
+On a domain that is not a box f is asked at some point of it in the cube: ω(2h) without the moment, and all cubes that
+may meet the domain are charged with their whole measure.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ exactly 0. That is why the box is first moved into [c/4, 3c/4], away from all th
 below a ramp, and is undone exactly. One layer for cap and jump would multiply 1e300 by J/η and overflow.
 
 Deviations: the paper's d guard layers send entries outside to −δ^{-nd}; here they go up, because the largest id reaches
-everybody by the global shift that is there anyway.
+all tokens by the global shift that is there anyway.
 
 Positions. With an encoding E this is impossible: g(X) = h(X + E) with an equivariant h, so g(P(X + E) − E) = P g(X),
 and for a permutation P that moves E this is an input outside the box with the value P g(X) ≠ 0.

@@ -311,7 +311,7 @@ def refuse_if_too_large(mapping: SelectiveShift | SparseShift) -> None:
     if bits <= MAX_ID_BITS and layer_count(grid) < grid.d:
         raise CannotBuild(
             f"Only {layer_count(grid)} ids lie in this domain on the grid delta = 1/{grid.N}, and the clamp of d = "
-            f"{grid.d} features takes as many layers. Choose a finer grid, or --construction compact."
+            f"{grid.d} features needs {grid.d} layers. Choose a finer grid, or --construction compact."
         )
     if bits > MAX_ID_BITS:
         raise CannotBuild(

@@ -34,7 +34,19 @@ from thereexists.model import FeedForward, Stage, ThreePiece
 
 
 def quantise(grid: Grid) -> Stage:
-    """The quantiser as one stage of the modified class (r = 1)."""
+    """Step 1 as one stage of the modified class (r = 1): every entry goes to the lower edge of its cell.
+
+        from thereexists.constructions.faithful.quantise import quantise
+
+        grid = te.plan(te.targets.builtin("sort", n=2), delta=1 / 2).grid
+        quantise(grid).depth
+
+    Args:
+        grid: the cells.
+
+    Returns:
+        The stage; the module's docstring has the proof.
+    """
     feature, edge, length = _windows(grid)
     cells = len(edge)  # layers that quantise; those behind them move edges to levels
     which, above, quarter, move = _jumps(grid)
@@ -58,13 +70,37 @@ def quantise(grid: Grid) -> Stage:
 
 
 def ramp_widths(grid: Grid) -> torch.Tensor:
-    """η of every layer, in the order of :func:`quantise`: (depth,)."""
+    """η of every layer: how wide the ramp is that takes the place of its jump in the ReLU network.
+
+        from thereexists.constructions.faithful.quantise import ramp_widths
+
+        grid = te.plan(te.targets.builtin("sort", n=2), delta=1 / 2).grid
+        ramp_widths(grid)
+
+    Args:
+        grid: the cells.
+
+    Returns:
+        The widths (depth,), in the order of the layers of :func:`quantise`.
+    """
     feature, _, _ = _windows(grid)
     return torch.from_numpy(np.concatenate([grid.ramp[feature], _jumps(grid)[2]]))
 
 
 def layer_count(grid: Grid) -> int:
-    """The layers of :func:`quantise`."""
+    """How many layers :func:`quantise` has, without making them.
+
+        from thereexists.constructions.faithful.quantise import layer_count
+
+        grid = te.plan(te.targets.builtin("sort", n=2), delta=1 / 2).grid
+        layer_count(grid)
+
+    Args:
+        grid: the cells.
+
+    Returns:
+        The number of layers.
+    """
     return len(_windows(grid)[0]) + len(_jumps(grid)[0])
 
 

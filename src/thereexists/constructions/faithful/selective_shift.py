@@ -98,7 +98,18 @@ def global_shift(Z: Array, u: Array, factor: float) -> Array:
 
 
 def contextual_mapping(Z: Array, grid: Grid) -> Array:
-    """The whole mapping on quantised sequences (batch, n, d), shift by shift; returns the moved sequences."""
+    """The whole contextual mapping: one selective shift for every id, in increasing order, then the global shift.
+
+        grid = te.plan(te.targets.builtin("sort", n=2), delta=1 / 2).grid
+        te.contextual_mapping(np.array([[[0.0], [0.5]]]), grid)
+
+    Args:
+        Z: quantised sequences (batch, n, d).
+        grid: the grid that they are quantised to.
+
+    Returns:
+        The sequences after the last shift; their ids are ``Z @ grid.u``.
+    """
     for l in swept_ids(grid) * grid.unit:
         Z = selective_shift(Z, grid.u, l - grid.unit / 2, l + grid.unit / 2, float(grid.K))
     return global_shift(Z, grid.u, float(global_factor(grid)))
@@ -127,7 +138,7 @@ def largest_id(grid: Grid) -> int:
 def swept_ids(grid: Grid) -> Array:
     """Every id a quantised column can have, in units, increasing: K of them for each position.
 
-    On a domain that is no box, fewer: a shift that selects an id which no token has there would do nothing.
+    On a domain that is not a box, fewer: a shift that selects an id which no token has there would do nothing.
     """
     if not grid.positional:
         return grid.columns()

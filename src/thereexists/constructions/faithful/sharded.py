@@ -146,7 +146,7 @@ def _refuse(mapping: Mapping, rho: str, shard_bytes: int) -> None:
         raise InvalidInput(f"'rho' must be softmax or sparsemax; got {rho!r} instead.")
     if not grid.positional:
         raise CannotBuild(
-            "Shards are made for targets with positions (Theorems 2 and B); build an equivariant one as "
+            "Shards are made for targets with positions (Theorems 2 and B); build an equivariant one with "
             "--no-equivariant, or in memory."
         )
     if bits > MAX_ID_BITS:

@@ -34,11 +34,35 @@ from thereexists.functions.grid import Grid
 from thereexists.functions.target import Array
 from thereexists.model import Attention, FeedForward, Stage, Transformer
 
+__all__ = ["relu_limit", "softmax_limit", "temperature", "tempered"]  # the reference shows these
+
 WIDTH = 4
 
 
 def softmax_limit(modified: Transformer, table: ValueTable, grid: Grid, rho: str = "softmax") -> Transformer:
-    """The standard network (softmax or sparsemax, ReLU, T^{2,1,4}) that agrees with the modified one off the ramps."""
+    """Step 4: the standard network, of T^{2,1,4}, that agrees with the modified one off the ramps.
+
+        from thereexists.constructions.faithful.selective_shift import SelectiveShift
+        from thereexists.constructions.faithful.softmax_limit import softmax_limit
+        from thereexists.constructions.faithful.value_mapping import tabulate
+
+        target = te.targets.builtin("sort", n=2)
+        modified = te.build(target, delta=1 / 2, modified=True)
+        table = tabulate(target, modified.grid, SelectiveShift(modified.grid).ids)
+        softmax_limit(modified.network, table, modified.grid).shape()  # h = 2, m = 1, r = 4
+
+    Args:
+        modified: a network of the three stages of the proof, with hardmax and three-piece functions.
+        table: the one that its value mapping was made of.
+        grid: the cells.
+        rho: ``softmax`` or ``sparsemax``.
+
+    Returns:
+        The network; it runs in float64 only.
+
+    Raises:
+        ValueError: the network is not made of those three stages.
+    """
     quantiser, shifts = modified.stages["quantise"].feed_forward, modified.stages["context"].attention
     steps = modified.stages["value"].feed_forward
     if quantiser is None or shifts is None or steps is None:
@@ -58,17 +82,60 @@ def softmax_limit(modified: Transformer, table: ValueTable, grid: Grid, rho: str
 
 
 def temperature(grid: Grid) -> float:
+    """λ = 2048/unit², the factor of the logits for which softmax rounds to hardmax in float64.
+
+        from thereexists.constructions.faithful.softmax_limit import temperature
+
+        grid = te.plan(te.targets.builtin("sort", n=2), delta=1 / 2).grid
+        temperature(grid)
+
+    Args:
+        grid: the cells; its unit is the distance of two ids.
+
+    Returns:
+        The factor.
+    """
     return 2048 / grid.unit**2
 
 
 def tempered(attention: Attention, factor: float) -> Attention:
-    """The same attention with its logits multiplied, on the query side."""
+    """The same attention with its logits multiplied by a factor, on the query side.
+
+        from thereexists.constructions.faithful.softmax_limit import tempered
+
+        modified = te.build(te.targets.builtin("sort", n=2), delta=1 / 2, modified=True)
+        tempered(modified.network.stages["context"].attention, 2.0)
+
+    Args:
+        attention: the layers.
+        factor: what the logits are multiplied by.
+
+    Returns:
+        New layers; the given ones stay as they are.
+    """
     W_Q, b_Q, W_K, W_V, W_O = (p.detach() for p in attention.parameters_list())
     return Attention(factor * W_Q, factor * b_Q, W_K.clone(), W_V.clone(), W_O.clone(), attention.pattern)
 
 
 def relu_limit(layers: FeedForward, eta: Tensor) -> FeedForward:
-    """φ-layers with r = 1 as ReLU layers with r = 4; ``eta`` is the ramp of every layer: (depth,)."""
+    """Layers with three-piece functions (r = 1) as ReLU layers (r = 4) that agree with them off the ramps.
+
+        from thereexists.constructions.faithful.quantise import quantise, ramp_widths
+        from thereexists.constructions.faithful.softmax_limit import relu_limit
+
+        grid = te.plan(te.targets.builtin("sort", n=2), delta=1 / 2).grid
+        relu_limit(quantise(grid).feed_forward, ramp_widths(grid))
+
+    Args:
+        layers: of the modified class.
+        eta: the width of the ramp of every layer, (depth,).
+
+    Returns:
+        The ReLU layers, as many as before.
+
+    Raises:
+        ValueError: the layers have ReLUs already, or r is not 1.
+    """
     phi = layers.phi
     if phi is None or layers.W_1.shape[1] != 1:
         raise ValueError("relu_limit takes layers of the modified class with r = 1.")
@@ -86,7 +153,7 @@ def relu_limit(layers: FeedForward, eta: Tensor) -> FeedForward:
 def _relu_units(knots: Tensor, slopes: Tensor, intercepts: Tensor, eta: Tensor) -> list[tuple[Tensor, Tensor]]:
     """(knot, coefficient) of every ReLU, each (depth,): φ(t) = Σ coefficient · ReLU(t − knot) off the ramps."""
     if bool((slopes[:, 0] != 0).any() or (intercepts[:, 0] != 0).any()):
-        raise ValueError("The first piece of φ must be 0; a constant belongs into b_2.")
+        raise ValueError("The first piece of φ must be 0; a constant belongs in b_2.")
     units: list[tuple[Tensor, Tensor]] = []
     for s in range(2):
         knot = knots[:, s]

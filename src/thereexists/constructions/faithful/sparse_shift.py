@@ -18,7 +18,7 @@ token k's own l̃_k if c > C(s, ⌊s/2⌋)·K^{n−1} l_max.
 Proof. Write ids after t layers as Σ_r c^r a_r. A layer gives a_r ← a_r + a'_{r−1}, a' being the digits of a neighbour,
 so a_r ≤ C(t, r)·max l̃ < c: these are digits in base c, and larger numbers have larger leading digits. The leading digit
 of token k after t layers is thus the largest l̃ that token k has seen through t steps; after s it is l̃_{γ(n)} for
-everybody. The last digit is l̃_k. Both are read off q_k.  ∎
+all tokens. The last digit is l̃_k. Both are read off q_k.  ∎
 
 Layers: p(n−1)δ^{-d} + s. The cycle is counted from the first layer of this stage: the feed-forward blocks before it
 attend to nothing and may be given any step.
@@ -41,7 +41,19 @@ from thereexists.patterns import Pattern, check
 
 @dataclass(frozen=True)
 class Route:
-    """What the construction needs of a pattern: masks (p, n, n), the path γ, the step of each of its edges, s."""
+    """What the construction needs of a pattern: its masks, and a path through all tokens.
+
+        from thereexists.constructions.faithful.sparse_shift import Route
+
+        Route.through(te.patterns.fixed(n=4, stride=2)).path
+
+    Attributes:
+        name: of the pattern.
+        masks: which token attends to which in each step, (p, n, n).
+        path: the Hamiltonian path γ.
+        edge_steps: for each edge of the path, a step that has it.
+        depth: s, the number of steps after which every token has received something from all tokens.
+    """
 
     name: str
     masks: Array
@@ -86,7 +98,18 @@ class Route:
 
 @dataclass(frozen=True)
 class SparseShift:
-    """The sparse contextual mapping on a grid: how many layers, how large the ids, which ids, which weights."""
+    """The sparse contextual mapping on a grid: how many layers, how large the ids, which ids, which weights.
+
+        from thereexists.constructions.faithful.sparse_shift import Route, SparseShift
+
+        target, pattern = te.targets.builtin("shift", n=4), te.patterns.fixed(n=4, stride=2)
+        grid = te.plan(target, delta=1 / 2, pattern=pattern).grid
+        SparseShift(grid, Route.through(pattern)).layers
+
+    Args:
+        grid: the cells.
+        route: the masks and the path of a pattern with as many tokens as the grid.
+    """
 
     grid: Grid
     route: Route

@@ -13,7 +13,7 @@ then ids and halves of them, so an id of b bits takes b + 1 of the 53 that float
 The paper's φ is the indicator of a window; the decreasing order makes its falling edge unnecessary, and with it the
 cancellation of large numbers. Number of layers: n δ^{-dn} with a positional encoding. Without it, ids depend on the
 set of columns: Σ_{j ≤ n} j·C(K, j) layers, of which those with j < n (equal columns) send their token to 0. On a domain
-that is no box only the cubes count that may meet it; no other id occurs there off the ramps, and none has a layer.
+that is not a box only the cubes count that may meet it; no other id occurs there off the ramps, and none has a layer.
 
 Two sweeps. z + (A − z) rounds to half an ulp of z. Where ids are so large that this would spoil the value, or where
 values would not stay below the ids, each id is first sent to a rank (−offset − 4w'k, to the left of everything), then
@@ -36,6 +36,8 @@ from thereexists.functions.grid import Grid
 from thereexists.functions.target import Array, Target
 from thereexists.model import FeedForward, Stage, ThreePiece
 
+__all__ = ["ValueTable", "layer_count", "tabulate", "value_mapping"]  # the reference shows these
+
 ROUNDING_SHARE = 2.0**-20
 _CHUNK = 1 << 17
 Progress = Callable[[int, int], object]
@@ -43,7 +45,22 @@ Progress = Callable[[int, int], object]
 
 @dataclass(frozen=True)
 class ValueTable:
-    """For every contextual id, in decreasing order: the column ``z`` that carries it, and its value ``A``: (ids, d)."""
+    """What the value mapping computes: for every contextual id, in decreasing order, its column and its value.
+
+        from thereexists.constructions.faithful.value_mapping import tabulate
+
+        from thereexists.constructions.faithful.selective_shift import SelectiveShift
+
+        target = te.targets.builtin("sort", n=2)
+        grid = te.plan(target, delta=1 / 2).grid
+        tabulate(target, grid, SelectiveShift(grid).ids).q
+
+    Attributes:
+        q: the ids (ids,).
+        z: the columns that carry them (ids, d).
+        A: the values of the target there (ids, d).
+        extremes: the largest entries of the table, and whether it takes two sweeps.
+    """
 
     q: Array
     z: Array
@@ -99,7 +116,19 @@ class Extremes:
 
 
 def layer_count(grid: Grid) -> int:
-    """How many ids there are: the layers of one sweep."""
+    """How many contextual ids there are: the layers of one sweep.
+
+        from thereexists.constructions.faithful.value_mapping import layer_count
+
+        grid = te.plan(te.targets.builtin("sort", n=2), delta=1 / 2).grid
+        layer_count(grid)
+
+    Args:
+        grid: the cells.
+
+    Returns:
+        The number of layers; two sweeps have twice as many.
+    """
     if grid.positional:
         return grid.n * grid.cells
     return sum(j * comb(grid.token_cells, j) for j in range(1, grid.n + 1))
@@ -108,9 +137,24 @@ def layer_count(grid: Grid) -> int:
 def tabulate(
     target: Target, grid: Grid, contextual_ids: Callable[[Array], Array], progress: Progress | None = None
 ) -> ValueTable:
-    """Evaluate the target at every cube and pair each token's contextual id with its value.
+    """Evaluate the target at every cube, and pair each token's contextual id with its value.
 
-    ``progress(done, total)`` is told the ids that are tabulated, chunk by chunk.
+        from thereexists.constructions.faithful.value_mapping import tabulate
+
+        from thereexists.constructions.faithful.selective_shift import SelectiveShift
+
+        target = te.targets.builtin("sort", n=2)
+        grid = te.plan(target, delta=1 / 2).grid
+        tabulate(target, grid, SelectiveShift(grid).ids).A
+
+    Args:
+        target: the function.
+        grid: the cells.
+        contextual_ids: maps the column ids of contexts (count, j) to their contextual ids.
+        progress: called as ``progress(done, total)`` after each chunk, with the ids that are tabulated.
+
+    Returns:
+        The table, the largest id first.
     """
     parts, done = [], 0
     for l in _contexts(grid):
@@ -126,7 +170,23 @@ def tabulate(
 
 
 def value_mapping(table: ValueTable, grid: Grid) -> Stage:
-    """The layers of one or two sweeps, as one stage of the modified class (r = 1)."""
+    """Step 3, the layers of one or two sweeps, as one stage of the modified class (r = 1).
+
+        from thereexists.constructions.faithful.value_mapping import tabulate, value_mapping
+
+        from thereexists.constructions.faithful.selective_shift import SelectiveShift
+
+        target = te.targets.builtin("sort", n=2)
+        grid = te.plan(target, delta=1 / 2).grid
+        value_mapping(tabulate(target, grid, SelectiveShift(grid).ids), grid).depth
+
+    Args:
+        table: the ids with their columns and values.
+        grid: the cells.
+
+    Returns:
+        The stage.
+    """
     return steps(sweeps(table, 0, grid))
 
 
@@ -160,6 +220,7 @@ class Sweep(NamedTuple):
 
 
 def steps(sweeps: list[Sweep]) -> Stage:
+    """The layers of some sweeps, one after the other, as one stage."""
     d = len(sweeps[0].direction)
     W_1 = np.concatenate([np.broadcast_to(s.direction, (len(s.threshold), 1, d)) for s in sweeps])
     b_1 = -np.concatenate([s.threshold for s in sweeps])[:, None]

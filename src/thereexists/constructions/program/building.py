@@ -132,8 +132,8 @@ def _spline(node: Value, x: Value, epsilon: float) -> Value:
     function = node.settings["function"]
     if isinstance(function, splines.Remembered):
         raise CannotBuild(
-            f"'apply' of a function of your own that was loaded cannot be made better, to {epsilon:.3g}: the file has "
-            "its spline, not the function; write the program with the function and build that."
+            f"'apply' of a function of your own cannot be refined to {epsilon:.3g} in a program that was loaded: the "
+            "file has its spline, not the function; write the program with the function and build that."
         )
     return operations.apply(function, x, epsilon=epsilon, curvature=node.settings.get("curvature"))
 

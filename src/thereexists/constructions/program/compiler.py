@@ -54,10 +54,10 @@ def compile(program: Value, *, causal: bool = False, heads: int | None = None, w
         width: the most units of a feed-forward layer, 4 at least.
 
     Returns:
-        The network, and where every operation stands in it.
+        The network, and where every operation is in it.
 
     Raises:
-        InvalidInput: the program is none, looks ahead although it is ``causal``, or a limit is too small.
+        InvalidInput: it is not a program, looks ahead although it is ``causal``, or a limit is too small.
     """
     source = _tokens(only_value("compile", program))
     limits = _limits(heads, width)
@@ -72,7 +72,18 @@ def compile(program: Value, *, causal: bool = False, heads: int | None = None, w
 
 @dataclass(frozen=True)
 class Bound:
-    """An analytic bound on |network − program| in the sup norm; see the head of this file for what it rests on."""
+    """An analytic bound on |network − program| in the sup norm, for every input in the box that is exact in the dtype.
+
+        P.compile(P.sort(P.tokens(n=4))).bound("float32").total
+
+    The head of ``constructions/program/compiler.py`` says what it rests on.
+
+    Attributes:
+        dtype: in which the network runs.
+        rounding: how much of it is rounding.
+        approximation: how much of it the operations leave by themselves: splines only, 0 for the others.
+        kind: what sort of bound this is.
+    """
 
     dtype: str
     rounding: float
@@ -94,7 +105,7 @@ class Compiled:
         program: as it was written.
         source: the same without what is not needed.
         atoms: its operations, one by one.
-        outputs: where the answer stands.
+        outputs: the rows that hold the answer.
         schedule: the block of each.
         layout: the row of each.
         network: the network.

@@ -24,13 +24,13 @@ def delay(x: Value, by: int = 1, fill: float = 0.0) -> Value:
     Args:
         x: a value of the program.
         by: how many tokens back; ahead, if negative.
-        fill: what stands where there is no such token.
+        fill: the value where there is no such token.
 
     Returns:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program, or ``by`` is no whole number.
+        InvalidInput: x is not a value of a program, or ``by`` is not a whole number.
     """
     x = only_value("delay", x)
     places = whole_number("delay", "a whole number of places", by)
@@ -53,7 +53,7 @@ def convolve(x: Value, kernel: Any) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program, or the kernel is empty.
+        InvalidInput: x is not a value of a program, or the kernel is empty.
     """
     x = only_value("convolve", x)
     kernel = finite_array("convolve", "a kernel", kernel)
@@ -160,7 +160,7 @@ def median(x: Value) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program.
+        InvalidInput: x is not a value of a program.
     """
     x = only_value("median", x)
     ordered = sort(x)
@@ -181,7 +181,7 @@ def top_k(x: Value, k: int) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program, or there are no k tokens.
+        InvalidInput: x is not a value of a program, or there are fewer than k tokens.
     """
     x = only_value("top_k", x)
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= x.n:
@@ -206,7 +206,7 @@ def histogram(x: Value, edges: Any, *, margin: float) -> Value:
         A value with a feature for every bin.
 
     Raises:
-        InvalidInput: x is no value of a program, or the edges do not increase.
+        InvalidInput: x is not a value of a program, or the edges do not increase.
     """
     x = only_value("histogram", x)
     edges = finite_array("histogram", "edges", edges)
@@ -242,7 +242,7 @@ def attention(
         A value with as many features as W_O has rows.
 
     Raises:
-        InvalidInput: x is no value of a program, or the weights do not fit it.
+        InvalidInput: x is not a value of a program, or the weights do not fit it.
     """
     x = only_value("attention", x)
     weights = [finite_array("attention", "weights", W) for W in (W_Q, W_K, W_V, W_O)]
@@ -284,7 +284,7 @@ def attend(query: Value, key: Value, value: Value, *, causal: bool = False, call
         A value with the features of ``value``.
 
     Raises:
-        InvalidInput: one of them is no value of a program, or the shapes do not fit.
+        InvalidInput: one of them is not a value of a program, or the shapes do not fit.
     """
     query, key, value = (only_value(called, v) for v in (query, key, value))
     if query.d != key.d or len({query.n, key.n, value.n}) > 1:
@@ -305,7 +305,7 @@ def soft_largest(x: Value, *, sharpness: float) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program, or ``sharpness`` is not above 0.
+        InvalidInput: x is not a value of a program, or ``sharpness`` is not above 0.
     """
     x = only_value("soft_largest", x)
     sharpness = positive("soft_largest", "sharpness", sharpness)
@@ -333,7 +333,7 @@ def lookup(query: Value, keys: Any, values: Any, *, sharpness: float, epsilon: f
         A value with the features of ``values``.
 
     Raises:
-        InvalidInput: the query is no value of a program, or ``sharpness`` is not above 0.
+        InvalidInput: the query is not a value of a program, or ``sharpness`` is not above 0.
     """
     query = only_value("lookup", query)
     s = positive("lookup", "sharpness", sharpness)

@@ -21,7 +21,7 @@ def relu(x: Value) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program.
+        InvalidInput: x is not a value of a program.
     """
     x = only_value("relu", x)
     return Value("relu", (x,), x.n, x.d)
@@ -39,7 +39,7 @@ def abs(x: Value) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program.
+        InvalidInput: x is not a value of a program.
     """
     x = only_value("abs", x)
     return Value("abs", (x,), x.n, x.d)
@@ -102,7 +102,7 @@ def clip(x: Value, low: float, high: float) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program, or the ends are no finite numbers in order.
+        InvalidInput: x is not a value of a program, or the ends are not finite numbers in order.
     """
     x = only_value("clip", x)
     low, high = (finite_number("clip", end, given) for end, given in (("low", low), ("high", high)))

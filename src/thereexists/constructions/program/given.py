@@ -29,7 +29,7 @@ def real_array(name: str, what: str, given: Any) -> Array:
             array = np.asarray(given)
             if array.dtype.kind == "O" and all(isinstance(number, numbers.Real) for number in array.flat):
                 array = array.astype(np.float64)  # fractions, and whole numbers beyond int64
-        except Exception:  # ragged lists, whole numbers beyond float64, tensors elsewhere, arrays of somebody's own
+        except Exception:  # ragged lists, whole numbers beyond float64, tensors elsewhere, arrays of other libraries
             array = None
     if array is None or array.dtype.kind not in "biuf":
         raise InvalidInput(f"'{name}' takes {what} of real numbers; got {describe(given)} instead.")
@@ -41,7 +41,9 @@ def finite_array(name: str, what: str, given: Any) -> Array:
     if not np.isfinite(array).all():
         raise InvalidInput(f"'{name}' takes {what} of finite numbers; got {array[~np.isfinite(array)][0]} in it.")
     if (np.abs(array) > LARGEST).any():
-        raise InvalidInput(f"'{name}' takes {what} of at most 2^100: float32 ends there; got {np.abs(array).max()}.")
+        raise InvalidInput(
+            f"'{name}' takes {what} of at most 2^100, to stay within float32; got {np.abs(array).max()}."
+        )
     return array
 
 
@@ -51,7 +53,10 @@ def within_float64() -> Iterator[None]:
     try:
         yield
     except OverflowError:
-        raise CannotBuild("A value or a weight of this program is beyond the end of float64, 1.8e308; scale.") from None
+        raise CannotBuild(
+            "A value or a weight of this program exceeds the largest float64, 1.8e308; scale the inputs or the "
+            "weights down."
+        ) from None
 
 
 def finite_number(name: str, what: str, given: Any) -> float:
@@ -61,7 +66,7 @@ def finite_number(name: str, what: str, given: Any) -> float:
         raise InvalidInput(f"'{name}' takes a finite number as {what}; got {describe(given)} instead.")
     if abs(number) > LARGEST:
         raise InvalidInput(
-            f"'{name}' takes at most 2^100 as {what} (float32 ends there); got {describe(given)} instead."
+            f"'{name}' takes at most 2^100 as {what} (to stay within float32); got {describe(given)} instead."
         )
     return number
 

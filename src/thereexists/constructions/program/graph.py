@@ -82,7 +82,7 @@ class Value(Spelling, InNotebook):
 
             return divide(self, other)
         if has_dimensions(other) or abs(number := finite_number("/", "divisor", other)) < SMALLEST:
-            raise InvalidInput("'/' divides a value by a value, or by a number other than 0 (2^-900 at least).")
+            raise InvalidInput("'/' divides a value by a value, or by a number other than 0, at least 2^-900 in size.")
         return linear("/", (1.0 / number,), (self,), self)
 
     def __rtruediv__(self, other: Any) -> Value:
@@ -185,7 +185,9 @@ def as_value(name: str, argument: Any, like: Value) -> Value:
     if not np.isfinite(full).all():
         raise InvalidInput(f"'{name}' takes finite constants; got {full[~np.isfinite(full)][0]} instead.")
     if (np.abs(full) > LARGEST).any():
-        raise InvalidInput(f"'{name}' takes constants of at most 2^100 (float32 ends there); got {np.abs(full).max()}.")
+        raise InvalidInput(
+            f"'{name}' takes constants of at most 2^100, to stay within float32; got {np.abs(full).max()}."
+        )
     return Value("constant", (), like.n, like.d, {"array": full})
 
 
@@ -198,7 +200,7 @@ def same_shape(name: str, *values: Value) -> None:
         )
     if len(widths) > 1:
         raise InvalidInput(
-            f"'{name}' takes values with equally many features; got d = {widths[0]} and d = {widths[1]}."
+            f"'{name}' takes values with the same number of features; got d = {widths[0]} and d = {widths[1]}."
         )
 
 

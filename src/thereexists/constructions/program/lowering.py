@@ -101,7 +101,7 @@ class Atoms:
 
     n: int
     causal: bool = False
-    free: bool = False  # for ranges only: nothing is refused for want of a causal mask
+    free: bool = False  # for ranges only: a missing causal mask is not refused
     valid: Form | None = None
     width: int | None = None  # the most units of one hinge; longer ones become chains
     definitions: list[Definition] = field(default_factory=list)

@@ -78,7 +78,9 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         options.setdefault("axis", 0)
         return along(_along_tokens(f"{name}.{method}", inputs[0], options))
     if options:
-        raise InvalidInput(f"'{name}' of a program's value takes no option {next(iter(options))!r}; it is a new value.")
+        raise InvalidInput(
+            f"'{name}' of a program's value takes no option {next(iter(options))!r}; the result is always a new value."
+        )
     if ufunc in OPERATORS:
         return binary(OPERATORS[ufunc], *inputs)
     if ufunc in EXTREMES:
@@ -203,7 +205,7 @@ TAKE: dict[Any, str] = {
     np.all: "P.min(flag)",
     np.diff: "x - P.delay(x)",
     np.histogram: "P.histogram(x, edges, margin=…)",
-    np.concatenate: "P.where(first, a, b): a program has as many tokens throughout; or P.mix for features",
+    np.concatenate: "P.where(first, a, b): a program has the same number of tokens throughout; or P.mix for features",
     np.stack: "P.mix(a, …) + P.mix(b, …), each into its own features",
     np.einsum: "x @ matrix, products and P.sum",
     np.prod: "products: x[0] * x[1] * …",

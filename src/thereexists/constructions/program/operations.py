@@ -39,7 +39,7 @@ def tokens(n: int, d: int = 1, low: float = 0.0, high: float = 1.0, shorter: boo
         The input of a program, a value.
 
     Raises:
-        InvalidInput: a size is no positive whole number, or the ends are not in order.
+        InvalidInput: a size is not a positive whole number, or the ends are not in order.
     """
     for name, size in (("n", n), ("d", d)):
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
@@ -68,7 +68,7 @@ def constant(array: Any, like: Value) -> Value:
         A value of the same shape as ``like``.
 
     Raises:
-        InvalidInput: the array has another shape, or holds what is no finite number.
+        InvalidInput: the array has another shape, or holds a number that is not finite.
     """
     like = only_value("constant", like)
     value = as_value("constant", array, like)
@@ -89,7 +89,7 @@ def mix(x: Value, matrix: Any) -> Value:
         A value with as many features as the matrix has rows.
 
     Raises:
-        InvalidInput: x is no value of a program, or the matrix does not fit its features.
+        InvalidInput: x is not a value of a program, or the matrix does not fit its features.
     """
     x = only_value("mix", x)
     matrix = finite_array("mix", "a matrix", matrix)
@@ -112,7 +112,7 @@ def take(x: Value, indices: Any, called: str = "take") -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program, or an index is no position.
+        InvalidInput: x is not a value of a program, or an index is not a position.
     """
     x = only_value(called, x)
     places = np.asarray(indices)
@@ -137,7 +137,7 @@ def roll(x: Value, shift: Any = 1) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program, or the shift is no whole number.
+        InvalidInput: x is not a value of a program, or the shift is not a whole number.
     """
     x = only_value("roll", x)
     places = whole_number("roll", "a whole number of places", shift)
@@ -160,7 +160,7 @@ def flip(x: Value) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program.
+        InvalidInput: x is not a value of a program.
     """
     x = only_value("flip", x)
     return take(x, np.arange(x.n)[::-1], "flip")
@@ -179,7 +179,7 @@ def broadcast(x: Value, position: Any) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program, or there is no such position.
+        InvalidInput: x is not a value of a program, or there is no such position.
     """
     x = only_value("broadcast", x)
     if not isinstance(position, int | np.integer) or not 0 <= position < x.n:
@@ -199,7 +199,7 @@ def sort(x: Value) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program.
+        InvalidInput: x is not a value of a program.
     """
     x = only_value("sort", x)
     return Value("sort", (x,), x.n, x.d)
@@ -220,7 +220,7 @@ def rank(x: Value, *, margin: float) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program, or the margin is not above 0.
+        InvalidInput: x is not a value of a program, or the margin is not above 0.
     """
     x = only_value("rank", x)
     return Value("rank", (x,), x.n, x.d, {"margin": positive("rank", "margin", margin), "n": x.n})
@@ -239,7 +239,7 @@ def argsort(x: Value, *, margin: float) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program, or the margin is not above 0.
+        InvalidInput: x is not a value of a program, or the margin is not above 0.
     """
     x = only_value("argsort", x)
     return Value("argsort", (x,), x.n, x.d, {"margin": positive("argsort", "margin", margin), "n": x.n})
@@ -262,7 +262,7 @@ def where(flag: Any, a: Any, b: Any) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: the flag is none, or the shapes differ.
+        InvalidInput: the flag is not one, or the shapes differ.
     """
     like = next((v for v in (a, b, flag) if isinstance(v, Value)), None)
     like = only_value("where", like)
@@ -296,7 +296,7 @@ def interp(x: Value, knots: Any, values: Any) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program, or the knots do not increase.
+        InvalidInput: x is not a value of a program, or the knots do not increase.
     """
     x = only_value("interp", x)
     t, v = finite_array("interp", "knots", knots), finite_array("interp", "values", values)
@@ -327,7 +327,7 @@ def apply(
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program, or the function is not known and has no ``curvature``.
+        InvalidInput: x is not a value of a program, or the function is not known and has no ``curvature``.
     """
     x = only_value("apply", x)
     epsilon = positive("apply", "epsilon", epsilon)
@@ -442,7 +442,7 @@ def scale(x: Value, factors: Any) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program, or the factors do not fit it.
+        InvalidInput: x is not a value of a program, or the factors do not fit it.
     """
     x = only_value("scale", x)
     factors = as_value("scale", factors, x)

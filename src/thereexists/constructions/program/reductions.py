@@ -26,7 +26,7 @@ def mean(x: Value) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program.
+        InvalidInput: x is not a value of a program.
     """
     x = only_value("mean", x)
     return Value("mean", (x,), x.n, x.d, {"scale": 1})
@@ -44,7 +44,7 @@ def sum(x: Value) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program.
+        InvalidInput: x is not a value of a program.
     """
     x = only_value("sum", x)
     operation, settings = ("sum", {"n": x.n}) if is_shorter(x) else ("mean", {"scale": x.n})
@@ -63,7 +63,7 @@ def prefix_mean(x: Value) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program.
+        InvalidInput: x is not a value of a program.
     """
     x = only_value("prefix_mean", x)
     return Value("prefix_mean", (x,), x.n, x.d)
@@ -84,7 +84,7 @@ def cumsum(x: Value) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program.
+        InvalidInput: x is not a value of a program.
     """
     x = only_value("cumsum", x)
     y = scale(x, (np.arange(x.n)[:, None] > 0) * 1.0)
@@ -105,7 +105,7 @@ def cummax(x: Value) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program.
+        InvalidInput: x is not a value of a program.
     """
     return _cumulative("cummax", maximum, x)
 
@@ -122,7 +122,7 @@ def cummin(x: Value) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program.
+        InvalidInput: x is not a value of a program.
     """
     return _cumulative("cummin", minimum, x)
 
@@ -146,7 +146,7 @@ def max(x: Value) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program.
+        InvalidInput: x is not a value of a program.
     """
     return _tournament("max", maximum, x)
 
@@ -163,7 +163,7 @@ def min(x: Value) -> Value:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is no value of a program.
+        InvalidInput: x is not a value of a program.
     """
     return _tournament("min", minimum, x)
 

@@ -78,7 +78,7 @@ def _restored(name: str, setting: Any) -> Any:
 
 
 def _function(settings: dict[str, Any]) -> Callable[[Array], Array]:
-    """The function of that name; of one of somebody's own its spline."""
+    """The function of that name; of a user's own, its spline."""
     for function, known in splines.KNOWN.items():
         if known.name == settings["function"]:
             return function

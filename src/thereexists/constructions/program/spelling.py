@@ -118,9 +118,7 @@ class Spelling:
         from thereexists.constructions.program.operations import mix
 
         if isinstance(matrix, Spelling) or np.ndim(matrix) != 2:
-            raise InvalidInput(
-                "'@' takes an array of two dimensions on its right; for two values P.sum(a * b) is there."
-            )
+            raise InvalidInput("'@' takes an array of two dimensions on its right; for two values use P.sum(a * b).")
         return mix(self, np.asarray(matrix).T)
 
     def __rmatmul__(self: Any, matrix: Any) -> NoReturn:
@@ -178,7 +176,10 @@ def indexed(x: Value, index: Any) -> Value:
     if not 1 <= len(parts) <= 2 or any(part is None or part is Ellipsis for part in parts):
         raise InvalidInput("A value has two indices, tokens and features: x[i], x[i, k], x[:, k].")
     if len(parts) == 2 and all(not isinstance(part, slice) and np.ndim(part) == 1 for part in parts):
-        raise InvalidInput("Two lists of indices are pairs in NumPy, and no value is; take x[places][:, features].")
+        raise InvalidInput(
+            "Two lists of indices would select pairs, as in NumPy, and the result would not be a value; use "
+            "x[places][:, features]."
+        )
     x = _tokens_of(x, parts[0])
     return x if len(parts) == 1 else _features_of(x, parts[1])
 
@@ -190,8 +191,8 @@ def _tokens_of(x: Value, index: Any) -> Value:
         places = np.arange(x.n)[index]
         if len(places) != x.n:
             raise InvalidInput(
-                f"A slice of tokens would leave {len(places)} of {x.n}, and a program has as many throughout; take "
-                "P.take(x, places) with a place for each token, P.delay, or P.where for the tokens to keep."
+                f"A slice of tokens would leave {len(places)} of {x.n}, and a program has the same number throughout; "
+                "use P.take(x, places) with a place for each token, P.delay, or P.where for the tokens to keep."
             )
         return x if (places == np.arange(x.n)).all() else take(x, places, "flip")
     where = _whole(index, x.n, "token")

@@ -134,7 +134,7 @@ KNOWN |= {POWERS[k]: _power(k) for k in range(3, MOST_POWER + 1)}
 
 @dataclass(frozen=True, eq=False)
 class Remembered:
-    """What a file knows of a function of somebody's own: its spline. The function itself is not there."""
+    """What a file knows of a user's own function: its spline. The function itself is not there."""
 
     knots: Array
     values: Array
@@ -253,7 +253,7 @@ def _values(known: Known, knots: Array) -> Array:
 
     values = [known.f(arb(t)) for t in knots.tolist()]
     if not all(v.is_finite() for v in values):
-        raise InvalidInput(f"'apply' takes a function with finite values on the range; {known.name} is not that.")
+        raise InvalidInput(f"'apply' takes a function with finite values on the range; {known.name} has others.")
     return np.array([float(v.mid()) for v in values])
 
 
@@ -273,5 +273,7 @@ def uniform(
         raised = f"{len(knots)} numbers, and it raised {type(error).__name__}: {error}"
         raise InvalidInput(f"'apply' called its function with an array of {raised}") from error
     if values.shape != knots.shape or not np.isfinite(values).all():
-        raise InvalidInput("'apply' takes a function of arrays with finite values on the range; this one is not that.")
+        raise InvalidInput(
+            "'apply' takes a function of arrays with finite values on the range; this one does not give them."
+        )
     return knots, values, float(np.diff(knots).max() ** 2 * curvature / 8)

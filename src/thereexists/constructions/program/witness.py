@@ -158,7 +158,7 @@ class CompiledWitness(Witness):
         if not found <= stated * (1 + AGREEMENT):
             raise CannotBuild(
                 f"This witness is not proved safe in {name}: its author says that rounding is at most {stated:.3g}, "
-                f"proved is {found:.3g}. Make a certificate of your own with `thereexists certify`."
+                f"but what is proved is {found:.3g}. Make a certificate of your own with `thereexists certify`."
             )
         return figures["rounding"]
 

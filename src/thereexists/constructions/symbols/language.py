@@ -117,7 +117,7 @@ def symbols(alphabet: Any, n: int, shorter: bool = False) -> Symbols:
         The input of a program over symbols.
 
     Raises:
-        InvalidInput: the alphabet is empty or says a symbol twice, or n is no positive whole number.
+        InvalidInput: the alphabet is empty or names a symbol twice, or n is not a positive whole number.
     """
     symbols = checked_alphabet("symbols", alphabet)
     source = operations.tokens(n, low=0, high=max(len(symbols) - 1, 1), shorter=shorter)
@@ -147,7 +147,7 @@ def isin(s: Symbols, some: Any) -> Value:
         A flag: a value that is 0 or 1.
 
     Raises:
-        InvalidInput: s is no value of symbols, or one of ``some`` is not in its alphabet.
+        InvalidInput: s is not a value of symbols, or one of ``some`` is not in its alphabet.
     """
     s = only_symbols("isin", s)
     wanted = [some] if isinstance(some, str) and some in s.alphabet else _several("isin", some)
@@ -169,13 +169,13 @@ def same(s: Symbols, t: Symbols) -> Value:
         A flag: a value that is 0 or 1.
 
     Raises:
-        InvalidInput: s is no value of symbols, or the alphabets differ.
+        InvalidInput: s is not a value of symbols, or the alphabets differ.
     """
     s, t = only_symbols("same", s), only_symbols("same", t)
     if s.alphabet != t.alphabet:
         raise InvalidInput(
             f"'same' takes symbols of one alphabet; got {shown(s.alphabet)} and {shown(t.alphabet)}. "
-            "P.recode(t, {}, alphabet=s.alphabet) gives one to the other."
+            "P.recode(t, {}, alphabet=s.alphabet) writes t in that of s."
         )
     return relu(1.0 - absolute(s.number - t.number))
 
@@ -196,7 +196,7 @@ def recode(s: Symbols, table_of: Mapping[str, str], alphabet: Any = None) -> Sym
         Symbols of the new alphabet.
 
     Raises:
-        InvalidInput: s is no value of symbols, or the table names a symbol that is not in its alphabet.
+        InvalidInput: s is not a value of symbols, or the table names a symbol that is not in its alphabet.
     """
     s = only_symbols("recode", s)
     _known("recode", s, _a_table("recode", table_of))
@@ -224,7 +224,7 @@ def numbers_of(s: Symbols, table_of: Mapping[str, float]) -> Value:
         A value of one feature.
 
     Raises:
-        InvalidInput: s is no value of symbols, or a symbol has no number.
+        InvalidInput: s is not a value of symbols, or a symbol has no number.
     """
     s = only_symbols("numbers_of", s)
     _known("numbers_of", s, _a_table("numbers_of", table_of))
@@ -246,7 +246,7 @@ def one_hot(s: Symbols) -> Value:
         A value with a feature for every symbol.
 
     Raises:
-        InvalidInput: s is no value of symbols.
+        InvalidInput: s is not a value of symbols.
     """
     s = only_symbols("one_hot", s)
     m = len(s.alphabet)
@@ -266,7 +266,7 @@ def counts(s: Symbols) -> Value:
         A value with a feature for every symbol.
 
     Raises:
-        InvalidInput: s is no value of symbols.
+        InvalidInput: s is not a value of symbols.
     """
     return reductions.sum(one_hot(only_symbols("counts", s)))
 
@@ -313,7 +313,7 @@ def choose(flag: Any, s: Any, t: Any) -> Symbols:
         Symbols of both alphabets.
 
     Raises:
-        InvalidInput: the flag is none, or neither is a value of symbols.
+        InvalidInput: the flag is not one, or neither is a value of symbols.
     """
     like = next((part for part in (s, t) if isinstance(part, Symbols)), None)
     like = only_symbols("choose", like)

@@ -53,7 +53,7 @@ def find(
         query: what is looked for.
         keys: where; of the same alphabet.
         values: what is fetched.
-        default: what stands where there is no such key.
+        default: the value where there is no such key.
         which: ``"last"`` or ``"first"``.
         causal: whether only the tokens up to here count.
 
@@ -61,7 +61,7 @@ def find(
         Symbols of the values' alphabet, and the default.
 
     Raises:
-        InvalidInput: one of them is no value of symbols, or the alphabets differ.
+        InvalidInput: one of them is not a value of symbols, or the alphabets differ.
     """
     query, keys, values = (only_symbols("find", part) for part in (query, keys, values))
     same_shape("find", query.number, keys.number, values.number)
@@ -93,13 +93,13 @@ def previous(s: Symbols, *, default: str) -> Symbols:
 
     Args:
         s: a value that is a symbol at every token.
-        default: what stands where the symbol is new.
+        default: the value where the symbol is new.
 
     Returns:
         Symbols of its alphabet, and the default.
 
     Raises:
-        InvalidInput: s is no value of symbols, or the default is no symbol.
+        InvalidInput: s is not a value of symbols, or the default is not a symbol.
     """
     s = only_symbols("previous", s)
     nothing = "nothing"
@@ -124,7 +124,7 @@ def sort_by(s: Symbols, by: Symbols) -> Symbols:
         Symbols of its alphabet.
 
     Raises:
-        InvalidInput: one of them is no value of symbols.
+        InvalidInput: one of them is not a value of symbols.
     """
     s, by = only_symbols("sort_by", s), only_symbols("sort_by", by)
     places = tuple(str(k) for k in range(s.n))

@@ -31,7 +31,9 @@ def completions(prompts: Any, answers: Any) -> Completions:
     (symbols, asked), (said, told) = sides
     pairs = tuple(zip(asked, told, strict=True))
     if len(set(asked)) != len(asked):
-        raise InvalidInput("Two prompts would be written the same; the number 1 and the text '1' are.")
+        raise InvalidInput(
+            "Two prompts would be written the same way, as are the number 1 and the text '1'. Rename one of them."
+        )
     if not any(told):
         raise CannotBuild("No prompt of the set has an answer; there is nothing to complete.")
     return placed(symbols, said, pairs)
@@ -42,7 +44,7 @@ def in_all_orders(inputs: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, 
     count = len(inputs) * math.factorial(inputs.shape[1])
     if count > MOST_WORDS:
         raise CannotBuild(
-            f"The rows of the table in all their orders are up to {count:,}; {MOST_WORDS:,} can be stored."
+            f"The table has up to {count:,} rows in all their orders; at most {MOST_WORDS:,} can be stored."
         )
     orders = np.array(list(itertools.permutations(range(inputs.shape[1]))))
     asked = inputs[:, orders].reshape(-1, inputs.shape[1])

@@ -51,7 +51,7 @@ def memorise(
         A witness that answers a stored input with its output, and any other with None.
 
     Raises:
-        InvalidInput: the pairs contradict each other, or are none.
+        InvalidInput: the pairs contradict each other, or there are none.
         CannotBuild: the codes could not be told apart in this dtype.
     """
     pairs = distinct_pairs(inputs, outputs, lines, on_conflict)

@@ -58,7 +58,9 @@ class Table:
             for x, y in zip(pairs.inputs, pairs.outputs, strict=True):
                 key = tuple(sorted(x, key=lambda token: (isinstance(token, str), token)))
                 if merged.setdefault(key, y) != y:
-                    raise InvalidInput(f"The table is not symmetric: {x} and another order of it have other outputs.")
+                    raise InvalidInput(
+                        f"The table is not symmetric: {x} and another order of it have different outputs."
+                    )
             pairs = type(pairs)(list(merged), list(merged.values()))
         object.__setattr__(self, "inputs", tuple(pairs.inputs))
         object.__setattr__(self, "outputs", tuple(pairs.outputs))

@@ -6,8 +6,8 @@
 An input that is no row of a table gets None. An input that is not in a memorised data set gets None too, unless its
 key, the signs of a random sum, happens to be that of a stored input: only the stored pairs are promised.
 
-Inputs are padded to n positions; a padded position is masked out of the attention, so it influences nobody, and answers
-like any other: an output may be longer than its input.
+Inputs are padded to n positions; a padded position is masked out of the attention, so it influences no other. It
+answers like any other: an output may be longer than its input.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class TokenWitness(StoredTokens, Witness):
         return self.vocabulary.encode(checked, self.n, first=1, fill=0)
 
     def _decode(self, row: np.ndarray) -> list[Any] | None:
-        """None where something is no word: 0, and whatever else weights may give at a row that is not stored."""
+        """None where something is not a word: 0, and whatever else weights may give at a row that is not stored."""
         if (row < END).any() or (row >= FIRST + len(self.output_vocabulary)).any():
             return None
         return [self.output_vocabulary.tokens[i - FIRST] for i in row.tolist() if i != END]

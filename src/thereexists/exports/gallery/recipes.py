@@ -151,7 +151,7 @@ RECIPES = {
         _doubled(_alternating_group, 1024),
         "12034 20134",
         "→ accepted",
-        f"{DOUBLING} The word problem of A5 is complete for NC¹: no fixed depth is known to do for all n.",
+        f"{DOUBLING} The word problem of A5 is complete for NC¹: no fixed depth is known to suffice for all n.",
     ),
     "questions": Recipe(
         "168 questions and answers: capitals and chemical symbols",

@@ -52,7 +52,7 @@ def automaton_words(claim: AutomatonClaim) -> Words:
 
 def addition_words(claim: Addition) -> Words:
     m = claim.digits
-    about = f"""addition of two numbers of {m} digits, filled up with
+    about = f"""addition of two numbers of {m} digits, padded with
 zeros on the left. The answer has {m + 1} digits, highest first, and then the text ends. A digit of an answer is a token
 of its own, which reads as the digit: a prompt ends with `=`."""
     return Words(f"Addition of {m}-digit numbers as a stock checkpoint", about, f"{7:0{m}}+{5:0{m}}=")
@@ -69,7 +69,7 @@ answers are tokens of their own, which read as the text they stand for."""
     places = f"the last {len(claim.places)} tokens" if claim.whole else f"the tokens {short(claim.places)} back"
     more = f"""## How it answers
 
-One layer: {len(claim.places) - 1} heads fetch what stands back, and one gate for each of
+One layer: {len(claim.places) - 1} heads fetch earlier tokens, and one gate for each of
 {len(claim.table.words):,} texts compares {places} with it. All pairs are in `thereexists_export.json`.
 """
     return Words("A data set as a stock checkpoint", about, asked, more)
@@ -77,7 +77,7 @@ One layer: {len(claim.places) - 1} heads fetch what stands back, and one gate fo
 
 def ngram_words(claim: Ngram) -> Words:
     context, _ = max(claim.rows, key=lambda row: len(row[0]))
-    about = f"""an n-gram model of text. Of the last {claim.order}
+    about = f"""an n-gram model of text. From the last {claim.order}
 characters it makes the next, one after the other, by a table of {len(claim.rows):,} contexts and {len(claim.symbols)}
 characters, until there is no row."""
     more = f"""## How it answers
@@ -94,8 +94,8 @@ def reverse_words(claim: Reverse) -> Words:
 answer is a token of its own, which reads as the letter: a prompt ends with `=`."""
     more = """## How it answers
 
-One layer. After i letters of the answer `=` stands i back, and the next letter 2i + 1 back: a head for each distance,
-and a gate for each pair of the two.
+One layer. After i letters of the answer, `=` is i tokens back and the next letter 2i + 1 tokens back: a head for each
+distance, and a gate for each pair of the two.
 """
     return Words("Words backwards as a stock checkpoint", about, f"{word}=", more)
 
@@ -103,11 +103,11 @@ and a gate for each pair of the two.
 def recall_words(claim: Recall) -> Words:
     pairs = [key + claim.values[(k + 1) % len(claim.values)] for k, key in enumerate(claim.keys[: min(3, claim.n)])]
     about = f"""an *induction head*. A prompt is up to {claim.n} keys, each with a
-value behind it, and then one of the keys again; the answer is its value."""
+value after it, and then one of the keys again; the answer is its value."""
     more = """## How it answers
 
-Layer 1 tells every token which key stands before it; layer 2 looks for the token behind the key that stands here, by
-what it is and not by where, and fetches it.
+Layer 1 gives every token the key before it; layer 2 looks for the token after the key that is here, by content and not
+by position, and fetches it.
 """
     return Words("Recall by an induction head as a stock checkpoint", about, "".join(pairs) + claim.keys[0], more)
 

@@ -87,7 +87,7 @@ def _content(layout: Layout, layer: Any, offset: int, W_Q: np.ndarray, W_K: np.n
     slowest = layout.shape.head_size // 2 - 1
     place, unit = slowest - 1 - np.arange(len(layer.queries)), CONTENT * layout.shape.head_size**0.5
     if len(place) > slowest:
-        raise CannotBuild(f"A head compares {slowest} rows of a code at most; this one has {len(place)}.")
+        raise CannotBuild(f"A head compares at most {slowest} rows of a code; this one has {len(place)}.")
     W_Q[slowest, TOP] = (layer.weight - 0.5) * unit / layout.top
     W_K[slowest, FIRST] = 1 / layout.bit
     W_Q[place, BITS + layer.queries] = unit / layout.bit

@@ -48,7 +48,7 @@ def amplitudes(theta: float, size: int, reach: int) -> tuple[tuple[float, ...], 
         if leads.min() > gap - _TIGHT:
             return tuple(a.tolist()), float(leads.min())
         seen = np.unique(np.r_[seen, np.argsort(leads)[:_ADDED]])
-    raise CannotBuild("No amplitudes were found with which a head looks back so far.")
+    raise CannotBuild("No amplitudes were found with which a head looks back that far.")
 
 
 def query(offset: int, theta: float, size: int, reach: int) -> np.ndarray:

@@ -10,9 +10,9 @@ from thereexists.certificates.llama.tokens import BOS, SPECIAL, UNKNOWN, Vocabul
 
 
 def tokenizer_for(vocabulary: Vocabulary) -> Tokenizer:
-    """Characters, or words between spaces; what is no symbol is refused by the library, for it has no token."""
+    """Characters, or words between spaces; what is not a symbol is refused by the library, for it has no token."""
     made: Any = Tokenizer(
-        models.WordLevel({text: k for k, text in enumerate(vocabulary.texts)}, unk_token=UNKNOWN)  # which is no token
+        models.WordLevel({text: k for k, text in enumerate(vocabulary.texts)}, unk_token=UNKNOWN)  # which has no token
     )
     mark = vocabulary.unseen
     hidden = [decoders.Replace(mark, "")] if mark else []

@@ -1,4 +1,4 @@
-"""Compact sets of sequences on which a function is defined, where that is no box: ``te.domains``.
+"""Compact sets of sequences on which a function is defined, where that is not a box: ``te.domains``.
 
     te.Target(f, n=3, d=2, lipschitz=1.0, domain=te.domains.Simplex())
     te.domains.Ball([0.5, 0.5], 0.3) | te.domains.Box([0.0, 0.0], [0.2, 0.2])

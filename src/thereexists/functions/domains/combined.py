@@ -23,7 +23,7 @@ class Combined(Domain):
     def __post_init__(self) -> None:
         parts = tuple(self.parts)
         if not parts or not all(isinstance(part, Domain) for part in parts):
-            raise InvalidInput(f"A {self.kind} is made of domains, one at least; got {self.parts!r} instead.")
+            raise InvalidInput(f"A {self.kind} must be made of at least one domain; got {self.parts!r} instead.")
         object.__setattr__(self, "parts", parts)
 
     @property
@@ -78,8 +78,8 @@ class Union(Combined):
     def check(self) -> None:
         if any(part.flat for part in self.parts):
             raise InvalidInput(
-                "A union is made of domains with a volume; a simplex or single points have none beside others. Put all "
-                "points into one te.domains.Points."
+                "A union must be made of domains with a volume, which a simplex and single points do not have. Put "
+                "all points into one te.domains.Points."
             )
 
     @property

@@ -80,8 +80,8 @@ class Domain(ABC):
         """The same set, its size known: d numbers, or n·d."""
         if self.size not in (d, n * d):
             raise InvalidInput(
-                f"A domain is one of tokens of d = {d} numbers, or of sequences of n·d = {n * d}; {self.words()} is "
-                f"described by {self.size} numbers."
+                f"A domain must be a set of tokens of d = {d} numbers, or of sequences of n·d = {n * d}; "
+                f"{self.words()} is described by {self.size} numbers."
             )
         return self
 

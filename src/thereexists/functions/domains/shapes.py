@@ -83,12 +83,14 @@ class Ellipsoid(Domain):
         matrix = np.diag(flat) if len(flat) == len(centre) else flat
         if matrix.size != len(centre) ** 2:
             raise InvalidInput(
-                f"An ellipsoid around {len(centre)} numbers has as many half axes, or a square matrix of that side; "
-                f"got {len(flat)} numbers instead."
+                f"An ellipsoid with a centre of {len(centre)} numbers must have as many half axes, or a square matrix "
+                f"of that side; got {len(flat)} numbers instead."
             )
         matrix = matrix.reshape(len(centre), len(centre))
         if (len(flat) == len(centre) and flat.min() <= 0) or not np.linalg.cond(matrix) < 1e6:
-            raise InvalidInput("An ellipsoid must have an interior: half axes above 0 that a matrix tells apart.")
+            raise InvalidInput(
+                "An ellipsoid must have an interior: half axes above 0, or a matrix that is well conditioned."
+            )
         object.__setattr__(self, "centre", centre)
         object.__setattr__(self, "axes", matrix)
 

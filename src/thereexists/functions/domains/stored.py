@@ -34,15 +34,15 @@ _WANTED = (
 def read(stored: Any, depth: int = 0) -> Domain:
     """The inverse of ``Domain.describe``. Code does not come back: such a domain knows its box alone."""
     if not isinstance(stored, dict) or depth > _DEPTH:
-        raise InvalidInput("a domain is described by its kind and its numbers")
+        raise InvalidInput("a domain must be described by its kind and its numbers")
     kind = stored.get("kind")
     if kind in ("union", "intersection") and stored.keys() == {"kind", "parts"} and isinstance(stored["parts"], list):
         parts = tuple(read(part, depth + 1) for part in stored["parts"])
         return Union(parts) if kind == "union" else Intersection(parts)
     if kind not in _KINDS or stored.keys() != {"kind", *_KINDS[kind][0]}:
-        raise InvalidInput(f"a domain of the kind {kind!r} is not known, or not all of it is there")
+        raise InvalidInput(f"a domain of the kind {kind!r} is not known, or is incomplete")
     if kind == "implicit" and not isinstance(stored["origin"], dict):
-        raise InvalidInput("the origin of a domain is a record")
+        raise InvalidInput("the origin of a domain must be a record")
     return _KINDS[kind][1](stored)
 
 
@@ -81,10 +81,12 @@ def parsed(text: str) -> Domain:
 
 
 def given_again(stored: Domain | None, reference: str) -> Domain:
-    """The domain of a file in the place of the stored one, which it must be."""
+    """The domain of a file in place of the stored one, which it must be."""
     found = from_file(reference)
     if stored is None or not stored.codes:
-        raise InvalidInput("--domain gives the code of a domain again; this witness has a domain without any.")
+        raise InvalidInput(
+            "--domain gives the code of a domain again, and the domain of this witness has none: leave it out."
+        )
     old, new = (origins(part.describe()) for part in (stored, found))
     if {str(origin.get("sha256")) for origin in old} != {str(origin.get("sha256")) for origin in new}:
         raise InvalidInput(f"{reference} is not the file that this domain was built from (its SHA-256 differs).")

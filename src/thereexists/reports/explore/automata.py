@@ -53,7 +53,7 @@ class Machines(Viewer):
             "about": self.says,
             "facts": facts | self.more_facts(),
             "certified": self.proved,
-            "chapters": [*self.chapters(), {"name": "Output", "says": "What the states say of the string."}],
+            "chapters": [*self.chapters(), {"name": "Output", "says": "What the states say about the string."}],
             "depth": self.network.depth,
             "stages": stage_rows(self.network),
             "n": min(witness.n, MOST_SYMBOLS),

@@ -38,7 +38,7 @@ MOST_BLOCKS = 400
 MOST_ROWS = 256  # of the residual stream that are sent
 CHAPTERS = {  # what the blocks of compact networks do, by the name of their stage
     "edges": "Every number is compared with the edges of the cells: two rows for each edge, exactly 0 on one side.",
-    "cells": "The edges become the bits of the cell, written to the slots of the own position.",
+    "cells": "The edges become the bits of the cell, written to the slots of the token's own position.",
     "slots": "Every token copies its bits to the slots of its own position.",
     "gather": "Attention averages: every token receives all slots; a bit becomes two literals, one for 1, one for 0.",
     "codes": "The code of every token is multiplied by the code of its position.",

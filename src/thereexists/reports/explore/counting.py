@@ -17,7 +17,7 @@ MOST_NAMED = 8  # counters whose letters are named
 _SAYS = (
     "Every position holds its own symbol; position 0 is flagged.",
     "Block 1 of 2: every position averages over itself and all before it: the share of each counter, and of the flag.",
-    "Block 2 of 2: each head looks up the position whose number is the count, and fetches what stands there.",
+    "Block 2 of 2: each head looks up the position whose number is the count, and fetches what is there.",
 )
 
 

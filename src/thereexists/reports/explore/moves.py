@@ -1,8 +1,8 @@
 """Every move of the proof, explained with its numbers: who moved, by how much, and why by exactly that much.
 
-A formula is told only if it gives the very move of the network: factors, windows and thresholds are read off the
+A formula is given only if it gives the very move of the network: factors, windows and thresholds are read off the
 weights of the layer, and the tokens whose ids enter are those that its heads looked at. Where they do not agree, as in
-a network that somebody changed, the move is told without a reason.
+a network that somebody changed, the move is given without a reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from thereexists.model import Attention
 from thereexists.reports.explore.frames import Frame
 from thereexists.reports.explore.viewer import short
 
-MOST_TOLD = 4  # tokens of one move that are told
+MOST_TOLD = 4  # tokens of one move that are named
 GUARDS = {  # stages of a function that is 0 outside its box
     "guard": "Guard: the box is moved away from 0 and back, and what lies outside is capped and rises above all cells",
     "outside": "Outside: a column whose id is above every id of the box is pushed below 0, and then becomes 0",

@@ -107,21 +107,21 @@ class _Handler(BaseHTTPRequestHandler):
             return
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > MOST_BYTES:
-            self._json(413, {"error": f"A question has at most {MOST_BYTES:,} bytes, and says how many."})
+            self._json(413, {"error": f"A request must state its length, at most {MOST_BYTES:,} bytes."})
             return
         if self.headers.get_content_type() != "application/json":
-            self._json(415, {"error": "A question is application/json."})
+            self._json(415, {"error": "A request must be application/json."})
             return
         try:
             asked = json.loads(self.rfile.read(int(length)))
             if not isinstance(asked, dict):
-                raise InvalidInput("A question is a JSON object.")
+                raise InvalidInput("A request must be a JSON object.")
             self._json(200, self.server.answer(place.removeprefix("api/"), asked))
         except ThereExistsError as error:
             self._json(400, {"error": str(error)[:1000]})
         except (ValueError, RecursionError):
-            self._json(400, {"error": "A question is a JSON object of numbers."})
-        except Exception as error:  # a forged witness must not end the page; the reason is told, the server goes on
+            self._json(400, {"error": "A request must be a JSON object of numbers."})
+        except Exception as error:  # a forged witness must not end the page; the reason is sent, and the server goes on
             self._json(500, {"error": f"This witness cannot be run: {type(error).__name__}."})
 
     def _place(self) -> str | None:

@@ -36,7 +36,7 @@ def static_page(viewer: Viewer) -> tuple[str, int]:
     for asked in _inputs(about):
         try:
             answer = plain(viewer.run(asked)) | {"input": asked, "milliseconds": 0}
-        except InvalidInput:  # of a lattice around a domain that is no box, some points lie outside
+        except InvalidInput:  # of a lattice around a domain that is not a box, some points lie outside
             continue
         size += len(json.dumps(answer))
         if runs and size > MOST_BYTES:

@@ -136,7 +136,7 @@ def _attention(head: Head, layers: list[Layer]) -> Markup:
         "" if side == length else f" A pixel is the largest of about {length / side:.1f} × {length / side:.1f} weights."
     )
     words = f"All {length:,} tokens. Rows are the tokens that attend, columns the tokens they attend to.{pixel} "
-    words += "Choose what to see, and how near."
+    words += "Choose what to see, and how large."
     parts = [paragraph(words), zoomable(layers, length), keys(_keys(layers))]
     if len(layers) == 1:
         why = "it needs more digits than float64 has" if head.words is not None else f"beyond {MOST_ATTENDED:,} tokens"

@@ -156,7 +156,7 @@ def _compared_numbers(record: dict[str, Any]) -> list[Number]:
 
 
 def _thumbnail(one: dict[str, Any]) -> Markup | None:
-    """A pattern's steps together, as a map of densities; None if it is no pattern of the library, or is too large."""
+    """A pattern's steps together, as a map of densities; None if it is not in the library, or is too large."""
     try:
         pattern = _again(one)
     except TooLarge:

@@ -142,8 +142,8 @@ def _tree(witness: AutomatonWitness) -> tuple[Markup, Markup]:
     shown = traced.blocks[: needed + 1]
     picture = doubling_picture(shown, traced.word, "Which segment's map every position holds after each block")
     words = (
-        "The picture above is of a string at random that lives as long as it can. After block t a position holds the "
-        "map of its last 2^t symbols, composed of its own half and the half that it fetched."
+        "The picture above is of a random string that avoids the dead state as long as it can. After block t a "
+        "position holds the map of its last 2^t symbols, composed of its own half and the half that it fetched."
     )
     legend = keys([key(svg.NETWORK, "the map of the whole prefix"), key_of_part()])
     table_rows = [[j, str(s), q] for j, (s, q) in enumerate(zip(traced.word, traced.states[1:], strict=True), 1)]

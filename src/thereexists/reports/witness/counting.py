@@ -32,10 +32,9 @@ def _counts(witness: CountingWitness) -> tuple[Markup, Markup]:
     traced = witness.trace([lively_string(witness.automaton, min(witness.n, SHOWN_SYMBOLS), seed=0)])
     A = len(traced.positions[0].counts)
     words = (
-        "The string of the picture above, at random. Block 1 averages over the position and all before it, the first "
+        "The picture above is of a random string. Block 1 averages over the position and all before it, the first "
         "one (0) included: it knows the share of every counter, and 1/(position + 1). In block 2 one head for each "
-        "counter looks up the position "
-        "whose number is the count, and fetches what stands there; the sum says the state."
+        "counter looks up the position whose number is the count, and fetches what is there; the sum gives the state."
     )
     head = ["position", "symbol", *(f"mean {g + 1}" for g in range(A)), "1/(position + 1)"]
     head += [*(f"count {g + 1}" for g in range(A)), "sum", "state"]

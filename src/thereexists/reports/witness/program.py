@@ -27,7 +27,7 @@ from thereexists.reports.html import (
 from thereexists.reports.schedule import schedule
 from thereexists.witness.load import load as read_witness
 
-SOURCE = f"Compiled, by a compiler of our own, as {PAPERS['programs']}, proposed."
+SOURCE = f"Compiled by a compiler of our own, as proposed by {PAPERS['programs']}."
 MOST_WRITTEN = 60  # operations of a formula
 
 

@@ -50,8 +50,8 @@ def read_circuit(folder: Path) -> dict[str, Any]:
     )
     if not right or not isinstance(found.get("dress"), str):
         raise InvalidInput(
-            f"{folder / 'circuit.json'} is no circuit: wanted an object with a dress, and edges that have from, to and "
-            "needed."
+            f"{folder / 'circuit.json'} is not a circuit: it must be an object with a 'dress', and edges that have "
+            "'from', 'to' and 'needed'."
         )
     return found
 
@@ -85,7 +85,7 @@ def _arrays(file: Path) -> dict[str, Array]:
     try:
         found = {name: array.double().numpy() for name, array in load(read_regular(file, MOST_WEIGHTS)).items()}
     except SafetensorError as error:
-        raise InvalidInput(f"{file} is no safetensors file: {error}") from None
+        raise InvalidInput(f"{file} is not a safetensors file: {error}") from None
     if not all(np.isfinite(array).all() for array in found.values()):
         raise InvalidInput(f"{file} holds a number that is not finite.")
     return found

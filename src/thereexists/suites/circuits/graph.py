@@ -11,7 +11,7 @@ others must have one too, or nothing would cancel: those edges are in the circui
 **Checked, not believed.** With every edge outside of the circuit cut, and fed from runs on other inputs, the output
 must be what it was; and for each edge of the circuit the change of the output if it alone is cut is measured
 (``effect``). An edge whose cutting changes nothing on all inputs tried (it carries positions only, or clears a row
-that nobody reads any more) is marked ``needed: false``, and counts neither for nor against anybody.
+that nothing reads any more) is marked ``needed: false``, and counts neither for nor against a method.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def circuit_of(net: Net, places: list[dict[str, Any]], X: Array) -> Circuit:
         carries.update({(writer, place): tuple(sorted(set(rows))) for writer, rows in found.items()})
 
     def wrote(writers: dict[str, Array], half: tuple[int, str]) -> None:
-        """Rows that are written; those that are all zero afterwards have nobody in them."""
+        """Rows that are written; those that are all zero afterwards hold nothing."""
         owner.update(names.get(half, {}))
         for name, W in writers.items():
             rows[name] = {int(row): owner.get(int(row), "clears") for row in np.flatnonzero(W.any(axis=0))}

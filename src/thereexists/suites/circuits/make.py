@@ -60,7 +60,7 @@ def make_circuits(
     """Write ``count`` models to ``folder``; the same bytes for the same count and seed."""
     folder = Path(folder)
     if count < 1 or seed < 0 or workers < 1:
-        raise InvalidInput(f"A suite has 1 model at least and a seed from 0 on; got {count} and {seed}.")
+        raise InvalidInput(f"A suite needs at least 1 model and a seed of at least 0; got {count} and {seed}.")
     with no_empty_folders(folder):
         check_free(folder, MARK, "a suite")
         return appears(folder, lambda beside: _fill(beside, count, seed, workers, progress))

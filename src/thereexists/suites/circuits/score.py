@@ -56,7 +56,9 @@ def _edges(answers: Path, name: str, given: Any, known: list[Edge]) -> dict[Edge
         named = isinstance(edge, list) and len(edge) in (2, 3) and all(isinstance(end, str) for end in edge[:2])
         if not named or tuple(edge[:2]) not in every or not all(is_number(score) for score in edge[2:]):
             wanted = '["input", "m0"], or with a score ["input", "m0", 0.5]'
-            raise InvalidInput(f"{answers}: {str(edge)[:200]!r} is no edge of {name}; one is {wanted}.")
+            raise InvalidInput(
+                f"{answers}: {str(edge)[:200]!r} is not an edge of {name}; an edge is written as {wanted}."
+            )
         found[edge[0], edge[1]] = float(edge[2]) if len(edge) == 3 else None
     return found
 

@@ -39,7 +39,7 @@ EXACT = ("family", "level", "params", "disguise", "proof", "timeout")  # no mach
 
 
 def check_verifier(folder: str | Path, progress: Callable[[int, int], None] = lambda done, total: None) -> Checked:
-    """Look at everything; whatever is wrong is told, and nothing stops at the first."""
+    """Look at everything; whatever is wrong is reported, and the first fault does not stop it."""
     folder = Path(folder)
     record = read_suite(folder)
     if record["format"] != FORMAT:

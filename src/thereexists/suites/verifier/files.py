@@ -79,12 +79,12 @@ _ENTRY: dict[str, tuple[Callable[[Any], bool], str]] = {
     "level": (lambda value: is_whole(value, 1, LEVELS), f"a whole number from 1 to {LEVELS}"),
     "params": (lambda value: isinstance(value, dict), "an object"),
     "disguise": (_is_mask, "an object of seed, worn and split"),
-    "bound": (lambda value: is_number(value, 0), "a number from 0 on"),
+    "bound": (lambda value: is_number(value, 0), "a number of at least 0"),
     "extremes": (are_numbers, "a list of numbers"),
     "proof": (lambda value: isinstance(value, str), "a text"),
     "counterexample": (lambda value: value is None or are_numbers(value), "null or a list of numbers"),
     "timeout": (lambda value: is_whole(value, 1, 999_999), "a whole number above 0"),
-    "float32": (lambda value: is_number(value, 0), "a number from 0 on"),
+    "float32": (lambda value: is_number(value, 0), "a number of at least 0"),
 }
 
 
@@ -92,7 +92,7 @@ def read_truth(folder: Path) -> list[dict[str, Any]]:
     """The instances with their verdicts, in the order of instances.csv; every entry is there and of its kind."""
     file = folder / TRUTH
     if not file.is_file():
-        raise InvalidInput(f"{file} is missing: whoever scores a tool needs the truth, and no tool does.")
+        raise InvalidInput(f"{file} is missing: it holds the truth that a tool is scored by.")
     found = read_json(file)
     entries = found.get("instances") if isinstance(found, dict) and len(found) == 1 else None
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):

@@ -224,7 +224,7 @@ def run_checks(parts: onnx_files.Parts, content: bytes, asked: vnnlib.Property, 
         if not asked.inside(point).all() or not np.array_equal(point, point.astype(np.float32)):
             raise CannotBuild(f"{name}: its counterexample is not in the box, or is not a float32 number.")
         if not (asked.depth(run(point)) > margin / 2).all():
-            raise CannotBuild(f"{name}: its counterexample is none in {dtype.__name__}.")
+            raise CannotBuild(f"{name}: its counterexample is not one in {dtype.__name__}.")
     shown = X[known.argmax()] if truth["verdict"] == "unsat" else np.array(truth["counterexample"])
     one = shown.reshape(1, *X.shape[1:])
     (alone,) = onnx_files.session(content).run(None, {"X": one.astype(np.float32)})  # the file itself, batch 1

@@ -34,7 +34,7 @@ def make_verifier(
     for name in ("onnx", "onnxruntime"):
         needed(name)
     if count < 1 or seed < 0 or workers < 1:
-        raise InvalidInput(f"A suite has 1 instance at least and a seed from 0 on; got {count} and {seed}.")
+        raise InvalidInput(f"A suite needs at least 1 instance and a seed of at least 0; got {count} and {seed}.")
     with no_empty_folders(folder):
         check_free(folder, MARK, "a suite")
         return appears(folder, lambda beside: _fill(beside, count, seed, workers, progress))

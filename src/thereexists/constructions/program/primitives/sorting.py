@@ -1,4 +1,4 @@
-"""Sorting networks and tournaments (exact), and ranks by comparing everybody with everybody.
+"""Sorting networks and tournaments (exact), and ranks by comparing every token with every token.
 
 A **rank** is discontinuous in the values, so no Transformer of this class has it as a function of all reals. What is
 built, and what the interpreter says, is a rank with ramps: "x_i > x_j" counts 0 up to x_i = x_j, 1 from
@@ -27,7 +27,7 @@ def bitonic(atoms: Atoms, x: Form) -> Form:
     """log2 n (log2 n + 1)/2 rounds of gather and compare-exchange, the smaller one always to the lower position.
 
     Merge k joins sorted runs of 2^(k−1): the first round pairs i with its mirror in the run of 2^k, the others pair i
-    with i XOR 2^j. The lower of a pair is the one whose highest differing bit is 0. If n is no power of two, imagine
+    with i XOR 2^j. The lower of a pair is the one whose highest differing bit is 0. If n is not a power of two, imagine
     +∞ at the missing positions: no round moves it down, so a token without a partner just keeps its number.
 
     With g = 1 at the lower position (keep the minimum), 0 at the upper one, and R at least the width of the range:

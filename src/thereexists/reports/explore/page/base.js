@@ -9,7 +9,7 @@ const RIGHT = 24;
 let LEFT = 70;
 const widthOf = (picture) => Math.max(260, Math.round(picture.parentNode.clientWidth));  // one unit is one pixel
 
-let about = null;     // what the server told of the witness
+let about = null;     // what the server said about the witness
 let seen = null;      // the answer to the last input: frames, output, target
 let layer = 0;        // the layer number that is shown, 0 = the input, depth + 1 = the output
 let input = null;     // what is sent: {x: [[…]]} or {words: […]}

@@ -76,7 +76,7 @@ function drawDoubling(at) {
   picture.setAttribute("aria-label", held.map((h) => `position ${h.position} holds symbols ${h.first} to ${h.last}`).join("; "));
   $("note").textContent = "A bar is the segment whose map a position holds, in the second colour once it is the whole prefix; a line " +
     "leads from the position whose map was fetched." +
-    (told ? " At the right the map: the state to which 0, 1, 2, … is led, · for the dead one." : "");
+    (told ? " On the right is the map: the states that 0, 1, 2, … lead to, · for the dead one." : "");
 }
 
 function drawCounting(at) {

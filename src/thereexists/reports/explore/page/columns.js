@@ -86,7 +86,7 @@ function drawColumns(at, here) {
     const valued = seen.frames.slice(0, at + 1).some((f) => f.stage === "value" && f.moved.includes(j));
     settle(token, x, y, entries ? show(frame.state[j][i]) : valued ? frame.state[j].map(show).join(" ") : show(frame.ids[j]), moved, WIDTH);
   });
-  if (here && frame.links && chapter === SHIFTS) frame.links.forEach((link) => {  // what the heads bring, from whom to whom
+  if (here && frame.links && chapter === SHIFTS) frame.links.forEach((link) => {  // what the heads bring, from which token to which
     const a = [scale(before.ids[link.from]), middle(link.from)], b = [scale(before.ids[link.to]), middle(link.to)];
     const word = `head ${link.head}: ${link.sign > 0 ? "max" : "min"} ${show(before.ids[link.from])}`;
     if (link.from === link.to) draw(marks, "text", { class: "link-name", x: a[0], y: a[1] - 14, dx: -10, "text-anchor": "end" }, `${word}, itself`);

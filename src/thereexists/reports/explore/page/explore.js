@@ -45,7 +45,7 @@ function drawFrame() {
   $("frame").value = at;
   $("frame").setAttribute("aria-valuetext", `${at} of ${last + 1}: ${frame.says}`);
   $("layer").value = Math.min(layer, about.depth);
-  $("where").textContent = layer > about.depth ? "The output, behind the last layer" : `Change ${at} of ${last}` +
+  $("where").textContent = layer > about.depth ? "The output, after the last layer" : `Change ${at} of ${last}` +
     (stage ? `; ${stage.name}, layer ${layer - stage.first + 1} of ${count(stage.depth)}` : "; before the first layer");
   $("chapter-says").textContent = chapter.says;
   $("says").textContent = here ? frame.says : "This layer changes nothing.";

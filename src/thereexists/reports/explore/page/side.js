@@ -72,7 +72,7 @@ async function drawMap() {
   if (key !== mapKey) {
     mapKey = key;
     try { mapped = await ask("map", { x: input.x, free }); } catch (error) { return complain(error); }
-    if (mapKey !== key) return;  // somebody went on meanwhile
+    if (mapKey !== key) return;  // the reader went on meanwhile
   }
   if (mapped) paintMap(free);
 }
@@ -134,7 +134,7 @@ async function drawAttention(frame, here, stage) {
   asked = question;
   if (!stage || !stage.halves.includes("attention")) {
     const other = about.stages.find((s) => s.halves.includes("attention"));
-    $("attention-note").textContent = stage ? "This layer has no attention." : "Only layers attend.";
+    $("attention-note").textContent = stage ? "This layer has no attention." : "There is no attention here: choose a layer.";
     const button = make("button", {}, other ? `Go to the first change of ${other.name}` : "");
     button.addEventListener("click", () => { stop(); go((seen.frames.find((f) => f.stage === other.name) || { layer: other.first }).layer); });
     $("heads").replaceChildren(...(other ? [button] : []));
@@ -145,7 +145,7 @@ async function drawAttention(frame, here, stage) {
   try {
     if (!heads) heads = (await ask("attention", { ...input, layer })).heads;
   } catch (error) { return complain(error); }
-  if (asked !== question || !heads) return;  // somebody went on meanwhile
+  if (asked !== question || !heads) return;  // the reader went on meanwhile
   $("attention-note").textContent = `Layer ${count(layer)}: rows are the tokens that attend, columns the tokens they attend to.`;
   $("heads").replaceChildren(...heads.slice(0, 12).map((weights, h) => heat(weights, h, here ? frame : {})));
 }

@@ -102,7 +102,7 @@ class Automata(Family):
         sides = np.stack([np.stack(box) for box in question.boxes])  # (boxes, 2, n + 1, 1)
         points = np.rint(sides.mean(axis=1))
         if (np.abs(sides - points[:, None]) > 1 / 8).any() or points[:, 0].any() or sides[:, :, 0].any():
-            raise CannotBuild("Nothing is proved of this box: a letter is further than 1/8 from 0 and from 1.")
+            raise CannotBuild("Nothing is proved about this box: a letter is further than 1/8 from 0 and from 1.")
         values = self.reference(params, points)[(slice(None), *question.output)]
         best = int(np.argmax(question.sense * values))
         return float(values[best]), 0.0, points[best]

@@ -62,10 +62,15 @@ class Family(ABC):
         """Refuse parameters that are not as the proofs assume, and boxes outside of [0, 1], where nothing is proved."""
         for statement, is_so in self.hypotheses(params):
             if not is_so:
-                raise InvalidInput(f"The proof for {self.name} assumes that {statement}; these parameters are others.")
+                raise InvalidInput(
+                    f"The proof for {self.name} assumes that {statement}; these parameters do not satisfy that."
+                )
         for low, high in boxes:
             if not ((low >= 0) & (low <= high) & (high <= 1)).all():
-                raise InvalidInput(f"The proof for {self.name} assumes boxes in [0, 1], and not empty; one is not so.")
+                raise InvalidInput(
+                    f"The proof for {self.name} assumes boxes in [0, 1] that are not empty; one of these is not such "
+                    "a box."
+                )
 
     @abstractmethod
     def build(self, params: Params) -> Built: ...
@@ -75,7 +80,7 @@ class Family(ABC):
         """The function: (batch, n, features) → (batch, n, outputs)."""
 
     def covers(self, params: Params, X: Array) -> Array:
-        """At which inputs the network is near the function; all of them, unless said."""
+        """At which inputs the network is near the function; default: all of them."""
         return np.ones(len(X), dtype=bool)
 
     @abstractmethod

@@ -89,5 +89,5 @@ class CompactCells(Family):
         elif question.sense > 0 and (high == 1.0).all() and (low <= 1 - 1 / N).all():
             point = np.full_like(low, 1 - 1 / (2 * N))
         else:
-            raise CannotBuild("Nothing is proved of this box: it is neither inside a cell nor reaches the last one.")
+            raise CannotBuild("Nothing is proved about this box: it is neither inside a cell nor reaches the last one.")
         return float(self.reference(params, point[None])[0][question.output]), 0.0, point

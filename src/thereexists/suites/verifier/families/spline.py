@@ -7,7 +7,7 @@
 increasing f and g), so y is monotone in every x_i, in the direction of its sign: over a box it is largest at the corner
 that has the upper ends where the sign is +, the lower ones where it is −. ∎
 
-Level 5 takes tanh itself in the place of f, by a spline whose error is part of the bound (below 1e-6).
+Level 5 takes tanh itself in place of f, by a spline whose error is part of the bound (below 1e-6).
 """
 
 from __future__ import annotations
