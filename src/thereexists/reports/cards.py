@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.certificates.certificate import Certificate
+from thereexists.certificates.check import Check
 from thereexists.constructions.program.graph import Value
 from thereexists.constructions.program.saving import to_record
 from thereexists.constructions.program.witness import CompiledWitness
@@ -22,10 +23,11 @@ from thereexists.model.parts import parts_of
 from thereexists.patterns import Pattern, PatternVerdict
 from thereexists.patterns.picture import density
 from thereexists.reports import svg
-from thereexists.reports.html import Markup, figure, join, key, number, panels, shade, text
+from thereexists.reports.html import Markup, figure, join, key, panels, shade, text
 from thereexists.reports.kinds.head import attention_pictures
 from thereexists.reports.measure import slice_through
 from thereexists.reports.schedule import schedule
+from thereexists.reports.verdict_pictures import bound_picture, steps
 from thereexists.reports.witness.program import written_out
 from thereexists.witness.function import FunctionWitness
 from thereexists.witness.plan import Plan
@@ -87,12 +89,15 @@ def _(result: Plan) -> Markup:
 
 @picture.register
 def _(result: Certificate) -> Markup:
-    shares = [(i, name.replace("_", " "), size) for i, (name, size) in enumerate(result.shares().items())]
-    if not any(size > 0 for *_, size in shares):
-        return Markup("")
-    bar = svg.stacked_bar([(i, size) for i, _, size in shares], "Parts of the bound")
-    legend = join(Markup(f"{shade(i, f'{name} {number(size)}')} &ensp; ") for i, name, size in shares)
-    return figure(join([bar, legend]), "What the bound is made of; a part that is not zero is at least a hair wide.")
+    return bound_picture(result)
+
+
+@picture.register
+def _(result: Verdict) -> Markup:
+    """The checks behind it, where its evidence is a list of them."""
+    found = result.evidence if isinstance(result.evidence, tuple) else ()
+    made = [(check.name, check.passed) for check in found if isinstance(check, Check)]
+    return steps(made) if made else Markup("")
 
 
 @picture.register

@@ -268,9 +268,9 @@ def _line_axis(x: _Scale, height: float, x_name: str) -> Markup:
     return join([line, *below, _label((LEFT + WIDTH - RIGHT) / 2, height - 3, x_name, "middle")])
 
 
-def _log_axis(x: _Scale, height: float, x_name: str) -> Markup:
+def _log_axis(x: _Scale, height: float, x_name: str, left: float = LEFT, right: float = WIDTH - RIGHT) -> Markup:
     """Labels 10^k on an axis of decimal logarithms."""
-    pieces = [Markup(f'<path class="axis" d="M{LEFT},{height - BOTTOM}H{WIDTH - RIGHT}"/>')]
+    pieces = [Markup(f'<path class="axis" d="M{left:g},{height - BOTTOM:g}H{right:g}"/>')]
     every = max(1, math.ceil((x.high - x.low) / 6))
     for k in range(math.ceil(x.low), math.floor(x.high) + 1, every):
         at = x.at(k)
@@ -278,7 +278,7 @@ def _log_axis(x: _Scale, height: float, x_name: str) -> Markup:
         pieces.append(
             Markup(f'<text x="{at:.1f}" y="{height - BOTTOM + 14:.1f}" text-anchor="middle">10{exponent}</text>')
         )
-    pieces.append(_label((LEFT + WIDTH - RIGHT) / 2, height - 3, x_name, "middle"))
+    pieces.append(_label((left + right) / 2, height - 3, x_name, "middle"))
     return join(pieces)
 
 
