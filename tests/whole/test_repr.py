@@ -77,7 +77,7 @@ def test_a_result_says_what_it_is_in_six_lines(name):
         assert lines[0].startswith(type(result).__name__)
 
 
-DRAWN = ("witness, ", "plan", "certificate, ", "verified", "pattern", "verdict of a pattern", "head")
+DRAWN = ("witness, ", "plan", "certificate, ", "verified", "program", "pattern", "verdict of a pattern", "head")
 WITHOUT = ("trace", "explanation", "verification", "compiled program")  # shown as text
 
 

@@ -26,6 +26,7 @@ from thereexists.reports import svg
 from thereexists.reports.html import Markup, figure, join, key, panels, shade, text
 from thereexists.reports.kinds.head import attention_pictures
 from thereexists.reports.measure import slice_through
+from thereexists.reports.program_graph import program_graph
 from thereexists.reports.schedule import schedule
 from thereexists.reports.verdict_pictures import bound_picture, steps
 from thereexists.reports.witness.program import written_out
@@ -122,7 +123,8 @@ def _(result: Head) -> Markup:
 
 @picture.register
 def _(result: Value) -> Markup:
-    return Markup(f"<pre>{text(written_out(to_record(result)))}</pre>")
+    record = to_record(result)
+    return join([Markup(f"<pre>{text(written_out(record))}</pre>"), program_graph(record)])
 
 
 @singledispatch
