@@ -90,7 +90,7 @@ def _(result: Plan) -> Markup:
 
 @picture.register
 def _(result: Certificate) -> Markup:
-    return bound_picture(result)
+    return bound_picture(result, says="")
 
 
 @picture.register

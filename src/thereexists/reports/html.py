@@ -119,7 +119,7 @@ def number(value: Any) -> Markup:
         return text(value)
     if 0 < abs(value) < SMALLEST:
         return text("< 10⁻¹⁵")
-    mantissa, e, exponent = f"{value:.4g}".partition("e")
+    mantissa, e, exponent = f"{value:.4g}".replace("-", "−", int(value < 0)).partition("e")
     return text(f"{mantissa}·10{raised(int(exponent))}" if e else mantissa)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from thereexists.certificates.certificate import Certificate
+from thereexists.core.authors_word import WORDS
 from thereexists.reports.html import SHADES, Markup, at_most, figure, in_figures, join, number, text
 from thereexists.reports.svg import ASKED, ERROR, _label, _log_axis, _Scale, _svg
 
@@ -34,8 +35,8 @@ class Size:
     limit: float | None = None
 
 
-def bound_picture(certificate: Certificate) -> Markup:
-    """The bound, its parts and the number formats it holds in, against what was asked for."""
+def bound_picture(certificate: Certificate, says: str = f" ({WORDS})") -> Markup:
+    """The bound, its parts and the number formats it holds in, against what was asked for; ``says``: whose word."""
     shares = certificate.shares()
     formats = certificate.dtype_bounds()
     rows = [Size("the bound", float(certificate.bound))]
@@ -47,10 +48,10 @@ def bound_picture(certificate: Certificate) -> Markup:
         asked = next(iter(certificate.asked_for()), None)
         beside = "" if asked is None else f" The dashed line is what was asked for: {number(float(asked))}."
         whole = "The bound and its parts, on a logarithmic scale" if shares else "The bound, on a logarithmic scale"
-        drawn.append(figure(decades(rows, "The bound and its parts", asked), Markup(f"{whole}.{beside}")))
+        drawn.append(figure(decades(rows, "The bound and its parts", asked), Markup(f"{whole}{says}.{beside}")))
     if formats:
         marks = steps({name: size is not None for name, size in formats.items()})
-        drawn.append(figure(marks, "The number formats that it holds in."))
+        drawn.append(figure(marks, f"The number formats that it holds in{says}."))
     return join(drawn)
 
 

@@ -185,7 +185,8 @@ def test_the_plane_is_the_network_and_the_target(folders):
 def test_every_quad_and_every_cell_is_drawn_once():
     values = np.add.outer(np.arange(5.0), np.arange(5.0))
     drawn = surface(values, 0.0, 8.0, "s", ("x", "y"))
-    assert drawn.count("M") == 16  # 4 × 4 quads
+    assert drawn.count("M") == 16 + 1  # 4 × 4 quads, and the floor below them
+    assert drawn.index('class="axis"') < drawn.index('class="mesh')
     (map_,) = re.findall(r'(<svg.*?<rect class="axis")', field(values, 0.0, 8.0, "f", ("x", "y")))
     wide = sum(float(w) for w in re.findall(r"h(\d+\.\d)v", map_))
     assert wide == pytest.approx(5 * 300, abs=5 * 5 * 0.05)  # five full rows; widths are written with one decimal

@@ -52,11 +52,12 @@ def _largest(record: dict[str, Any]) -> list[Number]:
 def _picture(record: dict[str, Any]) -> Markup:
     """Every check with its mark; of a head, how much of what was asked for it uses up."""
     if "checks" in record:
-        return steps((str(check["name"]), _passed(check["passed"])) for check in record["checks"])
+        marks = steps((str(check["name"]), _passed(check["passed"])) for check in record["checks"])
+        return figure(marks, f"Every check, {WORDS}.")
     limits = {"leakage": record.get("eps1"), "ratio_error": record.get("eps2")}
     rows = [Size(name.replace("_", " "), float(record[name]), limit=limit) for name, limit in limits.items()]
     asked = " The dashed marks are what was asked for." if any(limits.values()) else ""
-    return figure(decades(rows, "Errors of the head"), f"The worst row, on a logarithmic scale.{asked}")
+    return figure(decades(rows, "Errors of the head"), f"The worst row, {WORDS}, on a logarithmic scale.{asked}")
 
 
 def _passed(stated: Any) -> bool | None:

@@ -75,13 +75,12 @@ def _conditions(record: dict[str, Any]) -> Markup:
     """The three conditions of the theorem, as the verdict says."""
     path = {"found": True, "impossible": False}.get(record["hamiltonian_path"]["status"])
     full = True if record["receptive_depth"] is not None else None if record["never_connected"] is None else False
-    return steps(
-        {
-            "every token attends to itself": bool(record["self_loops"]),
-            "a Hamiltonian path": path,
-            "every token sees every other": full,
-        }
-    )
+    marks = {
+        "every token attends to itself": bool(record["self_loops"]),
+        "a Hamiltonian path": path,
+        "every token sees every other": full,
+    }
+    return figure(steps(marks), f"The conditions of the theorem, {WORDS}.")
 
 
 def _small(record: dict[str, Any]) -> Markup:
