@@ -91,6 +91,7 @@ def test_a_result_has_a_card_for_notebooks(name):
     assert balanced(shown)
     assert not OUTSIDE.search(plain)
     assert shown.count("<style>@scope (.te-card)") == 1
+    assert not re.search(r"\drem\b", shown[: shown.index("</style>")])  # a page has a rem of its own
     if name.startswith(DRAWN) and name != "head of a file":
         assert "<svg" in plain, name
 

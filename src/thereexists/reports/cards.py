@@ -6,6 +6,7 @@ string is escaped, and nothing is run or asked for.
 
 from __future__ import annotations
 
+import re
 from functools import cache, singledispatch
 from importlib.resources import files
 from typing import Any
@@ -23,7 +24,7 @@ from thereexists.model.parts import parts_of
 from thereexists.patterns import Pattern, PatternVerdict
 from thereexists.patterns.picture import density
 from thereexists.reports import svg
-from thereexists.reports.html import Markup, figure, join, key, panels, shade, text
+from thereexists.reports.html import Markup, figure, in_figures, join, key, panels, shade, text
 from thereexists.reports.kinds.head import attention_pictures
 from thereexists.reports.measure import slice_through
 from thereexists.reports.program_graph import program_graph
@@ -41,7 +42,7 @@ MOST_STEPS = 4  # of a pattern that are drawn
 def card(result: Any) -> str:
     """The card of a result, as HTML."""
     head, *facts = repr(result).splitlines()
-    lines = "".join(f"<div>{text(fact.strip())}</div>" for fact in facts)
+    lines = "".join(f"<div>{in_figures(fact.strip())}</div>" for fact in facts)
     return (
         f'<div class="te-card"><style>{_style()}</style><div class="{_tone(result)}"><b>{text(head)}</b></div>'
         f'<div class="soft">{lines}</div>{picture(result)}</div>'
@@ -147,5 +148,9 @@ def _(result: PatternVerdict) -> str:
 def _style() -> str:
     """The style of the reports, for a card only."""
     css = files("thereexists.reports").joinpath("page.css").read_text(encoding="utf-8").replace(":root", ":scope")
-    own = ":scope { background: var(--paper); color: var(--ink); padding: .5rem .75rem; max-width: 60rem; "
-    return f"@scope (.te-card) {{ {css} {own}font: 14px/1.5 system-ui, sans-serif; }} }}"
+    css += "figure { display: block; width: auto; max-width: none; text-align: left; } "  # some pages centre them
+    css += "figcaption { font-style: normal; max-width: none; margin: 0; text-align: left; } "
+    css += ":scope { background: var(--paper); color: var(--ink); padding: .5rem .75rem; max-width: 60rem; "
+    css += "font: 14px/1.5 system-ui, sans-serif; }"
+    sized = re.sub(r"(\d*\.?\d+)rem", lambda size: f"{16 * float(size[1]):g}px", css)  # a page has a rem of its own
+    return f"@scope (.te-card) {{ {sized} }}"

@@ -88,8 +88,12 @@ def _called(node: dict[str, Any], arguments: list[str]) -> str:
     if node["operation"] == "tokens":
         return "x"
     if node["operation"] == "linear":
-        terms = [a if c == 1 else f"{c:g}·{a}" for c, a in zip(settings["coefficients"], arguments, strict=True)]
-        return f"({' + '.join(terms)})" if len(terms) > 1 else terms[0]
+        terms = [
+            f"{'−' if c < 0 else '+'} {a if abs(c) == 1 else f'{abs(c):g}·{a}'}"
+            for c, a in zip(settings["coefficients"], arguments, strict=True)
+        ]
+        whole = " ".join(terms).removeprefix("+ ").replace("− ", "−", int(terms[0][0] == "−"))
+        return f"({whole})" if len(terms) > 1 else whole
     name = settings.get("called") or settings.get("function") or node["operation"]
     return f"{name}({', '.join(arguments)})"
 
