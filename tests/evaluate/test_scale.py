@@ -55,9 +55,10 @@ def in_a_process_of_its_own(code, *arguments):
     ],
 )
 def test_peak_memory_is_predicted_within_a_fifth(tmp_path, name, n, N, d):
-    row = in_a_process_of_its_own(MEASURE, name, n, N, d, tmp_path / "w")
-    if row["peak"] > 1.2 * row["predicted"]:  # a kernel that is compiled meanwhile takes memory, and is then on disk
-        row = in_a_process_of_its_own(MEASURE, name, n, N, d, tmp_path / "again")
+    for k in range(4):  # a kernel that is compiled meanwhile takes memory, and is then on disk
+        row = in_a_process_of_its_own(MEASURE, name, n, N, d, tmp_path / f"w{k}")
+        if row["peak"] <= 1.2 * row["predicted"]:
+            break
     assert 0.8 <= row["peak"] / row["predicted"] <= 1.2, row
     assert row["saving"] < 0.2 * row["weights"]  # streamed to the file: no second copy
     assert row["loading"] < 0.2 * row["weights"]  # mapped from the file: pages come when they are used
