@@ -73,10 +73,6 @@ class _Lowering:
     def of(self, layer: int, part: str) -> np.ndarray:
         return self.weights[f"model.layers.{layer}.{part}_proj.weight"]
 
-    def size(self, form: Form) -> float:
-        """At most what a form is."""
-        return max(float(sum(abs(float(c)) * self.network.rows[r].span.max() for r, c in form.items())), 2.0**-60)
-
 
 def lowered(claim: RealClaim) -> dict[str, torch.Tensor]:
     """The weights in float32."""
@@ -108,11 +104,11 @@ def _power_above(number: float) -> float:
 
 
 def _hinges(p: _Lowering, write: Hinges) -> None:
-    for unit, (a, form) in zip(write.units, write.parts, strict=True):
-        G = STEEP / _power_above(p.size(form))
-        p.of(write.layer, "mlp.gate")[unit] = p.row(form, G)
+    for unit, part in zip(write.units, write.parts, strict=True):
+        G = STEEP / _power_above(max(float(part.size.max()), 2.0**-60))
+        p.of(write.layer, "mlp.gate")[unit] = p.row(part.form, G)
         p.of(write.layer, "mlp.up")[unit] = p.row({CONSTANT: 1}, 1.0)
-        p.of(write.layer, "mlp.down")[write.row, unit] = float(a) / G
+        p.of(write.layer, "mlp.down")[write.row, unit] = float(part.a) / G
 
 
 def _products(p: _Lowering, write: Products) -> None:
@@ -125,7 +121,7 @@ def _products(p: _Lowering, write: Products) -> None:
 
 def _fetched(p: _Lowering, write: Fetched) -> None:
     (place,) = write.columns(HEAD)
-    p.of(write.layer, "self_attn.v")[place] = p.row(write.of, 1.0)
+    p.of(write.layer, "self_attn.v")[place] = p.row(write.of.form, 1.0)
     p.of(write.layer, "self_attn.o")[write.row, place] = 1.0
 
 

@@ -15,7 +15,7 @@ all tokens so far have the same weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +49,10 @@ class Layers:
         found = ((name, W) for name, W in self.weights.items() if name.startswith(start) and name.endswith(end))
         return {name.removeprefix(start).removesuffix(end): W for name, W in found}
 
+    def reach(self, reals: Sequence[Real], errors: Errors) -> Array:
+        """The most that the forms of these numbers are, (n, k)."""
+        return np.stack([real.size + errors[real] for real in reals], axis=1)
+
 
 Errors = dict[Real, Array]
 
@@ -64,13 +68,16 @@ def _hinges(layers: Layers, write: Hinges, most: Array, errors: Errors) -> Array
     gate, up, down = weights["mlp.gate"][units], weights["mlp.up"][units], weights["mlp.down"][write.row, units]
     if np.delete(up, CONSTANT, axis=1).any():
         raise NotProved("the other factor of a hinge reads more than the constant.")
-    a, U = np.array([float(c) for c, _ in write.parts]), up[:, CONSTANT] * reader.scale[CONSTANT]
+    a, U = np.array([float(part.a) for part in write.parts]), up[:, CONSTANT] * reader.scale[CONSTANT]
     if not (a * down * U > 0).all() or not (np.abs(U) > 1 / HIGHEST**0.5).all():
         raise NotProved("a hinge is missing, or opens the wrong way.")
-    read = reader.read(gate, [form for _, form in write.parts], a / (down * U))
+    reach = np.stack([part.size + errors[part.of] for part in write.parts], axis=1)
+    read = reader.read(gate, [part.form for part in write.parts], a / (down * U), reach)
     highest = read.highest + read.away
     wrong = SOFT + u * highest + read.error + read.away  # of silu as computed, less ReLU(G t)
-    times = (1 + reader.slip) * (1 + sums(1)) * (1 + u) ** 2  # of the other factor, and of their product
+    times = (
+        (1 + reader.common) * (1 + reader.own) * (1 + sums(1)) * (1 + u) ** 2
+    )  # of the other factor, and the product
     error = np.abs(U) * (wrong * times + highest * (times - 1)) + FLUSHED
     return _summed(reader, np.abs(U) * (highest + wrong) * times, error, down, most)
 
@@ -82,11 +89,12 @@ def _products(layers: Layers, write: Products, most: Array, errors: Errors) -> A
     if (down == 0).any():
         raise NotProved("a product is missing.")
     K = np.array([_scale_of(reader, W, g) for W, (_, g, _) in zip(gate, write.parts, strict=True)])
-    gates = reader.read(gate, [g.form for _, g, _ in write.parts], K)
-    a = np.array([float(c) for c, _, _ in write.parts])
-    others = reader.read(up, [of.form for _, _, of in write.parts], a / (down * K))
-    low = np.stack([g.low - errors[g] for _, g, _ in write.parts], axis=1) * K
-    high = np.stack([g.high + errors[g] for _, g, _ in write.parts], axis=1) * K
+    coefficients, factors, reals = zip(*write.parts, strict=True)
+    gates = reader.read(gate, [g.form for g in factors], K, layers.reach(factors, errors))
+    H = np.array([float(c) for c in coefficients]) / (down * K)
+    others = reader.read(up, [of.form for of in reals], H, layers.reach(reals, errors))
+    low = np.stack([g.low - errors[g] for g in factors], axis=1) * K
+    high = np.stack([g.high + errors[g] for g in factors], axis=1) * K
     off = (gates.error + gates.away) * SLACK
     opened, shut = low - off >= SATURATED, high + off <= -SATURATED
     if not (opened | shut).all():
@@ -119,7 +127,9 @@ def _fetched(layers: Layers, write: Fetched, most: Array, errors: Errors) -> Arr
     out = float(weights["self_attn.o"][write.row, place])
     if out == 0:
         raise NotProved("a row is not fetched.")
-    read = reader.read(weights["self_attn.v"][[place]], [write.of], np.array([1 / out]))
+    read = reader.read(
+        weights["self_attn.v"][[place]], [write.of.form], np.array([1 / out]), layers.reach([write.of], errors)
+    )
     moved: Callable[[Array], Array] = means if write.source is None else lambda part: part[list(write.source or ())]
     highest, error = (moved(part[:, 0]) for part in (read.highest + read.away, read.error + read.away))
     terms = np.arange(1.0, len(highest) + 1) if write.source is None else np.ones(len(highest))

@@ -3,10 +3,9 @@
 Row 0 is the constant, and stands for 1. Rows of the input hold the tokens' features, rows of a *table* numbers that
 depend on the position only; both are in ``inputs_embeds``. Every other row is 0 until one layer writes it, once:
 
-    ``Hinges``    Σ a_k ReLU(t_k), each t_k a form of rows at the same token, by SwiGLU units whose other factor is
-                  constant;
-    ``Products``  Σ a_k g_k t_k, by units whose gate g_k is wide open or shut;
-    ``Fetched``   a form of rows at another token, or its mean over all tokens so far, by a head.
+    ``Hinges``    Σ a_k ReLU(±x + s_k), by SwiGLU units whose other factor is constant;
+    ``Products``  Σ a_k g_k x_k, by units whose gate g_k is wide open or shut;
+    ``Fetched``   a number of another token, or its mean over all tokens so far, by a head.
 
 A *form* is Σ c_r row_r with exact numbers c_r. A ``Real`` is one feature of a value of the program, at all tokens: the
 form that stands for it, and where the feature itself lies. Linear operations change forms and write nothing, so they
@@ -65,9 +64,29 @@ class Write(ABC):
 
 
 @dataclass(frozen=True)
+class Hinge:
+    """a·ReLU(sign·of + shift)."""
+
+    a: Number
+    of: Real
+    shift: Number = 0
+    sign: int = 1
+
+    @property
+    def form(self) -> Form:
+        return summed([(self.sign, self.of.form)], self.shift)
+
+    @property
+    def size(self) -> Array:
+        """The most that its argument is."""
+        shift = self.sign * float(self.shift)
+        return np.maximum(np.abs(self.of.low + shift), np.abs(self.of.high + shift)) * (1 + WIDER)
+
+
+@dataclass(frozen=True)
 class Hinges(Write):
     units: range
-    parts: tuple[tuple[Number, Form], ...]
+    parts: tuple[Hinge, ...]
 
     def columns(self, size: int) -> list[int]:
         return list(self.units)
@@ -86,7 +105,7 @@ class Products(Write):
 class Fetched(Write):
     head: int
     slot: int
-    of: Form
+    of: Real
     source: tuple[int, ...] | None
 
     by_head: ClassVar[bool] = True
@@ -188,11 +207,9 @@ class Network:
 
     def combined(self, parts: list[tuple[Number, Real]], constant: Number = 0) -> Real:
         """Σ c·x + constant, which nobody has to compute."""
-        form: Form = {CONSTANT: constant}
+        form = summed([(c, real.form) for c, real in parts], constant)
         low = high = np.full(self.n, float(constant))
         for c, real in parts:
-            for row, weight in real.form.items():
-                form[row] = exact(form.get(row, 0) + c * weight)
             ends = float(c) * real.low, float(c) * real.high
             low, high = low + np.minimum(*ends), high + np.maximum(*ends)
         low, high = wider(low, high)
@@ -201,7 +218,6 @@ class Network:
         def grows(*errors: Array) -> Array:
             return sum((c * e for c, e in zip(sizes, errors, strict=True)), start=np.zeros(self.n))
 
-        form = {row: c for row, c in form.items() if c != 0}
         if all(real.exact for _, real in parts):
             return self.number(form.get(CONSTANT, 0))
         return self.added(Real(form, low, high, tuple(real for _, real in parts), grows))
@@ -272,6 +288,14 @@ class Network:
         while len(self.units) <= layer:
             self.units.append(0)
             self.heads.append([])
+
+
+def summed(parts: list[tuple[Number, Form]], constant: Number = 0) -> Form:
+    found: Form = {CONSTANT: constant}
+    for c, form in parts:
+        for row, weight in form.items():
+            found[row] = exact(found.get(row, 0) + c * weight)
+    return {row: c for row, c in found.items() if c != 0}
 
 
 def bits(number: Number) -> int:

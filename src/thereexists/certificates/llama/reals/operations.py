@@ -16,7 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.certificates.llama.reals.network import CONSTANT, Fetched, Form, Hinges, Network, Products, Real, wider
+from thereexists.certificates.llama.reals.network import (
+    CONSTANT,
+    Fetched,
+    Form,
+    Hinge,
+    Hinges,
+    Network,
+    Products,
+    Real,
+    summed,
+    wider,
+)
 from thereexists.certificates.program_numbers import Number, exact
 from thereexists.certificates.program_splines import Spline, spline_error
 from thereexists.core.errors import NotProved
@@ -70,14 +81,13 @@ def _mix(network: Network, settings: dict[str, Any], x: Features) -> Features:
 
 
 def _relu(network: Network, settings: dict[str, Any], x: Features) -> Features:
-    return [_bent(network, v, [(1, _moved(v))], 0, *(np.maximum(end, 0) for end in (v.low, v.high))) for v in x]
+    return [_bent(network, (Hinge(1, v),), 0, (np.maximum(v.low, 0), np.maximum(v.high, 0))) for v in x]
 
 
 def _abs(network: Network, settings: dict[str, Any], x: Features) -> Features:
     """ReLU(v) + ReLU(−v)."""
-    parts = [[(1, _moved(v)), (1, _moved(v, -1))] for v in x]
-    least = [np.maximum(np.maximum(v.low, -v.high), 0) for v in x]
-    return [_bent(network, v, part, 0, low, v.size) for v, part, low in zip(x, parts, least, strict=True)]
+    ends = [(np.maximum(np.maximum(v.low, -v.high), 0), v.size) for v in x]
+    return [_bent(network, (Hinge(1, v), Hinge(1, v, sign=-1)), 0, part) for v, part in zip(x, ends, strict=True)]
 
 
 def _clip(network: Network, settings: dict[str, Any], x: Features) -> Features:
@@ -87,8 +97,8 @@ def _clip(network: Network, settings: dict[str, Any], x: Features) -> Features:
         raise NotProved("'clip' takes ends low ≤ high.")
 
     def one(v: Real) -> Real:
-        ends = (np.clip(end, float(least), float(most)) for end in (v.low, v.high))
-        return _bent(network, v, [(1, _moved(v, 1, -least)), (-1, _moved(v, 1, -most))], least, *ends)
+        low, high = (np.clip(end, float(least), float(most)) for end in (v.low, v.high))
+        return _bent(network, (Hinge(1, v, -least), Hinge(-1, v, -most)), least, (low, high))
 
     return [one(v) for v in x]
 
@@ -117,24 +127,24 @@ def _apply(network: Network, settings: dict[str, Any], x: Features) -> Features:
 def _splined(network: Network, v: Real, spline: Spline, own: float) -> Real:
     """f(t_0) + Σ_k (change of slope)·ReLU(v − t_k)."""
     low, high = (float(end) for end in spline.range(*_ends(v)))
-    parts = [(c, _moved(v, 1, -t)) for t, c in spline.jumps]
     ends = wider(np.full(network.n, low - own), np.full(network.n, high + own))
-    if not parts:
+    if not spline.jumps:
         always = network.number(spline.values[0]).form
         return network.added(Real(always, *ends, (v,), lambda e: np.full(network.n, own)))
-    return _bent(network, v, parts, spline.values[0], *ends, steep=spline.steepest, own=own)
+    parts = tuple(Hinge(c, v, -t) for t, c in spline.jumps)
+    return _bent(network, parts, spline.values[0], ends, spline.steepest, own)
 
 
 def _bent(
-    network: Network, v: Real, parts: list[tuple[Number, Form]], constant: Number, low: Array, high: Array,
-    steep: float = 1.0, own: float = 0.0,
+    network: Network, parts: tuple[Hinge, ...], constant: Number, ends: tuple[Array, Array], steep: float = 1.0,
+    own: float = 0.0,
 ) -> Real:  # fmt: skip
-    """constant + Σ a·ReLU(form), a function of v that is ``steep`` at most, and ``own`` beside the program's."""
+    """constant + hinges of one number: a function of it that is ``steep`` at most, and ``own`` beside the program's."""
 
     def grows(e: Array) -> Array:
         return (steep * e + own) * _UP
 
-    return _hinged(network, (v,), parts, network.combined([], constant), (low, high), grows, (0.0,))
+    return _hinged(network, (parts[0].of,), parts, network.number(constant), (*ends, grows), (0.0,))
 
 
 def _maximum(network: Network, settings: dict[str, Any], a: Features, b: Features) -> Features:
@@ -150,9 +160,9 @@ def _extreme(network: Network, a: Features, b: Features, sign: int) -> Features:
     better = np.maximum if sign > 0 else np.minimum
 
     def one(v: Real, w: Real) -> Real:
-        parts = [(sign, _sum([(sign, w.form), (-sign, v.form)]))]
-        ends = better(v.low, w.low), better(v.high, w.high)
-        return _hinged(network, (v, w), parts, v, ends, lambda e_v, e_w: np.maximum(e_v, e_w), (1.0, 0.0))
+        parts = (Hinge(sign, network.combined([(sign, w), (-sign, v)])),)
+        known = better(v.low, w.low), better(v.high, w.high), lambda e_v, e_w: np.maximum(e_v, e_w)
+        return _hinged(network, (v, w), parts, v, known, (1.0, 0.0))
 
     return [one(v, w) for v, w in zip(a, b, strict=True)]
 
@@ -170,32 +180,32 @@ def _where(network: Network, settings: dict[str, Any], g: Features, a: Features,
         missed = (max(l - below, 0.0) + max(above - l - float(R), 0.0)) * _UP
         if flag.known and np.isin(flag.low, (0.0, 1.0)).all():
             return _chosen(network, flag.low == 1, v, w, missed)
-        units = [(1, v.form), (R, flag.form)], [(1, w.form), (-R, flag.form)]
-        parts: list[tuple[Number, Form]] = [(1, _sum(units[0], -least - R)), (1, _sum(units[1], -least))]
+        first, second = network.combined([(1, v), (R, flag)]), network.combined([(1, w), (-R, flag)])
+        parts = Hinge(1, first, -least - R), Hinge(1, second, -least)
         most = np.zeros(network.n)
         for end in (flag.low, flag.high):
-            first, second = v.high - l - float(R) * (1 - end), w.high - l - float(R) * end
-            most = np.maximum(most, np.maximum(first, 0) + np.maximum(second, 0))
-        ends = wider(np.full(network.n, l - missed), l + most + missed)
+            open_v, open_w = v.high - l - float(R) * (1 - end), w.high - l - float(R) * end
+            most = np.maximum(most, np.maximum(open_v, 0) + np.maximum(open_w, 0))
 
         def grows(e_g: Array, e_v: Array, e_w: Array) -> Array:
             return (e_v + e_w + height * e_g + missed) * _UP
 
-        return _hinged(network, (flag, v, w), parts, network.combined([], least), ends, grows, (0.0, 0.0, 0.0))
+        known = *wider(np.full(network.n, l - missed), l + most + missed), grows
+        return _hinged(network, (flag, v, w), parts, network.number(least), known, (0.0, 0.0, 0.0))
 
     return [one(*parts) for parts in zip(g, a, b, strict=True)]
 
 
 def _hinged(
-    network: Network, given: tuple[Real, ...], parts: list[tuple[Number, Form]], beside: Real,
-    ends: tuple[Array, Array], grows: Callable[..., Array], lean: tuple[float, ...],
+    network: Network, given: tuple[Real, ...], parts: tuple[Hinge, ...], beside: Real,
+    known: tuple[Array, Array, Callable[..., Array]], lean: tuple[float, ...],
 ) -> Real:  # fmt: skip
-    """``beside`` + the row of these hinges."""
-    low, high = ends
+    """``beside`` + the row of these hinges; ``known``: the ends of that, and how errors grow."""
+    low, high, grows = known
     span = np.maximum(np.abs(low - beside.high), np.abs(high - beside.low)) * _UP
-    row, layer, units = network.unit_row([form for _, form in parts], len(parts), span)
-    write = Hinges(row, layer, lean, units, tuple(parts))
-    return network.added(Real(_sum([(1, beside.form), (1, {row: 1})]), low, high, given, grows, write))
+    row, layer, units = network.unit_row([part.form for part in parts], len(parts), span)
+    write = Hinges(row, layer, lean, units, parts)
+    return network.added(Real(summed([(1, beside.form), (1, {row: 1})]), low, high, given, grows, write))
 
 
 # --- products -------------------------------------------------------------------------------------------------------
@@ -282,7 +292,7 @@ def _produced(
     forms = [form for _, gate, of in parts for form in (gate.form, of.form)]
     row, layer, units = network.unit_row(forms, len(parts), span)
     write = Products(row, layer, lean, units, tuple(parts))
-    return network.added(Real(_sum([(1, beside), (1, {row: 1})]), low, high, given, grows, write))
+    return network.added(Real(summed([(1, beside), (1, {row: 1})]), low, high, given, grows, write))
 
 
 # --- other tokens ---------------------------------------------------------------------------------------------------
@@ -314,23 +324,8 @@ def _looked(network: Network, v: Real, source: tuple[int, ...] | None, moved: Ca
         return v
     low, high = wider(moved(v.low), moved(v.high))
     row, layer, head, slot = network.fetched_row(v.form, source, np.maximum(np.abs(low), np.abs(high)))
-    write = Fetched(row, layer, (0.0,), head, slot, v.form, source)
+    write = Fetched(row, layer, (0.0,), head, slot, v, source)
     return network.added(Real({row: 1}, low, high, (v,), lambda e: moved(e) * _UP, write))
-
-
-# --- forms ----------------------------------------------------------------------------------------------------------
-
-
-def _sum(parts: list[tuple[Number, Form]], constant: Number = 0) -> Form:
-    found: Form = {CONSTANT: constant}
-    for c, form in parts:
-        for row, weight in form.items():
-            found[row] = exact(found.get(row, 0) + c * weight)
-    return {row: c for row, c in found.items() if c != 0}
-
-
-def _moved(v: Real, c: Number = 1, constant: Number = 0) -> Form:
-    return _sum([(c, v.form)], constant)
 
 
 def _ends(v: Real) -> tuple[Number, Number]:

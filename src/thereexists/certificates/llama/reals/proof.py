@@ -22,7 +22,7 @@ import numpy as np
 
 from thereexists.certificates.llama.format import Checkpoint
 from thereexists.certificates.llama.gates import is_power
-from thereexists.certificates.llama.reals.layers import Layers, lead, written
+from thereexists.certificates.llama.reals.layers import Errors, Layers, lead, written
 from thereexists.certificates.llama.reals.network import CONSTANT, Network, Real
 from thereexists.certificates.llama.reals.reading import FLUSHED, LEAST_SHARE, Reader
 from thereexists.certificates.llama.rounding import SLACK, Rounding
@@ -57,9 +57,9 @@ def prove_reals(checkpoint: Checkpoint, dtype: str) -> RealProof:
     for t, heads in enumerate(network.heads):
         _nothing_else(layers, t)
         leads += [lead(layers, t, h, head) for h, head in enumerate(heads)]
-    errors: dict[Real, Array] = {}
+    errors: Errors = {}
     for real in network.reals:
-        errors[real] = _error(layers, real, off, [errors[part] for part in real.given])
+        errors[real] = _error(layers, real, off, errors)
     squares = reader.squares()
     if not squares <= C * C * LEAST_SHARE:
         raise NotProved(f"the rows' squares may be {squares:.3g} together, too much beside a constant of {C:g}.")
@@ -118,29 +118,31 @@ def _nothing_else(layers: Layers, t: int) -> None:
             raise NotProved(f"layer {t + 1}: {name}_proj has a weight where there must be none.")
 
 
-def _error(layers: Layers, real: Real, off: dict[int, Array], given: list[Array]) -> Array:
+def _error(layers: Layers, real: Real, off: dict[int, Array], errors: Errors) -> Array:
     """How far the form of a number may be from it; of a row that is written, how large that may be, too."""
     write = real.write
     if not real.given:  # a number of the program, a table or an input
         return sum((off[row] for row in real.form if row != CONSTANT), start=np.zeros(len(real.low)))
+    given = [errors[part] for part in real.given]
     grown = real.grows(*given)
     if write is None:
         return grown * SLACK
     before = layers.network.rows[write.row].span + grown
     before = before + sum((lean * e for lean, e in zip(write.lean, given, strict=True)), start=np.zeros(len(grown)))
     try:
-        fresh = written(layers, write, before, dict(zip(real.given, given, strict=True)))
+        fresh = written(layers, write, before, errors)
     except NotProved as error:
         raise NotProved(f"layer {write.layer + 1}: {error}") from error
     layers.reader.most[:, write.row] = (before + fresh) * SLACK
     return (grown + fresh) * SLACK
 
 
-def _answer(layers: Layers, errors: dict[Real, Array]) -> float:
+def _answer(layers: Layers, errors: Errors) -> float:
     """The first logits are the features of the output; the others are 0."""
     W, outputs = layers.weights["lm_head.weight"], layers.network.outputs
     if W[len(outputs) :].any():
         raise NotProved("lm_head says more than the answer.")
-    found = layers.reader.read(W[: len(outputs)], [real.form for real in outputs], np.ones(len(outputs)))
+    forms, reach = [real.form for real in outputs], layers.reach(outputs, errors)
+    found = layers.reader.read(W[: len(outputs)], forms, np.ones(len(outputs)), reach)
     total = np.stack([errors[real] for real in outputs], axis=1) + found.error + found.away
     return float(total.max()) * SLACK
