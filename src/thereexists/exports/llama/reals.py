@@ -2,7 +2,7 @@
 
 What is written where is the verifier's ``Network``; here it gets weights.
 
-- The constant C is 2^14 times what all rows are together, or more: RMSNorm then is a power of two, √d/C.
+- The constant C is 2^18 times what all rows are together, or more: RMSNorm then is a power of two, √d/C.
 - ReLU(t) is silu(G t)/G with G so large that G t is up to 2^24: what silu is beside ReLU, 0.28/G, is less than what
   float32 rounds. Being relative, that rounding does not mind G.
 - A product: the gate is 256 or more where it is open, the other factor is what is multiplied.
@@ -82,7 +82,7 @@ def lowered(claim: RealClaim) -> dict[str, torch.Tensor]:
         if "norm" in name:
             weight[:] = 1.0
     squares = sum(float(row.span.max()) ** 2 for row in network.rows)
-    p = _Lowering(network, shape, _power_above(2.0**14 * math.sqrt(squares)), weights)
+    p = _Lowering(network, shape, _power_above(2.0**18 * math.sqrt(squares)), weights)
     E = weights["model.embed_tokens.weight"]
     E[:, CONSTANT] = p.C
     for r, row in enumerate(network.rows):
