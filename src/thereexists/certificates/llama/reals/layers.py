@@ -116,8 +116,8 @@ def _scale_of(reader: Reader, W: Array, gate: Real) -> float:
 
 def _summed(reader: Reader, size: Array, error: Array, down: Array, most: Array) -> Array:
     """``down_proj`` on units (n, k) of these sizes and errors: a sum in float32, and a rounding."""
-    weight, u = np.abs(down), reader.rounding.u
-    off = error @ weight + sums(len(down)) * ((size + error) @ weight) + FLUSHED * (1 + len(down) + weight.sum())
+    weight, u, highest = np.abs(down), reader.rounding.u, finite(size + error)
+    off = error @ weight + sums(len(down)) * finite(highest @ weight) + FLUSHED * (1 + len(down) + weight.sum())
     return off + u * (most + off)
 
 
@@ -161,6 +161,7 @@ def lead(layers: Layers, t: int, h: int, head: Head) -> float:
         nominal.append(X[:, : shape.head_size // 2] + 1j * X[:, shape.head_size // 2 :])
         vectors.append(Vector(np.abs(X).max(axis=0), error.max(axis=0)))
     turning = Turning(layers.checkpoint.theta, shape.head_size, shape.positions, n)
+    finite(vectors[0].nominal.sum() * vectors[1].nominal.sum() + np.zeros(1))
     turned = np.exp(1j * np.outer(np.arange(n), turning.frequencies))
     logits = np.real((nominal[0] * turned) @ (nominal[1] * turned).conj().T) / np.sqrt(turning.size)
     source = np.array(head.source)

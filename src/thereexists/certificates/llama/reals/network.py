@@ -80,7 +80,7 @@ class Hinge:
     def size(self) -> Array:
         """The most that its argument is."""
         shift = self.sign * float(self.shift)
-        return np.maximum(np.abs(self.of.low + shift), np.abs(self.of.high + shift)) * (1 + WIDER)
+        return size_of(*wider(self.of.low + shift, self.of.high + shift, self.of.size + abs(shift)))
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Real:
 
     @property
     def size(self) -> Array:
-        return np.maximum(np.abs(self.low), np.abs(self.high))
+        return size_of(self.low, self.high)
 
     @property
     def exact(self) -> bool:
@@ -182,13 +182,13 @@ class Network:
 
     def input(self, low: float, high: float) -> Real:
         ends = np.full(self.n, low), np.full(self.n, high)
-        row = self._row(Row(0, np.maximum(np.abs(ends[0]), np.abs(ends[1])), given=True))
+        row = self._row(Row(0, size_of(*ends), given=True))
         return self.added(Real({row: 1}, *ends))
 
     def number(self, value: Number) -> Real:
         """The same at every token."""
         low = high = np.full(self.n, float(value))
-        low, high = (low, high.copy()) if exact(float(value)) == value else wider(low, high)
+        low, high = (low, high.copy()) if exact(float(value)) == value else wider(low, high, np.abs(low))
         return self.added(Real({CONSTANT: value} if value != 0 else {}, low, high))
 
     def table(self, values: Array) -> Real:
@@ -212,8 +212,9 @@ class Network:
         for c, real in parts:
             ends = float(c) * real.low, float(c) * real.high
             low, high = low + np.minimum(*ends), high + np.maximum(*ends)
-        low, high = wider(low, high)
         sizes = [abs(float(c)) for c, _ in parts]
+        summands = abs(float(constant)) + sum(c * real.size for c, (_, real) in zip(sizes, parts, strict=True))
+        low, high = wider(low, high, np.asarray(summands))
 
         def grows(*errors: Array) -> Array:
             return sum((c * e for c, e in zip(sizes, errors, strict=True)), start=np.zeros(self.n))
@@ -303,7 +304,10 @@ def bits(number: Number) -> int:
     return max(part.bit_length() for part in parts)
 
 
-def wider(low: Array, high: Array) -> tuple[Array, Array]:
-    """Ends for the float64 in which they were computed."""
-    more = WIDER * np.maximum(np.abs(low), np.abs(high))
-    return low - more, high + more
+def wider(low: Array, high: Array, summands: Array) -> tuple[Array, Array]:
+    """Ends for the float64 in which they were computed, from numbers of this size together."""
+    return low - WIDER * summands, high + WIDER * summands
+
+
+def size_of(low: Array, high: Array) -> Array:
+    return np.maximum(np.abs(low), np.abs(high))

@@ -25,6 +25,7 @@ from thereexists.certificates.llama.reals.network import (
     Network,
     Products,
     Real,
+    size_of,
     summed,
     wider,
 )
@@ -127,7 +128,8 @@ def _apply(network: Network, settings: dict[str, Any], x: Features) -> Features:
 def _splined(network: Network, v: Real, spline: Spline, own: float) -> Real:
     """f(t_0) + Σ_k (change of slope)·ReLU(v − t_k)."""
     low, high = (float(end) for end in spline.range(*_ends(v)))
-    ends = wider(np.full(network.n, low - own), np.full(network.n, high + own))
+    size = np.full(network.n, abs(low) + abs(high) + own)
+    ends = wider(np.full(network.n, low - own), np.full(network.n, high + own), size)
     if not spline.jumps:
         always = network.number(spline.values[0]).form
         return network.added(Real(always, *ends, (v,), lambda e: np.full(network.n, own)))
@@ -190,7 +192,8 @@ def _where(network: Network, settings: dict[str, Any], g: Features, a: Features,
         def grows(e_g: Array, e_v: Array, e_w: Array) -> Array:
             return (e_v + e_w + height * e_g + missed) * _UP
 
-        known = *wider(np.full(network.n, l - missed), l + most + missed), grows
+        size = abs(l) + height + v.size + w.size + missed
+        known = *wider(np.full(network.n, l - missed), l + most + missed, size), grows
         return _hinged(network, (flag, v, w), parts, network.number(least), known, (0.0, 0.0, 0.0))
 
     return [one(*parts) for parts in zip(g, a, b, strict=True)]
@@ -202,7 +205,7 @@ def _hinged(
 ) -> Real:  # fmt: skip
     """``beside`` + the row of these hinges; ``known``: the ends of that, and how errors grow."""
     low, high, grows = known
-    span = np.maximum(np.abs(low - beside.high), np.abs(high - beside.low)) * _UP
+    span = size_of(*wider(low - beside.high, high - beside.low, size_of(low, high) + beside.size))
     row, layer, units = network.unit_row([part.form for part in parts], len(parts), span)
     write = Hinges(row, layer, lean, units, parts)
     return network.added(Real(summed([(1, beside.form), (1, {row: 1})]), low, high, given, grows, write))
@@ -239,7 +242,7 @@ def _chosen(network: Network, first: Array, v: Real, w: Real, missed: float) -> 
     parts = [(1, _gate(network, flag), real) for real, flag in flags if real.form or not real.exact]
     if not parts:
         return network.number(0)
-    ends = wider(np.where(first, v.low, w.low) - missed, np.where(first, v.high, w.high) + missed)
+    ends = np.where(first, v.low, w.low) - missed, np.where(first, v.high, w.high) + missed
     return _multiplied(network, parts, np.ones(network.n), ends, missed)
 
 
@@ -247,7 +250,6 @@ def _multiplied(
     network: Network, parts: list[tuple[int, Real, Real]], factors: Array, ends: tuple[Array, Array], missed: float
 ) -> Real:
     """Σ ± gate·real, gates being tables that are never open together. Off by |f|e + |x|e_f + e e_f where one is."""
-    low, high = ends
     size = np.abs(factors)
 
     def grows(*errors: Array) -> Array:
@@ -258,7 +260,9 @@ def _multiplied(
         return total * _UP
 
     given = tuple(real for _, gate, real in parts for real in (gate, real))
-    return _produced(network, given, list(parts), {}, (*wider(low, high), grows), (0.0,) * len(given))
+    return _produced(
+        network, given, list(parts), {}, (*wider(*ends, size_of(*ends) + missed), grows), (0.0,) * len(given)
+    )
 
 
 def _multiply(network: Network, settings: dict[str, Any], a: Features, b: Features) -> Features:
@@ -272,7 +276,7 @@ def _multiply(network: Network, settings: dict[str, Any], a: Features, b: Featur
         s = exact(2.0 ** (np.ceil(np.log2(max(most, 2.0**-30))) + 1))
         gate = network.combined([(1, v)], s)
         corners = np.stack([v.low * w.low, v.low * w.high, v.high * w.low, v.high * w.high])
-        ends = wider(corners.min(axis=0), corners.max(axis=0))
+        ends = wider(corners.min(axis=0), corners.max(axis=0), v.size * w.size)
 
         def grows(e_gate: Array, e_w: Array) -> Array:
             return (v.size * e_w + w.size * e_gate + e_gate * e_w) * _UP
@@ -322,8 +326,8 @@ def means(part: Array) -> Array:
 def _looked(network: Network, v: Real, source: tuple[int, ...] | None, moved: Callable[[Array], Array]) -> Real:
     if v.exact:
         return v
-    low, high = wider(moved(v.low), moved(v.high))
-    row, layer, head, slot = network.fetched_row(v.form, source, np.maximum(np.abs(low), np.abs(high)))
+    low, high = wider(moved(v.low), moved(v.high), moved(v.size))
+    row, layer, head, slot = network.fetched_row(v.form, source, size_of(low, high))
     write = Fetched(row, layer, (0.0,), head, slot, v, source)
     return network.added(Real({row: 1}, low, high, (v,), lambda e: moved(e) * _UP, write))
 
