@@ -72,7 +72,8 @@ def export(
     The export of a table or a data set includes its words, and use.py, which runs it without this package.
 
     With --to llama an automaton, a causal program, a table or a memorised data set becomes a stock LlamaForCausalLM
-    folder, which `thereexists verify` proves; and so do addition:10, reverse:10, recall:16 and ngram:6:text.txt, without a witness.
+    folder, which `thereexists verify` proves; and so do addition:10, reverse:10, recall:16 and ngram:6:text.txt,
+    without a witness.
 
     Examples: thereexists export w/ --to onnx
 
