@@ -103,7 +103,7 @@ class RealClaim:
 
     @classmethod
     def read(cls, stored: Any) -> RealClaim:
-        """The claim of a record that anybody may have written."""
+        """The claim of a record that anyone may have written."""
         if not isinstance(stored, dict) or stored.keys() != FIELDS or stored["kind"] != KIND:
             raise InvalidInput(f"the claim of a program over reals has {', '.join(sorted(FIELDS))}")
         bounds = stored["bounds"]

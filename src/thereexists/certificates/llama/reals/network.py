@@ -9,7 +9,7 @@ depend on the position only; both are in ``inputs_embeds``. Every other row is 0
 
 A *form* is Σ c_r row_r with exact numbers c_r. A ``Real`` is one feature of a value of the program, at all tokens: the
 form that stands for it, and where the feature itself lies. Linear operations change forms and write nothing, so they
-cost no error: a form is a number that nobody computes.
+cost no error: a form is a number that no layer computes.
 
 Layers: the rows of the embedding are there at time 0, what the heads of layer t write at 2t + 1, its units at 2t + 2.
 """
@@ -206,7 +206,7 @@ class Network:
     # --- what is made ----------------------------------------------------------------------------------------------
 
     def combined(self, parts: list[tuple[Number, Real]], constant: Number = 0) -> Real:
-        """Σ c·x + constant, which nobody has to compute."""
+        """Σ c·x + constant, which no layer has to compute."""
         form = summed([(c, real.form) for c, real in parts], constant)
         low = high = np.full(self.n, float(constant))
         for c, real in parts:

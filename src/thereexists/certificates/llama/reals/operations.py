@@ -112,7 +112,7 @@ def _interp(network: Network, settings: dict[str, Any], x: Features) -> Features
 def _apply(network: Network, settings: dict[str, Any], x: Features) -> Features:
     """The spline, and how far it is from the function where v is."""
     if not settings["function"]:
-        raise NotProved("'apply' of a function of one's own: what is said of its curvature is only its author's word.")
+        raise NotProved("'apply' of a function of your own: what is said of its curvature is only its author's word.")
     spline = Spline.of(settings)
 
     def one(v: Real) -> Real:
