@@ -37,6 +37,7 @@ print(f"{witness.network.depth:,} layers, delta = {witness.grid.delta}")
 
 x = np.array([[[0.3], [0.1], [0.7]]])
 print("function", smooth(x).ravel(), "network", witness(x).ravel())
+witness
 
 # %% [markdown]
 # The certificate came with it: the network is enclosed on every cube of the grid by ball arithmetic, the function by
@@ -47,6 +48,7 @@ print("function", smooth(x).ravel(), "network", witness(x).ravel())
 certificate = witness.certificate
 measured = witness.estimate_distance()
 print(f"measured d_1 = {measured.estimate:.4f}, proved d_1 ≤ {certificate.bound:.4f}")
+certificate
 
 # %% [markdown]
 # Save, and let someone else verify from the files alone. They need your function again, because its code is not
@@ -64,3 +66,5 @@ with tempfile.TemporaryDirectory() as folder:
     verdict = te.verify(f"{folder}/spoilt", target)
     failed = next(check.name for check in verdict.evidence if not check.passed)
     print(f"after one changed weight: {verdict.holds} because of {failed}")
+
+verdict

@@ -26,6 +26,7 @@ memory = te.memorise(english, czech, dtype="bfloat16")
 print(memory([["a", "cat"], ["the", "dog", "runs"], ["a", "dogs"]]))  # nothing is stored for the last one
 summary = memory.describe()
 print(f"{summary['blocks']} blocks, d_model {summary['d_model']}, {summary['parameters']:,} parameters, in bfloat16")
+memory
 
 # %% [markdown]
 # The same form for a function of numbers: sort, on a grid of eighths, in four blocks instead of 1,585 layers. It has a
@@ -35,6 +36,7 @@ print(f"{summary['blocks']} blocks, d_model {summary['d_model']}, {summary['para
 target = te.targets.builtin("sort", n=3)
 witness = te.build(target, delta=1 / 8, construction="compact")
 print(f"sort in {witness.network.depth} blocks, proved d_1 ≤ {te.certify(witness).bound:.4f}")
+witness
 
 # %% [markdown]
 # Export. What was written is read back and compared with the witness on every cell before the folder appears.

@@ -33,6 +33,7 @@ strided = te.patterns.strided(n=1024, stride=32)
 verdict = te.patterns.check(strided)
 assert verdict.path is not None
 print("path checked again:", te.patterns.recheck_path(strided, verdict.path, verdict.edge_steps).holds)
+verdict
 
 # %% [markdown]
 # The theorem's own construction for a universal pattern: a network in which no token ever attends outside it.
@@ -42,6 +43,7 @@ fixed = te.patterns.fixed(n=4, stride=2)
 print("connections of each step:", *(f"{count} of {4 * 4}" for count in fixed.connections))
 witness = te.build(te.targets.builtin("sort", n=4), delta=1 / 2, pattern=fixed)
 print(f"sort through it: {witness.network.depth:,} layers, proved d_1 ≤ {te.certify(witness).bound:.4f}")
+witness
 
 # %% [markdown]
 # And as an attention layer for training: exact softmax attention over the pattern's keys, beside masked dense

@@ -29,6 +29,7 @@ print(f"{len(graph)} tokens, at most {np.diff(A.indptr).max()} friends")
 # %%
 head = te.heads.fit(A, eps1=1e-3, eps2=1e-2)
 print(f"hidden size {head.hidden_size} by {head.method}; verified on every row: {head.verdict.holds}")
+head
 
 # %% [markdown]
 # The theorem's own bound for such targets, with its constants, is true and far from useful:

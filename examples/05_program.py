@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import thereexists as te
 from thereexists import program as P
 
 # %% [markdown]
@@ -18,7 +19,14 @@ from thereexists import program as P
 # %%
 x = P.tokens(n=33)
 median = P.broadcast(P.sort(x), 16)
-compiled = P.compile(P.abs(x - median))
+distance = P.abs(x - median)
+distance
+
+# %% [markdown]
+# Compiled, it is a stack of standard blocks.
+
+# %%
+compiled = P.compile(distance)
 print(f"{compiled.blocks} standard blocks, {compiled.network.parameter_count:,} parameters")
 
 # %% [markdown]
@@ -30,6 +38,13 @@ wanted = np.abs(X - np.median(X, axis=1, keepdims=True))
 print(f"largest difference in float64: {np.abs(compiled(X) - wanted).max():.1e}")
 for dtype in ("float64", "float32", "bfloat16"):
     print(f"bound in {dtype}: {compiled.bound(dtype).total:.1e}")
+
+# %% [markdown]
+# The same for five numbers fits on a screen: which operation stands in which block, and which row each head carries.
+
+# %%
+y = P.tokens(n=5)
+te.build(P.abs(y - P.broadcast(P.sort(y), 2)))
 
 # %% [markdown]
 # Where the grid construction would be: 33 numbers on a grid of eighths have 8^33 cubes.

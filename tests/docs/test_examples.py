@@ -1,6 +1,9 @@
 """The examples: each becomes a notebook, each notebook runs, and what it prints is what its text says."""
 
 import ast
+import json
+import subprocess
+import sys
 
 import jupytext
 import pytest
@@ -29,6 +32,32 @@ def test_the_notebook_of_the_example_runs(name, worker, tmp_path):
     printed = worker(f"examples/{name}.py", tmp_path)
     for line in SAID[name]:
         assert line in printed
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_notebook_shows_a_picture(name):
+    """A cell ends in a value, whose card a notebook shows, or draws a figure (the slow test of the site sees them)."""
+    code = [cell.source for cell in jupytext.read(ROOT / "examples" / f"{name}.py").cells if cell.cell_type == "code"]
+    ends = [body[-1].value for body in (ast.parse(source).body for source in code) if isinstance(body[-1], ast.Expr)]
+    values = [end for end in ends if isinstance(end, ast.Name) or ast.unparse(end).startswith("te.")]
+    assert values or any("plt.subplots(" in source for source in code)
+
+
+def test_what_a_cell_gives_is_on_its_page(tmp_path):
+    """A card, a figure, and words; a figure is shown by the cell that drew it, and once."""
+    script = tmp_path / "small.py"
+    drawn = "import matplotlib.pyplot as plt\n_, axes = plt.subplots()\naxes.set_xlabel('a < b')\nprint('drawn')"
+    script.write_text(f"# %%\nimport thereexists as te\nte.Verdict(True)\n\n# %%\n{drawn}\n\n# %%\n1 + 1\n")
+    run = ROOT / "docs" / "site" / "run_example.py"
+    environment = {"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin", "MPLBACKEND": "Agg", "HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, run, script], env=environment, capture_output=True, text=True, check=True)
+    card, figure, words = json.loads(done.stdout.splitlines()[-1])
+    assert card["html"].startswith('<div class="te-card">')
+    assert card["html"].count("<img") == 0
+    assert figure["html"].startswith('<img alt="a &lt; b" src="data:image/svg+xml;base64,')
+    assert figure["printed"] == "drawn\n"
+    assert words["html"] == ""
+    assert words["printed"] == "2\n"
 
 
 @pytest.mark.parametrize("name", SAID)

@@ -212,6 +212,10 @@ def test_the_site_as_it_is_published(browser, tmp_path):
     assert build(tmp_path, live=True).returncode == 0
     notebook = (tmp_path / "notebooks" / "01_my_function.html").read_text(encoding="utf-8")
     assert "verified from the files alone: True" in notebook
+    for script in (ROOT / "examples").glob("0*.py"):
+        shown = (tmp_path / "notebooks" / f"{script.stem}.html").read_text(encoding="utf-8")
+        results = shown.split('<div class="result">')[1:]
+        assert any("<svg viewBox" in result or '<img alt="' in result for result in results), script.stem
     page, noise = visit(browser, tmp_path, "index")
     live = page.frame_locator("iframe.live")
     page.locator("iframe.live").scroll_into_view_if_needed()  # a frame outside the window loads late and stands still

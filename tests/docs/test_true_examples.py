@@ -70,3 +70,17 @@ def test_makefile_and_pyproject_agree_on_the_large_test():
     target = re.search(r"^test-large:.*##(.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.M)[1]
     sizes = re.compile(r"[\d.]+ GB")
     assert sizes.findall(marker) == sizes.findall(target) == ["4.4 GB", "10 GB"]
+
+
+def test_the_front_page_says_what_it_is_for_and_gives_a_command():
+    """Before the first scroll or two: the purpose in plain words, one picture, one block of code and one command."""
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    opening = page[: page.index("\n## ")]
+    words = opening[: opening.index("![")]
+    assert len(words.strip().splitlines()) <= 14
+    assert "weights of a Transformer" in words
+    assert opening.count("![") == 1
+    assert opening.count("```python") == 1
+    assert "`make demo`" in opening
+    for part in ("What it is for", "Beside its neighbours", "Citation"):
+        assert f"\n## {part}\n" in page

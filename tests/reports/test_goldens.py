@@ -35,7 +35,7 @@ SEEN = {
     "compare-light": "rings (target) and dots (network) near each other on two lines",
     "stream-light": "two rows of cells under brackets, outlined where the block wrote; two keys of crosses below",
     "map-light": "sixteen cells from dark to bright, a white crosshair, a key at the right",
-    "surface-light": "a staircase that rises to the right: the network's smaller output over two tokens",
+    "surface-light": "a staircase above the outline of its floor: the network's smaller output over two tokens",
     "ids-light": "sixteen rows of dots, orange to black, between dashed lines; the two tokens of a cube fall together",
     "pattern-light": "a band of grey cells with the path along it, in violet",
     "memory-light": "orange cells on a diagonal among grey ones",

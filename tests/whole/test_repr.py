@@ -12,6 +12,7 @@ import thereexists as te
 from tests.kinds import EXAMPLES
 from tests.reports.pages import EVIL, OUTSIDE, balanced
 from thereexists import program as P
+from thereexists.certificates.check import Check
 from thereexists.core.plain_text import MOST_LINES, WIDEST_LINE, brief
 from thereexists.core.verdict import Verdict
 from thereexists.heads.stated import StatedHead
@@ -48,6 +49,7 @@ RESULTS = {
     "plan of a long program": lambda: te.plan(P.cumsum(P.tokens(8))),
     "trace of a long sequence": lambda: te.build(P.flip(P.tokens(40))).trace(np.linspace(0, 1, 40)[:, None]),
     "verdict, undecided": lambda: Verdict(None, ("nobody looked",)),
+    "verified": lambda: Verdict(True, (), (Check("files", True, "whole"), Check("grid", None, "not looked at"))),
     "verdict of a witness": lambda: witness("faithful").verdicts()["float64"],
     "verdict, many reasons": lambda: Verdict(
         False, tuple(f"reason {k}: " + "why " * 60 for k in range(20)), np.ones(99)
@@ -75,7 +77,7 @@ def test_a_result_says_what_it_is_in_six_lines(name):
         assert lines[0].startswith(type(result).__name__)
 
 
-DRAWN = ("witness, ", "plan", "certificate, faithful", "pattern", "verdict of a pattern", "head")
+DRAWN = ("witness, ", "plan", "certificate, ", "verified", "program", "pattern", "verdict of a pattern", "head")
 WITHOUT = ("trace", "explanation", "verification", "compiled program")  # shown as text
 
 
@@ -89,6 +91,7 @@ def test_a_result_has_a_card_for_notebooks(name):
     assert balanced(shown)
     assert not OUTSIDE.search(plain)
     assert shown.count("<style>@scope (.te-card)") == 1
+    assert not re.search(r"\drem\b", shown[: shown.index("</style>")])  # a page has a rem of its own
     if name.startswith(DRAWN) and name != "head of a file":
         assert "<svg" in plain, name
 

@@ -39,6 +39,7 @@ class AutomatonCertificate(Certificate):
     """
 
     kind: ClassVar[str] = "automaton"
+    paper: ClassVar[str] = "automata"
 
     n: int
     states: int
@@ -66,6 +67,9 @@ class AutomatonCertificate(Certificate):
 
     def shares(self) -> dict[str, float]:
         return {}
+
+    def dtype_bounds(self) -> dict[str, float | None]:
+        return dict.fromkeys(self.dtypes, self.bound) | dict.fromkeys(self.reasons)
 
     def detail(self) -> str:
         others = [f"not in {name}: {reason}" for name, reason in self.reasons.items()]

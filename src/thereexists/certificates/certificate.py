@@ -54,6 +54,7 @@ class Certificate(InNotebook, ABC):
     """
 
     kind: ClassVar[str]
+    paper: ClassVar[str] = "A"  # where such networks were first written down, as reports name it
 
     bound: float
     assumptions: list[str]
@@ -88,6 +89,14 @@ class Certificate(InNotebook, ABC):
     @abstractmethod
     def subject(self) -> dict[str, str]:
         """What should be computed, as the author says: its name first."""
+
+    def asked_for(self) -> list[float]:
+        """How large the bound was asked to be at most, if anyone asked."""
+        return []
+
+    def dtype_bounds(self) -> dict[str, float | None]:
+        """What is proved of the run in each number format, None where nothing is; empty if it is about none."""
+        return {}
 
     def keeps_epsilon(self) -> bool:
         """Whether the bound is as small as was asked for; True if nothing was."""

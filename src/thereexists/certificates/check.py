@@ -37,6 +37,18 @@ class Check:
     detail: str
 
 
+def as_claimed(claimed: Any, found: Any) -> str:
+    """What was claimed and what was found, in words; once, where they are the same."""
+    return f"{_words(found)}, as claimed" if claimed == found else f"claimed {_words(claimed)}, found {_words(found)}"
+
+
+def _words(value: Any) -> str:
+    """A small table as ``h = 2, m = 1``; anything else as it is."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} = {_words(part)}" for name, part in value.items()) or "nothing"
+    return {True: "yes", False: "no", None: "nothing"}[value] if value is None or type(value) is bool else str(value)
+
+
 SAMPLE = "sample"  # the check that makes a verdict undecided
 
 

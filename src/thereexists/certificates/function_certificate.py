@@ -79,7 +79,6 @@ class FunctionCertificate(Certificate):
         return f"d_{float(self.p):g}(f, network) ≤ {float(self.bound):.6g}, {self.holds_for()}"
 
     def asked_for(self) -> list[float]:
-        """The error that was asked for, if one was."""
         return [] if self.epsilon is None else [self.epsilon]
 
     def keeps_epsilon(self) -> bool:
@@ -221,6 +220,9 @@ class RigorousCertificate(FunctionCertificate):
 
     def shares(self) -> dict[str, float]:
         return self.parts
+
+    def dtype_bounds(self) -> dict[str, float | None]:
+        return {} if self.float_run is None else {name: run["bound"] for name, run in self.float_run["dtypes"].items()}
 
     def added_up(self) -> str:
         return "" if self.p == 1 else f"The first three add up as p-th powers, p = {self.p:g}."

@@ -51,6 +51,7 @@ class CompiledCertificate(Certificate):
     another dtype has no bound. ``dtype`` is the one that was asked for, ``bound`` its bound.
     """
 
+    paper: ClassVar[str] = "programs"
     whole: ClassVar[bool] = False
 
     norm: str
@@ -75,6 +76,9 @@ class CompiledCertificate(Certificate):
     def shares(self) -> dict[str, float]:
         rounding = {"rounding": self.bounds[self.dtype]["rounding"]} if self.dtype in self.bounds else {}
         return self.parts | rounding
+
+    def dtype_bounds(self) -> dict[str, float | None]:
+        return {name: part["bound"] for name, part in self.bounds.items()} | dict.fromkeys(self.reasons)
 
     def detail(self) -> str:
         others = [f"≤ {part['bound']:.4g} in {name}" for name, part in self.bounds.items() if name != self.dtype]
@@ -114,6 +118,9 @@ class ProgramCertificate(CompiledCertificate):
     def subject(self) -> dict[str, str]:
         box = ", ".join(f"[{low:g}, {high:g}]" for low, high in self.box)
         return {"program": f"SHA-256 {self.program_sha256}", "inputs": box}
+
+    def asked_for(self) -> list[float]:
+        return [] if self.epsilon is None else [self.epsilon]
 
     def as_small_as_asked(self, bound: float) -> bool:
         return self.epsilon is None or bound <= self.epsilon

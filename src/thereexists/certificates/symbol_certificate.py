@@ -83,6 +83,9 @@ class SymbolCertificate(CompiledCertificate):
         least, most = self.lengths
         return f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
+    def asked_for(self) -> list[float]:
+        return [0.5]  # from there on the nearest symbol might be another one
+
     def as_small_as_asked(self, bound: float) -> bool:
         return bound < 0.5
 

@@ -18,7 +18,7 @@ from thereexists.certificates.automaton_certificate import facts_of, safe_of
 from thereexists.certificates.automaton_origin import check_origin
 from thereexists.certificates.automaton_proof import FIRST, SYMBOLS, Proof
 from thereexists.certificates.certificate import load_certificate
-from thereexists.certificates.check import Asked, Check
+from thereexists.certificates.check import Asked, Check, as_claimed
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.stored_automaton import StoredMachine, read_automaton
 from thereexists.certificates.stored_counting import read_counting
@@ -51,7 +51,7 @@ def _checks(asked: Asked, stored: StoredMachine) -> Iterator[Check]:
     yield Check("files", True, "record, weights and certificate are whole and match their digests")
     network = stored.network
     claimed, actual = asked.record.get("class"), network.shape() | {"positional": network.E is not None}
-    yield Check("class", claimed == actual, f"claimed {claimed}, found {actual}, {network.depth} blocks")
+    yield Check("class", claimed == actual, f"{as_claimed(claimed, actual)}; {network.depth} blocks")
     sha = weights_sha256(network)
     same = sha == certificate.weights_sha256
     yield Check("weights", same, f"SHA-256 {sha[:16]}… {'is' if same else 'is not'} the certified one")

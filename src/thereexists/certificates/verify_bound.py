@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from thereexists.arithmetic.balls import Array
 from thereexists.certificates.certify_function import assumptions, float_error, run
-from thereexists.certificates.check import SAMPLE, Check, How
+from thereexists.certificates.check import SAMPLE, Check, How, as_claimed
 from thereexists.certificates.cubes import Problem, Sums
 from thereexists.certificates.float_bound import float_runs
 from thereexists.certificates.float_edges import POINTS, strays
@@ -74,7 +74,7 @@ def _check_output_bound(case: Case[FunctionCertificate]) -> Check:
     right = len(claimed) == len(actual) and all(
         a <= c and math.isfinite(c) and _agrees(c, a, a) for c, a in zip(claimed, actual, strict=False)
     )
-    return Check("output bound", right, f"claimed {claimed}, found {actual}")
+    return Check("output bound", right, as_claimed(claimed, actual))
 
 
 def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check]:

@@ -17,7 +17,7 @@ import torch
 from thereexists.certificates.asked import check_asked
 from thereexists.certificates.certificate import load_certificate
 from thereexists.certificates.certify_function import TRIED_BOXES
-from thereexists.certificates.check import Asked, Check
+from thereexists.certificates.check import Asked, Check, as_claimed
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.enclose import WEIGHTS
 from thereexists.certificates.function_certificate import FunctionCertificate
@@ -109,7 +109,7 @@ def _check_deep_class(case: Case[FunctionCertificate]) -> Check:
     claimed, actual = case.record.get("class"), case.network.shape() | {"positional": case.network.E is not None}
     right = claimed == actual and (actual["h"], actual["m"], actual["r"]) == (2, 1, 4)
     right = right and case.network.rho in WEIGHTS and case.record.get("dtype") == "float64"
-    return Check("class", right, f"claimed {claimed}, found {actual}, rho = {case.network.rho}, wanted T^{{2,1,4}}")
+    return Check("class", right, f"{as_claimed(claimed, actual)}; rho = {case.network.rho}, wanted is T^{{2,1,4}}")
 
 
 def _check_compact_class(case: Case[FunctionCertificate]) -> Check:
@@ -119,7 +119,7 @@ def _check_compact_class(case: Case[FunctionCertificate]) -> Check:
     right = claimed == actual
     right = right and network.depth <= _most_blocks(network, (plan.get("sizes") or {}).get("max_width"))
     right = right and plan.get("parameters") == network.parameter_count and case.record.get("dtype") == "float64"
-    detail = f"claimed {claimed}, found {actual}, {network.depth} blocks of softmax attention and ReLU"
+    detail = f"{as_claimed(claimed, actual)}; {network.depth} blocks of softmax attention and ReLU"
     return Check("class", right, detail)
 
 
@@ -153,7 +153,7 @@ def _check_layers(case: Case[FunctionCertificate]) -> Check:
     claimed = case.record.get("plan", {}).get("layers")
     actual = {name: stage.depth for name, stage in case.network.stages.items()}
     actual["total"] = case.network.depth
-    return Check("layers", claimed == actual, f"claimed {claimed}, found {actual}")
+    return Check("layers", claimed == actual, as_claimed(claimed, actual))
 
 
 def _check_pattern(case: Case[FunctionCertificate]) -> Check:
@@ -299,7 +299,7 @@ def _check_one_by_one(case: Case[FunctionCertificate]) -> Check:
 
 def _check_cells(case: Case[FunctionCertificate]) -> Check:
     claimed, actual = case.certificate.cells, case.grid.cells
-    return Check("cells", claimed == actual, f"claimed {claimed}, found {actual}")
+    return Check("cells", claimed == actual, as_claimed(claimed, actual))
 
 
 def _check_epsilon(case: Case[FunctionCertificate]) -> Check:

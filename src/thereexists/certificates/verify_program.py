@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from thereexists.certificates.certificate import load_certificate
-from thereexists.certificates.check import Asked, Check
+from thereexists.certificates.check import Asked, Check, as_claimed
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, compare, refutation
 from thereexists.certificates.program_certificate import (
@@ -65,7 +65,7 @@ def compiled_checks(asked: Asked) -> Generator[Check, None, Checked | None]:
         network = EmbeddedTransformer.from_structure(record["structure"], asked.weights)
     yield Check("files", True, "record, weights and certificate are whole and match their digests")
     claimed, actual = record.get("class"), network.shape() | {"positional": network.E is not None}
-    yield Check("class", claimed == actual, f"claimed {claimed}, found {actual}, {network.depth} blocks")
+    yield Check("class", claimed == actual, f"{as_claimed(claimed, actual)}; {network.depth} blocks")
     yield _check_places(record, network)
     sha = weights_sha256(network)
     same = sha == certificate.weights_sha256
@@ -110,7 +110,7 @@ def _check_numbers(
     right = certificate.parts.keys() == actual.keys() and all(
         _covers(certificate.parts[key], value) for key, value in actual.items()
     )
-    yield Check("parts", right, f"claimed {certificate.parts}, found {actual}")
+    yield Check("parts", right, as_claimed(certificate.parts, actual))
     listed = certificate.splines
     right = len(listed) == len(found.splines) and all(
         {**stated, "own": 0.0} == {**spline, "own": 0.0} and _covers(stated.get("own"), spline["own"])

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 
-from thereexists.certificates.check import Asked, Check, Wanted
+from thereexists.certificates.check import Asked, Check, Wanted, as_claimed
 from thereexists.certificates.stored_tokens import StoredTokens, read_tokens, sums_of
 from thereexists.core.dtypes import dtype_name
 from thereexists.core.errors import InvalidInput
@@ -38,7 +38,7 @@ def token_checks(asked: Asked) -> Iterator[Check]:
     yield Check("files", True, "record and weights are whole and match their digests")
     claimed, actual = record.get("class"), witness.network.shape() | {"positional": witness.network.E is not None}
     small = claimed == actual and witness.network.depth <= 4
-    yield Check("class", small, f"claimed {claimed}, found {actual}, {witness.network.depth} blocks")
+    yield Check("class", small, f"{as_claimed(claimed, actual)}; {witness.network.depth} blocks")
     yield check_dtypes(record["dtype"], witness.network.safe, witness.verdicts())
     pairs = _check_pairs(witness)
     yield pairs

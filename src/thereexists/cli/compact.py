@@ -62,9 +62,7 @@ def export(
     dtype: Annotated[
         str, typer.Option(help="The dtype of the exported weights; one that is not safe is refused.")
     ] = "float32",
-    layout: Annotated[
-        str, typer.Option(help="The layout of a stock checkpoint: llama, mistral, qwen2 or phi3.")
-    ] = "llama",
+    layout: Annotated[str, typer.Option(help="The layout of a stock checkpoint: llama, mistral or phi3.")] = "llama",
     as_json: AsJson = False,
 ) -> None:
     """Write a witness in a stock format; the folder appears only after its weights and answers were compared.

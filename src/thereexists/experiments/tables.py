@@ -80,7 +80,7 @@ def _copying(rows: list[Row]) -> Parts:
         if row is None:
             return "–"
         bound = row.figures.get("copy accuracy_bound")
-        return _percent(row, "copy accuracy") + (f" (≤ {100 * bound.mean:.4g})" if bound else "")
+        return _percent(row, "copy accuracy") + (f" (≤ {100 * bound.mean:.4g})" if bound and bound.mean < 1 else "")
 
     body = [[name, *(cell(name, depth) for depth in layers)] for name in names]
     remarks = []

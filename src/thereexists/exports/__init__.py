@@ -26,7 +26,7 @@ def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32", la
         to: onnx, hf, torch or llama.
         folder: where to write; it must not exist.
         dtype: of the exported weights; one that is not safe is refused.
-        layout: of a stock checkpoint: llama, mistral, qwen2 or phi3.
+        layout: of a stock checkpoint: llama, mistral or phi3.
 
     Returns:
         What was written: ``folder``, ``files``, and how many cells were ``compared``.
@@ -78,7 +78,7 @@ def export_claim(
         folder: where to write; it must not exist.
         dtype: of the weights.
         beside: text that is added to the model card.
-        layout: llama, mistral, qwen2 or phi3.
+        layout: llama, mistral or phi3.
 
     Returns:
         What was written: ``folder``, ``files``, and how many inputs were ``compared``.

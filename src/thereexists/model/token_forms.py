@@ -85,7 +85,9 @@ class CodeForm:
         left = literal - 3 * u * (literal + 3) * (1 + u)
         if left < 1 + 1e-9:
             return Verdict(False, (f"a literal of a mean over {self.n} tokens may be {left:.3g}, and 1 is needed",))
-        return Verdict(True, (f"all numbers are exact in it, literals of means at least {left:.3g}, and 1 is needed",))
+        return Verdict(
+            True, (f"all numbers are exact in it; a literal of a mean is {left:.3g} at least, where 1 is enough",)
+        )
 
 
 def _wanted(

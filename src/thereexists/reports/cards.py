@@ -6,6 +6,7 @@ string is escaped, and nothing is run or asked for.
 
 from __future__ import annotations
 
+import re
 from functools import cache, singledispatch
 from importlib.resources import files
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.certificates.certificate import Certificate
+from thereexists.certificates.check import Check
 from thereexists.constructions.program.graph import Value
 from thereexists.constructions.program.saving import to_record
 from thereexists.constructions.program.witness import CompiledWitness
@@ -22,10 +24,12 @@ from thereexists.model.parts import parts_of
 from thereexists.patterns import Pattern, PatternVerdict
 from thereexists.patterns.picture import density
 from thereexists.reports import svg
-from thereexists.reports.html import Markup, figure, join, key, number, panels, shade, text
+from thereexists.reports.html import Markup, figure, in_figures, join, key, panels, shade, text
 from thereexists.reports.kinds.head import attention_pictures
 from thereexists.reports.measure import slice_through
+from thereexists.reports.program_graph import program_graph
 from thereexists.reports.schedule import schedule
+from thereexists.reports.verdict_pictures import bound_picture, steps
 from thereexists.reports.witness.program import written_out
 from thereexists.witness.function import FunctionWitness
 from thereexists.witness.plan import Plan
@@ -38,7 +42,7 @@ MOST_STEPS = 4  # of a pattern that are drawn
 def card(result: Any) -> str:
     """The card of a result, as HTML."""
     head, *facts = repr(result).splitlines()
-    lines = "".join(f"<div>{text(fact.strip())}</div>" for fact in facts)
+    lines = "".join(f"<div>{in_figures(fact.strip())}</div>" for fact in facts)
     return (
         f'<div class="te-card"><style>{_style()}</style><div class="{_tone(result)}"><b>{text(head)}</b></div>'
         f'<div class="soft">{lines}</div>{picture(result)}</div>'
@@ -87,12 +91,15 @@ def _(result: Plan) -> Markup:
 
 @picture.register
 def _(result: Certificate) -> Markup:
-    shares = [(i, name.replace("_", " "), size) for i, (name, size) in enumerate(result.shares().items())]
-    if not any(size > 0 for *_, size in shares):
-        return Markup("")
-    bar = svg.stacked_bar([(i, size) for i, _, size in shares], "Parts of the bound")
-    legend = join(Markup(f"{shade(i, f'{name} {number(size)}')} &ensp; ") for i, name, size in shares)
-    return figure(join([bar, legend]), "What the bound is made of; a part that is not zero is at least a hair wide.")
+    return bound_picture(result, says="")
+
+
+@picture.register
+def _(result: Verdict) -> Markup:
+    """The checks behind it, where its evidence is a list of them."""
+    found = result.evidence if isinstance(result.evidence, tuple) else ()
+    made = [(check.name, check.passed) for check in found if isinstance(check, Check)]
+    return steps(made) if made else Markup("")
 
 
 @picture.register
@@ -117,7 +124,8 @@ def _(result: Head) -> Markup:
 
 @picture.register
 def _(result: Value) -> Markup:
-    return Markup(f"<pre>{text(written_out(to_record(result)))}</pre>")
+    record = to_record(result)
+    return join([Markup(f"<pre>{text(written_out(record))}</pre>"), program_graph(record)])
 
 
 @singledispatch
@@ -140,5 +148,9 @@ def _(result: PatternVerdict) -> str:
 def _style() -> str:
     """The style of the reports, for a card only."""
     css = files("thereexists.reports").joinpath("page.css").read_text(encoding="utf-8").replace(":root", ":scope")
-    own = ":scope { background: var(--paper); color: var(--ink); padding: .5rem .75rem; max-width: 60rem; "
-    return f"@scope (.te-card) {{ {css} {own}font: 14px/1.5 system-ui, sans-serif; }} }}"
+    css += "figure { display: block; width: auto; max-width: none; text-align: left; } "  # some pages centre them
+    css += "figcaption { font-style: normal; max-width: none; margin: 0; text-align: left; } "
+    css += ":scope { background: var(--paper); color: var(--ink); padding: .5rem .75rem; max-width: 60rem; "
+    css += "font: 14px/1.5 system-ui, sans-serif; }"
+    sized = re.sub(r"(\d*\.?\d+)rem", lambda size: f"{16 * float(size[1]):g}px", css)  # a page has a rem of its own
+    return f"@scope (.te-card) {{ {sized} }}"

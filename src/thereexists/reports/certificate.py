@@ -1,11 +1,11 @@
-"""A certificate in pictures: the bound, its parts as a stacked bar, what each part pays for, and the assumptions."""
+"""A certificate on a page: the bound, a picture of its parts, what each part pays for, and the assumptions."""
 
 from __future__ import annotations
 
 from thereexists.certificates.certificate import Certificate
 from thereexists.core.authors_word import WORDS, as_its_author_says
-from thereexists.reports import svg
-from thereexists.reports.html import Markup, facts, figure, in_figures, join, paragraph, shade, table
+from thereexists.reports.html import Markup, facts, in_figures, join, paragraph, shade, table
+from thereexists.reports.verdict_pictures import bound_picture
 
 PARTS = {  # of a certificate: what each one pays for
     "grid": "f against the network's constant, on cubes with distinct columns",
@@ -19,11 +19,9 @@ PARTS = {  # of a certificate: what each one pays for
 }
 
 
-def bound_section(certificate: Certificate, measured: str | None = None) -> Markup:
-    """The bound in one sentence, the bar, the table of parts, and the facts beside them."""
-    shares = certificate.shares()
-    parts = [(i, name, shares[name]) for i, name in enumerate(PARTS) if name in shares]
-    bar = svg.stacked_bar([(i, size) for i, _, size in parts], "Parts of the certified bound")
+def bound_section(certificate: Certificate, measured: str | None = None, drawn: bool = True) -> Markup:
+    """The bound in one sentence, the picture unless it is elsewhere, the table of parts, and the facts beside them."""
+    parts = [(i, name, size) for i, (name, size) in enumerate(certificate.shares().items()) if name in PARTS]
     rows = [[shade(i, name.replace("_", " ")), size, PARTS[name]] for i, name, size in parts]
     said = {
         **{name: in_figures(words) for name, words in certificate.beside().items()},
@@ -32,7 +30,7 @@ def bound_section(certificate: Certificate, measured: str | None = None) -> Mark
         "in numbers": in_figures(as_its_author_says(certificate.detail())),
         **{name: in_figures(as_its_author_says(words)) for name, words in certificate.tried().items()},
     }
-    drawn = f"The bound and its parts; a part that is not zero is drawn at least a hair wide. {certificate.added_up()}"
+    together = certificate.added_up()
     return join(
         [
             paragraph(
@@ -42,8 +40,9 @@ def bound_section(certificate: Certificate, measured: str | None = None) -> Mark
                 )
             ),
             *(paragraph(in_figures(f"{_begun(sentence)}, {WORDS}.")) for sentence in certificate.meaning()),
-            figure(bar, in_figures(drawn.strip())),
-            table(["part", "size", "what it pays for"], rows),
+            *([bound_picture(certificate)] if drawn else []),
+            *([table(["part", "size", "what it pays for"], rows)] if rows else []),
+            *([paragraph(together, "soft")] if together else []),
             facts(said),
         ]
     )

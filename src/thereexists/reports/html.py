@@ -26,6 +26,8 @@ LONGEST_TEXT = 2000
 SHADES = 8  # of the parts of a bar: the classes s0 … s7 of the page
 SMALLEST = 1e-15  # what is smaller, and not 0, is said to be smaller than that
 _EXPONENT = re.compile(r"(≤ )?(?<![\w.])(\d+(?:\.\d+)?e[+-]\d+)(?!\w)")
+_POWER = re.compile(r"(?<![\w.])(\d+)\^(\d+)(?!\w)")
+_TAG = re.compile(r"<[^>]*>")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
@@ -125,7 +127,7 @@ def number(value: Any) -> Markup:
         return text(value)
     if 0 < abs(value) < SMALLEST:
         return text("< 10⁻¹⁵")
-    mantissa, e, exponent = f"{value:.4g}".partition("e")
+    mantissa, e, exponent = f"{value:.4g}".replace("-", "−", int(value < 0)).partition("e")
     return text(f"{mantissa}·10{raised(int(exponent))}" if e else mantissa)
 
 
@@ -134,8 +136,9 @@ def raised(exponent: int) -> str:
 
 
 def in_figures(words: Any) -> Markup:
-    """A sentence of ours whose numbers were written by Python, 2.4e-05, with the same numbers as in a paper."""
-    return Markup(_EXPONENT.sub(_in_a_sentence, text(words)))
+    """A sentence of ours whose numbers were written by Python, 2.4e-05 or 2^64, with the numbers as in a paper."""
+    powers = _POWER.sub(lambda found: f"{found[1]}{raised(int(found[2]))}", text(words))
+    return Markup(_EXPONENT.sub(_in_a_sentence, powers))
 
 
 def _in_a_sentence(found: re.Match[str]) -> str:
@@ -173,8 +176,9 @@ def table(head: list[str], rows: list[list[Any]], caption: str = "") -> Markup:
     numeric = [bool(rows) and all(isinstance(row[i], int | float) for row in rows) for i in range(len(head))]
 
     def cell(tag: str, value: Any, right: bool) -> str:
-        long = not right and tag == "td" and len(str(value)) > 40
-        short = not right and tag == "td" and len(str(value)) <= 24
+        seen = len(_TAG.sub("", value) if isinstance(value, Markup) else str(value))
+        long = not right and tag == "td" and seen > 40
+        short = not right and tag == "td" and seen <= 24
         style = ' class="number"' if right else ' class="words"' if long else ' class="short"' if short else ""
         return f"<{tag}{style}>{number(value)}</{tag}>"
 

@@ -49,8 +49,13 @@ class Recall:
         return (
             f"{self.units:,} memory units, looked at on {self.rows:,} tokens: one of them fires at {self.answered:,} "
             f"tokens (the others keep the default), never more than {self.most}. What fires has a pre-activation "
-            f"between {number(self.lowest)} and {number(self.highest)}, everything else at most {number(self.rest)}."
+            f"{self._fired()}, everything else at most {number(self.rest)}."
         )
+
+    def _fired(self) -> str:
+        if self.lowest == self.highest:
+            return f"of {number(self.lowest)}"
+        return f"between {number(self.lowest)} and {number(self.highest)}"
 
 
 def memory_section(witness: FunctionWitness) -> Section | None:
@@ -117,6 +122,7 @@ def recall_picture(found: Recall, title: str) -> Markup:
     """One row for each token, one column for each unit: what fires is filled, the rest by how near it came."""
     rows, units = found.before.shape
     side, left, top = min(300.0 / max(rows, units, 1), 18.0), 26.0, 22.0
+    height = max(top + rows * side + 8, 70.0)  # no less than its labels need
     depth = max(1.0, -float(found.before.min(initial=0.0)))
     pieces = [
         Markup(f'<rect class="axis" x="{left}" y="{top}" width="{units * side:.1f}" height="{rows * side:.1f}"/>')
@@ -130,7 +136,7 @@ def recall_picture(found: Recall, title: str) -> Markup:
     pieces.append(Markup(f'<path class="f1" d="{_cells(np.argwhere(found.before > 0), side, left, top)}"/>'))
     pieces.append(Markup(f'<text x="{left}" y="{top - 8}">memory unit →</text>'))
     pieces.append(Markup(f'<text transform="translate({left - 9},{top}) rotate(-90)" text-anchor="end">← token</text>'))
-    return _svg(max(left + units * side + 8, 160.0), top + rows * side + 8, text(title), join(pieces), 'class="square"')
+    return _svg(max(left + units * side + 8, 280.0), height, text(title), join(pieces), 'class="square"')
 
 
 def _cells(at: np.ndarray, side: float, left: float, top: float) -> str:

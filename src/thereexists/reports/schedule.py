@@ -14,7 +14,7 @@ from thereexists.reports.html import Markup, figure, join, key, keys, paragraph,
 from thereexists.reports.svg import _svg
 
 MOST_COLUMNS, MOST_ROWS = 40, 96
-_LEFT, _TOP, _COLUMN, _ROW, _BOX = 52.0, 46.0, 112.0, 20.0, 88.0
+_LEFT, _TOP, _COLUMN, _ROW, _BOX = 52.0, 46.0, 132.0, 20.0, 108.0
 
 
 def schedule(places: Any, network: Any) -> Markup:

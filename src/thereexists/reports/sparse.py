@@ -49,7 +49,7 @@ def pattern_pictures(masks: np.ndarray, name: str, path: Any, stated: bool = Fal
                     "connections": ", ".join(f"{int(mask.sum()):,} of {n * n:,}" for mask in masks[:MOST_STEPS]),
                     "path γ": "none"
                     if edges is None
-                    else " → ".join(str(int(k)) for k in path) + " (every edge is in the pattern: checked)",
+                    else f"{_in_short([int(k) for k in path])} (every edge is in the pattern: checked)",
                     "receptive depth": f"s = {len(fields)}: after this many layers every token has seen every other"
                     if whole
                     else "the field stops growing before it is full",
@@ -80,6 +80,12 @@ def pattern_pictures(masks: np.ndarray, name: str, path: Any, stated: bool = Fal
     path_key = [] if edges is None else [key(svg.PATH, "the path γ")]
     seen = keys([key(svg.FIELD, "seen after this many layers")])
     return join([opening, panels(steps), keys([cell, *path_key]), title, panels(growth), seen, rest])
+
+
+def _in_short(path: list[int]) -> str:
+    """The path, or its two ends where it is long."""
+    shown = path if len(path) <= 24 else [*path[:12], "…", *path[-4:]]
+    return " → ".join(map(str, shown))
 
 
 def path_edges(masks: np.ndarray, path: Any) -> list[tuple[int, int]] | None:

@@ -15,7 +15,7 @@ from thereexists.reports.html import Markup, join, number, text
 from thereexists.reports.svg import _in_line, _svg
 
 LEVELS = 10  # of the ramp: the classes r0 … r9 of the page
-_WIDTH, _HEIGHT, _RISE, _DEPTH = 1000.0, 860.0, 280.0, 470.0
+_WIDTH, _HEIGHT, _RISE, _DEPTH = 1000.0, 800.0, 280.0, 470.0
 
 
 def surface(values: np.ndarray, low: float, high: float, title: str, names: tuple[str, str]) -> Markup:
@@ -33,7 +33,8 @@ def surface(values: np.ndarray, low: float, high: float, title: str, names: tupl
         d = "".join(_quad(px, py, a, b) for _, a, b in group)
         drawn.append(Markup(f'<path class="mesh r{colour}" d="{d}"/>'))
     labels = [_corner(_WIDTH * 0.24, f"{names[0]} →", "end"), _corner(_WIDTH * 0.76, f"{names[1]} →", "start")]
-    return _svg(_WIDTH, _HEIGHT, title, join([*drawn, *labels]), 'class="surface"')
+    top = max(0.0, math.floor(float(py.min())) - 20.0)  # what lies above is empty
+    return _svg(_WIDTH, _HEIGHT, title, join([_floor(), *drawn, *labels]), 'class="surface"', top)
 
 
 def field(
@@ -94,5 +95,15 @@ def _quad(px: np.ndarray, py: np.ndarray, a: int, b: int) -> str:
     return "M" + "L".join(f"{px[c]:.0f},{py[c]:.0f}" for c in corners) + "z"
 
 
+def _floor() -> Markup:
+    """The square below the surface, where the output is ``low``."""
+    corners = ((0, 0), (1, 0), (1, 1), (0, 1))
+    ends = (
+        f"{_WIDTH / 2 + (i + j - 1) * (_WIDTH / 2 - 30):.0f},{30 + _RISE + (i + 1 - j) * _DEPTH / 2:.0f}"
+        for i, j in corners
+    )
+    return Markup(f'<path class="axis" style="stroke-width:3" d="M{"L".join(ends)}z"/>')
+
+
 def _corner(x: float, label: str, anchor: str) -> Markup:
-    return Markup(f'<text class="big" x="{x:.0f}" y="{_HEIGHT - 90:.0f}" text-anchor="{anchor}">{text(label)}</text>')
+    return Markup(f'<text class="big" x="{x:.0f}" y="{_HEIGHT - 30:.0f}" text-anchor="{anchor}">{text(label)}</text>')

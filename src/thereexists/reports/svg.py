@@ -102,7 +102,7 @@ def cells(mask: np.ndarray, title: str, path: Sequence[tuple[int, int, int]] = (
     )
     frame = f'<rect class="axis" x="{margin}" y="{margin}" width="300" height="300"/>'
     pieces = [Markup(frame), Markup(f'<path class="{style}" d="{d}"/>')]
-    every = max(1, math.ceil(n / 16))
+    every = 1 if n <= 16 else math.ceil(n / 8)
     for k in range(0, n, every):
         at = margin + (k + 0.5) * size
         pieces.append(_label(at, margin - 7, k, "middle"))
@@ -199,12 +199,17 @@ def bars(
                     f'<path class="curve k1" stroke-width="3" d="M{scale.at(mark):.1f},{y - 2:.1f}v{pitch - 5:.0f}"/>'
                 )
             )
-        beside = "" if mark is None else f" ({mark:.3g})"
-        pieces.append(_label(width - 2, y + 13, f"{value:.3g}{beside}", "end"))
+        beside = "" if mark is None else f" ({_three(mark)})"
+        pieces.append(_label(width - 2, y + 13, f"{_three(value)}{beside}", "end"))
     said = ", ".join(
         f"{label} {value:.3g}" + ("" if mark is None else f" (paper {mark:.3g})") for label, value, _, mark in rows
     )
     return _svg(width, height, f"{title}: {said}", join(pieces))
+
+
+def _three(value: float) -> str:
+    """Three digits, zeros at the end among them, so that a column lines up: 54.0 below 51.9."""
+    return f"{value:#.3g}".rstrip(".") if 0.01 <= abs(value) < 1000 else f"{value:.3g}"
 
 
 def log_lines(
@@ -268,9 +273,9 @@ def _line_axis(x: _Scale, height: float, x_name: str) -> Markup:
     return join([line, *below, _label((LEFT + WIDTH - RIGHT) / 2, height - 3, x_name, "middle")])
 
 
-def _log_axis(x: _Scale, height: float, x_name: str) -> Markup:
+def _log_axis(x: _Scale, height: float, x_name: str, left: float = LEFT, right: float = WIDTH - RIGHT) -> Markup:
     """Labels 10^k on an axis of decimal logarithms."""
-    pieces = [Markup(f'<path class="axis" d="M{LEFT},{height - BOTTOM}H{WIDTH - RIGHT}"/>')]
+    pieces = [Markup(f'<path class="axis" d="M{left:g},{height - BOTTOM:g}H{right:g}"/>')]
     every = max(1, math.ceil((x.high - x.low) / 6))
     for k in range(math.ceil(x.low), math.floor(x.high) + 1, every):
         at = x.at(k)
@@ -278,7 +283,7 @@ def _log_axis(x: _Scale, height: float, x_name: str) -> Markup:
         pieces.append(
             Markup(f'<text x="{at:.1f}" y="{height - BOTTOM + 14:.1f}" text-anchor="middle">10{exponent}</text>')
         )
-    pieces.append(_label((LEFT + WIDTH - RIGHT) / 2, height - 3, x_name, "middle"))
+    pieces.append(_label((left + right) / 2, height - 3, x_name, "middle"))
     return join(pieces)
 
 
@@ -291,8 +296,9 @@ def _path(x: np.ndarray, y: np.ndarray) -> str:
     return "M" + "L".join(f"{a:.1f},{b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
 
 
-def _svg(width: float, height: float, title: str, body: str, extra: str = "") -> Markup:
+def _svg(width: float, height: float, title: str, body: str, extra: str = "", top: float = 0.0) -> Markup:
+    """A picture from ``top`` down to ``height``."""
     return Markup(
-        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{text(title)}" {extra}>'
+        f'<svg viewBox="0 {top:g} {width:g} {height - top:g}" role="img" aria-label="{text(title)}" {extra}>'
         f"<title>{text(title)}</title>{body}</svg>"
     )

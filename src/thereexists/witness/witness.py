@@ -27,7 +27,7 @@ from thereexists.core.dtypes import dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.kinds import KINDS, Kind
 from thereexists.core.notebook import InNotebook
-from thereexists.core.plain_text import brief
+from thereexists.core.plain_text import brief, counted
 from thereexists.core.verdict import Verdict
 from thereexists.model import Transformer
 from thereexists.witness.plan import Plan
@@ -138,7 +138,7 @@ class Witness(InNotebook, ABC):
         return brief(
             f"{type(self).__name__}: {self.kind.what}",
             f"{self.network.depth:,} blocks, {self.network.parameter_count:,} parameters, "
-            f"{shape['h']} heads of size {shape['m']}, width {shape['r']}, {shape['d']} rows",
+            f"{shape['h']} heads of size {shape['m']}, width {shape['r']}, {counted(shape['d'], 'row')}",
             *self.facts(),
         )
 

@@ -1,6 +1,7 @@
 """Causal programs over symbols as circuits: every string against the interpreter; planted faults in a folder."""
 
 import random
+import time
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 import thereexists as te
 from tests.certificates.llama.forging import copied, forge_weights, redo
 from tests.certificates.llama.small_programs import claim_of, drawn, programs, strings
+from tests.hostile import forge_record
 from thereexists import program as P
 from thereexists.certificates.llama.claims import read_claimed
 from thereexists.certificates.llama.format import Checkpoint, read_checkpoint, read_claim
@@ -177,3 +179,66 @@ def test_single_weights_are_caught_or_change_nothing(tmp_path, name):
             assert checkpoint.claim.answers_right(tokens, logits), (which, at, dtype)
             there.data.copy_(kept)
     assert passed < 120
+
+
+def settings_of(record, operation):
+    return next(node["settings"] for node in record["program"]["nodes"] if node["operation"] == operation)
+
+
+SIZES = {
+    "a place missing": lambda r: settings_of(r, "take")["source"].pop(),
+    "a place too many": lambda r: settings_of(r, "take")["source"].append(0),
+    "a place beyond the string": lambda r: settings_of(r, "take")["source"].__setitem__(3, 99),
+    "a place from the end": lambda r: settings_of(r, "take")["source"].__setitem__(3, -1),
+    "a row missing": lambda r: settings_of(r, "constant")["array"].pop(),
+    "a row too many": lambda r: settings_of(r, "constant")["array"].append([0.0]),
+    "a column too many": lambda r: [row.append(0.0) for row in settings_of(r, "constant")["array"]],
+    "a ragged row": lambda r: settings_of(r, "constant")["array"][1].append(0.0),
+    "other features": lambda r: r["program"]["nodes"][-1].update(d=2),
+}
+
+
+@pytest.mark.parametrize("fault", SIZES)
+def test_a_witness_with_other_sizes_is_not_exported(tmp_path, fault):
+    """Planted faults, with the digest redone: one sentence from every verb that reads the program as tables."""
+    program = P.recode(P.symbols("abc", n=4).delay(1, fill="z"), {"a": "x"})
+    te.build(program, dtypes=("float32",)).save(tmp_path / "w")
+    forge_record(tmp_path / "w", SIZES[fault])
+    with pytest.raises(ThereExistsError):
+        te.export(te.load(tmp_path / "w"), "llama", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_many_large_look_ups_are_refused_in_time():
+    """1,024 symbols, and look-ups over all pairs of them: a file of 22 kB that once asked for hours."""
+    S, nodes = 1024, []
+
+    def node(operation, arguments, d, /, **settings):
+        nodes.append({"operation": operation, "arguments": arguments, "d": d, "settings": settings})
+        return len(nodes) - 1
+
+    def together(first, second):
+        parts = [node("mix", [first], 2, matrix=[[1.0], [0.0]]), node("mix", [second], 2, matrix=[[0.0], [1.0]])]
+        return node("linear", parts, 2, coefficients=[1.0, 1.0])
+
+    tokens = node("tokens", [], 1, d=1, low=0, high=S - 1, shorter=False)
+    place, one = node("constant", [], 1, array=[[0.0], [1.0]]), node("constant", [], 1, array=[[1.0], [1.0]])
+    query = together(node("linear", [tokens], 1, coefficients=[4096.0]), one)
+    key = together(tokens, place)
+    start = [dict(each) for each in nodes]
+
+    def claim(look_ups):
+        nodes[:] = start
+        found = [node("attend", [query, key, tokens], 1, causal=True, called="find") for _ in range(look_ups)]
+        node("linear", [tokens, *found], 1, coefficients=[1.0] + [0.0] * look_ups)
+        letters = [chr(0x4E00 + k) for k in range(S)]
+        stated = {"n": 2, "nodes": nodes}
+        return read_claimed(
+            {"kind": "program", "program": stated, "symbols": {"alphabet": letters, "output_alphabet": letters}}
+        )
+
+    began = time.process_time()
+    claim(4).circuit()
+    with pytest.raises(NotProved, match="no more are written out"):
+        claim(20).circuit()
+    assert time.process_time() - began < 20  # one look-up alone took twice that

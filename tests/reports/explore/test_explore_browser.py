@@ -389,3 +389,27 @@ def test_tokens_of_a_string_are_dragged(browser, servers):
     assert page.input_value("#words") == "b b a b"
     assert noise == []
     page.context.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "width"), [("compact", 1400), ("compact", 390), ("faithful", 1400), ("faithful", 390)]
+)
+def test_no_label_is_cut_and_the_list_follows(browser, servers, kind, width):
+    """Every text of a picture stands inside it and is whole; the current change and chapter are on the screen."""
+    page, noise = visit(browser, servers[kind])
+    page.set_viewport_size({"width": width, "height": 900})
+    for button in ("#log li:nth-last-child(2) button", "#last"):
+        page.locator(button).evaluate("(node) => node.click()")  # where the pointer is changes nothing
+        outside = """() => [...document.querySelectorAll('#picture text, #map text')].filter((text) => {
+            const own = text.getBoundingClientRect(), all = text.ownerSVGElement.getBoundingClientRect();
+            return own.width && (own.left < all.left - 1 || own.right > all.right + 1 || /…/.test(text.textContent));
+        }).map((text) => text.textContent)"""
+        assert page.evaluate(outside) == []
+        for box in ("#log", "#chapters"):
+            shown = """(id) => { const all = document.querySelector(id).getBoundingClientRect();
+                const own = document.querySelector(id + ' [aria-current]').getBoundingClientRect();
+                return own.top >= all.top - 1 && own.bottom <= all.bottom + 1 &&
+                  own.left >= all.left - 1 && own.right <= all.right + 1; }"""
+            page.wait_for_function(shown, arg=box)
+    assert noise == []
+    page.context.close()

@@ -13,6 +13,7 @@ import torch
 import thereexists as te
 from tests.command import thereexists
 from tests.reports.pages import EVIL, OUTSIDE, balanced
+from thereexists import program as P
 from thereexists.core.errors import ThereExistsError
 from thereexists.reports import Found, every_kind, report
 from thereexists.reports.measure import SIDE, WITHIN, between_edges, plane_through
@@ -30,7 +31,6 @@ WORDS_ON_PROOF = {
     "certified", "not certified", "verified", "partly verified", "not verified", "recalled", "measured", "no head yet",
     "universal", "not universal", "undecided",
 }  # fmt: skip
-WITHOUT_A_PICTURE = ("certificate.json", "certify.json", "verify.json", "fit.json", "head-verify.json", "apart.json")
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,40 @@ def test_the_first_screen_has_three_numbers_a_paper_and_a_word_on_proof(artefact
     assert re.search(r"arXiv:\d{4}\.\d{5}", first)
     figures = re.findall(r'<span class="figure">([^<]*)<', first)
     assert set(figures) & WORDS_ON_PROOF or name == "compare.json", figures
-    assert "<svg" in first or name in WITHOUT_A_PICTURE
+    assert "<svg" in first
+
+
+def test_a_verdict_is_drawn_check_by_check(artefacts, page_of, tmp_path):
+    """A mark for every check, in the colour of its result; numbers and tables in words."""
+    document = str(page_of(artefacts["verify.json"]))
+    record = json.loads(artefacts["verify.json"].read_text())
+    assert document.count('class="mark good"') == 2 * len(record["checks"])  # the picture, and the list
+    assert not re.search(r"\{&#x27;|\de-\d", document)
+    record["holds"], record["checks"][1]["passed"], record["checks"][2]["passed"] = False, False, "yes"
+    record["checks"][3]["passed"] = None
+    forged = tmp_path / "verify.json"
+    forged.write_text(json.dumps(record))
+    document = str(report(forged))
+    assert document.count('class="mark bad"') == 2 * 2  # what is no truth value is no pass
+    assert document.count('class="mark soft"') == 2
+    first = document[: document.index("<nav")]
+    assert f"{len(record['checks']) - 3} of {len(record['checks'])}" in first
+
+
+def test_a_bound_is_drawn_against_what_was_asked_for(folders, tmp_path):
+    from thereexists.reports.verdict_pictures import Size, bound_picture, decades
+
+    made = te.build(P.sort(P.tokens(2)), epsilon=1e-3).certificate
+    drawn = bound_picture(made)
+    assert "The dashed line is what was asked for: 0.001." in drawn
+    (line,) = re.findall(r'curve dash k0" d="M([\d.]+),', drawn)
+    dots = [float(x) for x in re.findall(r'class="f3" cx="([\d.]+)"', drawn)]
+    assert dots
+    assert max(dots) < float(line)
+    assert drawn.count('class="mark good"') == len(made.bounds)
+    assert "dash" not in bound_picture(te.certificates.load_certificate(folders["compact"]))  # by delta: none was asked
+    first, second = (float(x) for x in re.findall(r'cx="([\d.]+)"', decades([Size("a", 1e-3), Size("b", 1e-300)], "t")))
+    assert second < first  # and on the page, at its left edge
 
 
 @pytest.mark.parametrize(
@@ -152,7 +185,8 @@ def test_the_plane_is_the_network_and_the_target(folders):
 def test_every_quad_and_every_cell_is_drawn_once():
     values = np.add.outer(np.arange(5.0), np.arange(5.0))
     drawn = surface(values, 0.0, 8.0, "s", ("x", "y"))
-    assert drawn.count("M") == 16  # 4 × 4 quads
+    assert drawn.count("M") == 16 + 1  # 4 × 4 quads, and the floor below them
+    assert drawn.index('class="axis"') < drawn.index('class="mesh')
     (map_,) = re.findall(r'(<svg.*?<rect class="axis")', field(values, 0.0, 8.0, "f", ("x", "y")))
     wide = sum(float(w) for w in re.findall(r"h(\d+\.\d)v", map_))
     assert wide == pytest.approx(5 * 300, abs=5 * 5 * 0.05)  # five full rows; widths are written with one decimal

@@ -24,6 +24,7 @@ from thereexists.functions.target import Array
 MOST_CASES = 1 << 12  # of a table whose cases become gates
 MOST_WORK = 1 << 27  # cases of a table at all positions
 MOST_FOUND = 1 << 20  # of one for look-ups, whose cases are few when it becomes gates
+MOST_WRITTEN = 1 << 24  # cases of all tables and look-ups of a program together: a minute
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,10 +117,17 @@ class Space:
     symbol: Symbol
     position: Position
     known: dict[Any, Atom]
+    written: list[int]
 
     @classmethod
     def of(cls, n: int, symbols: int) -> Space:
-        return cls(n, Symbol(np.ones((n, symbols), dtype=bool)), Position(np.eye(n, dtype=bool)), {})
+        return cls(n, Symbol(np.ones((n, symbols), dtype=bool)), Position(np.eye(n, dtype=bool)), {}, [])
+
+    def write(self, cases: int) -> None:
+        """Count what is written out: a small file must not ask for hours."""
+        self.written.append(cases)
+        if sum(self.written) > MOST_WRITTEN:
+            raise NotProved(f"this program has more than {MOST_WRITTEN:,} cases; no more are written out.")
 
     def cut(self, table: Table) -> Table:
         """The same feature, as an atom."""

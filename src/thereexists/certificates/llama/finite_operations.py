@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from itertools import pairwise
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ def tables_of(program: dict[str, Any], symbols: int) -> tuple[Space, Table]:
         if name not in RULES:
             raise NotProved(_refused(name, settings))
         found.append(RULES[name](space, settings, *(found[a] for a in node["arguments"])))
+        space.write(sum(table.codes.size + len(table.values) for table in found[-1]))
     return space, found[-1][0]
 
 
@@ -149,7 +151,7 @@ def _attend(space: Space, settings: Settings, q: Features, k: Features, v: Featu
             others = [g for g in range(len(q)) if g != f]
             query = joined(space.fitting([q[g] for g in others], called, MOST_FOUND))
             key = joined(space.fitting([*(k[g] for g in others), *v], called, MOST_FOUND))
-            hits = _hits(query, key, max(r) - min(r))
+            hits = _hits(space, query, key, max(r) - min(r))
             if hits is not None:
                 found = query, key, hits, rises
                 break
@@ -163,16 +165,29 @@ def _attend(space: Space, settings: Settings, q: Features, k: Features, v: Featu
     return [mapped(lambda x: x, joined([Table((atom,), np.arange(len(one)), one)])) for one in each]
 
 
-def _hits(query: Table, key: Table, spread: Number) -> Array | None:
+def _hits(space: Space, query: Table, key: Table, spread: Number) -> Array | None:
     """(queries, keys): which keys have the largest d; None if another one may be ahead of them by its position."""
-    if len(query.values) * len(key.values) > MOST_FOUND:
+    pairs = len(query.values) * len(key.values)
+    if pairs > MOST_FOUND:
         raise NotProved(f"a look-up has {len(query.values):,} queries and {len(key.values):,} keys, too many.")
-    d = [[exact(sum(x * y for x, y in zip(a, b, strict=False))) for b in key.values] for a in query.values]
-    for row in d:
-        below = [score for score in row if score != max(row)]
-        if below and max(row) - max(below) <= spread:
-            return None
-    return np.array([[score == max(row) for score in row] for row in d])
+    space.write(pairs)
+    features = len(query.values[0])
+    (asks, p), (answers, q) = _whole(query.values), _whole([parts[:features] for parts in key.values])
+    d, spread = asks @ answers.T, spread * p * q
+    top = d.max(axis=1, keepdims=True)
+    others = np.where(d == top, d.min(), d).max(axis=1)
+    close = (d != top).any(axis=1) & np.array([gap <= spread for gap in (top[:, 0] - others).tolist()])
+    return None if close.any() else d == top
+
+
+def _whole(numbers: Any) -> tuple[Array, int]:
+    """Tuples of numbers as rows of whole ones, and what all were multiplied by; int64 where no product of two and no
+    sum of products leaves it, else Python's own."""
+    scale = lcm(*(int(x.q) for parts in numbers for x in parts if not isinstance(x, int)))
+    rows = [[int(exact(x * scale)) for x in parts] for parts in numbers]
+    largest = max((abs(x) for row in rows for x in row), default=0)
+    small = largest**2 * max(len(rows[0]), 1) < 1 << 62
+    return np.array(rows, dtype=np.int64 if small and largest < 1 << 30 else object).reshape(len(rows), -1), scale
 
 
 RULES: dict[str, Callable[..., Features]] = {

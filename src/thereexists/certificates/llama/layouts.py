@@ -1,9 +1,10 @@
 """Stock architectures that have the blocks of Llama, operation by operation: one entry each.
 
 RMSNorm in float32 and a cast, rotary positions on halves of a head, grouped heads, a SwiGLU and plain residual sums: as
-``transformers`` has them, Llama, Mistral, Qwen2 and Phi-3 differ only in names, in biases (0 here) and in matrices that
-are stored as one. A product with two matrices that stand above each other is the two products, number by number, and a
-bias of 0 adds nothing. So each is read as Llama, and the proof is the same proof.
+``transformers`` has them, Llama, Mistral and Phi-3 differ only in names and in matrices that are stored as one. A
+product with two matrices that stand above each other is the two products, number by number. So each is read as Llama,
+and the proof is the same proof. Qwen2 would be another, with biases of 0, but ``transformers`` opens every folder of
+that type with a byte-level tokenizer of its own, whatever ``tokenizer.json`` says: prompts would not be read as text.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ class Stock:
     says: Callable[[Any], dict[str, Any]]
     turning: dict[str, Any]
     fused: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    biased: tuple[str, ...] = ()
 
     def stored(self, sizes: Sizes) -> Sizes:
         """The names and shapes in the file, of Llama's."""
@@ -36,22 +36,18 @@ class Stock:
         for name, parts in self._fused(sizes):
             rows = [found.pop(part) for part in parts]
             found[name] = (sum(shape[0] for shape in rows), rows[0][1])
-        return found | {bias: (sizes[weight][0],) for bias, weight in self._biases(sizes)}
+        return found
 
     def written(self, weights: Weights) -> Weights:
         """Llama's weights as the file has them."""
         found = dict(weights)
         for name, parts in self._fused(weights):
             found[name] = torch.cat([found.pop(part) for part in parts])
-        biases = {bias: torch.zeros_like(weights[weight][:, 0]) for bias, weight in self._biases(weights)}
-        return found | biases
+        return found
 
     def read(self, weights: Weights, sizes: Sizes) -> Weights:
-        """Llama's weights, of the file's: the other way. A bias that is not 0 is refused."""
+        """Llama's weights, of the file's: the other way."""
         found = dict(weights)
-        for bias, _ in self._biases(sizes):
-            if bool(found.pop(bias).any()):
-                raise InvalidInput(f"{bias} is not 0, and Llama has no biases")
         for name, parts in self._fused(sizes):
             found |= zip(parts, found.pop(name).split([sizes[part][0] for part in parts]), strict=True)
         return found
@@ -66,10 +62,6 @@ class Stock:
             for name, parts in self.fused
         ]
 
-    def _biases(self, names: Any) -> list[tuple[str, str]]:
-        ends = tuple(f".{part}.weight" for part in self.biased)
-        return [(name.removesuffix("weight") + "bias", name) for name in names if ends and name.endswith(ends)]
-
 
 LLAMA = Stock(
     "LlamaForCausalLM", lambda shape: {"attention_bias": False, "mlp_bias": False, "pretraining_tp": 1}, turning={}
@@ -77,17 +69,6 @@ LLAMA = Stock(
 STOCKS = {
     "llama": LLAMA,
     "mistral": Stock("MistralForCausalLM", lambda shape: {"sliding_window": None}, turning={}),
-    "qwen2": Stock(
-        "Qwen2ForCausalLM",
-        lambda shape: {
-            "layer_types": ["full_attention"] * shape.layers,
-            "max_window_layers": shape.layers,
-            "sliding_window": None,
-            "use_sliding_window": False,
-        },
-        turning={},
-        biased=("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
-    ),
     "phi3": Stock(
         "Phi3ForCausalLM",
         lambda shape: {

@@ -94,7 +94,11 @@ class ProgramClaim(Claim):
     def read(cls, stored: dict[str, Any]) -> ProgramClaim:
         if stored.keys() != FIELDS:
             raise InvalidInput(f"a claim of a program must have {', '.join(sorted(FIELDS))}")
-        program = stored["program"]
+        return cls.of(stored["program"], Alphabets.read(stored["symbols"]))
+
+    @classmethod
+    def of(cls, program: dict[str, Any], alphabets: Alphabets) -> ProgramClaim:
+        """A program from a file, checked: whoever reads it further believes its sizes."""
         check_program(program)
         if program.keys() != {"n", "nodes"} or program["n"] > MOST_SYMBOLS or len(program["nodes"]) > MOST_OPERATIONS:
             raise InvalidInput(
@@ -103,7 +107,7 @@ class ProgramClaim(Claim):
         if sum(node["operation"] == "tokens" for node in program["nodes"]) != 1:
             raise InvalidInput("a program over symbols must have one input")
         check_features(program)
-        return cls(program, Alphabets.read(stored["symbols"]))
+        return cls(program, alphabets)
 
     def drawn(self, rng: np.random.Generator, count: int) -> Array:
         ids = rng.integers(0, len(self.alphabets.alphabet), (count, self.n))

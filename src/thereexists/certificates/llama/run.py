@@ -1,11 +1,16 @@
-"""The folder, run by ``transformers`` as anyone would: its own ``LlamaForCausalLM``, without progress bars."""
+"""The folder, opened by ``transformers`` as anyone would: its own classes, offline, without progress bars."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from thereexists.certificates.llama.tokens import BOS, SYMBOLS, Vocabulary
 from thereexists.core.dtypes import as_dtype
+
+_LETTERS = 24  # of a random prompt
 
 
 def loaded(folder: Path, dtype: str) -> Any:
@@ -20,3 +25,30 @@ def loaded(folder: Path, dtype: str) -> Any:
     finally:
         if shown:
             logging.enable_progress_bar()
+
+
+def misread(folder: Path, vocabulary: Vocabulary, rng: np.random.Generator) -> str | None:
+    """A text that the tokenizer reads or writes in another way than ``tokenizer.json`` says; None if it reads all.
+
+    ``AutoTokenizer`` takes a class by the model's type, and a class may bring rules of its own.
+    """
+    from transformers import AutoTokenizer
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    symbols, between = np.arange(SYMBOLS, vocabulary.outputs.start), "" if vocabulary.by_character else " "
+    for ids in (symbols[: 1 << 10], rng.choice(symbols, _LETTERS)):
+        text = between.join(vocabulary.texts[k] for k in ids)
+        read = tokenizer(text)["input_ids"]
+        if read != [BOS, *ids.tolist()] or tokenizer.decode(read, skip_special_tokens=True) != text:
+            return text
+    said = tokenizer.decode(range(vocabulary.outputs.start, len(vocabulary)))
+    if vocabulary.unseen and vocabulary.unseen in said:
+        return said
+    other = next(
+        chr(code) for code in range(0x4E00, 0x10000) if not any(chr(code) in text for text in vocabulary.texts)
+    )
+    try:
+        tokenizer(other)
+    except Exception:  # which one is the library's business
+        return None
+    return other

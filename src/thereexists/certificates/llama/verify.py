@@ -21,7 +21,7 @@ from thereexists.certificates.llama.format import CARD, Checkpoint, read_checkpo
 from thereexists.certificates.llama.layouts import stock_of
 from thereexists.certificates.llama.proof import Proof, prove
 from thereexists.certificates.llama.rounding import DTYPES
-from thereexists.certificates.llama.run import loaded
+from thereexists.certificates.llama.run import loaded, misread
 from thereexists.core.errors import NotProved
 from thereexists.core.json_files import MOST_BYTES
 from thereexists.core.regular_files import read_regular
@@ -73,7 +73,11 @@ def _trial(folder: Path, checkpoint: Checkpoint, dtypes: list[str]) -> Check:
     if find_spec("transformers") is None:
         return Check("trial", True, "not run, because transformers is not installed; the proof does not need it")
     seed = secrets.randbits(32)
-    tokens = checkpoint.claim.drawn(np.random.default_rng(seed), _TRIED)
+    rng = np.random.default_rng(seed)
+    text = misread(folder, checkpoint.claim.vocabulary, rng)
+    if text is not None:
+        return Check("trial", False, f"the tokenizer that transformers makes of the folder misreads {text[:40]!r}")
+    tokens = checkpoint.claim.drawn(rng, _TRIED)
     for name in dtypes:
         with torch.no_grad():
             logits = loaded(folder, name)(torch.from_numpy(tokens)).logits.float().numpy()

@@ -73,10 +73,10 @@ class SymbolWitness(CompiledWitness):
 
     def lowerable(self) -> ProgramClaim:
         """The program as it is saved; refused, with the operation, where it is no causal circuit."""
-        claim = ProgramClaim(self.record(), self.alphabets)
         try:
+            claim = ProgramClaim.of(self.record(), self.alphabets)
             claim.circuit()
-        except NotProved as error:
+        except (InvalidInput, NotProved) as error:
             raise CannotBuild(f"This program has no stock Llama checkpoint: {error}") from error
         return claim
 

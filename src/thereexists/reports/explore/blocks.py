@@ -305,7 +305,8 @@ def told_blocks(places: Any, chapters: list[dict[str, str]]) -> list[dict[str, s
     told = []
     for k, chapter in enumerate(chapters[:-1], 1):
         words = ", ".join(dict.fromkeys(made.get(k, [])))
-        name = words if len(words) <= LONGEST_NAME else words[:LONGEST_NAME] + " …"
+        name = ", ".join(dict.fromkeys(part.partition(":")[0] for part in made.get(k, [])))  # sort, not sort: partner
+        name = name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + " …"
         told.append({"name": name, "says": short(f"Block {k} computes {words}.")} if words else chapter)
     return [*told, chapters[-1]]
 

@@ -29,7 +29,9 @@ class Counts(Machines):
     witness: CountingWitness
 
     def chapters(self) -> list[dict[str, str]]:
-        return [{"name": "Shares", "says": _SAYS[1]}, {"name": "Counts", "says": _SAYS[2]}]
+        shares = "An average is a count over a length: attention knows the share of every counter, wherever it stands."
+        counts = "A share says how many; a look-up turns it into the state, whatever the length."
+        return [{"name": "Shares", "says": shares}, {"name": "Counts", "says": counts}]
 
     def more_facts(self) -> dict[str, Any]:
         machine, letters = self.witness.automaton, self.witness.letters

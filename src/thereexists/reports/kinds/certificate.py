@@ -8,6 +8,7 @@ from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.certificate import bound_section
 from thereexists.reports.first_screen import PAPERS, first_screen
 from thereexists.reports.html import Page, Section, at_most, facts, in_figures, join, paragraph
+from thereexists.reports.verdict_pictures import bound_picture
 
 
 def _page(found: Found) -> Page:
@@ -32,18 +33,22 @@ def _page(found: Found) -> Page:
         }
     )
     sections = (
-        Section("certificate", "What is certified", bound_section(certificate)),
+        Section("certificate", "What is certified", bound_section(certificate, drawn=False)),
         Section("about", "What it is about", join([about, paragraph(remark, "soft")])),
     )
-    name = next(iter(subject.values()))
+    what, name = next(iter(subject.items()))
+    named = name.partition("SHA-256 ")[0].rstrip(", ")  # a hash is no name
+    title = f"A certificate for {'an' if what[0] in 'aeiou' else 'a'} {what}{f': {named}' if named else ''}"
+    size = float(certificate.bound)
     numbers = [
-        (at_most(float(certificate.bound)), f"{in_figures(certificate.claim())}: {WORDS}"),
+        (at_most(size) if size else "exact", f"{in_figures(certificate.claim())}: {WORDS}"),
         (certificate.label(), WORDS),
         ("not verified", "for this page: thereexists verify, in the folder of the weights"),
     ]
-    source = f"Where the first such networks were written down: {PAPERS['A']}."
+    source = f"Where the first such networks were written down: {PAPERS[certificate.paper]}."
     lead = "A bound on the error of one network file."
-    return Page("certificate", f"A certificate: {name}", lead, sections, first_screen(numbers, source))
+    first = first_screen(numbers, source, bound_picture(certificate))
+    return Page("certificate", title, lead, sections, first)
 
 
 KIND = Kind(

@@ -7,9 +7,11 @@ from typing import Any
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.first_screen import PAPERS, Number, first_screen
-from thereexists.reports.html import Markup, Page, Section, facts, join, number, paragraph, table
+from thereexists.reports.html import Markup, Page, Section, facts, figure, in_figures, join, number, paragraph, table
+from thereexists.reports.verdict_pictures import Size, decades, steps, worded
 
 _WORDS = {True: "Everything holds", False: "It does not hold", None: "Undecided"}
+_TONES = {True: "good", False: "bad", None: ""}
 
 
 def _page(found: Found) -> Page:
@@ -18,12 +20,14 @@ def _page(found: Found) -> Page:
     if holds not in (True, False, None):
         raise ValueError(f"'holds' is {holds!r}")
     sections = [
-        Section("verdict", "The verdict", join([paragraph(f"{as_its_author_says(_WORDS[holds])}."), *_reasons(record)]))
+        Section(
+            "verdict",
+            "The verdict",
+            join([paragraph(f"{as_its_author_says(_WORDS[holds])}.", _TONES[holds]), *_reasons(record)]),
+        )
     ]
     if "checks" in record:
-        rows = [
-            [str(c["name"]), "passed" if c["passed"] is True else "FAILED", str(c["detail"])] for c in record["checks"]
-        ]
+        rows = [[str(c["name"]), _marked(c["passed"]), in_figures(c["detail"])] for c in record["checks"]]
         sections.append(Section("checks", "Every check", table(["check", "", "what was found"], rows)))
         title = "A witness, checked again"
     else:
@@ -31,7 +35,7 @@ def _page(found: Found) -> Page:
         title = "An attention head, " + ("fitted" if "method" in record else "checked again")
     lead = f"What {found.path.name} says, {WORDS}; the files themselves were not examined."
     paper = PAPERS["A" if "checks" in record else "heads"]
-    first = first_screen(_largest(record), f"What such a network is: {paper}.")
+    first = first_screen(_largest(record), f"What such a network is: {paper}.", _picture(record))
     return Page("verdict", title, lead, tuple(sections), first)
 
 
@@ -43,6 +47,27 @@ def _largest(record: dict[str, Any]) -> list[Number]:
         passed = sum(check["passed"] is True for check in record["checks"])
         return [verdict, (f"{passed} of {len(record['checks'])}", f"checks passed, {WORDS}"), state]
     return [verdict, (record["leakage"], f"worst leakage, {WORDS}"), state]
+
+
+def _picture(record: dict[str, Any]) -> Markup:
+    """Every check with its mark; of a head, how much of what was asked for it uses up."""
+    if "checks" in record:
+        marks = steps((str(check["name"]), _passed(check["passed"])) for check in record["checks"])
+        return figure(marks, f"Every check, {WORDS}.")
+    limits = {"leakage": record.get("eps1"), "ratio_error": record.get("eps2")}
+    rows = [Size(name.replace("_", " "), float(record[name]), limit=limit) for name, limit in limits.items()]
+    asked = " The dashed marks are what was asked for." if any(limits.values()) else ""
+    return figure(decades(rows, "Errors of the head"), f"The worst row, {WORDS}, on a logarithmic scale.{asked}")
+
+
+def _passed(stated: Any) -> bool | None:
+    """What a file says, if it is one of the three; anything else is no pass."""
+    return stated if stated is True or stated is None else False
+
+
+def _marked(stated: Any) -> Markup:
+    passed = _passed(stated)
+    return worded(passed, {True: "passed", False: "failed", None: "not made"}[passed])
 
 
 def _reasons(record: dict[str, Any]) -> list[Markup]:

@@ -25,6 +25,7 @@ from thereexists.reports.kinds.pattern import (
     universal_words,
 )
 from thereexists.reports.sparse import MOST_STEPS, MOST_TOKENS, pattern_pictures
+from thereexists.reports.verdict_pictures import steps
 
 _UNIVERSAL = {True: "yes", False: "no", None: "undecided"}
 _IN_WORDS = {True: "universal", False: "not universal", None: "undecided"}
@@ -65,7 +66,21 @@ def _checked(record: dict[str, Any]) -> Page:
     lead = f"A verdict that was printed, {WORDS}; drawn again, not decided again."
     most = max(map(int, record["connections"]))
     numbers = pattern_numbers(record["universal"], record["receptive_depth"], most, n, WORDS)
-    return Page("pattern check", title, lead, sections, first_screen(numbers, SOURCE, _small(record)))
+    return Page(
+        "pattern check", title, lead, sections, first_screen(numbers, SOURCE, _conditions(record), _small(record))
+    )
+
+
+def _conditions(record: dict[str, Any]) -> Markup:
+    """The three conditions of the theorem, as the verdict says."""
+    path = {"found": True, "impossible": False}.get(record["hamiltonian_path"]["status"])
+    full = True if record["receptive_depth"] is not None else None if record["never_connected"] is None else False
+    marks = {
+        "every token attends to itself": bool(record["self_loops"]),
+        "a Hamiltonian path": path,
+        "every token sees every other": full,
+    }
+    return figure(steps(marks), f"The conditions of the theorem, {WORDS}.")
 
 
 def _small(record: dict[str, Any]) -> Markup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,12 +19,14 @@ from thereexists.reports import svg
 from thereexists.reports.artefact import Found, Kind, check_size
 from thereexists.reports.first_screen import PAPERS, Number, first_screen
 from thereexists.reports.heat_map import heat_map
-from thereexists.reports.html import Markup, Page, Section, figure, join, key, panels, paragraph, table
+from thereexists.reports.html import Markup, Page, Section, figure, join, key, keys, panels, paragraph, table
 
 RUN = "run.json"  # what the runner writes into the folder of a run
 MOST_FILES = 2000
 PAPER = {"mlm accuracy": 1, "nli accuracy": 2}  # which entry of the paper's table A stands beside which figure
 LOW_IS_GOOD = ("perplexity",)
+TASKS = {"mlm": "Masked-LM", "nli": "MNLI", "lm": "LM", "bleu": "BLEU on", "copy": "Copying"}  # in captions
+_MINUS = re.compile(r"(?<![\w-])-(?=\d)")  # of a number; a hyphen within a name stays
 
 
 def _page(found: Found) -> Page:
@@ -35,7 +38,7 @@ def _page(found: Found) -> Page:
     drawn = {own.key: _pictures(groups[own.key]) for own in told}
     first = next((own for own in told if _crossed(groups[own.key])), told[0])  # a map says the most at a glance
     for own in told:
-        parts = [paragraph(remark.replace("**", "")) for remark in own.remarks]
+        parts = [paragraph(_MINUS.sub("−", remark.replace("**", ""))) for remark in own.remarks]
         parts += [paragraph("The picture is at the top of the page.", "soft") if own is first else drawn[own.key]]
         parts += [table(own.header, [list(map(str, line)) for line in own.body])]
         if records:
@@ -111,14 +114,16 @@ def _maps(group: list[Row]) -> Markup:
                 most = "" if bound is None or bound.mean >= 1 else f" (≤ {100 * bound.mean:.3g})"
                 cells[str(row.labels["run"]), columns[int(row.labels["layers"])]] = (share, f"{share:.1f}{most}")
         picture = heat_map(names, list(columns.values()), cells, f"{merit} in %")
-        figures.append(figure(picture, f"{merit} in %; in brackets the most that the pattern allows, if not 100."))
+        figures.append(
+            figure(picture, f"{_in_words(merit)} in %; in brackets the most that the pattern allows, if not 100.")
+        )
     return join(figures)
 
 
 def _bars(group: list[Row]) -> Markup:
     """One picture for each figure of merit: a bar for every model, a mark where the paper's figure is."""
     names = list(dict.fromkeys(name for row in group for name in row.figures if not name.endswith("_bound")))
-    figures = []
+    figures, marked, spread = [], False, False
     for name in names:
         low = any(word in name for word in LOW_IS_GOOD)
         known = sorted((r for r in group if name in r.figures), key=lambda r: r.figures[name].mean * (1 if low else -1))
@@ -130,12 +135,22 @@ def _bars(group: list[Row]) -> Markup:
             beside = None if of_paper is None else 100.0 * of_paper[PAPER[name]]
             half = row.figures[name].half()
             bars.append((row.run, factor * row.figures[name].mean, None if half is None else factor * half, beside))
+        marked |= any(mark is not None for *_, mark in bars)
+        spread |= any(half is not None for _, _, half, _ in bars)
         unit = " in %" if share else ", lower is better" if low else ""
         picture = svg.bars(bars, f"{name}{unit}", 100.0 if share else None)
         left = "" if len(known) <= 24 else f" The best 24 of {len(known)}."
-        figures.append(figure(picture, f"{name}{unit}, best first.{left}"))
-    legend = Markup(f"{key(0, 'ours')} &emsp; {key(1, 'the paper, in brackets')}")
-    return join([paragraph(legend), panels(figures, pairs=True)])
+        figures.append(figure(picture, f"{_in_words(name)}{unit}, best first.{left}"))
+    legend = [key(0, "ours")]
+    legend += [key(1, "the paper, in brackets")] if marked else []
+    legend += [Markup('<span class="label">— 95 % interval of the mean</span>')] if spread else []
+    return join([keys(legend), panels(figures, pairs=True)])
+
+
+def _in_words(name: str) -> str:
+    """A figure of merit as the tables call it."""
+    task, space, rest = name.partition(" ")
+    return f"{TASKS[task]} {rest}" if space and task in TASKS else name
 
 
 def _budget(records: list[dict[str, Any]]) -> str:

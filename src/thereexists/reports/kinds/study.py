@@ -26,6 +26,8 @@ from thereexists.reports.html import (
     table,
 )
 
+MOST_LENGTHS = 24  # columns of the table
+
 
 def _page(found: Found) -> Page:
     record = found.record
@@ -83,11 +85,15 @@ def _pictures(rows: list[dict[str, Any]]) -> Markup:
 
 
 def _table(rows: list[dict[str, Any]]) -> Markup:
-    lines = []
-    for row in rows[:400]:
-        size = "none worked" if row["hidden_size"] is None else number(row["hidden_size"])
-        lines.append([str(row["method"]), row["k"], row["length"], size, "yes" if row["trivial"] else ""])
-    return table(["method", "k", "L", "smallest d", "no smaller than trivial"], lines)
+    """A row for every method and k, a column for every length."""
+    lengths = sorted({int(row["length"]) for row in rows})[:MOST_LENGTHS]
+    made: dict[tuple[str, int], dict[int, str]] = {}
+    for row in rows:
+        size = "none" if row["hidden_size"] is None else f"{number(row['hidden_size'])}{'*' if row['trivial'] else ''}"
+        made.setdefault((str(row["method"]), int(row["k"])), {})[int(row["length"])] = size
+    lines = [[method, k, *(sizes.get(L, "") for L in lengths)] for (method, k), sizes in list(made.items())[:400]]
+    words = "The smallest d that worked, for each length L in the head of the table. *: no smaller than the trivial 2L."
+    return join([paragraph(f"{words} Blank: not tried."), table(["method", "k", *(f"{L:,}" for L in lengths)], lines)])
 
 
 def _lines(lines: list[dict[str, Any]]) -> Markup:

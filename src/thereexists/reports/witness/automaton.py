@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from thereexists.automata.automaton import Automaton
 from thereexists.constructions.automata.running import MachineWitness
 from thereexists.constructions.automata.witness import AutomatonWitness
 from thereexists.core.authors_word import WORDS, as_its_author_says
@@ -28,6 +29,7 @@ from thereexists.reports.html import (
     code,
     facts,
     figure,
+    in_figures,
     join,
     key,
     keys,
@@ -42,6 +44,7 @@ from thereexists.witness.load import load as read_witness
 
 SHOWN_SYMBOLS = 16
 MOST_EDGES = 200
+MOST_COLUMNS = 16  # symbols that have a column of their own
 
 
 def automaton_page(folder: Path, witness: AutomatonWitness, record: dict[str, Any]) -> Page:
@@ -128,11 +131,28 @@ def _machine(witness: MachineWitness) -> Markup:
     parts = []
     if live > MOST_DRAWN:
         parts.append(paragraph(f"{live} states are too many to draw; their steps follow.{dead}"))
+    if len(machine.alphabet) <= MOST_COLUMNS and live <= MOST_EDGES:
+        parts.append(_steps(machine))
+        return join(parts)
     rows = [[q, r, symbols_in_words(symbols, 80)] for (q, r), symbols in list(edges.items())[:MOST_EDGES]]
     parts.append(table(["from", "to", "by"], rows))
     if len(edges) > MOST_EDGES:
         parts.append(paragraph(f"{len(edges) - MOST_EDGES:,} more steps are not listed.", "soft"))
     return join(parts)
+
+
+def _steps(machine: Automaton) -> Markup:
+    """A row for every state, a column for every symbol: where it leads, and what it writes."""
+
+    def cell(q: int, a: int) -> str:
+        r = int(machine.table[q, a])
+        if r == machine.dead:
+            return "–"
+        return f"{r} / {machine.output_alphabet[machine.outputs[q, a]]}" if machine.writes else str(r)
+
+    live = [q for q in range(machine.size) if q != machine.dead]
+    head = ["state", *(f"by {symbols_in_words([symbol])}" for symbol in machine.alphabet)]
+    return table(head, [[str(q), *(cell(q, a) for a in range(len(machine.alphabet)))] for q in live])
 
 
 def _tree(witness: AutomatonWitness) -> tuple[Markup, Markup]:
@@ -146,9 +166,9 @@ def _tree(witness: AutomatonWitness) -> tuple[Markup, Markup]:
         "position holds the map of its last 2^t symbols, composed of its own half and the half that it fetched."
     )
     legend = keys([key(svg.NETWORK, "the map of the whole prefix"), key_of_part()])
-    table_rows = [[j, str(s), q] for j, (s, q) in enumerate(zip(traced.word, traced.states[1:], strict=True), 1)]
+    along = [["symbol", *map(str, traced.word)], ["state after it", *map(str, traced.states[1:])]]
     drawn = figure(join([picture, legend]), "The doubling tree, along a string. Point at a bar to read its map.")
-    return drawn, join([paragraph(words), table(["position", "symbol", "state after it"], table_rows)])
+    return drawn, join([paragraph(words), table(["position", *map(str, range(1, len(traced.word) + 1))], along)])
 
 
 def _proved(witness: MachineWitness) -> Markup:
@@ -160,8 +180,10 @@ def _proved(witness: MachineWitness) -> Markup:
     return join(
         [
             paragraph(
-                f"{WORDS[0].upper()}{WORDS[1:]}: {certificate.claim()}. This is read from certificate.json; the proof "
-                "was not checked for this report."
+                in_figures(
+                    f"{WORDS[0].upper()}{WORDS[1:]}: {certificate.claim()}. This is read from certificate.json; the "
+                    "proof was not checked for this report."
+                )
             ),
             table(["dtype", "state, output and acceptance"], rows),
             facts(

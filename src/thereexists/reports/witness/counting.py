@@ -49,6 +49,6 @@ def _counts(witness: CountingWitness) -> tuple[Markup, Markup]:
     legend = keys(key(svg.NETWORK + g, f"counter {g + 1}") for g in range(shown))
     more = f", the first {shown} of {A} counters" if shown < A else ""
     picture = figure(
-        join([drawn, legend]), f"The string {' '.join(map(str, traced.word))}. What every position counted{more}."
+        join([drawn, legend]), f"The counters at every position of the string {' '.join(map(str, traced.word))}{more}."
     )
     return picture, join([paragraph(words), table(head, rows)])

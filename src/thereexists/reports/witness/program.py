@@ -25,10 +25,12 @@ from thereexists.reports.html import (
     text,
 )
 from thereexists.reports.schedule import schedule
+from thereexists.reports.verdict_pictures import bound_picture
 from thereexists.witness.load import load as read_witness
 
 SOURCE = f"Compiled by a compiler of our own, as proposed by {PAPERS['programs']}."
 MOST_WRITTEN = 60  # operations of a formula
+LONGEST_TITLE = 40  # characters of a formula that stands for a name
 
 
 def program_page(folder: Path, witness: Any) -> Page:
@@ -55,8 +57,12 @@ def _largest(folder: Path, described: dict[str, Any]) -> list[Number]:
 
 
 def title_of(witness: Any) -> str:
-    """The program's name; without one, how many operations it has."""
-    operations = len(witness.record()["nodes"]) - 1  # the input is none
+    """The program's name; without one, its formula if that is short, or else how many operations it has."""
+    record = witness.record()
+    formula = written_out(record)
+    if "\n" not in formula and len(formula) <= LONGEST_TITLE:
+        return witness.name or formula
+    operations = len(record["nodes"]) - 1  # the input is none
     return witness.name or f"a program of {counted(operations, 'operation')}"
 
 
@@ -82,8 +88,12 @@ def _called(node: dict[str, Any], arguments: list[str]) -> str:
     if node["operation"] == "tokens":
         return "x"
     if node["operation"] == "linear":
-        terms = [a if c == 1 else f"{c:g}·{a}" for c, a in zip(settings["coefficients"], arguments, strict=True)]
-        return f"({' + '.join(terms)})" if len(terms) > 1 else terms[0]
+        terms = [
+            f"{'−' if c < 0 else '+'} {a if abs(c) == 1 else f'{abs(c):g}·{a}'}"
+            for c, a in zip(settings["coefficients"], arguments, strict=True)
+        ]
+        whole = " ".join(terms).removeprefix("+ ").replace("− ", "−", int(terms[0][0] == "−"))
+        return f"({whole})" if len(terms) > 1 else whole
     name = settings.get("called") or settings.get("function") or node["operation"]
     return f"{name}({', '.join(arguments)})"
 
@@ -114,6 +124,7 @@ def _proved(witness: Any, described: dict[str, Any]) -> Markup:
                 "For every input of the box, |network − program| at every token and feature is at most the following, "
                 f"{WORDS}: this is read from certificate.json, and the proof was not checked for this report."
             ),
+            bound_picture(witness.certificate),
             table(["dtype", "sup norm ≤"], rows),
             facts(parts | {f"assumption {k}": text for k, text in enumerate(described["assumptions"], 1)}),
         ]

@@ -31,7 +31,11 @@ function show(value) {
 
 const count = (value) => value.toLocaleString("en-US");
 const symlog = (v) => v === null ? 0 : Math.sign(v) * Math.log10(1 + Math.abs(v));
-const superscript = (k) => String(k).replace(/\d/g, (c) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]);
+const superscript = (k) => String(k).replace(/\d/g, (c) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]).replace("-", "⁻");
+const inWords = (stage) => stage.replaceAll("_", " ");
+const asInAPaper = (text) => text.replace(/(≤ )?(\d+(?:\.\d+)?)e([+-]\d+)/g, (all, most, digits, power) =>  // 1.11e-16, 2^64
+  Number(power) < -15 ? "< 10⁻¹⁵" : `${most || ""}${digits}·10${superscript(Number(power))}`)
+  .replace(/(\d+)\^(\d+)/g, (all, base, power) => base + superscript(power));
 const tokenName = (j, i) => about.d > 1 ? `token ${j}, ${i}` : `token ${j}`;
 const frameAt = (number) => {  // the last frame that is not behind this layer
   let found = 0;

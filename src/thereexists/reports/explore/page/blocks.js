@@ -3,22 +3,24 @@
 function drawStream(at) {
   const frame = seen.frames[at], before = seen.frames[Math.max(0, at - 1)], picture = $("picture");
   const WIDTH = widthOf(picture), n = frame.stream.length, columns = about.rows, fired = frame.fired || [];
-  const side = Math.min(26, (WIDTH - LEFT - 10) / columns), tall = Math.max(12, Math.min(26, 4 * side)), top = 28;
-  const x = (row) => LEFT + row * side, lines = top + n * (tall + 2);
+  const left = fired.length ? LEFT + 40 : LEFT, most_wide = Math.max(26, Math.min(56, 400 / columns));  // few rows are drawn wide
+  const side = Math.min(most_wide, (WIDTH - left - 10) / columns), tall = Math.max(12, Math.min(26, 4 * side));
+  const x = (row) => left + row * side, named = groupNames((frame.groups || about.groups || []).filter(([, first]) => first < columns), x, WIDTH);
+  const top = 28 + 13 * Math.max(0, ...named.map((group) => group.level)), lines = top + n * (tall + 2);
   picture.dataset.key = "stream";
   picture.replaceChildren();
   picture.setAttribute("viewBox", `0 0 ${WIDTH} ${lines + (fired.length ? 26 + fired.length * (tall + 2) : 0) + 30}`);
-  (frame.groups || about.groups || []).filter(([, first]) => first < columns).forEach(([name, first, size]) => {
-    const wide = Math.min(size, columns - first) * side, room = Math.floor(wide / 6.5), group = draw(picture, "g", {});
+  named.forEach(({ name, first, size, level, middle, at }) => {
+    const wide = Math.min(size, columns - first) * side, group = draw(picture, "g", {}), y = top - 12 - 13 * level;
     draw(group, "title", {}, `${name}: rows ${first} to ${first + size - 1}`);
-    draw(group, "path", { class: "bracket", d: `M${x(first) + 1},${top - 4}v-4h${Math.max(1, wide - 3)}v4` });
-    if (room > 1) draw(group, "text", { x: x(first) + wide / 2, y: top - 12, "text-anchor": "middle" }, name.length > room ? name.slice(0, room - 1) + "…" : name);
+    draw(group, "path", { class: "bracket", d: `M${x(first) + 1},${top - 4}v-4h${Math.max(1, wide - 3)}v4` + (level ? `M${middle},${top - 8}V${y + 3}` : "") });
+    draw(group, "text", { class: "link-name", x: at, y, "text-anchor": "middle" }, name);
   });
   const most = Math.max(1, ...frame.stream.flat().map((v) => Math.abs(symlog(v))));
   frame.stream.forEach((token, j) => {
     const y = j * (tall + 2) + top;
-    draw(picture, "text", { x: LEFT - 10, y: y + tall / 2 + 4, "text-anchor": "end" }, `token ${j}`);
-    draw(picture, "rect", { class: "plate", x: LEFT, y, width: columns * side, height: tall });
+    draw(picture, "text", { x: left - 10, y: y + tall / 2 + 4, "text-anchor": "end" }, `token ${j}`);
+    draw(picture, "rect", { class: "plate", x: left, y, width: columns * side, height: tall });
     token.forEach((v, i) => {
       if (!v && v !== null) return;
       const cell = { class: v < 0 ? "minus" : "plus", x: x(i), y, width: Math.max(side - .6, .6), height: tall };
@@ -39,12 +41,24 @@ function drawStream(at) {
       (about.rows_left_out ? ` ${count(about.rows_left_out)} more rows are not drawn.` : "");
 }
 
+function groupNames(groups, x, WIDTH) {  // every name in full: one that would cover its neighbour's stands a line higher
+  const ends = [];
+  return groups.map(([name, first, size]) => {
+    const middle = (x(first) + x(first + size)) / 2, wide = 6.6 * name.length + 8;
+    const at = Math.max(wide / 2, Math.min(WIDTH - wide / 2, middle)), free = ends.findIndex((end) => end <= at - wide / 2);
+    const level = free < 0 ? ends.length : free;
+    ends[level] = at + wide / 2;
+    return { name, first, size, level, middle, at };
+  });
+}
+
 function drawKeys(picture, fired, { x, side, tall, y }) {  // aligned with the rows that they read
-  draw(picture, "text", { x: LEFT, y: y - 6 }, "key of the unit that fires");
+  const left = x(0);
+  draw(picture, "text", { x: left, y: y - 6 }, "key of the unit that fires");
   fired.forEach(({ token, unit, gate, must }, k) => {
     const middle = y + k * (tall + 2) + tall / 2;
-    draw(picture, "text", { x: LEFT - 10, y: middle + 4, "text-anchor": "end" }, `token ${token}: unit ${unit}`);
-    draw(picture, "path", { class: "lane", d: `M${LEFT},${middle}H${x(about.rows)}` });
+    draw(picture, "text", { x: left - 10, y: middle + 4, "text-anchor": "end" }, `token ${token}: unit ${unit}`);
+    draw(picture, "path", { class: "lane", d: `M${left},${middle}H${x(about.rows)}` });
     const r = Math.min(4, side / 3);
     gate.forEach((row) => draw(picture, "circle", { class: "gate", cx: x(row) + side / 2, cy: middle, r }));
     must.forEach((row) => { const c = x(row) + side / 2;
@@ -80,7 +94,8 @@ function drawDoubling(at) {
 }
 
 function drawCounting(at) {
-  const frame = seen.frames[at], picture = $("picture"), WIDTH = widthOf(picture), lanes = frame.lanes, tall = 20, top = 14;
+  const frame = seen.frames[at], picture = $("picture"), WIDTH = widthOf(picture), lanes = frame.lanes, tall = 20, counters = Math.max(...lanes.map((lane) => lane.marks.length));
+  const top = counters ? 34 : 14;
   const room = 24 + 6.6 * Math.max(...lanes.map((lane) => lane.text.length)), told = WIDTH - LEFT - room > 90;  // else: dots only
   const right = told ? WIDTH - room : WIDTH - 30, x = (share) => LEFT + share * (right - LEFT);
   const ends = frame.layer < 1 ? null : frame.layer < 2 ? ["0", "1"] : ["position 0", `position ${Math.max(1, lanes.length - 1)}`];
@@ -94,6 +109,10 @@ function drawCounting(at) {
       { cx: x(share), cy: y + (g - (lane.marks.length - 1) / 2) * Math.min(5, 12 / lane.marks.length), r: 3.5 }));
     if (told) draw(picture, "text", { x: right + 12, y: y + 4 }, lane.text);
   });
+  for (let g = 0; g < Math.min(counters, 6); g++) {  // the key
+    draw(draw(picture, "g", { class: `token hue${g}` }), "circle", { cx: LEFT + 5 + 84 * g, cy: 8, r: 3.5 });
+    draw(picture, "text", { x: LEFT + 14 + 84 * g, y: 12 }, `counter ${g + 1}`);
+  }
   if (ends) ends.forEach((end, i) => draw(picture, "text", { x: x(i), y: top + lanes.length * tall + 8, "text-anchor": "middle" }, end));
   picture.setAttribute("aria-label", lanes.map((lane, j) => `position ${j}: ${lane.text}`).join("; "));
   $("note").textContent = frame.layer < 1 ? "A line for every position, with its symbol." : frame.layer < 2

@@ -120,10 +120,10 @@ function drawPlane(at) {
     const d = ids.map((v, k) => k % n === j ? `M${x(largest[k]).toFixed(1)},${y(v).toFixed(1)}h0` : "").join("");
     draw(marks, "path", { class: `points${about.ghosts.cubes > 100 ? "" : " few"} hue${j % 6}`, d });
   }
-  draw(marks, "path", { class: "cross", d: `M${here},8V${base}` });
+  draw(marks, "path", { class: "cross", d: `M${here},20V${base}` });
   ticks([y0, y1], false).forEach(([v, label]) => draw(floor, "text", { x: left - 8, y: y(v) + 4, "text-anchor": "end" }, label));
   draw(floor, "text", { x: WIDTH - RIGHT, y: base + 30, "text-anchor": "end" }, "which sequence, in the order of its largest id");
-  draw(floor, "text", { x: left + 6, y: 14 }, "which token: its own id before the global shift");
+  draw(floor, "text", { x: left + 6, y: 14 }, WIDTH < 420 ? "its own id before the shift" : "which token: its own id before the global shift");
   draw(marks, "text", { x: here, y: base + 15, "text-anchor": "middle", class: "link-name" }, "this sequence");
   for (let j = 0; j < n; j++) settle(dot(picture, j, null), here, y(own[j]), `id ${show(frame.ids[j])}`, true, WIDTH);
   picture.setAttribute("aria-label", `${about.ghosts.says} ` + own.map((_, j) => `token ${j} has the id ${show(frame.ids[j])}`).join(", "));

@@ -46,21 +46,27 @@ function drawFrame() {
   $("frame").setAttribute("aria-valuetext", `${at} of ${last + 1}: ${frame.says}`);
   $("layer").value = Math.min(layer, about.depth);
   $("where").textContent = layer > about.depth ? "The output, after the last layer" : `Change ${at} of ${last}` +
-    (stage ? `; ${stage.name}, layer ${layer - stage.first + 1} of ${count(stage.depth)}` : "; before the first layer");
+    (stage ? `; ${inWords(stage.name)}` + (stage.depth > 1 ? `, layer ${count(layer - stage.first + 1)} of ${count(stage.depth)}` : "") : "; before the first layer");
   $("chapter-says").textContent = chapter.says;
   $("says").textContent = here ? frame.says : "This layer changes nothing.";
   $("formula").replaceChildren(...(here && frame.formula || []).map(([text, token]) =>
     make("span", token === null ? {} : { class: `number hue${token % 6}` }, text)));
   [...$("chapters").children].forEach((item, k) => {
     if (k === frame.chapter) item.firstChild.setAttribute("aria-current", "step"); else item.firstChild.removeAttribute("aria-current");
+    if (k === frame.chapter) $("chapters").scrollLeft = item.offsetLeft - 40;
   });
   for (const button of $("log").querySelectorAll("button")) {
     const current = here && Number(button.dataset.layer) === layer;
     if (current) button.setAttribute("aria-current", "step"); else button.removeAttribute("aria-current");
-    if (current) $("log").scrollTop = button.offsetTop - $("log").offsetTop - 60;
   }
   drawPicture(at, here);
+  follow();
   drawAttention(frame, here, stage);
+}
+
+function follow() {  // once everything has its height: the list is as tall as the rest leaves it
+  const current = $("log").querySelector("[aria-current]");
+  if (current) $("log").scrollTop = current.offsetTop - 60;
 }
 
 function drawPicture(at, here) {
@@ -141,8 +147,8 @@ function head() {
   }));
   if (about.certified) {
     $("certified").hidden = false;
-    $("certified").firstChild.textContent = "certified " + about.certified.split(";")[0];
-    $("certified").lastChild.textContent = about.certified;
+    $("certified").firstChild.textContent = "certified " + asInAPaper(about.certified.split(";")[0]);
+    $("certified").lastChild.textContent = asInAPaper(about.certified);
   }
   $("layer").max = about.depth;
   $("depth").textContent = `of ${count(about.depth)}`;

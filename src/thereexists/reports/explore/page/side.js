@@ -7,9 +7,10 @@ function drawCompare() {
     return;
   }
   $("compare-table").replaceChildren(table(["output", "target ○", "network ●", "off by"], outputs().map(([j, i, v, f]) => [
-    outputName(j, i), f === null ? "–" : show(f), show(v), f === null || v === null ? "–" : show(Number(Math.abs(v - f).toPrecision(3)))])));
+    outputName(j, i), f === null ? "–" : four(f), v === null ? show(v) : four(v), f === null || v === null ? "–" : show(Number(Math.abs(v - f).toPrecision(3)))])));
 }
 
+const four = (v) => show(Number(v.toPrecision(4)));
 const outputs = () => seen.output.flatMap((token, j) => token.map((v, i) => [j, i, v, seen.target ? seen.target[j][i] : null]));
 const outputName = (j, i) => seen.output[0].length > 1 ? `token ${j}, ${i}` : `token ${j}`;
 
@@ -84,7 +85,7 @@ function paintMap(free) {
   if (picture.dataset.key !== key) {
     picture.dataset.key = key;
     picture.replaceChildren();
-    picture.setAttribute("viewBox", `0 0 ${left + SIDE + 60} ${SIDE + 24}`);
+    picture.setAttribute("viewBox", `0 0 ${left + SIDE + 78} ${SIDE + 24}`);
     const d = mapped.outputs[0][0][0].length, [j, i] = [Math.floor(axis.out / d), axis.out % d];
     const values = mapped.outputs.map((row) => row.map((out) => out[j][i])), flat = values.flat().filter((v) => v !== null);
     const least = Math.min(...flat), most = Math.max(...flat), level = (v) => Math.min(9, Math.floor(10 * (v - least) / (most - least || 1)));
@@ -135,10 +136,10 @@ async function drawAttention(frame, here, stage) {
   if (!stage || !stage.halves.includes("attention")) {
     const other = about.stages.find((s) => s.halves.includes("attention"));
     $("attention-note").textContent = stage ? "This layer has no attention." : "There is no attention here: choose a layer.";
-    const button = make("button", {}, other ? `Go to the first change of ${other.name}` : "");
+    const button = make("button", {}, other ? `Go to the first change of ${inWords(other.name)}` : "");
     button.addEventListener("click", () => { stop(); go((seen.frames.find((f) => f.stage === other.name) || { layer: other.first }).layer); });
     $("heads").replaceChildren(...(other ? [button] : []));
-    return;
+    return follow();
   }
   let heads = here ? frame.attention : null;
   if (!heads && stored) { $("attention-note").textContent = "This layer changes nothing; its attention is not stored."; $("heads").replaceChildren(); return; }
@@ -148,10 +149,11 @@ async function drawAttention(frame, here, stage) {
   if (asked !== question || !heads) return;  // the reader went on meanwhile
   $("attention-note").textContent = `Layer ${count(layer)}: rows are the tokens that attend, columns the tokens they attend to.`;
   $("heads").replaceChildren(...heads.slice(0, 12).map((weights, h) => heat(weights, h, here ? frame : {})));
+  follow();
 }
 
 function heat(weights, h, { links, moved }) {
-  const numbers = weights.length <= 8, out = make("table", { class: numbers ? "heat numbers" : "heat" });
+  const numbers = weights.length <= 8, out = make("table", { class: numbers ? `heat numbers${weights.length > 6 ? " many" : ""}` : "heat" });
   const brings = (links || []).find((link) => link.head === h);
   out.append(make("caption", {}, `head ${h}` + (brings ? `: ${brings.sign > 0 ? "max" : "min"}, from token ${brings.from}` : "")));
   const head = make("tr");
@@ -174,7 +176,7 @@ function heat(weights, h, { links, moved }) {
 function drawLog() {
   $("log").replaceChildren(...seen.frames.map((frame) => {
     const item = make("li"), button = make("button", { "data-layer": frame.layer }, frame.says);
-    const where = !frame.layer ? "input" : frame.layer > about.depth ? "output" : `layer ${count(frame.layer)}, ${frame.stage}`;
+    const where = !frame.layer ? "input" : frame.layer > about.depth ? "output" : `layer ${count(frame.layer)}, ${inWords(frame.stage)}`;
     button.prepend(make("small", {}, where));
     button.addEventListener("click", () => { stop(); go(frame.layer); });
     item.append(button);
