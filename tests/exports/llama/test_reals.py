@@ -56,10 +56,10 @@ def test_random_programs_where_we_cannot_be_imported(tmp_path):
 def test_from_the_command_line(tmp_path):
     te.build(P.prefix_mean(P.relu(P.tokens(n=6, low=-1.0, high=1.0)))).save(tmp_path / "w")
     assert "layers" in thereexists("plan", "w", "--to", "llama", cwd=tmp_path).stdout
-    thereexists("export", "w", "--to", "llama", "--layout", "qwen2", "--out", "stock", cwd=tmp_path)
+    thereexists("export", "w", "--to", "llama", "--layout", "phi3", "--out", "stock", cwd=tmp_path)
     assert "off by at most" in thereexists("verify", "stock", cwd=tmp_path).stdout
     config = json.loads((tmp_path / "stock" / "config.json").read_text())
-    assert config["architectures"] == ["Qwen2ForCausalLM"]
+    assert config["architectures"] == ["Phi3ForCausalLM"]
     te.build(P.flip(P.tokens(n=3))).save(tmp_path / "f")
     refused = thereexists("export", "f", "--to", "llama", "--out", "no", cwd=tmp_path, code=2)
     assert "'flip' looks at later tokens" in refused.stdout + refused.stderr

@@ -1,5 +1,6 @@
 """Programs over the reals as stock checkpoints: plain Llama keeps the bound, and the bound is worth saying."""
 
+import copy
 import random
 
 import numpy as np
@@ -20,6 +21,7 @@ from tests.certificates.llama.reals.real_programs import (
     model_of,
     operations,
 )
+from thereexists.certificates.llama.reals.claim import real_claim
 from thereexists.certificates.llama.reals.verify import drawn as inputs
 from thereexists.certificates.llama.reals.verify import far_off, real_proofs
 
@@ -112,3 +114,17 @@ def test_a_witness_of_a_program_over_reals_says_its_sizes():
 
     planned = plan_llama(te.build(P.cumsum(P.tokens(n=4)), dtypes=("float64",)))
     assert (planned["layers"], planned["d_model"], planned["positions"]) == (3, 64, 4)
+
+
+@pytest.mark.parametrize("flag", [[1, 1, 1], [0, 0, 0], [0, 1, 0]])
+def test_a_forged_range_of_where_is_in_the_bound(flag):
+    """Planted: the file's own ends of `where` cut off half of its values. What is proved covers what they make of it."""
+    x = P.tokens(n=3, low=-1.0, high=1.0)
+    record = copy.deepcopy(claim_of(P.where(np.array(flag, float)[:, None], x, 2 * x)).program)
+    settings = next(node["settings"] for node in record["nodes"] if node["operation"] == "where")
+    settings.update(bottom=0.25, height=0.5)
+    claim = real_claim(record)
+    found, _ = real_proofs(checkpoint_of(claim))
+    off = far_off(claim, model_of(claim, "float32"), inputs(claim, np.random.default_rng(0), 64))
+    assert off > 0.5
+    assert "float32" not in found or found["float32"].bound >= off

@@ -237,7 +237,9 @@ def _gate(network: Network, factors: Array) -> Real:
 def _chosen(network: Network, first: Array, v: Real, w: Real, missed: float) -> Real:
     """v where ``first``, w elsewhere."""
     if first.all() or not first.any():
-        return network.combined([(1, v if first.all() else w)])
+        one = v if first.all() else w
+        ends = one.low - missed, one.high + missed
+        return network.added(Real(one.form, *ends, (one,), lambda e: (e + missed) * _UP)) if missed else one
     flags = [(v, first * 1.0), (w, 1.0 - first)]
     parts = [(1, _gate(network, flag), real) for real, flag in flags if real.form or not real.exact]
     if not parts:
