@@ -118,7 +118,7 @@ def test_a_witness_of_a_program_over_reals_says_its_sizes():
 
 @pytest.mark.parametrize("flag", [[1, 1, 1], [0, 0, 0], [0, 1, 0]])
 def test_a_forged_range_of_where_is_in_the_bound(flag):
-    """Planted: the file's own ends of `where` cut off half of its values. What is proved covers what they make of it."""
+    """Planted: the file's own ends of `where` cut off half of its values. The bound covers what they make of it."""
     x = P.tokens(n=3, low=-1.0, high=1.0)
     record = copy.deepcopy(claim_of(P.where(np.array(flag, float)[:, None], x, 2 * x)).program)
     settings = next(node["settings"] for node in record["nodes"] if node["operation"] == "where")
