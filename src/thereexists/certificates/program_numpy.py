@@ -1,4 +1,4 @@
-"""A saved program over symbols, run in NumPy operation by operation, by its definition: for trials, not for proofs."""
+"""A saved program, run in NumPy operation by operation, by its definition: for trials, not for proofs."""
 
 from __future__ import annotations
 
@@ -24,23 +24,60 @@ _PLAIN: dict[str, Any] = {
 }
 
 
+def _powers(k: int) -> Any:
+    return lambda x: x**k
+
+
+_FUNCTIONS: dict[str, Any] = {
+    **{name: getattr(np, name) for name in ("sin", "cos", "exp", "log", "sqrt", "square", "tanh", "arctan", "log1p")},
+    "reciprocal": lambda x: 1 / x,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    **{f"power{k}": _powers(k) for k in range(3, 9)},
+}
+
+
+def _gated(s: dict[str, Any], g: Array, a: Array, b: Array) -> Array:
+    low, high = s["bottom"], s["height"]
+    return low + np.maximum(a - low - high * (1 - g), 0.0) + np.maximum(b - low - high * g, 0.0)
+
+
+_OVER_REALS: dict[str, Any] = {
+    **_PLAIN,
+    "where": _gated,
+    "multiply": lambda s, a, b: a * b,
+    "apply": lambda s, x: _FUNCTIONS[s["function"]](x),
+    "prefix_mean": lambda s, x: np.cumsum(x, axis=1) / np.arange(1.0, x.shape[1] + 1)[:, None],
+}
+
+
 def run(program: dict[str, Any], words: Array) -> Array:
     """Numbers of symbols (strings, n) to numbers of symbols, of a program without operations on all tokens."""
+    found = _evaluated(program, words[..., None].astype(np.float64), _PLAIN)
+    return np.rint(found[..., 0]).astype(np.int64)
+
+
+def run_reals(program: dict[str, Any], X: Array) -> Array:
+    """Numbers (sequences, n, features) to numbers, of such a program; functions are themselves, and not splines."""
+    return _evaluated(program, X.astype(np.float64), _OVER_REALS)
+
+
+def _evaluated(program: dict[str, Any], X: Array, operations: dict[str, Any]) -> Array:
     found: list[Array] = []
     for node in program["nodes"]:
         name, settings, given = node["operation"], node["settings"], [found[a] for a in node["arguments"]]
         if name == "tokens":
-            found.append(words[..., None].astype(np.float64))
+            found.append(X)
         elif name == "constant":
             array = np.array(settings["array"], dtype=np.float64)
-            found.append(np.broadcast_to(array, (len(words), *array.shape)))
+            found.append(np.broadcast_to(array, (len(X), *array.shape)))
         elif name == "attend":
             found.append(_attended(given[0], given[1], given[2], settings["causal"]))
-        elif name in _PLAIN:
-            found.append(_PLAIN[name](settings, *given))
+        elif name in operations:
+            found.append(operations[name](settings, *given))
         else:
             raise NotProved(f"'{name}' is not run here.")
-    return np.rint(found[-1][..., 0]).astype(np.int64)
+    return found[-1]
 
 
 def check_features(program: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from thereexists.certificates.check import SAMPLE, Asked, Check, How, NoFunctionWanted, Progress, check_opinions, untold
-from thereexists.certificates.llama.format import is_checkpoint
+from thereexists.certificates.llama.format import FORMAT, format_of
 from thereexists.core import storage
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Obstructed, ThereExistsError, Unreadable
 from thereexists.core.kinds import kind_of
@@ -77,12 +77,14 @@ def verify(
 
 def _checks(folder: Path, target: Target | None, opinions: int | None, how: How) -> Iterator[Check]:
     """Of a stock checkpoint, or of a witness of any kind."""
-    if is_checkpoint(folder):
+    stock = format_of(folder)
+    if stock is not None:
         if target is not None:
-            raise NoFunctionWanted(f"{folder} is a stock checkpoint of an automaton: verify it without a function.")
+            raise NoFunctionWanted(f"{folder} is a stock checkpoint, with its claim: verify it without a function.")
+        from thereexists.certificates.llama.reals.verify import real_checks
         from thereexists.certificates.llama.verify import checkpoint_checks
 
-        return checkpoint_checks(folder)
+        return checkpoint_checks(folder) if stock == FORMAT else real_checks(folder)
     record, weights = storage.read(folder)
     return kind_of(record, folder).find("verify")(Asked(folder, record, weights, target, opinions, how))
 

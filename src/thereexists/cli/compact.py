@@ -69,8 +69,9 @@ def export(
 
     The export of a table or a data set includes its words, and use.py, which runs it without this package.
 
-    With --to llama an automaton, a table or a memorised data set becomes a stock LlamaForCausalLM folder, which
-    `thereexists verify` proves; and so do addition:10, reverse:10, recall:16 and ngram:6:text.txt, without a witness.
+    With --to llama an automaton, a causal program, a table or a memorised data set becomes a stock LlamaForCausalLM
+    folder, which `thereexists verify` proves; and so do addition:10, reverse:10, recall:16 and ngram:6:text.txt,
+    without a witness.
 
     Examples: thereexists export w/ --to onnx
 
@@ -92,11 +93,14 @@ def export(
     if as_json:
         print_json(done)
         return
+    found = _FOUND.get(done["format"], "all equal, and so is every weight")
     console().print(
-        f"{done['folder']}: {', '.join(done['files'])}; "
-        f"{done['compared']:,} {done['of']} compared in {dtype}, all equal, and so is every weight",
+        f"{done['folder']}: {', '.join(done['files'])}; {done['compared']:,} {done['of']} compared in {dtype}, {found}",
         markup=False,
     )
+
+
+_FOUND = {"llama over reals": "all within the bound that is proved"}  # by the format that was written
 
 
 def _named(given: Path, to: str) -> Any:

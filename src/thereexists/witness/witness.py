@@ -119,8 +119,7 @@ class Witness(InNotebook, ABC):
         """What a stock checkpoint claims (``certificates/llama``); refused by every kind that has no such form."""
         raise CannotBuild(
             "A stock Llama checkpoint is made of an automaton's witness (te.build of te.automata…), of a causal "
-            "program over symbols, of a table or of a memorised data set; a witness of this kind goes to onnx, hf or "
-            "torch."
+            "program, of a table or of a memorised data set; a witness of this kind goes to onnx, hf or torch."
         )
 
     @abstractmethod

@@ -18,7 +18,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 
-from thereexists.certificates.llama.claims import Claim, read_claimed
+from thereexists.certificates.llama.claims import read_claimed
 from thereexists.certificates.llama.layouts import Stock, stock_of
 from thereexists.certificates.llama.rounding import DTYPES
 from thereexists.certificates.llama.tokens import BOS, EOS, PAD, tokenizer_config_of, tokenizer_of
@@ -28,10 +28,11 @@ from thereexists.core.json_files import MOST_BYTES, malformed, parse_json, read_
 from thereexists.core.regular_files import read_regular
 
 RECORD = "thereexists_export.json"
-FORMAT, VERSION = "llama", 1
+FORMAT, OVER_REALS, VERSION = "llama", "llama over reals", 1
 CONFIG, GENERATION, WEIGHTS, CARD = "config.json", "generation_config.json", "model.safetensors", "README.md"
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 FILES = (CARD, CONFIG, GENERATION, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG)
+REAL_FILES = (CARD, CONFIG, WEIGHTS)  # of a checkpoint that takes numbers, and has no tokenizer
 FIELDS = frozenset(("format", "format_version", "dtype", "compared", "of", "claim", "dtypes", "files", "digest"))
 MOST_WEIGHTS = 4 << 30  # bytes
 LARGEST = 2.0**24  # of a weight: then nothing on the way comes near the end of float32, used or not
@@ -84,7 +85,7 @@ class Checkpoint:
     theta: float
     eps: float
     weights: dict[str, torch.Tensor]
-    claim: Claim
+    claim: Any  # a ``Claim``, or a ``RealClaim``
     layout: str = "llama"
 
     def rounded(self, dtype: str) -> dict[str, np.ndarray]:
@@ -92,15 +93,18 @@ class Checkpoint:
         return {name: weight.to(as_dtype(dtype)).double().numpy() for name, weight in self.weights.items()}
 
 
-def config_of(shape: Shape, theta: float, eps: float, dtype: str, layout: str = "llama") -> dict[str, Any]:
-    """What ``config.json`` must say; both spellings of theta, for older and for newer loaders."""
+def config_of(
+    shape: Shape, theta: float, eps: float, dtype: str, layout: str = "llama", speaks: bool = True
+) -> dict[str, Any]:
+    """What ``config.json`` must say; both spellings of theta, for older and newer loaders. ``speaks``: of tokens."""
     stock = stock_of(layout)
+    bos, eos, pad = (BOS, EOS, PAD) if speaks else (None, None, None)
     return {
         "architectures": [stock.architecture],
         "attention_dropout": 0.0,
-        "bos_token_id": BOS,
+        "bos_token_id": bos,
         "dtype": dtype,
-        "eos_token_id": EOS,
+        "eos_token_id": eos,
         "head_dim": shape.head_size,
         "hidden_act": "silu",
         "hidden_size": shape.d_model,
@@ -111,7 +115,7 @@ def config_of(shape: Shape, theta: float, eps: float, dtype: str, layout: str = 
         "num_attention_heads": shape.heads,
         "num_hidden_layers": shape.layers,
         "num_key_value_heads": shape.key_heads,
-        "pad_token_id": PAD,
+        "pad_token_id": pad,
         "rms_norm_eps": eps,
         "rope_parameters": {"rope_theta": theta, "rope_type": "default", **stock.turning},
         "rope_scaling": None,
@@ -129,15 +133,16 @@ def generation_of(new_tokens: int) -> dict[str, Any]:
     return {**ids, "do_sample": False, "max_new_tokens": new_tokens}
 
 
-def is_checkpoint(folder: Path) -> bool:
-    """Whether an export for Llama lies there."""
+def format_of(folder: Path) -> str | None:
+    """The format of the stock checkpoint that lies there, one of ``FORMAT`` and ``OVER_REALS``; None: there is none."""
     try:
-        return read_json(folder / RECORD, what="the record of an export").get("format") == FORMAT
+        found = read_json(folder / RECORD, what="the record of an export").get("format")
     except (BadWitnessFile, AttributeError):
-        return False
+        return None
+    return found if found in (FORMAT, OVER_REALS) else None
 
 
-def read_claim(folder: Path) -> dict[str, Any]:
+def read_claim(folder: Path, files: tuple[str, ...] = FILES) -> dict[str, Any]:
     """The record, whole; every file of the folder has the SHA-256 that it states."""
     record = read_json(folder / RECORD, what="the record of an export")
     if not isinstance(record, dict) or record.keys() != FIELDS:
@@ -147,12 +152,12 @@ def read_claim(folder: Path) -> dict[str, Any]:
     if record["digest"] != record_digest(record):
         raise BadWitnessFile(f"{folder / RECORD} was changed after it was written: its digest does not match.")
     with malformed(folder / RECORD):
-        if record["files"].keys() != set(FILES):
-            raise InvalidInput(f"it must state the SHA-256 of {', '.join(FILES)}")
+        if record["files"].keys() != set(files):
+            raise InvalidInput(f"it must state the SHA-256 of {', '.join(files)}")
         dtypes = record["dtypes"]
         if dtypes != [name for name in DTYPES if name in dtypes] or not dtypes:
             raise InvalidInput(f"the dtypes of a claim must be some of {', '.join(DTYPES)}")
-    more = sorted({file.name for file in folder.iterdir() if not file.name.startswith(".")} - {*FILES, RECORD})
+    more = sorted({file.name for file in folder.iterdir() if not file.name.startswith(".")} - {*files, RECORD})
     if more:
         raise BadWitnessFile(f"{folder} holds {more[0]} too, which a loader may prefer; it is not part of the claim.")
     for name, sha256 in record["files"].items():
@@ -166,22 +171,31 @@ def read_checkpoint(folder: Path, record: dict[str, Any]) -> Checkpoint:
     with malformed(folder, "is not a complete checkpoint"):
         claim = read_claimed(record["claim"])
         vocabulary = claim.vocabulary
-        config = _read(folder, CONFIG, record)
-        shape = _shape(config)
-        if shape.tokens != len(vocabulary):
-            raise InvalidInput(f"the config has {shape.tokens} tokens; the vocabulary has {len(vocabulary)}")
-        rope = config["rope_parameters"]
-        theta, eps = rope["rope_theta"], config["rms_norm_eps"]
-        if type(theta) is not float or not 1 < theta < 1e12 or type(eps) is not float or not 0 <= eps < 1:
-            raise InvalidInput("rope_theta must be a number above 1, and rms_norm_eps a number below 1")
-        layout = config["model_type"]
-        _compare(CONFIG, config, config_of(shape, theta, eps, record["dtype"], layout), OPTIONAL)
+        found = read_network(folder, record, claim)
+        if found.shape.tokens != len(vocabulary):
+            raise InvalidInput(f"the config has {found.shape.tokens} tokens; the vocabulary has {len(vocabulary)}")
+        positions = found.shape.positions
         _compare(
             GENERATION, _read(folder, GENERATION, record), generation_of(claim.new_tokens), {"transformers_version"}
         )
         _compare(TOKENIZER, _read(folder, TOKENIZER, record), tokenizer_of(vocabulary), set())
-        _compare(TOKENIZER_CONFIG, _read(folder, TOKENIZER_CONFIG, record), tokenizer_config_of(shape.positions), set())
-        weights = _weights(folder, record, shape, stock_of(layout))
+        _compare(TOKENIZER_CONFIG, _read(folder, TOKENIZER_CONFIG, record), tokenizer_config_of(positions), set())
+    return found
+
+
+def read_network(
+    folder: Path, record: dict[str, Any], claim: Any, speaks: bool = True, largest: float = LARGEST
+) -> Checkpoint:
+    """Config and weights; no weight may be beyond ``largest``."""
+    config = _read(folder, CONFIG, record)
+    shape = _shape(config)
+    rope = config["rope_parameters"]
+    theta, eps = rope["rope_theta"], config["rms_norm_eps"]
+    if type(theta) is not float or not 1 < theta < 1e12 or type(eps) is not float or not 0 <= eps < 1:
+        raise InvalidInput("rope_theta must be a number above 1, and rms_norm_eps a number below 1")
+    layout = config["model_type"]
+    _compare(CONFIG, config, config_of(shape, theta, eps, record["dtype"], layout, speaks), OPTIONAL)
+    weights = _weights(folder, record, shape, stock_of(layout), largest)
     return Checkpoint(shape, theta, eps, weights, claim, layout)
 
 
@@ -232,7 +246,9 @@ def _typed(value: Any) -> Any:
     return type(value), value
 
 
-def _weights(folder: Path, record: dict[str, Any], shape: Shape, stock: Stock) -> dict[str, torch.Tensor]:
+def _weights(
+    folder: Path, record: dict[str, Any], shape: Shape, stock: Stock, largest: float
+) -> dict[str, torch.Tensor]:
     if 2 * shape.parameters > MOST_WEIGHTS:
         raise InvalidInput(f"{shape.parameters:,} parameters are more than this verifier reads")
     try:
@@ -249,6 +265,6 @@ def _weights(folder: Path, record: dict[str, Any], shape: Shape, stock: Stock) -
     for name, weight in weights.items():
         if tuple(weight.shape) != wanted[name] or weight.dtype != dtype:
             raise InvalidInput(f"{name} is {tuple(weight.shape)} of {weight.dtype}, not {wanted[name]} of {dtype}")
-        if not bool((weight.abs() <= LARGEST).all()):
-            raise InvalidInput(f"{name} has a weight beyond {LARGEST:g}, or one that is not a number")
+        if not bool((weight.abs() <= largest).all()):
+            raise InvalidInput(f"{name} has a weight beyond {largest:g}, or one that is not a number")
     return stock.read(weights, shape.weights())

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from thereexists.certificates.certificate import FILE, load_certificate
+from thereexists.certificates.llama.reals.claim import RealClaim, real_claim
 from thereexists.certificates.program_bound import rounding_of_a_file
 from thereexists.certificates.program_certificate import AGREEMENT, CompiledCertificate
 from thereexists.certificates.program_limits import check_program
@@ -259,11 +260,9 @@ class ProgramWitness(CompiledWitness):
 
     construction = "program"
 
-    def lowerable(self) -> Any:
-        raise CannotBuild(
-            "A program over the reals has no stock Llama checkpoint: SwiGLU gates are exact on bits only, and no "
-            "bound is proved for reals given as inputs_embeds; causal programs over symbols have one (P.symbols)."
-        )
+    def lowerable(self) -> RealClaim:
+        """The program as it is saved; refused, with the operation, where a checkpoint cannot run it."""
+        return real_claim(self.record())
 
     def __call__(self, x: Any) -> Any:
         """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out."""

@@ -7,7 +7,6 @@ the witness's samples, or on random texts where there is no witness.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from thereexists.certificates.llama import format as stock
 from thereexists.certificates.llama.claims import Claim
 from thereexists.certificates.llama.format import Checkpoint, config_of, generation_of
 from thereexists.certificates.llama.layouts import stock_of
-from thereexists.certificates.llama.rounding import DTYPES, REFUSED
 from thereexists.certificates.llama.run import loaded
 from thereexists.certificates.llama.tokens import tokenizer_config_of
 from thereexists.certificates.llama.verify import proofs
@@ -30,7 +28,7 @@ from thereexists.core.storage import file_sha256
 from thereexists.core.tensor_files import save_tensors
 from thereexists.exports.llama.card import card
 from thereexists.exports.llama.forms import form_of
-from thereexists.exports.llama.layout import EPS, THETA, Layout
+from thereexists.exports.llama.layout import EPS, THETA, Layout, as_json, refuse
 from thereexists.exports.llama.lower import lowered
 from thereexists.exports.llama.tokenizer import tokenizer_for
 
@@ -64,15 +62,13 @@ class Written:
         return record | {"digest": record_digest(record)}
 
 
-def write_llama(claim: Claim, dtype: str, folder: Path, beside: str = "", named: str = "llama") -> Written:
+def write_symbols(claim: Claim, dtype: str, folder: Path, beside: str = "", named: str = "llama") -> Written:
     """Write all files but the record; refused where there is no proof in the dtype. ``beside``: more for the card;
 
     ``named``: the layout, one of ``certificates/llama/layouts.py``.
     """
     stocked = stock_of(named)
-    if dtype not in DTYPES:
-        why = REFUSED.get(dtype, "stock checkpoints are run in float32 and bfloat16")
-        raise CannotBuild(f"No stock Llama checkpoint in {dtype}: {why}.")
+    refuse(dtype)
     layout, form = Layout.of(claim), form_of(claim)
     weights = {name: weight.to(as_dtype(dtype)) for name, weight in lowered(layout, form.read_out(claim)).items()}
     found, reasons = proofs(Checkpoint(layout.shape, THETA, EPS, weights, claim))
@@ -81,9 +77,9 @@ def write_llama(claim: Claim, dtype: str, folder: Path, beside: str = "", named:
     save_tensors(stocked.written(weights), folder / stock.WEIGHTS, metadata={"format": "pt"})
     tokenizer_for(claim.vocabulary).save(str(folder / stock.TOKENIZER))
     texts = {
-        stock.CONFIG: _json(config_of(layout.shape, THETA, EPS, dtype, named)),
-        stock.GENERATION: _json(generation_of(claim.new_tokens)),
-        stock.TOKENIZER_CONFIG: _json(tokenizer_config_of(layout.shape.positions)),
+        stock.CONFIG: as_json(config_of(layout.shape, THETA, EPS, dtype, named)),
+        stock.GENERATION: as_json(generation_of(claim.new_tokens)),
+        stock.TOKENIZER_CONFIG: as_json(tokenizer_config_of(layout.shape.positions)),
         stock.CARD: card(form.words(claim), claim, layout.shape, list(found), stocked.architecture, beside),
     }
     for name, text in texts.items():
@@ -97,7 +93,3 @@ def write_llama(claim: Claim, dtype: str, folder: Path, beside: str = "", named:
         "files": {name: file_sha256(folder / name) for name in stock.FILES},
     }
     return Written(claim, loaded(folder, dtype), stated)
-
-
-def _json(value: dict[str, Any]) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -7,6 +7,7 @@ two (see ``certificates/llama/rounding.py``).
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from thereexists.certificates.llama.circuit import BITS, Circuit, CircuitLayer
 from thereexists.certificates.llama.claims import Claim
 from thereexists.certificates.llama.format import Shape
+from thereexists.certificates.llama.rounding import DTYPES, REFUSED
 from thereexists.core.errors import CannotBuild
 
 CONSTANT = 2.0**12
@@ -83,7 +85,12 @@ def fetched(layer: CircuitLayer) -> tuple[np.ndarray, np.ndarray]:
     return target, order[value.reshape(-1)]
 
 
-def plan_llama(witness: Any) -> dict[str, Any]:
-    """Layers, sizes and parameters of the checkpoint of a witness, or of a claim, before it is written."""
-    shape = Layout.of(witness if isinstance(witness, Claim) else witness.lowerable()).shape
-    return {**vars(shape), "parameters": shape.parameters, "rope_theta": THETA}
+def refuse(dtype: str) -> None:
+    """No checkpoint in a dtype in which nothing is proved."""
+    if dtype not in DTYPES:
+        why = REFUSED.get(dtype, "stock checkpoints are run in float32 and bfloat16")
+        raise CannotBuild(f"No stock Llama checkpoint in {dtype}: {why}.")
+
+
+def as_json(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
