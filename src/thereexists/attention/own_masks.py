@@ -41,27 +41,30 @@ class Own:
     def groups(self, batch: int, start: int, n: int) -> list[tuple[list[int] | None, Step]]:
         """Which sequences of the batch (None: all) share which step, for the n tokens from ``start`` on."""
         if self.documents is None and len(set(self.skipped)) <= 1:
-            return [(None, self._step(n, (start - (self.skipped or (0,))[0]), None))]
-        return self._apart(batch, start, n)
+            return [(None, self.step(n, (start - (self.skipped or (0,))[0]), None))]
+        return _apart(self, batch, start, n)
 
-    @torch.compiler.disable  # where documents begin is asked in NumPy: a compiled model leaves its graph here
-    def _apart(self, batch: int, start: int, n: int) -> list[tuple[list[int] | None, Step]]:
-        ids = None if self.documents is None else self.documents.cpu().numpy()
-        keys = [
-            ((self.skipped or (0,) * batch)[b], None if ids is None else _starts(ids[b % len(ids), start : start + n]))
-            for b in range(batch)
-        ]
-        alike: dict[Any, list[int]] = {}
-        for b, key in enumerate(keys):
-            alike.setdefault(key, []).append(b)
-        return [
-            (members if len(alike) > 1 else None, self._step(n, start - key[0], key[1]))
-            for key, members in alike.items()
-        ]
-
-    def _step(self, n: int, shift: int, starts: bytes | None) -> Step:
+    def step(self, n: int, shift: int, starts: bytes | None) -> Step:
         shift = shift % self.chunk if self.chunk else 0
         return _step(n, self.causal, self.window, self.around, self.chunk, shift, starts)
+
+
+_uncompiled: Any = torch.compiler.disable
+
+
+@_uncompiled  # where documents begin is asked in NumPy: a compiled model leaves its graph here
+def _apart(own: Own, batch: int, start: int, n: int) -> list[tuple[list[int] | None, Step]]:
+    ids = None if own.documents is None else own.documents.cpu().numpy()
+    keys = [
+        ((own.skipped or (0,) * batch)[b], None if ids is None else _starts(ids[b % len(ids), start : start + n]))
+        for b in range(batch)
+    ]
+    alike: dict[Any, list[int]] = {}
+    for b, key in enumerate(keys):
+        alike.setdefault(key, []).append(b)
+    return [
+        (members if len(alike) > 1 else None, own.step(n, start - key[0], key[1])) for key, members in alike.items()
+    ]
 
 
 @lru_cache(maxsize=64)
