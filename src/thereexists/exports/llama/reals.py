@@ -25,7 +25,7 @@ from thereexists.certificates.llama.format import Checkpoint, Shape, config_of
 from thereexists.certificates.llama.layouts import stock_of
 from thereexists.certificates.llama.reals.claim import RealClaim
 from thereexists.certificates.llama.reals.network import CONSTANT, HEAD, Fetched, Form, Head, Hinges, Network, Products
-from thereexists.certificates.llama.reals.verify import drawn, far_off, real_proofs
+from thereexists.certificates.llama.reals.verify import LARGEST, drawn, far_off, real_proofs
 from thereexists.certificates.llama.run import loaded
 from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import CannotBuild
@@ -164,6 +164,10 @@ def write_reals(claim: RealClaim, dtype: str, folder: Path, beside: str = "", na
     stocked, shape = stock_of(named), shape_of(claim)
     refuse(dtype)
     weights = {name: weight.to(as_dtype(dtype)) for name, weight in lowered(claim).items()}
+    if max(float(weight.abs().max()) for weight in weights.values()) > LARGEST:
+        raise CannotBuild(
+            f"The checkpoint would need weights above {LARGEST:.3g}: the input's box is too small for it."
+        )
     found, reasons = real_proofs(Checkpoint(shape, THETA, EPS, weights, claim))
     if dtype not in found:
         raise CannotBuild(f"The checkpoint is not proved in {dtype}: {reasons[dtype]}")
@@ -204,7 +208,7 @@ tags: [constructed, proved]
 # A program over the reals as a stock checkpoint
 
 An unmodified `{architecture}`, constructed and not trained: a causal program of {len(claim.program["nodes"])}
-operations on sequences of 1 to {claim.n:,} tokens. A token is {_numbers(d)} from {low:g} to {high:g}, the answer at a
+operations on sequences of 1 to {claim.n:,} tokens. A token is {_numbers(d)} from {low!r} to {high!r}, the answer at a
 token {_numbers(outputs)}. There is no text and no tokenizer: numbers go in by `inputs_embeds`, and come out as the
 first of the logits.
 
@@ -213,7 +217,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 model = AutoModelForCausalLM.from_pretrained("FOLDER", dtype=torch.float32)
-x = torch.empty(5, {min(claim.n, 4)}, {d}).uniform_({low:g}, {high:g})  # (batch, tokens, numbers)
+x = torch.empty(5, {min(claim.n, 4)}, {d}).uniform_({low!r}, {high!r})  # (batch, tokens, numbers)
 E = model.model.embed_tokens.weight[: x.shape[1]].detach().repeat(len(x), 1, 1)  # constants, by position
 E[..., {first}:{first + d}] = x.to(E.dtype)  # the rows that hold the numbers
 y = model(inputs_embeds=E).logits[..., :{outputs}]  # (batch, tokens, answers)

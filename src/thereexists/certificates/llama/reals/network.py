@@ -24,7 +24,7 @@ from typing import ClassVar
 import numpy as np
 
 from thereexists.certificates.program_forms import LONGEST
-from thereexists.certificates.program_numbers import Number, exact
+from thereexists.certificates.program_numbers import TINY, Number, exact
 from thereexists.core.errors import NotProved
 from thereexists.functions.target import Array
 
@@ -33,6 +33,7 @@ HEAD = 64  # the size of a head, and how many rows one may fetch
 MOST_ROWS, MOST_LAYERS, MOST_UNITS, MOST_HEADS = 1 << 10, 64, 1 << 14, 64
 LARGEST = 2.0**40  # that a value may be
 MOST_NUMBERS = 1 << 19  # in all forms together
+SMALL, LARGE = exact(2.0**-1000), exact(2.0**1000)  # between which coefficients lie
 WIDER = 2.0**-45  # by which ranges are widened for the float64 they are added up in
 
 Form = dict[int, Number]
@@ -270,9 +271,14 @@ class Network:
 
     def _count(self, forms: list[Form]) -> None:
         """A short file must not ask for more numbers than a machine holds, nor for endless ones."""
-        self.numbers += sum(map(len, forms))
-        if self.numbers > MOST_NUMBERS or any(bits(c) > LONGEST for form in forms for c in form.values()):
-            raise NotProved(f"it takes more than {MOST_NUMBERS:,} coefficients, or one of more than {LONGEST:,} bits.")
+        self.work(sum(map(len, forms)))
+        if any(bits(c) > LONGEST or not SMALL < abs(c) < LARGE for form in forms for c in form.values()):
+            raise NotProved(f"it takes a coefficient of more than {LONGEST:,} bits, or one that float64 does not hold.")
+
+    def work(self, numbers: int) -> None:
+        self.numbers += numbers
+        if self.numbers > MOST_NUMBERS:
+            raise NotProved(f"it takes more than {MOST_NUMBERS:,} coefficients.")
 
     def _row(self, row: Row) -> int:
         self.rows.append(row)
@@ -305,8 +311,11 @@ def bits(number: Number) -> int:
 
 
 def wider(low: Array, high: Array, summands: Array) -> tuple[Array, Array]:
-    """Ends for the float64 in which they were computed, from numbers of this size together."""
-    return low - WIDER * summands, high + WIDER * summands
+    """Ends for the float64 in which they were computed, from numbers of this size together; and for what underflows,
+
+    which a large factor later would not bring back.
+    """
+    return low - WIDER * summands - TINY, high + WIDER * summands + TINY
 
 
 def size_of(low: Array, high: Array) -> Array:

@@ -29,12 +29,13 @@ from thereexists.certificates.llama.reals.network import (
     summed,
     wider,
 )
-from thereexists.certificates.program_numbers import Number, exact
+from thereexists.certificates.program_numbers import Number, above, exact
 from thereexists.certificates.program_splines import Spline, spline_error
 from thereexists.core.errors import NotProved
 from thereexists.functions.target import Array
 
 Features = list[Real]
+_PER_KNOT = 32  # what an enclosure of the function between two knots counts for
 _UP = 1 + 2.0**-40  # for errors that are computed here in float64
 
 
@@ -115,12 +116,17 @@ def _apply(network: Network, settings: dict[str, Any], x: Features) -> Features:
         raise NotProved("'apply' of a function of your own: what is said of its curvature is only its author's word.")
     spline = Spline.of(settings)
 
+    known: dict[tuple[Number, Number], float] = {}  # features of one range have one error
+
     def one(v: Real) -> Real:
-        error = spline_error(spline, 0.0, *_ends(v))
-        own = (error.own + (error.slope * error.outside if error.outside > 0 else 0.0)) * _UP
-        if not np.isfinite(own):
+        ends = _ends(v)
+        if ends not in known:
+            network.work(_PER_KNOT * len(settings["knots"]))
+            error = spline_error(spline, 0.0, *ends)
+            known[ends] = (error.own + (error.slope * error.outside if error.outside > 0 else 0.0)) * _UP
+        if not np.isfinite(known[ends]):
             raise NotProved(f"'apply' of {spline.name} has an argument on which the function is not known.")
-        return _splined(network, v, spline, own)
+        return _splined(network, v, spline, known[ends])
 
     return [one(v) for v in x]
 
@@ -178,8 +184,8 @@ def _where(network: Network, settings: dict[str, Any], g: Features, a: Features,
     l, height = float(least), abs(float(R))
 
     def one(flag: Real, v: Real, w: Real) -> Real:
-        below, above = min(v.low.min(), w.low.min()), max(v.high.max(), w.high.max())
-        missed = (max(l - below, 0.0) + max(above - l - float(R), 0.0)) * _UP
+        bottom, top = exact(min(v.low.min(), w.low.min())), exact(max(v.high.max(), w.high.max()))
+        missed = above(exact(max(least - bottom, 0) + max(top - least - R, 0)))
         if flag.known and np.isin(flag.low, (0.0, 1.0)).all():
             return _chosen(network, flag.low == 1, v, w, missed)
         first, second = network.combined([(1, v), (R, flag)]), network.combined([(1, w), (-R, flag)])

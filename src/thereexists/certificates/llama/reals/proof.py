@@ -23,13 +23,14 @@ import numpy as np
 from thereexists.certificates.llama.format import Checkpoint
 from thereexists.certificates.llama.gates import is_power
 from thereexists.certificates.llama.reals.layers import Errors, Layers, lead, written
-from thereexists.certificates.llama.reals.network import CONSTANT, Network, Real
+from thereexists.certificates.llama.reals.network import CONSTANT, HEAD, Network, Real
 from thereexists.certificates.llama.reals.reading import FLUSHED, LEAST_SHARE, Reader
 from thereexists.certificates.llama.rounding import SLACK, Rounding
+from thereexists.certificates.program_numbers import TINY
 from thereexists.core.errors import NotProved
 from thereexists.functions.target import Array
 
-MOST_CONSTANT = 2.0**45
+LEAST_CONSTANT, MOST_CONSTANT = 1.0, 2.0**45  # whose squares float32 holds
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ def prove_reals(checkpoint: Checkpoint, dtype: str) -> RealProof:
     network, shape, weights = checkpoint.claim.network, checkpoint.shape, checkpoint.rounded(dtype)
     _sizes(checkpoint, network)
     C = float(weights["model.embed_tokens.weight"][0, CONSTANT])
-    if not (0 < C <= MOST_CONSTANT and is_power(np.array(C))):
-        raise NotProved(f"the constant row must be a power of two, up to {MOST_CONSTANT:g}; it is {C:g}.")
+    if not (LEAST_CONSTANT <= C <= MOST_CONSTANT and is_power(np.array(C))):
+        raise NotProved(f"the constant row must be a power of two, 1 to {MOST_CONSTANT:g}; it is {C:g}.")
     reader = Reader.of(Rounding(dtype), network.n, shape.d_model, C, checkpoint.eps)
     layers = Layers(checkpoint, network, weights, reader)
     off = _embedding(layers, C)
@@ -76,6 +77,8 @@ def _sizes(checkpoint: Checkpoint, network: Network) -> None:
         raise NotProved(f"d_model must be a power of four of at least {rows}; it is {shape.d_model}.")
     if shape.layers != network.layers:
         raise NotProved(f"there are {shape.layers} layers; {network.layers} are wanted.")
+    if shape.head_size != HEAD:
+        raise NotProved(f"heads must have size {HEAD}; they have {shape.head_size}.")
     heads, units = max(map(len, network.heads)), max(network.units)
     if shape.heads < heads or shape.key_heads != shape.heads or shape.width < units or shape.positions < network.n:
         raise NotProved("the config has too few heads, units or positions, or heads that share keys.")
@@ -126,7 +129,7 @@ def _error(layers: Layers, real: Real, off: dict[int, Array], errors: Errors) ->
     given = [errors[part] for part in real.given]
     grown = real.grows(*given)
     if write is None:
-        return grown * SLACK
+        return grown * SLACK + TINY  # for what underflows
     before = layers.network.rows[write.row].span + grown
     before = before + sum((lean * e for lean, e in zip(write.lean, given, strict=True)), start=np.zeros(len(grown)))
     try:
@@ -134,7 +137,7 @@ def _error(layers: Layers, real: Real, off: dict[int, Array], errors: Errors) ->
     except NotProved as error:
         raise NotProved(f"layer {write.layer + 1}: {error}") from error
     layers.reader.most[:, write.row] = (before + fresh) * SLACK
-    return (grown + fresh) * SLACK
+    return (grown + fresh) * SLACK + TINY
 
 
 def _answer(layers: Layers, errors: Errors) -> float:
