@@ -33,7 +33,7 @@ def rare(n):
 def small_and_large_again():
     """A flag that underflows on the way and comes back: in float64 its range would be 0 for good."""
     nodes, x, flag = rare(2)
-    for c in (2.0**-600, 2.0**-300, 2.0**-300, 2.0**401, 2.0**400, 2.0**400):
+    for c in (2.0**-600, 2.0**-600, 2.0**601, 2.0**600):
         flag = nodes.put("linear", [flag], coefficients=[c])
     first = nodes.put("mix", [x], matrix=[[1.0] + [0.0] * (K - 1)])
     other = nodes.put("linear", [first], coefficients=[-1.0])
