@@ -44,9 +44,10 @@ def misread(folder: Path, vocabulary: Vocabulary, rng: np.random.Generator) -> s
     said = tokenizer.decode(range(vocabulary.outputs.start, len(vocabulary)))
     if vocabulary.unseen and vocabulary.unseen in said:
         return said
-    other = next(
-        chr(code) for code in range(0x4E00, 0x10000) if not any(chr(code) in text for text in vocabulary.texts)
-    )
+    used = set("".join(vocabulary.texts))
+    other = next((chr(code) for code in range(0x4E00, 0xD800) if chr(code) not in used), None)
+    if other is None:  # a symbol of every kind: none is left to be refused
+        return None
     try:
         tokenizer(other)
     except Exception:  # which one is the library's business
