@@ -10,8 +10,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from tests.attention.exactness import inputs
 from thereexists import patterns as tp
 from thereexists.attention import Dropout, explain, operator, sparse_attention
+from thereexists.attention.plain_call import PlainAttention
 from thereexists.attention.ways import _way_of
-from thereexists.attention.window_call import WindowAttention
 
 N = 9
 PATTERNS = {
@@ -111,23 +111,24 @@ def test_the_op_for_compiled_calls_has_second_derivatives_too():
     )
 
 
-def test_the_short_way_of_a_window_has_second_derivatives():
+def test_the_short_way_has_second_derivatives():
     """The way that CUDA takes, with the definition in the place of the kernels."""
     step = PATTERNS["window"].union_step()
     mask, scale = torch.from_numpy(step.mask()), 0.7
 
-    def forward(q, k, v, out, lse, window, scale):
+    def forward(q, k, v, scale):
         s = (scale * q @ k.mT).masked_fill(~mask, -torch.inf)
-        out.copy_(s.softmax(-1) @ v)
-        lse.copy_(s.logsumexp(-1))
+        return s.softmax(-1) @ v, s.logsumexp(-1)
 
     how = operator.Weighting(operator.handle_of(step), scale)
 
-    def backward(do, q, k, v, out, lse, window, scale):
+    def backward(do, q, k, v, out, lse, pieces, options):
         return operator.run_backward(do, q, k, v, out, lse, how)
 
+    noted = SimpleNamespace(forward=forward, backend=SimpleNamespace(backward=backward), pieces=None)
+
     def call(q, k, v):
-        return WindowAttention.apply(q, k, v, how, ((1, 1), SimpleNamespace(forward=forward, backward=backward)))
+        return PlainAttention.apply(q, k, v, how, noted)
 
     q, k, v, _ = (x.requires_grad_() for x in inputs((1, 2, N, 3), torch.float64))
     assert gradcheck(call, (q, k, v), fast_mode=True)

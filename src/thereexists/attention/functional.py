@@ -21,8 +21,8 @@ from thereexists.attention.operator import (
     known,
     mask_for,
 )
+from thereexists.attention.plain_call import plain_attention
 from thereexists.attention.ways import backend_takes, head_steps
-from thereexists.attention.window_call import window_attention
 from thereexists.core.constant_result import constant_result
 from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import fused_attention
@@ -109,9 +109,13 @@ def sparse_attention(
         raise InvalidInput(
             f"'pattern' must be a pattern or a step of thereexists.patterns; got {type(pattern).__name__}."
         )
+    if q.is_cuda and not torch.compiler.is_compiling() and q.device.index != torch.cuda.current_device():
+        own = {"key_padding_mask": key_padding_mask, "lengths": lengths, "dropout_p": dropout_p, **scores}
+        with torch.cuda.device(q.device):  # kernels are launched on the current device
+            return sparse_attention(q, k, v, pattern, scale=scale, **own)
     plain = not scores and key_padding_mask is None and lengths is None and dropout_p == 0
     if plain and q.is_cuda:
-        out = window_attention(q, k, v, pattern, scale)
+        out = plain_attention(q, k, v, pattern, scale)
         if out is not None:
             return out
     heads = sum(pattern.heads) if isinstance(pattern, Pattern) and pattern.heads is not None else None

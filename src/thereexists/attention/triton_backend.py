@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thereexists.attention import kernels_backward, kernels_forward, window_backend
+from thereexists.attention import kernels_backward, kernels_forward, launching, window_backend
 from thereexists.attention.call_options import CallOptions
+from thereexists.attention.launching import Tape
 from thereexists.attention.lower import Entries, Lowered
 from thereexists.attention.tiles import Launch, column_runs, key_tiles, launches, row_tiles
 from thereexists.attention.window_backend import LOG2E, padded, precision
@@ -64,6 +65,11 @@ class TritonPieces:
         self.pieces = len(self.launches) + (self.entries is not None)
         listed = lowered.entries is not None and len(lowered.entries.rows) == lowered.n
         self.every_row = bool(self.launches) or listed  # the tiles of a launch are all rows, with keys or without
+
+    @property
+    def recordable(self) -> bool:
+        """Whether a plain forward pass is nothing but launches: no rows to be cleared first, no buffers between."""
+        return self.every_row and self.rows is None
 
     def tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array, np.int32)).to(self.device)
@@ -185,11 +191,15 @@ def _outer(x: Tensor) -> tuple[int, int, int]:
 
 
 def forward(
-    q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: TritonPieces, options: CallOptions
-) -> None:
-    """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n, float32, contiguous)."""
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: TritonPieces, options: CallOptions,
+    tape: Tape | None = None,
+) -> None:  # fmt: skip
+    """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n, float32, contiguous).
+
+    On the ``tape`` are all launches, for ``recordable`` pieces and as many key heads as query heads.
+    """
     if (window := _plain_window(pieces, options)) is not None:
-        return window_backend.forward(q, k, v, out, lse, window, options.scale)
+        return window_backend.forward(q, k, v, out, lse, window, options.scale, tape)
     k, v = for_each_head(q, k), for_each_head(q, v)
     b, heads, n, d = q.shape
     programs = b * heads
@@ -201,26 +211,29 @@ def forward(
     if not pieces.every_row:  # a row that no piece has sees no key: 0, and the logarithm of 0
         out.zero_()
         lse.fill_(-torch.inf)
-    for launch in pieces.launches:
-        blocks = _blocks(pieces.kind(launch), q, pieces.longest(launch))
-        tiles = pieces.table("rows", launch, blocks)
-        fwd.tiles_forward[(len(tiles), programs)](
-            q, k, v, out, lse, tiles, *pieces.ends(launch), pieces.cols(launch), pieces.listed(launch), pad,
-            *strides, *_outer(out), heads, n, scale, *noise,
-            MODULUS=launch.modulus, STRIP=launch.strip is not None and not launch.own,
-            COLUMNS=launch.columns is not None, OWN=launch.own, STEP=launch.step, EDGES=pieces.edges(launch, blocks),
-            ACCUMULATE=merged, WHOLE_MASKED=options.pad is not None or launch.skip > 0,
-            **_flags(q, launch, options, pieces, blocks),
-        )  # fmt: skip
+    numbers = (*strides, *_outer(out), heads, n, scale, *noise)
+    for part in pieces.launches:
+        blocks = _blocks(pieces.kind(part), q, pieces.longest(part))
+        tiles = pieces.table("rows", part, blocks)
+        tables = (tiles, *pieces.ends(part), pieces.cols(part), pieces.listed(part))
+        constants = {
+            "MODULUS": part.modulus, "STRIP": part.strip is not None and not part.own,
+            "COLUMNS": part.columns is not None, "OWN": part.own, "STEP": part.step,
+            "EDGES": pieces.edges(part, blocks), "ACCUMULATE": merged,
+            "WHOLE_MASKED": options.pad is not None or part.skip > 0,
+            **_flags(q, part, options, pieces, blocks),
+        }  # fmt: skip
+        args = (q, k, v, out, lse, *tables, pad, *numbers)
+        launching.launch(fwd.tiles_forward, (len(tiles), programs), args, constants, tape)
         merged = True
     if pieces.entries is not None:
         lists = pieces.entries
-        fwd.entries_forward[(len(lists.rows), programs)](
-            q, k, v, out, lse, lists.rows, lists.indptr, lists.indices, pad,
-            *strides, *_outer(out), heads, n, scale, *noise,
-            D=d, PAD=options.pad is not None, DROPOUT=options.dropout > 0, ACCUMULATE=merged,
-            BLOCK_E=ENTRIES.n, BLOCK_D=padded(d), num_warps=ENTRIES.warps, num_stages=ENTRIES.stages,
-        )  # fmt: skip
+        constants = {
+            "D": d, "PAD": options.pad is not None, "DROPOUT": options.dropout > 0, "ACCUMULATE": merged,
+            "BLOCK_E": ENTRIES.n, "BLOCK_D": padded(d), "num_warps": ENTRIES.warps, "num_stages": ENTRIES.stages,
+        }  # fmt: skip
+        args = (q, k, v, out, lse, lists.rows, lists.indptr, lists.indices, pad, *numbers)
+        launching.launch(fwd.entries_forward, (len(lists.rows), programs), args, constants, tape)
     if pieces.rows is not None:
         _full_rows(q, k, v, out, lse, pieces, options)
 

@@ -59,6 +59,7 @@ class HeadWay:
     estimates: dict[str, float]
     lowered: Lowered
     why: str = ""  # where no estimate decided
+    by: str = ""  # whose kernels, where they are not ours
 
     @cached_property
     def pieces(self) -> tuple[str, ...]:
@@ -100,6 +101,7 @@ class Explanation:
                     "pieces": list(h.pieces),
                     "estimated_ms": {way: 1e3 * cost for way, cost in h.estimates.items()},
                     **({"why": h.why} if h.why else {}),
+                    **({"by": h.by} if h.by else {}),
                 }
                 for h in self.heads
             ],
@@ -116,6 +118,7 @@ class Explanation:
             lines.append(f"  {_who(h)}: {_WAYS[h.way]}")
             lines.append(f"    {h.step.connections:,} connections, {share:.3g} of the pairs")
             lines.extend(f"    · {piece}" for piece in h.pieces)
+            lines.extend([f"    {h.by}"] if h.by else [])
             ranked = sorted(h.estimates.items(), key=lambda item: item[1])
             costs = ", ".join(f"{way} {1e3 * cost:.3g} ms" for way, cost in ranked)
             lines.append(
@@ -246,7 +249,20 @@ def _way_of(step: Step, span: tuple[int, int] | None, device: str, own: bool, dr
     way = min(estimates, key=lambda w: estimates[w])
     if way == "listed" and not only_listed:
         lowered = list_everything(step)
-    return HeadWay(step, span, way, estimates, lowered)
+    by = _by_cudnn(lowered) if device == "cuda" and way == "pieces" and not dropout else ""
+    return HeadWay(step, span, way, estimates, lowered, by=by)
+
+
+def _by_cudnn(lowered: Lowered) -> str:
+    """What cuDNN does of a window, or would do if its package were there; nothing for other patterns."""
+    from thereexists.attention import cudnn_windows
+
+    if lowered.window is None or not cudnn_windows.wins(lowered.window, 128):
+        return ""
+    narrow = "" if cudnn_windows.wins(lowered.window, 64) else " and heads above 64"
+    if not cudnn_windows.installed():
+        return f"faster with cuDNN's kernels on recent GPUs (16 bits{narrow}): pip install nvidia-cudnn-frontend"
+    return f"by cuDNN's kernels, which are faster here: 16 bits{narrow}, from the second call of a shape on"
 
 
 def list_everything(step: Step) -> Lowered:

@@ -1,4 +1,4 @@
-"""Launches the window kernels: the tile sizes that suit a head's size and a window's width, and nothing else.
+"""Launches the window kernels, with the tile sizes that suit a head's size and a window's width; or cuDNN's.
 
 The sizes were measured on one H200 in bfloat16 (``benchmarks/attention_gpu.py``). Two things did not help there, and
 are not here: tiles loaded by descriptors (TMA), and one backward pass that adds dQ atomically, which takes a quarter
@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from thereexists.attention import kernels_window
+from thereexists.attention import cudnn_windows, kernels_window
+from thereexists.attention.launching import Tape, launch, note
 
 LOG2E = 1.4426950408889634
 kernels: Any = kernels_window  # launching a kernel is not the call that its signature describes
@@ -50,15 +51,24 @@ def sizes(q: Tensor, left: int, right: int) -> Sizes:
     return WIDE if d > 128 else LONG if left + right >= 2048 else MIDDLE
 
 
-def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, window: tuple[int, int], scale: float) -> None:
+def forward(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, window: tuple[int, int], scale: float,
+    tape: Tape | None = None,
+) -> None:  # fmt: skip
     """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n); k and v may have fewer heads."""
     (b, heads, n, d), (left, right) = q.shape, window
+    if cudnn_windows.suits(q, k, v, window):
+        theirs = cudnn_windows.forward_graph(q, k, v, out, lse, left, scale)
+        if theirs is not None:
+            note(theirs, (q, k, v, out, lse), tape)
+            return theirs(q, k, v, out, lse)
+        tape = None  # the next call of this layout may be theirs: ours is not to be repeated
     m, keys, warps, stages = sizes(q, left, right).forward
-    kernels.window_forward[(-(-n // m), b * heads)](
-        q, k, v, out, lse, *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *out.stride()[:3],
-        heads, heads // k.shape[1], n, left, right, scale * LOG2E,
-        D=d, PRECISION=precision(q), BLOCK_M=m, BLOCK_N=keys, BLOCK_D=padded(d), num_warps=warps, num_stages=stages,
-    )  # fmt: skip
+    strides = (*q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *out.stride()[:3])
+    args = (q, k, v, out, lse, *strides, heads, heads // k.shape[1], n, left, right, scale * LOG2E)
+    shape = {"D": d, "PRECISION": precision(q), "BLOCK_M": m, "BLOCK_N": keys, "BLOCK_D": padded(d)}
+    how = {"num_warps": warps, "num_stages": stages}
+    launch(kernels.window_forward, (-(-n // m), b * heads), args, shape | how, tape)
 
 
 def backward(
@@ -66,7 +76,11 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     (b, heads, n, d), (left, right) = q.shape, window
     do = do if do.stride(-1) == 1 else do.contiguous()
-    delta, dq, dk, dv = torch.empty_like(lse), torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+    dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+    given, grads = (q, k, v, out, do, lse), (dq, dk, dv)
+    if cudnn_windows.suits(q, k, v, window) and cudnn_windows.backward(given, grads, left, scale):
+        return grads
+    delta = torch.empty_like(lse)
     of_q, of_k, of_v, of_do = q.stride()[:3], k.stride()[:3], v.stride()[:3], do.stride()[:3]
     rest = (heads, heads // k.shape[1], n, left, right, scale * LOG2E, scale)
     _, to_keys, to_rows = sizes(q, left, right)
