@@ -1,7 +1,8 @@
 """Sparse attention on a GPU: exactness against float64, tile sizes, and the table. One JSON object a line.
 
-    python benchmarks/attention_gpu.py --only key        # six patterns with FlexAttention, compiled in parallel first
-    python benchmarks/attention_gpu.py --only windows    # the windows of today's models, forward, and with backward
+    python benchmarks/attention_gpu.py --only key        # ours, FlexAttention and dense, forward and with backward,
+                                                         # as called from Python; and how long a call keeps the host
+    python benchmarks/attention_gpu.py --only windows    # of these, the windows of today's models
     python benchmarks/attention_gpu.py --only tune       # exactness, tile sizes, torch.compile
     python benchmarks/attention_gpu.py --only forward    # the tables; also check, backward, memory
 
@@ -196,6 +197,7 @@ def table(n: int, backward: bool, causal: bool, flex: set[str], names: list[str]
 
         guarded({"table": name, "n": n, "backward": backward, "causal": causal}, work)
         torch.cuda.empty_cache()
+        torch.compiler.reset()  # FlexAttention compiles anew for each mask, and torch gives up after eight
 
 
 def permuted(n: int) -> None:
@@ -256,28 +258,48 @@ def workers() -> None:
         print(text, end="", flush=True)
 
 
-def warm(n: int, name: str) -> None:
-    """Compile everything one row of the key table needs; the caches on disk serve the process that measures."""
+KEY = ["stride", "fixed, summary", "fixed, union", "window + stride", "star", "longformer", "random-64"]
+DENSE_ROWS = {"random-64"}  # without FlexAttention, which has no mask for it
+
+
+def key_rows(n: int, name: str, repetitions: int = 5) -> None:
+    """One pattern of the key table, forward and with its backward, as called from Python."""
     from thereexists.attention import bench
 
     step = bench.cases(n, name)[name]
-    guarded({"warm": name}, lambda: bench.measure(name, step, setting(n, flex=name != "random-64", repetitions=1)))
+    for backward in (False, True):
+        how = bench.Setting(
+            n, "cuda", "bfloat16", backward=backward, heads=12, repetitions=repetitions, flex=name not in DENSE_ROWS,
+            recorded=False,
+        )  # fmt: skip
+        say(key=name, **bench.measure(name, step, how).to_json())
 
 
-def key_table(n: int, backward: bool) -> None:
-    """The figures of the table in docs/performance.md, in one cold call."""
-    names = ["stride", "fixed, summary", "window", "window + stride", "star", "random-64"]
-    command = [sys.executable, __file__, "--n", str(n), "--warm"]
-    running = [subprocess.Popen([*command, name]) for name in names]
+def compiled_first(rows: list[tuple[str, str]], n: int, seconds: float) -> None:
+    """Compile everything in parallel processes; the caches on disk serve the process that measures."""
+    running = [subprocess.Popen([sys.executable, __file__, "--n", str(n), option, name]) for option, name in rows]
+    until = time.time() + seconds
     for process in running:
         try:
-            process.wait(timeout=90)
+            process.wait(timeout=max(1.0, until - time.time()))
         except subprocess.TimeoutExpired:
             process.kill()
             say(warm_killed=True)
-    table(n, False, False, set(names[:-1]), names)
-    if backward:
-        table(n, True, False, set(), names)
+
+
+def key_table(n: int, windows_only: bool) -> None:
+    """The figures of docs/performance.md, in one cold call: compiled side by side, then measured one by one."""
+    names = [] if windows_only else KEY
+    compiled_first([("--window", name) for name in WINDOWS] + [("--warm", name) for name in names], n, 200)
+    guarded({"host": 1024}, host_times)
+    for name in WINDOWS:
+        guarded({"windows": name}, lambda name=name: window_rows(name, True))
+        torch.cuda.empty_cache()
+        torch.compiler.reset()  # FlexAttention compiles anew for each mask, and torch gives up after eight
+    for name in names:
+        guarded({"key": name}, lambda name=name: key_rows(n, name))
+        torch.cuda.empty_cache()
+        torch.compiler.reset()  # FlexAttention compiles anew for each mask, and torch gives up after eight
 
 
 def window_rows(name: str, flex: bool, repetitions: int = 5) -> None:
@@ -304,37 +326,27 @@ def host_times(n: int = 1024) -> None:
     from thereexists.attention import sparse_attention
 
     q, k, v = (torch.randn(1, 8, n, 64, device="cuda", dtype=torch.bfloat16) for _ in range(3))
-    window, union = tp.window(n, 64).step(0), tp.strided(n, 32).union().step(0)
-    calls = {
-        "window": lambda: sparse_attention(q, k, v, window),
-        "union": lambda: sparse_attention(q, k, v, union),
-        "sdpa": lambda: F.scaled_dot_product_attention(q, k, v),
+    steps = {
+        "window": tp.window(n, 64).step(0),
+        "stride": tp.strided(n, 32).step(1),
+        "dilated": tp.dilated(n, 8, 4).step(0),
+        "random-64": tp.random(n, 63, seed=0).step(0),
+        "union": tp.strided(n, 32).union().step(0),
     }
-    for name, call in calls.items():
-        for _ in range(20):
-            call()
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        for _ in range(200):
-            call()
-        microseconds = 1e6 * (time.perf_counter() - began) / 200
-        torch.cuda.synchronize()
-        say(host=name, n=n, microseconds=microseconds)
-
-
-def windows() -> None:
-    """Compiled in parallel processes first, then measured alone, one after the other."""
-    running = [subprocess.Popen([sys.executable, __file__, "--window", name]) for name in WINDOWS]
-    for process in running:
-        try:
-            process.wait(timeout=240)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            say(warm_killed=True)
-    guarded({"host": 1024}, host_times)
-    for name in WINDOWS:
-        guarded({"windows": name}, lambda name=name: window_rows(name, True))
-        torch.cuda.empty_cache()
+    calls = {name: lambda step=step: sparse_attention(q, k, v, step) for name, step in steps.items()}
+    calls["sdpa"] = lambda: F.scaled_dot_product_attention(q, k, v)
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(8):
+        for name, call in calls.items():
+            began = time.perf_counter()
+            for _ in range(200):
+                call()
+            times[name].append(1e6 * (time.perf_counter() - began) / 200)
+            torch.cuda.synchronize()
+            if turn == 0:  # compiled, planned, recorded
+                times[name].clear()
+    for name, row in times.items():
+        say(host=name, n=n, microseconds=sorted(row)[len(row) // 2], least=min(row))
 
 
 def main() -> None:
@@ -342,13 +354,12 @@ def main() -> None:
     parser.add_argument("--only", choices=["key", "windows", "check", "tune", "forward", "backward", "memory"])
     parser.add_argument("--n", type=int, default=65536)
     parser.add_argument("--no-tune", action="store_true")
-    parser.add_argument("--forward-only", action="store_true", help="of --only key")
     parser.add_argument("--worker", type=int)
-    parser.add_argument("--warm")
+    parser.add_argument("--warm", help="compile what this row of the key table needs")
     parser.add_argument("--window", help="compile what the rows of this window need")
     a = parser.parse_args()
     if a.warm is not None:
-        warm(a.n, a.warm)
+        guarded({"warm": a.warm}, lambda: key_rows(a.n, a.warm, repetitions=1))
         return
     if a.window is not None:
         guarded({"warm": a.window}, lambda: window_rows(a.window, True, repetitions=1))
@@ -360,10 +371,8 @@ def main() -> None:
             tune(a.n, warm=True, part=a.worker, parts=WORKERS)
         return
     say(device=torch.cuda.get_device_name(), torch=torch.__version__, n=a.n)
-    if a.only == "windows":
-        windows()
-    if a.only == "key":
-        key_table(a.n, backward=not a.forward_only)
+    if a.only in ("key", "windows"):
+        key_table(a.n, windows_only=a.only == "windows")
     if a.only in (None, "check", "tune"):
         workers()
     key = {"stride", "window", "window + stride", "fixed, summary", "star"}

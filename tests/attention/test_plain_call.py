@@ -31,7 +31,7 @@ def test_a_recorded_launch_takes_the_tensors_of_its_call_and_keeps_nobodys():
 
 def test_explain_says_when_cudnn_would_do_it(monkeypatch):
     long, short = tp.window(4096, 1024).as_causal(), tp.window(4096, 100).as_causal()
-    for there, words in ((True, "by cuDNN's kernels, which"), (False, "pip install nvidia-cudnn-frontend")):
+    for there, words in ((True, "by cuDNN's kernels, which"), (False, "pip install 'thereexists[cuda]'")):
         monkeypatch.setattr(cudnn_windows, "installed", lambda there=there: there)
         said = ta.explain(long, "cuda")
         assert words in str(said)
@@ -41,12 +41,14 @@ def test_explain_says_when_cudnn_would_do_it(monkeypatch):
         assert "cuDNN" not in str(ta.explain(long, "cpu"))
 
 
-def on_cuda(*what):
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.attention.on_cuda", *what], capture_output=True, text=True, timeout=600
-    )
+def _script(*what):
+    done = subprocess.run([sys.executable, "-m", *what], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return done.stdout
+
+
+def on_cuda(*what):
+    return [json.loads(line) for line in _script("tests.attention.on_cuda", *what).splitlines()]
 
 
 @pytest.mark.gpu
@@ -86,3 +88,13 @@ def test_a_layout_gets_its_graph_when_it_comes_again(monkeypatch):
     place = cudnn_windows._Place("forward", 8)
     assert [place.next() for _ in range(4)] == [None, graph, graph, graph]
     assert built == [("forward", 8)]
+
+
+@pytest.mark.gpu
+def test_models_with_windows_sinks_and_caps_equal_eager_on_the_gpu():
+    rows = [json.loads(line) for line in _script("tests.attention.models_on_cuda").splitlines()]
+    assert len(rows) >= 12
+    wrong = [
+        row for row in rows if max(row["logits"], row["gradients"]) > 1 or not row["alike"] or row["tokens"] is False
+    ]
+    assert wrong == []

@@ -87,6 +87,13 @@ def test_records_are_read_from_folders_lines_and_collections(tmp_path):
     assert read([tmp_path, lines]) == records  # the same cell twice counts once
     (written,) = collect(records, tmp_path / "docs", "a command", {})
     assert json.loads(written.read_text())["made_by"] == "a command"
+    before = written.read_bytes()
+    assert collect(records, tmp_path / "docs", "another", {}) == [written]
+    assert written.read_bytes() == before  # the same records: not a byte
+    collect(records[:-1], tmp_path / "docs", "another", {})
+    assert json.loads(written.read_text())["made_by"] == "another"
+    collect(records, tmp_path / "docs", "a command", {})
+    assert written.read_bytes() == before
     assert read([tmp_path / "docs"]) == records
     lines.write_text(lines.read_text()[:-30])
     with pytest.raises(InvalidInput, match=r"line 8, .* is not JSON"):

@@ -157,7 +157,15 @@ def _means(function: Any, name: str, values: dict[str, Any]) -> bool:
     numbers = tuple(x for x in values.values() if isinstance(x, int))
     if (function.__code__, numbers) in _BELIEVED:
         return True
-    w = numbers[0] if numbers else 1
+    held = next((x.device for x in values.values() if isinstance(x, Tensor)), torch.device("cpu"))
+    with held:  # tensors that are made here lie where those of the function do
+        same = _says(function, name, values, numbers[0] if numbers else 1)
+    if same and len(_BELIEVED) < 1 << 12:
+        _BELIEVED.add((function.__code__, numbers))
+    return same
+
+
+def _says(function: Any, name: str, values: dict[str, Any], w: int) -> bool:
     step = torch.tensor([0, 1, 2, w - 1, w, w + 1, 2 * w])
     zero, at = torch.zeros((), dtype=torch.long), 4 * w + 3
     if name == "chunked_overlay":
@@ -166,7 +174,7 @@ def _means(function: Any, name: str, values: dict[str, Any]) -> bool:
         want = (k - at) // w == (j - at) // w
     elif name == "packed_sequence_mask_function":
         ids = values["packed_sequence_mask"]
-        k, j = torch.arange(1, ids.shape[1], device=ids.device), torch.arange(ids.shape[1] - 1, device=ids.device)
+        k, j = torch.arange(1, ids.shape[1]), torch.arange(ids.shape[1] - 1)
         want = ids[0, 1:] == ids[0, :-1]
     else:
         k, j = torch.tensor(at), at + torch.cat((-step, step))
@@ -176,8 +184,4 @@ def _means(function: Any, name: str, values: dict[str, Any]) -> bool:
             "sliding_window_overlay": j > k - w,
             "sliding_window_bidirectional_overlay": (j - k).abs() <= w,
         }[name]
-    if not torch.equal(function(zero, zero, k, j).expand_as(want), want):
-        return False
-    if len(_BELIEVED) < 1 << 12:
-        _BELIEVED.add((function.__code__, numbers))
-    return True
+    return torch.equal(function(zero, zero, k, j).expand_as(want), want)

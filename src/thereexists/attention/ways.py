@@ -261,7 +261,7 @@ def _by_cudnn(lowered: Lowered) -> str:
         return ""
     narrow = "" if cudnn_windows.wins(lowered.window, 64) else " and heads above 64"
     if not cudnn_windows.installed():
-        return f"faster with cuDNN's kernels on recent GPUs (16 bits{narrow}): pip install nvidia-cudnn-frontend"
+        return f"faster with cuDNN's kernels on recent GPUs (16 bits{narrow}): pip install 'thereexists[cuda]'"
     return f"by cuDNN's kernels, which are faster here: 16 bits{narrow}, from the second call of a shape on"
 
 

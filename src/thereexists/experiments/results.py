@@ -249,8 +249,17 @@ def collect(records: list[Record], out: Path, command: str, references: Mapping[
             raise InvalidInput(f"Two experiments would both be written to {path}; collect them into two folders.")
         files[path] = {"made_by": command, "experiment": experiment, "size": size, "records": group}
     for path, content in files.items():
-        write_json(path, content)
+        if not _holds(path, content["records"]):
+            write_json(path, content)
     return list(files)
+
+
+def _holds(path: Path, records: list[Record]) -> bool:
+    """Whether the file has just these records: then it stays as it is, with the command that made it."""
+    try:
+        return read_json(path).get("records") == records
+    except (InvalidInput, OSError):  # there is none, or it is another's
+        return False
 
 
 def scored(record: Record, references: Mapping[str, Path]) -> Record:
