@@ -80,9 +80,8 @@ def main():
         for padded, dropout in ((False, 0.0), (True, 0.25)):
             found = excesses(table[name], backend, pieces, getattr(torch, kind), padded, dropout, device, b=2, h=1)
             print(json.dumps({"case": name, "padded": padded, "dropout": dropout} | found), flush=True)
-        if pieces.window is not None:
-            found = excesses(table[name], backend, pieces, getattr(torch, kind), device=device, h=4, group=2)
-            print(json.dumps({"case": name, "group": 2} | found), flush=True)
+        found = excesses(table[name], backend, pieces, getattr(torch, kind), device=device, b=1, h=4, group=2)
+        print(json.dumps({"case": name, "group": 2} | found), flush=True)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def sparse_attention(
     or a list of them, one for each sequence of the batch.
     ``scale`` defaults to 1/√d. ``key_padding_mask`` is True at real tokens; ``lengths`` says the same by a number per
     sequence. A row without keys, or whose keys are all padding, gives 0. ``kv_heads`` may divide ``heads`` (grouped
-    queries; no key is copied on the CPU, nor for windows on CUDA). ``dropout_p`` drops attention weights;
+    queries; no key is copied). ``dropout_p`` drops attention weights;
     ``Dropout(p, seed)`` drops the same ones again. With fewer queries than keys the queries are the last rows of the
     pattern: new tokens over a cache.
 

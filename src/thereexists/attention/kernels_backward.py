@@ -76,7 +76,7 @@ def _dkdv_of(
 def tiles_dq(
     q_ptr, k_ptr, v_ptr, do_ptr, l_ptr, d_ptr, dq_ptr, tiles, lo_ptr, hi_ptr, cols, pad_ptr,
     qb, qh, sq, kb, kh, sk, vb, vh, sv, gb, gh, sg, ob, oh, so,
-    heads, n, scale, seed, threshold, gain, final,
+    heads, group, n, scale, seed, threshold, gain, final,
     D: tl.constexpr, MODULUS: tl.constexpr, SKIP: tl.constexpr, EX_MODULUS: tl.constexpr, CAUSAL: tl.constexpr,
     STRIP: tl.constexpr, COLUMNS: tl.constexpr, PAD: tl.constexpr, DROPOUT: tl.constexpr, ACCUMULATE: tl.constexpr,
     PRECISION: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
@@ -97,7 +97,7 @@ def tiles_dq(
     delta = tl.load(d_ptr + bh.to(tl.int64) * n + row, mask=row_mask, other=0.0)
     lo = tl.load(lo_ptr + row, mask=row_mask, other=1)
     hi = tl.load(hi_ptr + row, mask=row_mask, other=0)
-    k_base, v_base, pad = k_ptr + b * kb + h * kh, v_ptr + b * vb + h * vh, pad_ptr + b * n
+    k_base, v_base, pad = k_ptr + b * kb + (h // group) * kh, v_ptr + b * vb + (h // group) * vh, pad_ptr + b * n
     dq = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
     if STRIP:
         for first in range(tl.load(tile + 3), tl.load(tile + 6), BLOCK_N):
@@ -130,7 +130,7 @@ def tiles_dq(
 def strip_dkdv(
     q_ptr, k_ptr, v_ptr, do_ptr, l_ptr, d_ptr, dk_ptr, dv_ptr, tiles, lo_ptr, hi_ptr, pad_ptr,
     qb, qh, sq, kb, kh, sk, vb, vh, sv, gb, gh, sg, db, dh, sd, eb, eh, se,
-    heads, n, scale, seed, threshold, gain, final,
+    heads, group, n, scale, seed, threshold, gain, final,
     D: tl.constexpr, MODULUS: tl.constexpr, SKIP: tl.constexpr, PAD: tl.constexpr, DROPOUT: tl.constexpr,
     ACCUMULATE: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
@@ -145,8 +145,8 @@ def strip_dkdv(
     dim = tl.arange(0, BLOCK_D)
     key_mask = at < keys
     full_mask = key_mask[:, None] & (dim[None, :] < D)
-    k = tl.load(k_ptr + b * kb + h * kh + key[:, None] * sk + dim[None, :], mask=full_mask, other=0.0)
-    v = tl.load(v_ptr + b * vb + h * vh + key[:, None] * sv + dim[None, :], mask=full_mask, other=0.0)
+    k = tl.load(k_ptr + b * kb + (h // group) * kh + key[:, None] * sk + dim[None, :], mask=full_mask, other=0.0)
+    v = tl.load(v_ptr + b * vb + (h // group) * vh + key[:, None] * sv + dim[None, :], mask=full_mask, other=0.0)
     dk = tl.zeros((BLOCK_N, BLOCK_D), tl.float32)
     dv = tl.zeros((BLOCK_N, BLOCK_D), tl.float32)
     for first in range(tl.load(tile + 3), tl.load(tile + 4), BLOCK_M):
@@ -173,7 +173,7 @@ def strip_dkdv(
 def columns_dkdv(
     q_ptr, k_ptr, v_ptr, do_ptr, l_ptr, d_ptr, dk_ptr, dv_ptr, runs, lo_ptr, hi_ptr, cols, pad_ptr,
     qb, qh, sq, kb, kh, sk, vb, vh, sv, gb, gh, sg,
-    heads, n, scale, seed, threshold, gain, final,
+    heads, group, n, scale, seed, threshold, gain, final,
     D: tl.constexpr, SKIP: tl.constexpr, EX_MODULUS: tl.constexpr, CAUSAL: tl.constexpr,
     PAD: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
@@ -188,8 +188,8 @@ def columns_dkdv(
     key = tl.load(cols + c, mask=valid, other=0)
     dim = tl.arange(0, BLOCK_D)
     full_mask = valid[:, None] & (dim[None, :] < D)
-    k = tl.load(k_ptr + b * kb + h * kh + key[:, None] * sk + dim[None, :], mask=full_mask, other=0.0)
-    v = tl.load(v_ptr + b * vb + h * vh + key[:, None] * sv + dim[None, :], mask=full_mask, other=0.0)
+    k = tl.load(k_ptr + b * kb + (h // group) * kh + key[:, None] * sk + dim[None, :], mask=full_mask, other=0.0)
+    v = tl.load(v_ptr + b * vb + (h // group) * vh + key[:, None] * sv + dim[None, :], mask=full_mask, other=0.0)
     dk = tl.zeros((BLOCK_N, BLOCK_D), tl.float32)
     dv = tl.zeros((BLOCK_N, BLOCK_D), tl.float32)
     for first in range(start, stop, BLOCK_M):
@@ -218,7 +218,7 @@ def columns_dkdv(
 def entries_dq(
     q_ptr, k_ptr, v_ptr, do_ptr, l_ptr, d_ptr, dq_ptr, rows, indptr, indices, pad_ptr,
     qb, qh, sq, kb, kh, sk, vb, vh, sv, gb, gh, sg, ob, oh, so,
-    heads, n, scale, seed, threshold, gain, final,
+    heads, group, n, scale, seed, threshold, gain, final,
     D: tl.constexpr, PAD: tl.constexpr, DROPOUT: tl.constexpr, ACCUMULATE: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
@@ -233,7 +233,7 @@ def entries_dq(
     do = tl.load(do_ptr + b * gb + h * gh + row * sg + dim, mask=dim < D, other=0.0).to(tl.float32)
     lse = tl.load(l_ptr + bh.to(tl.int64) * n + row) * LOG2E
     delta = tl.load(d_ptr + bh.to(tl.int64) * n + row)
-    k_base, v_base = k_ptr + b * kb + h * kh, v_ptr + b * vb + h * vh
+    k_base, v_base = k_ptr + b * kb + (h // group) * kh, v_ptr + b * vb + (h // group) * vh
     dq = tl.zeros((BLOCK_D,), tl.float32)
     for first in range(start, stop, BLOCK_E):
         e = first + tl.arange(0, BLOCK_E)
@@ -256,7 +256,7 @@ def entries_dq(
 def entries_dkdv(
     q_ptr, k_ptr, v_ptr, do_ptr, l_ptr, d_ptr, dk_ptr, dv_ptr, keys, indptr, indices, pad_ptr,
     qb, qh, sq, kb, kh, sk, vb, vh, sv, gb, gh, sg, db, dh, sd, eb, eh, se,
-    heads, n, scale, seed, threshold, gain, final,
+    heads, group, n, scale, seed, threshold, gain, final,
     D: tl.constexpr, PAD: tl.constexpr, DROPOUT: tl.constexpr, ACCUMULATE: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
@@ -267,8 +267,8 @@ def entries_dkdv(
     key = tl.load(keys + i)
     start, stop = tl.load(indptr + i), tl.load(indptr + i + 1)
     dim = tl.arange(0, BLOCK_D)
-    k = tl.load(k_ptr + b * kb + h * kh + key * sk + dim, mask=dim < D, other=0.0).to(tl.float32) * scale
-    v = tl.load(v_ptr + b * vb + h * vh + key * sv + dim, mask=dim < D, other=0.0).to(tl.float32)
+    k = tl.load(k_ptr + b * kb + (h // group) * kh + key * sk + dim, mask=dim < D, other=0.0).to(tl.float32) * scale
+    v = tl.load(v_ptr + b * vb + (h // group) * vh + key * sv + dim, mask=dim < D, other=0.0).to(tl.float32)
     q_base, g_base = q_ptr + b * qb + h * qh, do_ptr + b * gb + h * gh
     if PAD:  # no row sees a padded key
         stop = tl.where(tl.load(pad_ptr + b * n + key) != 0, stop, start)
@@ -300,7 +300,7 @@ def entries_dkdv(
 def rows_backward(
     q_ptr, k_ptr, v_ptr, do_ptr, l_ptr, d_ptr, dq_ptr, dk_ptr, dv_ptr, rows, pad_ptr,
     qb, qh, sq, kb, kh, sk, vb, vh, sv, gb, gh, sg,
-    heads, n, count, scale, seed, threshold, gain, final,
+    heads, group, n, count, scale, seed, threshold, gain, final,
     D: tl.constexpr, CAUSAL: tl.constexpr, PAD: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
@@ -311,8 +311,8 @@ def rows_backward(
     valid = key < n
     dim = tl.arange(0, BLOCK_D)
     inside = valid[:, None] & (dim[None, :] < D)
-    k = tl.load(k_ptr + b * kb + h * kh + key[:, None] * sk + dim[None, :], mask=inside, other=0.0)
-    v = tl.load(v_ptr + b * vb + h * vh + key[:, None] * sv + dim[None, :], mask=inside, other=0.0)
+    k = tl.load(k_ptr + b * kb + (h // group) * kh + key[:, None] * sk + dim[None, :], mask=inside, other=0.0)
+    v = tl.load(v_ptr + b * vb + (h // group) * vh + key[:, None] * sv + dim[None, :], mask=inside, other=0.0)
     if PAD:
         valid = valid & (tl.load(pad_ptr + b * n + key, mask=valid, other=0) != 0)
     dk = tl.zeros((BLOCK_N, BLOCK_D), tl.float32)

@@ -5,7 +5,8 @@
 All three keep the running maximum and sum of the softmax in base 2 (Milakov and Gimelshein 2018; Dao et al. 2022) and
 end with ``_finish``: a row's output and log-sum-exp, merged with what an earlier launch left there.
 
-Tensors are (batch, heads, n, D) with any strides but a last one of 1; program axis 1 is batch · heads.
+Tensors are (batch, heads, n, D) with any strides but a last one of 1; program axis 1 is batch · heads. ``group`` query
+heads share a key head, which is never copied.
 """
 
 import triton
@@ -172,7 +173,7 @@ def _columns_range(
 def tiles_forward(
     q_ptr, k_ptr, v_ptr, o_ptr, l_ptr, tiles, lo_ptr, hi_ptr, cols, listed, pad_ptr,
     qb, qh, sq, kb, kh, sk, vb, vh, sv, ob, oh, so,
-    heads, n, scale, seed, threshold, gain,
+    heads, group, n, scale, seed, threshold, gain,
     D: tl.constexpr, MODULUS: tl.constexpr, SKIP: tl.constexpr, EX_MODULUS: tl.constexpr, CAUSAL: tl.constexpr,
     STRIP: tl.constexpr, COLUMNS: tl.constexpr, PAD: tl.constexpr, DROPOUT: tl.constexpr, ACCUMULATE: tl.constexpr,
     OWN: tl.constexpr, EDGES: tl.constexpr, STEP: tl.constexpr, WHOLE_MASKED: tl.constexpr, PRECISION: tl.constexpr,
@@ -195,7 +196,7 @@ def tiles_forward(
     q = tl.load(q_ptr + b * qb + h * qh + row[:, None] * sq + dim[None, :], mask=full_mask, other=0.0)
     lo = tl.load(lo_ptr + row, mask=row_mask, other=1)
     hi = tl.load(hi_ptr + row, mask=row_mask, other=0)
-    k_base, v_base, pad = k_ptr + b * kb + h * kh, v_ptr + b * vb + h * vh, pad_ptr + b * n
+    k_base, v_base, pad = k_ptr + b * kb + (h // group) * kh, v_ptr + b * vb + (h // group) * vh, pad_ptr + b * n
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
     total = tl.zeros((BLOCK_M,), tl.float32)
     top = tl.full((BLOCK_M,), float("-inf"), tl.float32)
@@ -251,7 +252,7 @@ def tiles_forward(
 def entries_forward(
     q_ptr, k_ptr, v_ptr, o_ptr, l_ptr, rows, indptr, indices, pad_ptr,
     qb, qh, sq, kb, kh, sk, vb, vh, sv, ob, oh, so,
-    heads, n, scale, seed, threshold, gain,
+    heads, group, n, scale, seed, threshold, gain,
     D: tl.constexpr, PAD: tl.constexpr, DROPOUT: tl.constexpr, ACCUMULATE: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
@@ -263,7 +264,7 @@ def entries_forward(
     start, stop = tl.load(indptr + i), tl.load(indptr + i + 1)
     dim = tl.arange(0, BLOCK_D)
     q = tl.load(q_ptr + b * qb + h * qh + row * sq + dim, mask=dim < D, other=0.0).to(tl.float32) * scale
-    k_base, v_base = k_ptr + b * kb + h * kh, v_ptr + b * vb + h * vh
+    k_base, v_base = k_ptr + b * kb + (h // group) * kh, v_ptr + b * vb + (h // group) * vh
     acc = tl.zeros((BLOCK_D,), tl.float32)
     total, top = 0.0, float("-inf")
     for first in range(start, stop, BLOCK_E):
@@ -297,7 +298,7 @@ def entries_forward(
 def rows_forward(
     q_ptr, k_ptr, v_ptr, o_part, l_part, rows, pad_ptr,
     qb, qh, sq, kb, kh, sk, vb, vh, sv,
-    heads, n, count, chunk, scale, seed, threshold, gain,
+    heads, group, n, count, chunk, scale, seed, threshold, gain,
     D: tl.constexpr, CAUSAL: tl.constexpr, PAD: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
@@ -315,7 +316,7 @@ def rows_forward(
     dim = tl.arange(0, BLOCK_D)
     full_mask = row_mask[:, None] & (dim[None, :] < D)
     q = tl.load(q_ptr + b * qb + h * qh + row[:, None] * sq + dim[None, :], mask=full_mask, other=0.0)
-    k_base, v_base = k_ptr + b * kb + h * kh, v_ptr + b * vb + h * vh
+    k_base, v_base = k_ptr + b * kb + (h // group) * kh, v_ptr + b * vb + (h // group) * vh
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
     total = tl.zeros((BLOCK_M,), tl.float32)
     top = tl.full((BLOCK_M,), float("-inf"), tl.float32)

@@ -195,7 +195,7 @@ def run_backward(
             grads = _backend(q.device).backward(
                 gs, qs, ks, vs, out[:, span], lse[:, span].contiguous(), pieces, options
             )
-        parts.append((grads[0], *(_summed(x, served) for x in grads[1:])))
+        parts.append((grads[0], *(summed(x, served) for x in grads[1:])))
     if len(parts) == 1:
         return parts[0]
     dqs, dks, dvs = zip(*parts, strict=True)
@@ -251,7 +251,7 @@ def _for_each(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     return (k, v) if group == 1 else (k.repeat_interleave(group, 1), v.repeat_interleave(group, 1))
 
 
-def _summed(grad: Tensor, heads: int) -> Tensor:
+def summed(grad: Tensor, heads: int) -> Tensor:
     """The gradient of a key head is the sum of those of its copies."""
     return grad if grad.shape[1] == heads else grad.unflatten(1, (heads, -1)).sum(2)
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from thereexists.attention.call_options import CallOptions
 from thereexists.attention.launching import Recorded, Tape
-from thereexists.attention.operator import AttentionBackward, Weighting, explained, handle_of, pieces_for
+from thereexists.attention.operator import AttentionBackward, Weighting, explained, handle_of, pieces_for, summed
 from thereexists.patterns import Pattern, Step
 
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
@@ -67,7 +67,7 @@ def plain_attention(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern | Step, sc
     elif not 0 < scale < math.inf:
         return None
     noted = _noted(pattern, q.device)
-    if noted is None or (keys[1] != heads and noted.pieces.window is None):  # other kernels want keys for every head
+    if noted is None:
         return None
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         return PlainAttention.apply(q, k, v, Weighting(handle_of(pattern), scale), noted)
@@ -108,6 +108,7 @@ class PlainAttention(torch.autograd.Function):
         q, k, v, out, lse = ctx.saved_tensors
         if not torch.is_grad_enabled():  # the gradients of these are not wanted
             options = CallOptions(ctx.how.scale)
-            return *ctx.noted.backend.backward(do, q, k, v, out, lse, ctx.noted.pieces, options), None, None
+            dq, dk, dv = ctx.noted.backend.backward(do, q, k, v, out, lse, ctx.noted.pieces, options)
+            return dq, summed(dk, k.shape[1]), summed(dv, k.shape[1]), None, None
         dq, dk, dv, _ = AttentionBackward.apply(do, None, q, k, v, None, (out, lse, ctx.how))
         return dq, dk, dv, None, None

@@ -176,12 +176,6 @@ def _plain_window(pieces: TritonPieces, options: CallOptions) -> tuple[int, int]
     return pieces.window if options.pad is None and options.dropout == 0 else None
 
 
-def for_each_head(q: Tensor, k: Tensor) -> Tensor:
-    """Keys or values once for each query head; only the window kernels share them."""
-    group = q.shape[1] // k.shape[1]
-    return k if group == 1 else k.repeat_interleave(group, 1)
-
-
 def _up(x: int, multiple: int) -> int:
     return -(-x // multiple) * multiple
 
@@ -196,13 +190,13 @@ def forward(
 ) -> None:  # fmt: skip
     """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n, float32, contiguous).
 
-    On the ``tape`` are all launches, for ``recordable`` pieces and as many key heads as query heads.
+    k and v may have fewer heads, which several query heads share. On the ``tape`` are all launches of ``recordable``
+    pieces.
     """
     if (window := _plain_window(pieces, options)) is not None:
         return window_backend.forward(q, k, v, out, lse, window, options.scale, tape)
-    k, v = for_each_head(q, k), for_each_head(q, v)
     b, heads, n, d = q.shape
-    programs = b * heads
+    programs, group = b * heads, heads // k.shape[1]
     pad = _pad(options, lse)
     scale = options.scale * LOG2E
     noise = (options.seed, options.threshold, options.gain)
@@ -211,7 +205,7 @@ def forward(
     if not pieces.every_row:  # a row that no piece has sees no key: 0, and the logarithm of 0
         out.zero_()
         lse.fill_(-torch.inf)
-    numbers = (*strides, *_outer(out), heads, n, scale, *noise)
+    numbers = (*strides, *_outer(out), heads, group, n, scale, *noise)
     for part in pieces.launches:
         blocks = _blocks(pieces.kind(part), q, pieces.longest(part))
         tiles = pieces.table("rows", part, blocks)
@@ -254,7 +248,8 @@ def _full_rows(q, k, v, out, lse, pieces: TritonPieces, options: CallOptions) ->
     pad = _pad(options, lse)
     fwd.rows_forward[(chunks * tiles, programs)](
         q, k, v, o_part, l_part, rows, pad, *_outer(q), *_outer(k), *_outer(v),
-        heads, n, count, chunk, options.scale * LOG2E, options.seed, options.threshold, options.gain,
+        heads, heads // k.shape[1], n, count, chunk,
+        options.scale * LOG2E, options.seed, options.threshold, options.gain,
         D=d, CAUSAL=pieces.lowered.causal, PAD=options.pad is not None, DROPOUT=options.dropout > 0,
         PRECISION=precision(q),
         BLOCK_M=blocks.m, BLOCK_N=blocks.n, BLOCK_D=padded(d), num_warps=blocks.warps, num_stages=blocks.stages,
@@ -268,11 +263,11 @@ def _full_rows(q, k, v, out, lse, pieces: TritonPieces, options: CallOptions) ->
 def backward(
     do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: TritonPieces, options: CallOptions
 ) -> tuple[Tensor, Tensor, Tensor]:
+    """dq, dk, dv; of a key head that query heads share, dk and dv are their sum (windows) or one for each of them."""
     if (window := _plain_window(pieces, options)) is not None:
         return window_backend.backward(do, q, k, v, out, lse, window, options.scale)
-    k, v = for_each_head(q, k), for_each_head(q, v)
     b, heads, n, d = q.shape
-    programs = b * heads
+    programs, group = b * heads, heads // k.shape[1]
     pad = _pad(options, lse)
     scale, final = options.scale * LOG2E, options.scale
     noise = (options.seed, options.threshold, options.gain)
@@ -294,9 +289,10 @@ def backward(
         dq = torch.empty_like(q) if pieces.every_row else torch.zeros_like(q)
     else:
         dq = _grad(q, bool(pieces.launches))
-    dk, dv = (
-        (torch.empty_like(x) if strips else torch.zeros_like(x)) if direct else _grad(x, bool(strips)) for x in (k, v)
-    )
+    if direct:
+        dk, dv = (torch.empty_like(q) if strips else torch.zeros_like(q) for _ in range(2))
+    else:
+        dk, dv = (_grad(q, bool(strips)) for _ in range(2))
     q_seen = kv_seen = False
     for launch in pieces.launches:
         blocks = _blocks(DQ, q, pieces.longest(launch))
@@ -304,7 +300,7 @@ def backward(
         flags = _flags(q, launch, options, pieces, blocks)
         bwd.tiles_dq[(len(tiles), programs)](
             q, k, v, do, lse, delta, dq, tiles, *pieces.ends(launch), pieces.cols(launch), pad,
-            *strides, *_outer(dq), heads, n, scale, *noise, final,
+            *strides, *_outer(dq), heads, group, n, scale, *noise, final,
             MODULUS=launch.modulus, STRIP=launch.strip is not None, COLUMNS=launch.columns is not None,
             ACCUMULATE=q_seen, **flags,
         )  # fmt: skip
@@ -316,7 +312,7 @@ def backward(
             del flags["EX_MODULUS"], flags["CAUSAL"]
             bwd.strip_dkdv[(len(tiles), programs)](
                 q, k, v, do, lse, delta, dk, dv, tiles, *pieces.ends(launch), pad,
-                *strides, *_outer(dk), *_outer(dv), heads, n, scale, *noise, final,
+                *strides, *_outer(dk), *_outer(dv), heads, group, n, scale, *noise, final,
                 MODULUS=launch.modulus, ACCUMULATE=kv_seen, **flags,
             )  # fmt: skip
             kv_seen = True
@@ -326,7 +322,7 @@ def backward(
             runs = pieces.table("columns", launch, blocks)
             bwd.columns_dkdv[(len(runs), programs)](
                 q, k, v, do, lse, delta, dk, dv, runs, *pieces.ends(launch), pieces.cols(launch), pad,
-                *strides, heads, n, scale, *noise, final, **_flags(q, launch, options, pieces, blocks),
+                *strides, heads, group, n, scale, *noise, final, **_flags(q, launch, options, pieces, blocks),
             )  # fmt: skip
     if pieces.entries is not None:
         common = {
@@ -336,18 +332,18 @@ def backward(
         lists = pieces.entries
         bwd.entries_dq[(len(lists.rows), programs)](
             q, k, v, do, lse, delta, dq, lists.rows, lists.indptr, lists.indices, pad,
-            *strides, *_outer(dq), heads, n, scale, *noise, final, ACCUMULATE=not alone, **common,
+            *strides, *_outer(dq), heads, group, n, scale, *noise, final, ACCUMULATE=not alone, **common,
         )  # fmt: skip
         lists = pieces.transposed
         bwd.entries_dkdv[(len(lists.rows), programs)](
             q, k, v, do, lse, delta, dk, dv, lists.rows, lists.indptr, lists.indices, pad,
-            *strides, *_outer(dk), *_outer(dv), heads, n, scale, *noise, final, ACCUMULATE=not alone, **common,
+            *strides, *_outer(dk), *_outer(dv), heads, group, n, scale, *noise, final, ACCUMULATE=not alone, **common,
         )  # fmt: skip
     if pieces.rows is not None:
         blocks = _blocks(Blocks(32, 64, 4, 2), q, max(len(pieces.rows), 16))
         bwd.rows_backward[(-(-n // blocks.n), programs)](
             q, k, v, do, true, delta, dq, dk, dv, pieces.rows, pad,
-            *strides, heads, n, len(pieces.rows), scale, *noise, final,
+            *strides, heads, group, n, len(pieces.rows), scale, *noise, final,
             D=d, CAUSAL=pieces.lowered.causal, PAD=options.pad is not None, DROPOUT=options.dropout > 0,
             PRECISION=precision(q),
             BLOCK_M=blocks.m, BLOCK_N=blocks.n, BLOCK_D=padded(d), num_warps=blocks.warps, num_stages=blocks.stages,
