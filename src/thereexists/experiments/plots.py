@@ -87,6 +87,9 @@ def _loss_against_tokens(records: list[Record], path: Path) -> None:
                   label=f"{_words(law.run)}: tokens^−({law.exponent:.3f}{half})")  # fmt: skip
     axis.set_xscale("log")
     axis.set_yscale("log")
+    for side in (axis.xaxis, axis.yaxis):
+        side.set_major_formatter("{x:g}")  # 4, not 4 × 10⁰
+    axis.yaxis.set_minor_formatter("{x:g}")
     axis.set_xlabel("million tokens seen")
     axis.set_ylabel("held-out loss")
     axis.legend(fontsize=7)
