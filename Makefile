@@ -28,6 +28,8 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# Room for young objects: with Node's own 16 MiB a seventh of the time goes into collecting garbage.
+types: export NODE_OPTIONS = --max-semi-space-size=128
 types: $(STAMP)
 	$(BIN)/basedpyright
 

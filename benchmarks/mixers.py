@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,8 @@ def arguments() -> argparse.Namespace:
 
 
 def build(name: str, args: argparse.Namespace) -> nn.Module:
-    from transformers import BertConfig, BertForMaskedLM
+    from transformers.models.bert.configuration_bert import BertConfig
+    from transformers.models.bert.modeling_bert import BertForMaskedLM
 
     from thereexists.mixers import SIZES, MixerForMaskedLM, mixer_config
 
@@ -341,13 +343,11 @@ def table(rows: list[dict]) -> None:
 
 
 def machine(args: argparse.Namespace) -> dict:
-    import transformers
-
     name = torch.cuda.get_device_name() if args.device == "cuda" else "CPU, one thread"
     return {
         "device": name,
         "torch": torch.__version__,
-        "transformers": transformers.__version__,
+        "transformers": version("transformers"),
         "dtype": str(args.dtype).removeprefix("torch."),
         "size": args.size,
         "batch": args.batch,

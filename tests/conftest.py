@@ -23,6 +23,7 @@ from tests.fresh import fresh  # noqa: F401  (a fixture)
 from tests.sampling import leave_samples
 
 install_import_hook([f"thereexists.{package}" for package in tests.typechecker.SHAPED], "tests.typechecker.check")
+gc.disable()  # until all tests are collected: what is imported stays, and none of it is garbage
 settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("suite")
 typer.testing._get_command = functools.cache(typer.testing._get_command)  # which makes all commands at every call
@@ -47,3 +48,4 @@ def pytest_collection_finish(session):
 
         kernels.one_after_the_other()
     gc.freeze()
+    gc.enable()

@@ -22,9 +22,11 @@ def main():
         got = compiled(x)
         assert torch.equal(got, want)
         assert torch.equal(torch.autograd.grad(got.square().sum(), x)[0], gradient)
-        layer.train()  # dropout draws a seed inside the graph
-        assert compiled(x).isfinite().all()
-        print("+".join(explain(pattern).ways))
+        ways = explain(pattern).ways
+        if len(ways) == 1:  # of two alike, the first
+            layer.train()  # dropout draws a seed inside the graph
+            assert compiled(x).isfinite().all()
+        print("+".join(ways))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 import ast
 import json
-import subprocess
-import sys
 
 import jupytext
 import pytest
@@ -43,14 +41,15 @@ def test_the_notebook_shows_a_picture(name):
     assert values or any("plt.subplots(" in source for source in code)
 
 
-def test_what_a_cell_gives_is_on_its_page(tmp_path):
+def test_what_a_cell_gives_is_on_its_page(tmp_path, fresh, monkeypatch):
     """A card, a figure, and words; a figure is shown by the cell that drew it, and once."""
     script = tmp_path / "small.py"
     drawn = "import matplotlib.pyplot as plt\n_, axes = plt.subplots()\naxes.set_xlabel('a < b')\nprint('drawn')"
     script.write_text(f"# %%\nimport thereexists as te\nte.Verdict(True)\n\n# %%\n{drawn}\n\n# %%\n1 + 1\n")
     run = ROOT / "docs" / "site" / "run_example.py"
-    environment = {"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin", "MPLBACKEND": "Agg", "HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, run, script], env=environment, capture_output=True, text=True, check=True)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    done = fresh(run, script, warm=True)
+    assert done.returncode == 0, done.stderr
     card, figure, words = json.loads(done.stdout.splitlines()[-1])
     assert card["html"].startswith('<div class="te-card">')
     assert card["html"].count("<img") == 0

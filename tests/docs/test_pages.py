@@ -17,7 +17,10 @@ def blocks_of(page: str) -> list[Block]:
     return blocks(page, PAGES[page].read_text(encoding="utf-8"))
 
 
-SLOW = ("docs/training.md", "docs/scale.md", "docs/domains.md", "docs/symbols.md")  # six to ten seconds each
+SLOW = {  # two to ten seconds each; what the last three show, the README and the tests of the commands run too
+    *("docs/training.md", "docs/scale.md", "docs/domains.md", "docs/symbols.md"),
+    *("docs/patterns.md", "docs/experiments.md", "docs/heads.md"),
+}
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, marks=pytest.mark.slow if page in SLOW else ()) for page in PAGES])

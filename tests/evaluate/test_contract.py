@@ -49,7 +49,7 @@ def test_the_skip_of_whole_arrays_has_the_bits_of_the_reference(name):
 @pytest.mark.parametrize("name", BUILT)
 def test_skip_has_the_bits_of_fused_on_the_ramps_too(name):
     witness = built(name)
-    X = ramp_inputs(witness)
+    X = ramp_inputs(witness, 25)
     Y = evaluate(witness.network, X, "fused")
     assert np.array_equal(bits(evaluate(witness.network, X, "skip")), bits(Y))
     if witness.network.rho != "softmax":  # there torch's own exponential takes part

@@ -16,7 +16,7 @@ from thereexists.heads.fit import FitOptions, check_proposal
 from thereexists.heads.matrix import as_matrix
 
 
-@pytest.mark.parametrize(("length", "k"), [(8, 1), (16, 2), (32, 3)])
+@pytest.mark.parametrize(("length", "k"), [(8, 1), (16, 2), pytest.param(32, 3, marks=pytest.mark.slow)])
 def test_the_projection_succeeds_at_the_theorems_size(length, k):
     eps1, eps2 = 0.5, 3.0
     options = FitOptions(eps1=eps1, eps2=eps2, method="projection")

@@ -36,7 +36,7 @@ def unequal():
 CASES = {
     "permutation": random_matrix(24, 1, 1.0, 0),
     "k=2": random_matrix(40, 2, 2.0, 1),
-    "k=4": random_matrix(48, 4, 2.0, 2),
+    "k=4": random_matrix(32, 4, 2.0, 2),
     "unequal rows": unequal(),
     "one token": random_matrix(1, 1),
     "two tokens, full": random_matrix(2, 2, 3.0),
@@ -334,7 +334,7 @@ def test_rotation_weights_are_orthogonal_and_neither_symmetric_nor_skew(d):
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_auto_is_never_above_any_method_and_survives_its_dtype(dtype):
-    target = random_matrix(96, 2, 2.0, 0)
+    target = random_matrix(64, 2, 2.0, 0)
     best = heads.fit(target, dtype=dtype, **EPS)
     assert best.verification.dtype == dtype
     assert best.verdict.holds

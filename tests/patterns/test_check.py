@@ -232,7 +232,7 @@ def test_check_refuses_what_is_no_pattern():
 # ---- scale -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name", ["window", "strided", "fixed", "star", "bigbird", "longformer", "axial", "alternating"]
 )

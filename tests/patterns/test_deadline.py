@@ -118,16 +118,16 @@ def test_the_command_keeps_its_time_and_leaves_nothing_behind(ending, tmp_path):
     np.savez(tmp_path / "board.npz", mask=hard())
     marker = f"THEREEXISTS_TEST={ending}{os.getpid()}"
     command = [sys.executable, "-m", "thereexists", "pattern", "check", str(tmp_path / "board.npz"), "--json"]
-    limit = "3" if ending != "interrupt" else "300"
+    limit = {"time": 2, "kill": 3, "interrupt": 300}[ending]
     environment = dict(os.environ) | {marker.split("=")[0]: marker.split("=")[1]}
     with subprocess.Popen(
-        [*command, "--seconds", limit], env=environment, stdout=subprocess.PIPE, text=True, preexec_fn=hears_ctrl_c
+        [*command, "--seconds", str(limit)], env=environment, stdout=subprocess.PIPE, text=True, preexec_fn=hears_ctrl_c
     ) as process:
         if ending == "time":
             out, _ = process.communicate(timeout=60)
             verdict = json.loads(out)
             assert verdict["hamiltonian_path"]["status"] == "undecided"
-            assert verdict["seconds"] < 3 + 1.5  # the depth is not part of the search
+            assert verdict["seconds"] < limit + 1.5  # the depth is not part of the search
         else:
             waited = time.perf_counter()
             while not any("_child" in line for line in processes(marker)):

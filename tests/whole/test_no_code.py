@@ -71,8 +71,9 @@ def test_no_command_runs_code_that_a_folder_brings_or_names(original, trapped, p
     assert ran.stdout.splitlines()[-1] == str([0] * (ways + 4)), ran.stdout + ran.stderr
 
 
-def test_a_moved_function_file_is_the_same_function(original, tmp_path, monkeypatch):
-    """However many cubes and workers: the bytes count, not the place."""
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_moved_function_file_is_the_same_function(original, tmp_path, monkeypatch, workers):
+    """However many cubes and workers: the bytes count, not the place (what a worker gets: the test below)."""
     shutil.copytree(original / "w", tmp_path / "w")
     moved = tmp_path / "elsewhere.py"
     moved.write_text(hostile.FUNCTION)
@@ -84,8 +85,7 @@ def test_a_moved_function_file_is_the_same_function(original, tmp_path, monkeypa
     monkeypatch.setattr(parallel_map, "CHUNK_SECONDS", 0.0)
     monkeypatch.setattr(parallel_map, "WORTH_STARTING", 0.0)
     target = given_target(te.load(tmp_path / "w").target, f"{moved}:f")
-    for workers in (te.parallel.Workers(1), te.parallel.Workers(2)):
-        assert te.verify(tmp_path / "w", target, opinions=1, workers=workers).holds is True
+    assert te.verify(tmp_path / "w", target, opinions=1, workers=te.parallel.Workers(workers)).holds is True
     by_hand = from_file(f"{moved}:f", n=2, lipschitz=1.0)
     assert te.verify(tmp_path / "w", by_hand, opinions=1).holds is True
 

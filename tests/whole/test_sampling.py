@@ -1,5 +1,6 @@
 """The quick run and the slow one share a family of cases: together they have all of them, and no case twice."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,8 @@ def pytest_collection_modifyitems(items):
 
 def listed(folder, *options):
     command = [sys.executable, "-m", "pytest", "-c", str(folder / "none.ini"), "--collect-only", "-q", *options]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    plain = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # importing them is most of the work
+    done = subprocess.run(command, cwd=folder, env=plain, capture_output=True, text=True)
     return [line for line in done.stdout.splitlines() if "::" in line]
 
 

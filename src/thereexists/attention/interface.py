@@ -165,7 +165,7 @@ def mask_of_the_pattern(
     (StaticCache) has empty places: those keys do not belong to the sequence, which has q_offset + q_length tokens
     whatever the size of the cache. Of these a cache may have dropped the first ``kv_offset``.
     """
-    from transformers import masking_utils
+    import transformers.masking_utils as masking_utils
 
     if isinstance(attention_mask, PatternMask):  # made already, in ``generate``
         return attention_mask

@@ -14,7 +14,7 @@ from thereexists.experiments.sampling import Place
 from thereexists.experiments.settings import Settings
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers.modeling_utils import PreTrainedModel
 
 
 class Task(ABC):

@@ -147,7 +147,7 @@ def plan_llama(made_of: Any) -> dict[str, Any]:
 def _llama() -> Any:
     """What writes stock Llama folders."""
     try:
-        import transformers  # noqa: F401
+        from transformers.utils import logging  # noqa: F401
 
         from thereexists.exports import llama
     except ImportError as missing:

@@ -8,8 +8,8 @@
 Importing this module registers the models with the Auto classes of transformers.
 """
 
-from transformers import (
-    AutoConfig,
+from transformers.models.auto.configuration_auto import AutoConfig
+from transformers.models.auto.modeling_auto import (
     AutoModel,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from transformers import PretrainedConfig
 from transformers.activations import ACT2FN
+from transformers.configuration_utils import PretrainedConfig
 
 from thereexists.core.errors import InvalidInput, ThereExistsError
 

@@ -47,7 +47,7 @@ def from_bert(bert: nn.Module, **overrides: Any) -> MixerModel | MixerForMaskedL
     Raises:
         InvalidInput: it is not such a model.
     """
-    from transformers import BertForMaskedLM, BertModel
+    from transformers.models.bert.modeling_bert import BertForMaskedLM, BertModel
 
     if not isinstance(bert, BertModel | BertForMaskedLM):
         raise InvalidInput(f"from_bert takes a BertModel or a BertForMaskedLM; got a {type(bert).__name__}.")

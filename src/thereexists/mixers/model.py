@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import transformers.initialization as init
 from torch import Tensor, nn
-from transformers import PreTrainedModel
-from transformers import initialization as init
 from transformers.activations import ACT2FN
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import BaseModelOutputWithPooling
+from transformers.modeling_utils import PreTrainedModel
 from transformers.utils.generic import can_return_tuple
 
 from thereexists.core.errors import InvalidInput

@@ -105,7 +105,7 @@ DRAWN = {
 }
 
 
-def made(names, to, count):
+def made(fresh, names, to, count):
     """Each recipe by its command's own function: verified, its card read, and asked what it says and random things."""
     prompts, wanted = {}, {}
     for name in names:
@@ -119,19 +119,19 @@ def made(names, to, count):
         assert f"{planned['parameters']:,} parameters" in card
         asked = [(RECIPES[name].asked, RECIPES[name].told), *(DRAWN[name](rng) for _ in range(count))]
         prompts[to / name], wanted[to / name] = zip(*asked, strict=True)
-    for (folder, dtype, cache), texts in completed(prompts, to).items():
+    for (folder, dtype, cache), texts in completed(fresh, prompts, to).items():
         assert texts == list(wanted[folder]), (folder.name, dtype, cache)
 
 
-def test_three_recipes(tmp_path):
-    made(FAST, tmp_path, 20)
+def test_three_recipes(fresh, tmp_path):
+    made(fresh, FAST, tmp_path, 20)
 
 
 @pytest.mark.slow
-def test_all_ten_recipes(tmp_path):
+def test_all_ten_recipes(fresh, tmp_path):
     assert len(RECIPES) == 10
     assert RECIPES.keys() == DRAWN.keys()
-    made(RECIPES, tmp_path, 100)
+    made(fresh, RECIPES, tmp_path, 100)
 
 
 def test_sizes_are_said_before():

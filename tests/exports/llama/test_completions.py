@@ -108,23 +108,23 @@ def pairs(count, seed):
 
 
 @pytest.mark.slow
-def test_five_thousand_pairs_in_both_dtypes(tmp_path):
+def test_five_thousand_pairs_in_both_dtypes(fresh, tmp_path):
     """The whole way: memorised, exported, verified, and all of them asked without us."""
     asked = pairs(5000, 1)
     witness = te.memorise([q.split() for q in asked], [a.split() for a in asked.values()])
     te.export(witness, "llama", tmp_path / "qa", "bfloat16")
     verdict = te.verify(tmp_path / "qa")
     assert verdict.holds, verdict.reasons
-    for texts in completed({tmp_path / "qa": asked}, tmp_path).values():
+    for texts in completed(fresh, {tmp_path / "qa": asked}, tmp_path).values():
         assert texts == [f" {answer}" for answer in asked.values()]
 
 
 @pytest.mark.slow
-def test_pairs_of_characters_with_and_without_a_cache(tmp_path):
+def test_pairs_of_characters_with_and_without_a_cache(fresh, tmp_path):
     """Whole texts are compared: what is not of the set gets no answer."""
     rng = np.random.default_rng(2)
     asked = {f"{a}*{b}=": str(a * b) for a, b in rng.integers(0, 100, (200, 2)).tolist()}
     te.export(te.memorise(list(map(list, asked)), list(map(list, asked.values()))), "llama", tmp_path / "qa")
     others = [f"{prompt}=" for prompt in asked] + ["=", "1*1*1=", "12"]
-    for texts in completed({tmp_path / "qa": [*asked, *others]}, tmp_path, caches=(True, False)).values():
+    for texts in completed(fresh, {tmp_path / "qa": [*asked, *others]}, tmp_path, caches=(True, False)).values():
         assert texts == [*asked.values(), *[""] * len(others)]

@@ -23,24 +23,24 @@ def meant(program):
 
 
 @pytest.mark.slow
-def test_induction_from_the_command_line(tmp_path):
+def test_induction_from_the_command_line(fresh, tmp_path):
     program = programs()["induction"]
     te.build(program).save(tmp_path / "w")
     thereexists("export", "w", "--to", "llama", "--out", "stock", "--dtype", "bfloat16", cwd=tmp_path)
     thereexists("verify", "stock", cwd=tmp_path)
     card = (tmp_path / "stock" / "README.md").read_text()
     assert "In float32 and in bfloat16, for every prompt of 1 to 4 symbols" in card
-    found = completed({tmp_path / "stock": prompts()}, tmp_path, caches=(True, False))
+    found = completed(fresh, {tmp_path / "stock": prompts()}, tmp_path, caches=(True, False))
     assert found == dict.fromkeys(found, meant(program))
 
 
 @pytest.mark.slow
-def test_all_small_programs(tmp_path):
+def test_all_small_programs(fresh, tmp_path):
     for k, program in enumerate(programs().values()):
         te.export(te.build(program, dtypes=("float64",)), "llama", tmp_path / str(k))
         verdict = te.verify(tmp_path / str(k))
         assert verdict.holds, verdict.reasons
-    found = completed({tmp_path / str(k): prompts() for k in range(len(programs()))}, tmp_path)
+    found = completed(fresh, {tmp_path / str(k): prompts() for k in range(len(programs()))}, tmp_path)
     for k, program in enumerate(programs().values()):
         for dtype in DTYPES:
             assert found[tmp_path / str(k), dtype, True] == meant(program), k

@@ -41,15 +41,14 @@ def folders(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["brackets", pytest.param("adder", marks=pytest.mark.slow)])
-def test_plain_transformers_without_us(folders, tmp_path, name):
+def test_plain_transformers_without_us(folders, tmp_path, name, fresh):
     machine = MACHINES[name]
     words = [word for word in adversarial(machine, 20, 24, seed=1) if word]
     words += [list(machine.alphabet[-1:]) * 24, list(machine.alphabet[:1])]
     between = "" if vocabulary_of(machine).by_character else " "
     asked = {"prompts": [between.join(word) for word in words], "rounds": str(tmp_path / "rounds")}
     (tmp_path / "asked.json").write_text(json.dumps(asked))
-    command = [sys.executable, str(SCRIPT), str(folders[name]), str(tmp_path / "asked.json")]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    run = fresh(SCRIPT, folders[name], tmp_path / "asked.json", cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     found, wanted = json.loads(run.stdout.splitlines()[-1]), answers(machine, words)
     assert len(found) == 2 * (2 * 4 + 2)

@@ -18,9 +18,10 @@ from thereexists.core.errors import CannotBuild, InvalidInput, ThereExistsError
 from thereexists.suites import checked, scored
 from thereexists.suites.circuits import programs, superposed
 from thereexists.suites.circuits.graph import Circuit, circuit_of
-from thereexists.suites.circuits.make import DRESSES, ENDINGS, MARK, inputs, make_circuits
+from thereexists.suites.circuits.make import DRESSES, ENDINGS, inputs, make_circuits
 from thereexists.suites.circuits.run import edges_of, run
 from thereexists.suites.circuits.score import read_model
+from thereexists.suites.folders import MARK
 from thereexists.suites.hashes import sha256
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "circuits.py"

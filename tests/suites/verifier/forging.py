@@ -3,11 +3,12 @@
 import json
 import shutil
 
+from thereexists.suites.folders import MARK
 from thereexists.suites.hashes import sha256
 from thereexists.suites.verifier import onnx_files, vnnlib
 from thereexists.suites.verifier.families import FAMILIES
 from thereexists.suites.verifier.instance import dressed
-from thereexists.suites.verifier.make import MARK, TRUTH
+from thereexists.suites.verifier.make import TRUTH
 
 
 def only(suite, folder, name):

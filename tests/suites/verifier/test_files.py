@@ -9,7 +9,8 @@ import pytest
 from tests.suites.verifier.forging import mended, rehashed
 from thereexists.core.errors import ThereExistsError
 from thereexists.suites import checked, scored
-from thereexists.suites.verifier.make import MARK, TRUTH, make_verifier
+from thereexists.suites.folders import MARK
+from thereexists.suites.verifier.make import TRUTH, make_verifier
 from thereexists.suites.verifier.score import floor
 
 NAME = "sort-1-0000"

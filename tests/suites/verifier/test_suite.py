@@ -14,10 +14,11 @@ import pytest
 from tests.suites.verifier.forging import mended, only, planted, told
 from thereexists.core.errors import InvalidInput
 from thereexists.suites import checked, scored
+from thereexists.suites.folders import MARK
 from thereexists.suites.verifier import onnx_files, vnnlib
 from thereexists.suites.verifier.families import FAMILIES
 from thereexists.suites.verifier.interval import interval_verdict, outputs
-from thereexists.suites.verifier.make import MARK, TRUTH, make_verifier
+from thereexists.suites.verifier.make import TRUTH, make_verifier
 from thereexists.suites.verifier.score import floor
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "verifiers.py"

@@ -15,7 +15,7 @@ _LETTERS = 24  # of a random prompt
 
 def loaded(folder: Path, dtype: str) -> Any:
     """``AutoModelForCausalLM.from_pretrained``, offline; ``ImportError`` where transformers is not installed."""
-    from transformers import AutoModelForCausalLM
+    from transformers.models.auto.modeling_auto import AutoModelForCausalLM
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
@@ -32,7 +32,7 @@ def misread(folder: Path, vocabulary: Vocabulary, rng: np.random.Generator) -> s
 
     ``AutoTokenizer`` takes a class by the model's type, and a class may bring rules of its own.
     """
-    from transformers import AutoTokenizer
+    from transformers.models.auto.tokenization_auto import AutoTokenizer
 
     tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     symbols, between = np.arange(SYMBOLS, vocabulary.outputs.start), "" if vocabulary.by_character else " "

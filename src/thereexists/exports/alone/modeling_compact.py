@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from transformers import PretrainedConfig, PreTrainedModel
+from transformers.configuration_utils import PretrainedConfig
 from transformers.modeling_outputs import BaseModelOutput
+from transformers.modeling_utils import PreTrainedModel
 
 from thereexists.exports.alone.network import StockNetwork
 

@@ -7,7 +7,7 @@ Needs torch, transformers and NumPy; the model's code is that of this folder, ``
 from pathlib import Path
 
 import torch
-from transformers import AutoModel
+from transformers.models.auto.modeling_auto import AutoModel
 from words import Words  # pyright: ignore[reportMissingImports]
 
 HERE = Path(__file__).resolve().parent

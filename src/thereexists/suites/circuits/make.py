@@ -15,6 +15,7 @@ import dataclasses
 import json
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,19 +23,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from thereexists._version import __version__
-from thereexists.core.atomic_files import no_empty_folders
-from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.errors import CannotBuild
 from thereexists.core.tensor_files import save_tensors
-from thereexists.core.whole_folders import appears, check_free
 from thereexists.functions.target import Array
 from thereexists.suites.circuits import dress, lens, programs, superposed
 from thereexists.suites.circuits.graph import SAME, Circuit, circuit_of
 from thereexists.suites.circuits.texts import pages
 from thereexists.suites.disguise import disguise
-from thereexists.suites.folders import FORMATS, MARK, VERSION
-from thereexists.suites.hashes import sha256
+from thereexists.suites.folders import FORMATS
 from thereexists.suites.net import Net, net_of
+from thereexists.suites.writing import seal, suite_appears
 
 _, FORMAT = FORMATS
 DRESSES = ("plain", "turned", "distractors", "pair", "superposed")
@@ -58,12 +56,8 @@ def make_circuits(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:  # fmt: skip
     """Write ``count`` models to ``folder``; the same bytes for the same count and seed."""
-    folder = Path(folder)
-    if count < 1 or seed < 0 or workers < 1:
-        raise InvalidInput(f"A suite needs at least 1 model and a seed of at least 0; got {count} and {seed}.")
-    with no_empty_folders(folder):
-        check_free(folder, MARK, "a suite")
-        return appears(folder, lambda beside: _fill(beside, count, seed, workers, progress))
+    fill = partial(_fill, count=count, seed=seed, workers=workers, progress=progress)
+    return suite_appears(Path(folder), "model", count, seed, workers, fill)
 
 
 def _fill(beside: Path, count: int, seed: int, workers: int, progress: Callable[[int, int], None]) -> dict[str, Any]:
@@ -79,19 +73,7 @@ def _fill(beside: Path, count: int, seed: int, workers: int, progress: Callable[
             for done, name in enumerate(pool.map(write_model, *zip(*jobs, strict=True), chunksize=4)):
                 names.append(name)
                 progress(done + 1, count)
-    for name, text in pages().items():
-        (beside / name).write_text(text, encoding="utf-8")
-    files = sorted(file.relative_to(beside).as_posix() for file in beside.rglob("*") if file.is_file())
-    record = {
-        "format": FORMAT,
-        "version": VERSION,
-        "package_version": __version__,
-        "seed": seed,
-        "count": count,
-        "models": names,
-        "files": {name: sha256(beside / name) for name in files},
-    }
-    (beside / MARK).write_text(json.dumps(record, indent=1) + "\n")
+    seal(beside, pages(), FORMAT, seed, count, {"models": names})
     return {"count": count, "seed": seed, "dresses": {d: sum(n.endswith(d) for n in names) for d in DRESSES}}
 
 

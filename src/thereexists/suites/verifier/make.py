@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from thereexists._version import __version__
-from thereexists.core.atomic_files import no_empty_folders
-from thereexists.core.errors import InvalidInput
-from thereexists.core.whole_folders import appears, check_free
-from thereexists.suites.folders import FORMATS, MARK, VERSION
-from thereexists.suites.hashes import sha256
+from thereexists.suites.folders import FORMATS
 from thereexists.suites.verifier.families import FAMILIES
 from thereexists.suites.verifier.families.base import LEVELS
 from thereexists.suites.verifier.files import TABLE, TRUTH, Listed
 from thereexists.suites.verifier.instance import VARIANTS, Instance, draw
 from thereexists.suites.verifier.onnx_files import needed
 from thereexists.suites.verifier.texts import pages
+from thereexists.suites.writing import seal, suite_appears
 
 FORMAT, _ = FORMATS
 
@@ -30,14 +27,10 @@ def make_verifier(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:  # fmt: skip
     """Write ``count`` instances to ``folder``; the same bytes for the same count and seed."""
-    folder = Path(folder)
     for name in ("onnx", "onnxruntime"):
         needed(name)
-    if count < 1 or seed < 0 or workers < 1:
-        raise InvalidInput(f"A suite needs at least 1 instance and a seed of at least 0; got {count} and {seed}.")
-    with no_empty_folders(folder):
-        check_free(folder, MARK, "a suite")
-        return appears(folder, lambda beside: _fill(beside, count, seed, workers, progress))
+    fill = partial(_fill, count=count, seed=seed, workers=workers, progress=progress)
+    return suite_appears(Path(folder), "instance", count, seed, workers, fill)
 
 
 def _fill(beside: Path, count: int, seed: int, workers: int, progress: Callable[[int, int], None]) -> dict[str, Any]:
@@ -83,20 +76,8 @@ def _finish(beside: Path, count: int, seed: int, made: dict[str, dict[str, Any]]
     lines = [Listed(name, made[name]["timeout"]).line for name in order]
     (beside / TABLE).write_text("\n".join(lines) + "\n")
     (beside / TRUTH).write_text(json.dumps({"instances": [made[name] for name in order]}, indent=1) + "\n")
-    for name, text in pages().items():
-        (beside / name).write_text(text, encoding="utf-8")
-    names = sorted(file.relative_to(beside).as_posix() for file in beside.rglob("*") if file.is_file())
     verdicts = [made[name]["verdict"] for name in order]
-    record = {
-        "format": FORMAT,
-        "version": VERSION,
-        "package_version": __version__,
-        "seed": seed,
-        "count": count,
-        "sat": verdicts.count("sat"),
-        "unsat": verdicts.count("unsat"),
-        "families": sorted({made[name]["family"] for name in order}),
-        "files": {name: sha256(beside / name) for name in names},
-    }
-    (beside / MARK).write_text(json.dumps(record, indent=1) + "\n")
+    own: dict[str, Any] = {word: verdicts.count(word) for word in ("sat", "unsat")}
+    own["families"] = sorted({made[name]["family"] for name in order})
+    record = seal(beside, pages(), FORMAT, seed, count, own)
     return {name: record[name] for name in ("count", "seed", "sat", "unsat", "families")}

@@ -1,0 +1,37 @@
+"""The folder of a suite as we write it: it appears when all of it is there, and its record comes last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from thereexists._version import __version__
+from thereexists.core.atomic_files import no_empty_folders
+from thereexists.core.errors import InvalidInput
+from thereexists.core.whole_folders import appears, check_free
+from thereexists.suites.folders import MARK, VERSION
+from thereexists.suites.hashes import sha256
+
+
+def suite_appears(
+    folder: Path, what: str, count: int, seed: int, workers: int, fill: Callable[[Path], dict[str, Any]]
+) -> dict[str, Any]:
+    """A suite of ``count`` things, each called ``what``; ``fill`` writes it beside its place and sums it up."""
+    if count < 1 or seed < 0 or workers < 1:
+        raise InvalidInput(f"A suite needs at least 1 {what} and a seed of at least 0; got {count} and {seed}.")
+    with no_empty_folders(folder):
+        check_free(folder, MARK, "a suite")
+        return appears(folder, fill)
+
+
+def seal(beside: Path, texts: dict[str, str], form: str, seed: int, count: int, own: dict[str, Any]) -> dict[str, Any]:
+    """The pages that every suite of this form has, then the record: its ``own`` entries, and the hash of every file."""
+    for name, text in texts.items():
+        (beside / name).write_text(text, encoding="utf-8")
+    names = sorted(file.relative_to(beside).as_posix() for file in beside.rglob("*") if file.is_file())
+    made = {"format": form, "version": VERSION, "package_version": __version__, "seed": seed, "count": count}
+    record = made | own | {"files": {name: sha256(beside / name) for name in names}}
+    (beside / MARK).write_text(json.dumps(record, indent=1) + "\n")
+    return record
