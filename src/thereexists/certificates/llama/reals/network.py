@@ -32,7 +32,8 @@ CONSTANT = 0
 HEAD = 64  # the size of a head, and how many rows one may fetch
 MOST_ROWS, MOST_LAYERS, MOST_UNITS, MOST_HEADS = 1 << 10, 64, 1 << 14, 64
 LARGEST = 2.0**40  # that a value may be
-MOST_NUMBERS = 1 << 19  # in all forms together, and in what they are made of
+MOST_NUMBERS = 1 << 20  # in all forms together, and in what they are made of
+_AT_ONCE = 1 << 18
 SMALL, LARGE = exact(2.0**-1000), exact(2.0**1000)  # between which coefficients lie
 WIDER = 2.0**-45  # by which ranges are widened at least, for the float64 they are added up in: see ``wider``
 
@@ -209,29 +210,38 @@ class Network:
 
     def combined(self, parts: list[tuple[Number, Real]], constant: Number = 0) -> Real:
         """Σ c·x + constant, which no layer has to compute."""
-        self.work(len(parts) + sum(len(real.form) for _, real in parts))
+        self.work(sum(max(1, len(real.form)) for _, real in parts))
         times: dict[Real, Number] = {}  # a number that stands there twice has one range and one error
         for c, real in parts:
             times[real] = exact(times.get(real, 0) + c)
         parts = [(c, real) for real, c in times.items() if c != 0]
         check_numbers(c for c, _ in parts)
-        if not all(abs(c) * exact(float(real.size.max())) < LARGE for c, real in parts):
-            raise NotProved("a part of a sum may be larger than float64 holds.")
         form = summed([(c, real.form) for c, real in parts], constant)
-        low = high = np.full(self.n, float(constant))
-        for c, real in parts:
-            ends = float(c) * real.low, float(c) * real.high
-            low, high = low + np.minimum(*ends), high + np.maximum(*ends)
+        if all(real.exact for _, real in parts):
+            return self.number(form.get(CONSTANT, 0))
         sizes = [abs(float(c)) for c, _ in parts]
-        summands = abs(float(constant)) + sum(c * real.size for c, (_, real) in zip(sizes, parts, strict=True))
-        low, high = wider(low, high, np.asarray(summands), len(parts) + 1)
+        low, high = self._range(parts, float(constant))
 
         def grows(*errors: Array) -> Array:
             return sum((c * e for c, e in zip(sizes, errors, strict=True)), start=np.zeros(self.n))
 
-        if all(real.exact for _, real in parts):
-            return self.number(form.get(CONSTANT, 0))
         return self.added(Real(form, low, high, tuple(real for _, real in parts), grows))
+
+    def _range(self, parts: list[tuple[Number, Real]], constant: float) -> tuple[Array, Array]:
+        """Ends of Σ c·x + constant, some parts at a time."""
+        low = high = np.full(self.n, constant)
+        summands, some = np.abs(low), max(1, _AT_ONCE // self.n)
+        for k in range(0, len(parts), some):
+            c = np.array([float(c) for c, _ in parts[k : k + some]])[:, None]
+            ends = np.array([(real.low, real.high) for _, real in parts[k : k + some]])  # (parts, 2, n)
+            with np.errstate(over="ignore"):
+                first, second = c * ends[:, 0], c * ends[:, 1]
+            size = size_of(first, second)
+            if not (size < 2.0**1000).all():
+                raise NotProved("a part of a sum may be larger than float64 holds.")
+            low, high = low + np.minimum(first, second).sum(axis=0), high + np.maximum(first, second).sum(axis=0)
+            summands = summands + size.sum(axis=0)
+        return wider(low, high, summands, len(parts) + 1)
 
     def unit_row(self, forms: list[Form], units: int, span: Array) -> tuple[int, int, range]:
         """A row that units of the first layer write that has these forms: its number, the layer, the units."""
