@@ -102,7 +102,7 @@ class Profile:
 
 
 def rounded_up(terms: int) -> float:
-    """``ROUNDED_UP``, of so many products of numbers that are not negative, added up in any order (Higham 2002, 3.1)."""
+    """``ROUNDED_UP``, of so many products of numbers ≥ 0, added up in any order (Higham 2002, section 3.1)."""
     return max(ROUNDED_UP, 1.0 + (terms + 8) * 2.0**-52)
 
 
