@@ -11,8 +11,7 @@ import thereexists as te
 from thereexists.core.errors import CannotBuild, NotProved
 
 pytest.importorskip("transformers")
-from tests.certificates.llama.reals.real_programs import checkpoint_of
-from tests.certificates.llama.reals.test_rare import Nodes
+from tests.certificates.llama.reals.real_programs import Nodes, checkpoint_of
 from thereexists.certificates.llama.reals import network
 from thereexists.certificates.llama.reals.claim import RealClaim, checked, real_claim
 from thereexists.certificates.llama.reals.operations import network_of
