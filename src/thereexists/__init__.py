@@ -10,6 +10,9 @@ Names are imported on first use, so that ``import thereexists`` stays instant an
 dependencies.
 """
 
+from thereexists import _path as _path
+
+# isort: split
 import ast
 from functools import cache
 from importlib import import_module

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ from hypothesis import strategies as st
 from tests.program.cases import PROGRAMS, inputs
 from tests.program.drawn import random_program
 from thereexists import program as P
+from thereexists.certificates import program_meaning
 from thereexists.certificates.program_bound import compare
 from thereexists.certificates.program_certificate import certify_program
 from thereexists.certificates.program_execute import Execution
-from thereexists.certificates.program_forms import Form, Terms, exact
+from thereexists.certificates.program_forms import ZERO, Form, Terms, exact
 from thereexists.certificates.program_meaning import MEANINGS, meaning_of, sorting_rounds
+from thereexists.certificates.program_meant import Meant
 from thereexists.certificates.program_splines import KNOWN, Spline, spline_error
 from thereexists.certificates.program_values import values_of
 from thereexists.constructions.program import splines
@@ -229,3 +232,17 @@ def test_a_bound_that_is_no_number_is_not_dropped(bad, monkeypatch):
     monkeypatch.setattr(program_bound, "execute", broken)
     with pytest.raises(NotProved):
         compare(to_record(program), compiled.network)
+
+
+@pytest.mark.parametrize("operation", ["linear", "mix"])
+def test_a_long_sum_of_gaps_is_rounded_up_by_its_length(operation, monkeypatch):
+    """Planted: 1 and 2^15 times 2^-53, which float64 takes for 1; the gap is to be 1 + 2^-38 or more."""
+    monkeypatch.setattr(program_meaning, "profile_of", lambda *_: None)  # another bound, which takes its time
+    monkeypatch.setattr(program_meaning, "sum_of", lambda _: None)
+    k, entry, meaning = 1 << 15, program_meaning.MEANINGS[operation], program_meaning.Meaning(1, 1)
+    weights = [1.0, *[2.0**-53] * k]
+    if operation == "linear":
+        found = entry(meaning, {"coefficients": weights}, *[Meant([[ZERO]], np.ones((1, 1)))] * (k + 1))
+    else:
+        found = entry(meaning, {"matrix": [weights]}, Meant([[ZERO]] * (k + 1), np.ones((k + 1, 1))))
+    assert 0 <= Fraction(float(found.gap[0, 0])) - (1 + Fraction(k, 2**53)) < Fraction(1, 2**30)

@@ -328,3 +328,29 @@ def test_a_network_that_is_safe_in_nothing_is_refused(safe, programs, tmp_path):
     hostile.forge_record(tmp_path / "w", lambda r: r["structure"].update(safe=safe))
     refused("certify", "w", cwd=tmp_path)
     refused("show", "w", cwd=tmp_path)
+
+
+# --- what a stock checkpoint is asked of ------------------------------------------------------------------------------
+
+
+def test_an_answer_that_no_vocabulary_has_is_refused(tmp_path):
+    """A word less than the stored outputs speak of: of any verb, and of verify, which says that it does not hold."""
+    te.memorise([["a", "b"], ["b", "a"]], [["x"], ["y"]]).save(tmp_path / "w")
+    hostile.forge_record(tmp_path / "w", lambda record: record["output_vocabulary"].pop())
+    for verb in (["plan", "w", "--to", "llama"], ["export", "w", "--to", "llama", "--out", "e"], ["show", "w"]):
+        assert "a stored output holds a number" in refused(*verb, cwd=tmp_path)
+    assert te.verify(tmp_path / "w").holds is False
+
+
+@pytest.mark.parametrize("setting", [{"knots": [0.0, 1e-300], "values": [0.0, 2.0**39]}, {"coefficients": [1e300]}])
+def test_numbers_beyond_float64_have_no_stock_checkpoint(tmp_path, setting):
+    te.build(1.0 * P.tokens(n=2), dtypes=("float64",)).save(tmp_path / "w")
+    last = {"operation": "linear" if "coefficients" in setting else "interp", "d": 1, "settings": setting}
+
+    def one_more(record):
+        nodes = record["program"]["nodes"]
+        nodes.append({**last, "arguments": [len(nodes) - 1]})
+
+    hostile.forge_record(tmp_path / "w", one_more)
+    for verb in (["plan", "w", "--to", "llama"], ["export", "w", "--to", "llama", "--out", "e"]):
+        assert "has no stock Llama checkpoint" in refused(*verb, cwd=tmp_path)

@@ -38,6 +38,7 @@ def forget():
 
 # The floors of the house, from the ground up: a package imports packages below it, never one above, not even lazily.
 FLOORS = [
+    "_path",  # before anything else
     "_version",
     "core",  # errors, verdicts, files, dtypes, the registry of kinds
     "functions",  # what a witness is built for

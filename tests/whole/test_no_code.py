@@ -1,7 +1,11 @@
 """A folder from a stranger decides about numbers and about nothing that runs."""
 
+import os
 import pickle
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -105,3 +109,56 @@ def test_a_file_is_read_once_and_travels_as_those_bytes(tmp_path):
     again = pickle.loads(pickle.dumps(target.f))
     X = [[[0.7], [0.2]]]
     assert again(X).tolist() == target.f(X).tolist() == [[[0.2], [0.7]]]
+
+
+HOME = str(Path(te.__file__).parents[1])  # wherever these tests found the package
+NAMES = ("ast", "pathlib", "typing", "re", "rich", "typer", "click", "numpy", "json")
+
+
+def test_python_m_does_not_import_what_lies_in_the_folder(tmp_path):
+    """Planted: modules of those names, as soon as the current folder is first on the path."""
+    (tmp_path / "w").mkdir()
+    for name in NAMES:
+        (tmp_path / "w" / f"{name}.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'a').write(__name__ + ' ')\n")
+    ran = subprocess.run(
+        [sys.executable, "-m", "thereexists", "--help"],
+        capture_output=True, text=True, timeout=120, cwd=tmp_path / "w", env={**os.environ, "PYTHONPATH": HOME},
+    )  # fmt: skip
+    assert not (tmp_path / "mark").exists(), (tmp_path / "mark").read_text()
+    assert ran.returncode == 0
+    assert "verify" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("argv", "started", "wanted"),
+    [
+        (["-m"], ["python", "-m", "thereexists", "verify", "."], True),
+        (["-m"], ["python", "-mthereexists"], True),
+        (["-m"], ["python", "-X", "importtime", "-um", "thereexists.experiments"], True),
+        (["-m"], ["python", "-Ximporttime", "-m", "mine"], False),
+        (["-m"], ["python", "-m", "mine", "thereexists"], False),
+        (["mine.py"], ["python", "mine.py"], False),
+        (["/bin/thereexists"], ["python", "/bin/thereexists"], False),
+    ],
+)
+def test_the_path_of_others_is_left_alone(argv, started, wanted, tmp_path, monkeypatch):
+    from thereexists import _path
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), "/elsewhere"])
+    monkeypatch.setattr(sys, "argv", argv)
+    monkeypatch.setattr(sys, "orig_argv", started)
+    assert _path.taken_off() is wanted
+    assert sys.path == ["/elsewhere"] if wanted else [str(tmp_path), "/elsewhere"]
+
+
+def test_the_folder_of_the_package_itself_stays(monkeypatch):
+    """In the src of a checkout, with nothing installed: processes that are started need it."""
+    from thereexists import _path
+
+    monkeypatch.chdir(HOME)
+    monkeypatch.setattr(sys, "path", [HOME])
+    monkeypatch.setattr(sys, "argv", ["-m"])
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "thereexists"])
+    assert _path.taken_off() is False
+    assert sys.path == [HOME]

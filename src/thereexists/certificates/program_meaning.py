@@ -47,7 +47,7 @@ from thereexists.certificates.program_meant import (
     with_profile,
 )
 from thereexists.certificates.program_numbers import TINY, above, below
-from thereexists.certificates.program_profile import Profile, larger_of, size_of, sum_of
+from thereexists.certificates.program_profile import Profile, larger_of, rounded_up, size_of, sum_of
 from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
 
 NOTHING = Profile.flat(0.0, 0.0, 0.0)
@@ -147,7 +147,8 @@ def _linear(meaning: Meaning, settings: dict[str, Any], *values: Meant) -> Meant
     forms = map_forms(
         meaning, lambda *parts: meaning.terms.combine(list(zip(coefficients, parts, strict=True))), *values
     )
-    gap = np.asarray(sum(abs(float(c)) * value.gap for c, value in zip(coefficients, values, strict=True))) * ROUNDED_UP
+    gap = np.asarray(sum(abs(float(c)) * value.gap for c, value in zip(coefficients, values, strict=True)))
+    gap = gap * rounded_up(len(values))
     if not gap.any():
         return Meant(forms, gap)
     parts = [(float(c), profile_of(meaning, value)) for c, value in zip(settings["coefficients"], values, strict=True)]
@@ -161,7 +162,7 @@ def _mix(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
         [meaning.terms.combine(list(zip(row, column, strict=True))) for column in zip(*x.forms, strict=True)]
         for row in weights
     ]
-    return Meant(forms, np.abs(matrix) @ x.gap * ROUNDED_UP)
+    return Meant(forms, np.abs(matrix) @ x.gap * rounded_up(matrix.shape[1]))
 
 
 def _take(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:

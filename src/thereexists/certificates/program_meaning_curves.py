@@ -20,7 +20,7 @@ from thereexists.certificates.program_meant import (
     with_profile,
 )
 from thereexists.certificates.program_numbers import SMALLEST, TINY, above, below
-from thereexists.certificates.program_profile import product_of
+from thereexists.certificates.program_profile import product_of, rounded_up
 from thereexists.certificates.program_splines import Pieces, Spline, spline_error, spline_profile
 from thereexists.core.errors import InvalidInput
 
@@ -180,7 +180,7 @@ def attend_meaning(meaning: Meaning, settings: dict[str, Any], q: Meant, k: Mean
             forms[f].append(values[0] if constant else terms.soft(Soft(query, keys, values), "attend"))
     size_q, size_k = (np.array([max(above(terms.size(x)) for x in row) for row in part.forms]) for part in (q, k))
     e_q, e_k = q.gap.max(axis=1), k.gap.max(axis=1)
-    delta = float((size_k * e_q + size_q * e_k + e_q * e_k).sum()) * ROUNDED_UP
+    delta = float((size_k * e_q + size_q * e_k + e_q * e_k).sum()) * rounded_up(3 * len(e_q))
     delta += 4 * len(e_q) * SMALLEST if e_q.any() or e_k.any() else 0.0  # what underflowed
     gap = []
     for row, own in zip(v.forms, v.gap, strict=True):

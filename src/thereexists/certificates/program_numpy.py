@@ -1,4 +1,8 @@
-"""A saved program, run in NumPy operation by operation, by its definition: for trials, not for proofs."""
+"""A saved program, run in NumPy operation by operation, by its definition: for trials, not for proofs.
+
+Over the reals, sums are made of pairs of float64, what every addition loses being added up beside it (Knuth's TwoSum):
+a proof that took a float64 sum for the right one must not find a trial that does the same.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.arithmetic.outward import two_sum
 from thereexists.core.errors import InvalidInput, NotProved
 from thereexists.functions.target import Array
 
@@ -42,12 +47,41 @@ def _gated(s: dict[str, Any], g: Array, a: Array, b: Array) -> Array:
     return low + np.maximum(a - low - high * (1 - g), 0.0) + np.maximum(b - low - high * g, 0.0)
 
 
+def _linear(s: dict[str, Any], *x: Array) -> Array:
+    total, lost = np.zeros(()), np.zeros(())
+    for c, part in zip(s["coefficients"], x, strict=True):
+        total, error = two_sum(total, c * part)
+        lost = lost + error
+    return total + lost
+
+
+def _mixed(s: dict[str, Any], x: Array) -> Array:
+    matrix = np.array(s["matrix"], dtype=np.float64)
+    total, lost = np.zeros((2, *x.shape[:-1], len(matrix)))
+    for k, column in enumerate(matrix.T):
+        rows = np.flatnonzero(column)
+        total[..., rows], error = two_sum(total[..., rows], x[..., [k]] * column[rows])
+        lost[..., rows] += error
+    return total + lost
+
+
+def _means(s: dict[str, Any], x: Array) -> Array:
+    total, lost, found = np.zeros(()), np.zeros(()), []
+    for i in range(x.shape[1]):
+        total, error = two_sum(total, x[:, i])
+        lost = lost + error
+        found.append((total + lost) / (i + 1))
+    return np.stack(found, axis=1)
+
+
 _OVER_REALS: dict[str, Any] = {
     **_PLAIN,
+    "linear": _linear,
+    "mix": _mixed,
     "where": _gated,
     "multiply": lambda s, a, b: a * b,
     "apply": lambda s, x: _FUNCTIONS[s["function"]](x),
-    "prefix_mean": lambda s, x: np.cumsum(x, axis=1) / np.arange(1.0, x.shape[1] + 1)[:, None],
+    "prefix_mean": _means,
 }
 
 
@@ -60,6 +94,15 @@ def run(program: dict[str, Any], words: Array) -> Array:
 def run_reals(program: dict[str, Any], X: Array) -> Array:
     """Numbers (sequences, n, features) to numbers, of such a program; functions are themselves, and not splines."""
     return _evaluated(program, X.astype(np.float64), _OVER_REALS)
+
+
+def steps(program: dict[str, Any]) -> int:
+    """How many numbers ``run_reals`` goes through, for one sequence."""
+    found = 0
+    for node in program["nodes"]:
+        rows = node["settings"].get("matrix")
+        found += node["d"] * len(node["arguments"]) if rows is None else sum(c != 0 for row in rows for c in row)
+    return program["n"] * max(found, 1)
 
 
 def _evaluated(program: dict[str, Any], X: Array, operations: dict[str, Any]) -> Array:

@@ -17,7 +17,7 @@ from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import malformed
 from thereexists.core.verdict import Verdict
 from thereexists.evaluate.recall import run_tokens
-from thereexists.functions.vocabulary import Digits, Vocabulary, check_vocabulary
+from thereexists.functions.vocabulary import END, FIRST, Digits, Vocabulary, check_vocabulary
 from thereexists.model import EmbeddedTransformer
 from thereexists.model.token_forms import STAGES, CodeForm
 
@@ -112,6 +112,8 @@ def read_tokens(path: str | Path, record: dict[str, Any], weights: dict[str, tor
             raise InvalidInput("dtype, vocabulary or digits do not fit the weights")
         if (inputs < 0).any() or (inputs > len(stored_pairs.vocabulary)).any():
             raise InvalidInput("a stored input holds a number that no token has")
+        if (outputs < END).any() or (outputs >= FIRST + len(stored_pairs.output_vocabulary)).any():
+            raise InvalidInput("a stored output holds a number that no token has")
         if ((inputs[:, 1:] > 0) & (inputs[:, :-1] == 0)).any():
             raise InvalidInput("a stored input has padding before a token, so it can never be asked for")
     return stored_pairs

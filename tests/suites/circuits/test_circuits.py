@@ -188,7 +188,7 @@ def test_a_changed_file_is_refused_in_a_sentence(suite, names, tmp_path):
     for file, contents in {
         "circuit.json": ([], {}, {"dress": "plain", "edges": [{}]}, circuit | {"dress": {}}, circuit | {"edges": 3}),
         "config.json": ([], {}, config | {"n_layers": 10**30}, config | {"n_layers": 99}, config | {"n_heads": 10**9},
-                        config | {"n_heads": []}),
+                        config | {"n_heads": []}, config | {"attn_scale": 0.0}, config | {"attn_scale": 5e-324}),
         "model.safetensors": ([], "x"),
         "data.safetensors": ([], "x"),
     }.items():  # fmt: skip

@@ -39,7 +39,9 @@ def asked(folder, answers, out):
 TEXTS = {
     "instances.csv": [b"\xff\xfe", b"a,b", b"", b"\n", b"../x,../y,3\n", LINE.encode() + b",3,4\n",
                       f"{LINE},-3\n".encode(), f"{LINE},30\n{LINE},30\n".encode(),
-                      b"onnx/a/b.onnx,vnnlib/a/b.vnnlib,3"],
+                      b"onnx/a/b.onnx,vnnlib/a/b.vnnlib,3",
+                      *(f"{LINE},{seconds}{end}".encode() for seconds in ("30", "0030")
+                        for end in ("", "\x0b", "\u2028", "\r\n", "\n\n") + ("\n",) * (seconds == "0030"))],
     f"vnnlib/{NAME}.vnnlib": [b"\xff", b"", b"(", b"(assert (>= X_0 1e999999999))"],
     f"onnx/{NAME}.onnx": [b"", b"\xff\xfe", b"\x08\x08"],
     TRUTH: [b"\xff", b"[]", b"{}", b'{"instances": []}', b'{"instances": [[]]}', b'{"instances": [{}]}'],

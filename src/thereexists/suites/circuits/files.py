@@ -16,9 +16,10 @@ from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import malformed, read_json
 from thereexists.core.regular_files import read_regular
 from thereexists.functions.target import Array
+from thereexists.suites.circuits.lens import SCALE
 from thereexists.suites.folders import MARK
 from thereexists.suites.net import Block, Head, Hidden, Net
-from thereexists.suites.plain import is_flag, is_name, is_whole
+from thereexists.suites.plain import is_flag, is_name, is_number, is_whole
 
 MOST_WEIGHTS = 1 << 28  # bytes
 MOST_LAYERS = 256
@@ -63,8 +64,10 @@ def read_model(folder: Path) -> tuple[Net, Array]:
         W = _arrays(folder / "model.safetensors")
         if not is_whole(config["n_layers"], 0, MOST_LAYERS):
             raise InvalidInput(f"n_layers must be from 0 to {MOST_LAYERS}; got {config['n_layers']!r}")
+        if not is_number(config["attn_scale"]) or config["attn_scale"] != SCALE:
+            raise InvalidInput(f"attn_scale must be {SCALE:g}; got {config['attn_scale']!r}")
         for name in [name for name in W if name.endswith((".W_Q", ".b_Q"))]:
-            W[name] = W[name] / float(config["attn_scale"])  # a power of two
+            W[name] = W[name] / SCALE  # a power of two
         blocks = tuple(_block(W, i, config["n_heads"]) for i in range(config["n_layers"]))
         tokens = _arrays(folder / "data.safetensors")["tokens"]
         W_in = W["embed.W_E"][-1:]  # the last token is the number 1

@@ -46,18 +46,25 @@ class Listed(NamedTuple):
 
 
 def read_table(folder: Path) -> list[Listed]:
-    """instances.csv: every line names an instance of this folder, once."""
-    found = []
-    for number, line in enumerate(read_text(folder / TABLE).splitlines(), 1):
+    """instances.csv: every line names an instance of this folder, once; to the byte as it is written."""
+    found, text = [], read_text(folder / TABLE)
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
         match = _LINE.fullmatch(line)
         if match is None or not is_name(match[1]):
             raise InvalidInput(
                 f"{folder / TABLE}, line {number}: wanted onnx/NAME.onnx,vnnlib/NAME.vnnlib,SECONDS; got {line[:80]!r}."
             )
         found.append(Listed(match[1], int(match[2])))
-    if not found or len({one.name for one in found}) != len(found):
-        raise InvalidInput(f"{folder / TABLE} must list at least one instance, and none of them twice.")
+    if len({one.name for one in found}) != len(found):
+        raise InvalidInput(f"{folder / TABLE} must list no instance twice.")
+    if text != table_of(found):  # seconds with zeros before them, or no end of the last line
+        raise InvalidInput(f"{folder / TABLE} must have seconds without zeros before them, and end with its last line.")
     return found
+
+
+def table_of(instances: list[Listed]) -> str:
+    """The text of instances.csv."""
+    return "".join(f"{one.line}\n" for one in instances)
 
 
 def _is_mask(value: Any) -> bool:

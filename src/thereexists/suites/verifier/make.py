@@ -13,7 +13,7 @@ from typing import Any
 from thereexists.suites.folders import FORMATS
 from thereexists.suites.verifier.families import FAMILIES
 from thereexists.suites.verifier.families.base import LEVELS
-from thereexists.suites.verifier.files import TABLE, TRUTH, Listed
+from thereexists.suites.verifier.files import TABLE, TRUTH, Listed, table_of
 from thereexists.suites.verifier.instance import VARIANTS, Instance, draw
 from thereexists.suites.verifier.onnx_files import needed
 from thereexists.suites.verifier.texts import pages
@@ -73,8 +73,7 @@ def _drawn(seed: int, numbers: list[int]) -> list[Instance]:
 def _finish(beside: Path, count: int, seed: int, made: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The table of instances, the truth, the schemas, and the hashes of all of it."""
     order = sorted(made, key=lambda name: name.rpartition("-")[2])
-    lines = [Listed(name, made[name]["timeout"]).line for name in order]
-    (beside / TABLE).write_text("\n".join(lines) + "\n")
+    (beside / TABLE).write_text(table_of([Listed(name, made[name]["timeout"]) for name in order]))
     (beside / TRUTH).write_text(json.dumps({"instances": [made[name] for name in order]}, indent=1) + "\n")
     verdicts = [made[name]["verdict"] for name in order]
     own: dict[str, Any] = {word: verdicts.count(word) for word in ("sat", "unsat")}

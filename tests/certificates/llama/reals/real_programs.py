@@ -12,6 +12,14 @@ from thereexists.exports.llama.layout import EPS, THETA
 from thereexists.exports.llama.reals import lowered, shape_of
 
 
+class Nodes(list):
+    """The operations of a saved program, put down one after the other."""
+
+    def put(self, operation, arguments, d=1, /, **settings):
+        self.append({"operation": operation, "arguments": arguments, "d": d, "settings": settings})
+        return len(self) - 1
+
+
 def claim_of(program):
     return real_claim(to_record(program))
 

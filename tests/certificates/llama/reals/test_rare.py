@@ -8,17 +8,11 @@ import pytest
 from thereexists.core.errors import CannotBuild, NotProved
 
 pytest.importorskip("transformers")
-from tests.certificates.llama.reals.real_programs import checkpoint_of, model_of
+from tests.certificates.llama.reals.real_programs import Nodes, checkpoint_of, model_of
 from thereexists.certificates.llama.reals.claim import RealClaim, real_claim
 from thereexists.certificates.llama.reals.proof import prove_reals
 
 K = 32  # features; at the corner of all ones, and near it, ReLU(Σ − 31.5) is not 0
-
-
-class Nodes(list):
-    def put(self, operation, arguments, d=1, /, **settings):
-        self.append({"operation": operation, "arguments": arguments, "d": d, "settings": settings})
-        return len(self) - 1
 
 
 def rare(n):

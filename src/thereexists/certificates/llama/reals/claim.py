@@ -59,10 +59,20 @@ class RealClaim:
     def outputs(self) -> int:
         return self.program["nodes"][-1]["d"]
 
-    @cached_property
+    @property
     def network(self) -> Network:
         """What the weights are compared with; ``NotProved`` where the program cannot be run."""
-        return network_of(self.program)
+        if isinstance(self._wired, str):
+            raise NotProved(self._wired)
+        return self._wired
+
+    @cached_property
+    def _wired(self) -> Network | str:
+        """The network, or why there is none: either is worked out once, and not in every dtype."""
+        try:
+            return network_of(self.program)
+        except NotProved as error:
+            return str(error)
 
     def bounded(self, bounds: dict[str, float]) -> RealClaim:
         return dataclasses.replace(self, bounds=bounds)

@@ -17,7 +17,7 @@ Layers: the rows of the embedding are there at time 0, what the heads of layer t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -32,9 +32,10 @@ CONSTANT = 0
 HEAD = 64  # the size of a head, and how many rows one may fetch
 MOST_ROWS, MOST_LAYERS, MOST_UNITS, MOST_HEADS = 1 << 10, 64, 1 << 14, 64
 LARGEST = 2.0**40  # that a value may be
-MOST_NUMBERS = 1 << 19  # in all forms together
+MOST_NUMBERS = 1 << 20  # in all forms together, and in what they are made of
+_AT_ONCE = 1 << 18
 SMALL, LARGE = exact(2.0**-1000), exact(2.0**1000)  # between which coefficients lie
-WIDER = 2.0**-45  # by which ranges are widened for the float64 they are added up in
+WIDER = 2.0**-45  # by which ranges are widened at least, for the float64 they are added up in: see ``wider``
 
 Form = dict[int, Number]
 
@@ -81,7 +82,7 @@ class Hinge:
     def size(self) -> Array:
         """The most that its argument is."""
         shift = self.sign * float(self.shift)
-        return size_of(*wider(self.of.low + shift, self.of.high + shift, self.of.size + abs(shift)))
+        return size_of(*wider(self.of.low + shift, self.of.high + shift, self.of.size + abs(shift), 2))
 
 
 @dataclass(frozen=True)
@@ -188,8 +189,9 @@ class Network:
 
     def number(self, value: Number) -> Real:
         """The same at every token."""
+        check_numbers([value])
         low = high = np.full(self.n, float(value))
-        low, high = (low, high.copy()) if exact(float(value)) == value else wider(low, high, np.abs(low))
+        low, high = (low, high.copy()) if exact(float(value)) == value else wider(low, high, np.abs(low), 1)
         return self.added(Real({CONSTANT: value} if value != 0 else {}, low, high))
 
     def table(self, values: Array) -> Real:
@@ -208,26 +210,44 @@ class Network:
 
     def combined(self, parts: list[tuple[Number, Real]], constant: Number = 0) -> Real:
         """Σ c·x + constant, which no layer has to compute."""
-        form = summed([(c, real.form) for c, real in parts], constant)
-        low = high = np.full(self.n, float(constant))
+        self.work(sum(max(1, len(real.form)) for _, real in parts))
+        times: dict[Real, Number] = {}  # a number that stands there twice has one range and one error
         for c, real in parts:
-            ends = float(c) * real.low, float(c) * real.high
-            low, high = low + np.minimum(*ends), high + np.maximum(*ends)
+            times[real] = exact(times.get(real, 0) + c)
+        parts = [(c, real) for real, c in times.items() if c != 0]
+        check_numbers(c for c, _ in parts)
+        form = summed([(c, real.form) for c, real in parts], constant)
+        if all(real.exact for _, real in parts):
+            return self.number(form.get(CONSTANT, 0))
         sizes = [abs(float(c)) for c, _ in parts]
-        summands = abs(float(constant)) + sum(c * real.size for c, (_, real) in zip(sizes, parts, strict=True))
-        low, high = wider(low, high, np.asarray(summands))
+        low, high = self._range(parts, float(constant))
 
         def grows(*errors: Array) -> Array:
             return sum((c * e for c, e in zip(sizes, errors, strict=True)), start=np.zeros(self.n))
 
-        if all(real.exact for _, real in parts):
-            return self.number(form.get(CONSTANT, 0))
         return self.added(Real(form, low, high, tuple(real for _, real in parts), grows))
+
+    def _range(self, parts: list[tuple[Number, Real]], constant: float) -> tuple[Array, Array]:
+        """Ends of Σ c·x + constant, some parts at a time."""
+        low = high = np.full(self.n, constant)
+        summands, some = np.abs(low), max(1, _AT_ONCE // self.n)
+        for k in range(0, len(parts), some):
+            c = np.array([float(c) for c, _ in parts[k : k + some]])[:, None]
+            ends = np.array([(real.low, real.high) for _, real in parts[k : k + some]])  # (parts, 2, n)
+            with np.errstate(over="ignore"):
+                first, second = c * ends[:, 0], c * ends[:, 1]
+            size = size_of(first, second)
+            if not (size < 2.0**1000).all():
+                raise NotProved("a part of a sum may be larger than float64 holds.")
+            low, high = low + np.minimum(first, second).sum(axis=0), high + np.maximum(first, second).sum(axis=0)
+            summands = summands + size.sum(axis=0)
+        return wider(low, high, summands, len(parts) + 1)
 
     def unit_row(self, forms: list[Form], units: int, span: Array) -> tuple[int, int, range]:
         """A row that units of the first layer write that has these forms: its number, the layer, the units."""
         time = max(self._time(form) for form in forms)
-        self._count(forms)
+        for form in forms:
+            check_numbers(form.values())
         layer = max(0, time // 2)  # ⌈(time − 1)/2⌉
         row = self._row(Row(2 * layer + 2, span))
         self._reach(layer)
@@ -265,17 +285,13 @@ class Network:
     def added(self, real: Real) -> Real:
         if not (np.isfinite(real.low).all() and np.isfinite(real.high).all() and real.size.max() <= LARGEST):
             raise NotProved(f"a value may be as large as {real.size.max():.3g}; at most {LARGEST:.3g} is run.")
-        self._count([real.form])
+        self.work(len(real.form))
+        check_numbers(real.form.values())
         self.reals.append(real)
         return real
 
-    def _count(self, forms: list[Form]) -> None:
-        """A short file must not ask for more numbers than a machine holds, nor for endless ones."""
-        self.work(sum(map(len, forms)))
-        if any(bits(c) > LONGEST or not SMALL < abs(c) < LARGE for form in forms for c in form.values()):
-            raise NotProved(f"it takes a coefficient of more than {LONGEST:,} bits, or one that float64 does not hold.")
-
     def work(self, numbers: int) -> None:
+        """Before it is done: a short file must not ask for more numbers than a machine goes through in a moment."""
         self.numbers += numbers
         if self.numbers > MOST_NUMBERS:
             raise NotProved(f"it takes more than {MOST_NUMBERS:,} coefficients.")
@@ -302,7 +318,18 @@ def summed(parts: list[tuple[Number, Form]], constant: Number = 0) -> Form:
     for c, form in parts:
         for row, weight in form.items():
             found[row] = exact(found.get(row, 0) + c * weight)
+            if bits(found[row]) > LONGEST:
+                raise NotProved(_TOO_LONG)
     return {row: c for row, c in found.items() if c != 0}
+
+
+_TOO_LONG = f"it takes a coefficient of more than {LONGEST:,} bits, or one that float64 does not hold."
+
+
+def check_numbers(numbers: Iterable[Number]) -> None:
+    """Whether coefficients are of a length that is followed, and of a size that float64 holds."""
+    if any(bits(c) > LONGEST or not SMALL < abs(c) < LARGE for c in numbers if c != 0):
+        raise NotProved(_TOO_LONG)
 
 
 def bits(number: Number) -> int:
@@ -310,12 +337,18 @@ def bits(number: Number) -> int:
     return max(part.bit_length() for part in parts)
 
 
-def wider(low: Array, high: Array, summands: Array) -> tuple[Array, Array]:
-    """Ends for the float64 in which they were computed, from numbers of this size together; and for what underflows,
+def wider(low: Array, high: Array, summands: Array, terms: int) -> tuple[Array, Array]:
+    """Ends that were added up in float64, in any order, from so many numbers of this size together, moved outward.
 
-    which a large factor later would not bring back.
+    Let u = 2^-53, S the exact sum of sizes, k ``terms`` < 2^48. A term is a product, of a factor that was rounded, so
+    each end is off by at most γ_{k+2} S, γ_m = m u/(1 − m u) (Higham 2002, section 3.1), and ``summands`` is at least
+    (1 − γ_{k+2}) S. As 1/(1 − 2(k + 2)u) ≤ 16/15, that is at most 16/15 (k + 2)u of ``summands``; two more roundings
+    are made here, of numbers up to 17/16 of it. Both fit into (k + 4)·2^-52 = 2(k + 4)u with more than (k + 2)u/2 to
+    spare, which is more than the k·2^-1074 that underflow where ``summands`` ≥ 2^-1000. Where it is less, TINY is more
+    than all that, and is not rounded away beside it; a large factor later would not bring back what underflowed.
     """
-    return low - WIDER * summands - TINY, high + WIDER * summands + TINY
+    share = max(WIDER, (terms + 4) * 2.0**-52) * summands
+    return low - share - TINY, high + share + TINY
 
 
 def size_of(low: Array, high: Array) -> Array:

@@ -25,6 +25,7 @@ from thereexists.certificates.llama.reals.network import (
     Network,
     Products,
     Real,
+    check_numbers,
     size_of,
     summed,
     wider,
@@ -133,9 +134,11 @@ def _apply(network: Network, settings: dict[str, Any], x: Features) -> Features:
 
 def _splined(network: Network, v: Real, spline: Spline, own: float) -> Real:
     """f(t_0) + Σ_k (change of slope)·ReLU(v − t_k)."""
+    network.work(len(spline.knots))
+    check_numbers(c for _, c in spline.jumps)
     low, high = (float(end) for end in spline.range(*_ends(v)))
     size = np.full(network.n, abs(low) + abs(high) + own)
-    ends = wider(np.full(network.n, low - own), np.full(network.n, high + own), size)
+    ends = wider(np.full(network.n, low - own), np.full(network.n, high + own), size, 2)
     if not spline.jumps:
         always = network.number(spline.values[0]).form
         return network.added(Real(always, *ends, (v,), lambda e: np.full(network.n, own)))
@@ -198,8 +201,8 @@ def _where(network: Network, settings: dict[str, Any], g: Features, a: Features,
         def grows(e_g: Array, e_v: Array, e_w: Array) -> Array:
             return (e_v + e_w + height * e_g + missed) * _UP
 
-        size = abs(l) + height + v.size + w.size + missed
-        known = *wider(np.full(network.n, l - missed), l + most + missed, size), grows
+        size = 4 * (abs(l) + height * (1 + flag.size)) + v.size + w.size + missed
+        known = *wider(np.full(network.n, l - missed), l + most + missed, size, 16), grows
         return _hinged(network, (flag, v, w), parts, network.number(least), known, (0.0, 0.0, 0.0))
 
     return [one(*parts) for parts in zip(g, a, b, strict=True)]
@@ -211,7 +214,8 @@ def _hinged(
 ) -> Real:  # fmt: skip
     """``beside`` + the row of these hinges; ``known``: the ends of that, and how errors grow."""
     low, high, grows = known
-    span = size_of(*wider(low - beside.high, high - beside.low, size_of(low, high) + beside.size))
+    span = size_of(*wider(low - beside.high, high - beside.low, size_of(low, high) + beside.size, 2))
+    network.work(sum(1 + len(part.of.form) for part in parts))
     row, layer, units = network.unit_row([part.form for part in parts], len(parts), span)
     write = Hinges(row, layer, lean, units, parts)
     return network.added(Real(summed([(1, beside.form), (1, {row: 1})]), low, high, given, grows, write))
@@ -244,7 +248,7 @@ def _chosen(network: Network, first: Array, v: Real, w: Real, missed: float) -> 
     """v where ``first``, w elsewhere."""
     if first.all() or not first.any():
         one = v if first.all() else w
-        ends = one.low - missed, one.high + missed
+        ends = wider(one.low - missed, one.high + missed, one.size + missed, 2)
         return network.added(Real(one.form, *ends, (one,), lambda e: (e + missed) * _UP)) if missed else one
     flags = [(v, first * 1.0), (w, 1.0 - first)]
     parts = [(1, _gate(network, flag), real) for real, flag in flags if real.form or not real.exact]
@@ -269,7 +273,7 @@ def _multiplied(
 
     given = tuple(real for _, gate, real in parts for real in (gate, real))
     return _produced(
-        network, given, list(parts), {}, (*wider(*ends, size_of(*ends) + missed), grows), (0.0,) * len(given)
+        network, given, list(parts), {}, (*wider(*ends, size_of(*ends) + missed, 2), grows), (0.0,) * len(given)
     )
 
 
@@ -284,7 +288,7 @@ def _multiply(network: Network, settings: dict[str, Any], a: Features, b: Featur
         s = exact(2.0 ** (np.ceil(np.log2(max(most, 2.0**-30))) + 1))
         gate = network.combined([(1, v)], s)
         corners = np.stack([v.low * w.low, v.low * w.high, v.high * w.low, v.high * w.high])
-        ends = wider(corners.min(axis=0), corners.max(axis=0), v.size * w.size)
+        ends = wider(corners.min(axis=0), corners.max(axis=0), v.size * w.size, 1)
 
         def grows(e_gate: Array, e_w: Array) -> Array:
             return (v.size * e_w + w.size * e_gate + e_gate * e_w) * _UP
@@ -302,6 +306,7 @@ def _produced(
     low, high, grows = known
     span = np.sum([abs(float(a)) * np.maximum(gate.high, 0) * of.size for a, gate, of in parts], axis=0) * _UP
     forms = [form for _, gate, of in parts for form in (gate.form, of.form)]
+    network.work(sum(map(len, forms)))
     row, layer, units = network.unit_row(forms, len(parts), span)
     write = Products(row, layer, lean, units, tuple(parts))
     return network.added(Real(summed([(1, beside), (1, {row: 1})]), low, high, given, grows, write))
@@ -334,7 +339,7 @@ def means(part: Array) -> Array:
 def _looked(network: Network, v: Real, source: tuple[int, ...] | None, moved: Callable[[Array], Array]) -> Real:
     if v.exact:
         return v
-    low, high = wider(moved(v.low), moved(v.high), moved(v.size))
+    low, high = wider(moved(v.low), moved(v.high), moved(v.size), network.n)
     row, layer, head, slot = network.fetched_row(v.form, source, size_of(low, high))
     write = Fetched(row, layer, (0.0,), head, slot, v, source)
     return network.added(Real({row: 1}, low, high, (v,), lambda e: moved(e) * _UP, write))
