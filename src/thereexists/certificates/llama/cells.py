@@ -156,8 +156,13 @@ def _held(found: Found, meant: _Meant, a: int, code: Array) -> list[list[Remembe
     hits = np.flatnonzero(found.hits[a])
     digits = code[meant.value[a][hits]]  # (hits, digits)
     return [
-        [Remembers(found, a, (), 1)]
-        + [Remembers(found, a, tuple(hits[digits[:, d] == k].tolist()), 1) for k in range(int(code[:, d].max()) + 1)]
+        [
+            Remembers(found, a, (), True, 1),
+            *(
+                Remembers(found, a, tuple(hits[digits[:, d] == k].tolist()), False, 1)
+                for k in range(int(code[:, d].max()) + 1)
+            ),
+        ]
         for d in range(code.shape[1])
     ]
 

@@ -49,12 +49,13 @@ class Says:
 class Remembers:
     """1 where, of the ``window`` tokens up to the one so far ``back``, the last (first) that hits the query ``asked``
 
-    has one of ``keys``; where there are no keys, 1 if none hits.
+    has one of ``keys``; or, of ``nothing``, where none hits.
     """
 
     of: Found
     asked: int
     keys: tuple[int, ...]
+    nothing: bool
     window: int
     back: int = 0
 
