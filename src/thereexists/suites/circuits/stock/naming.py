@@ -119,10 +119,10 @@ class Names:
         """Whether one of the tokens of the window up to here hits, and the key of the last (first) one."""
         keys, n = self.numbers(of.key), programs.N
         hits = of.hits[asked[:, :, None], keys[:, None, :]] & np.tril(np.ones((n, n), dtype=bool))
-        hits &= np.triu(np.ones((n, n), dtype=bool), 1 - window)
+        hits = np.logical_and(hits, np.triu(np.ones((n, n), dtype=bool), 1 - window))
         place = n - 1 - hits[:, :, ::-1].argmax(axis=2) if of.last else hits.argmax(axis=2)
         place = np.where(hits.any(axis=2), place, 0)  # where none does, any token up to here
-        return hits.any(axis=2), np.take_along_axis(keys, place, axis=1)
+        return np.asarray(hits.any(axis=2)), np.take_along_axis(keys, place, axis=1)
 
     def truth(self, says: Meaning) -> tuple[Array, Array]:
         """(strings, n): whether it is true, and where it is said at all."""
@@ -134,10 +134,10 @@ class Names:
             return np.asarray(np.isin(number, says.which)), everywhere
         if isinstance(says, Remembers):
             hit, key = self._found(says.of, np.full(self.strings.shape, says.asked), says.window)
-            true = ~hit if says.nothing else hit & np.isin(key, says.keys)
+            true = ~hit if says.nothing else np.logical_and(hit, np.isin(key, says.keys))
             before = np.full_like(true[:, : says.back], says.nothing)  # the beginning: nothing hits there
             return np.concatenate([before, true], axis=1)[:, : programs.N], everywhere
-        true = np.isin(self.numbers(says.of), says.which)
+        true: Array = np.isin(self.numbers(says.of), says.which)
         if says.place is not None:
             true = np.repeat(true[:, says.place, None], programs.N, axis=1)
         elif says.back:
