@@ -65,8 +65,8 @@ print(f"the circuit itself: precision {total['precision']}, recall {total['recal
 
 # %% [markdown]
 # One model in six is a stock Llama folder of a causal program over letters, which `transformers` and TransformerLens
-# load by its path. Every row of its residual stream is a bit, and `circuit.json` says which: below, those of one string,
-# behind the last block.
+# load by its path. Every row of its residual stream is a bit, and `circuit.json` says which: below, those of one
+# string, behind the last block.
 
 # %%
 model = folder / "models" / names[5]

@@ -295,4 +295,17 @@ def test_two_methods_on_transformer_lens_3(bench, tmp_path):
         subprocess.run([*command, str(tmp_path / "e.json")], check=True, timeout=600)
         found[method] = scored(bench, tmp_path / "e.json")["total"]
         print(method, found[method])
-        assert 0.1 < found[method]["average_precision"] < 1
+        assert 0.9 < found[method]["average_precision"] <= 1  # known programs: see docs/suites.md
+
+
+@pytest.mark.slow
+def test_two_methods_on_stock_models(bench, tmp_path):
+    """In plain torch. Gates that are shut hide edges from a gradient, and less so from one that is integrated."""
+    found = {}
+    for method in ("eap", "eap-ig"):
+        command = [sys.executable, "-W", "ignore", str(SCRIPT.with_name("stock_circuits.py")), method, str(bench)]
+        subprocess.run([*command, str(tmp_path / "e.json")], check=True, timeout=600)
+        found[method] = scored(bench, tmp_path / "e.json")["total"]
+        print(method, found[method])
+        assert found[method]["models"] == 3
+    assert 0.5 < found["eap"]["average_precision"] < found["eap-ig"]["average_precision"] <= 1
