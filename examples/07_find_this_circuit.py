@@ -72,7 +72,7 @@ print(f"the circuit itself: precision {total['precision']}, recall {total['recal
 model = folder / "models" / names[5]
 circuit = json.loads((model / "circuit.json").read_text())
 go, X, _ = read_ready(model)
-stream = sum(go(X[:1]).writes.values())[0]  # (tokens, rows)
+stream = np.sum(list(go(X[:1]).writes.values()), axis=0)[0]  # (tokens, rows)
 rows = {r["row"]: f"{r['value']} is {'/'.join(r['is'])}" for c in circuit["components"].values() for r in c["rows"]}
 del rows[0]  # the constant, 4096
 print((model / "program.txt").read_text(), "string", ["<s>", *("abc"[k - 3] for k in X[0, 1:])])

@@ -47,7 +47,7 @@ def test_every_dress_computes_its_program(suite, names):
     """From the files alone: the weights, and the NumPy text, on the inputs of the data."""
     assert [name.rpartition("-")[2] for name in names] == list(DRESSES)
     schema = json.loads((suite / "circuit.schema.json").read_text())
-    for name in names[:-1]:  # the stock one: test_stock.py
+    for name in names[:-1]:  # the stock one: stock/test_stock_circuits.py
         folder = suite / "models" / name
         circuit = json.loads((folder / "circuit.json").read_text())
         jsonschema.validate(circuit, schema)

@@ -152,7 +152,7 @@ CIRCUIT_SCHEMA: dict[str, Any] = {
                     "part_of": {
                         "type": "array",
                         "items": {"type": "string"},
-                        "description": "if nobody does: the values with which it is computed at once",
+                        "description": "if it has none: the values with which it is computed at once",
                     },
                 },
             },

@@ -78,7 +78,7 @@ def stock_circuit(net: StockNet, names: Names) -> StockCircuit:
             return names.row(note)
         if half == "gates" and row - BITS in layers[layer].cleared:
             return Row(CLEARS, ())
-        raise CannotBuild(f"Row {row} is written by the {half} of block {layer}, and nobody says what it means.")
+        raise CannotBuild(f"Row {row} is written by the {half} of block {layer}, and has no meaning.")
 
     for i, (weights, layer) in enumerate(zip(net.layers, layers, strict=True)):
         heads: dict[str, list[int]] = {}

@@ -22,7 +22,7 @@ from thereexists.certificates.llama.finite import Atom, Found, Made, Position, S
 from thereexists.certificates.llama.programs import ProgramClaim
 from thereexists.certificates.llama.signals import Meaning, Recalls, Remembers, Says
 from thereexists.certificates.llama.tokens import BOS, SYMBOLS
-from thereexists.constructions.program.graph import nodes
+from thereexists.constructions.program.graph import Notes, nodes
 from thereexists.core.errors import CannotBuild
 from thereexists.functions.target import Array
 from thereexists.suites.circuits.programs import Step
@@ -59,15 +59,17 @@ class Names:
     def tables(self) -> dict[str, Table]:
         """Of every value of the program; and of those inside an operation, ``v3.1``, in the order of the compiler."""
         program, written = programs.written(self.steps)
-        order = {id(node): k for k, node in enumerate(nodes(program.number))}
+        order: Notes[int] = Notes()
+        for k, node in enumerate(nodes(program.number)):
+            order[node] = k
         features = self.claim.wired.features
-        found = {name: features[order[id(value)]][0] for name, value in written.items()}
+        found = {name: features[order[value]][0] for name, value in written.items()}
         owner: dict[int, str] = {}
         for name, value in written.items():
             for node in nodes(value):
-                owner.setdefault(order[id(node)], name)
+                owner.setdefault(order[node], name)
         count: dict[str, int] = {}
-        named = {order[id(value)] for value in written.values()}
+        named = {order[value] for value in written.values()}
         for k, name in sorted(owner.items()):
             for table in features[k] if k not in named else ():
                 count[name] = count.get(name, 0) + 1
@@ -90,14 +92,14 @@ class Names:
     # ---- on all strings ----------------------------------------------------------------------------------------------
 
     @cached_property
-    def _known(self) -> dict[int, Array]:
+    def _known(self) -> dict[Atom | Table, Array]:
         return {}
 
     def numbers(self, of: Atom | Table) -> Array:
         """(strings, n): which of its values it has."""
-        if id(of) not in self._known:
-            self._known[id(of)] = self._numbers(of)
-        return self._known[id(of)]
+        if of not in self._known:
+            self._known[of] = self._numbers(of)
+        return self._known[of]
 
     def _numbers(self, of: Atom | Table) -> Array:
         if isinstance(of, Table):
