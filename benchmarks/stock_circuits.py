@@ -1,8 +1,7 @@
 """The two methods of ``circuits.py`` on stock models: ``python benchmarks/stock_circuits.py METHOD bench/ edges.json``.
 
-Needs torch and safetensors, and nothing of this package. TransformerLens loads the same folders, but its bridge has no
-input of its own for the queries, keys and values of each head; so a Llama is written out here, where every place reads
-a copy of the residual stream.
+Needs torch and safetensors, and nothing of this package. A Llama is written out here, in which every place (a head's
+queries, keys and values too) reads a copy of the residual stream of its own.
 """
 
 from __future__ import annotations
