@@ -1,6 +1,7 @@
 """The picture of docs/suites.md: ``python benchmarks/circuit_pictures.py eap.score.json eap-ig.score.json``.
 
-The files are what ``thereexists suite score bench/ edges.json --json`` prints of the answers of ``circuits.py``.
+The files are what ``thereexists suite score bench/ edges.json --json`` prints of the answers of ``circuits.py`` and
+``stock_circuits.py``; those of one method have names that begin with it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 OUT = Path(__file__).parents[1] / "docs" / "img" / "circuits.svg"
-DRESSES = ["plain", "turned", "distractors", "pair", "superposed"]
+DRESSES = ["plain", "turned", "distractors", "pair", "superposed", "stock"]
 
 
 def main() -> None:

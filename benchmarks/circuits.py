@@ -109,6 +109,7 @@ def main():
     parser.add_argument("--most", type=int, default=None, help="only the first so many models")
     asked = parser.parse_args()
     names = json.loads((asked.suite / "suite.json").read_text())["models"][: asked.most]
+    names = [name for name in names if not name.endswith("-stock")]  # those: stock_circuits.py
     found = {name: scores(asked.suite / "models" / name, asked.method) for name in names}
     asked.edges.write_text(json.dumps(found) + "\n")
 

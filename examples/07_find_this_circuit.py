@@ -15,12 +15,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from thereexists.suites import scored
-from thereexists.suites.circuits.make import inputs, make_circuits
-from thereexists.suites.circuits.run import edges_of, run
-from thereexists.suites.circuits.score import read_model
+from thereexists.suites.circuits.make import make_circuits
+from thereexists.suites.circuits.ready import read_ready
 
 folder = Path(tempfile.mkdtemp()) / "bench"
-made = make_circuits(folder, count=6)
+made = make_circuits(folder, count=7)
 names = json.loads((folder / "suite.json").read_text())["models"]
 print(names)
 
@@ -29,7 +28,7 @@ print(names)
 # changes if it brings that of another input instead.
 
 # %%
-model = folder / "models" / names[5]
+model = folder / "models" / names[6]
 print((model / "program.txt").read_text())
 circuit = json.loads((model / "circuit.json").read_text())
 for edge in circuit["edges"][:8]:
@@ -40,11 +39,9 @@ for edge in circuit["edges"][:8]:
 # that is nearly the truth; the picture shows which edges are, and which are not.
 
 # %%
-net, tokens = read_model(model)
-X = inputs(tokens)
-every, clean = edges_of(net), run(net, X)
-other = run(net, np.roll(X, 1, axis=0)).writes
-change = {edge: float(np.abs(run(net, X, set(every) - {edge}, other).output - clean.output).mean()) for edge in every}
+go, X, every = read_ready(model)
+clean, other = go(X), go(np.roll(X, 1, axis=0)).writes
+change = {edge: float(np.abs(go(X, set(every) - {edge}, other).output - clean.output).mean()) for edge in every}
 needed = {(edge["from"], edge["to"]) for edge in circuit["edges"] if edge["needed"]}
 ranked = sorted(change, key=lambda edge: -change[edge])
 
@@ -59,9 +56,29 @@ axes.set_ylabel("change of the output")
 
 # %%
 answers = folder.parent / "edges.json"
-answers.write_text(json.dumps({names[5]: [[*edge, change[edge]] for edge in every]}))
+answers.write_text(json.dumps({names[6]: [[*edge, change[edge]] for edge in every]}))
 print({key: round(value, 3) for key, value in scored(folder, answers)["total"].items()})
 truth = [[edge["from"], edge["to"]] for edge in circuit["edges"]]
-answers.write_text(json.dumps({names[5]: truth}))
+answers.write_text(json.dumps({names[6]: truth}))
 total = scored(folder, answers)["total"]
 print(f"the circuit itself: precision {total['precision']}, recall {total['recall']}, faithful {total['resample']:.6f}")
+
+# %% [markdown]
+# One model in six is a stock Llama folder of a causal program over letters, which `transformers` and TransformerLens
+# load by its path. Every row of its residual stream is a bit, and `circuit.json` says which: below, those of one
+# string, behind the last block.
+
+# %%
+model = folder / "models" / names[5]
+circuit = json.loads((model / "circuit.json").read_text())
+go, X, _ = read_ready(model)
+stream = np.sum(list(go(X[:1]).writes.values()), axis=0)[0]  # (tokens, rows)
+rows = {r["row"]: f"{r['value']} is {'/'.join(r['is'])}" for c in circuit["components"].values() for r in c["rows"]}
+del rows[0]  # the constant, 4096
+print((model / "program.txt").read_text(), "string", ["<s>", *("abc"[k - 3] for k in X[0, 1:])])
+
+figure, axes = plt.subplots(figsize=(7, 4))
+axes.imshow(stream[:, list(rows)].T, cmap="Greens", aspect="auto")
+axes.set_xticks(range(7), ["<s>", *("abc"[k - 3] for k in X[0, 1:])])
+axes.set_yticks(range(len(rows)), rows.values())
+figure.tight_layout()

@@ -27,7 +27,7 @@ def test_every_example_is_here():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAID)
 def test_the_notebook_of_the_example_runs(name, worker, tmp_path):
-    printed = worker(f"examples/{name}.py", tmp_path)
+    printed = "\n".join(worker(f"examples/{name}.py", tmp_path))
     for line in SAID[name]:
         assert line in printed
 

@@ -55,7 +55,7 @@ def test_both_whole_suites_twice_in_the_same_bytes_and_in_time(tmp_path):
             if schema.is_file():
                 jsonschema.validate(json.loads(file.read_text()), json.loads(schema.read_text()))
                 schemas += 1
-    assert schemas == 2 + 1 + 200 + 40  # suite and truth; suite, circuits, superpositions
+    assert schemas == 2 + 1 + 200 + 33  # suite and truth; suite, circuits, superpositions
     make_verifier(tmp_path / "vnn again", count=300, workers=2)
     make_circuits(tmp_path / "bench again", count=200, workers=2)
     for name in ("vnn", "bench"):

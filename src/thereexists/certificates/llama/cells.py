@@ -14,14 +14,14 @@ softmax would find does not matter then. (Of ``find`` it is the default.)
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from thereexists.certificates.llama.decide import Path
 from thereexists.certificates.llama.finite import Found, Table
-from thereexists.certificates.llama.signals import Held, Signal
+from thereexists.certificates.llama.signals import Held, Recalls, Remembers, Signal
 from thereexists.core.errors import NotProved
 from thereexists.functions.target import Array
 
@@ -107,6 +107,10 @@ def _read(wiring: Any, found: Found, meant: _Meant) -> Signal:
             gates += [((*path, cell[0]), rows[k])]
             gates += [((*path, there), row) for there, row in zip(cell[1:], rows, strict=True)]
     wiring.make(layer, gates)
+    for d, rows in enumerate(out):
+        for k, row in enumerate(rows):
+            numbers = tuple(np.flatnonzero(code[:, d] == k).tolist())
+            wiring.note(layer, "gates", row, Recalls(found, meant.value, meant.miss, numbers))
     return Signal(tuple(out), code, layer + 1, layer + 1)
 
 
@@ -126,6 +130,8 @@ def _remembered(wiring: Any, found: Found, meant: _Meant, cells: dict[int, list[
     wiring.nothing += [rows[0] for cell in cells.values() for rows in cell]
     own = [rows for cell in cells.values() for rows in cell]
     fetched = [wiring.rows(len(rows)) for rows in own]
+    says = [says for a in cells for says in _held(found, meant, a, code)]
+    _note(wiring, layer, "gates", own, says, 1, 0)
     for t in range((wiring.space.n - 1).bit_length() if own else 0):
         layer += 1
         while wiring.draft(layer).key is not None:
@@ -140,7 +146,31 @@ def _remembered(wiring: Any, found: Found, meant: _Meant, cells: dict[int, list[
                 wiring.make(layer, [((other,), row) for other, row in zip(theirs[1:], mine[1:], strict=True)])
                 cleared = [*mine, *theirs]
             wiring.draft(layer).cleared += cleared
+        _note(wiring, layer, "heads", fetched, says, 2**t, 2**t)
+        _note(wiring, layer, "gates", own, says, 2 ** (t + 1), 0)
     return layer + 1
+
+
+def _held(found: Found, meant: _Meant, a: int, code: Array) -> list[list[Remembers]]:
+    """For each digit of the cell of a query, what its rows say: that nothing hits, then which keys were found."""
+    hits = np.flatnonzero(found.hits[a])
+    digits = code[meant.value[a][hits]]  # (hits, digits)
+    return [
+        [
+            Remembers(found, a, (), True, 1),
+            *(
+                Remembers(found, a, tuple(hits[digits[:, d] == k].tolist()), False, 1)
+                for k in range(int(code[:, d].max()) + 1)
+            ),
+        ]
+        for d in range(code.shape[1])
+    ]
+
+
+def _note(wiring: Any, layer: int, half: str, own: Any, says: list[list[Remembers]], window: int, back: int) -> None:
+    for rows, meanings in zip(own, says, strict=True):
+        for row, meaning in zip(rows, meanings, strict=True):
+            wiring.note(layer, half, row, replace(meaning, window=window, back=back))
 
 
 def _digits(count: int) -> tuple[Array, tuple[int, ...]]:

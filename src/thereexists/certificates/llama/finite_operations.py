@@ -29,9 +29,9 @@ Features = list[Table]
 Settings = dict[str, Any]
 
 
-def tables_of(program: dict[str, Any], symbols: int) -> tuple[Space, Table]:
-    """The output of a program that ``prove_symbols`` holds for, or ``NotProved`` with the operation that is none of a
-    causal network's."""
+def tables_of(program: dict[str, Any], symbols: int) -> tuple[Space, list[Features]]:
+    """Every operation of a program that ``prove_symbols`` holds for (the last is the output), or ``NotProved`` with the
+    operation that is none of a causal network's."""
     space = Space.of(program["n"], symbols)
     found: list[Features] = []
     for node in program["nodes"]:
@@ -40,7 +40,7 @@ def tables_of(program: dict[str, Any], symbols: int) -> tuple[Space, Table]:
             raise NotProved(_refused(name, settings))
         found.append(RULES[name](space, settings, *(found[a] for a in node["arguments"])))
         space.write(sum(table.codes.size + len(table.values) for table in found[-1]))
-    return space, found[-1][0]
+    return space, found
 
 
 def _refused(name: str, settings: Settings) -> str:

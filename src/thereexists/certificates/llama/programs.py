@@ -12,13 +12,15 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from thereexists.certificates.llama.circuit import Case, Circuit
 from thereexists.certificates.llama.claims import Claim
+from thereexists.certificates.llama.finite import Table
 from thereexists.certificates.llama.finite_operations import tables_of
+from thereexists.certificates.llama.signals import Signal
 from thereexists.certificates.llama.tokens import BOS, EOS, SYMBOLS, Vocabulary, completion_vocabulary
 from thereexists.certificates.llama.wiring import Wiring
 from thereexists.certificates.program_limits import check_program
@@ -29,6 +31,14 @@ from thereexists.functions.target import Array
 
 FIELDS = frozenset(("kind", "program", "symbols"))
 MOST_SYMBOLS, MOST_OPERATIONS = 1 << 10, 1 << 12
+
+
+class Wired(NamedTuple):
+    """``features``: of every operation the tables of its features; ``out``: what is read at the end."""
+
+    wiring: Wiring
+    features: list[list[Table]]
+    out: Signal
 
 
 @dataclass(frozen=True)
@@ -58,11 +68,17 @@ class ProgramClaim(Claim):
         return self._circuit
 
     @cached_property
-    def _circuit(self) -> Circuit:
+    def wired(self) -> Wired:
+        """The program's operations as tables, and the rows and layers that they become."""
         prove_symbols(self.program, self.alphabets)
-        space, table = tables_of(self.program, len(self.alphabets.alphabet))
+        space, features = tables_of(self.program, len(self.alphabets.alphabet))
         wiring = Wiring(space)
-        out = wiring.made(table)
+        return Wired(wiring, features, wiring.made(features[-1][0]))
+
+    @cached_property
+    def _circuit(self) -> Circuit:
+        wiring, features, out = self.wired
+        table = features[-1][0]
         S, tokens = len(self.alphabets.alphabet), len(self.vocabulary)
         embedding = np.zeros((tokens, len(wiring.groups)))
         embedding[BOS, [wiring.start, *wiring.nothing]] = 1.0

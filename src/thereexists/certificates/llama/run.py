@@ -38,7 +38,7 @@ def misread(folder: Path, vocabulary: Vocabulary, rng: np.random.Generator) -> s
     symbols, between = np.arange(SYMBOLS, vocabulary.outputs.start), "" if vocabulary.by_character else " "
     for ids in (symbols[: 1 << 10], rng.choice(symbols, _LETTERS)):
         text = between.join(vocabulary.texts[k] for k in ids)
-        read = tokenizer(text)["input_ids"]
+        read = tokenizer(text, verbose=False)["input_ids"]  # not that the text is too long for the model
         if read != [BOS, *ids.tolist()] or tokenizer.decode(read, skip_special_tokens=True) != text:
             return text
     said = tokenizer.decode(range(vocabulary.outputs.start, len(vocabulary)))

@@ -14,7 +14,7 @@ depend on it, and is asked for the position first (``_settled``). What gates mak
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,14 @@ from thereexists.certificates.llama.circuit import ByContent, CircuitLayer
 from thereexists.certificates.llama.decide import Digit, Path, Runs, paths
 from thereexists.certificates.llama.finite import Atom, Made, Space, Symbol, Table, Taken, narrowed
 from thereexists.certificates.llama.lookup import MOST_READ, MOST_ROWS
-from thereexists.certificates.llama.signals import Held, Signal
+from thereexists.certificates.llama.signals import Held, Meaning, Says, Signal
 from thereexists.core.errors import NotProved
 from thereexists.functions.target import Array
 
 MOST_GATES = 1 << 16
 MOST_WAYS = 64  # distances and places of one operation
 BACK, PLACE = "back", "place"
+EMBEDDING, HEADS, GATES = "embedding", "heads", "gates"  # who writes a row
 
 
 @dataclass
@@ -64,6 +65,7 @@ class Wiring:
         self.layers: list[Draft] = []
         self.known: dict[Any, Any] = {}
         self.nothing: list[int] = []  # rows of cells that are 1 at <s>
+        self.notes: dict[tuple[int, str, int], Meaning] = {}  # what a row says after a layer's heads, or gates
         self.start, self.here = self.rows(2)
 
     def rows(self, count: int) -> tuple[int, ...]:
@@ -78,6 +80,15 @@ class Wiring:
         while len(self.layers) <= layer:
             self.layers.append(Draft())
         return self.layers[layer]
+
+    def note(self, layer: int, half: str, row: int, says: Meaning) -> None:
+        """What a row says from here on; of the embedding, layer −1."""
+        self.notes[layer, half, row] = says
+
+    def note_classes(self, layer: int, half: str, rows: tuple[int, ...], says: Says, classes: Array) -> None:
+        """Row k says that what is meant is of class k."""
+        for k, row in enumerate(rows):
+            self.note(layer, half, row, replace(says, which=tuple(np.flatnonzero(classes == k).tolist())))
 
     # ---- heads -------------------------------------------------------------------------------------------------------
 
@@ -102,7 +113,10 @@ class Wiring:
         """Rows "before position t" and "not", and the layer that fetches them."""
         if ("edge", t) not in self.known:
             rows = self.rows(2)
-            self.known["edge", t] = rows, self.fetch(0, t, (self.start, self.here), rows)
+            layer, n = self.fetch(0, t, (self.start, self.here), rows), self.space.n
+            self.known["edge", t] = rows, layer
+            says = Says(self.space.position, (), np.ones(n, dtype=bool))
+            self.note_classes(layer, HEADS, rows, says, np.arange(n) >= t)
         return self.known["edge", t]
 
     def mark(self, place: int) -> tuple[int, int]:
@@ -116,6 +130,7 @@ class Wiring:
                 (_, not_before), at = self.edge(place)
                 path, layer = [*path, not_before], max(layer, at)
             self.make(layer, [(tuple(path), row)])
+            self.note(layer, GATES, row, Says(self.space.position, (place,), np.ones(self.space.n, dtype=bool)))
             self.known["mark", place] = row, layer + 1
         return self.known["mark", place]
 
@@ -166,6 +181,7 @@ class Wiring:
         atom = table.atoms[0] if len(table.atoms) == 1 else None
         if isinstance(atom, Made) and np.array_equal(table.codes, np.arange(atom.size)):
             return self.made(atom.table)  # itself
+        meant = table
         if table.looks_up:
             rest = resolved(self, table)
             if isinstance(rest, Signal):
@@ -174,6 +190,8 @@ class Wiring:
         gates, layer = self.tree(table)
         rows = self.rows(len(table.values))
         self.make(layer, [(path, rows[value]) for path, value in gates])
+        says = Says(meant, (), np.ones(self.space.n, dtype=bool))
+        self.note_classes(layer, GATES, rows, says, np.arange(len(rows)))
         return Signal((rows,), np.arange(len(rows))[:, None], layer + 1, layer + 1)
 
     # ---- signals -----------------------------------------------------------------------------------------------------
@@ -195,6 +213,8 @@ class Wiring:
         if key not in self.known:
             rows = self.rows(int(classes.max()) + 1)
             self.symbols |= {row: classes == k for k, row in enumerate(rows)}
+            says = Says(self.space.symbol, (), np.ones(self.space.n, dtype=bool))
+            self.note_classes(-1, EMBEDDING, rows, says, classes)
             self.known[key] = Signal((rows,), classes[:, None], 0, 0)
         return self.known[key]
 
@@ -212,6 +232,7 @@ class Wiring:
         for path, k in which:
             (found,) = signals[k].digits
             self.make(layer, [((*path, here), row) for here, row in zip(found, rows, strict=True)])
+        self.note_classes(layer, GATES, rows, Says(atom, (), matters), classes)
         return Signal((rows,), classes[:, None], layer + 1, layer + 1)
 
     def _fetched(self, of: Atom, classes: Array, way: tuple[str, int]) -> Signal:
@@ -224,6 +245,9 @@ class Wiring:
             into[where] = classes  # rows of values that are one become one
             fetch = self.fetch if way[0] == BACK else self.fetch_from
             layer = fetch(source.heads, way[1], rows, tuple(target[k] for k in into.tolist()))
+            back, place = (way[1], None) if way[0] == BACK else (0, way[1])
+            there = np.arange(self.space.n) >= way[1]
+            self.note_classes(layer, HEADS, target, Says(of, (), there, back, place), classes)
             self.known[key] = Signal((target,), classes[:, None], layer, layer + 1)
         return self.known[key]
 
@@ -237,6 +261,7 @@ class Wiring:
         table = Table((Held(of.possible, signal),), classes, tuple(range(len(rows))))
         gates, layer = self.tree(table)
         self.make(layer, [(path, rows[value]) for path, value in gates])
+        self.note_classes(layer, GATES, rows, Says(of, (), np.ones(self.space.n, dtype=bool)), classes)
         return Signal((rows,), classes[:, None], layer + 1, layer + 1)
 
     def _settled(self, table: Table) -> Table:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,6 +83,35 @@ def fetched(layer: CircuitLayer) -> tuple[np.ndarray, np.ndarray]:
     order = np.empty(len(packed), dtype=np.int64)
     order[np.argsort(first)] = np.arange(len(packed))  # in the order of the rows
     return target, order[value.reshape(-1)]
+
+
+class Fetch(NamedTuple):
+    """For each thing that a layer fetches: the ``head``, which of its key head's numbers (``slot``), both (f,)."""
+
+    head: np.ndarray
+    slot: np.ndarray
+
+
+def fetches(shape: Shape, layer: CircuitLayer) -> Fetch:
+    """Of each group of heads one looks each distance back; a target row's value is a number of one group."""
+    target, value = fetched(layer)
+    slot = value[np.searchsorted(target, layer.target)]
+    which = np.unique(layer.offset, return_inverse=True)[1].reshape(-1)
+    return Fetch(slot // shape.head_size * (shape.heads // shape.key_heads) + which, slot)
+
+
+class Units(NamedTuple):
+    """Hidden units of a layer: ``made`` (k, 2), the two of each row that is made; ``cleared``, one of each."""
+
+    made: np.ndarray
+    cleared: np.ndarray
+
+
+def units(layer: CircuitLayer) -> Units:
+    """First one unit for every set of rows, then its second one, then those that remove rows."""
+    which = sets_of(layer)
+    sets = len(np.unique(which))
+    return Units(np.column_stack([which, which + sets]), 2 * sets + np.arange(len(layer.cleared)))
 
 
 def refuse(dtype: str) -> None:

@@ -25,7 +25,7 @@ from thereexists.certificates.llama.circuit import BITS, DONE, FIRST, CircuitLay
 from thereexists.certificates.llama.circuit import CONSTANT as TOP
 from thereexists.certificates.llama.tokens import BOS
 from thereexists.core.errors import CannotBuild
-from thereexists.exports.llama.layout import CONSTANT, THETA, Layout, fetched, sets_of
+from thereexists.exports.llama.layout import CONSTANT, THETA, Layout, fetches, units
 from thereexists.exports.llama.offsets import keys, query
 
 GATE = 512.0
@@ -60,17 +60,15 @@ def _attention(
     """One head of each group looks back; the value of a target row is the sum of the source rows that become it."""
     shape, size = layout.shape, layout.shape.head_size
     group = shape.heads // shape.key_heads
-    offsets, which = np.unique(layer.offset, return_inverse=True)
+    offsets = np.unique(layer.offset)
     for g in range(shape.key_heads):
         key = slice(g * size, (g + 1) * size)
         for k, offset in enumerate(offsets.tolist()):
             heard = slice((g * group + k) * size, (g * group + k + 1) * size)
             _LOOKS[layer.looks](layout, layer, offset, W_Q[heard], W_K[key])
-    target, value = fetched(layer)
-    place = np.searchsorted(target, layer.target)
-    W_V[value[place], BITS + layer.source] = 1 / layout.bit
-    head = (value[place] // size) * group + which
-    W_O[BITS + layer.target, head * size + value[place] % size] = 1.0
+    head, slot = fetches(shape, layer)
+    W_V[slot, BITS + layer.source] = 1 / layout.bit
+    W_O[BITS + layer.target, head * size + slot % size] = 1.0
 
 
 def _back(layout: Layout, layer: CircuitLayer, offset: int, W_Q: np.ndarray, W_K: np.ndarray) -> None:
@@ -99,18 +97,17 @@ _LOOKS = {"back": _back, "content": _content}
 
 def _gates(layout: Layout, layer: CircuitLayer, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
     """The ANDs of all sets of rows, two units each, then a unit for every row that is removed."""
-    made, (_, one) = sets_of(layer), np.unique(sets_of(layer), return_index=True)
-    reads = layer.reads[one]  # (sets, most)
-    sets, count = len(reads), (reads >= 0).sum(axis=1)
+    made, removes = units(layer)
+    reads = layer.reads[np.unique(made[:, 0], return_index=True)[1]]  # (sets, most)
+    count = (reads >= 0).sum(axis=1)
     slope = np.where(count > 2, 4.0, 2.0)
     for k, (before, sign) in enumerate(((0.5, 1.0), (-0.5, -1.0))):
-        unit = k * sets + np.arange(sets)
+        unit = np.unique(made[:, k])
         which, place = np.nonzero(reads >= 0)
         gate[unit[which], BITS + reads[which, place]] = slope[which] * GATE / layout.bit
         gate[unit, TOP] = (before - slope * (count - 0.5)) * GATE / layout.top
         up[unit, TOP] = 1 / layout.top
-        down[BITS + layer.z, unit[made]] = sign / GATE
-    unit = 2 * sets + np.arange(len(layer.cleared))
-    gate[unit, TOP] = GATE / layout.top
-    up[unit, BITS + layer.cleared] = 1 / layout.bit
-    down[BITS + layer.cleared, unit] = -1 / GATE
+        down[BITS + layer.z, made[:, k]] = sign / GATE
+    gate[removes, TOP] = GATE / layout.top
+    up[removes, BITS + layer.cleared] = 1 / layout.bit
+    down[BITS + layer.cleared, removes] = -1 / GATE

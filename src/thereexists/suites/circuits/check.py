@@ -17,6 +17,7 @@ from thereexists.core.json_files import read_json
 from thereexists.suites.circuits import superposed
 from thereexists.suites.circuits.files import read_circuit, read_model, read_names
 from thereexists.suites.circuits.make import write_model
+from thereexists.suites.circuits.stock.model import FOLDER, stock_problems
 from thereexists.suites.circuits.texts import SUITE_SCHEMA, pages
 from thereexists.suites.folders import (
     MARK,
@@ -62,9 +63,11 @@ def _model(folder: Path, seed: int, number: int) -> Iterator[str]:
         for name in sorted(files | there):
             if name not in files & there or sha256(again / name) != sha256(folder / name):
                 yield f"{name} is not what the seed gives"
-    for witness in sorted(folder.glob("witness*")):
+    for witness in sorted([*folder.glob("witness*"), *folder.glob(FOLDER)]):
         if not verify(witness).holds:
             yield f"{witness.name} does not verify"
+    if (folder / FOLDER).is_dir():  # every row and edge again, from the weights in the folder
+        yield from stock_problems(folder, read_circuit(folder))
     if (folder / "superposition.json").is_file():  # proved again, from the weights in the file
         net, _ = read_model(folder)
         steps = read_circuit(folder)["programs"]

@@ -61,7 +61,7 @@ def read_model(folder: Path) -> tuple[Net, Array]:
     """The network from the files that TransformerLens reads, and the inputs of the data."""
     config = read_json(folder / "config.json")
     with malformed(folder, "is not a model of a circuit suite"):
-        W = _arrays(folder / "model.safetensors")
+        W = read_arrays(folder / "model.safetensors")
         if not is_whole(config["n_layers"], 0, MOST_LAYERS):
             raise InvalidInput(f"n_layers must be from 0 to {MOST_LAYERS}; got {config['n_layers']!r}")
         if not is_number(config["attn_scale"]) or config["attn_scale"] != SCALE:
@@ -69,7 +69,7 @@ def read_model(folder: Path) -> tuple[Net, Array]:
         for name in [name for name in W if name.endswith((".W_Q", ".b_Q"))]:
             W[name] = W[name] / SCALE  # a power of two
         blocks = tuple(_block(W, i, config["n_heads"]) for i in range(config["n_layers"]))
-        tokens = _arrays(folder / "data.safetensors")["tokens"]
+        tokens = read_arrays(folder / "data.safetensors")["tokens"]
         W_in = W["embed.W_E"][-1:]  # the last token is the number 1
         return Net(W_in, W["pos_embed.W_pos"], blocks, W["unembed.W_U"]), tokens.astype(np.int64)
 
@@ -83,7 +83,7 @@ def _block(W: dict[str, Array], i: int, count: int) -> Block:
     return Block(heads, Hidden(*(part[f"mlp.{name}"] for name in ("W_in", "b_in", "W_out", "b_out"))))
 
 
-def _arrays(file: Path) -> dict[str, Array]:
+def read_arrays(file: Path) -> dict[str, Array]:
     """Finite numbers, in float64."""
     try:
         found = {name: array.double().numpy() for name, array in load(read_regular(file, MOST_WEIGHTS)).items()}

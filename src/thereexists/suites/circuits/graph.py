@@ -16,6 +16,7 @@ that nothing reads any more) is marked ``needed: false``, and counts neither for
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from thereexists.core.errors import CannotBuild
 from thereexists.functions.target import Array
-from thereexists.suites.circuits.run import Edge, run
+from thereexists.suites.circuits.run import Edge, Run, Writes, run
 from thereexists.suites.net import Block, Net
 
 SAME = 1e-9  # float64, a few blocks of numbers around 1
@@ -37,21 +38,24 @@ class Circuit:
     rows: dict[str, dict[int, str]]
     units: dict[str, dict[str, list[int]]]  # of a feed-forward half: operation → its hidden units
 
-    def record(self, net: Net, X: Array, other: Array) -> dict[str, Any]:
-        """Plain data, with what cutting each edge does; refused if the circuit is not all of the network."""
-        clean, corrupt = run(net, X), run(net, other)
+    def record(self, go: Callable[..., Run], X: Array, other: Array, same: float = SAME) -> dict[str, Any]:
+        """Plain data, with what cutting each edge does; refused if the circuit is not all of the network.
+
+        ``go(X, kept, other)`` runs it; ``same``: outputs that are no further apart count as equal.
+        """
+        clean, corrupt = go(X), go(other)
         kept = set(self.carries)
-        alone = run(net, X, kept, corrupt.writes)
-        if not np.abs(alone.output - clean.output).max() <= SAME:
+        alone = go(X, kept, corrupt.writes)
+        if not np.abs(alone.output - clean.output).max() <= same:
             raise CannotBuild("The circuit is not all of the network: its output changes without the other edges.")
         edges = []
         for edge, rows in self.carries.items():
-            cut = run(net, X, kept - {edge}, corrupt.writes).output
+            cut = go(X, kept - {edge}, corrupt.writes).output
             effect = float(np.abs(cut - clean.output).max())
             values = sorted({self.rows[edge[0]][row] for row in rows})
             edges.append(
                 {"from": edge[0], "to": edge[1], "carries": values, "effect": float(f"{effect:.6g}")}
-                | {"needed": effect > SAME}
+                | {"needed": effect > same}
             )
         components = {
             name: {"operations": sorted(set(made.values())), "units": self.units.get(name, {})}
@@ -60,26 +64,24 @@ class Circuit:
         return {"components": components, "edges": edges}
 
 
-def circuit_of(net: Net, places: list[dict[str, Any]], X: Array) -> Circuit:
-    """From the plain weights (not rotated) and the compiler's places; ``X`` shows when a row is all zero again."""
-    names = {(place["block"], place["half"]): {row: name for name, row in place["made"]} for place in places}
-    owner: dict[int, str] = dict(names.get((0, "embedding"), {}))
-    state = run(net, X).writes
-    stream = state["input"].copy()
-    since: dict[int, list[str]] = {row: ["input"] for row in range(net.d) if stream[..., row].any()}
-    rows = {"input": {row: owner.get(row, "constant") for row in since}}
-    carries: dict[Edge, tuple[int, ...]] = {}
-    units: dict[str, dict[str, list[int]]] = {}
+class Stream:
+    """The residual stream, half block by half block: who has written into a row since it was last all zero.
 
-    cancelled: dict[int, list[list[str]]] = {}  # of a row: whoever wrote into it until it was all zero, time after time
+    ``still``: what counts as zero.
+    """
 
-    def reads(place: str, W: Array) -> None:
-        rows_read = [int(row) for row in np.flatnonzero(W.any(axis=1))]
+    def __init__(self, first: Array, still: float = 0.0) -> None:
+        self.now, self.still = first.copy(), still
+        self.since: dict[int, list[str]] = {row: ["input"] for row in range(first.shape[-1]) if first[..., row].any()}
+        self.cancelled: dict[int, list[list[str]]] = {}  # of a row: whoever wrote until it was zero, time after time
+        self.carries: dict[Edge, tuple[int, ...]] = {}
+
+    def reads(self, place: str, rows: list[int]) -> None:
         found: dict[str, list[int]] = {}
-        for row in rows_read:
-            for writer in since.get(row, []):
+        for row in rows:
+            for writer in self.since.get(row, []):
                 found.setdefault(writer, []).append(row)
-        groups = [(row, group) for row in rows_read for group in cancelled.get(row, [])]
+        groups = [(row, group) for row in rows for group in self.cancelled.get(row, [])]
         while groups:  # until no group is there in part
             met = [(row, group) for row, group in groups if found.keys() & set(group)]
             if not met:
@@ -88,20 +90,42 @@ def circuit_of(net: Net, places: list[dict[str, Any]], X: Array) -> Circuit:
             for row, group in met:
                 for writer in group:
                     found.setdefault(writer, []).append(row)
-        carries.update({(writer, place): tuple(sorted(set(rows))) for writer, rows in found.items()})
+        self.carries.update({(writer, place): tuple(sorted(set(rows))) for writer, rows in found.items()})
+
+    def wrote(self, rows: dict[str, list[int]], writes: Writes) -> list[int]:
+        """The rows of each writer of a half, and what all add; returns rows that are all zero afterwards."""
+        for name, some in rows.items():
+            for row in some:
+                self.since[row] = [*self.since.get(row, []), name]
+            self.now += writes[name]
+        zero = [
+            row
+            for row in sorted({row for some in rows.values() for row in some})
+            if not (np.abs(self.now[..., row]) > self.still).any()
+        ]
+        for row in zero:
+            self.cancelled.setdefault(row, []).append(self.since.pop(row, []))
+        return zero
+
+
+def circuit_of(net: Net, places: list[dict[str, Any]], X: Array) -> Circuit:
+    """From the plain weights (not rotated) and the compiler's places; ``X`` shows when a row is all zero again."""
+    names = {(place["block"], place["half"]): {row: name for name, row in place["made"]} for place in places}
+    owner: dict[int, str] = dict(names.get((0, "embedding"), {}))
+    state = run(net, X).writes
+    stream = Stream(state["input"])
+    rows = {"input": {row: owner.get(row, "constant") for row in stream.since}}
+    units: dict[str, dict[str, list[int]]] = {}
+
+    def reads(place: str, W: Array) -> None:
+        stream.reads(place, [int(row) for row in np.flatnonzero(W.any(axis=1))])
 
     def wrote(writers: dict[str, Array], half: tuple[int, str]) -> None:
-        """Rows that are written; those that are all zero afterwards hold nothing."""
         owner.update(names.get(half, {}))
         for name, W in writers.items():
             rows[name] = {int(row): owner.get(int(row), "clears") for row in np.flatnonzero(W.any(axis=0))}
-            for row in rows[name]:
-                since[row] = [*since.get(row, []), name]
-            stream[...] += state[name]
-        for row in {row for name in writers for row in rows[name]}:
-            if not stream[..., row].any():
-                cancelled.setdefault(row, []).append(since.pop(row, []))
-                owner.pop(row, None)
+        for row in stream.wrote({name: list(rows[name]) for name in writers}, state):
+            owner.pop(row, None)
 
     for i, block in enumerate(net.blocks):
         for j, head in enumerate(block.softmax_heads):
@@ -114,7 +138,7 @@ def circuit_of(net: Net, places: list[dict[str, Any]], X: Array) -> Circuit:
             wrote({f"m{i}": np.concatenate([h.W_2, h.b_2[None]])}, (i + 1, "feed-forward"))
             units[f"m{i}"] = _units(block, rows[f"m{i}"])
     reads("output", net.W_out)
-    return Circuit(carries, rows, units)
+    return Circuit(stream.carries, rows, units)
 
 
 def _units(block: Block, rows: dict[int, str]) -> dict[str, list[int]]:

@@ -7,6 +7,8 @@ models/0007-random-4-turned/
   data.safetensors                 64 inputs, every value of the program on them, the outputs
   witness/                         the network as it was compiled, with its certificate: ``thereexists verify`` reads it
   superposition.json               instead, where values share rows: their directions, and what was proved
+
+A ``stock`` model is another folder: ``stock/model.py``.
 """
 
 from __future__ import annotations
@@ -28,6 +30,10 @@ from thereexists.core.tensor_files import save_tensors
 from thereexists.functions.target import Array
 from thereexists.suites.circuits import dress, lens, programs, superposed
 from thereexists.suites.circuits.graph import SAME, Circuit, circuit_of
+from thereexists.suites.circuits.programs import INPUTS, inputs
+from thereexists.suites.circuits.run import run
+from thereexists.suites.circuits.stock import programs as causal
+from thereexists.suites.circuits.stock.model import draw, write_stock
 from thereexists.suites.circuits.texts import pages
 from thereexists.suites.disguise import disguise
 from thereexists.suites.folders import FORMATS
@@ -35,9 +41,8 @@ from thereexists.suites.net import Net, net_of
 from thereexists.suites.writing import seal, suite_appears
 
 _, FORMAT = FORMATS
-DRESSES = ("plain", "turned", "distractors", "pair", "superposed")
+DRESSES = ("plain", "turned", "distractors", "pair", "superposed", "stock")
 ENDINGS = ("", "_second", "_third")  # of the programs of a model
-INPUTS = 64
 
 
 class Model(NamedTuple):
@@ -80,19 +85,22 @@ def _fill(beside: Path, count: int, seed: int, workers: int, progress: Callable[
 def write_model(models: Path, seed: int, number: int) -> str:
     """Draw, build, prove and check model ``number``, and write its folder."""
     rng = np.random.default_rng([seed, number])
-    chosen = DRESSES[number % len(DRESSES)]
+    chosen, turn = DRESSES[number % len(DRESSES)], number // len(DRESSES)
+    if chosen == "stock":
+        return _write_stock(models, number, turn, rng)
     known = list(programs.GALLERY)
-    gallery = number // len(DRESSES) < len(known)
-    title = known[number // len(DRESSES)] if gallery else f"random-{2 + number // len(DRESSES) % 5}"
+    gallery = turn < len(known)
+    title = known[turn] if gallery else f"random-{2 + turn % 5}"
     tokens = programs.sample(np.random.default_rng([seed, number, 1]), 2 * INPUTS)
     if chosen == "superposed":
         title, model = "tables", _superposed(rng, tokens)
     else:
-        steps = programs.GALLERY[title] if gallery else programs.random_program(rng, 2 + number // len(DRESSES) % 5)
+        steps = programs.GALLERY[title] if gallery else programs.random_program(rng, 2 + turn % 5)
         model = _dressed(_compiled(steps, tokens), chosen, rng, tokens)
     folder = models / f"{number:04d}-{title}-{chosen}"
     folder.mkdir()
-    record = model.circuit.record(model.net, inputs(tokens[:INPUTS]), inputs(tokens[INPUTS:]))
+    go = partial(run, model.net)
+    record = model.circuit.record(go, inputs(tokens[:INPUTS]), inputs(tokens[INPUTS:]))
     about = {"name": folder.name, "dress": chosen, "programs": model.steps, "dtype": model.dtype}
     (folder / "circuit.json").write_text(json.dumps(about | record, indent=1) + "\n")
     (folder / "config.json").write_text(json.dumps(lens.config_of(model.net, model.dtype), indent=1) + "\n")
@@ -104,8 +112,14 @@ def write_model(models: Path, seed: int, number: int) -> str:
     return folder.name
 
 
-def inputs(tokens: Array) -> Array:
-    return (tokens / (programs.VALUES - 1))[..., None]
+def _write_stock(models: Path, number: int, turn: int, rng: np.random.Generator) -> str:
+    known = list(causal.GALLERY)
+    title = known[turn] if turn < len(known) else f"random-{2 + turn % 5}"
+    steps = causal.GALLERY[title] if turn < len(known) else draw(rng, 2 + turn % 5)
+    folder = models / f"{number:04d}-{title}-stock"
+    folder.mkdir()
+    write_stock(folder, steps, rng)
+    return folder.name
 
 
 def _compiled(steps: list[programs.Step], tokens: Array) -> Model:

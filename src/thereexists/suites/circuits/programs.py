@@ -21,6 +21,7 @@ from thereexists.functions.target import Array
 Step = dict[str, Any]
 N = 6  # tokens
 VALUES = 17  # a token is one of 0, 1/16, …, 1
+INPUTS = 64  # of the data of a model
 MOST = 2.0
 KEYS = 3 * np.arange(N) / 16  # of a look-up: 0, 3/16, …, 15/16
 SHARP, SOFT = 2048.0, 16.0  # a softmax that is one-hot nearly everywhere, and one with gradients
@@ -180,13 +181,18 @@ def sample(rng: np.random.Generator, count: int) -> Array:
     return rng.integers(0, VALUES, (count, N))
 
 
+def inputs(tokens: Array) -> Array:
+    """What tokens stand for: (batch, n, 1)."""
+    return (tokens / (VALUES - 1))[..., None]
+
+
 def settings_of(step: Step) -> dict[str, Any]:
     return {key: value for key, value in step.items() if key not in ("name", "op", "of")}
 
 
 def values_of(steps: list[Step], tokens: Array) -> dict[str, Array]:
     """Every value of the program on tokens (batch, n), in NumPy: (batch, n, 1) each."""
-    found = {"x": (tokens / (VALUES - 1))[..., None]}
+    found = {"x": inputs(tokens)}
     for step in steps:
         arguments = [found[name] for name in step["of"]]
         found[step["name"]] = np.asarray(KNOWN[step["op"]].array(*arguments, **settings_of(step)), dtype=float)

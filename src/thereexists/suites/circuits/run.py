@@ -24,17 +24,22 @@ class Run(NamedTuple):
     output: Array
 
 
-def edges_of(net: Net) -> list[Edge]:
-    """Every edge that the architecture has."""
+def architecture(heads: list[int], hidden: list[bool]) -> list[Edge]:
+    """Every edge between so many heads in each block, and its feed-forward half where it has one."""
     found, writers = [], ["input"]
-    for i, block in enumerate(net.blocks):
-        heads = [f"a{i}.h{j}" for j in range(len(block.heads))]
-        found += [(writer, f"{head}.{way}") for head in heads for way in "qkv" for writer in writers]
-        writers += heads
-        if block.hidden is not None:
+    for i, (count, has) in enumerate(zip(heads, hidden, strict=True)):
+        names = [f"a{i}.h{j}" for j in range(count)]
+        found += [(writer, f"{head}.{way}") for head in names for way in "qkv" for writer in writers]
+        writers += names
+        if has:
             found += [(writer, f"m{i}") for writer in writers]
             writers.append(f"m{i}")
     return found + [(writer, "output") for writer in writers]
+
+
+def edges_of(net: Net) -> list[Edge]:
+    """Every edge that the architecture has."""
+    return architecture([len(block.heads) for block in net.blocks], [b.hidden is not None for b in net.blocks])
 
 
 def run(net: Net, X: Array, kept: Collection[Edge] | None = None, other: Writes | None = None) -> Run:

@@ -18,10 +18,9 @@ import numpy as np
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import malformed, read_json
 from thereexists.functions.target import Array
-from thereexists.suites.circuits.files import read_circuit, read_model
-from thereexists.suites.circuits.make import INPUTS, inputs
-from thereexists.suites.circuits.run import Edge, edges_of, run
-from thereexists.suites.net import Net
+from thereexists.suites.circuits.files import read_circuit
+from thereexists.suites.circuits.ready import Ready, read_ready
+from thereexists.suites.circuits.run import Edge
 from thereexists.suites.plain import is_number
 
 
@@ -36,10 +35,10 @@ def score_circuits(folder: Path, names: list[str], answers: Path) -> dict[str, A
     rows = []
     for name in sorted(given):
         circuit = read_circuit(folder / "models" / name)
-        net, tokens = read_model(folder / "models" / name)
-        edges = _edges(answers, name, given[name], edges_of(net))
+        model = read_ready(folder / "models" / name)
+        edges = _edges(answers, name, given[name], model.edges)
         with malformed(folder / "models" / name, "cannot be run"), np.errstate(all="raise", under="ignore"):
-            found = scores(net, tokens, circuit["edges"], edges)
+            found = scores(model, circuit["edges"], edges)
         rows.append({"model": name, "dress": circuit["dress"]} | found)
     kept = [key for key in rows[0] if key not in ("model", "dress")]
     total = {"models": len(rows)} | {
@@ -63,7 +62,7 @@ def _edges(answers: Path, name: str, given: Any, known: list[Edge]) -> dict[Edge
     return found
 
 
-def scores(net: Net, tokens: Array, circuit: list[dict[str, Any]], edges: dict[Edge, float | None]) -> dict[str, Any]:
+def scores(model: Ready, circuit: list[dict[str, Any]], edges: dict[Edge, float | None]) -> dict[str, Any]:
     """All figures of one model. Of edges with scores the best are taken: as many as the circuit needs."""
     needed = {(edge["from"], edge["to"]) for edge in circuit if edge["needed"]}
     neutral = {(edge["from"], edge["to"]) for edge in circuit} - needed
@@ -71,14 +70,13 @@ def scores(net: Net, tokens: Array, circuit: list[dict[str, Any]], edges: dict[E
     with_scores = any(score is not None for score in edges.values())
     chosen = set(ranked[: len(needed)] if with_scores else ranked)
     right = len(chosen & needed)
-    clean = inputs(tokens[:INPUTS])
-    other = np.roll(clean, 1, axis=0)
+    other = model.go(np.roll(model.X, 1, axis=0)).writes
     return {
         "precision": right / len(chosen) if chosen else None,
         "recall": right / len(needed) if needed else None,
         "average_precision": _average_precision(ranked, needed) if with_scores else None,
-        "resample": _faithfulness(net, clean, chosen | neutral, run(net, other).writes),
-        "mean": _faithfulness(net, clean, chosen | neutral, _means(run(net, clean).writes)),
+        "resample": _faithfulness(model, chosen | neutral, other),
+        "mean": _faithfulness(model, chosen | neutral, _means(model.go(model.X).writes)),
     }
 
 
@@ -94,7 +92,7 @@ def _means(writes: dict[str, Array]) -> dict[str, Array]:
     return {name: np.broadcast_to(W.mean(axis=0, keepdims=True), W.shape) for name, W in writes.items()}
 
 
-def _faithfulness(net: Net, X: Array, kept: set[Edge], other: dict[str, Array]) -> float:
-    y, none = run(net, X).output, run(net, X, set(), other).output
-    off, most = np.abs(run(net, X, kept, other).output - y).mean(), np.abs(none - y).mean()
+def _faithfulness(model: Ready, kept: set[Edge], other: dict[str, Array]) -> float:
+    y, none = model.go(model.X).output, model.go(model.X, set(), other).output
+    off, most = np.abs(model.go(model.X, kept, other).output - y).mean(), np.abs(none - y).mean()
     return float(1 - off / most) if most else 1.0

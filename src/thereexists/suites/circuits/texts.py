@@ -18,6 +18,8 @@ package that made them.
     models/NAME/witness/                         the compiled network with its certificate
     models/NAME/superposition.json               instead of it, in a model whose values share rows of the residual
                                                  stream: the direction of every value, and what is proved
+    models/NAME-stock/llama/                     instead of config.json, model.safetensors and witness/: an unmodified
+                                                 LlamaForCausalLM folder, with its proof (see below)
     suite.json                                   seed, names, and the SHA-256 of every file
     *.schema.json                                the JSON schemas: suite, circuit, superposition, and edges, a method's
                                                  answers
@@ -47,6 +49,29 @@ or with TransformerLens 3 (3.9 was tried):
 
 Then `model(load_file("data.safetensors")["tokens"])` are the outputs, (batch, 6, outputs).
 
+**Stock models** (`NAME` ends in `-stock`) are Llama folders of causal programs over the letters a, b, c. `transformers`
+loads them, and TransformerLens 3.9 and 4.3 do by their path. To load one, in its folder, with either of them:
+
+    import torch
+    from safetensors.torch import load_file
+    from transformer_lens.model_bridge import TransformerBridge
+
+    model = TransformerBridge.boot_transformers("llama", device="cpu", dtype=torch.float32)
+
+The data hold `tokens` (64, 7), `<s>` first, and `answers` (64, 6): behind every letter the token with the largest
+logit, `model(tokens)[:, 1:].argmax(-1)`. Values are numbers of letters, or flags. Nothing is hidden in these models:
+each row of the residual stream is a bit. For every component circuit.json lists the rows that it writes:
+
+    {"row": 12, "value": "x 1 back", "is": ["a"]}     1 where the letter one token back is an a, else 0
+    "v3.1"                                            a value inside the operation that makes v3
+    "v2 for b in the last 4"                          what the look-up v2 remembers for the letter b
+    "start", "position", "constant"                   the mark of <s>, the number of the token, 4096
+
+`steps` says of each step of the program which components write rows of its value, `in`; or, if it has none, of which
+values it is a part, for operations on what stands at one token are done at once. A head or a unit that is not named
+writes nothing. Heads of one group share their keys and values; an edge to `a0.h1.k` is what that head alone sees there,
+and each place normalises what it sees. The output is all logits, and `effect` the largest change of one.
+
 Components that write: `input` (embedding and positions), `a0.h1` (head 1 of block 0), `m0` (its feed-forward half).
 Places that read: `a0.h1.q`, `a0.h1.k`, `a0.h1.v`, `m0`, `output`. An edge is in the circuit if it carries a value that
 the place reads. `effect`: the largest change of an output if this edge alone is given what it carries for other
@@ -56,6 +81,17 @@ To score a method, write a JSON file {"NAME": [["input", "m0"], …], …}: the 
 entry of an edge is its score, for methods that rank.
 """
 
+_ROW: dict[str, Any] = {
+    "type": "object",
+    "required": ["row", "value", "is"],
+    "additionalProperties": False,
+    "properties": {
+        "row": {"type": "integer", "minimum": 0},
+        "value": {"type": "string", "description": "a value of the program, and of which token"},
+        "is": {"type": "array", "items": {"type": "string"}, "description": "the row is 1 where it is one of these"},
+    },
+}
+
 CIRCUIT_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "circuit.json of a model with a known circuit",
@@ -64,7 +100,7 @@ CIRCUIT_SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
     "properties": {
         "name": {"type": "string"},
-        "dress": {"enum": ["plain", "turned", "distractors", "pair", "superposed"]},
+        "dress": {"enum": ["plain", "turned", "distractors", "pair", "superposed", "stock"]},
         "dtype": {"enum": ["float32", "float64"]},
         "programs": {
             "type": "array",
@@ -81,6 +117,11 @@ CIRCUIT_SCHEMA: dict[str, Any] = {
                         "type": "object",
                         "additionalProperties": {"type": "array", "items": {"type": "integer"}},
                         "description": "of a feed-forward half: operation → hidden units",
+                    },
+                    "rows": {
+                        "type": "array",
+                        "items": _ROW,
+                        "description": "of a stock model: every row of the residual stream that it writes",
                     },
                 },
             },
@@ -100,6 +141,28 @@ CIRCUIT_SCHEMA: dict[str, Any] = {
                 },
             },
         },
+        "steps": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "required": ["in", "part_of"],
+                "additionalProperties": False,
+                "properties": {
+                    "in": {"type": "array", "items": {"type": "string"}, "description": "who writes rows of its value"},
+                    "part_of": {
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "description": "if it has none: the values with which it is computed at once",
+                    },
+                },
+            },
+            "description": "of a stock model: where each step of the program is computed",
+        },
+    },
+    "if": {"properties": {"dress": {"const": "stock"}}},
+    "then": {
+        "required": ["steps"],
+        "properties": {"components": {"additionalProperties": {"required": ["rows"]}}},
     },
 }
 
