@@ -25,7 +25,9 @@ TORCH = RuntimeError(
 )
 EXHAUSTED = {
     "torch": TORCH,
-    "mapped": RuntimeError("unable to mmap 36894048 bytes from file <w/model.safetensors>: Cannot allocate memory (12)"),
+    "mapped": RuntimeError(
+        "unable to mmap 36894048 bytes from file <w/model.safetensors>: Cannot allocate memory (12)"
+    ),
     "gpu": torch.OutOfMemoryError("HIP ran out of something"),
     "python": MemoryError(),
     "system": OSError(errno.ENOMEM, "Cannot allocate memory"),
