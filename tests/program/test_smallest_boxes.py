@@ -22,7 +22,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("low, high", BOXES)
+@pytest.mark.parametrize(("low", "high"), BOXES)
 def test_the_bottom_of_a_range_is_at_most_its_low_end(low, high):
     """And lower by 2^-20 of the span at most."""
     bottom = short_bottom(low, high)
