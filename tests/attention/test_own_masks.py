@@ -161,6 +161,16 @@ def test_a_pattern_and_a_mask_of_the_models_own_are_not_combined():
         ours(TOKENS)
 
 
+def test_a_mask_of_pairs_is_refused_for_what_it_is():
+    """Not for the window, which the model hands over beside it; and a pattern would be refused here too."""
+    ours, _ = windowed("mistral")
+    pairs = torch.ones(len(TOKENS), 1, TOKENS.shape[1], TOKENS.shape[1]).tril().bool()
+    with pytest.raises(InvalidInput, match=r"takes padding as a mask \(batch, n\); MistralForCausalLM.*eager") as said:
+        ours(TOKENS, attention_mask=pairs)
+    assert "sliding_window" not in str(said.value)
+    assert "thereexists_pattern" not in str(said.value)
+
+
 def test_a_window_without_a_mask_is_refused():
     ours, _ = windowed("mistral")
     module, x = ours.model.layers[0].self_attn, torch.zeros(1, 2, 4, 8)

@@ -155,6 +155,30 @@ class Silent:
         raise RuntimeError("says nothing")
 
 
+@pytest.mark.parametrize(
+    ("make", "how"),
+    [
+        (lambda: A.regex("(a|b)*a(a|b){9}", "ab"), "lower the bounds of its repetitions"),
+        (lambda: A.regex(r"(a|b)*a(a|b){9}\b", "ab"), "lower the bounds of its repetitions"),
+        (lambda: A.regex("(?m)(a|\n)*^a(a|\n){9}", "a\n"), "lower the bounds of its repetitions"),
+        (lambda: A.nfa(tenth_from_the_end(), 0, [10]), "made deterministic"),
+        (lambda: A.dfa({k: {"a": k + 1} for k in range(200)}, 0, [3]), "more than 100 states"),
+    ],
+)
+def test_too_many_states_are_told_without_what_is_inside(make, how, monkeypatch):
+    monkeypatch.setattr(explore, "MOST_STATES", 100)
+    with pytest.raises(ThereExistsError, match=how) as found:
+        make()
+    assert "100 states" in str(found.value)
+    assert not re.search(r"frozenset|_Look|\(\d|<", str(found.value)), found.value
+
+
+def tenth_from_the_end():
+    """Whether the tenth symbol from the end is an a: 1,024 sets of its states are met."""
+    moves = {k: {"a": [k + 1], "b": [k + 1]} for k in range(1, 10)}
+    return moves | {0: {"a": [0, 1], "b": [0]}}
+
+
 def test_states_that_cannot_be_shown(monkeypatch):
     monkeypatch.setattr(explore, "MOST_STATES", 3000)
     refused(lambda: A.from_function(lambda q, a: (q, a), 0, "a"), "more than 3,000 states")

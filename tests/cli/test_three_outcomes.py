@@ -14,6 +14,7 @@ import thereexists as te
 from tests.cli.in_process import ran
 from tests.hostile import FUNCTION, forge_certificate, forge_record, forge_weights
 from thereexists.certificates import certificate as certificates
+from thereexists.certificates.certificate import BLOCKS
 from thereexists.cli import main
 
 
@@ -78,7 +79,7 @@ def test_a_mistake_of_the_caller_is_no_verdict(line, folder):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["witness.json", "model.safetensors", certificates.FILE])
+@pytest.mark.parametrize("name", ["witness.json", "model.safetensors", certificates.FILE, BLOCKS])
 def test_a_file_that_cannot_be_read_is_no_verdict(name, folder):
     with unreadable(name):
         done = ran("verify sort", cwd=folder)

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 import thereexists as te
 from tests.patterns import brute, graphs
+from tests.patterns.mixed import mixed_cycle
 from thereexists.patterns import REGISTRY, build, check, reach
 from thereexists.patterns.reach import _sampled
 
@@ -76,3 +77,28 @@ def test_the_commands_say_it():
     assert found["last_pairs"]["count"] == 12
     assert found["with_a_global_token"]["layers"] == 2
     assert "with a global token" in run(app, ["pattern", "compare", "--n", "16"]).output
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_same_masks_have_the_same_answers_however_they_are_written(seed):
+    pattern = mixed_cycle(seed)
+    listed = te.patterns.from_mask(pattern.mask())
+    answers = reach(check(pattern))
+    assert answers.sentences() == reach(check(listed)).sentences()
+    if answers.hub is not None:
+        wide = pattern.mask()
+        wide[:, :, 0] = wide[:, 0] = True
+        assert answers.hub.connections == wide.sum() - pattern.mask().sum()
+        assert answers.hub.depth.depth == brute.depth(wide) <= 2
+
+
+def test_a_global_token_sees_all_in_a_causal_step_too():
+    ahead, back = te.patterns.butterfly(8).steps[0], te.patterns.window(8, 1).as_causal().steps[0]
+    for n, steps in ((8, (back, ahead)), (8, (ahead, back))):
+        found = reach(check(te.patterns.Pattern("mixed", steps))).hub
+        assert (found.connections, found.depth.depth) == (25, 2), n
+    n = 5000
+    long = te.patterns.Pattern(
+        "long", (te.patterns.window(n, 9).as_causal().steps[0], te.patterns.window(n, 9).steps[0])
+    )
+    assert reach(check(long)).hub.depth.depth == 2

@@ -8,7 +8,7 @@ with the call: the scale, a soft cap (Gemma 2), a sink (gpt-oss). Anything else 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -57,7 +57,12 @@ def attention_forward(
     ran(module)
     scores = {"softcap": kwargs.pop("softcap", None), "sinks": kwargs.pop("s_aux", None)}
     scores = {name: given for name, given in scores.items() if given is not None}
-    windowed = isinstance(attention_mask, PatternMask)  # the window is in the mask, and only there
+    mask, pad = (
+        (attention_mask, attention_mask.padding) if isinstance(attention_mask, PatternMask) else (None, attention_mask)
+    )
+    if pad is not None and pad.ndim != 2:
+        _refuse_pairs(module, pad, kwargs.get("sliding_window") is not None)
+    windowed = mask is not None  # the window is in the mask, and only there
     for name, given in kwargs.items():
         if given is not None and name not in _HARMLESS and not (windowed and name == "sliding_window"):
             raise InvalidInput(
@@ -65,19 +70,10 @@ def attention_forward(
                 "attn_implementation='eager'."
             )
     causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
-    mask, pad = (
-        (attention_mask, attention_mask.padding) if isinstance(attention_mask, PatternMask) else (None, attention_mask)
-    )
     if mask is not None:  # it knows better than the module, as a mask does in eager attention
         causal = mask.causal
         if causal and mask.rows == query.shape[2] and mask.keys < key.shape[2]:
             key, value = (x[:, :, : mask.keys] for x in (key, value))  # the rest of the cache is empty
-    if pad is not None and pad.ndim != 2:
-        raise InvalidInput(
-            f"'{NAME}' attention takes padding as a mask (batch, n); {owner_of(module)} gave one of shape "
-            f"{tuple(pad.shape)}. Give the pattern with config.thereexists_pattern or use_pattern instead of a "
-            "custom mask."
-        )
     q_len, n = query.shape[2], key.shape[2]
     cross, patterned = is_cross(module), asks_for_a_pattern(module)
     pad = None if pad is None else pad.to(query.device, torch.bool)
@@ -103,6 +99,19 @@ def attention_forward(
     else:
         out = _over_own(query, key, value, mask, pad, how)
     return out.transpose(1, 2).contiguous(), None
+
+
+def _refuse_pairs(module: nn.Module, mask: Tensor, windowed: bool) -> NoReturn:
+    """A mask of pairs, where padding is wanted; a pattern in its place is nothing for a model with windows."""
+    instead = (
+        "Give padding alone, or load the model with attn_implementation='eager' for a custom mask."
+        if windowed
+        else "Give the pattern with config.thereexists_pattern or use_pattern instead of a custom mask."
+    )
+    raise InvalidInput(
+        f"'{NAME}' attention takes padding as a mask (batch, n); {owner_of(module)} gave one of shape "
+        f"{tuple(mask.shape)}. {instead}"
+    )
 
 
 def _refuse_both(module: nn.Module, mask: PatternMask, patterned: bool, q_len: int, n: int) -> None:

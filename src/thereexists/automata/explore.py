@@ -116,9 +116,12 @@ def mealy(
 
 
 def walk(
-    step: Callable[[Any, Any], tuple[Any, Any]], start: Hashable, symbols: Sequence[Any]
+    step: Callable[[Any, Any], tuple[Any, Any]], start: Hashable, symbols: Sequence[Any], what: str | None = None
 ) -> tuple[np.ndarray, list[list[Any]], list[Any]]:
-    """The table (states, symbols), what each step writes, and the states, in the order of breadth-first search."""
+    """The table (states, symbols), what each step writes, and the states, in the order of breadth-first search.
+
+    ``what`` has too many states, and what helps, where they are none of the user's own: else the last one is shown.
+    """
     number, states = {start: 0}, [start]
     table: list[list[int]] = []
     written: list[list[Any]] = []
@@ -131,6 +134,8 @@ def walk(
                     raise InvalidInput(
                         f"There are more than {MOST_STATES:,} states, the last of them {short([target])}: an automaton "
                         "has finitely many. Bound what the state counts."
+                        if what is None
+                        else f"There are more than {MOST_STATES:,} states in {what}"
                     )
                 number[target] = len(states)
                 states.append(target)

@@ -292,7 +292,8 @@ def _deterministic(machine: _Machine, end: int, origin: dict[str, Any]) -> Autom
         return any(place == end and mode != 1 for place, mode in closure(core, before, _END))
 
     begin = (frozenset({(0, 0)}), _BEGIN)
-    table, _, states = walk(step, begin, range(len(members)))
+    told = "the pattern's automaton: lower the bounds of its repetitions, or write fewer alternatives that overlap."
+    table, _, states = walk(step, begin, range(len(members)), told)
     accept = np.array([accepted(state) for state in states])
     names = [f"s{k}" for k in range(len(states))]
     return assembled(machine.symbols, table[:, classes], None, accept, names, origin)

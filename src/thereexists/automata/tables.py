@@ -44,7 +44,7 @@ def dfa(table: Any, start: Hashable, accept: Iterable[Any], alphabet: Iterable[A
         found = rows.get(state[0], {}) if state != DEAD else {}
         return ((found[symbol],) if symbol in found else DEAD), None
 
-    moves, _, states = walk(step, (start,), symbols)
+    moves, _, states = walk(step, (start,), symbols, "the table: minimise it, or give a part of it.")
     accepted = np.array([state != DEAD and state[0] in accepting for state in states])
     names = [DEAD if state == DEAD else state[0] for state in states]
     return finished(assembled(symbols, moves, None, accepted, names, {"kind": "dfa"}))
@@ -97,7 +97,8 @@ def nfa(
     def step(states: frozenset[Any], symbol: Any) -> tuple[frozenset[Any], None]:
         return closed({target for state in states for target in rows.get(state, {}).get(symbol, ())}), None
 
-    moves, _, states = walk(step, closed(starts), symbols)
+    told = "the automaton made deterministic, each a set of those given: give fewer, or fewer that go on by one symbol."
+    moves, _, states = walk(step, closed(starts), symbols, told)
     accepted = np.array([bool(accepting & state) for state in states])
     names = ["{" + ", ".join(sorted(map(str, state))) + "}" for state in states]
     return finished(assembled(symbols, moves, None, accepted, names, {"kind": "nfa"}))

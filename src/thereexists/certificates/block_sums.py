@@ -16,7 +16,7 @@ import numpy as np
 
 from thereexists.certificates.certificate import BLOCKS
 from thereexists.core.atomic_files import parts_of
-from thereexists.core.errors import BadWitnessFile, Recovered
+from thereexists.core.errors import BadWitnessFile, Recovered, Unreadable
 from thereexists.core.regular_files import is_regular, read_regular
 
 Blocks = list[list[float]]
@@ -34,6 +34,8 @@ def load_blocks(folder: str | Path, sha256: str) -> Blocks:
     for place in (file, *parts_of(file)):
         try:
             blocks = _read(place)
+        except Unreadable:  # by us, here: nothing is known of it
+            raise
         except BadWitnessFile as error:
             problem = str(error) if place == file and is_regular(file) else problem
             continue
@@ -53,7 +55,7 @@ def _read(file: Path) -> Blocks:
 
     try:
         stored = load(read_regular(file, _MOST_BYTES))["sums"]
-    except (SafetensorError, KeyError, OSError) as error:
+    except (SafetensorError, KeyError) as error:
         raise BadWitnessFile(f"{file} was truncated or changed: {error}") from error
     shaped = stored.ndim == 2 and stored.shape[1] in (SUMS, OLDER_SUMS) and len(stored) <= _MOST_ROWS
     if stored.dtype != np.float64 or not shaped:

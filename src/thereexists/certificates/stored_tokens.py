@@ -16,13 +16,15 @@ from thereexists.core.dtypes import DTYPES, as_dtype
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import malformed
 from thereexists.core.verdict import Verdict
-from thereexists.evaluate.recall import run_tokens
+from thereexists.evaluate.recall import numbers_of_one, run_tokens
 from thereexists.functions.vocabulary import END, FIRST, Digits, Vocabulary, check_vocabulary
 from thereexists.model import EmbeddedTransformer
 from thereexists.model.token_forms import STAGES, CodeForm
 
 SUMS = ("slots", "counts", "codes")
 PURPOSES = ("table", "memorise")  # a table answers its rows and nothing else; a memorised set promises only its pairs
+LEAST_NUMBERS = 1 << 22  # that a sequence may take in a layer, whatever the file holds
+MOST_TIMES = 4  # or so many for every number of the file
 # What a record may say beside the weights and pairs: shown as its author's word.
 INFO = frozenset(
     (
@@ -96,6 +98,7 @@ def read_tokens(path: str | Path, record: dict[str, Any], weights: dict[str, tor
             raise InvalidInput("the network does not take tokens")
         if network.E is None or len(network.E) != stored["n"]:
             raise InvalidInput(f"the record says n = {stored['n']}, and the weights have another number of positions")
+        _check_work(network)
         if sums_of(network) not in (None, stored["sums"]):
             raise InvalidInput(f"the record says that it sums {stored['sums']}; its weights sum {sums_of(network)}")
         stored_pairs = StoredTokens(
@@ -117,6 +120,19 @@ def read_tokens(path: str | Path, record: dict[str, Any], weights: dict[str, tor
         if ((inputs[:, 1:] > 0) & (inputs[:, :-1] == 0)).any():
             raise InvalidInput("a stored input has padding before a token, so it can never be asked for")
     return stored_pairs
+
+
+def _check_work(network: EmbeddedTransformer) -> None:
+    """A file of kilobytes must not ask for gigabytes. Whatever is built here gives every position a row of its own, so
+    d_model ≥ n, and has one head: what a sequence takes (n² logits, n·r units, n·d rows) is less than twice what the
+    arrays of the file hold, E among them with n·d numbers and W_1 with r·d.
+    """
+    needed, there = numbers_of_one(network), network.parameter_count
+    most = max(LEAST_NUMBERS, MOST_TIMES * there)
+    if needed > most:
+        raise InvalidInput(
+            f"a sequence would take {needed:,} numbers in one layer, and its {there:,} weights justify {most:,}"
+        )
 
 
 def _numbers(stored: torch.Tensor, n: int) -> np.ndarray:

@@ -18,6 +18,7 @@ from thereexists.certificates.llama.format import FORMAT, format_of
 from thereexists.core import storage
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Obstructed, ThereExistsError, Unreadable
 from thereexists.core.kinds import kind_of
+from thereexists.core.memory import is_out_of_memory, too_little_memory
 from thereexists.core.verdict import Verdict
 from thereexists.functions.target import Target
 from thereexists.parallel import HERE, Workers
@@ -65,14 +66,20 @@ def verify(
         raise
     except (Obstructed, Unreadable) as error:
         checks.append(Check("files" if isinstance(error, Unreadable) else "asked", None, str(error)))
-    except (OSError, MemoryError) as error:  # of this machine, whatever the files say
-        checks.append(Check("machine", None, f"{type(error).__name__}: {error}"))
-    except ThereExistsError as error:
-        of_files = not checks or isinstance(error, BadWitnessFile)
-        checks.append(Check("files" if of_files else "target", False, str(error)))
-    except Exception as error:  # a forged file must never end in a stack trace, and never in a pass
-        checks.append(Check("files", False, f"cannot be checked: {type(error).__name__}: {error}"))
+    except Exception as error:
+        checks.append(_ended_by(error, not checks))
     return _verdict(checks)
+
+
+def _ended_by(error: Exception, at_once: bool) -> Check:
+    """What an error says of the files. A forged one must never end in a stack trace, and never in a pass."""
+    if is_out_of_memory(error):  # of this machine, whatever the files say; an error of ours may have come of it
+        return Check("machine", None, too_little_memory(error))
+    if isinstance(error, OSError):
+        return Check("machine", None, f"{type(error).__name__}: {error}")
+    if isinstance(error, ThereExistsError):
+        return Check("files" if at_once or isinstance(error, BadWitnessFile) else "target", False, str(error))
+    return Check("files", False, f"cannot be checked: {type(error).__name__}: {error}")
 
 
 def _checks(folder: Path, target: Target | None, opinions: int | None, how: How) -> Iterator[Check]:

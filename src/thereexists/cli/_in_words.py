@@ -7,16 +7,16 @@ import traceback
 from importlib import metadata
 from pathlib import Path
 
+from thereexists.core.memory import is_out_of_memory, too_little_memory
+
 NAMES = {"pysat": "python-sat"}  # of modules, where the package is called otherwise
 ROOMS = {"experiments": "train", "mixers": "train", "exports": "export", "evaluate": "fast"}  # and their extras
 
 
 def in_words(error: Exception) -> str | None:
     """One sentence about what the machine refused, or None: then it is a fault of ours, and its traceback is wanted."""
-    if isinstance(error, MemoryError):
-        return f"This needs more memory than there is{': ' if str(error) else ''}{error}."
-    if isinstance(error, RuntimeError) and "allocate memory" in str(error):  # as torch says it
-        return "This needs more memory than there is."
+    if is_out_of_memory(error):
+        return too_little_memory(error)
     if isinstance(error, ModuleNotFoundError):
         return _the_extra_to_install(error)
     if not isinstance(error, OSError):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import BadWitnessFile, ThereExistsError
+from thereexists.core.memory import is_out_of_memory
 from thereexists.core.regular_files import read_regular
 
 MOST_BYTES = 16 << 20
@@ -58,6 +59,8 @@ def malformed(place: Any, what: str = "is not a complete record") -> Iterator[No
     except ThereExistsError as error:
         raise BadWitnessFile(f"{place} {what}: {error}") from error
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError, StopIteration) as error:
+        if is_out_of_memory(error):  # torch says so in a RuntimeError: nothing is known of the record
+            raise
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:300]
         raise BadWitnessFile(f"{place} {what}: {reason}") from error
 

@@ -19,8 +19,9 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from thereexists.core.errors import BadWitnessFile
+from thereexists.core.errors import BadWitnessFile, ThereExistsError, Unreadable
 from thereexists.core.json_files import MOST_BYTES, parse_json, read_json
+from thereexists.core.memory import is_out_of_memory
 from thereexists.core.regular_files import open_regular
 
 INDEX = "model.safetensors.index.json"
@@ -35,7 +36,11 @@ class MappedFile:
         try:
             with open_regular(file) as stream:
                 self.map = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            raise Unreadable(f"{file} cannot be read: {error}") from error
+        except ThereExistsError:
+            raise
+        except ValueError as error:  # an empty file cannot be mapped
             raise BadWitnessFile(f"{file} cannot be read: {error}") from error
         length = int.from_bytes(self.map[:8], "little")
         if not 2 <= length <= min(MOST_BYTES, len(self.map) - 8):
@@ -61,6 +66,8 @@ class MappedFile:
                 flat = torch.frombuffer(self.map, dtype=dtype, count=count, offset=start + first)
             return flat.reshape(shape)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            if is_out_of_memory(error):
+                raise
             raise BadWitnessFile(f"{file} is not a safetensors file of float64 arrays: {error}") from error
 
     def release(self) -> None:

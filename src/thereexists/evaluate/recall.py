@@ -44,9 +44,7 @@ def run_tokens(network: EmbeddedTransformer, ids: np.ndarray, engine: str) -> np
     if engine not in ENGINES:
         raise InvalidInput(f"'engine' must be one of {', '.join(ENGINES)}; got {engine!r} instead.")
     known = index_of(network) if engine == "indexed" else None
-    shape = network.shape()
-    width = 8 * shape["d"] if known else 2 * max(shape["r"], shape["d"])
-    tile = max(1, _NUMBERS // (ids.shape[1] * max(width, ids.shape[1] * max(shape["h"], 1))))
+    tile = _at_once(max(8 * network.shape()["d"], ids.shape[1]) * ids.shape[1] if known else numbers_of_one(network))
     parts = []
     with torch.no_grad(), torch_threads(1 if known else torch.get_num_threads()):
         for start in range(0, len(ids), tile):
@@ -54,6 +52,28 @@ def run_tokens(network: EmbeddedTransformer, ids: np.ndarray, engine: str) -> np
             found = known.run(network, X) if known else None
             parts.append((network(X, X > 0) if found is None else found).to(torch.float64).numpy())
     return np.concatenate(parts)
+
+
+def run_padded(network: EmbeddedTransformer, ids: np.ndarray, real: np.ndarray) -> np.ndarray:
+    """As ``run_tokens``, by every weight, where the tokens that are not ``real`` are other numbers than 0."""
+    tile = _at_once(numbers_of_one(network))
+    with torch.no_grad():
+        parts = [
+            network(torch.from_numpy(ids[i : i + tile]), torch.from_numpy(real[i : i + tile])).to(torch.float64).numpy()
+            for i in range(0, len(ids), tile)
+        ]
+    return np.concatenate(parts)
+
+
+def numbers_of_one(network: EmbeddedTransformer) -> int:
+    """How many numbers a sequence has in the widest part of a network with positions: rows, units, heads, logits."""
+    shape, n = network.shape(), len(network.E)  # pyright: ignore[reportArgumentType]
+    return n * max(2 * shape["r"], 2 * shape["d"], shape["h"] * max(n, shape["m"]))
+
+
+def _at_once(numbers: int) -> int:
+    """How many sequences run together."""
+    return max(1, _NUMBERS // max(numbers, 1))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from thereexists.core.errors import InvalidInput, InvalidTarget, ThereExistsError
+from thereexists.core.memory import unless_memory
 from thereexists.core.user_file import function_of, read_user_file
 from thereexists.functions.asking import answered, phase
 from thereexists.functions.domains.domain import Domain
@@ -184,7 +185,7 @@ class Target:
             except ThereExistsError:
                 raise
             except (Exception, SystemExit) as error:
-                reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                reason = unless_memory(error)
                 raise InvalidTarget(f"The modulus of {self.name} cannot be called: {reason}.") from error
         return None if self.lipschitz is None else self.lipschitz * radius
 
@@ -216,6 +217,7 @@ class Target:
         except ThereExistsError:
             raise
         except (Exception, SystemExit) as first:
+            reason = unless_memory(first)
             try:
                 import torch
 
@@ -223,9 +225,8 @@ class Target:
                     Y = self.f(torch.from_numpy(X.copy()))
                 if isinstance(Y, torch.Tensor):
                     return _real(Y.detach().numpy())
-            except (Exception, SystemExit):  # the NumPy failure is the one worth reporting
-                pass
-            reason = f"{type(first).__name__}: {first}".splitlines()[0]
+            except (Exception, SystemExit) as second:  # the NumPy failure is the one worth reporting
+                unless_memory(second)
             raise InvalidTarget(f"{self.name} failed on an input of shape {X.shape}: {reason}") from first
 
     def enclosure(self, low: Array, high: Array) -> tuple[Array, Array]:
@@ -238,7 +239,7 @@ class Target:
                 f_low, f_high = self.interval(low.copy(), high.copy())
             f_low, f_high = _real(f_low), _real(f_high)
         except (Exception, SystemExit) as error:
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            reason = unless_memory(error)
             raise InvalidTarget(f"{wanted}; it failed: {reason}") from error
         if any(side.shape not in ((), low.shape) for side in (f_low, f_high)):
             raise InvalidTarget(f"{wanted}, or two numbers; it returned {f_low.shape} and {f_high.shape} instead.")

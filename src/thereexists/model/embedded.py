@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from thereexists.core.dtypes import DTYPES, dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.shapes import Bool, Float, Int
-from thereexists.model.transformer import Stage, Transformer, stages_from_structure
+from thereexists.model.transformer import Stage, Transformer, check_described, stages_from_structure
 
 _TILE_NUMBERS = 1 << 23  # hidden activations of one tile
 
@@ -160,4 +160,6 @@ class EmbeddedTransformer(Transformer):
             widths |= {part.parameters_list()[0].shape[-1] for part in stage.children()}  # pyright: ignore
         if len(widths) != 1:
             raise InvalidInput(f"All parts of a network must have one d_model; got {sorted(widths)}.")
-        return cls(stages, W_out, E=E, safe=tuple(safe), **first)
+        network = cls(stages, W_out, E=E, safe=tuple(safe), **first)
+        check_described(network, structure)
+        return network

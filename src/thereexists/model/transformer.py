@@ -18,6 +18,7 @@ Longer than 400 lines because the whole class is in one file, to be read from to
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -183,7 +184,20 @@ class Transformer(nn.Module):
         network = cls(stages, structure["rho"], E, None if needs is None else torch.float64)
         if files is not None:
             shards.remember(network, files)
+        check_described(network, structure)
         return network
+
+
+def check_described(network: Transformer, structure: dict[str, Any]) -> None:
+    """Whatever a record says of a network beside its weights must be so: sizes, kinds, and nothing more."""
+    found, said = (  # as text, in which true is not 1
+        {name: json.dumps(value, sort_keys=True) for name, value in of.items()}
+        for of in (network.structure(), structure)
+    )
+    for name in sorted(found.keys() | said.keys()):
+        if found.get(name) != said.get(name):
+            told, so = (of.get(name, "nothing")[:80] for of in (said, found))
+            raise InvalidInput(f"'{name[:40]}' of the network is described as {told}, and is {so}.")
 
 
 def stages_from_structure(structure: dict[str, Any], weights: dict[str, Tensor], least: int = 1) -> dict[str, Stage]:

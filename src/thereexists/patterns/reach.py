@@ -11,7 +11,7 @@ asked for again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -22,8 +22,9 @@ from thereexists.patterns.check import PatternVerdict
 from thereexists.patterns.depth import receptive_depth
 from thereexists.patterns.depth_result import DepthResult
 from thereexists.patterns.depth_without_loops import MOST_TOKENS, _times
-from thereexists.patterns.parts import Rect
+from thereexists.patterns.parts import Rect, as_causal_part
 from thereexists.patterns.pattern import Pattern
+from thereexists.patterns.step import Step
 
 TARGETS = 32
 
@@ -129,9 +130,18 @@ def reach(verdict: PatternVerdict, seconds: float = 4.0) -> Reach:
 
 
 def _with(pattern: Pattern, causal: bool, parts: list[Rect], seconds: float) -> Change:
-    steps = tuple(replace(step, parts=(*step.parts, *parts)) for step in pattern.steps)
-    more = Pattern(pattern.name, steps)
+    more = Pattern(pattern.name, tuple(_added(step, parts) for step in pattern.steps))
     return Change(sum(more.connections) - sum(pattern.connections), receptive_depth(more, causal, seconds))
+
+
+def _added(step: Step, parts: list[Rect]) -> Step:
+    """The step with these parts too. A causal flag would cut them where they look ahead: it is written out instead.
+
+    (A causal pattern is asked about a sink only, which nobody has to look ahead for.)
+    """
+    if not step.causal or all(part.cols[-1] <= part.rows[0] for part in parts):
+        return replace(step, parts=(*step.parts, *parts))
+    return Step(step.n, (*(as_causal_part(part, step.n) for part in step.parts), *parts))
 
 
 def last_pairs(pattern: Pattern, causal: bool, found: DepthResult, seconds: float) -> LastPairs | None:
@@ -143,14 +153,30 @@ def last_pairs(pattern: Pattern, causal: bool, found: DepthResult, seconds: floa
         low = _composed([end[0] for end in ends if end is not None], before)
         high = _composed([end[1] for end in ends if end is not None], before)
         left, right = low, (0 * k if causal else n - 1 - high)
-        some = [(int(i), 0) for i in np.flatnonzero(left)[::-1][:2]]
-        some += [(int(i), n - 1) for i in np.flatnonzero(right)[:2]]
-        return LastPairs(int(left.sum() + right.sum()), _asked(n, n, causal), n, tuple(some[:3]))
+        count = int(left.sum() + right.sum())
+        some = _farthest(n, count, lambda k, j: (j < left[k]) | (n - 1 - j < right[k]))
+        return LastPairs(count, _asked(n, n, causal), n, some)
     if n <= MOST_TOKENS:
         missing = ~_power(pattern, before) & (np.tri(n, dtype=bool) if causal else True)
-        some = np.argwhere(missing)[:3].tolist()
-        return LastPairs(int(missing.sum()), _asked(n, n, causal), n, tuple((k, j) for k, j in some))
+        count = int(missing.sum())
+        return LastPairs(count, _asked(n, n, causal), n, _farthest(n, count, lambda k, j: missing[k, j]))
     return _sampled(pattern, causal, found, before, seconds)
+
+
+def _farthest(n: int, count: int, late: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> tuple[tuple[int, int], ...]:
+    """Three of the ``count`` late pairs: those that are farthest apart first, and of these those that look back.
+
+    Between intervals with ascending ends the late pairs fill the corners, so the first few distances have them all.
+    """
+    some: list[tuple[int, int]] = []
+    for distance in range(n - 1, -1, -1):
+        if len(some) >= min(3, count):
+            break
+        k = np.arange(n - 1, distance - 1, -1)
+        some += [(int(a), int(a) - distance) for a in k[late(k, k - distance)]]
+        k = np.arange(n - distance)
+        some += [(int(a), int(a) + distance) for a in k[late(k, k + distance)]] if distance else []
+    return tuple(some[:3])
 
 
 def _asked(n: int, targets: int, causal: bool) -> int:

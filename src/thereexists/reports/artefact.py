@@ -18,6 +18,7 @@ from typing import Any
 from thereexists.core import shards
 from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
 from thereexists.core.json_files import MOST_BYTES, read_json
+from thereexists.core.memory import is_out_of_memory, too_little_memory
 from thereexists.core.regular_files import open_regular
 from thereexists.functions.target import Target
 from thereexists.reports.html import Page
@@ -174,11 +175,13 @@ def malformed(place: Path) -> Iterator[None]:
     except ThereExistsError:
         raise
     except MemoryError as error:
-        raise BadWitnessFile(f"{place} cannot be reported: what it states does not fit into memory.") from error
+        raise BadWitnessFile(f"{place} cannot be reported: {too_little_memory(error)}") from error
     except RecursionError as error:
         raise BadWitnessFile(
             f"{place} cannot be reported, its record is malformed: it is nested too deeply."
         ) from error
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError, StopIteration) as error:
+        if is_out_of_memory(error):
+            raise BadWitnessFile(f"{place} cannot be reported: {too_little_memory(error)}") from error
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:300]
         raise BadWitnessFile(f"{place} cannot be reported, its record is malformed: {reason}") from error

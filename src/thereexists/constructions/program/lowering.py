@@ -247,7 +247,7 @@ def short_bottom(low: float, high: float) -> float:
     With it x − bottom − R·… has a bias that is a float64, so that it is never below 0 where a unit must stay open, not
     even by the rounding of a weight: a bend at the very end of a range is one that the verifier cannot account for.
     """
-    q = 2.0 ** (math.frexp(high - low)[1] - 21)
+    q = max(2.0 ** (math.frexp(high - low)[1] - 21), math.ulp(0.0))  # of which every float64 is a multiple
     return math.floor(low / q) * q
 
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from thereexists.core.errors import InvalidInput, InvalidTarget, Obstructed, ThereExistsError
+from thereexists.core.memory import unless_memory
 from thereexists.functions.domains.domain import SPARE, Array, Domain, Ends
 from thereexists.functions.domains.shapes import Box
 
@@ -167,7 +168,7 @@ class Implicit(Domain):
         except ThereExistsError:
             raise
         except (Exception, SystemExit) as error:
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            reason = unless_memory(error)
             raise InvalidTarget(f"The function h of a domain failed on an array {x.shape}: {reason}.") from error
         if found.shape != (len(x),) or not np.isfinite(found).all():
             raise InvalidTarget(
