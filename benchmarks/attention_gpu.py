@@ -18,6 +18,8 @@ import subprocess
 import sys
 import time
 import traceback
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -333,7 +335,9 @@ def host_times(n: int = 1024) -> None:
         "random-64": tp.random(n, 63, seed=0).step(0),
         "union": tp.strided(n, 32).union().step(0),
     }
-    calls = {name: lambda step=step: sparse_attention(q, k, v, step) for name, step in steps.items()}
+    calls: dict[str, Callable[[], Any]] = {
+        name: lambda step=step: sparse_attention(q, k, v, step) for name, step in steps.items()
+    }
     calls["sdpa"] = lambda: F.scaled_dot_product_attention(q, k, v)
     times: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(8):
