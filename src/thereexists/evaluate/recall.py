@@ -56,7 +56,7 @@ def run_tokens(network: EmbeddedTransformer, ids: np.ndarray, engine: str) -> np
 
 def run_padded(network: EmbeddedTransformer, ids: np.ndarray, real: np.ndarray) -> np.ndarray:
     """As ``run_tokens``, by every weight, where the tokens that are not ``real`` are other numbers than 0."""
-    tile = _at_once(numbers_of_one(network))
+    tile = min(_at_once(numbers_of_one(network)), 4)  # they are few
     with torch.no_grad():
         parts = [
             network(torch.from_numpy(ids[i : i + tile]), torch.from_numpy(real[i : i + tile])).to(torch.float64).numpy()
