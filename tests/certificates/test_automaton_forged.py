@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import itertools
+import re
 import shutil
 
 import numpy as np
@@ -249,6 +250,22 @@ def test_a_swapped_transition_of_the_record(forged):
 
     forge_record(forged, swap)
     refused(forged, "origin: the automaton is not the minimal one")
+
+
+def test_the_flags_of_a_pattern_are_said(tmp_path):
+    """An author may choose them: 'ab' with re.IGNORECASE accepts AB, and 'a #b' with re.VERBOSE accepts a."""
+    for pattern, flags, word in (("ab", re.IGNORECASE, "AB"), ("a #b", re.VERBOSE | re.IGNORECASE, "A")):
+        machine = te.automata.regex(pattern, "abAB# ", flags)
+        assert machine.accepts(word)
+        assert not re.fullmatch(pattern, word)
+        witness = te.build(machine, n=4)
+        folder = tmp_path / str(int(flags))
+        witness.save(folder)
+        told = next(check.detail for check in te.verify(folder).evidence if check.name == "origin")
+        names = " | ".join(f"re.{flag.name}" for flag in re.RegexFlag if flag & flags)
+        assert f"{pattern!r} with {names} over its alphabet" in told
+    forge_record(folder, lambda r: r["automaton"]["origin"].update(flags=int(flags) | 1 << 20))
+    refused(folder, "'flags' may hold")
 
 
 def test_weights_and_table_of_another_language_under_the_same_pattern(forged, tmp_path):

@@ -10,6 +10,7 @@ A missing transition of what a user gives becomes one to a *dead* state: it is a
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -164,6 +165,16 @@ class Automaton:
             "before": self.before,
             "origin": self.origin,
         }
+
+
+def under_flags(origin: dict[str, Any]) -> str:
+    """What a regular expression is read with, as "with re.IGNORECASE": without its flags it says something else."""
+    flags = origin.get("flags")
+    if not flags:
+        return ""
+    known = [each for each in re.RegexFlag if type(flags) is int and flags & each]
+    names = [f"re.{each.name}" for each in known] if sum(known) == flags else [f"flags {flags!r}"]
+    return f" with {' | '.join(names)}"
 
 
 FIELDS = frozenset(("alphabet", "table", "start", "accept", "outputs", "output_alphabet", "names", "before", "origin"))

@@ -78,7 +78,7 @@ def regex(pattern: str, alphabet: Iterable[Any] = PRINTABLE, flags: int = 0) -> 
         raise InvalidInput(f"A pattern must be valid Unicode text; got {pattern!a} instead.")
     if not isinstance(flags, int):
         raise InvalidInput(f"'flags' must be flags of re, such as re.IGNORECASE; got {flags!r} instead.")
-    if flags & ~FLAGS:
+    if int(flags) & ~int(FLAGS):  # as integers: a flag knows nothing of bits without a name
         raise InvalidInput(f"'flags' may hold {FLAGS!r}; got {re.RegexFlag(flags)!r}.")
     try:
         tree = _parser.parse(pattern, int(flags))

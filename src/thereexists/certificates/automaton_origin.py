@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thereexists.automata.automaton import Automaton
+from thereexists.automata.automaton import Automaton, under_flags
 from thereexists.automata.regex import regex
 from thereexists.certificates.check import Check
 from thereexists.core.errors import ThereExistsError
@@ -21,4 +21,5 @@ def check_origin(machine: Automaton) -> Check:
         return Check("origin", False, str(error))
     same = again == machine and again.before == machine.before
     words = "is" if same else "is not"
-    return Check("origin", same, f"the automaton {words} the minimal one of {origin['pattern']!r} over its alphabet")
+    expression = f"{origin['pattern']!r}{under_flags(origin)}"
+    return Check("origin", same, f"the automaton {words} the minimal one of {expression} over its alphabet")

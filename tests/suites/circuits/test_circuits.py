@@ -12,13 +12,13 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 from tests.suites.verifier.forging import rehashed
 
 from thereexists.core.errors import CannotBuild, InvalidInput, ThereExistsError
 from thereexists.suites import checked, scored
-from thereexists.suites.circuits import programs, superposed
-from thereexists.suites.circuits.files import read_model
+from thereexists.suites.circuits import check, programs, superposed
+from thereexists.suites.circuits.files import read_circuit, read_model
 from thereexists.suites.circuits.graph import Circuit, circuit_of
 from thereexists.suites.circuits.make import DRESSES, ENDINGS, make_circuits
 from thereexists.suites.circuits.programs import inputs
@@ -187,6 +187,40 @@ def test_models_titles_and_pages_are_compared(suite, names, tmp_path):
     for lies in ({"count": 5000}, {"models": []}, {"package_version": "99"}, {"more": 1}):
         with pytest.raises(InvalidInput):
             checked(rehashed(one(f"r{len(str(lies))}", **lies)))
+
+
+def test_models_that_are_not_there_are_not_made(suite, tmp_path, monkeypatch):
+    """suite.json may name a million of them."""
+    record = json.loads((suite / MARK).read_text())
+    made = []
+    monkeypatch.setattr(check, "write_model", lambda *a: made.append(a))
+    names = [f"{k:04d}-none-plain" for k in range(1000)]
+    (tmp_path / MARK).write_text(json.dumps(record | {"count": len(names), "models": names}))
+    found = checked(tmp_path).problems
+    assert made == []
+    assert sum("there is no such folder" in problem for problem in found) <= check.MOST_PROBLEMS
+    assert found[-1].endswith("was not looked at")
+
+
+def test_outputs_of_another_machine_are_the_same_and_others_are_not(suite, names, tmp_path):
+    """Sums in another order: the last bits differ. No other file, value or difference is let through."""
+    file = suite / "models" / names[0] / "data.safetensors"
+    data = load_file(file)
+    again = tmp_path / "data.safetensors"
+    for change, same in ((2.0**-50, True), (2.0**-30, False), (float("nan"), False)):
+        save_file(data | {"outputs": data["outputs"] + change}, again)
+        if change == change:
+            assert check._same_data(file, again) == same
+        else:
+            with pytest.raises(InvalidInput, match="not finite"):
+                check._same_data(file, again)
+    value = next(name for name in data if name.startswith("values"))
+    save_file(data | {value: data[value] + 2.0**-50}, again)
+    assert not check._same_data(file, again)
+    save_file({name: x for name, x in data.items() if name != value}, again)
+    assert not check._same_data(file, again)
+    effects = [edge for name in names for edge in read_circuit(suite / "models" / name)["edges"]]
+    assert all((edge["effect"] > 0) == edge["needed"] for edge in effects)
 
 
 def test_a_changed_file_is_refused_in_a_sentence(suite, names, tmp_path):

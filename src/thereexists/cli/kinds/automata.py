@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from thereexists.automata.automaton import under_flags
 from thereexists.cli._output import console, print_facts, print_json, say
 from thereexists.cli.kinds import Commands, RunRequest, print_claim
 from thereexists.core.authors_word import as_its_author_says
@@ -240,7 +241,8 @@ def print_summary(summary: dict[str, Any]) -> None:
     stated = set(summary.get("as_its_author_says", ()))
     before = f"{summary['states_before']} before minimising"
     origin = summary.get("origin") or {}
-    pattern = origin.get("pattern") or summary.get("automaton")
+    expression = origin.get("pattern")
+    pattern = (expression and f"{expression}{under_flags(origin)}") or summary.get("automaton")
     heads = "one head" if summary["heads"] == 1 else f"{summary['heads']} heads"
     lines = {
         "witness": summary.get("witness"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thereexists._version import __version__
-from thereexists.automata.automaton import short
+from thereexists.automata.automaton import short, under_flags
 from thereexists.certificates.llama.addition import Addition
 from thereexists.certificates.llama.automata import AutomatonClaim
 from thereexists.certificates.llama.card import claim_of
@@ -36,7 +36,7 @@ def automaton_words(claim: AutomatonClaim) -> Words:
     example = between.join(str(machine.alphabet[k % len(machine.alphabet)]) for k in range(min(4, claim.n)))
     made = "one character" if vocabulary.by_character else "one word, between spaces"
     pattern = machine.origin.get("pattern")
-    of = f", of the regular expression `{pattern}`" if pattern else ""
+    of = f", of the regular expression `{pattern}`{under_flags(machine.origin)}" if pattern else ""
     answers = "what the last step writes" if machine.writes else "`accepted` or `rejected`"
     states = [f"{q} is {name}" for q, name in enumerate(machine.names[:_MOST])]
     states += ["…"] if machine.size > _MOST else []

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.automata.automaton import under_flags
 from thereexists.certificates.automaton_proof import FIRST, SYMBOLS
 from thereexists.constructions.automata.running import MachineWitness
 from thereexists.constructions.automata.trace import Held, held_maps
@@ -47,9 +48,11 @@ class Machines(Viewer):
             "parameters": f"{self.network.parameter_count:,}",
             "number format": dtype_name(self.network.dtype),
         }
+        pattern = machine.origin.get("pattern")
+        pattern = pattern and f"{pattern}{under_flags(machine.origin)}"
         return {
             "kind": self.kind,
-            "title": short(machine.origin.get("pattern") or f"an automaton of {machine.size} states"),
+            "title": short(pattern or f"an automaton of {machine.size} states"),
             "about": self.says,
             "facts": facts | self.more_facts(),
             "certified": self.proved,

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from thereexists.automata.automaton import Automaton
+from thereexists.automata.automaton import Automaton, under_flags
 from thereexists.constructions.automata.running import MachineWitness
 from thereexists.constructions.automata.witness import AutomatonWitness
 from thereexists.core.authors_word import WORDS, as_its_author_says
@@ -67,6 +67,7 @@ def machine_page(
     machine = witness.automaton
     what = "transducer" if machine.writes else "automaton"
     pattern = machine.origin.get("pattern")
+    pattern = pattern and f"{pattern}{under_flags(machine.origin)}"
     title = f"There exists a Transformer: {'an ' if what == 'automaton' else 'a '}{what} of {machine.size} states"
     lead = (
         f"{'The pattern ' + as_its_author_says(pattern) + ': s' if pattern else 'S'}trings of up to {witness.n:,} "

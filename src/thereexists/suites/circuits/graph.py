@@ -52,10 +52,11 @@ class Circuit:
         for edge, rows in self.carries.items():
             cut = go(X, kept - {edge}, corrupt.writes).output
             effect = float(np.abs(cut - clean.output).max())
+            effect = effect if effect > same else 0.0  # what is less is rounding, and differs from machine to machine
             values = sorted({self.rows[edge[0]][row] for row in rows})
             edges.append(
                 {"from": edge[0], "to": edge[1], "carries": values, "effect": float(f"{effect:.6g}")}
-                | {"needed": effect > same}
+                | {"needed": effect > 0}
             )
         components = {
             name: {"operations": sorted(set(made.values())), "units": self.units.get(name, {})}
