@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from thereexists.automata.automaton import under_flags
 from thereexists.cli._output import console, print_facts, print_json, say
 from thereexists.cli.kinds import Commands, RunRequest, print_claim
 from thereexists.core.authors_word import as_its_author_says
@@ -238,6 +237,8 @@ def _told(witness: Any, answer: Any) -> str:
 
 
 def print_summary(summary: dict[str, Any]) -> None:
+    from thereexists.automata.automaton import under_flags
+
     stated = set(summary.get("as_its_author_says", ()))
     before = f"{summary['states_before']} before minimising"
     origin = summary.get("origin") or {}
