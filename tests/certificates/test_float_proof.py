@@ -1,6 +1,7 @@
 """The float64 run, proved for every machine: runs in shuffled orders stay inside, and what breaks the proof is seen."""
 
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tests.supported import bumped
 from thereexists.certificates.enclose import Encloser
 from thereexists.certificates.float_edges import edge_points
 from thereexists.certificates.float_proof import FloatRunner, _fits, _lowest_bit
+from thereexists.certificates.verify_bound import _check_float_proof, _is_size
 from thereexists.evaluate import run_batch
 from thereexists.functions.targets import BUILTINS, builtin
 
@@ -137,6 +139,18 @@ def test_what_breaks_the_proof_is_noticed(fault, original, tmp_path):
     failed = {check.name for check in verdict.evidence if check.passed is False}
     assert verdict.holds is False
     assert "float proof" in failed or fault in ("another dtype", "no such kind")
+
+
+def test_exact_is_a_claim_of_its_own_and_no_error_is_negative():
+    """What was found to be 1e-290 is no 0, and a part of an error is not below 0; within 1e-21 of |f| or not."""
+    assert not _is_size(0, 1e-290)
+    assert not _is_size(-1e-22, 0.0)
+    assert _is_size(0, 0.0)
+    assert _is_size(1e-290, 1e-290)
+    found = SimpleNamespace(float_run=(1e-290, 64), target_bound=1.0)
+    claimed = {"kind": "proved", "cubes": 64}
+    assert _check_float_proof(claimed | {"max": 1e-290}, found, 64).passed
+    assert not _check_float_proof(claimed | {"max": 0}, found, 64).passed
 
 
 def test_a_network_that_does_not_qualify_is_measured():

@@ -263,6 +263,9 @@ HEADERS = {
     "negative": b'{"x": {"dtype": "F64", "shape": [-1], "data_offsets": [0, -8]}}',
     "offsets are words": b'{"x": {"dtype": "F64", "shape": [1], "data_offsets": ["0", "8"]}}',
     "one offset": b'{"x": {"dtype": "F64", "shape": [1], "data_offsets": [0]}}',
+    "over the same bytes": b'{"x": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}, '
+    b'"y": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}}',
+    "bytes of nobody": b'{"x": {"dtype": "F64", "shape": [0], "data_offsets": [0, 0]}}',
     "beyond the end": b'{"x": {"dtype": "F64", "shape": [9], "data_offsets": [0, 72]}}',
 }
 

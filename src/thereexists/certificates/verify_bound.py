@@ -103,7 +103,10 @@ def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check
     found = rigorous_bound(problem, case.target, sums)
     undecided = f"{found.undecided} of {case.grid.cells} cubes undecided"
     yield Check("enclosures", found.undecided == certificate.undecided, undecided)
-    wrong = [k for k, v in found.parts.items() if not _agrees(certificate.parts.get(k), v, found.total)]
+    said = certificate.parts
+    wrong = [
+        k for k, v in found.parts.items() if not (_is_size(said.get(k), v) and _agrees(said.get(k), v, found.total))
+    ]
     detail = ", ".join(f"{k} claimed {certificate.parts.get(k)}, found {found.parts[k]}" for k in wrong)
     yield Check("parts", not wrong, detail or "every part is as claimed")
     yield Check(
@@ -139,6 +142,7 @@ def _check_float_proof(claimed: dict[str, Any], found: Bound, cells: int) -> Che
     if claimed["kind"] != PROVED:
         return Check("float proof", True, "nothing is claimed to be proved about the float64 run")
     right = claimed["cubes"] == cubes == cells and _agrees(claimed["max"], most, found.target_bound)
+    right = right and _is_size(claimed["max"], most)
     detail = f"claimed within {claimed['max']} on {claimed['cubes']:,} cores, found {most} on {cubes:,}"
     return Check("float proof", right, f"{detail}, on any machine")
 
@@ -297,6 +301,11 @@ def _check_float_run(case: Case[FunctionCertificate]) -> Check:
 def _agrees(claimed: Any, found: float, scale: float) -> bool:
     """Up to the order of summation: relative to what was found, or to 1e-12 of what it is a part of."""
     return isinstance(claimed, int | float) and abs(claimed - found) <= AGREEMENT * max(abs(found), 1e-12 * scale)
+
+
+def _is_size(claimed: Any, found: float) -> bool:
+    """No error is negative, and 0 is a claim of its own, "exact": only what was found to be 0 agrees with it."""
+    return isinstance(claimed, int | float) and (claimed > 0 or claimed == found == 0)
 
 
 def _scales(sums: Sums) -> Sums:

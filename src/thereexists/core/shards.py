@@ -49,7 +49,19 @@ class MappedFile:
         if not isinstance(header, dict):
             raise BadWitnessFile(f"{file} is not a safetensors file: its header is not an object.")
         header.pop("__metadata__", None)
+        self._follow_each_other(file, header, len(self.map) - 8 - length)
         self.tensors = {name: self._tensor(file, about, 8 + length) for name, about in header.items()}
+
+    def _follow_each_other(self, file: Path, header: dict[str, Any], size: int) -> None:
+        """Every byte belongs to one tensor, as the format has it: many over the same bytes would be free to send."""
+        try:
+            offsets = sorted(tuple(about["data_offsets"]) for about in header.values())
+            ends = [0, *(stop for _, stop in offsets)]
+            whole = [first for first, _ in offsets] == ends[:-1] and ends[-1] == size
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadWitnessFile(f"{file} is not a safetensors file: {error}") from error
+        if not whole:
+            raise BadWitnessFile(f"{file} is not a safetensors file: its tensors overlap, or leave bytes between them.")
 
     def _tensor(self, file: Path, about: Any, start: int) -> Tensor:
         try:

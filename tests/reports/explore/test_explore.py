@@ -1,8 +1,10 @@
 """explore: its frames are exactly the layers that change anything, and its server answers only its own page."""
 
+import contextlib
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -355,6 +357,21 @@ def test_others_are_refused(server, status, request_):
     assert b"Traceback" not in body
     assert "Access-Control-Allow-Origin" not in headers
     assert fetch(server)[0] == 200  # and it goes on
+
+
+def test_who_sends_byte_by_byte_is_cut_off(server, monkeypatch):
+    """The patience is for the whole request: a byte now and then does not prolong it."""
+    monkeypatch.setattr("thereexists.reports.explore.server.PATIENCE", 0.5)
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as line, contextlib.suppress(OSError):
+        while time.monotonic() - began < 8:
+            line.send(b"G")
+            line.settimeout(0.1)
+            with contextlib.suppress(TimeoutError):
+                if not line.recv(1):
+                    break
+    assert time.monotonic() - began < 6
+    assert fetch(server)[0] == 200
 
 
 def test_the_command_serves_until_it_is_stopped(folders):

@@ -11,8 +11,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
+import socket
 import threading
 import time
 import webbrowser
@@ -87,6 +89,21 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server  # pyright: ignore[reportIncompatibleVariableOverride]
     server_version, sys_version = "thereexists", ""
     timeout = PATIENCE
+
+    def setup(self) -> None:
+        super().setup()
+        self.late = threading.Timer(PATIENCE, self._cut_off)  # of the whole request; ``timeout`` is of each piece
+        self.late.daemon = True
+        self.late.start()
+
+    def finish(self) -> None:
+        self.late.cancel()
+        super().finish()
+
+    def _cut_off(self) -> None:
+        """Nothing more is read; an answer that is under way is sent."""
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RD)
 
     def do_GET(self) -> None:
         place = self._place()
