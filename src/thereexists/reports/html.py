@@ -134,8 +134,9 @@ def number(value: Any) -> Markup:
 
 def upper(bound: float | Decimal) -> Markup:
     """An upper bound as a number, rounded up."""
-    shown = isinstance(bound, float | Decimal) and SMALLEST <= abs(bound) < math.inf
-    return _as_in_a_paper(rounded_up(bound, 4)) if shown else number(bound if isinstance(bound, int) else float(bound))
+    if isinstance(bound, float | Decimal) and SMALLEST <= abs(bound) < math.inf:
+        return _as_in_a_paper(rounded_up(bound, 4))
+    return number(bound)
 
 
 def _as_in_a_paper(written: str) -> Markup:
@@ -154,17 +155,17 @@ def in_figures(words: Any) -> Markup:
 
 
 def _in_a_sentence(found: re.Match[str]) -> str:
-    value = Decimal(found[2])  # not a float, which may be larger
-    if found[1] == "≤ ":
+    before, value = found[1] or "", float(found[2])
+    if before and SMALLEST <= value < math.inf:
+        return f"{before}{upper(Decimal(found[2]))}"  # the float may be larger
+    if before == "≤ ":
         return at_most(value)
-    if 0 < value < SMALLEST:
-        return f"{found[1] or ''}less than 10⁻¹⁵"
-    return f"{found[1]}{upper(value)}" if found[1] else number(float(value))
+    return f"{before}{'less than 10⁻¹⁵' if 0 < value < SMALLEST else number(value)}"
 
 
-def at_most(bound: float | Decimal) -> Markup:
+def at_most(bound: float) -> Markup:
     """``≤ 0.1114``; below what is of interest ``< 10⁻¹⁵``."""
-    return number(float(bound)) if 0 < bound < SMALLEST else Markup(f"≤ {upper(bound)}")
+    return number(bound) if 0 < bound < SMALLEST else Markup(f"≤ {upper(bound)}")
 
 
 def join(parts: Iterable[Markup]) -> Markup:
