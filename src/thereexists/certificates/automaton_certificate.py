@@ -27,6 +27,7 @@ from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.stored_automaton import StoredMachine
 from thereexists.core.dtypes import DTYPES, dtype_name
 from thereexists.core.errors import InvalidInput, NotProved
+from thereexists.core.rounded_figures import rounded_down, rounded_up
 
 
 @final
@@ -58,8 +59,8 @@ class AutomatonCertificate(Certificate):
 
     def statement(self) -> str:
         return (
-            f"state, output and acceptance differ from the automaton's by {self.bound:.6g}, after every prefix of "
-            f"every string of at most {self.n:,} symbols, in {', '.join(self.dtypes)}"
+            f"state, output and acceptance differ from the automaton's by {rounded_up(self.bound, 6)}, after every "
+            f"prefix of every string of at most {self.n:,} symbols, in {', '.join(self.dtypes)}"
         )
 
     def label(self) -> str:
@@ -73,7 +74,7 @@ class AutomatonCertificate(Certificate):
 
     def detail(self) -> str:
         others = [f"not in {name}: {reason}" for name, reason in self.reasons.items()]
-        return "; ".join([f"{self.blocks} blocks, logits lead by {self.gap:g}", *others])
+        return "; ".join([f"{self.blocks} blocks, logits lead by {rounded_down(self.gap, 6)}", *others])
 
     def subject(self) -> dict[str, str]:
         machine = f"{self.states} states, {self.symbols} symbols, SHA-256 {self.automaton_sha256}"

@@ -33,6 +33,7 @@ import torch
 
 from thereexists.certificates.automaton_exact import VANISHES
 from thereexists.core.dtypes import SIGNIFICAND, as_dtype
+from thereexists.core.rounded_figures import rounded_down
 
 
 def share_left(name: str, n: int) -> Fraction:
@@ -70,5 +71,5 @@ class Lookup:
             return f"{self.where}: logits up to {16 * self.scale * self.n:g} are beyond the range of {name}"
         lead = least_lead(name, self.n, self.scale)
         if not lead >= VANISHES:
-            return f"{self.where}: the right count leads by {lead:g} only in {name}, not by {VANISHES:g}"
+            return f"{self.where}: the right count leads by {rounded_down(lead, 6)} only in {name}, not by {VANISHES:g}"
         return None

@@ -34,6 +34,7 @@ from thereexists.certificates.units import normalised
 from thereexists.core.atomic_files import put_in_place, write_beside, written_beside
 from thereexists.core.dtypes import SIGNIFICAND
 from thereexists.core.errors import InvalidInput, NotProved
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.domains.stored import in_words, measured_in_words
 from thereexists.functions.grid import Grid
 
@@ -73,10 +74,10 @@ class FunctionCertificate(Certificate):
             raise NotProved(f"Not proved: no finite bound on d_p follows from these weights and this target{where}.")
 
     def claim(self) -> str:
-        return f"d_{float(self.p):g} ≤ {float(self.bound):.4g}"
+        return f"d_{float(self.p):g} ≤ {rounded_up(float(self.bound), 4)}"
 
     def statement(self) -> str:
-        return f"d_{float(self.p):g}(f, network) ≤ {float(self.bound):.6g}, {self.holds_for()}"
+        return f"d_{float(self.p):g}(f, network) ≤ {rounded_up(float(self.bound), 6)}, {self.holds_for()}"
 
     def asked_for(self) -> list[float]:
         return [] if self.epsilon is None else [self.epsilon]
@@ -87,7 +88,7 @@ class FunctionCertificate(Certificate):
     def beside(self) -> dict[str, str]:
         said, size = {}, self.normalised()
         if size is not None and size != self.bound:
-            said["normalised"] = f"{size:.4g}: d_{float(self.p):g} over the p-th root of the domain's volume"
+            said["normalised"] = f"{rounded_up(size, 4)}: d_{float(self.p):g} over the p-th root of the domain's volume"
         if self.epsilon is not None:
             said["asked for"] = f"{self.epsilon:g}, {'kept' if self.keeps_epsilon() else 'not reached'}"
         return said
@@ -135,16 +136,18 @@ class FunctionCertificate(Certificate):
         return {
             "second opinion": f"{opinion['cubes']:,} cubes by ball and rational arithmetic, "
             f"{len(opinion['disagreeing'])} disagree",
-            "float run": f"within {drift['max']:.4g} of exact arithmetic ({drift['kind']}, {drift['cubes']:,} cubes)",
+            "float run": f"within {rounded_up(drift['max'], 4)} of exact arithmetic ({drift['kind']}, "
+            f"{drift['cubes']:,} cubes)",
         }
 
     def float_in_words(self) -> str:
         """How far the float64 run may be from the network over the reals, and how that is known."""
         drift = self.float_error
+        within = f"float64 run within {rounded_up(drift['max'], 2)} of the real one"
         if drift["kind"] != PROVED:
-            return f"float64 run within {drift['max']:.2g} of the real one ({drift['kind']})"
+            return f"{within} ({drift['kind']})"
         where = "all cores" if drift["cubes"] == self.cells else f"{drift['cubes']:,} of {self.cells:,} cores"
-        return f"float64 run within {drift['max']:.2g} of the real one on {where} (proved, in any order of sums)"
+        return f"{within} on {where} (proved, in any order of sums)"
 
     @abstractmethod
     def asked_splits(self) -> int:
@@ -281,9 +284,12 @@ def floats_in_words(found: dict[str, Any], p: float, everywhere: bool) -> list[s
     said = []
     for name, run in found["dtypes"].items():
         if run["bound"] is None:
-            told = f"within {float(run['cores']):.2g} of the network on all cores, proved; on ramps it is tried only"
+            cores = rounded_up(float(run["cores"]), 2)
+            told = f"within {cores} of the network on all cores, proved; on ramps it is tried only"
         else:
-            told = f"d_{float(p):g}(f, run) ≤ {float(run['bound']):.6g}, {where}, proved for any order of sums"
+            told = (
+                f"d_{float(p):g}(f, run) ≤ {rounded_up(float(run['bound']), 6)}, {where}, proved for any order of sums"
+            )
         said.append(f"the {name} run: {told}")
     return said
 

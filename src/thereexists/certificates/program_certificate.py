@@ -29,6 +29,7 @@ from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, Refuted, compare, refutation, rounding
 from thereexists.core.dtypes import DTYPES
 from thereexists.core.errors import CannotBuild, InvalidInput, NotProved, ThereExistsError
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.model import EmbeddedTransformer
 
 AGREEMENT = 1e-9  # by how much two machines may differ in a bound: another NumPy may add in another order
@@ -81,7 +82,9 @@ class CompiledCertificate(Certificate):
         return {name: part["bound"] for name, part in self.bounds.items()} | dict.fromkeys(self.reasons)
 
     def detail(self) -> str:
-        others = [f"≤ {part['bound']:.4g} in {name}" for name, part in self.bounds.items() if name != self.dtype]
+        others = [
+            f"≤ {rounded_up(part['bound'], 4)} in {name}" for name, part in self.bounds.items() if name != self.dtype
+        ]
         return ", ".join(others) or "no other dtype has a bound"
 
     @classmethod
@@ -110,10 +113,11 @@ class ProgramCertificate(CompiledCertificate):
     epsilon: float | None
 
     def claim(self) -> str:
-        return f"{self.norm} norm ≤ {self.bound:.4g} in {self.dtype}"
+        return f"{self.norm} norm ≤ {rounded_up(self.bound, 4)} in {self.dtype}"
 
     def statement(self) -> str:
-        return f"|network in {self.dtype} − program| ≤ {self.bound:.6g} for every input of the box, token and feature"
+        bound = rounded_up(self.bound, 6)
+        return f"|network in {self.dtype} − program| ≤ {bound} for every input of the box, token and feature"
 
     def subject(self) -> dict[str, str]:
         box = ", ".join(f"[{low:g}, {high:g}]" for low, high in self.box)
@@ -226,7 +230,7 @@ def dtype_bounds(
         if not math.isfinite(total):
             reasons[name] = "its bound is not a number."
         elif epsilon is not None and total > epsilon:
-            reasons[name] = f"its bound {total:.3g} is beyond epsilon = {epsilon:g}."
+            reasons[name] = f"its bound {rounded_up(total, 3)} is beyond epsilon = {epsilon:g}."
         else:
             bounds[name] = {"rounding": part, "bound": total}
     return bounds, reasons

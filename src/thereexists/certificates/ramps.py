@@ -14,6 +14,7 @@ import numpy as np
 
 from thereexists.arithmetic.balls import Array
 from thereexists.certificates.units import ROUNDED_UP, Units
+from thereexists.core.rounded_figures import rounded_up, share_rounded_up
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
 
@@ -103,7 +104,7 @@ def d_p_in_words(p: float, share: float | None = None, everywhere: bool = False)
         what = f"d_1 is the integral of ‖f − g‖ over {over}, its average times the volume"
     else:
         what = f"d_{p:g} is (∫ ‖f − g‖^{p:g})^(1/{p:g}) over {over}, a mean times volume^(1/{p:g})"
-    where = "" if share is None else f", at most {_about(share)} of the domain,"
+    where = "" if share is None else f", at most {share_rounded_up(share)} of the domain,"
     return f"{what}: single inputs on ramps between cells{where} can be far off"
 
 
@@ -112,9 +113,6 @@ def uniform_in_words(most: float, share: float) -> str:
     if share >= 1:
         return "no bound for single inputs: the cubes whose error is known may cover none of the domain"
     return (
-        f"at most {float(most):.6g} at every entry in exact arithmetic, for all inputs but a share of {_about(share)}"
+        f"at most {rounded_up(float(most), 6)} at every entry in exact arithmetic, for all inputs but a share of "
+        f"{share_rounded_up(share)}"
     )
-
-
-def _about(share: float) -> str:
-    return f"{float(share):.2g}" if share < 0.1 else f"{float(share):.1%}"

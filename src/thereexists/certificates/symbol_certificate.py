@@ -22,6 +22,7 @@ from thereexists.certificates.symbol_values import values_at_strings
 from thereexists.core.dtypes import DTYPES, as_dtype, represents
 from thereexists.core.errors import BadWitnessFile, CannotBuild, NotProved
 from thereexists.core.plain_text import is_text
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.model import EmbeddedTransformer
 
 MOST_SYMBOLS = 1 << 12
@@ -68,8 +69,8 @@ class SymbolCertificate(CompiledCertificate):
 
     def statement(self) -> str:
         return (
-            f"the network in {self.dtype} is within {self.bound:.6g} < 1/2 of the number of the right symbol, at every "
-            f"token of every string of {self._lengths()} of its {len(self.alphabet)} symbols"
+            f"the network in {self.dtype} is within {rounded_up(self.bound, 6)} < 1/2 of the number of the right "
+            f"symbol, at every token of every string of {self._lengths()} of its {len(self.alphabet)} symbols"
         )
 
     def subject(self) -> dict[str, str]:
@@ -139,7 +140,9 @@ def prove_symbols(program: dict[str, Any], alphabets: Alphabets) -> None:
     found."""
     held = values_at_strings(program, len(alphabets.alphabet))
     if held.off:
-        raise NotProved(f"On strings the output is only known up to {float(held.off):.3g}: a look-up without a step.")
+        raise NotProved(
+            f"On strings the output is only known up to {rounded_up(float(held.off), 3)}: a look-up without a step."
+        )
     strange = [x for x in held.values if not isinstance(x, int) or not 0 <= x < len(alphabets.output_alphabet)]
     if strange:
         raise NotProved(
@@ -151,7 +154,7 @@ def prove_symbols(program: dict[str, Any], alphabets: Alphabets) -> None:
 def why_not(dtype: str, bound: float, alphabets: Alphabets) -> str:
     """Why symbols are not right in a dtype with this bound; nothing if they are."""
     if not bound < 0.5:
-        return f"its bound is {bound:.3g}, and less than 1/2 tells one symbol from the next."
+        return f"its bound is {rounded_up(bound, 3)}, and less than 1/2 tells one symbol from the next."
     if not represents(np.arange(float(len(alphabets.alphabet))), as_dtype(dtype)).all():
         return f"it does not have all the numbers of {len(alphabets.alphabet):,} symbols."
     return ""

@@ -31,6 +31,7 @@ from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import established, statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import splits_within
 from thereexists.core.errors import NotProved, Obstructed
+from thereexists.core.rounded_figures import rounded_down, rounded_up
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
 from thereexists.model import Transformer
@@ -117,7 +118,11 @@ def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check
     holds = 0 <= found.total <= certificate.bound * (1 + AGREEMENT) and _agrees(
         certificate.bound, found.total, found.total
     )
-    yield Check("bound", holds, f"claimed d_{p:g} ≤ {certificate.bound:.6g}, found {found.total:.6g}: {D_P}")
+    yield Check(
+        "bound",
+        holds,
+        f"claimed d_{p:g} ≤ {rounded_up(certificate.bound, 6)}, found {rounded_up(found.total, 6)}: {D_P}",
+    )
     yield _check_uniform(certificate.uniform, found.uniform)
     yield _check_float_proof(certificate.float_error, found, case.grid.cells)
     if certificate.float_run is not None:  # a certificate of an older version says nothing
@@ -245,7 +250,11 @@ def _check_statistical(case: Case[StatisticalCertificate], how: How) -> Iterator
     try:
         found, B = statistical_bound(case.network, target, case.grid, g, p, confidence, samples, certificate.seed)
         if not _agrees(certificate.bound, found, found):
-            yield Check("bound", False, f"claimed {certificate.bound:.6g}, but its own points give {found:.6g}")
+            yield Check(
+                "bound",
+                False,
+                f"claimed {rounded_up(certificate.bound, 6)}, but its own points give {rounded_up(found, 6)}",
+            )
             return
         fresh = established(certificate.bound, target, case.grid, g, p, confidence, samples, B)
     except NotProved as error:
@@ -253,8 +262,8 @@ def _check_statistical(case: Case[StatisticalCertificate], how: How) -> Iterator
         return
     says = {True: "establish", False: "refute", None: "do not establish"}[fresh.holds]
     detail = (
-        f"{fresh.points:,} points drawn now {says} d_{p:g} ≤ {certificate.bound:.6g}: they put it between "
-        f"{fresh.low:.6g} and {fresh.high:.6g}"
+        f"{fresh.points:,} points drawn now {says} d_{p:g} ≤ {rounded_up(certificate.bound, 6)}: they put it between "
+        f"{rounded_down(fresh.low, 6)} and {rounded_up(fresh.high, 6)}"
     )
     yield Check("bound", fresh.holds is True, detail)
 

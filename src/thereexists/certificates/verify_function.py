@@ -30,6 +30,7 @@ from thereexists.core import storage
 from thereexists.core.errors import InvalidInput, InvalidTarget, Obstructed
 from thereexists.core.json_files import malformed
 from thereexists.core.kinds import KINDS
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.claims import refute
 from thereexists.functions.domains.stored import name_in_file
 from thereexists.functions.grid import Grid
@@ -312,7 +313,9 @@ def _check_epsilon(case: Case[FunctionCertificate]) -> Check:
             "epsilon", right, "none was asked for" if right else f"{certificate.epsilon}, which was never asked for"
         )
     right = certificate.epsilon == asked and certificate.keeps_epsilon()
-    detail = f"asked for {asked:g}, the certificate says {certificate.epsilon} and proves {certificate.bound:.6g}"
+    detail = (
+        f"asked for {asked:g}, the certificate says {certificate.epsilon} and proves {rounded_up(certificate.bound, 6)}"
+    )
     return Check("epsilon", right, detail)
 
 

@@ -33,6 +33,7 @@ from thereexists.core.dtypes import DTYPES
 from thereexists.core.errors import BadWitnessFile, NotProved, ThereExistsError
 from thereexists.core.json_files import malformed
 from thereexists.core.kinds import KINDS
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.model import EmbeddedTransformer
 
 
@@ -142,7 +143,9 @@ def _check_dtypes(certificate: CompiledCertificate, network: EmbeddedTransformer
         right = right and _covers(stated.get("bound"), total_bound(actual[name]["rounding"], found))
         right = right and certificate.as_small_as_asked(stated["bound"])
         yield Check(
-            f"bound {name}", right, f"claimed sup norm ≤ {stated.get('bound')}, found {actual[name]['bound']:.6g}"
+            f"bound {name}",
+            right,
+            f"claimed sup norm ≤ {stated.get('bound')}, found {rounded_up(actual[name]['bound'], 6)}",
         )
     odd = certificate.reasons.keys() - (set(DTYPES) - set(names))  # why a dtype has no bound: only of one that has none
     yield Check("reasons", not odd, f"a reason against {', '.join(sorted(odd))}" if odd else "those of its author")

@@ -15,6 +15,7 @@ from thereexists.certificates.symbol_certificate import Alphabets, lengths_of, p
 from thereexists.certificates.verify_program import Checked, compiled_checks
 from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import BadWitnessFile, NotProved
+from thereexists.core.rounded_figures import rounded_up
 
 _TRIED = 16
 _WORK = 1 << 22  # logits of all heads and blocks
@@ -42,7 +43,9 @@ def symbol_checks(asked: Asked) -> Iterator[Check]:
     yield Check("symbols", True, f"on every string the program gives one of {len(alphabets.output_alphabet)} symbols")
     for name, part in checked.certificate.bounds.items():
         reason = why_not(name, part["bound"], alphabets)
-        yield Check(f"exact {name}", not reason, reason or f"{part['bound']:.3g} < 1/2: the nearest symbol is right")
+        yield Check(
+            f"exact {name}", not reason, reason or f"{rounded_up(part['bound'], 3)} < 1/2: the nearest symbol is right"
+        )
     yield _trial(checked, alphabets)
 
 

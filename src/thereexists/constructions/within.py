@@ -22,6 +22,7 @@ from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.units import ROUNDED_UP, normalised
 from thereexists.core.errors import CannotBuild, InvalidInput, NotProved
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.grid import MOST_CELLS, Grid
 from thereexists.functions.target import Target
 from thereexists.model import Transformer
@@ -117,7 +118,7 @@ def proved_within(found: Iterator[Any], epsilon: float, p: float, make: Callable
             certificate = prove(witness, p)
             if certificate.bound <= epsilon:
                 return dataclasses.replace(witness, proved=certificate)
-            missed = f"delta = {witness.grid.delta} proves only d_{p:g} ≤ {certificate.bound:.6g}"
+            missed = f"delta = {witness.grid.delta} proves only d_{p:g} ≤ {rounded_up(certificate.bound, 6)}"
     except CannotBuild as refusal:
         if missed is None:
             raise

@@ -7,6 +7,7 @@ from typing import Any
 
 from thereexists.core.atomic_files import write_beside
 from thereexists.core.errors import InvalidInput
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.experiments import paper
 from thereexists.experiments.names import file_in
 from thereexists.experiments.results import Record, Row, by_table, slugs, table_of
@@ -106,7 +107,7 @@ def _copying(rows: list[Row], records: list[Record], path: Path) -> None:
         i, j = names.index(row.labels["run"]), layers.index(row.labels["layers"])
         grid[i][j] = 100 * row.figures["copy accuracy"].mean
         bound = row.figures.get("copy accuracy_bound")
-        text = f"{grid[i][j]:.1f}" + (f"\n≤ {100 * bound.mean:.1f}" if bound else "")
+        text = f"{grid[i][j]:.1f}" + (f"\n≤ {rounded_up(100 * bound.mean, 3)}" if bound else "")
         axis.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if grid[i][j] < 60 else "black")
     axis.imshow(grid, vmin=0, vmax=100, aspect="auto")
     axis.set_xticks(range(len(layers)), [f"{depth} layer{'s' if depth > 1 else ''}" for depth in layers])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.experiments import paper
 from thereexists.experiments.claims import COPIED, Claim, each_before, judge, judge_copying, order
 from thereexists.experiments.names import in_markdown
@@ -80,7 +81,9 @@ def _copying(rows: list[Row]) -> Parts:
         if row is None:
             return "–"
         bound = row.figures.get("copy accuracy_bound")
-        return _percent(row, "copy accuracy") + (f" (≤ {100 * bound.mean:.4g})" if bound and bound.mean < 1 else "")
+        return _percent(row, "copy accuracy") + (
+            f" (≤ {rounded_up(100 * bound.mean, 4)})" if bound and bound.mean < 1 else ""
+        )
 
     body = [[name, *(cell(name, depth) for depth in layers)] for name in names]
     remarks = []

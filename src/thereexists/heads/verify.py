@@ -27,6 +27,7 @@ import torch
 from thereexists.core.devices import as_device
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import brief
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.core.verdict import Verdict
 from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.rounding import apply, logit_rounding
@@ -99,7 +100,7 @@ class Verification:
         return brief(
             f"Verification: {self.verdict.in_words()}",
             f"leakage {self.leakage:.2e}, ratio error {self.ratio_error:.2e}, worst in row {self.worst_row:,}",
-            f"{self.rows:,} rows in {self.dtype} on {self.device}, rounding at most {self.rounding:.2e}",
+            f"{self.rows:,} rows in {self.dtype} on {self.device}, rounding at most {rounded_up(self.rounding, 3)}",
             *self.verdict.reasons,
         )
 

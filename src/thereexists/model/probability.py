@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.rounded_figures import rounded_down
 from thereexists.core.verdict import Verdict
 
 
@@ -190,7 +191,9 @@ def check_assumption2(
     lowest = float(rho(t * v)[:, 0].min())
     slack = 8 * n * torch.finfo(torch.float64).eps  # one rounding a term in the normalising sum
     holds = lowest >= 1 - eta - slack
-    return Verdict(holds, (f"t = {t:g}: the maximiser gets at least {lowest:.6g}, wanted {1 - eta:.6g}",), t)
+    return Verdict(
+        holds, (f"t = {t:g}: the maximiser gets at least {rounded_down(lowest, 6)}, wanted {1 - eta:.6g}",), t
+    )
 
 
 def _check_gap(zeta: float, eta: float, n: int) -> None:

@@ -27,6 +27,7 @@ import numpy as np
 import torch
 
 from thereexists.core.dtypes import SIGNIFICAND, as_dtype, represents
+from thereexists.core.rounded_figures import rounded_down
 from thereexists.core.verdict import Verdict
 from thereexists.model import EmbeddedTransformer
 
@@ -83,10 +84,11 @@ class CodeForm:
         moved = math.expm1((self.n + 2) * math.log1p(min(u, 2.0**-24))) * (self.n + 0.5)
         literal = 4 * (0.5 - moved) * (1 - u) ** 8
         left = literal - 3 * u * (literal + 3) * (1 + u)
+        least = rounded_down(left, 3)
         if left < 1 + 1e-9:
-            return Verdict(False, (f"a literal of a mean over {self.n} tokens may be {left:.3g}, and 1 is needed",))
+            return Verdict(False, (f"a literal of a mean over {self.n} tokens may be {least}, and 1 is needed",))
         return Verdict(
-            True, (f"all numbers are exact in it; a literal of a mean is {left:.3g} at least, where 1 is enough",)
+            True, (f"all numbers are exact in it; a literal of a mean is {least} at least, where 1 is enough",)
         )
 
 

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,12 @@ from thereexists._version import __version__
 from thereexists.core.atomic_files import write_beside
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import visible
+from thereexists.core.rounded_figures import rounded_up
 
 LONGEST_TEXT = 2000
 SHADES = 8  # of the parts of a bar: the classes s0 … s7 of the page
 SMALLEST = 1e-15  # what is smaller, and not 0, is said to be smaller than that
-_EXPONENT = re.compile(r"(≤ )?(?<![\w.])(\d+(?:\.\d+)?e[+-]\d+)(?!\w)")
+_EXPONENT = re.compile(r"(≤ |at most |within )?(?<![\w.])(\d+(?:\.\d+)?e[+-]\d+)(?!\w)")
 _POWER = re.compile(r"(?<![\w.])(\d+)\^(\d+)(?!\w)")
 _TAG = re.compile(r"<[^>]*>")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -127,7 +129,18 @@ def number(value: Any) -> Markup:
         return text(value)
     if 0 < abs(value) < SMALLEST:
         return text("< 10⁻¹⁵")
-    mantissa, e, exponent = f"{value:.4g}".replace("-", "−", int(value < 0)).partition("e")
+    return _as_in_a_paper(f"{value:.4g}")
+
+
+def upper(bound: float | Decimal) -> Markup:
+    """An upper bound as a number, rounded up."""
+    if isinstance(bound, float | Decimal) and SMALLEST <= abs(bound) < math.inf:
+        return _as_in_a_paper(rounded_up(bound, 4))
+    return number(bound)
+
+
+def _as_in_a_paper(written: str) -> Markup:
+    mantissa, e, exponent = written.replace("-", "−", int(written[0] == "-")).partition("e")
     return text(f"{mantissa}·10{raised(int(exponent))}" if e else mantissa)
 
 
@@ -142,15 +155,17 @@ def in_figures(words: Any) -> Markup:
 
 
 def _in_a_sentence(found: re.Match[str]) -> str:
-    value = float(found[2])
-    if 0 < value < SMALLEST and not found[1]:
-        return "less than 10⁻¹⁵"
-    return at_most(value) if found[1] else number(value)
+    before, value = found[1] or "", float(found[2])
+    if before and SMALLEST <= value < math.inf:
+        return f"{before}{upper(Decimal(found[2]))}"  # the float may be larger
+    if before == "≤ ":
+        return at_most(value)
+    return f"{before}{'less than 10⁻¹⁵' if 0 < value < SMALLEST else number(value)}"
 
 
 def at_most(bound: float) -> Markup:
     """``≤ 0.1114``; below what is of interest ``< 10⁻¹⁵``."""
-    return number(bound) if 0 < bound < SMALLEST else Markup(f"≤ {number(bound)}")
+    return number(bound) if 0 < bound < SMALLEST else Markup(f"≤ {upper(bound)}")
 
 
 def join(parts: Iterable[Markup]) -> Markup:

@@ -15,7 +15,7 @@ import torch
 
 from thereexists.model import EmbeddedTransformer
 from thereexists.reports import svg
-from thereexists.reports.html import Markup, Section, figure, join, key, keys, number, panels, paragraph, text
+from thereexists.reports.html import Markup, Section, figure, join, key, keys, number, panels, paragraph, text, upper
 from thereexists.reports.measure import MOST_CELLS, some_cells
 from thereexists.reports.svg import _svg
 from thereexists.witness.function import FunctionWitness
@@ -49,7 +49,7 @@ class Recall:
         return (
             f"{self.units:,} memory units, looked at on {self.rows:,} tokens: one of them fires at {self.answered:,} "
             f"tokens (the others keep the default), never more than {self.most}. What fires has a pre-activation "
-            f"{self._fired()}, everything else at most {number(self.rest)}."
+            f"{self._fired()}, everything else at most {upper(self.rest)}."
         )
 
     def _fired(self) -> str:

@@ -70,7 +70,7 @@ def decades(rows: Sequence[Size], title: str, asked: float | None = None) -> Mar
     for i, row in enumerate(rows):
         y = 16.0 + i * _PITCH
         pieces.append(_label(left - 8, y + 4, row.label, "end"))
-        pieces.append(_label(_WIDTH - 2, y + 4, at_most(row.value) if row.part is None else number(row.value), "end"))
+        pieces.append(_label(_WIDTH - 2, y + 4, _size(row), "end"))
         style = f"f{ERROR}" if row.part is None else f"s{row.part % SHADES}"
         if row.value > 0:
             at = x.at(max(math.log10(row.value), low))
@@ -80,9 +80,13 @@ def decades(rows: Sequence[Size], title: str, asked: float | None = None) -> Mar
             pieces.append(_asked_at(x.at(max(math.log10(row.limit), low)), y - 9, y + 9))
     if asked is not None and asked > 0:
         pieces.append(_asked_at(x.at(max(math.log10(asked), low)), 4, height))
-    said = "; ".join(f"{row.label} {number(row.value)}" for row in rows)
+    said = "; ".join(f"{row.label} {_size(row)}" for row in rows)
     style = f'class="decades" style="max-width:{1.25 * _WIDTH:.0f}px"'
     return _svg(_WIDTH, height + bottom - 10, f"{title}: {said}", join(pieces), style)
+
+
+def _size(row: Size) -> Markup:
+    return at_most(row.value) if row.part is None else number(row.value)
 
 
 def steps(checks: Mapping[str, bool | None] | Iterable[tuple[str, bool | None]]) -> Markup:

@@ -18,6 +18,7 @@ from thereexists.core import storage
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.json_files import malformed
 from thereexists.core.regular_files import is_regular
+from thereexists.core.rounded_figures import rounded_down
 from thereexists.evaluate import Choice
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
@@ -144,8 +145,8 @@ class FunctionWitness(Witness):
             most = self.largest_input()
             if np.abs(X).max() > most:
                 raise InvalidInput(
-                    f"This witness takes numbers up to {most:.3g} in its dtype; got {np.abs(X).max():.3g}, whose "
-                    "distance to an edge of a cell, in ramp widths, would overflow."
+                    f"This witness takes numbers up to {rounded_down(most, 3)} in its dtype; got "
+                    f"{np.abs(X).max():.3g}, whose distance to an edge of a cell, in ramp widths, would overflow."
                 )
             return X, single
         if self.target.region is not None and np.isfinite(X).all():

@@ -11,6 +11,7 @@ from thereexists.certificates.units import norm
 from thereexists.core.errors import CannotBuild
 from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
 
@@ -160,7 +161,7 @@ class FunctionPlan(Plan):
     def facts(self) -> list[str]:
         grid, error = self.grid, self.error
         sizes = f"n = {grid.n}, d = {grid.d}, delta = {grid.delta}: {grid.N:,} cells per feature, {grid.K:,} per token"
-        promise = "no error predicted" if error is None else f"d_{error.p:g} ≤ {error.total:.4g} predicted"
+        promise = "no error predicted" if error is None else f"d_{error.p:g} ≤ {rounded_up(error.total, 4)} predicted"
         promise += "" if self.epsilon is None else f", {self.epsilon:g} asked for"
         return [f"{self.construction}, Theorem {self.theorem}", sizes, f"{self.memory_bytes:,} bytes; {promise}"]
 

@@ -53,6 +53,22 @@ def test_random_programs_where_we_cannot_be_imported(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_clip_with_a_far_end(tmp_path):
+    (tmp_path / "far.py").write_text(
+        "from thereexists import program as P\ny = P.clip(P.tokens(n=2, low=-1.0, high=1.0), 0.0, 1e9)\n"
+    )
+    thereexists("build", "far.py:y", "--out", "w", cwd=tmp_path)
+    thereexists("export", "w", "--to", "llama", "--out", "stock", cwd=tmp_path)
+    assert "off by at most" in thereexists("verify", "stock", cwd=tmp_path).stdout
+    claim = json.loads((tmp_path / "stock" / "thereexists_export.json").read_text())["claim"]
+    X = np.random.default_rng(0).uniform(-1, 1, (32, 2, 1))
+    answers = asked({tmp_path / "stock": X}, tmp_path)
+    for (_, dtype, _, length), Y in answers.items():
+        assert np.abs(Y - np.maximum(X[:, : int(length)], 0)).max() <= claim["bounds"][dtype]
+    assert {dtype for _, dtype, _, _ in answers} == {"float32", "bfloat16"}
+
+
+@pytest.mark.slow
 def test_from_the_command_line(tmp_path):
     te.build(P.prefix_mean(P.relu(P.tokens(n=6, low=-1.0, high=1.0)))).save(tmp_path / "w")
     assert "layers" in thereexists("plan", "w", "--to", "llama", cwd=tmp_path).stdout

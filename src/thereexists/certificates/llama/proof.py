@@ -33,6 +33,7 @@ from thereexists.certificates.llama.offsets import Turning, Vector, lead
 from thereexists.certificates.llama.rounding import SLACK, VANISHES, WEIGHT, Rounding, sums
 from thereexists.certificates.llama.tokens import BOS
 from thereexists.core.errors import NotProved
+from thereexists.core.rounded_figures import rounded_down
 from thereexists.functions.target import Array
 
 LEAST = 1.0  # by which the right logit must lead
@@ -146,7 +147,8 @@ def _looked(p: _Prover, t: int, layer: CircuitLayer, errors: Errors) -> float:
             if not seen[key] >= VANISHES:
                 where = f"{offsets[0]} back" if layer.looks == "back" else "with the right key"
                 raise NotProved(
-                    f"the token {where} leads by {seen[key]:.4g} only, rounding included; {VANISHES:g} is wanted."
+                    f"the token {where} leads by {rounded_down(seen[key], 4)} only, rounding included; {VANISHES:g} is "
+                    "wanted."
                 )
         except NotProved as error:
             raise NotProved(f"head {head}: {error}") from error
@@ -243,7 +245,9 @@ def _read_out(p: _Prover, errors: Errors) -> float:
         logits = constant + bits[:, list(case.on)].sum(axis=1) + done * case.done
         least = min(least, *(_lead(logits, slip, token, group) for token, group in case.right))
     if not least >= LEAST:
-        raise NotProved(f"an answer's logit leads by {least:.4g} only, rounding included, not by {LEAST:g}.")
+        raise NotProved(
+            f"an answer's logit leads by {rounded_down(least, 4)} only, rounding included, not by {LEAST:g}."
+        )
     return float(least)
 
 

@@ -25,6 +25,7 @@ from thereexists.certificates.llama.run import loaded, misread
 from thereexists.core.errors import NotProved
 from thereexists.core.json_files import MOST_BYTES
 from thereexists.core.regular_files import read_regular
+from thereexists.core.rounded_figures import rounded_down, rounded_up
 
 _TRIED = 4  # random texts in every dtype
 
@@ -48,7 +49,8 @@ def checkpoint_checks(folder: Path) -> Iterator[Check]:
             return
         p = found[name]
         detail = (
-            f"{name}: the right token leads by {p.lead:.4g}, an answer by {p.answer:.4g}, bits err by {p.error:.2g}"
+            f"{name}: the right token leads by {rounded_down(p.lead, 4)}, an answer by {rounded_down(p.answer, 4)}, "
+            f"bits err by {rounded_up(p.error, 2)}"
         )
         yield Check("proof", True, detail)
     text = read_regular(folder / CARD, MOST_BYTES).decode("utf-8", errors="replace")

@@ -12,6 +12,7 @@ from thereexists.cli.kinds import CREW, Commands, RunRequest, print_numbers, sav
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import InvalidInput, Obstructed
 from thereexists.core.json_files import malformed
+from thereexists.core.rounded_figures import rounded_down, rounded_up
 
 # Lines of the summary, by the entry that they are made of.
 _LINES = {"target": "target", "pattern": "pattern", "id bits": "id_bits", "memory": "memory_bytes"}
@@ -132,12 +133,13 @@ def epsilon_in_words(certificate: Any, epsilon: float) -> str:
 
 def _beside(size: float | None, plain: float) -> str:
     """A normalised distance in words, where it is another number."""
-    return "" if size is None or size == plain else f" ({size:.4g} normalised)"
+    return "" if size is None or size == plain else f" ({rounded_up(size, 4)} normalised)"
 
 
 def certificate_lines(certificate: Any) -> dict[str, Any]:
     """What a certificate says, the bound first and on a line of its own: nothing on the page matters more."""
-    bound = f"d_{certificate.p:g} ≤ {certificate.bound:.6g}{_beside(certificate.normalised(), certificate.bound)}"
+    beside = _beside(certificate.normalised(), certificate.bound)
+    bound = f"d_{certificate.p:g} ≤ {rounded_up(certificate.bound, 6)}{beside}"
     parts = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.shares().items())
     proved = certificate.label() == "proved"
     return {
@@ -209,14 +211,14 @@ def print_witness(summary: dict[str, Any], certificate: Any = None) -> None:
         lines["asked for"] = f"d_{error['p']:g} ≤ {summary['epsilon']:g}"
     if error is not None:
         lines["predicted"] = (
-            f"d_{error['p']:g} ≤ {error['total']:.4g}{_beside(beside['predicted'], error['total'])}: "
+            f"d_{error['p']:g} ≤ {rounded_up(error['total'], 4)}{_beside(beside['predicted'], error['total'])}: "
             f"grid {error['grid']:.4g}, equal columns {error['equal_columns']:.4g}, ramps {error['ramps']:.2g}"
         )
     if distance is not None:
         lines["measured"] = (
             f"d_{distance['p']:g} = {distance['estimate']:.4g}"
-            f"{_beside(beside['measured'], distance['estimate'])}, between {distance['low']:.4g} and "
-            f"{distance['high']:.4g} at {distance['confidence']:.0%} ({distance['samples']:,} points)"
+            f"{_beside(beside['measured'], distance['estimate'])}, between {rounded_down(distance['low'], 4)} and "
+            f"{rounded_up(distance['high'], 4)} at {distance['confidence']:.0%} ({distance['samples']:,} points)"
         )
     if certificate is None and (error is not None or distance is not None):
         lines["meaning"] = summary.get("meaning")

@@ -11,6 +11,7 @@ from thereexists.cli.kinds import Commands, RunRequest, print_numbers, print_sta
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import counted
+from thereexists.core.rounded_figures import rounded_up
 
 
 class ProgramCommands(Commands):
@@ -67,7 +68,9 @@ class ProgramCommands(Commands):
         if as_json:
             print_json(certificate.describe())
             return
-        proved = [bold(f"sup norm ≤ {bound['bound']:.6g} in {name}") for name, bound in certificate.bounds.items()]
+        proved = [
+            bold(f"sup norm ≤ {rounded_up(bound['bound'], 6)} in {name}") for name, bound in certificate.bounds.items()
+        ]
         print_facts({"proved": proved, "assuming": list(certificate.assumptions)})
 
 
@@ -156,7 +159,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     parts = ", ".join(f"{name} {value:.3g}" for name, value in summary["parts"].items())
     proved = "nothing: there is no certificate"
     if summary["bound"] is not None:
-        proved = f"sup norm ≤ {summary['bound']:.6g} in {summary['bound_dtype']}, rounding included"
+        proved = f"sup norm ≤ {rounded_up(summary['bound'], 6)} in {summary['bound_dtype']}, rounding included"
     lines = {
         "witness": summary.get("witness"),
         "program": f"{summary.get('program') or summary['name'] or summary['operation']}, n = {summary['n']}, "
@@ -166,7 +169,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         f"{summary['parameters']:,} parameters",
         "certified" if stated else "proved": proved,
         "parts": parts,
-        **{name: f"≤ {bound:.6g}" for name, bound in bounds.items()},
+        **{name: f"≤ {rounded_up(bound, 6)}" for name, bound in bounds.items()},
         **{name: f"not certified: {reason}" for name, reason in summary["reasons"].items()},
     }
     print_stated(lines, stated, {"certified", "parts", *bounds, *summary["reasons"]}, summary["assumptions"])

@@ -30,6 +30,7 @@ from thereexists.constructions.program.weights import network_of
 from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import brief
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
 
@@ -125,7 +126,7 @@ class Compiled:
             f"Compiled: {self.program!r} of {self.source.n} tokens of {self.source.d} features in [{low:g}, {high:g}]",
             f"{self.blocks} blocks, {self.network.parameter_count:,} parameters, "
             f"{shape['h']} heads of size {shape['m']}, width {shape['r']}, {shape['d']} rows",
-            f"off by at most {self.approximation:.3g} in real arithmetic; .bound(dtype) adds rounding",
+            f"off by at most {rounded_up(self.approximation, 3)} in real arithmetic; .bound(dtype) adds rounding",
         )
 
     def __call__(self, X: Array, dtype: str = "float64") -> Array:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from thereexists.certificates.program_certificate import CompiledCertificate
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.model import EmbeddedTransformer
 from thereexists.witness.plan import BlocksPlan
 
@@ -37,7 +38,7 @@ class ProgramPlan(BlocksPlan):
         )
 
     def facts(self) -> list[str]:
-        bounds = ", ".join(f"{bound:.3g} in {dtype}" for dtype, bound in self.bounds.items())
+        bounds = ", ".join(f"{rounded_up(bound, 3)} in {dtype}" for dtype, bound in self.bounds.items())
         return [
             f"{self.d_model} rows, {self.heads} heads of size {self.head_size}, width {self.width}",
             f"sup norm ≤ {bounds}" if bounds else "no bounds",

@@ -34,6 +34,7 @@ from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
 from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
 from thereexists.core.json_files import malformed
 from thereexists.core.kinds import KINDS
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.core.verdict import Verdict
 from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
@@ -158,8 +159,9 @@ class CompiledWitness(Witness):
         stated = min(figures["rounding"], figures["bound"])
         if not found <= stated * (1 + AGREEMENT):
             raise CannotBuild(
-                f"This witness is not proved safe in {name}: its author says that rounding is at most {stated:.3g}, "
-                f"but what is proved is {found:.3g}. Make a certificate of your own with `thereexists certify`."
+                f"This witness is not proved safe in {name}: its author says that rounding is at most "
+                f"{rounded_up(stated, 3)}, but what is proved is {rounded_up(found, 3)}. Make a certificate of your "
+                "own with `thereexists certify`."
             )
         return figures["rounding"]
 
@@ -191,7 +193,7 @@ class CompiledWitness(Witness):
             return {name: Verdict(None, ("it has no certificate",)) for name in DTYPES}
         if self.read:
             return {name: self._read_verdict(name) for name in DTYPES}
-        held = {name: f"sup norm ≤ {part['bound']:.3g}" for name, part in certificate.bounds.items()}
+        held = {name: f"sup norm ≤ {rounded_up(part['bound'], 3)}" for name, part in certificate.bounds.items()}
         why = certificate.reasons
         return {name: Verdict(name in held, (held.get(name) or why.get(name, "no bound"),)) for name in DTYPES}
 
@@ -200,7 +202,7 @@ class CompiledWitness(Witness):
         if self.certificate is None or name not in self.certificate.bounds:
             return Verdict(None, ("its author states no bound",))
         try:
-            return Verdict(True, (f"rounding ≤ {self.proved_rounding(name):.3g}",))
+            return Verdict(True, (f"rounding ≤ {rounded_up(self.proved_rounding(name), 3)}",))
         except ThereExistsError as error:
             return Verdict(None, (str(error),))
 
@@ -281,7 +283,9 @@ class ProgramWitness(CompiledWitness):
 
     def facts(self) -> list[str]:
         certificate = self.certificate
-        bound = "not certified" if certificate is None else f"sup norm ≤ {certificate.bound:.3g} in {certificate.dtype}"
+        bound = "not certified"
+        if certificate is not None:
+            bound = f"sup norm ≤ {rounded_up(certificate.bound, 3)} in {certificate.dtype}"
         return [f"{self.name or self.program.operation}, n = {self.n}, d = {self.d}: {bound}"]
 
 

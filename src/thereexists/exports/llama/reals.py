@@ -30,6 +30,7 @@ from thereexists.certificates.llama.run import loaded
 from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import CannotBuild
 from thereexists.core.json_files import record_digest
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.core.storage import file_sha256
 from thereexists.core.tensor_files import save_tensors
 from thereexists.exports.llama.layout import EPS, THETA, as_json, refuse
@@ -188,9 +189,8 @@ def write_reals(claim: RealClaim, dtype: str, folder: Path, beside: str = "", na
 
 
 def _three_digits(bound: float) -> float:
-    """Rounded up."""
-    found = float(f"{bound:.2e}")
-    return found if found >= bound else float(f"{bound * 1.01:.2e}")
+    """Rounded up: the float next to a decimal that is not below another float is not below it either."""
+    return float(rounded_up(bound, 3))
 
 
 def _numbers(count: int) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import CannotBuild, InvalidInput, ThereExistsError
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.target import Target
 from thereexists.reports.explore.output_map import Lattice, free_entries, rounded
 
@@ -149,7 +150,7 @@ def output_frame(
     with np.errstate(all="ignore"):
         if target is not None and np.shape(target) == np.shape(output):
             off = float(np.abs(output - target).max(initial=0.0))
-            says = f"The output: no entry is further than {off:.4g} from the function."
+            says = f"The output: no entry is further than {rounded_up(off, 4)} from the function."
             says = says if off > ROUNDING else "The output is that of the function, but for rounding."
     return last | {"layer": depth + 1, "stage": "output", "index": 0, "chapter": chapter, "says": says, "moved": [],
                    "attention": None, "formula": None, "links": None, "window": None, "cells": None}  # fmt: skip

@@ -21,7 +21,6 @@ from thereexists.reports.html import (
     Markup,
     Page,
     Section,
-    at_most,
     facts,
     figure,
     join,
@@ -30,6 +29,7 @@ from thereexists.reports.html import (
     panels,
     paragraph,
     table,
+    upper,
 )
 from thereexists.reports.matrix_view import MOST_PIXELS, Layer, largest_in, pooled, thumbnail, zoomable
 from thereexists.reports.svg import FLOOR
@@ -61,7 +61,7 @@ def _largest(head: Head, again: Verification | None, folder: Path) -> list[Numbe
     check = f"all rows: thereexists heads verify {shlex.quote(str(folder))}"
     size = (Markup(f"d = {number(head.hidden_size)}"), asked)
     if again is None:
-        leakage = (at_most(head.eps1), f"worst leakage that was asked for: {WORDS}")
+        leakage = (Markup(f"≤ {number(head.eps1)}"), f"worst leakage that was asked for: {WORDS}")
         return [size, leakage, ("not verified", f"too long to check for this page; {check}")]
     leakage = (
         number(again.leakage),
@@ -190,7 +190,7 @@ def attention_pictures(head: Head) -> list[Markup]:
         pictures.append(
             figure(
                 svg.heat(_log(gap), FLOOR, "Difference", svg.ERROR),
-                f"|difference|, at most {number(float(gap.max()))}.",
+                f"|difference|, at most {upper(float(gap.max()))}.",
             )
         )
     return pictures

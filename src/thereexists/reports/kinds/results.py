@@ -11,6 +11,7 @@ from typing import Any
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.regular_files import files_below, open_regular
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.experiments import paper
 from thereexists.experiments.files import RESULT
 from thereexists.experiments.results import Figure, Row, by_table, read, rows, slugs, table_of
@@ -111,7 +112,7 @@ def _maps(group: list[Row]) -> Markup:
         for row in group:
             if merit in row.figures:
                 share, bound = 100.0 * row.figures[merit].mean, row.figures.get(f"{merit}_bound")
-                most = "" if bound is None or bound.mean >= 1 else f" (≤ {100 * bound.mean:.3g})"
+                most = "" if bound is None or bound.mean >= 1 else f" (≤ {rounded_up(100 * bound.mean, 3)})"
                 cells[str(row.labels["run"]), columns[int(row.labels["layers"])]] = (share, f"{share:.1f}{most}")
         picture = heat_map(names, list(columns.values()), cells, f"{merit} in %")
         figures.append(

@@ -23,6 +23,7 @@ from thereexists.reports.html import (
     paragraph,
     table,
     text,
+    upper,
 )
 from thereexists.reports.schedule import schedule
 from thereexists.reports.verdict_pictures import bound_picture
@@ -115,7 +116,7 @@ def _built(witness: Any, described: dict[str, Any]) -> Markup:
 def _proved(witness: Any, described: dict[str, Any]) -> Markup:
     if witness.certificate is None:
         return paragraph("Nothing: there is no certificate in the folder.")
-    rows = [[name, number(bound)] for name, bound in described["bounds"].items()]
+    rows = [[name, upper(bound)] for name, bound in described["bounds"].items()]
     rows += [[name, f"not certified: {reason}"] for name, reason in described["reasons"].items()]
     parts = {name: number(value) for name, value in described["parts"].items()}
     return join(

@@ -12,7 +12,7 @@ from thereexists.core.plain_text import counted
 from thereexists.reports.artefact import Found
 from thereexists.reports.automaton_pictures import symbols_in_words
 from thereexists.reports.first_screen import Number, depth_of, first_screen, proof_of
-from thereexists.reports.html import Markup, Page, Section, code, facts, join, number, paragraph, table
+from thereexists.reports.html import Markup, Page, Section, code, facts, join, paragraph, table, upper
 from thereexists.reports.schedule import schedule
 from thereexists.reports.witness.program import SOURCE, places_section, title_of
 from thereexists.witness.load import load as read_witness
@@ -64,7 +64,7 @@ def _proved(witness: SymbolWitness, told: dict[str, Any]) -> Markup:
     certificate = witness.certificate
     if certificate is None:
         return paragraph("Nothing: there is no certificate in the folder.")
-    rows = [[name, number(bound)] for name, bound in told["bounds"].items()]
+    rows = [[name, upper(bound)] for name, bound in told["bounds"].items()]
     rows += [[name, f"not certified: {reason}"] for name, reason in told["reasons"].items()]
     return join(
         [

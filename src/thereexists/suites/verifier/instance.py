@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import CannotBuild
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.target import Array
 from thereexists.suites.disguise import disguise
 from thereexists.suites.net import Net
@@ -117,7 +118,7 @@ def _built(name: str, params: str) -> Built:
     found = FAMILIES[name].build(given)
     if not found.bound <= MOST_BOUND:
         raise CannotBuild(
-            f"A network of {name} is {found.bound:.3g} away from its function; {MOST_BOUND:g} is allowed."
+            f"A network of {name} is {rounded_up(found.bound, 3)} away from its function; {MOST_BOUND:g} is allowed."
         )
     return found
 

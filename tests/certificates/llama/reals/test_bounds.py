@@ -49,6 +49,24 @@ def test_every_operation_at_once_keeps_its_bound():
     assert np.abs(run_reals(record, x) - P.interpret(program, x)).max() < 0.1  # functions there, splines here
 
 
+@pytest.mark.parametrize("ends", [(0.0, 1e9), (-1e30, 0.25), (-1e9, 1e9), (-2.0, 2.0), (-1.0, 1.0)])
+def test_an_end_of_clip_may_lie_far_outside(ends):
+    """It is never reached, and no weight has to hold it."""
+    x = P.tokens(n=2, low=-1.0, high=1.0)
+    found, reasons = ratios(P.clip(x, *ends))
+    assert found.keys() == {"float32", "bfloat16"}, reasons
+    near = real_proofs(checkpoint_of(claim_of(P.clip(x, *np.clip(ends, -2, 2).tolist()))))[0]
+    far = real_proofs(checkpoint_of(claim_of(P.clip(x, *ends))))[0]
+    assert {name: proof.bound for name, proof in far.items()} == {name: proof.bound for name, proof in near.items()}
+
+
+@pytest.mark.parametrize("ends", [(3.0, 1e9), (-1e9, -3.0), (1.5, 1e9)])
+def test_a_clip_that_is_constant(ends):
+    x = P.tokens(n=3, low=-1.0, high=1.0)
+    found, reasons = ratios(x + 0.125 * P.clip(x, *ends))
+    assert "float32" in found, reasons
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", operations())
 def test_every_operation(name):

@@ -26,6 +26,7 @@ import numpy as np
 from thereexists.certificates.program_forms import LONGEST
 from thereexists.certificates.program_numbers import TINY, Number, exact
 from thereexists.core.errors import NotProved
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.target import Array
 
 CONSTANT = 0
@@ -284,7 +285,9 @@ class Network:
 
     def added(self, real: Real) -> Real:
         if not (np.isfinite(real.low).all() and np.isfinite(real.high).all() and real.size.max() <= LARGEST):
-            raise NotProved(f"a value may be as large as {real.size.max():.3g}; at most {LARGEST:.3g} is run.")
+            raise NotProved(
+                f"a value may be as large as {rounded_up(real.size.max(), 3)}; at most {LARGEST:.3g} is run."
+            )
         self.work(len(real.form))
         check_numbers(real.form.values())
         self.reals.append(real)

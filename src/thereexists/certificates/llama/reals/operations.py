@@ -11,6 +11,7 @@ what ``grows`` and the linear part make of the errors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,7 @@ from thereexists.core.errors import NotProved
 from thereexists.functions.target import Array
 
 Features = list[Real]
+_LEAST_EXPONENT = -30  # of an end of ``clip``: a value that is 0 has no size
 _PER_KNOT = 32  # what an enclosure of the function between two knots counts for
 _UP = 1 + 2.0**-40  # for errors that are computed here in float64
 
@@ -94,14 +96,22 @@ def _abs(network: Network, settings: dict[str, Any], x: Features) -> Features:
 
 
 def _clip(network: Network, settings: dict[str, Any], x: Features) -> Features:
-    """low + ReLU(v − low) − ReLU(v − high)."""
+    """low + ReLU(v − low) − ReLU(v − high), with ends that are not far from where v is.
+
+    An end beyond R > |v| is as good at R, wherever v is: the result is the same function of v there, and off that range
+    still one that is 1 steep at most. No weight has to hold what is never reached.
+    """
     least, most = exact(settings["low"]), exact(settings["high"])
     if least > most:
         raise NotProved("'clip' takes ends low ≤ high.")
 
     def one(v: Real) -> Real:
-        low, high = (np.clip(end, float(least), float(most)) for end in (v.low, v.high))
-        return _bent(network, (Hinge(1, v, -least), Hinge(-1, v, -most)), least, (low, high))
+        R = exact(2.0 ** max(math.frexp(float(v.size.max()))[1], _LEAST_EXPONENT))  # a power of two above |v|
+        if least > R or most < -R:
+            return network.number(least if least > R else most)
+        bottom, top = max(least, -R), min(most, R)
+        low, high = (np.clip(end, float(bottom), float(top)) for end in (v.low, v.high))
+        return _bent(network, (Hinge(1, v, -bottom), Hinge(-1, v, -top)), bottom, (low, high))
 
     return [one(v) for v in x]
 

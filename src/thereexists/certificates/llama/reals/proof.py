@@ -28,6 +28,7 @@ from thereexists.certificates.llama.reals.reading import FLUSHED, LEAST_SHARE, R
 from thereexists.certificates.llama.rounding import SLACK, Rounding
 from thereexists.certificates.program_numbers import TINY
 from thereexists.core.errors import NotProved
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.target import Array
 
 LEAST_CONSTANT, MOST_CONSTANT = 1.0, 2.0**45  # whose squares float32 holds
@@ -67,7 +68,9 @@ def prove_reals(checkpoint: Checkpoint, dtype: str) -> RealProof:
     bound = _answer(layers, errors)
     middle = max(float(real.high.max() - real.low.min()) for real in network.outputs) / 2
     if not bound <= middle:
-        raise NotProved(f"the bound is {bound:.3g}, and the middle of the range is off by {middle:.3g} only.")
+        raise NotProved(
+            f"the bound is {rounded_up(bound, 3)}, and the middle of the range is off by {middle:.3g} only."
+        )
     return RealProof(bound, float(min(leads)))
 
 

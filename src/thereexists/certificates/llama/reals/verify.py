@@ -25,6 +25,7 @@ from thereexists.certificates.program_numpy import run_reals, steps
 from thereexists.core.errors import InvalidInput, NotProved
 from thereexists.core.json_files import MOST_BYTES, malformed
 from thereexists.core.regular_files import read_regular
+from thereexists.core.rounded_figures import rounded_up
 
 LARGEST = 2.0**60  # of a weight; that nothing on the way is too large is part of the proof
 _TRIED, _MOST_STEPS = 16, 1 << 25
@@ -50,9 +51,9 @@ def real_checks(folder: Path) -> Iterator[Check]:
             return
         proved = found[name].bound
         if not proved <= bound:
-            yield Check("proof", False, f"{name}: off by at most {proved:.4g}, proved; {bound:.4g} is claimed")
+            yield Check("proof", False, f"{name}: off by at most {rounded_up(proved, 4)}, proved; {bound!r} is claimed")
             return
-        yield Check("proof", True, f"{name}: off by at most {proved:.4g} at every token of every input")
+        yield Check("proof", True, f"{name}: off by at most {rounded_up(proved, 4)} at every token of every input")
     text = read_regular(folder / CARD, MOST_BYTES).decode("utf-8", errors="replace")
     said = text.count(claim.paragraph()) == 1
     words = "says what is proved, word by word; the rest of it is its author's word" if said else "says something else"

@@ -1,0 +1,40 @@
+"""Figures with few digits that are still true: an upper bound is printed rounded up, a lower bound rounded down.
+
+Rounded to the nearest, half of all bounds would be printed smaller than they are, and what is printed is not proved.
+The float's exact value is rounded, in decimal arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+
+def rounded_up(x: float | Decimal, digits: int) -> str:
+    """The least decimal of so many digits that is x or more, written as by the format ``g``: for ≤ and "at most"."""
+    return _rounded(x, digits, ROUND_CEILING)
+
+
+def rounded_down(x: float | Decimal, digits: int) -> str:
+    """The greatest decimal of so many digits that is x or less: for ≥, "at least" and leads."""
+    return _rounded(x, digits, ROUND_FLOOR)
+
+
+def share_rounded_up(share: float) -> str:
+    """A share of at most 1, with two digits below a tenth and in percent from there on."""
+    if not 0.1 <= share <= 1:
+        return rounded_up(share, 2)
+    return f"{Decimal(float(share)).quantize(Decimal('0.001'), rounding=ROUND_CEILING):.1%}"
+
+
+def _rounded(x: float | Decimal, digits: int, rounding: str) -> str:
+    if not math.isfinite(x):
+        return f"{float(x):g}"
+    exact = Decimal(x if isinstance(x, int | Decimal) else float(x))
+    found = Context(prec=digits, rounding=rounding).create_decimal(exact).normalize()
+    if not found:
+        return "0"
+    exponent = found.adjusted()
+    if -4 <= exponent < digits:
+        return f"{found:f}"
+    return f"{found.scaleb(-exponent):f}e{exponent:+03d}"
