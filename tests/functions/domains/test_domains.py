@@ -276,3 +276,67 @@ def test_strange_sizes_are_refused_and_never_warned_about():
             except InvalidInput:
                 continue
     assert asked > 50
+
+
+def part_of(rows):
+    return {"kind": "polytope", "A": [[1, 1]] * rows, "b": [9] * rows, "low": [0, 0], "high": [1, 1]}
+
+
+SMALL = {"kind": "box", "low": [0.0, 0.0], "high": [1.0, 1.0]}
+BOMBS = {
+    "a short list, a large matrix": ({"kind": "ellipsoid", "centre": [0] * 4000, "axes": [1] * 4000}, "1,048,576"),
+    "half of them": ({"kind": "ellipsoid", "centre": [0] * 900, "axes": [1] * 900}, r"… 900 numbers\]"),
+    "rows": ({"kind": "intersection", "parts": [part_of(10_000), SMALL]}, "16,384"),
+    "parts": ({"kind": "union", "parts": [SMALL] * 300}, "256 parts"),
+    "parts of parts": ({"kind": "union", "parts": [{"kind": "union", "parts": [SMALL] * 20}] * 20}, "256 parts"),
+    "parts with points": (
+        {"kind": "intersection", "parts": [{"kind": "points", "points": [[i, i] for i in range(300)]}] * 200},
+        "16,384",
+    ),
+    "a polytope to be solved": (part_of(2) | {"low": None, "high": None}, "ends of its box"),
+}
+
+
+@pytest.mark.parametrize("why", BOMBS)
+def test_a_short_record_asks_for_no_long_work(why, monkeypatch):
+    monkeypatch.setattr(np.linalg, "cond", lambda matrix: pytest.fail(f"a decomposition of {matrix.shape}"))
+    stored, says = BOMBS[why]
+    with pytest.raises(InvalidInput, match=says) as said:
+        te.Target(abs, n=2, d=1, domain=read(stored))
+    assert len(str(said.value)) < 500
+
+
+def test_long_sequences_are_refused_where_the_domain_is_no_box():
+    with pytest.raises(InvalidInput, match="at most 4,096 numbers"):
+        te.Target(abs, n=5000, d=1, domain=D.Simplex(whole=True))
+
+
+def test_inequalities_are_asked_some_points_at_a_time(monkeypatch):
+    """Tables of points against rows stay small, and the answers are those of single points."""
+    from thereexists.functions.domains import shapes
+
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(50, 2))
+    domain, x = D.Polytope(A, np.ones(50), [-1, -1], [1, 1]), rng.uniform(-1, 1, (1000, 2))
+    whole = [domain.contains(x), domain.meets(x, x + 0.1), domain.within(x, x + 0.1)]
+    assert [0 < found.sum() < 1000 for found in whole] == [True] * 3
+    monkeypatch.setattr(shapes, "AT_ONCE", 350)
+    asked = []
+
+    class Seen(np.ndarray):
+        def __matmul__(self, other):
+            asked.append(len(self) * other.shape[1])
+            return np.asarray(self) @ other
+
+    seen = x.view(Seen)
+    again = [domain.contains(seen), domain.meets(seen, seen + 0.1), domain.within(seen, seen + 0.1)]
+    assert all((a == b).all() for a, b in zip(whole, again, strict=True))
+    assert len(asked) > 100
+    assert max(asked) <= 350
+
+
+def test_half_axes_and_their_matrix_are_one_ellipsoid():
+    one, other = D.Ellipsoid([0.5, 0.25], [0.3, 0.1]), D.Ellipsoid([0.5, 0.25], [[0.3, 0.0], [0.0, 0.1]])
+    assert one.describe() == other.describe()
+    assert np.array_equal(one._inverse, np.linalg.inv(one.axes))
+    assert one._scale == pytest.approx(2 + np.linalg.cond(one.axes) + (np.abs(one._inverse) @ [0.8, 0.35]).max())

@@ -11,9 +11,12 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from thereexists.core.errors import InvalidInput, Obstructed
-from thereexists.functions.domains.domain import Array, Domain, Ends
+from thereexists.functions.domains.domain import Array, Domain, Ends, shortly
 
 _ROUNDS = 16  # of projections onto the parts in turn
+MOST_PARTS = 256
+_MOST_IN_ALL = 1 << 14  # numbers of an intersection, which is tried at some ten thousand points before it is believed
+_SHOWN = 4  # parts, in a sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +26,17 @@ class Combined(Domain):
     def __post_init__(self) -> None:
         parts = tuple(self.parts)
         if not parts or not all(isinstance(part, Domain) for part in parts):
-            raise InvalidInput(f"A {self.kind} must be made of at least one domain; got {self.parts!r} instead.")
+            raise InvalidInput(f"A {self.kind} must be made of at least one domain; got {shortly(self.parts)} instead.")
+        check_parts(len(parts))
         object.__setattr__(self, "parts", parts)
 
     @property
     def size(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.parts[0].size
+
+    @property
+    def amount(self) -> int:
+        return sum(part.amount for part in self.parts)
 
     def sized(self, n: int, d: int) -> Self:
         parts = tuple(part.sized(n, d) for part in self.parts)
@@ -43,7 +51,9 @@ class Combined(Domain):
         """Refuse parts whose measures do not go together."""
 
     def words(self) -> str:
-        return f"the {self.kind} of {' and '.join(part.words() for part in self.parts)}"
+        more = len(self.parts) - _SHOWN
+        said = [*(part.words() for part in self.parts[:_SHOWN]), *([f"{more} more"] if more > 0 else [])]
+        return f"the {self.kind} of {' and '.join(said)}"
 
     def measured(self) -> str:
         return next((said for part in self.parts if (said := part.measured())), "")
@@ -117,6 +127,11 @@ class Intersection(Combined):
         flat = [part for part in self.parts if part.flat]
         if len({part.flat for part in flat}) > 1 or (len(flat) > 1 and any(part.flat != part.size for part in flat)):
             raise InvalidInput("An intersection has at most one flat part, a simplex or points.")
+        if self.amount > _MOST_IN_ALL:
+            raise InvalidInput(
+                f"An intersection may be made of at most {_MOST_IN_ALL:,} numbers (inequalities, points and parts, "
+                f"each by the entries it asks about); this one has {self.amount:,}."
+            )
         with suppress(Obstructed):  # code that is not here cannot be asked
             self.tried(*(end[None] for end in self.ends))  # not empty
 
@@ -185,3 +200,8 @@ class Intersection(Combined):
             return super().drawn(unit)
         x, inside = self._thinnest.drawn(unit)
         return x, inside & self.contains(x)
+
+
+def check_parts(count: int) -> None:
+    if count > MOST_PARTS:
+        raise InvalidInput(f"A domain may be made of at most {MOST_PARTS} parts; this one has {count:,}.")

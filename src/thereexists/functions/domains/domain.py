@@ -33,6 +33,11 @@ SPARE = 2.0**-36  # what a test of a box allows: the tolerance, and its own roun
 _BISECTIONS = 24
 _TRIED = 32  # points of a box, where no formula gives one of D
 _POOL = 4096
+AT_ONCE = 1 << 22  # numbers of a table of points against inequalities
+MOST_ENTRIES = 4096  # of a sequence whose domain is no box
+MOST_NUMBERS = 1 << 20  # that a domain asks every point with: a record of few bytes must not ask for hours
+_SHOWN = 8  # numbers of a row, in a sentence
+_LONGEST = 200  # characters of what was given, in a sentence
 
 
 class Domain(ABC):
@@ -59,6 +64,11 @@ class Domain(ABC):
     @abstractmethod
     def anchor(self, low: Array, high: Array) -> Array:
         """Points of D: in each box, if that is easily found."""
+
+    @property
+    def amount(self) -> int:
+        """About how many numbers a question about one point takes."""
+        return int(self.size or 0)
 
     @abstractmethod
     def words(self) -> str:
@@ -92,7 +102,12 @@ class Domain(ABC):
     @final
     def bound(self, n: int, d: int) -> Domain:
         """The set of sequences, flattened to n·d numbers: of tokens, each of them in D."""
+        if n * d > MOST_ENTRIES:
+            raise InvalidInput(
+                f"A domain that is no box holds sequences of at most {MOST_ENTRIES:,} numbers; n·d = {n * d:,}."
+            )
         found = self.sized(n, d)
+        check_amount(found.amount)
         return found if found.size == n * d else Each(found, n)
 
     def point(self, low: Array, high: Array) -> Array:
@@ -167,13 +182,20 @@ class Domain(ABC):
     def _pool(self) -> Any:
         from scipy.spatial import KDTree
 
-        unit = np.random.default_rng(0).random((16 * _POOL, int(self.size or 0)))
-        x, inside = self.drawn(unit)
-        found = x[inside][:_POOL]
-        if not len(found):
+        rng, parts, count = np.random.default_rng(0), [], 0
+        size = int(self.size or 0)
+        step = max(1, min(_POOL, AT_ONCE // max(size, 1)))
+        for i in range(0, 16 * _POOL, step):
+            x, inside = self.drawn(rng.random((min(step, 16 * _POOL - i), size)))
+            parts.append(x[inside])
+            count += len(parts[-1])
+            if count >= _POOL:
+                break
+        found = np.concatenate(parts)[:_POOL]
+        if not count:
             raise InvalidInput(
-                f"No point of {self.words()} was found among {len(x):,} tried: the domain is empty, or too thin for "
-                "its box. Give a smaller box around it."
+                f"No point of {self.words()} was found among {16 * _POOL:,} tried: the domain is empty, or too thin "
+                "for its box. Give a smaller box around it."
             )
         return KDTree(found)
 
@@ -227,6 +249,10 @@ class Each(Domain):
     def ends(self) -> Ends:
         low, high = self.token.ends
         return np.tile(low, self.count), np.tile(high, self.count)
+
+    @property
+    def amount(self) -> int:
+        return self.token.amount * self.count
 
     def contains(self, x: Array) -> Array:
         return self._of_all(self.token.contains(self._tokens(x)))
@@ -302,10 +328,28 @@ def numbers(name: str, given: Any) -> Array:
     except (TypeError, ValueError):
         found = np.array([np.nan])
     if not (len(found) and np.isfinite(found).all()):
-        raise InvalidInput(f"'{name}' must be finite numbers; got {given!r} instead.")
+        raise InvalidInput(f"'{name}' must be finite numbers; got {shortly(given)} instead.")
     if not moderate(found):
-        raise InvalidInput(f"'{name}' must be 0, or from 1e-50 to 1e50 in size; got {given!r} instead.")
+        raise InvalidInput(f"'{name}' must be 0, or from 1e-50 to 1e50 in size; got {shortly(given)} instead.")
     return found
+
+
+def check_amount(amount: int) -> None:
+    if amount > MOST_NUMBERS:
+        raise InvalidInput(f"A domain may be made of at most {MOST_NUMBERS:,} numbers; this one has {amount:,}.")
+
+
+def shortly(given: Any) -> str:
+    """What was given, for a sentence."""
+    said = repr(given)
+    return said if len(said) <= _LONGEST else said[: _LONGEST - 1] + "…"
+
+
+def row_in_words(row: Array) -> str:
+    """A list of numbers, for a sentence: of a long one, how it begins."""
+    if len(row) <= _SHOWN:
+        return str(row.tolist())
+    return f"[{', '.join(map(repr, row[:_SHOWN].tolist()))}, … {len(row):,} numbers]"
 
 
 def moderate(x: Array) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
-from thereexists.functions.domains.domain import SPARE, TOLERANCE, Array, Domain, Ends, moderate
+from thereexists.functions.domains.domain import SPARE, TOLERANCE, Array, Domain, Ends, moderate, shortly
 
 _AT_ONCE = 1 << 24  # numbers of a table of boxes against points
 _ROOM = 2.0**-10  # by which the box around points is wider than they need
@@ -29,12 +29,18 @@ class Points(Domain):
         except (TypeError, ValueError):
             table = np.zeros((0, 0))
         if table.size == 0 or not np.isfinite(table).all() or not moderate(table):
-            raise InvalidInput(f"'points' must be rows of numbers up to 1e50, all of one length; got {self.points!r}.")
+            raise InvalidInput(
+                f"'points' must be rows of numbers up to 1e50, all of one length; got {shortly(self.points)}."
+            )
         object.__setattr__(self, "points", np.unique(table, axis=0))
 
     @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.points.shape[1]
+
+    @property
+    def amount(self) -> int:
+        return self.points.size
 
     @property
     def ends(self) -> Ends:

@@ -9,7 +9,18 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
-from thereexists.functions.domains.domain import SPARE, TOLERANCE, Array, Domain, Ends, numbers
+from thereexists.functions.domains.domain import (
+    AT_ONCE,
+    SPARE,
+    TOLERANCE,
+    Array,
+    Domain,
+    Ends,
+    check_amount,
+    numbers,
+    row_in_words,
+    shortly,
+)
 
 _ROUNDS = 8  # of projections onto half-spaces
 _END_BITS = 24  # of the box around an ellipsoid
@@ -29,7 +40,9 @@ class Box(Domain):
         low, high = (numbers(name, getattr(self, name)) for name in ("low", "high"))
         low, high = np.broadcast_arrays(low, high) if 1 in (len(low), len(high)) else (low, high)
         if len(low) != len(high) or not (low < high).all():
-            raise InvalidInput(f"A box must have finite low < high; got {self.low!r} and {self.high!r} instead.")
+            raise InvalidInput(
+                f"A box must have finite low < high; got {shortly(self.low)} and {shortly(self.high)} instead."
+            )
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
@@ -62,7 +75,7 @@ class Box(Domain):
         return np.clip((low + high) / 2, self.low, self.high)
 
     def words(self) -> str:
-        return f"the box from {self.low.tolist()} to {self.high.tolist()}"
+        return f"the box from {row_in_words(self.low)} to {row_in_words(self.high)}"
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.kind, "low": self.low.tolist(), "high": self.high.tolist()}
@@ -80,14 +93,15 @@ class Ellipsoid(Domain):
     def __post_init__(self) -> None:
         centre = numbers("centre", self.centre)
         flat = numbers("axes", self.axes)
-        matrix = np.diag(flat) if len(flat) == len(centre) else flat
-        if matrix.size != len(centre) ** 2:
+        along = len(flat) == len(centre)
+        if not along and len(flat) != len(centre) ** 2:
             raise InvalidInput(
                 f"An ellipsoid with a centre of {len(centre)} numbers must have as many half axes, or a square matrix "
                 f"of that side; got {len(flat)} numbers instead."
             )
-        matrix = matrix.reshape(len(centre), len(centre))
-        if (len(flat) == len(centre) and flat.min() <= 0) or not np.linalg.cond(matrix) < 1e6:
+        check_amount(len(centre) ** 2)
+        matrix = np.diag(flat) if along else flat.reshape(len(centre), len(centre))
+        if (along and flat.min() <= 0) or not _condition(matrix) < 1e6:
             raise InvalidInput(
                 "An ellipsoid must have an interior: half axes above 0, or a matrix that is well conditioned."
             )
@@ -98,15 +112,21 @@ class Ellipsoid(Domain):
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return len(self.centre)
 
+    @property
+    def amount(self) -> int:
+        return self.size**2
+
     @cached_property
     def _inverse(self) -> Array:
+        if _diagonal(self.axes):
+            return np.diag(1 / np.diag(self.axes))
         return np.linalg.inv(self.axes)
 
     @cached_property
     def _scale(self) -> float:
         """Of what rounds: numbers about as large as |M⁻¹|(|c| + |x − c|), and M⁻¹ itself, by its condition number."""
         sizes = np.abs(self.centre) + np.linalg.norm(self.axes, axis=1)
-        return 2.0 + float(np.linalg.cond(self.axes)) + float((np.abs(self._inverse) @ sizes).max())
+        return 2.0 + _condition(self.axes) + float((np.abs(self._inverse) @ sizes).max())
 
     @property
     def ends(self) -> Ends:
@@ -133,13 +153,13 @@ class Ellipsoid(Domain):
 
     def words(self) -> str:
         radii = np.diag(self.axes)
-        if (self.axes == np.diag(radii)).all() and (radii == radii[0]).all():
-            return f"the ball of radius {radii[0]:g} around {self.centre.tolist()}"
-        return f"the ellipsoid around {self.centre.tolist()}"
+        if _diagonal(self.axes) and (radii == radii[0]).all():
+            return f"the ball of radius {radii[0]:g} around {row_in_words(self.centre)}"
+        return f"the ellipsoid around {row_in_words(self.centre)}"
 
     def command(self) -> str | None:
         radii = np.diag(self.axes)
-        if (self.axes != np.diag(radii)).any():
+        if not _diagonal(self.axes):
             return None
         centre, half = (",".join(map(repr, side.tolist())) for side in (self.centre, radii))
         return f"ellipsoid {centre} {half}"
@@ -150,6 +170,18 @@ class Ellipsoid(Domain):
     def _turned(self, low: Array, high: Array) -> tuple[Array, Array]:
         middle = ((low + high) / 2 - self.centre) @ self._inverse.T
         return middle, (high - low) / 2 @ np.abs(self._inverse).T
+
+
+def _diagonal(matrix: Array) -> bool:
+    return np.count_nonzero(matrix) == np.count_nonzero(np.diag(matrix))
+
+
+def _condition(matrix: Array) -> float:
+    """The condition number; of a diagonal matrix, which even a short record can make large, without a decomposition."""
+    if not _diagonal(matrix):
+        return float(np.linalg.cond(matrix))
+    sizes = np.abs(np.diag(matrix))
+    return float(sizes.max() / sizes.min()) if sizes.min() > 0 else float("inf")
 
 
 def Ball(centre: Any, radius: float) -> Ellipsoid:
@@ -194,22 +226,26 @@ class Polytope(Domain):
     def ends(self) -> Ends:
         return self.low, self.high
 
+    @property
+    def amount(self) -> int:
+        return (len(self.b) + 2 * self.size) * self.size  # with its box, as ``_middle`` has it
+
     @cached_property
     def _scale(self) -> Array:
         return np.abs(self.A) @ np.maximum(np.abs(self.low), np.abs(self.high)) + np.abs(self.b)  # (rows,)
 
     def contains(self, x: Array) -> Array:
         inside = ((x >= self.low) & (x <= self.high)).all(axis=1)
-        return inside & (x @ self.A.T <= self.b + TOLERANCE * self._scale).all(axis=1)
+        return inside & self._below([(x, self.A)], self.b + TOLERANCE * self._scale)
 
     def meets(self, low: Array, high: Array) -> Array:
         """Each half-space by itself meets it: a corner of the polytope may miss a box of which that is true."""
         over = ((high >= self.low) & (low <= self.high)).all(axis=1)
-        return over & (self._extreme(low, high) <= self.b + SPARE * self._scale).all(axis=1)
+        return over & self._below(self._corners(low, high), self.b + SPARE * self._scale)
 
     def within(self, low: Array, high: Array) -> Array:
         inside = ((low >= self.low) & (high <= self.high)).all(axis=1)
-        return inside & (self._extreme(high, low) <= self.b - SPARE * self._scale).all(axis=1)
+        return inside & self._below(self._corners(high, low), self.b - SPARE * self._scale)
 
     def anchor(self, low: Array, high: Array) -> Array:
         """Projections onto the half-spaces in turn, kept in the box; else a point in the middle of the polytope."""
@@ -250,9 +286,18 @@ class Polytope(Domain):
         arrays = {name: getattr(self, name).tolist() for name in ("A", "b", "low", "high")}
         return {"kind": self.kind, **arrays}
 
-    def _extreme(self, at_positive: Array, at_negative: Array) -> Array:
-        """A x at the corner of every box that these two sides give: (boxes, rows)."""
-        return at_positive @ np.maximum(self.A, 0).T + at_negative @ np.minimum(self.A, 0).T
+    def _corners(self, at_positive: Array, at_negative: Array) -> list[tuple[Array, Array]]:
+        """A x at the corner of every box that these two sides give is the sum of these products."""
+        return [(at_positive, np.maximum(self.A, 0)), (at_negative, np.minimum(self.A, 0))]
+
+    def _below(self, products: list[tuple[Array, Array]], most: Array) -> Array:
+        """Whether the sum of x @ A.T is at most that, row by row: for some points at a time."""
+        step = max(1, AT_ONCE // len(self.b))
+        found = np.zeros(len(products[0][0]), dtype=bool)
+        for i in range(0, len(found), step):
+            part = slice(i, i + step)
+            found[part] = (sum(x[part] @ A.T for x, A in products) <= most).all(axis=1)
+        return found
 
 
 def _around(A: Array, b: Array) -> Box:

@@ -9,8 +9,8 @@ import numpy as np
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.user_file import read_user_file
-from thereexists.functions.domains.combined import Intersection, Union
-from thereexists.functions.domains.domain import Domain
+from thereexists.functions.domains.combined import Intersection, Union, check_parts
+from thereexists.functions.domains.domain import Domain, check_amount
 from thereexists.functions.domains.implicit import missing
 from thereexists.functions.domains.points import Points
 from thereexists.functions.domains.shapes import Ball, Box, Ellipsoid, Polytope
@@ -25,6 +25,7 @@ _KINDS = {
     "points": (("points",), lambda s: Points(s["points"])),
     "implicit": (("low", "high", "lipschitz", "interval", "origin"), missing),
 }
+_LISTS = ("low", "high", "centre", "axes", "A", "b", "points")
 _WANTED = (
     "--domain takes a box (-2,5 or '0,1;-2,5'), simplex, 'simplex whole', 'ball 0.5,0.5 0.3' (centre, radius), "
     "'ellipsoid 0.5,0.5 0.3,0.1' (centre, half axes), or file.py:domain"
@@ -35,6 +36,8 @@ def read(stored: Any, depth: int = 0) -> Domain:
     """The inverse of ``Domain.describe``. Code does not come back: such a domain knows its box alone."""
     if not isinstance(stored, dict) or depth > _DEPTH:
         raise InvalidInput("a domain must be described by its kind and its numbers")
+    if depth == 0:
+        _check_size(stored)
     kind = stored.get("kind")
     if kind in ("union", "intersection") and stored.keys() == {"kind", "parts"} and isinstance(stored["parts"], list):
         parts = tuple(read(part, depth + 1) for part in stored["parts"])
@@ -44,6 +47,36 @@ def read(stored: Any, depth: int = 0) -> Domain:
     if kind == "implicit" and not isinstance(stored["origin"], dict):
         raise InvalidInput("the origin of a domain must be a record")
     return _KINDS[kind][1](stored)
+
+
+def _check_size(stored: dict[str, Any]) -> None:
+    """Before anything is made of it: a short list of half axes is a large matrix, and parts multiply."""
+    parts = amount = 0
+    left: list[Any] = [stored]
+    while left:
+        part = left.pop()
+        if not isinstance(part, dict):
+            continue
+        parts += 1
+        if isinstance(part.get("parts"), list):
+            left += part["parts"]
+        lists = {name: _count(part[name]) for name in _LISTS if name in part}
+        amount += max(sum(lists.values()), lists.get("centre", 0) ** 2)
+        if part.get("kind") == "polytope" and not all(isinstance(part.get(end), list) for end in ("low", "high")):
+            raise InvalidInput("a polytope must be stored with the ends of its box")
+    check_parts(parts)
+    check_amount(amount)
+
+
+def _count(value: Any) -> int:
+    """The numbers of a list of lists."""
+    found, left = 0, [value]
+    while left:
+        if isinstance(one := left.pop(), list):
+            left += one
+        else:
+            found += 1
+    return found
 
 
 def in_words(stored: Any) -> str:
