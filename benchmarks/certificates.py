@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 import thereexists as te
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.targets import BUILTINS, builtin
 
 
@@ -16,7 +17,7 @@ def tightness() -> None:
     for name in BUILTINS:
         witness = te.build(builtin(name, n=3), delta=1 / 8)
         bound, high = te.certify(witness, opinions=1).bound, witness.estimate_distance().high
-        print(f"| {name} | {bound:.4f} | {high:.4f} | {bound / high:.3f} |")
+        print(f"| {name} | {rounded_up(bound, 4)} | {high:.4f} | {bound / high:.3f} |")
 
 
 def growth() -> None:

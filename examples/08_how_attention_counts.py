@@ -34,7 +34,7 @@ def attention_of(witness, X):
 x = P.tokens(n=8)
 counting = te.build(P.mean(P.greater(x, 0.5, margin=0.125)))
 X = np.array([0.9, 0.1, 0.8, 0.2, 0.7, 0.3, 0.95, 0.05])[:, None]
-print(f"share above one half: {counting(X)[0, 0]:.3f}, off by at most {counting.certificate.bound:.1e} for all inputs")
+print(f"share above one half: {counting(X)[0, 0]:.3f}; for all inputs {counting.certificate.claim()}")
 
 # %% [markdown]
 # **Sorting.** Each block looks at one partner, by its position, and keeps the smaller or the larger number.

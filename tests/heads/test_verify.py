@@ -180,6 +180,7 @@ def test_the_verifier_imports_nothing_that_fits(name):
         "thereexists.heads.rounding",
         "thereexists.core.devices",
         "thereexists.core.plain_text",
+        "thereexists.core.rounded_figures",
         "thereexists.heads.matrix",
         "thereexists.heads.verify",
     }

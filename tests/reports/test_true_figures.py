@@ -92,7 +92,7 @@ def test_copying_is_a_map_of_patterns_and_layers():
     shown = re.findall(r"<text[^>]*>([^<]*)</text>", document)
     assert {"strided-multihead", "fixed-sequential", "1 layer", "4 layers"} <= set(shown)
     assert not any(label.endswith("…") for label in shown)
-    assert any(re.fullmatch(r"[\d.]+ \(≤ 15\.7\)", label) for label in shown)
+    assert any(re.fullmatch(r"[\d.]+ \(≤ 15\.8\)", label) for label in shown)
 
 
 def test_a_long_name_beside_a_bar_is_whole():
