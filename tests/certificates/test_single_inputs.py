@@ -82,12 +82,12 @@ def test_every_place_that_prints_a_bound_says_what_it_is(tmp_path):
     ran("report w --out r.html", cwd=tmp_path)
     says |= {"report": (tmp_path / "r.html").read_text(), "explore": str(open_viewer(tmp_path / "w").about())}
     for name, text in says.items():
-        text = " ".join(text.split()).replace("At most", "at most").replace("1.9·10⁻⁶", "1.9e-06")
+        text = " ".join(text.split()).replace("At most", "at most").replace("2·10⁻⁶", "2e-06")
         assert "integral" in text, name
         assert "for every input of the domain" not in text, name
         assert name == "verify" or "can be far off" in text, name
         if name not in ("show", "plan"):
-            assert "at most 0.125 at every entry in exact arithmetic, for all inputs but a share of 1.9e-06" in text, (
+            assert "at most 0.125001 at every entry in exact arithmetic, for all inputs but a share of 2e-06" in text, (
                 name
             )
     given = json.loads(ran("certify w --json", cwd=tmp_path).stdout)

@@ -15,6 +15,7 @@ from thereexists.certificates.certificate import BLOCKS, FILE, Certificate, cert
 from thereexists.certificates.verify_bound import CHECKS
 from thereexists.core.errors import BadWitnessFile
 from thereexists.core.kinds import CERTIFICATES, KINDS, named
+from thereexists.core.rounded_figures import rounded_up
 
 
 def half_sorted(**states):
@@ -70,7 +71,7 @@ def test_it_says_what_it_is(kind, folders):
     assert 2 <= len(repr(certificate).splitlines()) <= 6
     assert repr(certificate).startswith(type(certificate).__name__)
     assert certificate.claim() in repr(certificate)
-    assert f"{certificate.bound:.6g}" in certificate.statement()
+    assert rounded_up(certificate.bound, 6) in certificate.statement()
     described = json.loads(json.dumps(certificate.describe()))
     described.pop("seconds")
     assert certificate_of(described, folders[kind] / FILE) == certificate
@@ -122,7 +123,7 @@ def test_every_kind_has_a_report_by_itself(kind, folders, tmp_path):
     (tmp_path / "printed.json").write_text(json.dumps(certificate.describe()))
     for place in (folders[kind] / FILE, tmp_path / "printed.json"):
         page = str(te.report(place))
-        assert (f"{certificate.bound:.6g}" if not 0 < certificate.bound < 1e-15 else "10⁻¹⁵") in page
+        assert (rounded_up(certificate.bound, 6) if not 0 < certificate.bound < 1e-15 else "10⁻¹⁵") in page
         assert "as its author says" in page
 
 

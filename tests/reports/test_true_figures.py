@@ -167,3 +167,18 @@ def test_numbers_are_written_as_in_a_paper(value, shown):
     from thereexists.reports.html import number
 
     assert number(value) == shown
+
+
+def test_bounds_are_rounded_up_and_other_figures_to_the_nearest():
+    from thereexists.reports import html
+
+    assert html.at_most(0.10287221) == "≤ 0.1029"
+    assert html.at_most(0.11131) == "≤ 0.1114"
+    assert html.number(0.11131) == "0.1113"
+    assert html.upper(0.0) == "0"
+    assert html.in_figures("≤ 1.23412e-05, at most 1.23412e-05, 1.23412e-05") == (
+        "≤ 1.235·10⁻⁵, at most 1.235·10⁻⁵, 1.234·10⁻⁵"
+    )
+    assert html.in_figures("≤ 1.235e-07") == "≤ 1.235·10⁻⁷"  # though the float is larger
+    assert html.in_figures("within 1e-20, ≤ 1e-20") == "within less than 10⁻¹⁵, &lt; 10⁻¹⁵"
+    assert html.in_figures("≤ 1e+99999999999999999999") == "≤ inf"
