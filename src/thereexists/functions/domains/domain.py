@@ -34,7 +34,7 @@ _BISECTIONS = 24
 _TRIED = 32  # points of a box, where no formula gives one of D
 _POOL = 4096
 AT_ONCE = 1 << 22  # numbers of a table of points against inequalities
-MOST_ENTRIES = 4096  # of a sequence whose domain is no box
+MOST_ENTRIES = 4096  # of a sequence whose domain is not a box
 MOST_NUMBERS = 1 << 20  # that a domain asks every point with: a record of few bytes must not ask for hours
 _SHOWN = 8  # numbers of a row, in a sentence
 _LONGEST = 200  # characters of what was given, in a sentence
@@ -104,7 +104,7 @@ class Domain(ABC):
         """The set of sequences, flattened to n·d numbers: of tokens, each of them in D."""
         if n * d > MOST_ENTRIES:
             raise InvalidInput(
-                f"A domain that is no box holds sequences of at most {MOST_ENTRIES:,} numbers; n·d = {n * d:,}."
+                f"A domain that is not a box holds sequences of at most {MOST_ENTRIES:,} numbers; n·d = {n * d:,}."
             )
         found = self.sized(n, d)
         check_amount(found.amount)
