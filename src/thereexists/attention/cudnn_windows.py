@@ -1,11 +1,11 @@
-"""Causal windows by NVIDIA's cuDNN, where its Python package is installed: there nobody's kernels are faster.
+"""Causal windows by NVIDIA's cuDNN, where its Python package is installed: the fastest kernels that we measured.
 
     pip install 'thereexists[cuda]'
 
-On one H200 in bfloat16 cuDNN takes 0.7 of the time of our kernels with heads of 128, and half of it with heads of 256
-(``benchmarks/attention_gpu.py --only windows``). It is asked where it was measured to win and nowhere else: windows
-that look back only (its backward pass of a window that looks both ways takes fifty times ours), float16 and bfloat16,
-and enough work that its launch, which takes longer than ours, does not count. Its gradient of the queries is added up
+On one H200 in bfloat16 cuDNN takes about 0.7 of the time of our kernels with heads of 128, and half of it with heads of
+256 (docs/performance.md). It is asked where it was measured to win and nowhere else: windows that look back only (the
+backward pass of one that looks both ways takes it 7 to 70 times as long as ours), float16 and bfloat16, and enough work
+that its launch, which takes longer than ours, does not count. Its gradient of the queries is added up
 in any order, so a program that asks torch for deterministic algorithms gets our kernels.
 
 A graph of cuDNN belongs to the shapes and strides of its tensors, and takes a twentieth of a second or more to build.
