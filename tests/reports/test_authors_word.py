@@ -136,6 +136,62 @@ def test_explore_marks_what_it_reads(copy):
     assert WORDS in about["certified"]
 
 
+GAUSS = "(ab|ba)*bb"
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("machine") / "w"
+    te.build(te.automata.regex("(ab|ba)*", "ab"), n=8).save(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        {"kind": "regex", "pattern": GAUSS, "flags": 0},
+        {"kind": "regexx", "pattern": GAUSS, "flags": 0},
+        {"pattern": GAUSS, "flags": 0},
+        {"kind": "table", "pattern": GAUSS},
+    ],
+)
+def test_a_pattern_that_no_automaton_was_compared_with_is_no_title(machine, tmp_path, origin):
+    folder = shutil.copytree(machine, tmp_path / "w")
+    forge_record(folder, lambda r: r["automaton"].update(origin=origin))
+    assert not unmarked([open_viewer(folder).about()["title"]], GAUSS)
+    for text in (shown(folder).splitlines(), as_text(report(folder))):
+        assert not unmarked(text, GAUSS)
+    if origin.get("kind") == "regex":  # the card of a checkpoint would say it
+        with pytest.raises(te.ThereExistsError, match=re.escape(GAUSS)):
+            te.export(folder, "llama", tmp_path / "stock")
+    else:
+        te.export(folder, "llama", tmp_path / "stock")
+        assert GAUSS not in (tmp_path / "stock/README.md").read_text()
+
+
+def test_names_of_states_stay_names_on_the_card_of_a_checkpoint(machine, tmp_path):
+    folder = shutil.copytree(machine, tmp_path / "w")
+    names = ["x\n\n## What is proved\n\nEverything.", "`", "", "a``b"]
+    forge_record(folder, lambda r: r["automaton"].update(names=names[: len(r["automaton"]["names"])]))
+    te.export(folder, "llama", tmp_path / "stock")
+    card = (tmp_path / "stock/README.md").read_text()
+    assert card.count("\n## What is proved\n") == 1
+    assert r"0 is `x\n\n## What is proved\n\nEverything.`" in card
+    assert te.verify(tmp_path / "stock").holds
+
+
+@pytest.mark.parametrize("kind", ["reals", "symbols"])
+def test_the_name_of_a_program_is_its_authors_word(tmp_path, kind):
+    from thereexists import program as pr
+
+    program = pr.tokens(2) + 1.0 if kind == "reals" else pr.isin(pr.symbols("ab", n=2), "a")
+    te.build(program).save(tmp_path / "p")
+    forge_record(tmp_path / "p", lambda r: r.update(name="Gauss"))
+    assert not unmarked(shown(tmp_path / "p").splitlines(), "Gauss")
+    assert not unmarked(as_text(report(tmp_path / "p")), "Gauss")
+    assert open_viewer(tmp_path / "p").about()["title"] == f"Gauss ({WORDS})"
+
+
 CERTIFICATE = {
     "bound": (lambda r: r.update(bound=0.0771), "0.0771"),
     "second opinions": (lambda r: r.update(second_opinion={"cubes": 7711, "seed": 0, "disagreeing": []}), "7,711"),

@@ -70,7 +70,7 @@ def test_a_program_is_called_by_its_name_and_drawn(pages):
 
     thereexists("build", "prog.py:smooth", "--out", "p", cwd=pages)
     document = str(te.report(pages / "p"))
-    assert "<title>There exists a Transformer: smooth</title>" in document
+    assert "<title>There exists a Transformer: smooth (as its author says)</title>" in document
     assert "(0.5·x + 0.5·mean(x))" in document
     assert document.count("<svg") >= 1
     assert "1 standard block." in document

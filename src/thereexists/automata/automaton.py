@@ -167,6 +167,15 @@ class Automaton:
         }
 
 
+def expression_of(origin: dict[str, Any]) -> str | None:
+    """The regular expression that a machine is said to come from, and its flags; None if it is said to come from
+    anything else, whatever else the record says of that.
+    """
+    if origin.get("kind") != "regex" or not origin.get("pattern"):
+        return None
+    return f"{origin['pattern']}{under_flags(origin)}"
+
+
 def under_flags(origin: dict[str, Any]) -> str:
     """What a regular expression is read with, as "with re.IGNORECASE": without its flags it says something else."""
     flags = origin.get("flags")

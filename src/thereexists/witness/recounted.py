@@ -41,6 +41,12 @@ def description_of(witness: FunctionWitness) -> tuple[str, bool]:
     return witness.target.description, False
 
 
+def told_name(witness: FunctionWitness) -> str:
+    """The function's name, marked where it is not one of ours."""
+    name = witness.target.name
+    return name if is_builtin(witness) else as_its_author_says(name)
+
+
 def told_description(witness: FunctionWitness) -> str:
     """The description, marked where it is not ours."""
     words, ours = description_of(witness)

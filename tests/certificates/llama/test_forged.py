@@ -166,6 +166,14 @@ def test_a_changed_config_is_caught(stock, tmp_path, field):
     )
 
 
+@pytest.mark.parametrize("field", ["rope_theta", "rope_scaling", "pretraining_tp", "dtype", "initializer_range"])
+def test_a_config_that_leaves_something_to_the_loader_is_caught(stock, tmp_path, field):
+    """transformers 4 reads ``rope_theta`` only: without it, another base than the one that was proved."""
+    verdict = te.verify(forge_json(copied(stock, tmp_path / "forged"), "config.json", lambda config: config.pop(field)))
+    assert verdict.holds is False
+    assert f"{field} of config.json is missing" in verdict.reasons[0]
+
+
 def test_another_theta_that_is_said_twice_is_caught_by_the_proof(stock, tmp_path):
     def change(config):
         config["rope_theta"] = config["rope_parameters"]["rope_theta"] = 2.0

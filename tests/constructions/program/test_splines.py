@@ -81,6 +81,13 @@ def test_the_verifier_proves_every_function_that_the_compiler_knows():
         assert certificate.splines[0]["function"] == known.name
 
 
+@pytest.mark.parametrize(("name", "low", "high"), [("log", -1.0, 0.0), ("log", -1.0, -0.5), ("rsqrt", -1.0, 0.0)])
+def test_no_spline_where_the_function_is_not_real(name, low, high):
+    """The second derivative of the logarithm is finite there, and steps towards 0 have no end."""
+    with pytest.raises(te.ThereExistsError, match=f"cannot bound {name} near -1 "):
+        P.apply(FUNCTIONS[name], P.tokens(4, low=low, high=high))
+
+
 @pytest.mark.parametrize(("name", "reach"), [("sigmoid", 3e4), ("tanh", 3e4), ("arctan", 3e4), ("tanh", 1e-5)])
 def test_the_verifier_follows_smooth_functions_on_every_range(name, reach):
     """Balls that are wide, or have their centre at 0, are no reason to call a function not differentiable."""

@@ -36,7 +36,7 @@ REAL_FILES = (CARD, CONFIG, WEIGHTS)  # of a checkpoint that takes numbers, and 
 FIELDS = frozenset(("format", "format_version", "dtype", "compared", "of", "claim", "dtypes", "files", "digest"))
 MOST_WEIGHTS = 4 << 30  # bytes
 LARGEST = 2.0**24  # of a weight: then nothing on the way comes near the end of float32, used or not
-OPTIONAL = {"transformers_version", "rope_theta", "rope_scaling", "initializer_range", "pretraining_tp", "dtype"}
+OPTIONAL = {"transformers_version"}  # all that our exports say is needed: older loaders read nothing but rope_theta
 
 
 @dataclass(frozen=True)

@@ -237,13 +237,11 @@ def _told(witness: Any, answer: Any) -> str:
 
 
 def print_summary(summary: dict[str, Any]) -> None:
-    from thereexists.automata.automaton import under_flags
+    from thereexists.automata.automaton import expression_of
 
     stated = set(summary.get("as_its_author_says", ()))
     before = f"{summary['states_before']} before minimising"
-    origin = summary.get("origin") or {}
-    expression = origin.get("pattern")
-    pattern = (expression and f"{expression}{under_flags(origin)}") or summary.get("automaton")
+    pattern = expression_of(summary.get("origin") or {}) or summary.get("automaton")
     heads = "one head" if summary["heads"] == 1 else f"{summary['heads']} heads"
     lines = {
         "witness": summary.get("witness"),

@@ -16,7 +16,7 @@ from thereexists.core.rounded_figures import rounded_up
 
 class ProgramCommands(Commands):
     stated: tuple[str, ...] = (
-        "safe", "bound", "bound_dtype", "bounds", "parts", "reasons", "assumptions", "places",
+        "name", "safe", "bound", "bound_dtype", "bounds", "parts", "reasons", "assumptions", "places",
     )  # by the author of a folder  # fmt: skip
     takes: ClassVar = {
         "run": ("input", "out", "dtype", "force"),
@@ -154,6 +154,12 @@ def _length(witness: Any, text: str) -> int:
     return min(witness.n, max(1, numbers // witness.d)) if shorter else witness.n
 
 
+def named(summary: dict[str, Any]) -> str | None:
+    """The program as its builder asked for it, or by the name in a folder, which is its author's word."""
+    name = summary["name"]
+    return summary.get("program") or (as_its_author_says(name) if name and "as_its_author_says" in summary else name)
+
+
 def print_summary(summary: dict[str, Any]) -> None:
     bounds, stated = summary["bounds"], "as_its_author_says" in summary  # of a file: `verify` checks it
     parts = ", ".join(f"{name} {value:.3g}" for name, value in summary["parts"].items())
@@ -162,7 +168,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         proved = f"sup norm ≤ {rounded_up(summary['bound'], 6)} in {summary['bound_dtype']}, rounding included"
     lines = {
         "witness": summary.get("witness"),
-        "program": f"{summary.get('program') or summary['name'] or summary['operation']}, n = {summary['n']}, "
+        "program": f"{named(summary) or summary['operation']}, n = {summary['n']}, "
         f"d = {summary['d']}, inputs from {summary['box'][0]:g} to {summary['box'][1]:g}",
         "network": f"{counted(summary['blocks'], 'block')}, d_model {summary['d_model']}, "
         f"at most {counted(summary['heads'], 'head')} of size {summary['head_size']}, width {summary['width']}, "

@@ -6,7 +6,7 @@ from typing import Any
 
 from thereexists.cli._output import print_json, say
 from thereexists.cli.kinds import RunRequest, print_claim, print_stated
-from thereexists.cli.kinds.programs import ProgramCommands, print_steps
+from thereexists.cli.kinds.programs import ProgramCommands, named, print_steps
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import counted
 
@@ -48,7 +48,7 @@ class SymbolCommands(ProgramCommands):
         why = {name: f"not certified: {reason}" for name, reason in summary["reasons"].items()}
         lines = {
             "witness": summary.get("witness"),
-            "program": summary.get("program") or summary["name"] or f"its last operation is {summary['operation']}",
+            "program": named(summary) or f"its last operation is {summary['operation']}",
             "strings": f"{most:,} symbols" if least == most else f"{least:,} to {most:,} symbols",
             "alphabet": _listed(summary["alphabet"]),
             "writes": _listed(summary["output_alphabet"]),

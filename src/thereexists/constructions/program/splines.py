@@ -209,13 +209,17 @@ def _proved_error(known: Known, knots: Array, values: Array, low: float | None, 
 
 def place(function: Callable[..., Any], low: float, high: float, epsilon: float) -> tuple[Array, Array, float]:
     """Knots and values of a function of the table on [low, high], and a proven bound ≤ epsilon on what they miss."""
+    from flint import arb
+
     known = KNOWN[function]
+    if not known.f(arb(low)).is_finite():  # f'' alone may be bounded where f is not real: that of the logarithm is
+        raise _not_smooth(known, low, low, high, epsilon)
     knots, own, step = [low], 0.0, high - low
     while knots[-1] < high:
         if len(knots) > MOST_KNOTS:
             raise InvalidInput(f"'apply' would need more than {MOST_KNOTS:,} knots; choose a larger epsilon.")
         start = knots[-1]
-        least = max(abs(start), abs(high)) * 2.0**-45
+        least = max(max(abs(start), abs(high)) * 2.0**-45, 2.0**-1022)
         while True:
             end = high if start + 1.001 * step >= high else start + step
             missed = _missed(known, start, end)
@@ -223,14 +227,18 @@ def place(function: Callable[..., Any], low: float, high: float, epsilon: float)
                 break
             step = 0.9 * min(step * math.sqrt(epsilon / missed) if math.isfinite(missed) else step / 2, step)
             if step < least:
-                raise InvalidInput(
-                    f"'apply' cannot bound {known.name} near {start:.6g} by {epsilon}: it must be smooth from "
-                    f"{low:.6g} to {high:.6g}, the range of its argument; clip that first, or choose a larger epsilon."
-                )
+                raise _not_smooth(known, start, low, high, epsilon)
         knots.append(end)
         own, step = max(own, missed), 1.5 * step
     grid = np.array(knots)
     return grid, _values(known, grid), own
+
+
+def _not_smooth(known: Known, near: float, low: float, high: float, epsilon: float) -> InvalidInput:
+    return InvalidInput(
+        f"'apply' cannot bound {known.name} near {near:.6g} by {epsilon}: it must be smooth from {low:.6g} to "
+        f"{high:.6g}, the range of its argument; clip that first, or choose a larger epsilon."
+    )
 
 
 def _missed(known: Known, low: float, high: float) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from thereexists._version import __version__
-from thereexists.automata.automaton import short, under_flags
+from thereexists.automata.automaton import expression_of, short, under_flags
 from thereexists.certificates.llama.addition import Addition
 from thereexists.certificates.llama.automata import AutomatonClaim
 from thereexists.certificates.llama.card import claim_of
@@ -16,6 +17,7 @@ from thereexists.certificates.llama.ngram import Ngram
 from thereexists.certificates.llama.programs import ProgramClaim
 from thereexists.certificates.llama.recall import Recall
 from thereexists.certificates.llama.reverse import Reverse
+from thereexists.core.plain_text import visible
 
 _MOST = 40
 
@@ -30,19 +32,28 @@ class Words:
     more: str = ""
 
 
+def code(text: str) -> str:
+    """A text from a record in a line of Markdown, which shows it and obeys none of it."""
+    shown = visible(text)
+    longest = max((len(ticks) for ticks in re.findall("`+", shown)), default=0)
+    fence = "`" * (longest + 1)
+    space = " " if longest or not shown.strip() else ""  # a backtick at an end belongs to the text
+    return f"{fence}{space}{shown}{space}{fence}"
+
+
 def automaton_words(claim: AutomatonClaim) -> Words:
     machine, vocabulary = claim.machine, claim.vocabulary
     between = "" if vocabulary.by_character else " "
     example = between.join(str(machine.alphabet[k % len(machine.alphabet)]) for k in range(min(4, claim.n)))
     made = "one character" if vocabulary.by_character else "one word, between spaces"
-    pattern = machine.origin.get("pattern")
-    of = f", of the regular expression `{pattern}`{under_flags(machine.origin)}" if pattern else ""
+    known = expression_of(machine.origin) is not None
+    of = f", of the regular expression {code(machine.origin['pattern'])}{under_flags(machine.origin)}" if known else ""
     answers = "what the last step writes" if machine.writes else "`accepted` or `rejected`"
-    states = [f"{q} is {name}" for q, name in enumerate(machine.names[:_MOST])]
+    states = [f"{q} is {code(name)}" for q, name in enumerate(machine.names[:_MOST])]
     states += ["…"] if machine.size > _MOST else []
     about = f"""{machine.size} states, {len(machine.alphabet)} symbols
-{short(machine.alphabet)}{of}. Prompts have at most {claim.n:,} symbols, each {made}. The next token is the answer,
-{answers}, and then the text ends. A longer prompt is answered too, and nothing is said about the answer."""
+{code(short(machine.alphabet))}{of}. Prompts have at most {claim.n:,} symbols, each {made}. The next token is the
+answer, {answers}, and then the text ends. A longer prompt is answered too, and nothing is said about the answer."""
     more = f"""## States
 
 `state:0` and so on are tokens too: {"; ".join(states)}. The table of the automaton is in `thereexists_export.json`.
@@ -64,7 +75,7 @@ def completion_words(claim: Completions) -> Words:
     made = "one character" if claim.vocabulary.by_character else "one word, between spaces"
     asked, told = between.join(claim.symbols[q] for q in prompt), between.join(claim.answers[a] for a in answer)
     about = f"""{len(claim.pairs):,} prompts with their answers. A symbol of
-a prompt is {made}; {len(claim.symbols):,} of them are known. The answer to the prompt below is `{told}`. Tokens of
+a prompt is {made}; {len(claim.symbols):,} of them are known. The answer to the prompt below is {code(told)}. Tokens of
 answers are tokens of their own, which read as the text they stand for."""
     places = f"the last {len(claim.places)} tokens" if claim.whole else f"the tokens {short(claim.places)} back"
     more = f"""## How it answers
@@ -117,9 +128,9 @@ def program_words(claim: ProgramClaim) -> Words:
     between, made = ("", "one character") if claim.vocabulary.by_character else (" ", "one word, between spaces")
     example = between.join(alphabet[k % len(alphabet)] for k in range(min(4, claim.n)))
     about = f"""a causal program of
-{len(claim.program["nodes"])} operations over {len(alphabet)} symbols {short(alphabet)}, each {made}. The next
+{len(claim.program["nodes"])} operations over {len(alphabet)} symbols {code(short(alphabet))}, each {made}. The next
 token is what the program gives at the last symbol of the prompt, one of
-{short(claim.alphabets.output_alphabet)}, and then the text ends. A longer prompt
+{code(short(claim.alphabets.output_alphabet))}, and then the text ends. A longer prompt
 than {claim.n:,} symbols is answered too, and nothing is said about the answer."""
     more = """## How it answers
 

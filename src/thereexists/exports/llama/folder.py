@@ -74,6 +74,8 @@ def write_symbols(claim: Claim, dtype: str, folder: Path, beside: str = "", name
     found, reasons = proofs(Checkpoint(layout.shape, THETA, EPS, weights, claim))
     if dtype not in found:
         raise CannotBuild(f"The checkpoint is not proved in {dtype}: {reasons[dtype]}")
+    if (origin := claim.origin()) is not None and origin.passed is False:  # the card says it
+        raise CannotBuild(f"The record is wrong about where the machine comes from: {origin.detail.rstrip('.')}.")
     save_tensors(stocked.written(weights), folder / stock.WEIGHTS, metadata={"format": "pt"})
     tokenizer_for(claim.vocabulary).save(str(folder / stock.TOKENIZER))
     texts = {

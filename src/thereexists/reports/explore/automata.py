@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.automata.automaton import under_flags
+from thereexists.automata.automaton import expression_of
 from thereexists.certificates.automaton_proof import FIRST, SYMBOLS
 from thereexists.constructions.automata.running import MachineWitness
 from thereexists.constructions.automata.trace import Held, held_maps
 from thereexists.constructions.automata.witness import AutomatonWitness
+from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.dtypes import dtype_name
 from thereexists.core.errors import InvalidInput
 from thereexists.reports.automaton_pictures import lively_string
@@ -48,11 +49,11 @@ class Machines(Viewer):
             "parameters": f"{self.network.parameter_count:,}",
             "number format": dtype_name(self.network.dtype),
         }
-        pattern = machine.origin.get("pattern")
-        pattern = pattern and f"{pattern}{under_flags(machine.origin)}"
+        expression = expression_of(machine.origin)
+        title = as_its_author_says(short(expression)) if expression else f"an automaton of {machine.size} states"
         return {
             "kind": self.kind,
-            "title": short(pattern or f"an automaton of {machine.size} states"),
+            "title": title,
             "about": self.says,
             "facts": facts | self.more_facts(),
             "certified": self.proved,

@@ -32,7 +32,7 @@ from thereexists.reports.explore.viewer import (
     wanted,
 )
 from thereexists.reports.witness.program import title_of
-from thereexists.witness.recounted import told_description
+from thereexists.witness.recounted import told_description, told_name
 
 MOST_BLOCKS = 400
 MOST_ROWS = 256  # of the residual stream that are sent
@@ -153,7 +153,7 @@ class Features(Blocks):
     def about(self) -> dict[str, Any]:
         grid, target = self.witness.grid, self.target
         facts = {"tokens": grid.n, "features": grid.d, "grid": f"δ = 1/{grid.N}"}
-        return self._about(target.name, told_description(self.witness), facts) | {
+        return self._about(told_name(self.witness), told_description(self.witness), facts) | {
             "n": grid.n,
             "d": grid.d,
             "low": target.low,

@@ -26,7 +26,7 @@ from thereexists.reports.explore.viewer import (
 )
 from thereexists.reports.measure import spreading_layers
 from thereexists.witness.function import FunctionWitness
-from thereexists.witness.recounted import told_description
+from thereexists.witness.recounted import told_description, told_name
 
 MOST_FRAMES = 400
 MOST_LINES = 600  # cell edges that are drawn
@@ -59,7 +59,7 @@ class Columns(Viewer):
         grid, network = self.witness.grid, self.witness.network
         return {
             "kind": self.kind,
-            "title": short(self.target.name),
+            "title": short(told_name(self.witness)),
             "about": short(told_description(self.witness)),
             "facts": {
                 "tokens": grid.n,

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from thereexists.automata.automaton import Automaton, under_flags
+from thereexists.automata.automaton import Automaton, expression_of
 from thereexists.constructions.automata.running import MachineWitness
 from thereexists.constructions.automata.witness import AutomatonWitness
 from thereexists.core.authors_word import WORDS, as_its_author_says
@@ -66,8 +66,7 @@ def machine_page(
     """The page of any network of an automaton: ``method`` says how it works in a line, ``how`` shows it."""
     machine = witness.automaton
     what = "transducer" if machine.writes else "automaton"
-    pattern = machine.origin.get("pattern")
-    pattern = pattern and f"{pattern}{under_flags(machine.origin)}"
+    pattern = expression_of(machine.origin)
     title = f"There exists a Transformer: {'an ' if what == 'automaton' else 'a '}{what} of {machine.size} states"
     lead = (
         f"{'The pattern ' + as_its_author_says(pattern) + ': s' if pattern else 'S'}trings of up to {witness.n:,} "

@@ -46,7 +46,7 @@ from thereexists.reports.planes import first_picture, surfaces_section
 from thereexists.reports.sparse import pattern_section
 from thereexists.witness.function import FunctionWitness
 from thereexists.witness.load import load as read_witness
-from thereexists.witness.recounted import class_of, description_of, is_builtin, theorem_of
+from thereexists.witness.recounted import class_of, description_of, is_builtin, theorem_of, told_name
 
 MOST_OUTPUTS = 12
 _SAME = ("name", "n", "d", "low", "high", "domain", "origin")  # what a certificate and its witness must agree on
@@ -75,7 +75,7 @@ def function_page(folder: Path, witness: FunctionWitness, record: dict[str, Any]
         f"A Transformer for sequences of {plan.grid.n} tokens with {plan.grid.d} "
         f"feature{'s' if plan.grid.d > 1 else ''}, written down without training."
     )
-    title = f"There exists a Transformer: {target.name}"
+    title = f"There exists a Transformer: {told_name(witness)}"
     drawn = Markup("") if plane is None else first_picture(plane, plan.grid.d)
     first = first_screen(_largest(folder, witness, record, certificate), _source(witness), drawn)
     return Page("witness", title, lead, tuple(s for s in sections if s is not None), first)

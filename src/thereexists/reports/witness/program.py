@@ -58,13 +58,15 @@ def _largest(folder: Path, described: dict[str, Any]) -> list[Number]:
 
 
 def title_of(witness: Any) -> str:
-    """The program's name; without one, its formula if that is short, or else how many operations it has."""
+    """The program's name, its author's word; without one its formula if that is short, or its number of operations."""
+    if witness.name:
+        return as_its_author_says(witness.name)
     record = witness.record()
     formula = written_out(record)
     if "\n" not in formula and len(formula) <= LONGEST_TITLE:
-        return witness.name or formula
+        return formula
     operations = len(record["nodes"]) - 1  # the input is none
-    return witness.name or f"a program of {counted(operations, 'operation')}"
+    return f"a program of {counted(operations, 'operation')}"
 
 
 def written_out(record: dict[str, Any]) -> str:
