@@ -64,7 +64,7 @@ FLOORS = [
 ]
 MOST = 8  # parameters of a function; past that, an object that means something
 # Whoever calls these hands over one value after the other: compiled kernels, and ops with a flat schema.
-KERNELS = {"numba.njit", "triton.jit", "torch.library.custom_op"}
+KERNELS = {"thereexists.core.compiled.njit", "triton.jit", "torch.library.custom_op"}
 # What an independent verifier may stand on.
 VERIFIER = {"_version", "core", "functions", "automata", "model", "arithmetic", "evaluate", "parallel", "certificates"}
 
@@ -307,6 +307,29 @@ def transformers_itself(text):
             yield node.lineno
 
 
+DOORS = {"numba": "compiled.py", "matplotlib": "drawing.py"}  # both read settings from the current folder
+
+
+def by_another_door(text, package):
+    for node in nodes(text):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        if any(name.split(".")[0] == package for name in names):
+            yield node.lineno
+
+
+@pytest.mark.parametrize("package", DOORS)
+def test_what_reads_settings_from_the_folder_has_one_door(package):
+    found = {file.name for file in SOURCE.rglob("*.py") for _ in by_another_door(file.read_text(), package)}
+    assert found == {DOORS[package]}
+
+
+@pytest.mark.parametrize("line", ["from numba import njit", "def f():\n    import numba.core.config as c"])
+def test_a_second_door_is_noticed(line):
+    assert list(by_another_door(line, "numba"))
+    assert not list(by_another_door("from thereexists.core.compiled import njit", "numba"))
+
+
 def test_transformers_is_imported_file_by_file():
     files = [*SOURCE.rglob("*.py"), *(TESTS.parent / "benchmarks").glob("*.py")]
     assert [file.name for file in files for _ in transformers_itself(file.read_text())] == []
@@ -389,7 +412,7 @@ def test_a_ninth_parameter_is_noticed(tmp_path, source):
     [
         "class C:\n    def few(self, a, b, c, d, e, f, g, h, **more): ...",
         f"import triton\n@triton.jit\ndef kernel({NINE}): ...",
-        f"from numba import njit\n@njit(cache=True)\ndef kernel({NINE}): ...",
+        f"from thereexists.core.compiled import njit\n@njit(cache=True)\ndef kernel({NINE}): ...",
         f"import torch\n@torch.library.custom_op('a::b', mutates_args=())\ndef op({NINE}): ...",
     ],
 )

@@ -1,7 +1,9 @@
 """A folder from a stranger decides about numbers and about nothing that runs."""
 
+import hashlib
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -162,3 +164,67 @@ def test_the_folder_of_the_package_itself_stays(monkeypatch):
     monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "thereexists"])
     assert _path.taken_off() is False
     assert sys.path == [HOME]
+
+
+class Trap:
+    """Whoever unpickles it makes a folder."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return os.mkdir, (self.mark,)
+
+
+def lay_numba_traps(folder, mark):
+    """Settings of Numba that move its cache into the folder, and pickles there in the place of every index."""
+    folder.mkdir()
+    (folder / ".numba_config.yaml").write_text("cache_dir: cache\n")
+    trap = pickle.dumps(Trap(str(mark)), protocol=4)
+    package = Path(te.__file__).parent
+    for file in package.rglob("*.py"):
+        lines = file.read_text().splitlines()
+        where = folder / "cache" / f"{file.parent.name}_{hashlib.sha1(str(file.parent).encode()).hexdigest()}"
+        for k, line in enumerate(lines):
+            if line.startswith("@njit"):
+                name = next(re.match(r"def (\w+)", one)[1] for one in lines[k:] if one.startswith("def "))
+                where.mkdir(parents=True, exist_ok=True)
+                for number in range(k + 1, k + 4):  # the line of the decorator, or of the function
+                    index = f"{file.stem}.{name}-{number}.py{sys.version_info[0]}{sys.version_info[1]}.nbi"
+                    (where / index).write_bytes(trap)
+
+
+def test_numba_takes_neither_settings_nor_a_cache_from_the_folder(original, tmp_path):
+    """Planted first where Numba itself would fall for it: so the trap is one."""
+    lay_numba_traps(tmp_path / "w", tmp_path / "mark")
+    words = ["run", "--input", "0.3 0.1", "--engine", "fused"]
+    run = f"from thereexists import cli\ncli.sys.argv[1:1] = {words}\ncli.main()"
+    stock = hostile.python(f"import numba\n{run}", original / "w", cwd=tmp_path / "w")
+    assert (tmp_path / "mark").exists(), stock.stderr
+    (tmp_path / "mark").rmdir()
+    ours = hostile.python(run, original / "w", cwd=tmp_path / "w")
+    assert ours.returncode == 0, ours.stderr
+    assert not (tmp_path / "mark").exists()
+    for text in ("[", "- a", "disable_jit: true", "opt: 7"):
+        (tmp_path / "w/.numba_config.yaml").write_text(text)
+        again = hostile.python(run, original / "w", cwd=tmp_path / "w")
+        assert (again.returncode, again.stdout) == (0, ours.stdout), again.stderr
+
+
+def test_pictures_take_no_settings_from_the_folder(tmp_path):
+    """LaTeX would obey its preamble."""
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\ntext.latex.preamble: \\\\input{mine}\nfigure.dpi: 7\n")
+    code = (
+        "from thereexists import cli\ncli.sys.argv[1:1] = ['pattern', 'draw', 'star', '--n', '8', '--out']\ncli.main()"
+    )
+    drawn = hostile.python(code, "p.png", cwd=tmp_path)
+    assert drawn.returncode == 0, drawn.stderr
+    first = (tmp_path / "p.png").read_bytes()
+    (tmp_path / "p.png").unlink()
+    (tmp_path / "matplotlibrc").unlink()
+    hostile.python(code, "p.png", cwd=tmp_path)
+    assert (tmp_path / "p.png").read_bytes() == first
+    (tmp_path / "matplotlibrc").write_bytes(b"\xff\xfe")
+    torn = hostile.python(code, "q.png", cwd=tmp_path)
+    assert torn.returncode == 2
+    assert torn.stderr.splitlines()[-1].startswith("Error: matplotlib cannot be loaded")

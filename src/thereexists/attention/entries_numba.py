@@ -10,16 +10,13 @@ from typing import Any, no_type_check
 import numpy as np
 
 try:
-    import numba
-    from numba import njit, prange
+    from thereexists.core.compiled import config, njit, prange, set_num_threads, start_threads
 except ImportError as error:  # numba is an extra
     from thereexists.core.errors import CannotBuild
 
     raise CannotBuild(
         "Irregular rows on the CPU run through Numba, which is not installed; pip install 'thereexists[attention]'."
     ) from error
-
-from thereexists.core.numba_threads import start_threads
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}  # reorder sums, but keep infinities meaningful
 _ROWS = 256  # rows of one work item
@@ -28,8 +25,8 @@ _ROWS = 256  # rows of one work item
 def set_threads(count: int) -> None:
     """Use at most ``count`` threads."""
     start_threads()
-    most: Any = numba.config  # type: ignore[attr-defined]
-    numba.set_num_threads(max(1, min(count, most.NUMBA_NUM_THREADS)))
+    most: Any = config  # type: ignore[attr-defined]
+    set_num_threads(max(1, min(count, most.NUMBA_NUM_THREADS)))
 
 
 @njit(inline="always")

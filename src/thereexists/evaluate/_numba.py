@@ -11,7 +11,8 @@ import math
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
+
+from thereexists.core.compiled import njit
 
 TILE = 512
 HARDMAX, SOFTMAX, SPARSEMAX, ENTMAX15 = 0, 1, 2, 3

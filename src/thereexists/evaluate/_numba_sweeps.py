@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
 
+from thereexists.core.compiled import njit
 from thereexists.evaluate._numba import extremes, layer_phi, one_hot, probabilities, project, relu
 
 TILE = 256

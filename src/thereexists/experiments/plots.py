@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.atomic_files import write_beside
+from thereexists.core.drawing import drawing, new_figure
 from thereexists.core.errors import InvalidInput
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.experiments import paper
@@ -17,13 +18,9 @@ MOST_ROWS = 200  # of a table that is drawn; a longer one is only printed
 MOST_TESTS = 8
 
 
+@drawing()
 def draw(rows: list[Row], records: list[Record], folder: Path) -> list[Path]:
     """``FOLDER/experiment-NAME-SIZE.png`` for every experiment, size and budget; with 95 % intervals over seeds."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise InvalidInput("Plots need the package matplotlib: pip install 'thereexists[plot]'.") from None
-    matplotlib.use("Agg")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -164,9 +161,7 @@ _PLOTS = {"table-a": _table_a, "copying": _copying, "sparsity-nli": _sparsity, "
 
 
 def _axes(count: int) -> tuple[Any, list[Any]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.2 * count if count > 1 else 6.2, 3.8), layout="constrained")
+    figure = new_figure(figsize=(5.2 * count if count > 1 else 6.2, 3.8), layout="constrained")
     axes = figure.subplots(1, count, squeeze=False)[0]
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import no_type_check
 
-import numba
 import numpy as np
 
+from thereexists.core.compiled import njit
 
-@numba.njit(cache=True)
+
+@njit(cache=True)
 @no_type_check
 def ascend(H, b, valid, start, base, limit):  # pragma: no cover - compiled
     """``mu``, the dual values plus ``base``, and which rows passed ``limit``. Stops at a residual of 1e-3 max b."""

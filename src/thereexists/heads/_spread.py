@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import no_type_check
 
-import numba
 import numpy as np
 
+from thereexists.core.compiled import njit
 
-@numba.njit(cache=True)
+
+@njit(cache=True)
 @no_type_check
 def greedy_places(partners, pointers, shuffled, look):  # pragma: no cover - compiled
     """place[token]; distances are cyclic, so the first places count again when the circle closes."""
@@ -34,7 +35,7 @@ def greedy_places(partners, pointers, shuffled, look):  # pragma: no cover - com
     return place
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 @no_type_check
 def row_cost(row, columns, counts, place, cosines, sines):  # pragma: no cover - compiled
     """max_j sum_{j' != j} -log f(theta_j - theta_j'): how much the other zeros of F depress it next to zero j."""
@@ -54,7 +55,7 @@ def row_cost(row, columns, counts, place, cosines, sines):  # pragma: no cover -
     return worst
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 @no_type_check
 def mend_places(place, columns, counts, rows_of, pointers, cosines, sines, tries, seed):  # pragma: no cover - compiled
     """Swap a token of a too costly row with a random one whenever the worst of the touched rows improves."""

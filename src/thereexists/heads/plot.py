@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.atomic_files import write_beside
-from thereexists.core.errors import CannotBuild
+from thereexists.core.drawing import drawing, new_figure
 from thereexists.heads.head import Head
 
 MARKS = {"projection": "o", "corrected": "s", "convex": "^", "moments": "D", "descent": "v", "auto": "*"}
 
 
+@drawing()
 def draw_study(study: Any, path: str | Path) -> None:
-    plt = _pyplot()
     ks = sorted({p.k for p in study.points})
     alone = len({p.method for p in study.points}) == 1  # one method: linear axis, so that a line in log L is a line
-    figure, axes = plt.subplots(1, len(ks), figsize=(4.2 * len(ks) + 0.6, 4.2), sharey=not alone, squeeze=False)
+    figure = new_figure(figsize=(4.2 * len(ks) + 0.6, 4.2))
+    axes = figure.subplots(1, len(ks), sharey=not alone, squeeze=False)
     for axis, k in zip(axes[0], ks, strict=True):
         lengths = sorted({p.length for p in study.points if p.k == k})
         if not alone:
@@ -49,17 +50,18 @@ def draw_study(study: Any, path: str | Path) -> None:
     axes[0][0].set_ylabel("smallest verified hidden size d")
     s = study.settings
     figure.suptitle(f"Smallest hidden size, random targets, γ = {s['gamma']:g}, ε₁ = {s['eps1']:g}, ε₂ = {s['eps2']:g}")
-    _save(plt, figure, path)
+    _save(figure, path)
 
 
+@drawing()
 def draw_head(head: Head, path: str | Path, window: int = 64) -> None:
     """The target and the attention of the module on ``X``, side by side, on the first ``window`` tokens (log scale)."""
-    plt = _pyplot()
     n = min(window, head.target.length)
     z = (head.X[:n] @ head.W_Q) @ (head.X @ head.W_K).T
     found = z.softmax(-1)[:, :n].numpy()
     wanted = head.target.to_scipy()[:n, :n].toarray()
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4.6), sharex=True, sharey=True, layout="constrained")
+    figure = new_figure(figsize=(10, 4.6), layout="constrained")
+    axes = figure.subplots(1, 2, sharex=True, sharey=True)
     image = None
     for axis, matrix, title in zip(axes, (wanted, found), ("target", "attention of the fixed head"), strict=True):
         image = axis.imshow(np.log10(np.maximum(matrix, 1e-6)), vmin=-6, vmax=0, cmap="viridis")
@@ -67,24 +69,10 @@ def draw_head(head: Head, path: str | Path, window: int = 64) -> None:
         axis.set_xlabel("attended token")
     axes[0].set_ylabel("token")
     figure.colorbar(image, ax=axes, label="log₁₀ of the weight (cut at −6)", shrink=0.85)
-    _save(plt, figure, path)
+    _save(figure, path)
 
 
-def _pyplot() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise CannotBuild("Drawing needs matplotlib: pip install 'thereexists[plot]'.") from None
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
-
-
-def _save(plt: Any, figure: Any, path: str | Path) -> None:
+def _save(figure: Any, path: str | Path) -> None:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        write_beside(path, lambda stream: figure.savefig(stream, format="png", dpi=130, bbox_inches="tight"))
-    finally:
-        plt.close(figure)
+    write_beside(path, lambda stream: figure.savefig(stream, format="png", dpi=130, bbox_inches="tight"))

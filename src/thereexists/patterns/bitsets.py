@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import no_type_check
 
 import numpy as np
-from numba import njit, prange
 
-from thereexists.core.numba_threads import start_threads
+from thereexists.core.compiled import njit, prange, start_threads
 
 WORDS = 8
 

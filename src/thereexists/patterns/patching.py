@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
+
+from thereexists.core.compiled import njit
 
 
 def patched_path(indptr: np.ndarray, indices: np.ndarray, passes: int = 400, seed: int = 0) -> np.ndarray | None:

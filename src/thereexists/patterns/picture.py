@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.atomic_files import write_beside
+from thereexists.core.drawing import drawing, new_figure
 from thereexists.core.errors import InvalidInput
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
@@ -49,6 +50,7 @@ def density(step: Step, cells: int) -> np.ndarray:
     return out
 
 
+@drawing()
 def save(pattern: Pattern, path: str | Path, cells: int = 256, title: str | None = None) -> Path:
     """Write a PNG or SVG with one panel per step (at most six); dark = connected. Whole or not at all."""
     path = Path(path)
@@ -56,22 +58,18 @@ def save(pattern: Pattern, path: str | Path, cells: int = 256, title: str | None
         raise InvalidInput(f"A picture's name must end in .png or .svg; got '{path.name}'.")
     if not path.resolve().parent.is_dir():
         raise InvalidInput(f"The folder {path.parent} does not exist; create it first.")
-    figure = draw(pattern, cells, title)
     ending = path.suffix.lower().removeprefix(".")
     about = {"Date": None} if ending == "svg" else {"Software": None}
+    figure = draw(pattern, cells, title)
     write_beside(path, lambda stream: figure.savefig(stream, format=ending, dpi=72, metadata=about))
     return path
 
 
+@drawing()
 def draw(pattern: Pattern, cells: int = 256, title: str | None = None) -> Any:
     """A matplotlib figure; thin lines of large patterns are kept visible by the square root of the density."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InvalidInput("Pictures need matplotlib: pip install 'thereexists[plot]'.") from None
-
     shown = pattern.steps[:6]
-    figure = Figure(figsize=(2.6 * len(shown) + 0.2, 3.0), layout="constrained")
+    figure = new_figure(figsize=(2.6 * len(shown) + 0.2, 3.0), layout="constrained")
     for l, (axes, step) in enumerate(zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True)):
         axes.imshow(np.sqrt(density(step, cells)), cmap="Greys", vmin=0, vmax=1, interpolation="nearest")
         axes.set(xticks=[], yticks=[])

@@ -16,7 +16,8 @@ import time
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
+
+from thereexists.core.compiled import njit
 
 MOST_ARCS = 20_000_000
 WORK = 10_000, 500_000_000  # tokens moved in one attempt: for each token, and at most (about a second)

@@ -117,7 +117,7 @@ def _fast(loop: Callable[..., Any], edges: int) -> Callable[..., Any]:
 
 @cache
 def _compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    from numba import njit
+    from thereexists.core.compiled import njit
 
     return njit(cache=True)(loop)
 
