@@ -21,6 +21,8 @@ CASES = {  # rows, key heads of 4, size of a value, cap, bias, sinks, padding
     "sinks alone": (N, 2, 8, None, None, True, True),
     "a cap alone": (N, 1, 8, 1.5, None, False, False),
     "the last five rows": (5, 2, 6, 2.0, "table", True, True),
+    "a bias of minus infinity": (N, 2, 8, None, "hides", False, True),
+    "a bias of minus infinity beside a sink": (5, 2, 8, None, "hides", True, False),
     "the last row": (1, 2, 8, None, None, False, False),
     "the last rows, padded": (3, 4, 6, None, None, False, True),
 }
@@ -49,7 +51,11 @@ def asked(case, seed=0):
     rows, kv, size, cap, bias, sinks, padded = CASES[case]
     torch.manual_seed(seed)
     q, k, v = (torch.randn(2, h, m, d).double() for h, m, d in ((4, rows, 8), (kv, N, 8), (kv, N, size)))
-    table = {None: None, "alibi": torch.rand(4).double(), "table": torch.randn(4, 2 * N - 1).double()}[bias]
+    hides = torch.randn(4, 2 * N - 1).double()
+    hides[:, ::3] = hides[:2] = -torch.inf  # of two heads every pair, of the others every third offset
+    table = {None: None, "hides": hides, "alibi": torch.rand(4).double(), "table": torch.randn(4, 2 * N - 1).double()}[
+        bias
+    ]
     sink = torch.randn(4).double() if sinks else None
     pad = torch.rand(2, N) > 0.3 if padded else None
     return (q, k, v), {"softcap": cap, "bias": table, "sinks": sink}, pad
@@ -158,6 +164,12 @@ def test_what_is_refused():
             sparse_attention(q, k, v, step, **changes)
     with pytest.raises(TypeError, match="sink"):
         sparse_attention(q, k, v, step, sink=torch.zeros(4))
+
+
+def test_wrong_kinds_are_refused_by_name(fresh):
+    done = fresh("-m", "tests.attention.wrong_kinds")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.strip() == "8"
 
 
 def test_explain_says_what_no_kernel_has(monkeypatch):

@@ -93,6 +93,7 @@ def test_people_get_tables_and_pipes_columns(target, monkeypatch):
         ["fit", "{target}", "--eps2", "-1"],
         ["fit", "{target}", "--dtype", "int8"],
         ["fit", "{target}", "--hidden-size", "2", "--method", "corrected"],
+        *(["fit", "{target}", "--hidden-size", str(10**k), "--method", m] for k, m in ((6, "descent"), (20, "auto"))),
         ["fit", "{negative}"],
         ["fit", "{empty_row}"],
         ["fit", "{wide}"],

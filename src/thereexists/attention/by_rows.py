@@ -188,7 +188,8 @@ class _Block:
         if options.cap:
             s = options.cap * torch.tanh(s / options.cap)
         if options.bias is not None:
-            s = s + self._bias(options.bias, rows)
+            bias = self._bias(options.bias, rows)
+            s, seen = s + bias, _open(seen, bias)
         sink = torch.full((1, 1), -torch.inf, dtype=kind, device=s.device) if sinks is None else sinks.to(kind)[:, None]
         empty = None
         if seen is not None:
@@ -219,6 +220,14 @@ class _Block:
         col = self._tokens(torch.device("cpu")).cpu().numpy()[None, :]
         kept = [survivors(self.options.seed, self.options.threshold, i, row, col) for i in range(b * h)]
         return self.options.gain * torch.from_numpy(np.stack(kept)).view(p.shape).to(p.device, p.dtype)
+
+
+def _open(seen: Tensor | None, bias: Tensor) -> Tensor | None:
+    """A bias of −∞ hides a pair as a pattern does: a row with no other key is one without keys."""
+    closed = bias == -torch.inf
+    if not bool(closed.any()):
+        return seen
+    return ~closed if seen is None else seen & ~closed
 
 
 def nobody_without(seen: Tensor) -> tuple[Tensor, Tensor | None]:

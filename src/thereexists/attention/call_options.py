@@ -17,6 +17,16 @@ from torch import Tensor
 from thereexists.core.errors import InvalidInput
 
 
+def is_number(given: object) -> bool:
+    """A finite one."""
+    return isinstance(given, int | float | np.integer | np.floating) and math.isfinite(given)
+
+
+def kind_of(given: object) -> str:
+    """For messages: what somebody gave in the place of a tensor."""
+    return str(given.dtype) if isinstance(given, Tensor) else type(given).__name__
+
+
 class Scores(TypedDict, total=False):
     """What changes the logits of a call, and whether their log-sum-exp is wanted too: names and kinds for checkers."""
 
@@ -36,10 +46,13 @@ class Changes:
     return_lse: bool = False
 
     def __post_init__(self) -> None:
-        if self.softcap is not None and not (math.isfinite(self.softcap) and self.softcap > 0):
+        if self.softcap is not None and not (is_number(self.softcap) and self.softcap > 0):
             raise InvalidInput(f"'softcap' must be a positive number, or None for none; got {self.softcap}.")
 
     def check(self, heads: int, n: int) -> None:
+        for name, given in (("sinks", self.sinks), ("bias", self.bias)):
+            if given is not None and not (isinstance(given, Tensor) and given.dtype.is_floating_point):
+                raise InvalidInput(f"'{name}' must be a tensor of real numbers; got {kind_of(given)}.")
         if self.sinks is not None and tuple(self.sinks.shape) != (heads,):
             raise InvalidInput(f"'sinks' must hold one logit for each of {heads} heads; got {tuple(self.sinks.shape)}.")
         if self.bias is None:
@@ -92,6 +105,7 @@ def survivors(seed: int, threshold: int, head: int, row: np.ndarray, key: np.nda
     """The pairs that dropout keeps: Philox-4x32-10 (Salmon et al. 2011) of (row, key, head, 0) under ``seed``.
 
     ``head`` counts through batch and heads: batch index · heads + head. This is the definition; the kernels repeat it.
+    Heads with steps of their own are groups: each counts its own heads, and has the seed + 2^40 · (its first head).
     """
     word = np.uint64(0xFFFFFFFF)
     row, key = np.broadcast_arrays(np.asarray(row), np.asarray(key))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from thereexists.attention.by_rows import Rows, attention_by_rows
-from thereexists.attention.call_options import CallOptions, Changes, Scores
+from thereexists.attention.call_options import CallOptions, Changes, Scores, is_number, kind_of
 from thereexists.attention.operator import (
     Attention,
     Weighting,
@@ -259,7 +259,10 @@ def padding(k: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | 
                 f"'lengths' must hold one number for each of the {b} sequences; got {tuple(lengths.shape)}."
             )
         mask = torch.arange(n, device=k.device)[None, :] < lengths.to(k.device)[:, None]
-    assert mask is not None
+        if not lengths.is_cuda and not bool(((lengths >= 0) & (lengths <= n)).all()):  # elsewhere it would wait
+            raise InvalidInput(f"'lengths' must lie between 0 and the {n} tokens; got {lengths.tolist()}.")
+    if not isinstance(mask, Tensor):
+        raise InvalidInput(f"'key_padding_mask' must be a Boolean tensor ({b}, {n}); got {kind_of(mask)}.")
     if mask.shape != (b, n) or mask.dtype != torch.bool:
         raise InvalidInput(
             f"'key_padding_mask' must be a Boolean tensor ({b}, {n}), True at real tokens; "
@@ -282,8 +285,8 @@ def _check(q: Tensor, k: Tensor, v: Tensor, n: int, heads: int | None, dropout: 
         )
     if min(a[1], b[1], a[3], c[3]) < 1:
         raise InvalidInput(f"q and k need at least one head of size 1; got {a}, {b}.")
-    if scale is not None and not math.isfinite(scale):
-        raise InvalidInput(f"'scale' must be a finite number; got {scale}.")
+    if scale is not None and not is_number(scale):
+        raise InvalidInput(f"'scale' must be a finite number; got {scale!r}.")
     if a[1] % b[1]:
         raise InvalidInput(f"The {a[1]} query heads must be a multiple of the {b[1]} key heads.")
     if b[2] != n:
@@ -297,7 +300,7 @@ def _check(q: Tensor, k: Tensor, v: Tensor, n: int, heads: int | None, dropout: 
         raise InvalidInput(f"q, k and v must have one floating-point type; got {q.dtype}, {k.dtype}, {v.dtype}.")
     if not q.device == k.device == v.device:
         raise InvalidInput(f"q, k and v must be on one device; got {q.device}, {k.device}, {v.device}.")
-    if not 0 <= dropout.p < 1:
-        raise InvalidInput(f"'dropout_p' must lie in [0, 1); got {dropout.p}.")
-    if dropout.seed is not None and not 0 <= dropout.seed < 2**63:
-        raise InvalidInput(f"The seed of dropout must be a whole number from 0 to 2^63 - 1; got {dropout.seed}.")
+    if not is_number(dropout.p) or not 0 <= dropout.p < 1:
+        raise InvalidInput(f"'dropout_p' must be a number in [0, 1); got {dropout.p!r}.")
+    if dropout.seed is not None and not (isinstance(dropout.seed, int) and 0 <= dropout.seed < 2**63):
+        raise InvalidInput(f"The seed of dropout must be a whole number from 0 to 2^63 - 1; got {dropout.seed!r}.")

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,6 +94,15 @@ def stock_attention(q: Tensor, k: Tensor, v: Tensor, head: HeadWay, scale: float
     mask = mask_for(head, q.device)
     causal = mask is None and head.step.causal
     return fused_attention(q, k, v, mask, is_causal=causal, scale=scale, dropout_p=dropout)
+
+
+@contextmanager
+def autograd_on() -> Iterator[None]:
+    """Inside an operator of a compiled graph autograd is switched off below ``enable_grad``."""
+    away = torch._C._dispatch_tls_local_exclude_set()
+    off = torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradFunctionality)
+    with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), away - off), torch.enable_grad():
+        yield
 
 
 def _spans(p: Explanation, heads: int) -> list[tuple[HeadWay, slice]]:
@@ -185,7 +196,7 @@ def run_backward(
         qs, gs, (ks, vs) = q[:, span], do[:, span], _keys_of(span, q, k, v)
         served = ks.shape[1]
         if head.way in ("dense", "masked"):
-            with torch.enable_grad():
+            with autograd_on():
                 a, b, c = (x.detach().requires_grad_() for x in (qs, *_for_each(qs, ks, vs)))
                 grads = torch.autograd.grad(stock_attention(a, b, c, head, how.scale), (a, b, c), gs)
         else:

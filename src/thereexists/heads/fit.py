@@ -21,6 +21,7 @@ from thereexists.heads.verify import DTYPES, Arithmetic, Verification, check_tol
 Found = TypeVar("Found")
 METHODS = ("auto", "projection", "corrected", "moments", "convex", "descent")
 EFFORTS = ("quick", "thorough", "exhaustive")
+MOST_HIDDEN = 1 << 14  # W_Q and W_K have half its square each
 
 
 @dataclass(frozen=True)
@@ -206,8 +207,8 @@ def _check(options: FitOptions) -> None:
     ):
         if value not in allowed:
             raise InvalidInput(f"The {name} must be one of {', '.join(allowed)}. Got {value!r}.")
-    if options.hidden_size is not None and options.hidden_size < 2:
-        raise InvalidInput(f"The hidden size must be at least 2. Got {options.hidden_size}.")
+    if options.hidden_size is not None and not 2 <= options.hidden_size <= MOST_HIDDEN:
+        raise InvalidInput(f"The hidden size must be from 2 to {MOST_HIDDEN:,}. Got {options.hidden_size}.")
     if options.retries < 1:
         raise InvalidInput(f"retries must be at least 1. Got {options.retries}.")
     if options.method == "moments" and options.hidden_size is not None:
