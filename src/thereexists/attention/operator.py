@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +22,7 @@ from torch import Tensor
 from thereexists.attention.call_options import CallOptions
 from thereexists.attention.ways import Explanation, HeadWay, backend_takes, explain, head_steps
 from thereexists.core.errors import CannotBuild, InvalidInput
-from thereexists.core.fused_attention import fused_attention
+from thereexists.core.fused_attention import autograd_on, fused_attention
 from thereexists.patterns import Pattern, Step
 
 _KNOWN: weakref.WeakValueDictionary[int, Pattern | Step] = weakref.WeakValueDictionary()
@@ -94,15 +92,6 @@ def stock_attention(q: Tensor, k: Tensor, v: Tensor, head: HeadWay, scale: float
     mask = mask_for(head, q.device)
     causal = mask is None and head.step.causal
     return fused_attention(q, k, v, mask, is_causal=causal, scale=scale, dropout_p=dropout)
-
-
-@contextmanager
-def autograd_on() -> Iterator[None]:
-    """Inside an operator of a compiled graph autograd is switched off below ``enable_grad``."""
-    away = torch._C._dispatch_tls_local_exclude_set()
-    off = torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradFunctionality)
-    with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), away - off), torch.enable_grad():
-        yield
 
 
 def _spans(p: Explanation, heads: int) -> list[tuple[HeadWay, slice]]:

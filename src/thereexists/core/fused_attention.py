@@ -7,8 +7,11 @@ issue 196678). Models that train for long enough come there: copying by STAR did
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
@@ -22,3 +25,12 @@ def fused_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None,
         return scaled_dot_product_attention(q, k, v, mask, **options)
     with sdpa_kernel(_UNDER_A_MASK):
         return scaled_dot_product_attention(q, k, v, mask, **options)
+
+
+@contextmanager
+def autograd_on() -> Iterator[None]:
+    """Inside an operator of a compiled graph autograd is switched off below ``enable_grad``."""
+    away = torch._C._dispatch_tls_local_exclude_set()
+    off = torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradFunctionality)
+    with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), away - off), torch.enable_grad():
+        yield
