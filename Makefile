@@ -45,8 +45,9 @@ test-slow: $(STAMP)
 test-large: $(STAMP)  ## the largest dense witness, 4.4 GB, in little memory; takes 10 GB of disk
 	$(BIN)/pytest -q -s -m large
 
-test-gpu: $(STAMP)
-	$(BIN)/pytest -q -m gpu
+test-gpu: $(STAMP)  ## workers share the GPU, since they compile most of the time; benchmarks of the docs run alone
+	$(BIN)/pytest -v -n 8 -m gpu --ignore=tests/docs
+	$(BIN)/pytest -v -m gpu tests/docs
 
 wheel: $(STAMP)  ## the wheel and the source archive of a release: build/dist
 	rm -rf build/dist

@@ -64,6 +64,11 @@ def excesses(
     return found
 
 
+def relations(n):
+    """All steps by name, those with tokens that attend to nobody among them."""
+    return steps(n) | {f"empty: {name}": step for name, step in steps_with_empty_rows(n).items()}
+
+
 def main():
     device, n, kind, *names = sys.argv[1:]
     from thereexists.attention import triton_backend as backend
@@ -74,7 +79,7 @@ def main():
             setattr(backend, what, backend.Blocks(16, 16, 4, 1))
         backend.ENTRIES = backend.Blocks(1, 8, 1, 1)
         window_backend.sizes = lambda q, left, right: window_backend.Sizes(*3 * [window_backend.Tiles(16, 16, 4, 1)])
-    table = steps(int(n)) | {f"empty: {name}": step for name, step in steps_with_empty_rows(int(n)).items()}
+    table = relations(int(n))
     for name in names or table:
         pieces = backend.TritonPieces(lower(table[name]), torch.device(device))
         for padded, dropout in ((False, 0.0), (True, 0.25)):

@@ -7,7 +7,7 @@ most 64 keys with logits and values below 16, through one softmax and its deriva
 import pytest
 import torch
 
-from tests.attention.cases import steps, steps_with_empty_rows
+from tests.attention.exactness import relations
 from thereexists import patterns as tp
 from thereexists.attention import Dropout, explain, functional, sparse_attention
 from thereexists.attention.call_options import survivors
@@ -27,10 +27,6 @@ CASES = {  # rows, key heads of 4, size of a value, cap, bias, sinks, padding
     "the last rows, padded": (3, 4, 6, None, None, False, True),
 }
 FEW = ("strided-causal-union", "window-causal[0]", "star[0]", "random[0]", "fixed-union", "empty: listed and a hub")
-
-
-def relations():
-    return steps(N) | {f"empty: {name}": step for name, step in steps_with_empty_rows(N).items()}
 
 
 def by_definition(q, k, v, mask, changes, gain=1.0):
@@ -85,13 +81,13 @@ def differences(name, step, case):
 @pytest.mark.parametrize("case", CASES)
 def test_every_change_is_the_definition(case):
     for name in FEW:
-        assert differences(name, relations()[name], case) <= BOUND, name
+        assert differences(name, relations(N)[name], case) <= BOUND, name
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_every_change_over_every_relation(case):
-    for name, step in relations().items():
+    for name, step in relations(N).items():
         assert differences(name, step, case) <= BOUND, name
 
 
