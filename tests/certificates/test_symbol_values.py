@@ -76,6 +76,17 @@ def test_the_lead_is_that_of_the_logits():
                 assert n == 1 or lead <= np.diff(logits).min()
 
 
+def test_what_is_taken_from_itself_is_nothing():
+    """A flag that is always 1, as the compiler knows: a look-up of it has a narrower range than of 0 and 1."""
+    s = P.symbols("abc", 3)
+    alike = P.as_symbols(P.same(s, s), ["no", "yes"])
+    witness = te.build(P.previous(alike, default="?"))
+    assert witness(["abc", "aab"]) == [["?", "yes", "yes"]] * 2
+    two = P.symbols("ab", 2)  # equal sets, and other numbers: they do not cancel
+    apart = every_value(to_record(two.number - two.roll(1).number), 2)[-1][0].flat
+    assert set(apart.values) == {-1, 0, 1}
+
+
 def test_arithmetic():
     half, third = exact(0.5), symbol_values.ratio(1, 3)
     assert common((6, 10, 0)) == 2

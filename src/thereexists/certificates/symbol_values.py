@@ -99,7 +99,7 @@ def every_value(program: dict[str, Any], symbols: int) -> list[Features]:
         written += sum(len(held.values) for held in features)
         if written > MOST_WORK:
             raise NotProved(f"Its features have more than {MOST_WORK:,} values in all.")
-        found.append(features)
+        found.append(list(features))  # its own list: ``_linear`` knows an operation by it
     return found
 
 
@@ -200,8 +200,16 @@ def _by_position(numbers: Iterable[Any]) -> Held:
 
 
 def _linear(strings: Strings, settings: dict[str, Any], *arguments: Features) -> Features:
-    coefficients = [exact(c) for c in settings["coefficients"]]
-    return _each(lambda *parts: _sum(zip(coefficients, parts, strict=True)), *arguments)
+    """An argument that stands there twice is one number: x − x is 0."""
+    terms: list[tuple[Number, Features]] = []
+    for c, features in zip(settings["coefficients"], arguments, strict=True):
+        before = next((k for k, (_, other) in enumerate(terms) if other is features), None)
+        if before is None:
+            terms.append((exact(c), features))
+        else:
+            terms[before] = exact(terms[before][0] + exact(c)), features
+    coefficients = [c for c, _ in terms]
+    return _each(lambda *parts: _sum(zip(coefficients, parts, strict=True)), *(features for _, features in terms))
 
 
 def _mix(strings: Strings, settings: dict[str, Any], x: Features) -> Features:

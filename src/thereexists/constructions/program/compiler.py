@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from thereexists.arithmetic.rounding import rounding_bound
-from thereexists.constructions.program.given import within_float64
+from thereexists.constructions.program.given import real_array, within_float64
 from thereexists.constructions.program.graph import Value, nodes, only_value
 from thereexists.constructions.program.lowering import Atoms, Form, lower
 from thereexists.constructions.program.primitives import PRIMITIVES
@@ -196,8 +196,8 @@ def interpret(program: Value, X: Array) -> Array:
 
 
 def check_inputs(source: Value, X: Array) -> Array:
-    X = np.asarray(X)
-    X = X if X.dtype == np.longdouble else X.astype(np.float64)
+    wide = isinstance(X, np.ndarray) and X.dtype == np.longdouble
+    X = X if wide else real_array("tokens", "inputs", X)
     shorter = source.settings["shorter"] and X.ndim == 3 and 1 <= X.shape[1] <= source.n
     if X.ndim != 3 or X.shape[2] != source.d or not (X.shape[1] == source.n or shorter):
         n = f"1 … {source.n}" if source.settings["shorter"] else source.n

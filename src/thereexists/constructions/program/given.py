@@ -36,6 +36,14 @@ def real_array(name: str, what: str, given: Any) -> Array:
     return array.astype(np.float64)
 
 
+def any_array(name: str, what: str, given: Any) -> np.ndarray:
+    """NumPy's array of it, whatever it holds; of ragged lists there is none."""
+    try:
+        return np.asarray(given)
+    except Exception:
+        raise InvalidInput(f"'{name}' takes {what}; got {describe(given)} instead.") from None
+
+
 def finite_array(name: str, what: str, given: Any) -> Array:
     array = real_array(name, what, given)
     if not np.isfinite(array).all():

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.constructions.program import compositions, elementwise, operations, reductions, splines
+from thereexists.constructions.program.given import any_array
 from thereexists.constructions.program.graph import Value
 from thereexists.constructions.program.spelling import COMPARED, INSTEAD, binary, power, refuse
 from thereexists.core.errors import InvalidInput
@@ -126,7 +127,7 @@ def _sort(name: str, x: Any, axis: Any = -1, **options: Any) -> Value:
 
 
 def _take(name: str, x: Any, indices: Any, axis: Any = None, **options: Any) -> Value:
-    return _along_tokens(name, x, {"axis": axis, **options})[np.asarray(indices)]
+    return _along_tokens(name, x, {"axis": axis, **options})[any_array(name, "whole numbers", indices)]
 
 
 def _roll(name: str, x: Any, shift: Any, axis: Any = None) -> Value:

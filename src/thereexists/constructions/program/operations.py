@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from thereexists.constructions.program import splines
-from thereexists.constructions.program.given import finite_array, finite_number, has_dimensions, positive, whole_number
+from thereexists.constructions.program.given import (
+    any_array,
+    finite_array,
+    finite_number,
+    has_dimensions,
+    positive,
+    whole_number,
+)
 from thereexists.constructions.program.graph import Value, as_value, is_shorter, nodes, only_value, same_shape
 from thereexists.constructions.program.lowering import gate_height
 from thereexists.constructions.program.ranges import approximation, value_range
@@ -115,7 +122,7 @@ def take(x: Value, indices: Any, called: str = "take") -> Value:
         InvalidInput: x is not a value of a program, or an index is not a position.
     """
     x = only_value(called, x)
-    places = np.asarray(indices)
+    places = any_array("take", "a list of whole numbers", indices)
     if places.shape != (x.n,) or not np.issubdtype(places.dtype, np.integer):
         raise InvalidInput(f"'take' takes {x.n} whole numbers, one for each token; got {_shape(places)} instead.")
     outside = places[(places < 0) | (places >= x.n)]

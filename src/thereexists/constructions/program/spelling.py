@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from thereexists.constructions.program.given import any_array
 from thereexists.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -117,9 +118,10 @@ class Spelling:
         """Every token's features times a matrix (features in, features out), as in NumPy."""
         from thereexists.constructions.program.operations import mix
 
-        if isinstance(matrix, Spelling) or np.ndim(matrix) != 2:
+        array = None if isinstance(matrix, Spelling) else any_array("@", "an array of two dimensions", matrix)
+        if array is None or array.ndim != 2:
             raise InvalidInput("'@' takes an array of two dimensions on its right; for two values use P.sum(a * b).")
-        return mix(self, np.asarray(matrix).T)
+        return mix(self, array.T)
 
     def __rmatmul__(self: Any, matrix: Any) -> NoReturn:
         raise InvalidInput(
@@ -175,13 +177,17 @@ def indexed(x: Value, index: Any) -> Value:
         parts = parts[:1] if parts[-1] is Ellipsis else parts
     if not 1 <= len(parts) <= 2 or any(part is None or part is Ellipsis for part in parts):
         raise InvalidInput("A value has two indices, tokens and features: x[i], x[i, k], x[:, k].")
-    if len(parts) == 2 and all(not isinstance(part, slice) and np.ndim(part) == 1 for part in parts):
+    if len(parts) == 2 and all(_is_list(part) for part in parts):
         raise InvalidInput(
             "Two lists of indices would select pairs, as in NumPy, and the result would not be a value; use "
             "x[places][:, features]."
         )
     x = _tokens_of(x, parts[0])
     return x if len(parts) == 1 else _features_of(x, parts[1])
+
+
+def _is_list(part: Any) -> bool:
+    return not isinstance(part, slice | Spelling) and any_array("[…]", "whole numbers", part).ndim == 1
 
 
 def _tokens_of(x: Value, index: Any) -> Value:
@@ -212,7 +218,7 @@ def _whole(index: Any, count: int, what: str) -> np.ndarray:
     """Whole numbers of places, counted from the end if negative."""
     if isinstance(index, Spelling):
         raise InvalidInput("An index is a whole number, not a value; P.lookup finds by content.")
-    places = np.asarray(index)
+    places = any_array("[…]", f"whole numbers of {what}s", index)
     if np.issubdtype(places.dtype, np.integer) and places.dtype != np.uint64:
         places = places.astype(np.int64)
     if places.dtype == bool or not np.issubdtype(places.dtype, np.integer) or places.ndim > 1:

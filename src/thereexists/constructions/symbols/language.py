@@ -74,6 +74,11 @@ class Symbols:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _refused(
         "arithmetic", "P.numbers_of(s, table) or P.one_hot(s), which are numbers"
     )
+    __pow__ = __rpow__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __abs__ = __matmul__ = __add__
+    __float__ = __int__ = __round__ = __rmatmul__ = __add__
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = _refused(
+        "logic", "P.minimum, P.maximum and 1 - flag of flags such as P.isin(s, 'ab')"
+    )
     __lt__ = __le__ = __gt__ = __ge__ = _refused("an order", "s.sort(), or P.numbers_of(s, table) and P.greater")
     __array_ufunc__ = None
 

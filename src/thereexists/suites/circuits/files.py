@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.torch import load
+from torch import Tensor
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import malformed, read_json
@@ -83,12 +84,20 @@ def _block(W: dict[str, Array], i: int, count: int) -> Block:
     return Block(heads, Hidden(*(part[f"mlp.{name}"] for name in ("W_in", "b_in", "W_out", "b_out"))))
 
 
-def read_arrays(file: Path) -> dict[str, Array]:
-    """Finite numbers, in float64."""
+def read_tensors(file: Path) -> dict[str, Tensor]:
+    """As they are stored."""
     try:
-        found = {name: array.double().numpy() for name, array in load(read_regular(file, MOST_WEIGHTS)).items()}
+        return load(read_regular(file, MOST_WEIGHTS))
     except SafetensorError as error:
         raise InvalidInput(f"{file} is not a safetensors file: {error}") from None
+
+
+def read_arrays(file: Path) -> dict[str, Array]:
+    """Finite real numbers, in float64."""
+    stored = read_tensors(file)
+    if any(tensor.is_complex() for tensor in stored.values()):
+        raise InvalidInput(f"{file} holds complex numbers.")
+    found = {name: tensor.double().numpy() for name, tensor in stored.items()}
     if not all(np.isfinite(array).all() for array in found.values()):
         raise InvalidInput(f"{file} holds a number that is not finite.")
     return found
