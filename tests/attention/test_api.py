@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 import thereexists as te
 from tests.attention.exactness import inputs
@@ -122,6 +123,22 @@ def test_what_is_refused_and_why(call, message):
         assert message in str(caught.value)
     else:
         assert any(word in message for word in ("must be", "agree", "one number", "True at real", "positive"))
+
+
+@pytest.mark.parametrize("pattern", [tp.window(24, 4), tp.dense(24), tp.strided(24, 4).multihead(4)])
+def test_under_autocast_as_torchs_own_attention(pattern):
+    """Mixed types are cast; what is computed from them is computed as without autocast, in its usual precision."""
+    q = torch.randn(1, 4, 24, 8, requires_grad=True)
+    k, v = (torch.randn(1, 2, 24, 8).bfloat16() for _ in range(2))
+    for given in ({}, {"sinks": torch.zeros(4)}, {"softcap": 4.0}):
+        with torch.autocast("cpu", torch.bfloat16):
+            got = sparse_attention(q, k, v, pattern, **given)
+            stock = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+        assert got.dtype == stock.dtype == torch.bfloat16
+        assert torch.equal(got, sparse_attention(q.bfloat16(), k, v, pattern, **given))
+        assert torch.autograd.grad(got.float().sum(), q)[0].dtype == torch.float32
+    with torch.autocast("cpu", torch.bfloat16):  # a type that autocast leaves alone
+        assert sparse_attention(q.double(), k.double(), v.double(), pattern).dtype == torch.float64
 
 
 def test_compiled_without_a_graph_break(fresh):

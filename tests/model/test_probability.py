@@ -98,3 +98,13 @@ def test_bad_input():
         probability_map("argmax")
     with pytest.raises(InvalidInput, match="zeta > 0"):
         Softmax().temperature(0.0, 0.5, 3)
+
+
+@pytest.mark.parametrize("name", PROBABILITY_MAPS)
+def test_what_is_no_number_gives_none_and_no_error(name):
+    """Overflow inside a network ends here: every map says so alike."""
+    for bad in (torch.nan, torch.inf):
+        v = torch.tensor([[0.5, bad, 0.25], [0.5, 0.25, 0.0]], dtype=torch.float64)
+        p = PROBABILITY_MAPS[name](v)
+        assert name == "hardmax" or p[0].isnan().any()
+        assert p[1].isfinite().all()

@@ -109,6 +109,10 @@ def sparse_attention(
         raise InvalidInput(
             f"'pattern' must be a pattern or a step of thereexists.patterns; got {type(pattern).__name__}."
         )
+    if torch.is_autocast_enabled(q.device.type):
+        own = {"key_padding_mask": key_padding_mask, "lengths": lengths, "dropout_p": dropout_p, **scores}
+        with torch.autocast(q.device.type, enabled=False):
+            return sparse_attention(*in_autocast(q, k, v), pattern, scale=scale, **own)
     if q.is_cuda and not torch.compiler.is_compiling() and q.device.index != torch.cuda.current_device():
         own = {"key_padding_mask": key_padding_mask, "lengths": lengths, "dropout_p": dropout_p, **scores}
         with torch.cuda.device(q.device):  # kernels are launched on the current device
@@ -156,6 +160,12 @@ def _one_each(q: Tensor, k: Tensor, v: Tensor, patterns: Sequence[Any], pad: Ten
     return torch.cat(parts)[back]
 
 
+def in_autocast(*tensors: Tensor) -> list[Tensor]:
+    """As torch's own attention takes them: in autocast's type, but for float64. What follows is summed as ever."""
+    kind = torch.get_autocast_dtype(tensors[0].device.type)
+    return [x.to(kind) if x.dtype in (torch.float32, torch.float16, torch.bfloat16) else x for x in tensors]
+
+
 def attend(
     q: Tensor, k: Tensor, v: Tensor, held: Held, scale: float | None, pad: Tensor | None, dropout: Dropout
 ) -> Tensor:
@@ -168,6 +178,9 @@ def attend_and_sum(
     changes: Changes,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """Output, and the log-sum-exp where it was asked for."""
+    if torch.is_autocast_enabled(q.device.type):
+        with torch.autocast(q.device.type, enabled=False):
+            return attend_and_sum(*in_autocast(q, k, v), held, scale, pad, dropout, changes)
     (handle, n, heads), (dropout_p, seed) = held, dropout
     _check(q, k, v, n, heads, dropout, scale)
     changes.check(q.shape[1], n)
@@ -181,7 +194,8 @@ def attend_and_sum(
     whole = None if own else _stock(handle, q.device.type)
     if whole is not None and not (drops and whole == "masked"):  # that kernel would need an n × n buffer
         mask = _stock_mask(handle, q.device.type) if whole == "masked" else None
-        options = {"scale": scale, "dropout_p": dropout_p, "enable_gqa": k.shape[1] != q.shape[1]}
+        shared = {"enable_gqa": True} if k.shape[1] != q.shape[1] else {}  # never a symbol, also while compiling
+        options = {"scale": scale, "dropout_p": dropout_p, **shared}
         return fused_attention(q, k, v, mask, is_causal=whole == "causal", **options), None
     size = v.shape[-1]
     if size != q.shape[-1]:  # columns of zeros change no logit and no value
@@ -259,7 +273,8 @@ def padding(k: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | 
                 f"'lengths' must hold one number for each of the {b} sequences; got {tuple(lengths.shape)}."
             )
         mask = torch.arange(n, device=k.device)[None, :] < lengths.to(k.device)[:, None]
-        if not lengths.is_cuda and not bool(((lengths >= 0) & (lengths <= n)).all()):  # elsewhere it would wait
+        looked_at = not lengths.is_cuda and not torch.compiler.is_compiling()  # elsewhere it would wait
+        if looked_at and not bool(((lengths >= 0) & (lengths <= n)).all()):
             raise InvalidInput(f"'lengths' must lie between 0 and the {n} tokens; got {lengths.tolist()}.")
     if not isinstance(mask, Tensor):
         raise InvalidInput(f"'key_padding_mask' must be a Boolean tensor ({b}, {n}); got {kind_of(mask)}.")

@@ -39,7 +39,7 @@ from thereexists.core.threads import torch_threads
 from thereexists.evaluate import run_batch
 from thereexists.functions.claims import refute
 from thereexists.functions.grid import Grid
-from thereexists.functions.target import EVALUATION_ERROR, Target
+from thereexists.functions.target import EVALUATION_ERROR, Target, exponent
 from thereexists.model import Transformer
 from thereexists.parallel import HERE, Workers, one_thread
 from thereexists.parallel.estimate import Estimate, estimate
@@ -57,6 +57,7 @@ def certify_function(witness: Any, wanted: Wanted) -> FunctionCertificate:
     Rigorous if the target states a modulus of continuity or an interval extension; statistical, and labelled so, if it
     states only a bound on |f|.
     """
+    wanted = dataclasses.replace(wanted, p=exponent(wanted.p))
     network, grid, f = _checked(witness, wanted.target)
     epsilon = witness.epsilon(wanted.p)
     start = time.perf_counter()

@@ -164,7 +164,7 @@ def sums_over_cubes(
 
 def refuse_extremes(p: float, target: Target) -> None:
     """Sides and volumes must stay far from overflow and underflow; Minkowski's inequality needs p ≥ 1."""
-    if isinstance(p, bool) or not 1 <= p <= MOST_P:
+    if not 1 <= p <= MOST_P:
         raise InvalidInput(f"'p' must be a number from 1 to {MOST_P} in a certificate; got {p} instead.")
     widths = target.high - target.low
     if not (1e-100 <= target.volume <= 1e100 and ((widths >= WIDTHS[0]) & (widths <= WIDTHS[1])).all()):

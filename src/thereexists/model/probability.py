@@ -97,7 +97,7 @@ class Sparsemax(ProbabilityMap):
         sums = finite.cumsum(dim=-1)
         rank = torch.arange(1, v.shape[-1] + 1, dtype=v.dtype, device=v.device)
         inside = (1 + rank * finite > sums) & (ordered > -torch.inf)
-        size = inside.sum(dim=-1, keepdim=True)
+        size = inside.sum(dim=-1, keepdim=True).clamp(min=1)  # 0 where a logit is no number; then no weight is one
         tau = (sums.gather(-1, size - 1) - 1) / size
         return (shifted - tau).clamp(min=0)
 

@@ -94,7 +94,7 @@ class FunctionWitness(Witness):
         ``engine`` is auto, reference, fused or skip (see ``te.evaluate``); gradients go through ``witness.network``.
         """
         if isinstance(x, torch.Tensor):
-            return torch.from_numpy(self(x.detach().cpu().numpy(), engine)).to(x.device)
+            return torch.from_numpy(self(x.detach().cpu().double().numpy(), engine)).to(x.device)
         X, single = self.checked_input(x)
         Y = self.run(X, engine)
         return Y[0] if single else Y

@@ -343,6 +343,7 @@ def test_a_question_is_answered(server):
         (415, {"place": "api/run", "method": "POST", "body": "{}", "Content_Type": "text/plain"}),
         (413, {"place": "api/run", "method": "POST", "Content_Length": str(MOST_BYTES + 1)}),
         (413, {"place": "api/run", "method": "POST", "Content_Length": "many"}),
+        (413, {"place": "api/run", "method": "POST", "Content_Length": "9" * 5000}),
         (400, {"place": "api/run", "method": "POST", "body": "{", "Content_Type": "application/json"}),
         (400, {"place": "api/run", "method": "POST", "body": "[1]", "Content_Type": "application/json"}),
         (400, {"place": "api/run", "method": "POST", "body": "[" * 60_000, "Content_Type": "application/json"}),

@@ -1,6 +1,7 @@
 """A small suite, one instance of every family: its files, and its own check, which must catch what is planted."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -170,7 +171,8 @@ def test_answers_are_scored(suite, truth, tmp_path):
     file.write_text(f"onnx/x.onnx,vnnlib/{truth['sort']['name']}.vnnlib,{flipped},1")
     found = scored(suite, file)
     assert [found["total"][name] for name in ("wrong", "unanswered")] == [1, 8]
-    for bad in ("a,b", "o,vnnlib/nobody.vnnlib,sat,1", f"o,{truth['sort']['name']}.vnnlib,maybe,1"):
+    long = f"o,{'x' * 200_000}.vnnlib,sat,1"
+    for bad in ("a,b", "o,vnnlib/nobody.vnnlib,sat,1", f"o,{truth['sort']['name']}.vnnlib,maybe,1", long, "\0"):
         file.write_text(bad)
         with pytest.raises(InvalidInput):
             scored(suite, file)
@@ -201,8 +203,12 @@ def test_counterexamples_are_run(suite, truth, tmp_path):
         with pytest.raises(InvalidInput, match="finite number"):
             outcome(entries["sat"], bad)
     point.unlink()
-    with pytest.raises(InvalidInput, match="Cannot read"):
+    with pytest.raises(InvalidInput, match="cannot be read"):
         scored(suite, file)
+    os.mkfifo(point)  # nobody writes to it: whoever opens it waits for ever
+    for answers in (file, point):
+        with pytest.raises(InvalidInput, match="an ordinary file is wanted"):
+            scored(suite, answers)
 
 
 def test_a_safe_input_is_no_counterexample_of_a_false_property(suite, truth, tmp_path):

@@ -26,7 +26,7 @@ from thereexists.constructions.within import Steps, candidates, check_epsilon, p
 from thereexists.core.errors import CannotBuild, InvalidInput, InvalidTarget
 from thereexists.functions.claims import refute
 from thereexists.functions.grid import Grid, cells_per_axis, check_ends
-from thereexists.functions.target import BATCH, Target
+from thereexists.functions.target import BATCH, Target, exponent
 from thereexists.model import Transformer
 from thereexists.patterns import Pattern
 from thereexists.witness.plan import ErrorBudget, FunctionPlan, beyond_float64
@@ -122,6 +122,9 @@ class Request:
     epsilon: float | None = None
     p: float = 1.0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", exponent(self.p))
+
 
 def prepare(
     target: Target, request: Request, pattern: Pattern | None = None, progress: Progress | None = None
@@ -191,8 +194,6 @@ def check_arguments(target: Target, request: Request) -> None:
         raise InvalidInput(
             f"A target is needed: te.Target(f, n=…), or te.targets.builtin(name, n=…); got {type(target).__name__}."
         )
-    if not (request.p >= 1 and math.isfinite(request.p)):
-        raise InvalidInput(f"'p' must be a finite number of at least 1; got {request.p} instead.")
     if (request.delta is None) == (request.epsilon is None):
         raise InvalidInput("Give either 'delta' (the grid) or 'epsilon' (the error), and not both.")
     for low, high in set(zip(target.low.tolist(), target.high.tolist(), strict=True)):

@@ -82,7 +82,7 @@ class CompiledWitness(Witness):
     def checked_input(self, x: Any) -> tuple[Array, bool]:
         try:
             X = np.asarray(x, dtype=np.float64)
-        except (ValueError, TypeError, OverflowError):
+        except (ValueError, TypeError, OverflowError, RuntimeError):
             raise InvalidInput(
                 f"The input must be real numbers in an array (batch, {self.n}, {self.d}); these are not."
             ) from None

@@ -325,7 +325,7 @@ def numbers(name: str, given: Any) -> Array:
     """Numbers in one row, so small and so large that no product of two leaves float64; a table of them is flattened."""
     try:
         found = np.asarray(given, dtype=np.float64).reshape(-1)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of tensors with gradients
         found = np.array([np.nan])
     if not (len(found) and np.isfinite(found).all()):
         raise InvalidInput(f"'{name}' must be finite numbers; got {shortly(given)} instead.")

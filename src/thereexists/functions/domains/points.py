@@ -26,7 +26,7 @@ class Points(Domain):
         try:
             table = np.asarray(self.points, dtype=np.float64)
             table = table.reshape(len(table), -1)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError, RuntimeError):
             table = np.zeros((0, 0))
         if table.size == 0 or not np.isfinite(table).all() or not moderate(table):
             raise InvalidInput(

@@ -123,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(404, {"error": "There is nothing here."})
             return
         length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > MOST_BYTES:
+        if not length.isdecimal() or len(length) > 18 or int(length) > MOST_BYTES:
             self._json(413, {"error": f"A request must state its length, at most {MOST_BYTES:,} bytes."})
             return
         if self.headers.get_content_type() != "application/json":

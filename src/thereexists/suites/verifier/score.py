@@ -106,12 +106,10 @@ def _fault(folder: Path, name: str, shown: Path) -> str:
 def read_counterexample(file: Path, inputs: int) -> np.ndarray:
     """X_0 … in their order, from a file of VNN-COMP's form; the first line may be the word sat."""
     try:
-        found = re.findall(r"\(\s*X_(\d+)\s+([^\s()]+)\s*\)", file.read_text())
+        found = re.findall(r"\(\s*X_(\d+)\s+([^\s()]+)\s*\)", read_text(file))
         values = {int(index): float(value) for index, value in found}
-    except (OSError, ValueError) as error:
-        raise InvalidInput(
-            f"Cannot read the counterexample {file}: {getattr(error, 'strerror', None) or error}."
-        ) from None
+    except ValueError as error:
+        raise InvalidInput(f"Cannot read the counterexample {file}: {error}.") from None
     if len(found) != len(values) or values.keys() != set(range(inputs)) or not np.isfinite(list(values.values())).all():
         raise InvalidInput(
             f"{file} must give each of X_0 … X_{inputs - 1} a finite number, once: ((X_0 0.25) (X_1 …) …)."
@@ -123,9 +121,9 @@ def read_answers(file: Path) -> dict[str, Answer]:
     """By the name of the instance."""
     found: dict[str, Answer] = {}
     try:
-        lines = list(csv.reader(file.read_text().splitlines()))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"Cannot read {file}: {getattr(error, 'strerror', None) or error}.") from None
+        lines = list(csv.reader(read_text(file).splitlines()))
+    except csv.Error as error:
+        raise InvalidInput(f"Cannot read {file}: {error}.") from None
     for number, line in enumerate(lines, 1):
         if line[:1] == ["onnx"]:  # a heading
             continue
