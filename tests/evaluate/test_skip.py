@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import thereexists as te
 from tests.evaluate.networks import bits, built, inputs, ramp_inputs, sorted_network
 from thereexists.evaluate import evaluate, explain, forget
 from thereexists.evaluate._parts import parts_of
@@ -142,6 +143,16 @@ def test_a_phi_that_is_not_zero_below_its_knot_does_not_qualify(fault):
     assert not any(first <= 99 and 101 <= last and crossed for first, last, crossed in sweeps(network, "value"))
     X = inputs(witness)
     assert np.array_equal(bits(evaluate(network, X, "skip")), bits(evaluate(network, X, "fused")))
+
+
+def test_knots_in_the_wrong_order_are_run_as_the_reference_runs_them():
+    """The second below the first, by a change in place: below the first is no longer below both."""
+    witness = te.build(te.targets.builtin("reverse", n=1, d=2), delta=1 / 4, modified=True)
+    with torch.no_grad():
+        witness.network.stages["quantise"].feed_forward.phi.knots[1, 0, 1] = -1 / 4
+    X = np.array([[[0.25, 0.5]], [[0.3, 0.6]], [[0.9, 0.1]]])
+    wanted = witness(X, engine="reference")
+    assert all(np.array_equal(witness(X, engine=engine), wanted) for engine in ("skip", "fused", "auto"))
 
 
 def test_a_network_that_qualifies_nowhere_falls_back_and_says_so():

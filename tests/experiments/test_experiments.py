@@ -46,6 +46,13 @@ def test_a_tiny_setting_of_every_experiment_runs(name, data, cache, tmp_path):
     assert not list((tmp_path / "runs").rglob("*.safetensors"))  # records are kept, weights are not
 
 
+def test_more_runs_than_anybody_has_time_for_are_refused_before_any_is_made(data):
+    """Twelve axes of ten values."""
+    axes = [{"label": f"a{k}", "field": "kernel_size", "values": list(range(1, 21, 2))} for k in range(12)]
+    with pytest.raises(InvalidInput, match="1,000,000,000,000 runs; an experiment has at most 100,000"):
+        unfold(load("table-a") | {"axes": axes, "runs": load("table-a")["runs"][:1]}, "mini", 1, data)
+
+
 def test_the_grids_are_those_of_the_papers(data):
     mini = unfold(load("table-a"), "mini", 3, data)
     assert len(mini) == 3 * 7

@@ -87,6 +87,13 @@ def test_the_same_seed_gives_the_same_head():
         assert (first.X == again.X).all()
 
 
+def test_moments_that_cannot_tell_the_keys_of_a_row_apart_are_refused():
+    """Three keys in a row at three places, where waves of frequency 1 and 2 are the same."""
+    target = csr_array(np.array([[0, 0, 710.0], [2.8e-4, 0, 0], [5.6e-3, 0.31, 4.5]]))
+    with pytest.raises(CannotBuild, match="more keys than moments of degree 2 tell apart at 3 places"):
+        heads.fit(target, method="moments", eps1=0.1, eps2=1e-30)
+
+
 # --- moments ------------------------------------------------------------------------------------------------------
 
 

@@ -220,7 +220,7 @@ def _feed_forward_parts(group: Part, stack: FeedForward) -> Iterator[Part]:
     knot = None
     if stack.phi is not None:
         knots, slopes, intercepts = (host(w)[group.span] for w in stack.phi.parameters_list())
-        knot = knots[:, 0, 0]
+        knot = knots[:, 0].min(axis=1)  # below both is the first piece, in whatever order somebody put them
         zero_below = _all(slopes[:, :, 0] == 0) & _all(intercepts[:, :, 0] == 0)
         qualifies &= zero_below & np.isfinite(knot) & (r == 1)
         linked &= knot[1:] == knot[:-1]

@@ -23,6 +23,7 @@ from thereexists.experiments.prepared import prepared_name
 from thereexists.experiments.settings import Budget, Settings
 
 EXPERIMENTS = ("table-a", "copying", "sparsity-nli", "lm", "mt")
+MOST_RUNS = 100_000
 _BUDGETS = ("steps", "tokens", "seconds", "epochs")
 _PATHS = ("corpus", "valid", "data", "tokenizer")
 
@@ -117,6 +118,7 @@ def unfold(
             raise InvalidInput(f"'{config['name']}' has no size {size!r}; it has {', '.join(config['sizes'])}.")
         if seeds < 1:
             raise InvalidInput(f"An experiment needs at least one seed; got {seeds}.")
+        _refuse_too_many(config, size, seeds)
         cells = list(_cells(config, size))
         _refuse_strange_names(config["name"], size, [name for name, _, _ in cells])
         changes = [{**(overrides or {}), **((first or {}) if i == 0 else {})} for i in range(len(config["stages"]))]
@@ -167,6 +169,19 @@ def matching(runs: list[Run], only: str | None) -> list[Run]:
     return found
 
 
+def _refuse_too_many(config: Mapping[str, Any], size: str, seeds: int) -> None:
+    """Counted before any is made: a few axes of a few values are a million runs."""
+    cells = sum(size in run.get("sizes", [size]) for run in config["runs"])
+    for axis in config.get("axes", []):
+        cells *= len(_values(axis, size))
+    if cells * seeds > MOST_RUNS:
+        raise InvalidInput(f"'{config['name']}' has {cells * seeds:,} runs; an experiment has at most {MOST_RUNS:,}.")
+
+
+def _values(axis: Mapping[str, Any], size: str) -> list[Any]:
+    return axis.get("by_size", {}).get(size, axis["values"])
+
+
 def _cells(config: Mapping[str, Any], size: str) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
     """Name, axis labels and model fields of every run."""
     for run in config["runs"]:
@@ -174,11 +189,10 @@ def _cells(config: Mapping[str, Any], size: str) -> Iterator[tuple[str, dict[str
             continue
         cells = [(run["name"], {"run": run["name"]}, dict(run["model"]))]
         for axis in config.get("axes", []):
-            values = axis.get("by_size", {}).get(size, axis["values"])
             cells = [
                 (f"{name}-{axis['label']}{value}", labels | {axis["label"]: value}, model | {axis["field"]: value})
                 for name, labels, model in cells
-                for value in values
+                for value in _values(axis, size)
             ]
         yield from cells
 

@@ -44,7 +44,13 @@ def extended_moments(target: AttentionMatrix, options: FitOptions) -> Proposal:
     before = flint.ctx.prec
     try:
         flint.ctx.prec = 64 + guess
-        queries, keys, size = _rows(target, place, left, right, smallest, options.eps1)
+        try:
+            queries, keys, size = _rows(target, place, left, right, smallest, options.eps1)
+        except ZeroDivisionError:  # at L places, waves of frequency n and L − n are the same
+            raise CannotBuild(
+                f"A row of this target has more keys than moments of degree {degree} tell apart at {target.length} "
+                "places. Use method 'auto', 'convex' or 'corrected'."
+            ) from None
         bits = bits_needed(size, 2 * degree + 6, math.log1p(options.eps2) / 8)
         count = math.ceil((bits + 4) / 53)
         words = torch.stack(

@@ -76,9 +76,12 @@ class Table:
             raise InvalidInput(
                 f"A table needs n ≥ 1 tokens and at least one value; got n = {n!r}, {len(values)} values."
             )
-        count = math.comb(len(values) + n - 1, n) if symmetric else len(values) ** n
-        if count * n > MOST_CONTEXTS:
-            raise CannotBuild(f"A table of {count:,} rows is too large; is the function symmetric?")
+        few = n <= MOST_CONTEXTS  # else the number of rows alone has a million digits
+        if not few or n * (math.comb(len(values) + n - 1, n) if symmetric else len(values) ** n) > MOST_CONTEXTS:
+            raise CannotBuild(
+                f"A table of {len(values):,} values at {n:,} tokens is too large, with more than {MOST_CONTEXTS:,} "
+                f"tokens in its rows{'' if symmetric else '; is the function symmetric?'}"
+            )
         ways = itertools.combinations_with_replacement(values, n) if symmetric else itertools.product(values, repeat=n)
         inputs = list(ways)
         try:
