@@ -46,7 +46,7 @@ from thereexists.certificates.program_meant import (
     range_of,
     with_profile,
 )
-from thereexists.certificates.program_numbers import TINY, above, below
+from thereexists.certificates.program_numbers import TINY, above, below, linear_weights
 from thereexists.certificates.program_profile import Profile, larger_of, rounded_up, size_of, sum_of
 from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
 
@@ -141,17 +141,17 @@ def _constant(meaning: Meaning, settings: dict[str, Any], *_: Meant) -> Meant:
 
 
 def _linear(meaning: Meaning, settings: dict[str, Any], *values: Meant) -> Meant:
-    coefficients = [exact(c) for c in settings["coefficients"]]
+    coefficients = linear_weights(settings)
     if len(coefficients) != len(values):
         raise InvalidInput("'linear' has one coefficient for each of its arguments.")
     forms = map_forms(
         meaning, lambda *parts: meaning.terms.combine(list(zip(coefficients, parts, strict=True))), *values
     )
     gap = np.asarray(sum(abs(float(c)) * value.gap for c, value in zip(coefficients, values, strict=True)))
-    gap = gap * rounded_up(len(values))
-    if not gap.any():
+    gap = gap * rounded_up(len(values) + 1)  # the last of the coefficients themselves, which need not be float64
+    if not gap.any() or "divisor" in settings:
         return Meant(forms, gap)
-    parts = [(float(c), profile_of(meaning, value)) for c, value in zip(settings["coefficients"], values, strict=True)]
+    parts = [(float(c), profile_of(meaning, value)) for c, value in zip(coefficients, values, strict=True)]
     return with_profile(forms, gap, sum_of(parts))
 
 

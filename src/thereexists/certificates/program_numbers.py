@@ -35,6 +35,12 @@ def ratio(a: Number, b: Number) -> Number:
     return exact(fmpq(a) / fmpq(b))
 
 
+def linear_weights(settings: dict[str, Any]) -> list[Number]:
+    """Of the operation ``linear``: its coefficients, over its divisor if it has one."""
+    divisor = exact(settings.get("divisor", 1))
+    return [ratio(exact(c), divisor) for c in settings["coefficients"]]
+
+
 def below(number: Number) -> float:
     """The float64 at or just below a number."""
     found = float(number)

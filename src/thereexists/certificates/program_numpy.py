@@ -22,7 +22,7 @@ _PLAIN: dict[str, Any] = {
     "clip": lambda s, x: np.clip(x, s["low"], s["high"]),
     "interp": lambda s, x: np.interp(x, s["knots"], s["values"]),
     "where": lambda s, g, a, b: np.where(g > 0.5, a, b),
-    "linear": lambda s, *x: sum(c * part for c, part in zip(s["coefficients"], x, strict=True)),
+    "linear": lambda s, *x: sum(c * part for c, part in zip(s["coefficients"], x, strict=True)) / s.get("divisor", 1),
     "mix": lambda s, x: x @ np.array(s["matrix"], dtype=np.float64).T,
     "scale": lambda s, x: x * np.array(s["factors"], dtype=np.float64),
     "take": lambda s, x: x[:, s["source"]],
@@ -52,7 +52,7 @@ def _linear(s: dict[str, Any], *x: Array) -> Array:
     for c, part in zip(s["coefficients"], x, strict=True):
         total, error = two_sum(total, c * part)
         lost = lost + error
-    return total + lost
+    return (total + lost) / s.get("divisor", 1)
 
 
 def _mixed(s: dict[str, Any], x: Array) -> Array:

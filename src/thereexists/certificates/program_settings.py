@@ -54,6 +54,10 @@ def _table(part: Any) -> bool:
     return isinstance(part, list) and bool(part) and all(map(_numbers, part))
 
 
+def _divisor(part: Any) -> bool:
+    return _number(part) and 2.0**-900 <= abs(part) <= 2.0**100
+
+
 def _positive(part: Any) -> bool:
     return _number(part) and part > 0
 
@@ -96,6 +100,7 @@ SETTINGS: dict[str, tuple[int | None, dict[str, Right]]] = {
     "attend": (3, {"causal": _flag, "called": _word}),
     "soft_largest": (1, {"sharpness": _positive}),
 }
+OF_QUOTIENTS = {"divisor": _divisor}  # of 'linear'
 OF_ONES_OWN = {"curvature": _size, "source_sha256": _digest}  # of 'apply', if its function has no name
 
 
@@ -108,6 +113,7 @@ def check_settings(program: dict[str, Any]) -> None:
             raise BadWitnessFile(f"'{name[:40]}' is not an operation that the verifier knows.")
         count, rights = SETTINGS[name]
         rights = rights | OF_ONES_OWN if name == "apply" and settings.get("function") == "" else rights
+        rights = rights | OF_QUOTIENTS if name == "linear" and "divisor" in settings else rights
         odd = sorted(settings.keys() ^ rights.keys())
         if odd:
             raise BadWitnessFile(

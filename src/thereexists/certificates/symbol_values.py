@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any
 
-from thereexists.certificates.program_numbers import Number, exact, ratio
+from thereexists.certificates.program_numbers import Number, exact, linear_weights, ratio
 from thereexists.core.errors import NotProved
 
 MOST_VALUES = 1 << 12  # of one feature
@@ -202,12 +202,12 @@ def _by_position(numbers: Iterable[Any]) -> Held:
 def _linear(strings: Strings, settings: dict[str, Any], *arguments: Features) -> Features:
     """An argument that stands there twice is one number: x − x is 0."""
     terms: list[tuple[Number, Features]] = []
-    for c, features in zip(settings["coefficients"], arguments, strict=True):
+    for c, features in zip(linear_weights(settings), arguments, strict=True):
         before = next((k for k, (_, other) in enumerate(terms) if other is features), None)
         if before is None:
-            terms.append((exact(c), features))
+            terms.append((c, features))
         else:
-            terms[before] = exact(terms[before][0] + exact(c)), features
+            terms[before] = exact(terms[before][0] + c), features
     coefficients = [c for c, _ in terms]
     return _each(lambda *parts: _sum(zip(coefficients, parts, strict=True)), *(features for _, features in terms))
 

@@ -16,6 +16,8 @@ from thereexists.patterns.parts import Explicit, Rect
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
 
+MOST_LISTED = 1 << 26  # connections of a dense mask: numpy writes two numbers of 8 bytes for each
+
 
 def from_csr(steps: Any, name: str = "csr") -> Pattern:
     """One step per scipy sparse array; row ``k`` = what token ``k`` attends to. Stored zeros are not connections.
@@ -65,6 +67,11 @@ def from_mask(mask: np.ndarray, name: str = "mask") -> Pattern:
         if not np.isin(mask, (0, 1)).all():
             raise InvalidInput(f"A mask must hold Booleans, or zeros and ones; got {mask.dtype} with other values.")
         mask = mask.astype(bool)
+    if (count := np.count_nonzero(mask)) > MOST_LISTED:
+        raise InvalidInput(
+            f"A mask lists its connections one by one, at most {MOST_LISTED:,}; this one has {count:,}. Describe it by "
+            "windows, strides and blocks instead (te.patterns)."
+        )
     return Pattern(name, tuple(_explicit(m.shape[0], *np.nonzero(m)) for m in mask))
 
 

@@ -42,6 +42,8 @@ def name_of(node: dict[str, Any]) -> str:
         return "x"
     if node["operation"] == "linear":
         coefficients = list(settings["coefficients"])
+        if "divisor" in settings:
+            return f"÷ {settings['divisor']:g}"
         if len(coefficients) == 1:
             return f"{coefficients[0]:g} ·"
         return {(1.0, 1.0): "sum", (1.0, -1.0): "difference"}.get(tuple(coefficients), "weighted sum")

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.certificates.llama.finite import MOST_FOUND, Found, Space, Table, constant, joined, mapped, pruned
-from thereexists.certificates.program_numbers import Number, exact, ratio
+from thereexists.certificates.program_numbers import Number, exact, linear_weights, ratio
 from thereexists.core.errors import NotProved
 from thereexists.functions.target import Array
 
@@ -86,7 +86,7 @@ def _sum(space: Space, called: str, coefficients: Any, tables: Any) -> Table:
 
 
 def _linear(space: Space, settings: Settings, *arguments: Features) -> Features:
-    return [_sum(space, "linear", settings["coefficients"], parts) for parts in zip(*arguments, strict=True)]
+    return [_sum(space, "linear", linear_weights(settings), parts) for parts in zip(*arguments, strict=True)]
 
 
 def _mix(space: Space, settings: Settings, x: Features) -> Features:

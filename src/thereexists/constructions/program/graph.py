@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar
 from weakref import ref
 
@@ -83,7 +84,9 @@ class Value(Spelling, InNotebook):
             return divide(self, other)
         if has_dimensions(other) or abs(number := finite_number("/", "divisor", other)) < SMALLEST:
             raise InvalidInput("'/' divides a value by a value, or by a number other than 0, at least 2^-900 in size.")
-        return linear("/", (1.0 / number,), (self,), self)
+        if Fraction(1.0 / number) * Fraction(number) == 1:
+            return linear("/", (1.0 / number,), (self,), self)
+        return linear("/", (1.0,), (self,), self, divisor=number)  # the quotient is meant, not times a rounded 1/number
 
     def __rtruediv__(self, other: Any) -> Value:
         from thereexists.constructions.program.operations import divide
@@ -156,10 +159,14 @@ def _equal(a: Any, b: Any) -> bool:
     return a is b if callable(a) else bool(a == b)
 
 
-def linear(name: str, coefficients: tuple[float, ...], arguments: tuple[Any, ...], like: Value) -> Value:
+def linear(
+    name: str, coefficients: tuple[float, ...], arguments: tuple[Any, ...], like: Value, divisor: float | None = None
+) -> Value:
+    """The sum of the arguments, each times its coefficient; all of it over the ``divisor``, if there is one."""
     values = tuple(as_value(name, argument, like) for argument in arguments)
     same_shape(name, *values)
-    return Value("linear", values, like.n, like.d, {"coefficients": coefficients})
+    settings = {"coefficients": coefficients} | ({} if divisor is None else {"divisor": divisor})
+    return Value("linear", values, like.n, like.d, settings)
 
 
 def as_value(name: str, argument: Any, like: Value) -> Value:

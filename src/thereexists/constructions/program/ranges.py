@@ -55,7 +55,7 @@ def _exactly(value: Value) -> Iterator[tuple[float, float]]:
     """Intervals that need no slack: what an operation says of itself, or those of its argument."""
     ranges = [_ranges[argument] for argument in value.arguments]
     if value.operation == "linear":
-        yield _sum(value.settings["coefficients"], ranges)
+        yield _sum([c / value.settings.get("divisor", 1.0) for c in value.settings["coefficients"]], ranges)
     if value.operation == "apply":
         yield splines.image(value.settings, *ranges[0])
     if value.operation == "interp":
@@ -78,7 +78,7 @@ def _exactly(value: Value) -> Iterator[tuple[float, float]]:
         yield larger(low_a, low_b), larger(high_a, high_b)
 
 
-def _sum(coefficients: tuple[float, ...], ranges: list[tuple[float, float]]) -> tuple[float, float]:
+def _sum(coefficients: list[float], ranges: list[tuple[float, float]]) -> tuple[float, float]:
     ends = [sorted((c * low, c * high)) for c, (low, high) in zip(coefficients, ranges, strict=True)]
     low, high = sum(end[0] for end in ends), sum(end[1] for end in ends)
     slack = 2.0**-48 * sum(max(-end[0], end[1]) for end in ends)

@@ -96,7 +96,8 @@ def _called(node: dict[str, Any], arguments: list[str]) -> str:
             for c, a in zip(settings["coefficients"], arguments, strict=True)
         ]
         whole = " ".join(terms).removeprefix("+ ").replace("− ", "−", int(terms[0][0] == "−"))
-        return f"({whole})" if len(terms) > 1 else whole
+        whole = f"({whole})" if len(terms) > 1 else whole
+        return f"{whole}/{settings['divisor']:g}" if "divisor" in settings else whole
     name = settings.get("called") or settings.get("function") or node["operation"]
     return f"{name}({', '.join(arguments)})"
 

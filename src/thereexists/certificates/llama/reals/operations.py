@@ -31,7 +31,7 @@ from thereexists.certificates.llama.reals.network import (
     summed,
     wider,
 )
-from thereexists.certificates.program_numbers import Number, above, exact
+from thereexists.certificates.program_numbers import Number, above, exact, linear_weights
 from thereexists.certificates.program_splines import Spline, spline_error
 from thereexists.core.errors import NotProved
 from thereexists.functions.target import Array
@@ -73,7 +73,7 @@ def _constant(network: Network, settings: dict[str, Any]) -> Features:
 
 
 def _linear(network: Network, settings: dict[str, Any], *values: Features) -> Features:
-    weights = [exact(c) for c in settings["coefficients"]]
+    weights = linear_weights(settings)
     return [network.combined(list(zip(weights, parts, strict=True))) for parts in zip(*values, strict=True)]
 
 

@@ -24,9 +24,15 @@ def _constant(atoms: Atoms, node: Value, _: list[list[Form]]) -> list[Form]:
 
 def _linear(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
     total = [Form() for _ in range(node.d)]
+    divisor = Fraction(node.settings.get("divisor", 1.0))
     for c, forms in zip(node.settings["coefficients"], arguments, strict=True):
-        total = [t + form * c for t, form in zip(total, forms, strict=True)]
+        total = [t + form * (Fraction(c) / divisor) for t, form in zip(total, forms, strict=True)]
     return total
+
+
+def _carried(node: Value, errors: list[float], _: Any) -> float:
+    size = abs(node.settings.get("divisor", 1.0)) * (1 - 2.0**-50)
+    return sum(abs(c) * e for c, e in zip(node.settings["coefficients"], errors, strict=True)) / size
 
 
 def _mix(atoms: Atoms, node: Value, arguments: list[list[Form]]) -> list[Form]:
@@ -80,9 +86,9 @@ TABLE = {
     "tokens": Primitive(lambda X, **_: X, _tokens, one),
     "constant": Primitive(lambda array: array[None], _constant, lambda node, errors, ranges: 0.0),
     "linear": Primitive(
-        lambda *X, coefficients: sum(c * x for c, x in zip(coefficients, X, strict=True)),
+        lambda *X, coefficients, divisor=1.0: sum(c * x for c, x in zip(coefficients, X, strict=True)) / divisor,
         _linear,
-        lambda node, errors, _: sum(abs(c) * e for c, e in zip(node.settings["coefficients"], errors, strict=True)),
+        _carried,
     ),
     "mix": Primitive(
         lambda X, matrix: X @ matrix.T,
