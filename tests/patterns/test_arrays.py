@@ -88,9 +88,9 @@ def test_bad_arrays_are_named(tmp_path):
 
 def test_a_mask_of_too_many_connections_is_refused_before_they_are_listed(monkeypatch):
     monkeypatch.setattr("thereexists.patterns.arrays.MOST_LISTED", 100)
-    assert tp.from_mask(np.ones((10, 10), bool)).n == 10
+    assert from_mask(np.ones((10, 10), bool)).n == 10
     with pytest.raises(InvalidInput, match="at most 100; this one has 121"):
-        tp.from_mask(np.ones((11, 11), np.uint8))
+        from_mask(np.ones((11, 11), np.uint8))
 
 
 def test_large_arrays_come_in_without_a_dense_step():

@@ -20,7 +20,7 @@ from thereexists.core.errors import InvalidInput
 def is_number(given: object) -> bool:
     """A finite one."""
     number = isinstance(given, int | float | np.integer | np.floating)
-    return number and -math.inf < given < math.inf  # a comparison, which a compiler can follow
+    return number and bool(-math.inf < given < math.inf)  # a comparison, which a compiler can follow
 
 
 def kind_of(given: object) -> str:

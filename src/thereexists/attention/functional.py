@@ -160,10 +160,11 @@ def _one_each(q: Tensor, k: Tensor, v: Tensor, patterns: Sequence[Any], pad: Ten
     return torch.cat(parts)[back]
 
 
-def in_autocast(*tensors: Tensor) -> list[Tensor]:
+def in_autocast(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """As torch's own attention takes them: in autocast's type, but for float64. What follows is summed as ever."""
-    kind = torch.get_autocast_dtype(tensors[0].device.type)
-    return [x.to(kind) if x.dtype in (torch.float32, torch.float16, torch.bfloat16) else x for x in tensors]
+    kind, cast = torch.get_autocast_dtype(q.device.type), (torch.float32, torch.float16, torch.bfloat16)
+    q, k, v = (x.to(kind) if x.dtype in cast else x for x in (q, k, v))
+    return q, k, v
 
 
 def attend(

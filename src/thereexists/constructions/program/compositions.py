@@ -319,8 +319,8 @@ def lookup(query: Value, keys: Any, values: Any, *, sharpness: float, epsilon: f
 
     That formula is the meaning. It is within (n − 1)·exp(−sharpness·gap)·spread of the value at the nearest key, for
     any query whose second nearest key is further away by ``gap`` in squared distance (`lookup_error`). Keys that are an
-    array are squared in float64, and need all n tokens (no ``shorter`` input); keys that are data are squared by a spline
-    that is off by at most ``epsilon``.
+    array are squared in float64, and need all n tokens (no ``shorter`` input); keys that are data are squared by a
+    spline that is off by at most ``epsilon``.
 
     Args:
         query: a value of one feature.
