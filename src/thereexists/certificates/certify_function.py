@@ -38,8 +38,9 @@ from thereexists.core.plain_text import in_full
 from thereexists.core.threads import torch_threads
 from thereexists.evaluate import run_batch
 from thereexists.functions.claims import refute
+from thereexists.functions.exponent import exponent
 from thereexists.functions.grid import Grid
-from thereexists.functions.target import EVALUATION_ERROR, Target, exponent
+from thereexists.functions.target import EVALUATION_ERROR, Target
 from thereexists.model import Transformer
 from thereexists.parallel import HERE, Workers, one_thread
 from thereexists.parallel.estimate import Estimate, estimate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
@@ -16,7 +15,7 @@ from thereexists.core.errors import InvalidInput, InvalidTarget, ThereExistsErro
 from thereexists.core.memory import unless_memory
 from thereexists.core.user_file import function_of, read_user_file
 from thereexists.functions.asking import answered, phase
-from thereexists.functions.domains.domain import Domain, shortly
+from thereexists.functions.domains.domain import Domain
 
 Array = np.ndarray
 LARGEST = 1e100  # squares and sums of values must not overflow
@@ -399,15 +398,3 @@ def from_file(reference: str, n: int, d: int = 1, **properties: Any) -> Target:
     origin = {"kind": "file", "reference": f"{Path(file.path).resolve()}:{name}", "sha256": file.sha256}
     description = (f.function.__doc__ or "").strip().split("\n")[0]
     return Target(f, n=n, d=d, name=name, description=description, origin=origin, **properties)
-
-
-def exponent(p: Any) -> float:
-    """The p of d_p: a plain number of at least 1."""
-    number = isinstance(p, int | float | np.integer | np.floating) and not isinstance(p, bool)
-    try:
-        value = float(p) if number else math.nan
-    except OverflowError:
-        value = math.inf
-    if not 1 <= value < math.inf:
-        raise InvalidInput(f"'p' must be a finite number of at least 1; got {shortly(p)} instead.")
-    return int(p) if isinstance(p, int | np.integer) else value

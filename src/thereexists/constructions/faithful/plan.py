@@ -25,8 +25,9 @@ from thereexists.constructions.faithful.value_mapping import Extremes, Progress,
 from thereexists.constructions.within import Steps, candidates, check_epsilon, predicted_within
 from thereexists.core.errors import CannotBuild, InvalidInput, InvalidTarget
 from thereexists.functions.claims import refute
+from thereexists.functions.exponent import exponent
 from thereexists.functions.grid import Grid, cells_per_axis, check_ends
-from thereexists.functions.target import BATCH, Target, exponent
+from thereexists.functions.target import BATCH, Target
 from thereexists.model import Transformer
 from thereexists.patterns import Pattern
 from thereexists.witness.plan import ErrorBudget, FunctionPlan, beyond_float64
