@@ -141,6 +141,42 @@ def test_under_autocast_as_torchs_own_attention(pattern):
         assert sparse_attention(q.double(), k.double(), v.double(), pattern).dtype == torch.float64
 
 
+@pytest.mark.parametrize("given", [{}, {"softcap": 4.0}, {"bias": torch.ones(2)}, {"sinks": torch.zeros(2)}])
+@pytest.mark.parametrize("rows", [48, 40])
+def test_a_query_that_is_no_number_makes_a_row_that_is_none(given, rows):
+    """torch's kernel takes it for a row without keys, and a model that has diverged would go on."""
+    for pattern in (tp.window(48, 4), tp.strided(48, 6).union(), tp.star(48), tp.random(48, 5, seed=0)):
+        for bad in (float("nan"), float("inf")):
+            q, k, v = (torch.randn(1, 2, m, 8) for m in (rows, 48, 48))
+            q[0, 1, 5] = bad
+            q.requires_grad_()
+            out, lse = sparse_attention(q, k, v, pattern, return_lse=True, **given)
+            (grad,) = torch.autograd.grad(out.sum(), q)
+            for x in (out.isnan().any(-1), lse.isnan(), grad.isnan().any(-1)):
+                assert x[0, 1, 5]
+                assert x.sum() == 1, pattern
+
+
+def test_a_query_that_is_no_number_and_sees_nothing_is_a_row_without_keys():
+    q, k, v = (torch.randn(1, 1, 24, 8) for _ in range(3))
+    q[0, 0, :3] = float("nan")
+    lengths = torch.tensor([0])
+    assert (sparse_attention(q, k, v, tp.window(24, 4), lengths=lengths) == 0).all()
+
+
+@pytest.mark.parametrize("given", [{"softcap": 50.0}, {"bias": torch.tensor([0.5, 0.25])}, {}])
+def test_a_backward_inside_of_autocast_is_that_of_the_forward(given):
+    pattern = tp.strided(64, 8).union()
+    q, k, v, g = (torch.randn(1, 2, 64, 8) * scale for scale in (5, 1, 1, 1))
+    found = []
+    for inside in (False, True):
+        leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+        out = sparse_attention(*leaves, pattern, **given)
+        with torch.autocast("cpu", torch.bfloat16, enabled=inside):
+            found.append(torch.autograd.grad(out, leaves, g))
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
 def test_compiled_without_a_graph_break(fresh):
     """In a process of its own: the suite's run-time type checks cannot be traced."""
     done = fresh("-m", "tests.attention.compiled")

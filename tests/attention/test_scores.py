@@ -166,7 +166,7 @@ def test_what_is_refused():
 def test_wrong_kinds_are_refused_by_name(fresh):
     done = fresh("-m", "tests.attention.wrong_kinds")
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.strip() == "8"
+    assert done.stdout.strip() == "9"
 
 
 def test_explain_says_what_no_kernel_has(monkeypatch):

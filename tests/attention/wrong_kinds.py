@@ -16,7 +16,8 @@ N = 12
 WRONG = {
     "'sinks' must be a tensor of real numbers; got list": {"sinks": [0.0, 0.0]},
     "'bias' must be a tensor of real numbers; got torch.complex64": {"bias": torch.zeros(2).cfloat()},
-    "'softcap' must be a positive number, or None for none; got x": {"softcap": "x"},
+    "'softcap' must be a positive number, from 1e-9 to 1e9, or None for none; got x": {"softcap": "x"},
+    "'softcap' must be a positive number, from 1e-9 to 1e9, or None for none; got 1e+39": {"softcap": 1e39},
     "'scale' must be a finite number; got 'x'": {"scale": "x"},
     "'dropout_p' must be a number in [0, 1); got None": {"dropout_p": None},
     "The seed of dropout must be a whole number from 0 to 2^63 - 1; got 1.5": {"dropout_p": Dropout(0.5, 1.5)},

@@ -16,7 +16,7 @@ def random_program(seed, everything=False):
 
     makers = [
         lambda: pick() * float(rng.choice([0.5, -1.0, 0.3])) + pick(),
-        lambda: pick() / 2 - rng.integers(-2, 3, n) / 4,
+        lambda: pick() / 2 - rng.integers(-2, 3, (n, 1)) / 4,
         lambda: P.take(pick(), rng.integers(0, n, n)),
         lambda: P.mean(pick()),
         lambda: P.relu(pick() - 0.1),
@@ -28,7 +28,7 @@ def random_program(seed, everything=False):
     ]
     if everything:
         makers += [
-            lambda: P.scale(pick(), rng.integers(-2, 3, n) / 3),
+            lambda: P.scale(pick(), rng.integers(-2, 3, (n, 1)) / 3),
             lambda: P.cumsum(pick()) / n,
             lambda: P.prefix_mean(pick()),
             lambda: P.cummax(pick()),

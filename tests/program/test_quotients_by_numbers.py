@@ -8,6 +8,7 @@ import pytest
 import thereexists as te
 from tests.hostile import forge_record
 from thereexists import program as P
+from thereexists.constructions.program.graph import Value, linear
 from thereexists.constructions.program.saving import from_record, to_record
 
 
@@ -64,6 +65,28 @@ def test_a_forged_divisor_is_caught(tmp_path, divisor):
 
     forge_record(tmp_path / "w", change)
     assert te.verify(tmp_path / "w").holds is False
+
+
+def test_an_error_below_all_float64_is_carried(tmp_path):
+    """Forged: a spline that is far off, times 2^-1174 and then 2^345: the first factor is 0 in float64."""
+    x = Value("tokens", (), 2, 1, {"low": 0.0, "high": 2.0**415, "shorter": False})
+    te.build(linear("*", (2.0**-414,), (x,), x), dtypes=("float64",)).save(tmp_path / "w")
+
+    def change(record):
+        first = record["program"]["nodes"][0]
+        nodes = [first]
+        for operation, settings in (
+            ("apply", {"function": "square", "knots": [0.0, 2.0**415], "values": [0.0, 2.0**830]}),
+            ("linear", {"coefficients": [5e-324], "divisor": 2.0**100}),
+            ("linear", {"coefficients": [2.0**345]}),
+        ):
+            nodes.append({"operation": operation, "arguments": [len(nodes) - 1], "d": 1, "settings": settings})
+        record["program"]["nodes"], record["places"] = nodes, []
+
+    forge_record(tmp_path / "w", change)
+    witness = te.load(tmp_path / "w")
+    bound = te.certify(witness).bound  # the network gives x·2^-414, the program x²·2^-829: 1 and 1/2 at 2^414
+    assert bound >= abs(witness(np.full((1, 2, 1), 2.0**414)).max() - 0.5)
 
 
 def test_a_page_says_what_it_is_divided_by():

@@ -227,4 +227,13 @@ def test_pictures_take_no_settings_from_the_folder(tmp_path):
     (tmp_path / "matplotlibrc").write_bytes(b"\xff\xfe")
     torn = hostile.python(code, "q.png", cwd=tmp_path)
     assert torn.returncode == 2
-    assert torn.stderr.splitlines()[-1].startswith("Error: matplotlib cannot be loaded")
+    assert torn.stderr.splitlines() == [torn.stderr.strip()]
+    assert torn.stderr.startswith("Error: matplotlib cannot be loaded")
+    (tmp_path / "matplotlibrc").write_text("a\x1b]0;title\x07: 3\n")
+    odd = hostile.python(code, "q.png", cwd=tmp_path)
+    assert (odd.returncode, "\x1b" in odd.stderr) == (0, False)
+    (tmp_path / "matplotlibrc").unlink()
+    os.mkfifo(tmp_path / "matplotlibrc")
+    pipe = hostile.python(code, "r.png", cwd=tmp_path)
+    assert pipe.returncode == 2
+    assert "it is a pipe" in pipe.stderr

@@ -28,6 +28,9 @@ def kind_of(given: object) -> str:
     return str(given.dtype) if isinstance(given, Tensor) else type(given).__name__
 
 
+SOFTCAPS = 1e-9, 1e9  # S/c and c·tanh(S/c) stay in the middle of float32 for every logit that is
+
+
 class Scores(TypedDict, total=False):
     """What changes the logits of a call, and whether their log-sum-exp is wanted too: names and kinds for checkers."""
 
@@ -47,8 +50,10 @@ class Changes:
     return_lse: bool = False
 
     def __post_init__(self) -> None:
-        if self.softcap is not None and not (is_number(self.softcap) and self.softcap > 0):
-            raise InvalidInput(f"'softcap' must be a positive number, or None for none; got {self.softcap}.")
+        if self.softcap is not None and not (is_number(self.softcap) and SOFTCAPS[0] <= self.softcap <= SOFTCAPS[1]):
+            raise InvalidInput(
+                f"'softcap' must be a positive number, from 1e-9 to 1e9, or None for none; got {self.softcap}."
+            )
 
     def check(self, heads: int, n: int) -> None:
         for name, given in (("sinks", self.sinks), ("bias", self.bias)):

@@ -150,7 +150,17 @@ class _ColumnBlocks:
 
 
 def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, options: CallOptions) -> None:
-    """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n); the heads of k and v may be fewer."""
+    """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n); the heads of k and v may be fewer.
+
+    torch's kernel takes a query that holds no number for one without keys. So such a query is replaced, which tells
+    whether the row has keys, and if it has, the row is made of what the query is made of.
+    """
+    if not bool(torch.isfinite(q).all()):
+        bad = ~torch.isfinite(q).all(-1)
+        forward(torch.nan_to_num(q, 0.0, 0.0, 0.0), k, v, out, lse, pieces, options)
+        bad &= lse != -torch.inf
+        out[bad], lse[bad] = torch.nan, torch.nan
+        return
     group = q.shape[1] // k.shape[1]
     for r in range(group):
         mine = slice(r, None, group)

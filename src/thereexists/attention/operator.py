@@ -22,7 +22,7 @@ from torch import Tensor
 from thereexists.attention.call_options import CallOptions
 from thereexists.attention.ways import Explanation, HeadWay, backend_takes, explain, head_steps
 from thereexists.core.errors import CannotBuild, InvalidInput
-from thereexists.core.fused_attention import autograd_on, fused_attention
+from thereexists.core.fused_attention import autograd_on, fused_attention, no_autocast
 from thereexists.patterns import Pattern, Step
 
 _KNOWN: weakref.WeakValueDictionary[int, Pattern | Step] = weakref.WeakValueDictionary()
@@ -282,7 +282,8 @@ class Attention(torch.autograd.Function):
         q, k, v, out, lse, *tensors = ctx.saved_tensors
         how = ctx.how.holding(*tensors)
         do = torch.zeros_like(out) if do is None else do
-        dq, dk, dv, ds = AttentionBackward.apply(do, given, q, k, v, how.sinks, (out, lse, how))
+        with no_autocast(q):
+            dq, dk, dv, ds = AttentionBackward.apply(do, given, q, k, v, how.sinks, (out, lse, how))
         return dq, dk, dv, ds, None
 
 
@@ -303,7 +304,8 @@ class AttentionBackward(torch.autograd.Function):
     def backward(ctx, *given):
         do, dlse, q, k, v, *tensors = ctx.saved_tensors
         how = ctx.how.holding(*tensors)
-        return *run_second_order(given, (do, dlse, q, k, v, how.sinks), how), None
+        with no_autocast(q):
+            return *run_second_order(given, (do, dlse, q, k, v, how.sinks), how), None
 
 
 _CALL = (  # what both ops end with

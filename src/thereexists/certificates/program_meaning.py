@@ -147,8 +147,9 @@ def _linear(meaning: Meaning, settings: dict[str, Any], *values: Meant) -> Meant
     forms = map_forms(
         meaning, lambda *parts: meaning.terms.combine(list(zip(coefficients, parts, strict=True))), *values
     )
-    gap = np.asarray(sum(abs(float(c)) * value.gap for c, value in zip(coefficients, values, strict=True)))
-    gap = gap * rounded_up(len(values) + 1)  # the last of the coefficients themselves, which need not be float64
+    sizes = [above(abs(c)) for c in coefficients]  # a quotient need not be a float64: it may lie below all of them
+    gap = np.asarray(sum(size * value.gap for size, value in zip(sizes, values, strict=True)))
+    gap = gap * rounded_up(len(values))
     if not gap.any() or "divisor" in settings:
         return Meant(forms, gap)
     parts = [(float(c), profile_of(meaning, value)) for c, value in zip(coefficients, values, strict=True)]

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from flint import arb
 
+from thereexists.arithmetic.powers import whole_power
 from thereexists.certificates.program_numbers import SMALLEST, TINY, Number, above, below, exact, ratio
 from thereexists.certificates.program_profile import PARTS, ROUNDED_UP, Profile, down, mapped, up
 from thereexists.core.errors import InvalidInput
@@ -93,7 +94,12 @@ KNOWN = {
 
 
 def _power(k: int) -> Known:
-    return Known(lambda x: x**k, lambda x: k * x ** (k - 1), lambda x: k * (k - 1) * x ** (k - 2), k % 2 == 1)
+    return Known(
+        lambda x: whole_power(x, k),
+        lambda x: k * whole_power(x, k - 1),
+        lambda x: k * (k - 1) * whole_power(x, k - 2),
+        k % 2 == 1,
+    )
 
 
 KNOWN |= {f"power{k}": _power(k) for k in range(3, 9)}

@@ -8,7 +8,7 @@ issue 196678). Models that train for long enough come there: copying by STAR did
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -34,3 +34,8 @@ def autograd_on() -> Iterator[None]:
     off = torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradFunctionality)
     with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), away - off), torch.enable_grad():
         yield
+
+
+def no_autocast(x: Tensor) -> Any:
+    """A backward pass may be asked for inside of autocast; it recomputes what the forward pass computed without."""
+    return torch.autocast(x.device.type, enabled=False) if torch.is_autocast_enabled(x.device.type) else nullcontext()

@@ -81,6 +81,17 @@ def test_the_verifier_proves_every_function_that_the_compiler_knows():
         assert certificate.splines[0]["function"] == known.name
 
 
+@pytest.mark.parametrize("k", [3, 4, 5, 8])
+def test_powers_have_pieces_around_0(k):
+    """Of a ball with its centre at 0 python-flint's power is no number."""
+    small = te.build(np.sin(P.tokens(2, low=-0.05, high=0.05)) ** k)
+    x = np.random.default_rng(0).uniform(-0.05, 0.05, (200, 2, 1))
+    assert np.abs(small(x) - np.sin(x) ** k).max() <= small.certificate.bound
+    whole = splines.KNOWN[splines.POWERS[k]].f(arb(0, 0.5))
+    assert whole.is_finite()
+    assert whole.overlaps(arb(0.5) ** k)
+
+
 @pytest.mark.parametrize(("name", "low", "high"), [("log", -1.0, 0.0), ("log", -1.0, -0.5), ("rsqrt", -1.0, 0.0)])
 def test_no_spline_where_the_function_is_not_real(name, low, high):
     """The second derivative of the logarithm is finite there, and steps towards 0 have no end."""

@@ -123,8 +123,10 @@ class Power:
 
 
 def _power(k: int) -> Known:
-    second = lambda x: k * (k - 1) * x ** (k - 2)  # noqa: E731
-    return Known(f"power{k}", lambda x: x**k, second, k % 2 == 1, (-math.inf if k % 2 else 0.0, math.inf))
+    from thereexists.arithmetic.powers import whole_power
+
+    second = lambda x: k * (k - 1) * whole_power(x, k - 2)  # noqa: E731
+    return Known(f"power{k}", lambda x: whole_power(x, k), second, k % 2 == 1, (-math.inf if k % 2 else 0.0, math.inf))
 
 
 MOST_POWER = 8
