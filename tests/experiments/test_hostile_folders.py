@@ -86,6 +86,16 @@ def test_a_checkpoint_with_another_optimizer(stopped, content):
     assert "cannot be read" in done.stderr
 
 
+def test_a_pending_loss_that_is_a_whole_number_is_one(stopped, tmp_path):
+    folder = shutil.copytree(stopped, tmp_path / "s")
+    file = folder / "r/checkpoint/progress.json"
+    record = json.loads(file.read_text())
+    changed(pending=0)(record)
+    file.write_text(json.dumps(record))
+    done = ran(f"{RUN} --resume", cwd=folder)
+    assert done.code == 0, done
+
+
 def moved(state, **changes):
     state["param_groups"][0].update(changes)
 
@@ -96,6 +106,8 @@ STATES = {
     "no eps": lambda state: state["param_groups"][0].pop("eps"),
     "amsgrad": lambda state: moved(state, amsgrad=True),
     "one beta": lambda state: moved(state, betas=(0.9,)),
+    "a step before the first": lambda state: state["state"][0].update(step=torch.tensor(-1e30)),
+    "a moment of few": lambda state: state["state"][0].update(exp_avg=state["state"][0]["exp_avg"].to_sparse()),
     "an endless rate": lambda state: moved(state, lr=float("inf")),
 }
 

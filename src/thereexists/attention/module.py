@@ -38,13 +38,19 @@ class SparseAttention(nn.Module):
             raise InvalidInput(f"'dim' must be a multiple of 'heads'; got dim = {dim} and heads = {heads}.")
         if not 0 <= dropout < 1:
             raise InvalidInput(f"'dropout' must lie in [0, 1); got {dropout}.")
-        spans = head_steps(pattern)
-        if spans[-1][0] is not None and spans[-1][0][1] != heads:
-            raise InvalidInput(f"The pattern is made for {spans[-1][0][1]} heads; got heads = {heads}.")
-        self._handle, self._seen_heads = handle_of(pattern), None if spans[0][0] is None else heads
-        self.pattern, self.heads, self.dim, self.dropout = pattern, heads, dim, dropout
+        self.heads, self.dim, self.dropout = heads, dim, dropout
+        self.pattern = pattern
         self.qkv = nn.Linear(dim, 3 * dim, bias=bias)
         self.out = nn.Linear(dim, dim, bias=bias)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Another pattern comes with its number, by which a compiled call knows it, and must be for as many heads."""
+        if name == "pattern":
+            spans = head_steps(value)
+            if spans[-1][0] is not None and spans[-1][0][1] != self.heads:
+                raise InvalidInput(f"The pattern is made for {spans[-1][0][1]} heads; got heads = {self.heads}.")
+            self._handle, self._seen_heads = handle_of(value), None if spans[0][0] is None else self.heads
+        super().__setattr__(name, value)
 
     def forward(
         self,

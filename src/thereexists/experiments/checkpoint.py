@@ -120,6 +120,9 @@ def _check_state(optimizer: Any, state: dict[str, Any]) -> None:
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for number, moments in state["state"].items():
         shape = parameters[number].shape
+        dense = all(value.layout == torch.strided and value.dtype.is_floating_point for value in moments.values())
+        if not dense or not 0 <= float(moments["step"]) < LARGEST:
+            raise InvalidInput(f"the optimizer's moments of parameter {number} are none")
         shapes = {name: tuple(value.shape) for name, value in moments.items()}
         if shapes != {"step": (), "exp_avg": tuple(shape), "exp_avg_sq": tuple(shape)}:
             raise InvalidInput(f"the optimizer's moments of parameter {number} have other shapes")

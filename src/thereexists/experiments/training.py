@@ -178,7 +178,7 @@ def _loop(run: _Run, monitor: Monitor, how: Execution) -> None:
     run.objective.train()
     fetch_every = max(1, steps // _FETCHES) if steps else 20
     looks = curve_steps(steps) if steps else frozenset()
-    total = torch.full((), progress.pending, device=place.device)  # of the losses since the last fetch
+    total = torch.full((), float(progress.pending), device=place.device)  # of the losses since the last fetch
     before, started, looking = progress.seconds, time.monotonic(), 0.0
     step = progress.step
     fetched = int(progress.history[-1][0]) if progress.history else 0

@@ -179,6 +179,8 @@ class CompiledWitness(Witness):
         unit[::4] = rng.integers(0, 3, unit[::4].shape) / 2
         inputs = low + (high - low) * unit
         inputs = np.rint(inputs) if self.certificate.whole else inputs
+        # Numbers of the dtype: what others round on the way, in two steps perhaps, would be another input.
+        inputs = torch.from_numpy(inputs).to(self.network.dtype).double().numpy()
         parts = []
         for start in range(0, count, 64):
             length = int(rng.integers(1, n + 1)) if self.shorter and start else n

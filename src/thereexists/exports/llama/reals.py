@@ -101,6 +101,8 @@ def lowered(claim: RealClaim) -> dict[str, torch.Tensor]:
 
 
 def _power_above(number: float) -> float:
+    if not 2.0**-1000 <= number <= 2.0**1000:
+        raise CannotBuild("A value of this program is too small or too large for a stock checkpoint; scale it.")
     return 2.0 ** math.ceil(math.log2(number))
 
 
