@@ -68,7 +68,6 @@ def test_a_clip_with_a_far_end(tmp_path):
     assert {dtype for _, dtype, _, _ in answers} == {"float32", "bfloat16"}
 
 
-@pytest.mark.slow
 def test_factors_that_no_checkpoint_can_hold_are_refused(tmp_path):
     witness = te.build(P.tokens(2) * np.array([[0.1], [1e-307]]), causal=True)
     with pytest.raises(ThereExistsError, match="too small or too large for a stock checkpoint"):
@@ -76,6 +75,7 @@ def test_factors_that_no_checkpoint_can_hold_are_refused(tmp_path):
     assert not (tmp_path / "w").exists()
 
 
+@pytest.mark.slow
 def test_from_the_command_line(tmp_path):
     te.build(P.prefix_mean(P.relu(P.tokens(n=6, low=-1.0, high=1.0)))).save(tmp_path / "w")
     assert "layers" in thereexists("plan", "w", "--to", "llama", cwd=tmp_path).stdout

@@ -116,7 +116,8 @@ def _hinges(p: _Lowering, write: Hinges) -> None:
 
 def _products(p: _Lowering, write: Products) -> None:
     for unit, (a, gate, of) in zip(write.units, write.parts, strict=True):
-        K = _power_above(OPEN / np.minimum(np.abs(gate.low), np.abs(gate.high)).min())
+        least = float(np.minimum(np.abs(gate.low), np.abs(gate.high)).min())
+        K = _power_above(OPEN / least if least else math.inf)
         p.of(write.layer, "mlp.gate")[unit] = p.row(gate.form, K)
         p.of(write.layer, "mlp.up")[unit] = p.row(of.form, 1.0)
         p.of(write.layer, "mlp.down")[write.row, unit] = float(a) / K
