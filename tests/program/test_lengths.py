@@ -25,7 +25,7 @@ SHORTER = {
     "scale": lambda: _x() * ramp(N),
     "mean": lambda: P.mean(2 * _x(low=-1.0) + ramp(N)),
     "sum": lambda: P.sum(_x(low=0.25)),
-    "count": lambda: P.sum(P.constant(1.0, _x()) + 0 * _x()),
+    "count": lambda: (lambda x: P.sum(P.constant(1.0, x) + 0 * x))(_x()),
     "sort": lambda: P.sort(_x(low=-0.5)),
     "max": lambda: P.max(_x() + ramp(N)),
     "min": lambda: P.min(_x() - ramp(N)),
