@@ -3,10 +3,13 @@
 python -m tests.attention.compiled
 """
 
+import copy
+import gc
+
 import torch
 
 from thereexists import patterns as tp
-from thereexists.attention import SparseAttention, explain
+from thereexists.attention import SparseAttention, explain, sparse_attention
 
 N = 2048  # large enough that the planner leaves the mask alone
 
@@ -36,6 +39,24 @@ def main():
         assert torch.equal(compiled(x), layer(x))
         assert not torch.equal(layer(x), want)
         print("+".join(ways))
+    the_bare_function()
+
+
+def the_bare_function():
+    """Patterns that no eager call has ever seen, as a constant of the function and as its argument."""
+    torch.compiler.reset()
+    q = torch.randn(1, 2, N, 8)
+    fresh = tp.window(N, 3)
+    alone = torch.compile(lambda q: sparse_attention(q, q, q, fresh), fullgraph=True, backend="aot_eager")(q)
+    assert torch.equal(alone, sparse_attention(q, q, q, fresh))
+    compiled = torch.compile(sparse_attention, fullgraph=True, backend="aot_eager")
+    q.requires_grad_()
+    of_nobody = compiled(q, q, q, tp.window(N, 4))  # its gradient is asked for when the pattern is out of sight
+    gc.collect()
+    got = torch.autograd.grad(of_nobody.square().sum(), q)[0]
+    assert torch.equal(got, torch.autograd.grad(sparse_attention(q, q, q, tp.window(N, 4)).square().sum(), q)[0])
+    for pattern in (tp.window(N, 3), tp.window(N, 5), tp.strided(N, 32).union(), copy.copy(fresh)):
+        assert torch.equal(compiled(q, q, q, pattern), sparse_attention(q, q, q, pattern))
 
 
 if __name__ == "__main__":

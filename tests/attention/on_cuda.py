@@ -66,7 +66,7 @@ def recorded(kind):
             again = ta.sparse_attention(a, b, c, step)  # other tensors, the same numbers
             other = ta.sparse_attention(2 * a, b, c, step)  # other numbers
             want = ta.sparse_attention(2 * a, b, c, replace(step))  # nothing is recorded for this one
-        noted = step.__dict__.get("_attention_plain", {}).get(q.device)
+        noted = step.__dict__.get("_of_this_process_plain", {}).get(q.device)
         say(
             case=name,
             recorded=noted is not None and len(noted.recorded) > 0,

@@ -10,7 +10,8 @@ from tests.attention.interpreted import run, worst
 from thereexists.attention import cpu_backend, sparse_attention
 from thereexists.attention.cpu_backend import CpuPieces
 from thereexists.attention.lower import lower
-from thereexists.attention.operator import attention_op, explained, handle_of
+from thereexists.attention.operator import attention_op
+from thereexists.attention.planned import explained
 from thereexists.attention.reference import exact_attention, excess
 from thereexists.attention.ways import list_everything
 
@@ -46,7 +47,7 @@ def test_the_public_function(name):
     for got, exact, bound in zip(grads, want.grads, want.grad_bounds, strict=True):
         assert excess(got, exact, bound) <= 1
     assert not out[:, :, step.degrees == 0].any()
-    lse = attention_op(q.detach(), k.detach(), v.detach(), handle_of(step), 0.5, None, 0.0, None)[1]
+    lse = attention_op(q.detach(), k.detach(), v.detach(), step.number, 0.5, None, 0.0, None)[1]
     assert torch.equal(lse[0, 0] == -torch.inf, torch.from_numpy(step.degrees == 0))
 
 

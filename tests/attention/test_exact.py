@@ -11,7 +11,7 @@ from thereexists.attention import Dropout, cpu_backend, sparse_attention
 from thereexists.attention.call_options import CallOptions
 from thereexists.attention.cpu_backend import CpuPieces
 from thereexists.attention.lower import lower
-from thereexists.attention.operator import explained
+from thereexists.attention.planned import explained
 from thereexists.attention.reference import exact_attention, excess
 from thereexists.attention.ways import head_steps, list_everything
 from thereexists.core.errors import InvalidInput

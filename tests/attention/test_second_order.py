@@ -9,7 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tests.attention.exactness import inputs
 from thereexists import patterns as tp
-from thereexists.attention import Dropout, explain, operator, sparse_attention
+from thereexists.attention import Dropout, explain, operator, planned, sparse_attention
 from thereexists.attention.plain_call import PlainAttention
 from thereexists.attention.ways import _way_of
 
@@ -103,7 +103,7 @@ def test_one_tensor_in_all_three_places_and_the_third_order(monkeypatch):
 def test_the_op_for_compiled_calls_has_second_derivatives_too():
     pattern = tp.window(N, 1)
     q, k, v, _ = (x.requires_grad_() for x in inputs((1, 2, N, 3), torch.float64))
-    handle = operator.handle_of(pattern)
+    handle = pattern.number
     assert gradgradcheck(
         lambda q, k, v: operator.attention_op(q, k, v, handle, 0.5, torch.ones(1, N, dtype=torch.bool), 0.0, None)[0],
         (q, k, v),
@@ -120,10 +120,10 @@ def test_the_short_way_has_second_derivatives():
         s = (scale * q @ k.mT).masked_fill(~mask, -torch.inf)
         return s.softmax(-1) @ v, s.logsumexp(-1)
 
-    how = operator.Weighting(operator.handle_of(step), scale)
+    how = planned.Weighting(step.number, scale)
 
     def backward(do, q, k, v, out, lse, pieces, options):
-        return operator.run_backward(do, q, k, v, out, lse, how)
+        return planned.run_backward(do, q, k, v, out, lse, how)
 
     noted = SimpleNamespace(forward=forward, backend=SimpleNamespace(backward=backward), pieces=None)
 

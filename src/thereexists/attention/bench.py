@@ -21,7 +21,7 @@ from torch import Tensor
 
 from thereexists import patterns as tp
 from thereexists.attention.functional import sparse_attention
-from thereexists.attention.operator import explained
+from thereexists.attention.planned import explained
 from thereexists.core.errors import InvalidInput
 from thereexists.patterns import Pattern, Step
 

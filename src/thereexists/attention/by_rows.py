@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from thereexists.attention.call_options import CallOptions, survivors
-from thereexists.core.fused_attention import fused_attention
+from thereexists.core.fused_attention import fused_attention, transformed
 from thereexists.patterns import Step
 
 _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
@@ -86,16 +86,18 @@ def attention_by_rows(
 def run_by_rows(
     q: Tensor, k: Tensor, v: Tensor, rows: Rows, options: CallOptions, sinks: Tensor | None, with_lse: bool
 ) -> tuple[Tensor, Tensor | None]:
-    plain = options.cap == 0 and options.bias is None and sinks is None and options.dropout == 0 and not with_lse
+    free = not transformed()  # torch.func knows no rules for the fused kernels, and follows no checkpoint
+    changed = options.cap > 0 or options.bias is not None or sinks is not None or options.dropout > 0 or with_lse
+    plain = free and not changed
     if rows.count <= _ROWS:  # decoding: nothing to cut
         block = _Block(rows.first, *rows.block(0, rows.count, q.device), rows.n, options)
         if plain:
             return block.stock(q, k, v), None
-        if (found := block.flash(q, k, v, sinks)) is not None:
+        if free and (found := block.flash(q, k, v, sinks)) is not None:
             return found
         if rows.count * block.keys * q.shape[0] * q.shape[1] <= _PAIRS:
             return block.explicit(q, k, v, sinks)
-    again = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (q, k, v, sinks))
+    again = free and torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (q, k, v, sinks))
     outs, lses, a = [], [], 0
     while a < rows.count:
         b = min(a + _ROWS, rows.count)
@@ -225,7 +227,7 @@ class _Block:
 def _open(seen: Tensor | None, bias: Tensor) -> Tensor | None:
     """A bias of −∞ hides a pair as a pattern does: a row with no other key is one without keys."""
     closed = bias == -torch.inf
-    if not bool(closed.any()):
+    if not transformed() and not bool(closed.any()):
         return seen
     return ~closed if seen is None else seen & ~closed
 
@@ -233,6 +235,6 @@ def _open(seen: Tensor | None, bias: Tensor) -> Tensor | None:
 def nobody_without(seen: Tensor) -> tuple[Tensor, Tensor | None]:
     """Rows without keys see everything, so that no softmax is over nothing; and which rows these are."""
     empty = ~seen.any(-1)
-    if not bool(empty.any()):
+    if not transformed() and not bool(empty.any()):
         return seen, None
     return seen | empty[..., None], empty

@@ -12,20 +12,14 @@ from torch import Tensor
 
 from thereexists.attention.by_rows import Rows, attention_by_rows
 from thereexists.attention.call_options import CallOptions, Changes, Scores, is_number, kind_of
-from thereexists.attention.operator import (
-    Attention,
-    Weighting,
-    attention_op,
-    explained,
-    handle_of,
-    known,
-    mask_for,
-)
+from thereexists.attention.operator import Attention, TransformedAttention, attention_op
 from thereexists.attention.plain_call import plain_attention
+from thereexists.attention.planned import Weighting, explained, mask_for
 from thereexists.attention.ways import backend_takes, head_steps
 from thereexists.core.constant_result import constant_result
 from thereexists.core.errors import InvalidInput
-from thereexists.core.fused_attention import fused_attention
+from thereexists.core.fused_attention import fused_attention, transformed
+from thereexists.core.numbered import kept, numbered
 from thereexists.core.shapes import Bool, Float, Int
 from thereexists.patterns import Pattern, Step
 
@@ -118,7 +112,7 @@ def sparse_attention(
         with torch.cuda.device(q.device):  # kernels are launched on the current device
             return sparse_attention(q, k, v, pattern, scale=scale, **own)
     plain = not scores and key_padding_mask is None and lengths is None and dropout_p == 0
-    if plain and q.is_cuda:
+    if plain and q.is_cuda and not _looked_on():
         out = plain_attention(q, k, v, pattern, scale)
         if out is not None:
             return out
@@ -131,8 +125,7 @@ def sparse_attention(
         changes.check(q.shape[1], pattern.n)
         out, lse = _by_rows(q, k, v, pattern, scale, pad, dropout, changes)
     else:
-        noted = getattr(pattern, "_attention_handle", None) if torch.compiler.is_compiling() else None
-        held = Held(noted or handle_of(pattern), pattern.n, heads)
+        held = Held(pattern.number, pattern.n, heads)
         out, lse = attend_and_sum(q, k, v, held, scale, pad, dropout, changes)
     return (out, lse) if changes.return_lse else out
 
@@ -186,13 +179,13 @@ def attend_and_sum(
     _check(q, k, v, n, heads, dropout, scale)
     changes.check(q.shape[1], n)
     if q.device.type == "cuda" and not _in_kernels(q, v, changes):
-        return _by_rows(q, k, v, known(handle), scale, pad, dropout, changes)
+        return _by_rows(q, k, v, numbered(handle), scale, pad, dropout, changes)
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     if scale <= 0:  # torch's causal kernel hides keys by −∞ before it scales
         q, scale = q * scale, 1.0
     drops = True if dropout_p > 0 else False  # noqa: SIM210  (a plain bool, also while compiling)
     own = pad is not None or (drops and seed is not None) or not changes.plain
-    whole = None if own else _stock(handle, q.device.type)
+    whole = None if own or transformed() else _stock(handle, q.device.type)
     if whole is not None and not (drops and whole == "masked"):  # that kernel would need an n × n buffer
         mask = _stock_mask(handle, q.device.type) if whole == "masked" else None
         shared = {"enable_gqa": True} if k.shape[1] != q.shape[1] else {}  # never a symbol, also while compiling
@@ -207,12 +200,20 @@ def attend_and_sum(
     if drops:  # on the CPU, where reading it costs no synchronisation
         number = torch.randint(2**31 - 1, (1,)) if seed is None else torch.tensor([seed])
     sinks, cap, bias, wanted = changes.sinks, changes.softcap or 0.0, changes.table(q, n), changes.return_lse
-    if torch.compiler.is_compiling():
-        out, lse = attention_op(q, k, v, handle, scale, pad, dropout_p, number, sinks, cap, bias, wanted)
+    if _looked_on():
+        op = TransformedAttention.apply
+        if torch.compiler.is_compiling():
+            op, handle = attention_op, kept(handle)
+        out, lse = op(q, k, v, handle, scale, pad, dropout_p, number, sinks, cap, bias, wanted)
     else:
         how = Weighting(handle, scale, pad, dropout_p, number, sinks, cap, bias, wanted)
         out, lse = Attention.apply(q, k, v, sinks, how)
     return out if size == out.shape[-1] else out[..., :size], lse if wanted else None
+
+
+def _looked_on() -> bool:
+    """Whether a compiler, ``torch.func`` or forward mode follows, and asks for functions of plain arguments."""
+    return torch.compiler.is_compiling() or transformed()
 
 
 def _in_kernels(q: Tensor, v: Tensor, changes: Changes) -> bool:
@@ -248,7 +249,7 @@ def _by_rows(
 @constant_result
 def _stock(handle: int, device: str) -> str | None:
     """``dense``, ``causal`` or ``masked`` when one stock call does everything, so that its own autograd can be used."""
-    first, *others = explained(known(handle), torch.device(device)).heads
+    first, *others = explained(numbered(handle), torch.device(device)).heads
     if others or first.way not in ("dense", "masked"):
         return None
     return "causal" if first.way == "dense" and first.step.causal else first.way
@@ -257,7 +258,7 @@ def _stock(handle: int, device: str) -> str | None:
 @constant_result
 def _stock_mask(handle: int, device: str) -> Tensor | None:
     where = torch.device(device)
-    return mask_for(explained(known(handle), where).heads[0], where)
+    return mask_for(explained(numbered(handle), where).heads[0], where)
 
 
 def padding(k: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | None:
@@ -274,7 +275,7 @@ def padding(k: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | 
                 f"'lengths' must hold one number for each of the {b} sequences; got {tuple(lengths.shape)}."
             )
         mask = torch.arange(n, device=k.device)[None, :] < lengths.to(k.device)[:, None]
-        looked_at = not lengths.is_cuda and not torch.compiler.is_compiling()  # elsewhere it would wait
+        looked_at = not lengths.is_cuda and not _looked_on()  # elsewhere it would wait
         if looked_at and not bool(((lengths >= 0) & (lengths <= n)).all()):
             raise InvalidInput(f"'lengths' must lie between 0 and the {n} tokens; got {lengths.tolist()}.")
     if not isinstance(mask, Tensor):

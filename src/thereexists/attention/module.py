@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from thereexists.attention.functional import Dropout, Held, attend, padding
-from thereexists.attention.operator import handle_of
 from thereexists.attention.ways import head_steps
 from thereexists.core.errors import InvalidInput
 from thereexists.core.shapes import Bool, Float, Int
@@ -44,12 +42,12 @@ class SparseAttention(nn.Module):
         self.out = nn.Linear(dim, dim, bias=bias)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Another pattern comes with its number, by which a compiled call knows it, and must be for as many heads."""
+        """Another pattern must be for as many heads."""
         if name == "pattern":
             spans = head_steps(value)
             if spans[-1][0] is not None and spans[-1][0][1] != self.heads:
                 raise InvalidInput(f"The pattern is made for {spans[-1][0][1]} heads; got heads = {self.heads}.")
-            self._handle, self._seen_heads = handle_of(value), None if spans[0][0] is None else self.heads
+            self._seen_heads = None if spans[0][0] is None else self.heads
         super().__setattr__(name, value)
 
     def forward(
@@ -64,13 +62,9 @@ class SparseAttention(nn.Module):
         q, k, v = self.qkv(x).view(b, n, 3, self.heads, self.dim // self.heads).permute(2, 0, 3, 1, 4)
         pad = padding(q, key_padding_mask, lengths)
         dropout = self.dropout if self.training else 0.0
-        handle = self._handle if torch.compiler.is_compiling() else handle_of(self.pattern)
-        y = attend(q, k, v, Held(handle, self.pattern.n, self._seen_heads), None, pad, Dropout(dropout))
+        held = Held(self.pattern.number, self.pattern.n, self._seen_heads)
+        y = attend(q, k, v, held, None, pad, Dropout(dropout))
         return self.out(y.transpose(1, 2).reshape(b, n, self.dim))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._handle = handle_of(self.pattern)  # numbers are of one process
 
     def extra_repr(self) -> str:
         name = self.pattern.name if isinstance(self.pattern, Pattern) else "step"

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from thereexists.attention.call_options import CallOptions
 from thereexists.attention.launching import Recorded, Tape
-from thereexists.attention.operator import AttentionBackward, Weighting, explained, handle_of, pieces_for, summed
+from thereexists.attention.operator import AttentionBackward, no_forward_mode
+from thereexists.attention.planned import Weighting, explained, pieces_for, summed
 from thereexists.patterns import Pattern, Step
 
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
@@ -70,12 +71,12 @@ def plain_attention(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern | Step, sc
     if noted is None:
         return None
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        return PlainAttention.apply(q, k, v, Weighting(handle_of(pattern), scale), noted)
+        return PlainAttention.apply(q, k, v, Weighting(pattern.number, scale), noted)
     return noted.forward(q, k, v, scale)[0]
 
 
 def _noted(pattern: Pattern | Step, device: torch.device) -> Noted | None:
-    kept = pattern.__dict__.setdefault("_attention_plain", {})
+    kept = pattern.__dict__.setdefault("_of_this_process_plain", {})
     if device not in kept:
         kept[device] = _note(pattern, device)
     return kept[device]
@@ -112,3 +113,5 @@ class PlainAttention(torch.autograd.Function):
             return dq, summed(dk, k.shape[1]), summed(dv, k.shape[1]), None, None
         dq, dk, dv, _ = AttentionBackward.apply(do, None, q, k, v, None, (out, lse, ctx.how))
         return dq, dk, dv, None, None
+
+    jvp = staticmethod(no_forward_mode)

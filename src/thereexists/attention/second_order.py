@@ -12,6 +12,7 @@ It takes memory for connections × head size, where the kernels take n × head s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,14 @@ from thereexists.attention.ways import list_everything
 from thereexists.patterns import Step
 
 Tensors = tuple[Tensor | None, ...]
+vjp: Callable[..., tuple[Any, Callable[..., Any]]] = torch.func.vjp  # type: ignore[assignment]  # no has_aux here
 
 
 def attention_by_entries(
     q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None, step: Step, options: CallOptions
 ) -> tuple[Tensor, Tensor]:
     """The output (batch, heads, n, d) and the log-sum-exp; padding, dropout, cap, bias and sinks as in the kernels."""
-    row, col = _connections(step, q.device)
+    row, col = (torch.from_numpy(each).to(q.device) for each in _connections(step))
     kind = torch.promote_types(q.dtype, torch.float32)
     group = q.shape[1] // k.shape[1]
     q, k, v = (x.to(kind).repeat_interleave(times, 1) for x, times in ((q, 1), (k, group), (v, group)))
@@ -52,18 +54,21 @@ def attention_by_entries(
     empty = total == 0
     total = total.masked_fill(empty, 1.0)
     if options.dropout > 0:
-        weight = weight * (options.gain * _kept(q, row, col, options))
+        weight = weight * (options.gain * _kept(q, *_connections(step), options))
     out = torch.zeros_like(v).index_add(2, row, weight[..., None] * v[:, :, col]) / total[..., None]
     return out, (top + torch.log(total)).masked_fill(empty, -torch.inf)
 
 
 def second_order(given: Tensors, tensors: Tensors, spans: Any, options_of: Any) -> Tensors:
-    """The gradients of ⟨given, (dq, dk, dv, dsinks)⟩ with respect to ``tensors``: do, dlse, q, k, v and the sinks."""
-    again = torch.is_grad_enabled()  # the third order may be wanted too
-    with torch.enable_grad():
-        # Fresh names for them, so that each derivative is a partial one even where q and k are the same tensor.
-        names: Any = [None if x is None else _fresh(x, again) for x in tensors]
-        do, dlse, q, k, v, sinks = names
+    """The gradients of ⟨given, (dq, dk, dv, dsinks)⟩ with respect to ``tensors``: do, dlse, q, k, v and the sinks.
+
+    By ``torch.func.vjp``, in which each argument has a name of its own, so that each derivative is a partial one even
+    where q and k are the same tensor; its results can be differentiated and mapped again.
+    """
+    do, dlse, *inputs = tensors
+    inputs = [x for x in inputs if x is not None]  # there may be no sinks
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None = None) -> tuple[Tensor, Tensor]:
         outs, lses = [], []
         for span, step in spans:
             own = slice(0, q.shape[1]) if span is None else slice(*span)
@@ -73,35 +78,27 @@ def second_order(given: Tensors, tensors: Tensors, spans: Any, options_of: Any) 
             out, lse = attention_by_entries(q[:, own], *keys, mine, step, options_of(own))
             outs.append(out)
             lses.append(lse)
-        out, lse = torch.cat(outs, dim=1), torch.cat(lses, dim=1)
-        ends, seeds = (out,), (do.to(out.dtype),)
-        if dlse is not None:  # a row without keys has no log-sum-exp to move
-            ends, seeds = (out, lse), (*seeds, dlse.to(lse.dtype).masked_fill(lse == -torch.inf, 0.0))
-        inputs = [x for x in (q, k, v, sinks) if x is not None]
-        first = torch.autograd.grad(ends, inputs, seeds, create_graph=True)
-        pairs = [(x, g) for x, g in zip(first, given, strict=False) if g is not None]
-        wanted = [x for x in names if x is not None]
-        found = iter(
-            torch.autograd.grad(
-                [x for x, _ in pairs], wanted, [g for _, g in pairs], create_graph=again, allow_unused=True
-            )
-        )
-        return tuple(None if x is None else next(found) for x in names)
+        return torch.cat(outs, dim=1), torch.cat(lses, dim=1)
+
+    def gradients(do: Tensor, dlse: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+        (out, lse), back = vjp(attend, *inputs)
+        moved = dlse.to(lse.dtype).masked_fill(lse == -torch.inf, 0.0)  # but not of a row without keys
+        return back((do.to(out.dtype), moved))
+
+    still = inputs[0].new_zeros(inputs[0].shape[:3]) if dlse is None else dlse
+    found, back = vjp(gradients, do, still, *inputs)
+    along = (torch.zeros_like(x) if g is None else g for x, g in zip(found, given, strict=False))
+    of_do, of_dlse, *of_inputs = back(tuple(along))
+    return of_do, None if dlse is None else of_dlse, *of_inputs, *(None,) * (4 - len(inputs))
 
 
-def _fresh(x: Tensor, again: bool) -> Tensor:
-    return x.view_as(x) if again and x.requires_grad else x.detach().requires_grad_()
-
-
-def _connections(step: Step, device: torch.device) -> tuple[Tensor, Tensor]:
+def _connections(step: Step) -> tuple[np.ndarray, np.ndarray]:
     listed = list_everything(step).entries
     assert listed is not None
-    row = np.repeat(np.arange(step.n), np.diff(listed.indptr))
-    return torch.from_numpy(row).to(device), torch.from_numpy(listed.indices.astype(np.int64)).to(device)
+    return np.repeat(np.arange(step.n), np.diff(listed.indptr)), listed.indices.astype(np.int64)
 
 
-def _kept(q: Tensor, row: Tensor, col: Tensor, options: CallOptions) -> Tensor:
+def _kept(q: Tensor, row: np.ndarray, col: np.ndarray, options: CallOptions) -> Tensor:
     b, h = q.shape[:2]
-    r, c = row.cpu().numpy(), col.cpu().numpy()
-    kept = [survivors(options.seed, options.threshold, i, r, c) for i in range(b * h)]
+    kept = [survivors(options.seed, options.threshold, i, row, col) for i in range(b * h)]
     return torch.from_numpy(np.stack(kept)).view(b, h, -1).to(q.device, q.dtype)

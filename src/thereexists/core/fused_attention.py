@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -34,6 +35,13 @@ def autograd_on() -> Iterator[None]:
     off = torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradFunctionality)
     with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), away - off), torch.enable_grad():
         yield
+
+
+def transformed() -> bool:
+    """Whether ``torch.func`` or forward mode follows the call: a tensor may stand for many, and has no values to ask
+    for, or brings a tangent, of which fused kernels know nothing.
+    """
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
 def no_autocast(x: Tensor) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.notebook import InNotebook
+from thereexists.core.numbered import Numbered
 from thereexists.core.plain_text import brief
 from thereexists.patterns.parts import Rect, as_causal_part
 from thereexists.patterns.step import Step
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Pattern(InNotebook):
+class Pattern(Numbered, InNotebook):
     """A cycle of steps.
 
         pattern = te.patterns.strided(n=16, stride=4)
@@ -47,10 +48,6 @@ class Pattern(InNotebook):
     parameters: Mapping[str, Any] = field(default_factory=dict)
     heads: tuple[int, ...] | None = None
     layers: int | None = None  # the depth of the model that the pattern was read from
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A copy, in this process or another, plans its attention anew (``attention/operator.py``)."""
-        return {name: value for name, value in self.__dict__.items() if not name.startswith("_attention_")}
 
     def __post_init__(self) -> None:
         if not self.steps:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.numbered import Numbered
 from thereexists.patterns.numbers import inside, whole
 from thereexists.patterns.parts import IntervalPart, Part, Rect, as_mask
 from thereexists.patterns.rectangles import RectUnion, unite
@@ -23,7 +24,7 @@ _FEW = 4  # rectangles asked one by one; more are united first
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Step(Numbered):
     """``A^l``: token ``k`` attends to the union of the rows of ``parts``; ``causal`` keeps ``j ≤ k`` only.
 
         te.patterns.strided(n=16, stride=4).step(0).mask()
@@ -44,10 +45,6 @@ class Step:
         object.__setattr__(self, "n", whole(self.n, "The number of tokens", least=1, most=MOST_TOKENS))
         for part in self.parts:
             part.check(self.n)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A copy, in this process or another, plans its attention anew (``attention/operator.py``)."""
-        return {name: value for name, value in self.__dict__.items() if not name.startswith("_attention_")}
 
     def contains(self, k: Any, j: Any) -> Any:
         """Elementwise ``j ∈ A_k``, for numpy arrays and torch tensors."""
