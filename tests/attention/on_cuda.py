@@ -6,6 +6,8 @@
 One JSON line for each case. ``recorded``: does a call whose launches were recorded give the bits of the first one?
 ``cudnn``: output and gradients of cuDNN's causal windows against float64, in units of their bounds; at most 1 is right.
 ``sink``: cuDNN with a sink against our own kernels, which a call gets that wants deterministic algorithms.
+``shared``: query heads that share keys, plain, mapped by ``torch.func`` and compiled, against float64 in units of the
+bounds. ``nan``: queries that are no numbers: whose rows are NaN, and which rows have other bits than without them.
 """
 
 import json
@@ -115,6 +117,56 @@ def sink():
     say(asked=asked, apart=apart)
 
 
+def by(step):
+    return lambda q, k, v: ta.sparse_attention(q, k, v, step)
+
+
+def of_one(attend):
+    """Output and gradients for one sequence of a batch."""
+
+    def run(q, k, v, do):
+        out, pull = torch.func.vjp(lambda *one: attend(*(x[None] for x in one))[0], q, k, v)
+        return out, pull(do)
+
+    return run
+
+
+def shared(kind):
+    n, d = 300, 64
+    for name, step in list(steps(n).items())[::3]:
+        mask = torch.from_numpy(step.mask()).cuda()
+        q, k, v, do = tensors(2, 4, 2, n, d, getattr(torch, kind))
+        leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+        torch.compiler.reset()
+        compiled = torch.compile(by(replace(step)), fullgraph=True, backend="aot_eager")  # of a step that is new
+        found = {"mapped": torch.func.vmap(of_one(by(step)))(q, k, v, do)}
+        for way, attend in {"plain": by(step), "compiled": compiled}.items():
+            out = attend(*leaves)
+            found[way] = out, torch.autograd.grad(out, leaves, do)
+        worst = {way: max(check(*each, q, k, v, do, mask, d**-0.5)) for way, each in found.items()}
+        say(case=name, kind=kind, **worst)
+
+
+def nan(kind):
+    n = 300
+    for name, step in steps(n).items():
+        q, k, v, _ = tensors(2, 4, 4, n, 64, getattr(torch, kind))
+        want = ta.sparse_attention(q, k, v, step)
+        for bad in (torch.nan, torch.inf):
+            poisoned = q.clone()
+            poisoned[0, 1, 70] = bad
+            out = ta.sparse_attention(poisoned, k, v, step)
+            same = (out == want).all(-1)
+            same[0, 1, 70] = True
+            rows = step.mask().any(1)
+            say(
+                case=name,
+                bad=str(bad),
+                nan=out[0, 1, 70].isnan().all().item() == bool(rows[70]),
+                others=same.all().item(),
+            )
+
+
 if __name__ == "__main__":
     what, *rest = sys.argv[1:]
-    {"recorded": recorded, "cudnn": cudnn, "sink": sink}[what](*rest)
+    {"recorded": recorded, "cudnn": cudnn, "sink": sink, "shared": shared, "nan": nan}[what](*rest)

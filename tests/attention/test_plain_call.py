@@ -60,6 +60,20 @@ def test_a_call_that_was_recorded_gives_the_same_bits(kind):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["bfloat16", "float32"])
+def test_shared_keys_mapped_and_compiled(kind):
+    rows = on_cuda("shared", kind)
+    assert [row for row in rows if not max(row[way] for way in ("plain", "mapped", "compiled")) <= 1] == []
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["bfloat16", "float32"])
+def test_a_query_that_is_no_number_makes_its_row_nan(kind):
+    rows = on_cuda("nan", kind)
+    assert [row for row in rows if not (row["nan"] and row["others"])] == []
+
+
+@pytest.mark.gpu
 def test_cudnn_does_causal_windows_within_the_bounds():
     pytest.importorskip("cudnn")
     rows = on_cuda("cudnn")
