@@ -10,6 +10,7 @@ import torch
 
 from thereexists import patterns as tp
 from thereexists.attention import SparseAttention, explain, sparse_attention
+from thereexists.attention.ways import backend_has
 
 N = 2048  # large enough that the planner leaves the mask alone
 
@@ -40,6 +41,7 @@ def main():
         assert not torch.equal(layer(x), want)
         print("+".join(ways))
     the_bare_function()
+    what_a_call_on_cuda_asks()
 
 
 def the_bare_function():
@@ -57,6 +59,12 @@ def the_bare_function():
     assert torch.equal(got, torch.autograd.grad(sparse_attention(q, q, q, tp.window(N, 4)).square().sum(), q)[0])
     for pattern in (tp.window(N, 3), tp.window(N, 5), tp.strided(N, 32).union(), copy.copy(fresh)):
         assert torch.equal(compiled(q, q, q, pattern), sparse_attention(q, q, q, pattern))
+
+
+def what_a_call_on_cuda_asks():
+    """And no call on a CPU: what a backend does itself is found in its module, once, and not by the compiler."""
+    asks = torch.compile(lambda x: x + backend_has("cpu", "softcap"), fullgraph=True, backend="aot_eager")
+    assert asks(torch.zeros(1)).item() == 1
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from thereexists.attention.call_options import CallOptions, Changes, Scores, is_
 from thereexists.attention.operator import Attention, TransformedAttention, attention_op
 from thereexists.attention.plain_call import plain_attention
 from thereexists.attention.planned import Weighting, explained, mask_for
-from thereexists.attention.ways import backend_takes, head_steps
+from thereexists.attention.ways import backend_has, head_steps
 from thereexists.core.constant_result import constant_result
 from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import fused_attention, transformed
@@ -218,8 +218,9 @@ def _looked_on() -> bool:
 
 def _in_kernels(q: Tensor, v: Tensor, changes: Changes) -> bool:
     """Whether the CUDA kernels do this call; the others run by blocks of rows, in torch's own operations."""
-    asked = {name for name, given in (("softcap", changes.softcap), ("bias", changes.bias)) if given is not None}
-    return max(q.shape[-1], v.shape[-1]) <= 256 and q.dtype in _CUDA_TYPES and asked <= backend_takes(q.device.type)
+    asked = [name for name, given in (("softcap", changes.softcap), ("bias", changes.bias)) if given is not None]
+    taken = all(backend_has(q.device.type, name) for name in asked)
+    return taken and max(q.shape[-1], v.shape[-1]) <= 256 and q.dtype in _CUDA_TYPES
 
 
 def _by_rows(

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from thereexists.attention.call_options import CallOptions
-from thereexists.attention.ways import Explanation, HeadWay, backend_takes, explain, head_steps
+from thereexists.attention.ways import Explanation, HeadWay, backend_has, explain, head_steps
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.fused_attention import autograd_on, fused_attention
 from thereexists.core.numbered import numbered
@@ -136,7 +136,7 @@ def run_forward(q: Tensor, k: Tensor, v: Tensor, how: Weighting) -> tuple[Tensor
             out[:, span] = stock_attention(qs, *_for_each(qs, ks, vs), head, how.scale)
             continue
         options = how.options(span)
-        if "grouped" not in backend_takes(q.device.type):
+        if not backend_has(q.device.type, "grouped"):
             ks, vs = _for_each(qs, ks, vs)
         whole = len(p.heads) == 1
         own = lse if whole else torch.empty_like(lse[:, span], memory_format=torch.contiguous_format)
@@ -167,7 +167,7 @@ def run_backward(
                 a, b, c = (x.detach().requires_grad_() for x in (qs, *_for_each(qs, ks, vs)))
                 grads = torch.autograd.grad(stock_attention(a, b, c, head, how.scale), (a, b, c), gs)
         else:
-            if "grouped" not in backend_takes(q.device.type):
+            if not backend_has(q.device.type, "grouped"):
                 ks, vs = _for_each(qs, ks, vs)
             pieces, options = pieces_for(head, q.device), how.options(span)
             grads = _backend(q.device).backward(

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.attention.lower import Entries, Lowered, Strip, lower
+from thereexists.core.constant_result import constant_result
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.plain_text import brief
 from thereexists.patterns import Pattern, Step
@@ -191,13 +192,18 @@ def _why_rows(device: str, n: int, queries: int | None, changed: set[str]) -> st
     """Why a call is run by rows; nothing where it is not."""
     if queries is not None and queries < n:
         return f"the {queries:,} queries are the last rows only, and no plan for the whole length is made"
-    missing = sorted(changed & {"softcap", "bias"} - backend_takes(device))
+    missing = [name for name in ("bias", "softcap") if name in changed and not backend_has(device, name)]
     return f"the {device} kernels have no {' and no '.join(missing)}" if missing else ""
 
 
+@constant_result
+def backend_has(device: str, name: str) -> bool:
+    """Whether the backend of a device does it itself: ``grouped``, ``softcap`` or ``bias``."""
+    return name in _taken(device)
+
+
 @cache
-def backend_takes(device: str) -> frozenset[str]:
-    """What the backend of a device does itself, of ``grouped``, ``softcap`` and ``bias``."""
+def _taken(device: str) -> frozenset[str]:
     try:
         backend = import_module(f"thereexists.attention.{_BACKENDS[device]}")
     except ImportError:
