@@ -278,8 +278,11 @@ def key_rows(n: int, name: str, repetitions: int = 5) -> None:
 
 
 def compiled_first(rows: list[tuple[str, str]], n: int, seconds: float) -> None:
-    """Compile everything in parallel processes; the caches on disk serve the process that measures."""
-    running = [subprocess.Popen([sys.executable, __file__, "--n", str(n), option, name]) for option, name in rows]
+    """Compile everything in parallel processes; the caches on disk serve the process that measures. What these measure
+    beside each other means nothing and is not printed.
+    """
+    command = [sys.executable, __file__, "--n", str(n)]
+    running = [subprocess.Popen([*command, *row], stdout=subprocess.DEVNULL) for row in rows]
     until = time.time() + seconds
     for process in running:
         try:

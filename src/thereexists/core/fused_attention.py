@@ -1,8 +1,13 @@
-"""torch's fused attention, without the one of its kernels whose gradients are not to be trusted under a mask.
+"""torch's fused attention, without the one of its kernels whose gradients are not to be trusted.
 
-cuDNN's backward pass, which torch prefers on recent GPUs, gives NaN instead of the gradient of a query when a mask is
-given, the number of keys leaves a remainder of 64 modulo 128, and all logits of a row are below about −88 (pytorch
-issue 196678). Models that train for long enough come there: copying by STAR did, at 64 tokens after 469 steps.
+cuDNN's, which torch prefers on recent GPUs, is left out where a gradient may be asked for:
+
+* torch (2.11 was tried) keeps a graph of its backward pass for each layout of queries, keys, values and output, and
+  runs it on gradients of the output in whatever layout. The first layout of a process decides; in another one every
+  gradient is wrong, by 1.4 times its size in our tests. A compiled function hands over another one than an eager one.
+* Under a mask it gives NaN instead of the gradient of a query when the number of keys leaves a remainder of 64 modulo
+  128, and all logits of a row are below about −88 (pytorch issue 196678). Models that train for long enough come there:
+  copying by STAR did, at 64 tokens after 469 steps.
 """
 
 from __future__ import annotations
@@ -17,14 +22,15 @@ from torch.autograd import forward_ad
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-_UNDER_A_MASK = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+_TRUSTED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 def fused_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, **options: Any) -> Tensor:
     """``scaled_dot_product_attention``, its ``options`` included."""
-    if mask is None or not q.is_cuda:
+    wanted = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    if not q.is_cuda or (mask is None and not wanted):
         return scaled_dot_product_attention(q, k, v, mask, **options)
-    with sdpa_kernel(_UNDER_A_MASK):
+    with sdpa_kernel(_TRUSTED):
         return scaled_dot_product_attention(q, k, v, mask, **options)
 
 
