@@ -3,6 +3,7 @@
 import multiprocessing
 import resource
 import shutil
+import sys
 import time
 from contextlib import contextmanager
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import thereexists as te
+import thereexists.__main__ as entry
 from tests.cli import fuzz
 from tests.cli.in_process import ran
 from thereexists.core.errors import Obstructed
@@ -198,3 +200,18 @@ def test_saving_to_a_full_disk_from_python(tmp_path):
     with full_disk(), pytest.raises(te.ThereExistsError, match="Cannot write"):
         witness.save(tmp_path / "w")
     assert listed(tmp_path) == []
+
+
+def test_ctrl_c_while_python_still_imports(monkeypatch, capsys):
+    with monkeypatch.context() as patched:
+        patched.delitem(sys.modules, "thereexists.cli", raising=False)
+        patched.setattr(sys, "meta_path", [_Interrupting()])
+        with pytest.raises(SystemExit) as ended:
+            entry.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "Interrupted.\n"
+
+
+class _Interrupting:
+    def find_spec(self, *_):
+        raise KeyboardInterrupt
