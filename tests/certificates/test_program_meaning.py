@@ -11,6 +11,7 @@ from flint import fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import thereexists as te
 from tests.program.cases import PROGRAMS, inputs
 from tests.program.drawn import random_program
 from thereexists import program as P
@@ -21,13 +22,46 @@ from thereexists.certificates.program_execute import Execution
 from thereexists.certificates.program_forms import ZERO, Form, Terms, exact
 from thereexists.certificates.program_meaning import MEANINGS, meaning_of, sorting_rounds
 from thereexists.certificates.program_meant import Meant
-from thereexists.certificates.program_splines import KNOWN, Spline, spline_error
+from thereexists.certificates.program_splines import EVEN, KNOWN, Pieces, Spline, spline_error
 from thereexists.certificates.program_values import values_of
 from thereexists.constructions.program import splines
 from thereexists.constructions.program.graph import nodes
 from thereexists.constructions.program.primitives import PRIMITIVES
 from thereexists.constructions.program.saving import from_record, to_record
 from thereexists.core.errors import InvalidInput, NotProved
+
+
+def forged_root(low, first):
+    """The record of a root whose argument goes below 0, which no public call would write."""
+    root = P.apply(np.sqrt, P.tokens(2, low=first, high=1.0), epsilon=0.05)
+    return P.Value("apply", (P.tokens(2, low=low, high=1.0),), 2, 1, dict(root.settings))
+
+
+@pytest.mark.parametrize(("low", "first"), [(-0.5, 0.0), (-0.001, 0.0), (-0.4, 0.1)])
+def test_numbers_below_0_have_no_root(low, first):
+    with pytest.raises(InvalidInput, match="numbers below 0 have no root"):
+        te.build(forged_root(low, first), dtypes=("float64",))
+
+
+@pytest.mark.parametrize("square", [lambda x: x * x, lambda x: P.apply(np.square, x)])
+def test_the_mean_of_squares_has_one(square):
+    """Its splines go below 0; squares do not, but for the rounding of their ends, which is said."""
+    x = P.tokens(3)
+    certificate = te.build(P.apply(np.sqrt, P.mean(square(x - P.mean(x)))), dtypes=("float64",)).certificate
+    assert certificate.bound < 0.05
+    assert any("the root of a number below 0 is taken for 0" in text for text in certificate.assumptions)
+    plain = te.build(P.apply(np.sqrt, x), dtypes=("float64",)).certificate
+    assert not any("root" in text for text in plain.assumptions)
+
+
+@given(st.floats(-3, 3), st.floats(0, 3), st.sampled_from(EVEN))
+def test_the_image_of_even_powers(low, width, name):
+    knots = (-4.0, 4.0)
+    pieces = Pieces.of(Spline(name, tuple(map(exact, knots)), (0, 0), (), None))
+    least, most = pieces.image(low, low + width)
+    values = np.linspace(low, low + width, 99) ** {"square": 2}.get(name, int(name[-1]) if name[-1].isdigit() else 0)
+    assert max(least, 0.0) <= values.min()
+    assert values.max() <= most <= values.max() * (1 + 2.0**-20) + 2.0**-20
 
 
 @pytest.mark.parametrize("n", range(1, 11))

@@ -10,6 +10,7 @@ import itertools
 import numpy as np
 
 from thereexists import program as P
+from thereexists.constructions.program.graph import is_shorter
 from thereexists.core.errors import InvalidInput
 
 SYMBOLS = {"argmax", "as_symbols", "choose", "counts", "find", "isin", "numbers_of", "one_hot", "previous", "recode"}
@@ -24,17 +25,22 @@ def affine(x, a=0.3, b=0.1):
     return a * x + b
 
 
+def another(x):
+    """A second value; in programs for shorter sequences nothing is known of the end."""
+    return P.delay(x, 1, 0.1) if is_shorter(x) else P.flip(x)
+
+
 ARGUMENTS = {
     "x": lambda x: x,
     "like": lambda x: x,
     "a": lambda x: x,
-    "b": lambda x: P.flip(x),
+    "b": lambda x: another(x),
     "c": lambda x: affine(x),
     "flag": lambda x: np.repeat((np.arange(x.n) % 2 == 0)[:, None] * 1.0, x.d, axis=1),
     "query": lambda x: x,
     "key": lambda x: x,
     "keys": lambda x: np.linspace(0.1, 0.7, x.n),
-    "value": lambda x: P.flip(x),
+    "value": lambda x: another(x),
     "values": lambda x: np.linspace(-0.3, 1.1, x.n),
     "array": lambda x: np.linspace(-0.3, 0.7, x.n),
     "matrix": lambda x: np.linspace(-0.7, 0.9, 2 * x.d).reshape(2, x.d),
@@ -83,11 +89,11 @@ def operations():
             found[name] = lambda x: P.interp(x, [0.1, 0.35, 0.8], [1.0, -0.3, 0.7])
         else:
             found[name] = _called(name)
-    found["+"] = lambda x: affine(x) + P.flip(x)
+    found["+"] = lambda x: affine(x) + another(x)
     found["-"] = lambda x: 0.7 - x / 3
     found["* array"] = lambda x: x * np.linspace(0.1, 1.3, x.n)
-    found["where data"] = lambda x: P.where(P.greater(x, 0.3, margin=0.1), affine(x), P.flip(x))
-    found["lookup data"] = lambda x: P.lookup(x, P.flip(x), affine(x), sharpness=3.0, epsilon=1e-2)
+    found["where data"] = lambda x: P.where(P.greater(x, 0.3, margin=0.1), affine(x), another(x))
+    found["lookup data"] = lambda x: P.lookup(x, another(x), affine(x), sharpness=3.0, epsilon=1e-2)
     return found
 
 
@@ -112,12 +118,12 @@ def _called(name):
 SPANS = {"unit": (0.0, 1.0), "odd": (0.1, 0.7), "signed": (-1.3, 0.9)}
 
 
-def compositions(n, span="unit"):
+def compositions(n, span="unit", shorter=False):
     """(names, program) of every f(g(x)); those that an operation refuses to be written are left out."""
     low, high = SPANS[span]
     for (f, outer), (g, inner) in itertools.product(operations().items(), repeat=2):
         try:
-            program = outer(inner(P.tokens(n, low=low, high=high)))
+            program = outer(inner(P.tokens(n, low=low, high=high, shorter=shorter)))
         except InvalidInput:
             continue
         if isinstance(program, P.Value):

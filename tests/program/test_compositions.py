@@ -11,7 +11,7 @@ import pytest
 import thereexists as te
 from tests.program.composed import ARGUMENTS, LEFT_OUT, SPANS, compositions, operations
 from thereexists import program as P
-from thereexists.core.errors import NotProved
+from thereexists.core.errors import InvalidInput, NotProved
 
 SIZES = (3, 5, 8)
 SAMPLE = 20
@@ -58,6 +58,35 @@ def test_all_compositions(n, tmp_path):
     assert len(found) > 2500
     assert len(left) <= len(found) / 1000, left
     assert all(text.startswith("Not proved: ") and "'" in text for text in left.values())  # the operation is named
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", SIZES[:2])
+def test_all_compositions_for_shorter_sequences(n, tmp_path):
+    found = {}
+    for name, program in compositions(n, shorter=True):
+        try:
+            found[name] = outcome(program, tmp_path / "w")
+        except InvalidInput:  # what needs the end of the sequence
+            continue
+    left = {name: text for name, text in found.items() if text != "proved"}
+    assert len(found) > 1900
+    assert len(left) <= len(found) / 1000, left
+
+
+@pytest.mark.parametrize("n", [3, 5])
+@pytest.mark.parametrize("outer", [P.sum, P.max, P.sort, lambda x: P.argsort(x, margin=0.1)])
+def test_what_is_larger_of_two_is_known_to_be_small_where_no_token_is(n, outer, tmp_path):
+    """Behind a shorter sequence the network computes things that are no quantities of the program."""
+    x = P.tokens(n, shorter=True)
+    assert outcome(outer(P.cummax(x)), tmp_path / "w") == "proved"
+    assert outcome(outer(P.greater_equal(x, P.delay(x, 1, 0.1), margin=0.13)), tmp_path / "v") == "proved"
+
+
+@pytest.mark.parametrize(("n", "bins"), [(1, 30), (4, 12), (16, 30), (2, 300)])
+def test_many_bins_that_look_alike_at_most_inputs(n, bins, tmp_path):
+    counts = P.histogram(P.tokens(n), np.linspace(0, 1, bins + 1), margin=1e-3)
+    assert outcome(counts, tmp_path / "w") == "proved"
 
 
 def test_every_operation_can_be_called():

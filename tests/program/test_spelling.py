@@ -276,3 +276,11 @@ def test_an_assumed_curvature_is_told_with_all_its_digits():
     low, high = (float(word) for word in re.findall(r"from (\S+) to (\S+),", curvature)[0])
     assert "≤ 1.2345651 " in curvature
     assert low <= 1e6 < 1e6 + 2 <= high
+
+
+def test_nothing_is_counted_from_an_end_that_is_elsewhere():
+    x = P.tokens(4, shorter=True)
+    for written in (lambda: x[-1], lambda: x[-4], lambda: x[[0, 0, -4, 1]], lambda: np.take(x, [0, -4, 0, 0], axis=0)):
+        with pytest.raises(InvalidInput, match="counts from the end"):
+            written()
+    assert x[0].n == 4

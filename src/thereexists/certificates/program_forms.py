@@ -27,6 +27,7 @@ NO_BEND = 0
 TRACE = 2.0**-49  # of a number that is added and taken away again: sixteen roundings of it
 SHORT = 64  # means of more forms are terms of their own
 LONGEST = 1 << 13  # bits of a number
+DEPTH = 3  # bends of a form, at most, whose range is narrowed by them, one after the other
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -271,7 +272,7 @@ class Terms:
         """The number of a direction; its range follows from the ranges of its terms alone."""
         if key not in self._direction_number:
             linear, bends = dict(key[0]), dict(key[1])
-            low, high = self.range(Form(linear, bends))
+            low, high = self._narrow(Form(linear, bends), DEPTH)
             self._direction_number[key] = len(self.directions)
             self.directions.append(Direction(linear, bends, low, high))
         return self._direction_number[key]
@@ -294,6 +295,22 @@ class Terms:
             values = self.values_of_bend(bend, s)
             low, high = low + min(values), high + max(values)
         return exact(low), exact(high)
+
+    def _narrow(self, form: Form, depth: int) -> tuple[Number, Number]:
+        """The range, where a larger of two may stand in the form: with c·ReLU(s − t) and the rest a of the form,
+
+        a + c·ReLU(s − t) is the larger of a and b = a + c·(s − t) if c > 0, the smaller if c < 0: no term by term.
+        """
+        low, high = self.range(form)
+        for s, bend in form.bends.items() if depth and len(form.bends) <= DEPTH else ():
+            if len(jumps := self.jumps(bend)) == 1:
+                ((t, c),) = jumps
+                a = Form(form.linear, {k: each for k, each in form.bends.items() if k != s}, form.constant)
+                b = self.combine([(1, a), (c, self.as_form(s))], -c * t)
+                (low_a, high_a), (low_b, high_b) = (self._narrow(each, depth - 1) for each in (a, b))
+                of_both = max if c > 0 else min
+                low, high = max(low, of_both(low_a, low_b)), min(high, of_both(high_a, high_b))
+        return low, high
 
     def size(self, form: Form) -> Number:
         """A bound on |form|."""

@@ -21,8 +21,10 @@ from thereexists.certificates.program_meant import (
 )
 from thereexists.certificates.program_numbers import SMALLEST, TINY, above, below
 from thereexists.certificates.program_profile import product_of, rounded_up
-from thereexists.certificates.program_splines import Pieces, Spline, spline_error, spline_profile
+from thereexists.certificates.program_splines import EVEN, Pieces, Spline, spline_error, spline_profile
 from thereexists.core.errors import InvalidInput
+
+AS_GOOD_AS_NOTHING = 2.0**-30  # what enclosures of an argument may leave below 0, relatively to the largest one
 
 
 def apply_meaning(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
@@ -31,11 +33,13 @@ def apply_meaning(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant
     forms, low, high = _splines(meaning, spline, x.forms, "apply")
     profile = profile_of(meaning, x)
     error = spline_error(spline, float(x.gap.max()), low, high, profile.ends)
-    meaning.assumptions += [text for text in error.assumptions if text not in meaning.assumptions]
+    texts = (*error.assumptions, *_roots_of_less_than_nothing(spline, *profile.ends))
+    meaning.assumptions += [text for text in texts if text not in meaning.assumptions]
     meaning.splines.append({"function": spline.name, "own": error.own, "knots": len(spline.knots)})
     moved = x.gap + error.outside
     gap = error.own + np.where(moved > 0, error.slope, 0.0) * moved + np.where(moved > 0, TINY, 0.0)
-    found = with_profile(forms, gap * ROUNDED_UP, spline_profile(Pieces.of(spline), profile) if moved.any() else None)
+    known = moved.any() or spline.name in EVEN  # a spline of squares goes below 0, where no square is
+    found = with_profile(forms, gap * ROUNDED_UP, spline_profile(Pieces.of(spline), profile) if known else None)
     if not np.isfinite(found.gap).all():
         raise InvalidInput(
             f"The argument of 'apply' of {spline.name} may be off by up to {float(moved.max()):.3g}, and so lie "
@@ -43,6 +47,18 @@ def apply_meaning(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant
             "P.maximum or P.clip around the argument, or make what comes before it finer."
         )
     return found
+
+
+def _roots_of_less_than_nothing(spline: Spline, low: float, high: float) -> tuple[str, ...]:
+    """The spline of a root is 0 there, so that its error is as small as anywhere; but the program has no value."""
+    if spline.name != "sqrt" or low >= 0:
+        return ()
+    if -low > AS_GOOD_AS_NOTHING * high:
+        raise InvalidInput(
+            f"The argument of 'apply' of sqrt may be anywhere from {low:.6g} to {high:.6g}, and numbers below 0 have "
+            "no root; put a P.maximum or P.clip around it."
+        )
+    return ("the root of a number below 0 is taken for 0, where rounding makes an argument negative that should be 0",)
 
 
 def _splines(
@@ -109,7 +125,9 @@ def multiply_meaning(meaning: Meaning, settings: dict[str, Any], a: Meant, b: Me
     first, second = profile_of(meaning, a), profile_of(meaning, b)
     sizes = [max(map(abs, (*p.ends, float(p.edges[0]), float(p.edges[-1])))) for p in (first, second)]
     gap = (sizes[1] * a.gap + sizes[0] * b.gap + own) * ROUNDED_UP
-    profile = product_of(first, second, own, same=a is b) if a.gap.any() or b.gap.any() else None
+    gaps = a.gap.any() or b.gap.any()
+    same = a is b or (not gaps and a.forms == b.forms)
+    profile = product_of(first, second, own, same) if gaps or same else None
     return with_profile(forms, gap, profile)
 
 

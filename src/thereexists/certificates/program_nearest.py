@@ -25,11 +25,11 @@ from thereexists.certificates.program_forms import NO_BEND, Form, Number, Soft, 
 from thereexists.certificates.program_numbers import above
 from thereexists.functions.anywhere import anywhere
 
-POINTS = 8
+POINTS = 64  # at a few of them, many ramps and gates with neighbouring steps look alike
 EDGE = exact(2.0**-36)  # of the span of a direction: nearer to an end is at the end
 ALIKE = 1e-6  # of their size: how much values of candidates may differ
-MOST_CANDIDATES = 64  # with nearly the same values
-TRIED = 4  # of these: those made of the same terms come first
+MOST_CANDIDATES = 1024  # with nearly the same values
+TRIED = 4  # of these: those made of the same terms, with bends at nearly the same places, come first
 UP = 1 + 2.0**-30
 CLOSE = 2.0**-30  # forms that differ by more, relatively to their size, are different things
 NOISE = exact(2.0**-40)  # what rounded weights may leave of a sum that ought to vanish, relatively to its parts
@@ -130,7 +130,7 @@ class Nearest:
 
     def names(self, form: Form) -> list[int]:
         found = self._like("names", self._names, self.value(form), float(self.terms.size(form)))
-        return sorted(found, key=lambda term: _unlike(form, self.terms.made[term]))[:TRIED]
+        return sorted(found, key=lambda term: self._unlike(form, self.terms.made[term]))[:TRIED]
 
     def means(self, forms: list[Form]) -> list[int]:
         value = np.mean([self.value(form) for form in forms], axis=0)
@@ -152,13 +152,26 @@ class Nearest:
         self.terms.count(1 + (self.directions >> 6))
         turned = _turned(self.value(form))
         found = {s for sign in (1, -1) for s in _search(*self._tables["directions"], sign * turned, ALIKE)}
-        return sorted(found, key=lambda s: (_unlike(form, self.terms.as_form(s)), s))[:TRIED]
+        return sorted(found, key=lambda s: (self._unlike(form, self.terms.as_form(s)), s))[:TRIED]
 
     def _like(self, kind: str, numbers: list[int], value: np.ndarray, size: float) -> list[int]:
         if kind not in self._tables:
             self._tables[kind] = _table([self._of_term(number) for number in numbers])
         self.terms.count(1 + (len(numbers) >> 6))
         return [numbers[k] for k in _search(*self._tables[kind], value, ALIKE * size)]
+
+    def _unlike(self, a: Form, b: Form) -> tuple[int, float]:
+        """How many terms and directions only one of two forms has; then how far apart they bend."""
+        pairs = [(self._bent(a.bends[s])[0], self._bent(b.bends[s])[0]) for s in a.bends.keys() & b.bends.keys()]
+        apart = sum(float(np.abs(t[0] - u[0]) + np.abs(t[-1] - u[-1])) for t, u in pairs)
+        return len(a.linear.keys() ^ b.linear.keys()) + len(a.bends.keys() ^ b.bends.keys()), apart
+
+    def _bent(self, bend: int) -> tuple[np.ndarray, np.ndarray]:
+        """The breakpoints of a bend and its jumps there."""
+        if bend not in self._corners:
+            jumps = self.terms.jumps(bend)
+            self._corners[bend] = (np.array([float(t) for t, _ in jumps]), np.array([float(c) for _, c in jumps]))
+        return self._corners[bend]
 
     # --- values ------------------------------------------------------------------------------------------------------
 
@@ -167,10 +180,7 @@ class Nearest:
         for term, c in form.linear.items():
             total += float(c) * self._of_term(term)
         for s, bend in form.bends.items():
-            if bend not in self._corners:
-                jumps = self.terms.jumps(bend)
-                self._corners[bend] = (np.array([float(t) for t, _ in jumps]), np.array([float(c) for _, c in jumps]))
-            t, c = self._corners[bend]
+            t, c = self._bent(bend)
             total += np.maximum(self._direction(s)[:, None] - t, 0.0) @ c
         return total
 
@@ -211,11 +221,6 @@ class Nearest:
             largest = float(np.abs(values).max(initial=0.0)) or 1.0
             total += np.cos(np.arange(1, len(part) + 1) * phase) @ (values / largest)
         return total
-
-
-def _unlike(a: Form, b: Form) -> int:
-    """How many terms and directions only one of two forms has."""
-    return len(a.linear.keys() ^ b.linear.keys()) + len(a.bends.keys() ^ b.bends.keys())
 
 
 def _turned(values: np.ndarray) -> np.ndarray:

@@ -103,6 +103,7 @@ def _power(k: int) -> Known:
 
 
 KNOWN |= {f"power{k}": _power(k) for k in range(3, 9)}
+EVEN = ("square", *(f"power{k}" for k in range(4, 9, 2)))
 
 
 @dataclass(frozen=True)
@@ -198,8 +199,10 @@ class Pieces:
     def image(self, low: float, high: float) -> tuple[float, float]:
         """Where f of [low, high] is; all numbers if that is not known."""
         known = KNOWN.get(self.spline.name)
-        if known is None or not known.monotone:
+        if known is None or not (known.monotone or self.spline.name in EVEN):
             return -math.inf, math.inf
+        if self.spline.name in EVEN:  # it rises with |x|
+            low, high = max(low, -high, 0.0), max(abs(low), abs(high))
         low = max(low, 0.0) if self.spline.name == "sqrt" else low
         ball = known.f(arb(low)).union(known.f(arb(max(low, high))))
         if not ball.is_finite():
