@@ -63,6 +63,9 @@ def test_equal_outputs_share_units():
 def test_a_symmetric_table_must_be_one():
     with pytest.raises(te.ThereExistsError, match="not symmetric"):
         te.Table([[0, 1], [1, 0]], [[0, 1], [1, 0]], symmetric=True)
+    for function in (list, lambda x: [x[0]] * 3):
+        with pytest.raises(te.ThereExistsError, match="not symmetric"):
+            te.Table.of(function, range(3), 3, symmetric=True)
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,7 @@ def _is_list(part: Any) -> bool:
 
 
 def _tokens_of(x: Value, index: Any) -> Value:
+    from thereexists.constructions.program.graph import is_shorter
     from thereexists.constructions.program.operations import broadcast, take
 
     if isinstance(index, slice):
@@ -202,6 +203,8 @@ def _tokens_of(x: Value, index: Any) -> Value:
             )
         return x if (places == np.arange(x.n)).all() else take(x, places, "flip")
     where = _whole(index, x.n, "token")
+    if is_shorter(x) and (np.asarray(index) < 0).any():
+        raise InvalidInput("A negative index counts from the end, which is elsewhere in each shorter sequence.")
     return broadcast(x, int(where)) if where.ndim == 0 else take(x, where)
 
 
