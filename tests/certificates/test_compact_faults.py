@@ -64,7 +64,7 @@ FAULTS = {
     "a default moved": (lambda f: forge_weights(f, lambda w: w["E"][0, 1].add_(0.1)), "bound"),
     "an output bound too small": (certified(output_bound=[0.1]), "output bound"),
     "an unsafe dtype called safe": (lambda f: forge_record(f, claim_safe), "dtypes"),
-    "parameters miscounted": (lambda f: forge_record(f, lambda r: r["plan"].update(parameters=7)), "class"),
+    "parameters miscounted": (lambda f: forge_record(f, lambda r: r["plan"].update(parameters=7)), "plan"),
     "another construction claimed": (
         lambda f: forge_record(f, lambda r: r["plan"].update(construction="faithful")),
         "files",

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from thereexists.core.atomic_files import the_error_in_words, write_beside
+from thereexists.core.authors_word import WORDS
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Unreadable
 from thereexists.core.json_files import malformed, read_json, record_digest
 from thereexists.core.kinds import CERTIFICATES, named
@@ -51,6 +52,7 @@ class Certificate(InNotebook, ABC):
         weights_sha256: of the network that it is about.
         package_version: that made it.
         seconds: how long it took.
+        stated: it was read from a file: its author's word, which ``te.verify`` checks.
     """
 
     kind: ClassVar[str]
@@ -61,6 +63,7 @@ class Certificate(InNotebook, ABC):
     weights_sha256: str
     package_version: str
     seconds: float = dataclasses.field(default=0.0, compare=False)
+    stated: bool = dataclasses.field(default=False, compare=False)
 
     @abstractmethod
     def claim(self) -> str:
@@ -121,7 +124,13 @@ class Certificate(InNotebook, ABC):
 
     def __repr__(self) -> str:
         assumed = (f"assuming that {text}" for text in self.assumptions)
-        return brief(f"{type(self).__name__}: {self.claim()}, {self.label()}", self.detail(), *assumed)
+        return brief(
+            f"{type(self).__name__}: {self.marked(f'{self.claim()}, {self.label()}')}", self.detail(), *assumed
+        )
+
+    def marked(self, text: str) -> str:
+        """What it says, as its author's word where that is all it is."""
+        return f"{WORDS}: {text}" if self.stated else text
 
     @classmethod
     def stored(cls) -> list[str]:
@@ -163,7 +172,7 @@ class Certificate(InNotebook, ABC):
         wrong = [name for name, is_right in cls.right().items() if not is_right(record[name])]
         if wrong:
             raise InvalidInput(f"{wrong[0]!r} of a {cls.kind} certificate has a wrong type or wrong parts")
-        return cls(**record)
+        return cls(**record, stated=True)
 
 
 def load_certificate(folder: str | Path, kinds: Collection[str] = tuple(CERTIFICATES)) -> Any:

@@ -36,7 +36,7 @@ from thereexists.functions.domains.stored import name_in_file
 from thereexists.functions.grid import Grid
 from thereexists.functions.targets import builtin, restore
 from thereexists.model import EmbeddedTransformer, Transformer
-from thereexists.model.sizes import check_plan, check_sizes
+from thereexists.model.sizes import check_plan, check_sizes, counted
 
 FILES = Check("files", True, "record, weights and certificate are whole and match their digests")
 _PAIRS = 20_000
@@ -65,6 +65,7 @@ def compact_checks(asked: Asked) -> Iterator[Check]:
 
 def _common_checks(case: Case[FunctionCertificate], asked: Asked) -> Iterator[Check]:
     yield _check_layers(case)
+    yield _check_plan(case)
     yield _check_pattern(case)
     yield _check_grid(case)
     yield from _check_support(case)
@@ -119,7 +120,7 @@ def _check_compact_class(case: Case[FunctionCertificate]) -> Check:
     claimed, actual = case.record.get("class"), network.shape() | {"positional": network.E is not None}
     right = claimed == actual
     right = right and network.depth <= _most_blocks(network, (plan.get("sizes") or {}).get("max_width"))
-    right = right and plan.get("parameters") == network.parameter_count and case.record.get("dtype") == "float64"
+    right = right and case.record.get("dtype") == "float64"
     detail = f"{as_claimed(claimed, actual)}; {network.depth} blocks of softmax attention and ReLU"
     return Check("class", right, detail)
 
@@ -151,10 +152,17 @@ def _check_compact_dtypes(case: Case[FunctionCertificate]) -> Check:
 
 
 def _check_layers(case: Case[FunctionCertificate]) -> Check:
-    claimed = case.record.get("plan", {}).get("layers")
-    actual = {name: stage.depth for name, stage in case.network.stages.items()}
-    actual["total"] = case.network.depth
+    claimed, actual = case.record["plan"]["layers"], counted(case.network)["layers"]
     return Check("layers", claimed == actual, as_claimed(claimed, actual))
+
+
+def _check_plan(case: Case[FunctionCertificate]) -> Check:
+    """What it says besides: the theorem, the grid, and how many parameters there are."""
+    grid, network = case.grid, counted(case.network)
+    actual = {"n": grid.n, "d": grid.d, "delta": float(grid.delta)}
+    actual |= {key: network[key] for key in ("theorem", "parameters")}
+    claimed = {key: case.record["plan"][key] for key in actual}
+    return Check("plan", claimed == actual, as_claimed(claimed, actual))
 
 
 def _check_pattern(case: Case[FunctionCertificate]) -> Check:

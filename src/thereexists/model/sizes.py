@@ -52,6 +52,20 @@ def check_plan(plan: dict[str, Any], construction: str) -> None:
         raise InvalidInput("its plan does not hold the numbers and words that a plan holds")
 
 
+def counted(network: Transformer) -> dict[str, Any]:
+    """What a plan says of a network that is there, counted on its weights. Theorem B is the one of sparse attention, 2
+    has positions, 1 neither.
+    """
+    layers = {name: stage.depth for name, stage in network.stages.items()}
+    stacks = (stage.attention for stage in network.stages.values())
+    sparse = any(stack is not None and stack.pattern is not None for stack in stacks)
+    return {
+        "theorem": "B" if sparse else 1 if network.E is None else 2,
+        "layers": layers | {"total": sum(layers.values())},
+        "parameters": network.parameter_count,
+    }
+
+
 def check_sizes(place: object, network: Transformer, grid: Grid, target: Target) -> None:
     """Refuse a record whose sizes the weights do not bear out."""
     n, d, N = grid.n, grid.d, grid.N

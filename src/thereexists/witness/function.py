@@ -24,7 +24,7 @@ from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
 from thereexists.functions.targets import restore
 from thereexists.model import Transformer
-from thereexists.model.sizes import check_plan, check_sizes
+from thereexists.model.sizes import check_plan, check_sizes, counted
 from thereexists.witness.distance import Distance, Exactness, cell_values, estimate_distance, exactness
 from thereexists.witness.plan import FunctionPlan
 from thereexists.witness.samples import chosen
@@ -250,4 +250,4 @@ def read_function(
         grid = Grid.from_dict(record["grid"]).on(target.region)
         distance = None if record["distance"] is None else Distance(**record["distance"])
         check_sizes(path, network, grid, target)
-        return ReadFunction(network, grid, target, record["plan"], distance)
+        return ReadFunction(network, grid, target, record["plan"] | counted(network), distance)

@@ -1,8 +1,8 @@
-"""A loaded witness, described from its weights and its grid; what only its record says is listed as its author's word.
+"""A loaded witness, described from its weights; what only its record says is listed as its author's word.
 
-Counted again: theorem, construction, layers, parameters, class, widths, safe dtypes. The rest of a record (predicted
-and measured distance, the bits of the ids, the memory of the build, the pattern's name and path, who built it from
-what) takes the function or the construction to check: ``verify`` does that where a bound depends on it.
+Counted again: theorem, construction, layers, parameters, class, widths, safe dtypes. The rest of a record (the grid,
+predicted and measured distance, the bits of the ids, the memory of the build, the pattern's name and path, who built
+it from what) takes the function or the construction to check: ``verify`` does that where a bound depends on it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,10 @@ from typing import Any
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.functions.targets import BUILTINS, builtin
 from thereexists.model import Transformer
+from thereexists.model.sizes import counted
 from thereexists.witness.function import FunctionWitness
 
 STATED = WORDS.replace(" ", "_")  # the key of JSON output that lists what is the author's word
-
-
-def theorem_of(network: Transformer) -> int | str:
-    """B with sparse attention, 2 with a positional encoding, 1 without."""
-    stacks = (stage.attention for stage in network.stages.values())
-    if any(stack is not None and stack.pattern is not None for stack in stacks):
-        return "B"
-    return 1 if network.E is None else 2
 
 
 def class_of(network: Transformer) -> dict[str, Any]:
@@ -56,17 +49,14 @@ def told_description(witness: FunctionWitness) -> str:
 def described_again(witness: FunctionWitness) -> dict[str, Any]:
     """As ``witness.describe()``, counted on the network; the key STATED lists the entries that are not."""
     network, said = witness.network, witness.describe()
-    layers = {name: stage.depth for name, stage in network.stages.items()}
-    counted = {
-        "theorem": theorem_of(network),
+    again = counted(network) | {
         "construction": witness.construction,
-        "layers": layers | {"total": sum(layers.values())},
-        "parameters": network.parameter_count,
         "class": class_of(network),
         "rho": network.rho,
         "dtype": "float64",
     }
     stated = [
+        "delta",
         "id_bits",
         "sweeps",
         "memory_bytes",
@@ -80,4 +70,4 @@ def described_again(witness: FunctionWitness) -> dict[str, Any]:
     ]
     stated += [] if is_builtin(witness) else ["target"]
     stated = [key for key in stated if key in said or key not in ("id_bits", "sweeps", "pattern")]
-    return {**said, **counted, **witness.counted(), STATED: stated}
+    return {**said, **again, **witness.counted(), STATED: stated}

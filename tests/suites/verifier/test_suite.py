@@ -130,6 +130,13 @@ def test_other_lies_are_caught(suite, truth, tmp_path, change):
     refused(told(folder, **{change: lies[change]}))
 
 
+def test_a_float32_figure_is_no_less_than_what_is_measured(suite, truth, tmp_path):
+    """9.5e-6 here. Up to half of what is measured is left to other machines."""
+    folder = only(suite, tmp_path / "s", truth["table"]["name"])
+    assert truth["table"]["float32"] == 1e-5
+    assert "away from the function here" in refused(told(folder, float32=1e-6))
+
+
 def test_parameters_that_break_the_proof_are_caught(suite, tmp_path):
     """A spike in f, which should increase; heads with negative outputs. No sampled point sees it."""
     n = 8

@@ -41,7 +41,7 @@ class AutomatonCommands(Commands):
 
     def show(self, folder: Path, witness: Any, record: dict[str, Any], as_json: bool) -> None:
         summary = {"witness": str(folder), **witness.describe()}
-        summary["as_its_author_says"] = ["origin", "certified", "gap", "assumptions", "states_before"]
+        summary["as_its_author_says"] = ["origin", "certified", "gap", "assumptions", "states_before", "safe"]
         summary["table"] = witness.automaton.table.tolist()
         print_json(summary) if as_json else print_summary(summary)
 
@@ -243,6 +243,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     before = f"{summary['states_before']} before minimising"
     pattern = expression_of(summary.get("origin") or {}) or summary.get("automaton")
     heads = "one head" if summary["heads"] == 1 else f"{summary['heads']} heads"
+    dtypes = ", ".join(summary.get("dtypes") or summary["safe"])
     lines = {
         "witness": summary.get("witness"),
         "automaton": pattern and (as_its_author_says(pattern) if "origin" in stated else pattern),
@@ -252,7 +253,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         **_method_in_words(summary),
         "network": f"{summary['blocks']} blocks, d_model {summary['d_model']}, {heads} of size "
         f"{summary['head_size']}, width {summary['width']:,}, {summary['parameters']:,} parameters",
-        "dtypes": ", ".join(summary.get("dtypes") or summary["safe"]),
+        "dtypes": as_its_author_says(dtypes) if "safe" in stated else dtypes,
     }
     if stated:
         lines["certified"] = as_its_author_says(summary["certified"]) if summary["certified"] else "no"

@@ -183,10 +183,15 @@ def print_witness(summary: dict[str, Any], certificate: Any = None) -> None:
     prefix = {1: "T", 2: "T_P"}.get(summary["theorem"], "ST")
     h, m, r = (summary.get("class", {"h": 2, "m": 1, "r": 4})[size] for size in "hmr")  # of a plan: what it will be
     pattern = summary.get("pattern")
+
+    def told(key: str, text: str) -> str:
+        return as_its_author_says(text) if key in stated else text
+
+    sweeps = f" ({told('sweeps', 'two sweeps')})" if summary.get("sweeps") == 2 else ""
+    delta = told("delta", f"delta = 1/{round(1 / summary['delta'])}")
     lines = {
         "witness": summary.get("witness"),
-        "target": f"{summary['target']}, n = {summary['n']}, d = {summary['d']}, "
-        f"delta = 1/{round(1 / summary['delta'])}",
+        "target": f"{summary['target']}, n = {summary['n']}, d = {summary['d']}, {delta}",
         "network": f"Theorem {summary['theorem']}, class {prefix}^{{{h},{m},{r}}}, "
         f"{summary['parameters']:,} parameters",
     }
@@ -198,8 +203,7 @@ def print_witness(summary: dict[str, Any], certificate: Any = None) -> None:
         _block_lines(summary, sizes)
         if sizes
         else {
-            "layers": f"{layers['total']:,} = {_counted(layers)} value"
-            f"{' (two sweeps)' if summary.get('sweeps') == 2 else ''}",
+            "layers": f"{layers['total']:,} = {_counted(layers)} value{sweeps}",
             "pattern": pattern and _pattern_line(pattern),
             "id bits": f"{summary['id_bits']:.1f} of {MAX_ID_BITS}",
         }

@@ -150,6 +150,12 @@ class MachineWitness(Witness):
         except NotProved as error:
             return dict.fromkeys(DTYPES, Verdict(False, (str(error).removesuffix("."),)))
 
+    def safe(self) -> tuple[str, ...]:
+        """The dtypes that are proved for the network: of one from a folder they are proved again."""
+        if self.folder is None:
+            return super().safe()
+        return tuple(name for name, verdict in self.verdicts().items() if verdict.holds)
+
     def to(self, dtype: torch.dtype | str) -> MachineWitness:
         """The same in another dtype, with a certificate of its own; nothing is rounded."""
         wanted = as_dtype(dtype)
@@ -188,7 +194,7 @@ class MachineWitness(Witness):
         what = f", writes {len(machine.output_alphabet)} symbols" if machine.writes else ""
         sizes = f"{machine.size} states ({machine.before} before minimising), {len(machine.alphabet)} symbols{what}"
         certificate = self.certificate
-        return [sizes, "not certified" if certificate is None else certificate.claim()]
+        return [sizes, "not certified" if certificate is None else certificate.marked(certificate.claim())]
 
     def save(self, path: str | Path) -> None:
         """Write the directory ``path`` (model.safetensors, witness.json, certificate.json)."""

@@ -29,11 +29,13 @@ def trace_blocks(
                 layer = dataclasses.replace(layer, attention=(*layer.attention[:-1], mask[:, None, None, :]))
             before = Z @ network.W_out.T
             read = Block(layer.rho, layer.attention, None)(Z)
-            W_1, b_1, W_2, _, _ = layer.feed_forward or (None,) * 5
-            active = torch.relu(read[0] @ W_1.T + b_1) > 0  # pyright: ignore[reportOptionalMemberAccess]
+            active = writes = torch.zeros(read.shape[1], 0, dtype=torch.bool)  # of a block that is attention alone
+            if layer.feed_forward is not None:
+                W_1, b_1, W_2, _, _ = layer.feed_forward
+                active = torch.relu(read[0] @ W_1.T + b_1) > 0
+                writes = active & W_2[out].any(dim=0)
             Z = layer(Z)
             after = Z @ network.W_out.T
-            writes = active & W_2[out].any(dim=0)  # pyright: ignore[reportOptionalSubscript]
             for token, unit in writes.nonzero().tolist():
                 column = tuple(after[0, token].tolist())
                 moves.append(Move(name, unit, token, float(before[0, token, 0]), column[0], column))

@@ -287,7 +287,7 @@ class ProgramWitness(CompiledWitness):
         certificate = self.certificate
         bound = "not certified"
         if certificate is not None:
-            bound = f"sup norm ≤ {rounded_up(certificate.bound, 3)} in {certificate.dtype}"
+            bound = certificate.marked(f"sup norm ≤ {rounded_up(certificate.bound, 3)} in {certificate.dtype}")
         return [f"{self.name or self.program.operation}, n = {self.n}, d = {self.d}: {bound}"]
 
 

@@ -98,7 +98,8 @@ class SymbolWitness(CompiledWitness):
 
     def facts(self) -> list[str]:
         sizes = f"{len(self.alphabets.alphabet)} symbols in, {len(self.alphabets.output_alphabet)} out"
-        return [sizes, "not certified" if self.certificate is None else self.certificate.claim()]
+        certificate = self.certificate
+        return [sizes, "not certified" if certificate is None else certificate.marked(certificate.claim())]
 
     def contents(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         record, arrays = super().contents()

@@ -17,7 +17,7 @@ from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.core.plain_text import counted
 from thereexists.core.rounded_figures import rounded_down, rounded_up
 from thereexists.functions.target import Target
-from thereexists.model import Transformer
+from thereexists.model import Transformer, sizes
 from thereexists.model.parts import parts_of
 from thereexists.reports import svg
 from thereexists.reports.artefact import Found, weights_hash
@@ -46,7 +46,7 @@ from thereexists.reports.planes import first_picture, surfaces_section
 from thereexists.reports.sparse import pattern_section
 from thereexists.witness.function import FunctionWitness
 from thereexists.witness.load import load as read_witness
-from thereexists.witness.recounted import class_of, description_of, is_builtin, theorem_of, told_name
+from thereexists.witness.recounted import class_of, description_of, is_builtin, told_name
 
 MOST_OUTPUTS = 12
 _SAME = ("name", "n", "d", "low", "high", "domain", "origin")  # what a certificate and its witness must agree on
@@ -98,7 +98,7 @@ def _largest(
 
 
 def _source(witness: FunctionWitness) -> str:
-    theorem = theorem_of(witness.network)
+    theorem = sizes.counted(witness.network)["theorem"]
     after = (
         f"After the main theorem of {PAPERS['B']}" if theorem == "B" else f"After Theorem {theorem} of {PAPERS['A']}"
     )
@@ -116,7 +116,7 @@ def _is_about(found: FunctionCertificate, witness: FunctionWitness, record: dict
 
 def _built(witness: FunctionWitness, record: dict[str, Any]) -> Markup:
     target, grid = witness.target, witness.grid
-    shape, theorem_number = class_of(witness.network), theorem_of(witness.network)
+    shape, theorem_number = class_of(witness.network), sizes.counted(witness.network)["theorem"]
     origin, (words, ours) = target.origin, description_of(witness)
     function = f"{target.name}: {words}" if words else target.name
     source = f"{origin.get('kind', 'Python code')} {origin.get('reference', '')}".strip()

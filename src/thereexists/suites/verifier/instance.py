@@ -64,7 +64,7 @@ def draw(seed: int, number: int) -> Instance:
     parts = dressed(built(family, truth["params"]).net, truth["disguise"], family.turns)
     content = onnx_files.written(parts)
     measured = run_checks(parts, content, asked, truth)
-    return Instance(truth["name"], content, text, truth | {"float32": measured})
+    return Instance(truth["name"], content, text, truth | {"float32": power_of_ten(measured)})
 
 
 def name_of(number: int) -> str:
@@ -231,4 +231,9 @@ def run_checks(parts: onnx_files.Parts, content: bytes, asked: vnnlib.Property, 
     (alone,) = onnx_files.session(content).run(None, {"X": one.astype(np.float32)})  # the file itself, batch 1
     if not np.abs(alone - family.reference(params, one)).max() <= truth["bound"] + margin / 2:
         raise CannotBuild(f"{name}: the file does not run as its graph does.")
-    return float(10.0 ** np.ceil(np.log10(max(worst, 1e-12))))  # rounded up: the last bits are a machine's own
+    return worst
+
+
+def power_of_ten(away: float) -> float:
+    """Rounded up: the last bits are a machine's own."""
+    return float(10.0 ** np.ceil(np.log10(max(away, 1e-12))))

@@ -1,0 +1,117 @@
+"""What a folder says of itself beside its bound: found again from the weights, or marked as its author's word."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel
+
+import thereexists as te
+import thereexists.exports.hf_format  # registers the model
+import thereexists.program as P
+from tests.cli.in_process import ran
+from tests.hostile import forge_certificate, forge_record
+from thereexists.core.authors_word import WORDS
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("honest")
+    sort = te.targets.builtin("sort", n=2)
+    te.build(sort, delta=1 / 4).save(folder / "faithful")
+    te.certify(te.load(folder / "faithful")).save(folder / "faithful")
+    te.build(sort, delta=1 / 4, construction="compact").save(folder / "compact")
+    te.build(te.automata.regex("((b*a){3})*b*", "ab"), n=600, construction="counting").save(folder / "counting")
+    te.build(te.automata.regex("(ab|ba)*", "ab"), n=5).save(folder / "automaton")
+    te.build(P.sort(P.tokens(3))).save(folder / "program")
+    te.build(P.symbols("ab", n=3).sort()).save(folder / "symbols")
+    return folder
+
+
+@pytest.fixture
+def copied(folder, tmp_path):
+    def one(name):
+        for file in (folder / name).iterdir():
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+        return tmp_path
+
+    return one
+
+
+def failed(verdict):
+    return [check.name for check in verdict.evidence if not check.passed]
+
+
+def test_no_export_carries_dtypes_that_only_a_record_calls_safe(copied, tmp_path):
+    """600 symbols cannot be counted in bfloat16, which the record says, and no hash is there that could tell."""
+    w = copied("counting")
+    forge_record(w, lambda r: r["structure"].update(safe=["float64", "float32", "bfloat16", "float16"]))
+    assert te.load(w).safe() == ("float64", "float32")
+    te.export(te.load(w), "hf", tmp_path / "hf")
+    assert json.loads((tmp_path / "hf" / "config.json").read_text())["safe_dtypes"] == ["float64", "float32"]
+    with pytest.raises(ValueError, match="bfloat16"):
+        AutoModel.from_pretrained(tmp_path / "hf", dtype=torch.bfloat16)(input_ids=torch.tensor([[1, 2, 2]]))
+    (line,) = (line for line in ran("show .", cwd=w).stdout.splitlines() if line.startswith("dtypes"))
+    assert line.endswith(f"({WORDS})")
+    assert "safe" in json.loads(ran("show . --json", cwd=w).stdout)["as_its_author_says"]
+    assert not te.verify(w).holds
+
+
+@pytest.mark.parametrize("lie", [{"theorem": 1}, {"theorem": "B"}, {"parameters": 9**20}, {"n": 3}, {"delta": 0.125}])
+@pytest.mark.parametrize("kind", ["faithful", "compact"])
+def test_a_plan_says_what_the_weights_say(kind, lie, copied):
+    w = copied(kind)
+    if kind == "compact":
+        te.certify(te.load(w)).save(w)
+    assert te.verify(w).holds
+    honest = repr(te.load(w)), repr(te.load(w).plan), te.load(w).describe()
+    forge_record(w, lambda r: r["plan"].update(lie))
+    assert "plan" in failed(te.verify(w))
+    assert (repr(te.load(w)), repr(te.load(w).plan), te.load(w).describe()) == honest
+
+
+def test_sweeps_and_the_grid_are_its_authors_word(copied):
+    w = copied("faithful")
+    forge_record(w, lambda r: r["plan"].update(sweeps=2))
+    said = ran("show .", cwd=w).stdout
+    assert f"two sweeps ({WORDS})" in said
+    assert f"delta = 1/4 ({WORDS})" in said
+
+
+def test_a_largest_value_is_not_lowered_by_a_hair(tmp_path):
+    """The error at a point of the domain is 3/16 and |f| is 1 at another: less is false, by however little."""
+    points = [[0, 0], [1, 1], [0.0625, 0.1875], [0.09375, 0.21875], [0.53125, 0.65625]]
+    target = dataclasses.replace(te.targets.builtin("sort", n=2), domain=te.domains.Points(points))
+    witness = te.build(target, delta=1 / 4, construction="compact")
+    witness.save(tmp_path)
+    te.certify(witness).save(tmp_path)
+    assert np.abs(witness(np.zeros((1, 2, 1)))).max() == 0.1875
+    for change, check in (
+        (lambda c: c["uniform"].update(most=c["uniform"]["most"] * (1 - 1e-12)), "single inputs"),
+        (lambda c: c.update(target_bound=c["target_bound"] * (1 - 1e-12)), "target bound"),
+    ):
+        honest = (tmp_path / "certificate.json").read_bytes()
+        forge_certificate(tmp_path, change)
+        assert failed(te.verify(tmp_path)) == [check]
+        (tmp_path / "certificate.json").write_bytes(honest)
+    assert te.verify(tmp_path).holds
+
+
+@pytest.mark.parametrize("kind", ["counting", "automaton", "program", "symbols"])
+def test_a_loaded_certificate_is_its_authors_word(kind, copied):
+    loaded = te.load(copied(kind))
+    assert f"{WORDS}: " in repr(loaded)
+    assert repr(loaded.certificate).split(": ")[1] == WORDS
+    own = te.certify(loaded)
+    assert WORDS not in repr(own)
+    assert own == loaded.certificate
+
+
+def test_a_stage_without_its_feed_forward_half_is_traced(copied):
+    """The record takes it away, and its weights are nobody's then; other commands run such a folder, too."""
+    w = copied("compact")
+    forge_record(w, lambda r: r["structure"]["stages"]["gather"].update(feed_forward=False))
+    done = ran("trace . --input '0.1 0.9'", cwd=w)
+    assert (done.code, done.stderr) == (0, "")
