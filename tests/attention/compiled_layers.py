@@ -5,7 +5,7 @@ python -m tests.attention.compiled_layers
 
 import pytest
 import torch
-from transformers import MistralConfig, MistralForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
 import thereexists.attention  # noqa: F401  (registers the implementation)
 from tests.attention.layered import CONFIGS, CYCLE, N, albert, tiny
@@ -24,6 +24,7 @@ def main():
         torch.compile(tiny(albert()), backend="eager")(TOKENS)
     print("refused")
     packed()
+    in_parts()
 
 
 def packed():
@@ -39,6 +40,34 @@ def packed():
         got = compiled(TOKENS, **given).logits  # before the model has run as it is
         assert torch.equal(got, model(TOKENS, **given).logits)
     print("packed")
+
+
+def in_parts():
+    """Compiled code calls us unseen, now and whenever it runs again; the model around it must not miss that."""
+
+    def layers(model):
+        for layer in model.model.layers:
+            layer.compile(backend="eager")
+
+    def forward(model):
+        model.forward = torch.compile(model.forward, backend="eager")
+
+    def inner(model):
+        model.model = torch.compile(model.model, backend="eager")
+
+    config = LlamaConfig(
+        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, intermediate_size=16,
+        vocab_size=60,
+    )  # fmt: skip
+    for part in (layers, forward, inner):
+        torch.compiler.reset()
+        model = LlamaForCausalLM._from_config(config, attn_implementation="thereexists").double().eval()
+        with torch.no_grad():
+            want = model(TOKENS).logits
+            part(model)
+            assert all(torch.equal(model(TOKENS).logits, want) for _ in range(2))
+            assert torch.dist(model(TOKENS[:, :5]).logits, want[:, :5]) < 1e-12
+    print("parts")
 
 
 if __name__ == "__main__":

@@ -157,6 +157,38 @@ def test_a_query_that_is_no_number_makes_a_row_that_is_none(given, rows):
                 assert x.sum() == 1, pattern
 
 
+@pytest.mark.parametrize("pattern", [tp.window(64, 2), tp.window(64, 20), tp.strided(64, 8).union(), tp.dense(64)])
+@pytest.mark.parametrize("given", [{}, {"softcap": 2.0}])
+def test_a_row_whose_keys_are_all_no_numbers_is_no_row_without_keys(pattern, given):
+    q, v = torch.randn(2, 1, 2, 64, 8)
+    out, lse = sparse_attention(q, torch.full_like(q, float("nan")), v, pattern, return_lse=True, **given)
+    assert out.isnan().all()
+    assert lse.isnan().all()
+
+
+EMPTY = {
+    "softcap": {"softcap": 2.0},
+    "bias": {"bias": torch.zeros(2)},
+    "sinks": {"sinks": torch.zeros(2)},
+    "dropout": {"dropout_p": 0.5},
+    "lse": {"return_lse": True},
+    "plain": {},
+}
+
+
+@pytest.mark.parametrize("rows", [2, 16])
+@pytest.mark.parametrize("pattern", [tp.dense(16), tp.window(16, 2), tp.strided(16, 4).union()])
+@pytest.mark.parametrize("given", EMPTY)
+def test_no_sequences_at_all(given, pattern, rows):
+    q, k = torch.randn(0, 2, rows, 4, requires_grad=True), torch.randn(0, 1, 16, 4)
+    out = sparse_attention(q, k, torch.randn(0, 1, 16, 3), pattern, **EMPTY[given])
+    out = out[0] if given == "lse" else out
+    assert out.shape == (0, 2, rows, 3)
+    assert torch.autograd.grad(out.sum(), q)[0].shape == q.shape
+    if given != "dropout":
+        assert sparse_attention(k, k, k, [], **(EMPTY[given] if given == "plain" else {})).shape == k.shape
+
+
 def test_a_query_that_is_no_number_and_sees_nothing_is_a_row_without_keys():
     q, k, v = (torch.randn(1, 1, 24, 8) for _ in range(3))
     q[0, 0, :3] = float("nan")

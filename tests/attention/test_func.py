@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from thereexists import patterns as tp
-from thereexists.attention import SparseAttention, explain, sparse_attention
+from thereexists.attention import Dropout, SparseAttention, explain, sparse_attention
 from thereexists.core.errors import InvalidInput
 
 N = 37
@@ -162,3 +162,16 @@ def test_a_pattern_that_only_the_call_knows_lives_until_its_gradient(make):
     few = q[:, :1, :, :2]
     twice = [torch.func.jacrev(torch.func.jacrev(each))(few) for each in (loss, by_definition)]
     assert torch.dist(*twice) < 2.0**-30 < twice[1].norm()
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_dropout_of_the_last_rows(name):
+    pattern = tp.strided(N, 5).union() if name == "multihead" else PATTERNS[name]()
+    q, (k, v) = torch.randn(1, 2, 3, 4).double(), torch.randn(2, 1, 2, N, 4).double()
+
+    def loss(q):
+        return sparse_attention(q, k, v, pattern, dropout_p=Dropout(0.5, seed=1)).square().sum()
+
+    want = torch.autograd.grad(loss(leaf := q.clone().requires_grad_()), leaf)[0]
+    assert torch.dist(torch.func.grad(loss)(q), want) < 2.0**-30 < want.norm()
+    assert torch.dist(torch.func.vmap(torch.func.grad(loss), randomness="same")(q[None])[0], want) < 2.0**-30

@@ -27,6 +27,7 @@ from thereexists.patterns import (
     window,
 )
 from thereexists.patterns.obstructions import Incomparable, Scattered, Unmatched
+from thereexists.patterns.stored import record, restore
 
 _spec = importlib.util.spec_from_file_location("brute", Path(__file__).with_name("brute.py"))
 brute = importlib.util.module_from_spec(_spec)
@@ -300,3 +301,43 @@ def test_depth_rules_are_sound_at_their_edges():
                             assert not full or (depth is not None and depth <= t), (steps, t, depth)
                             said[causal, full] += 1
     assert min(said.values()) > 100  # both answers occur, often
+
+
+@pytest.mark.parametrize(
+    ("pattern", "obstruction"),
+    [
+        (window(8, 2).as_causal(), Incomparable(-1, 0)),
+        (window(8, 2).as_causal(), Incomparable(-2, 1)),
+        (window(8, 2).as_causal(), Incomparable(0, 100)),
+        (window(8, 1), Unmatched(np.array([0, 0.1, 0.2, 0.3, 0.4]), np.array([1]))),
+        (window(8, 1), Unmatched(np.array([-1, 7, 0]), np.array([1]))),
+    ],
+)
+def test_obstructions_of_tokens_that_are_none_are_no_evidence(pattern, obstruction):
+    """A negative number is one token in an array and another in a formula; fractions are many tokens of one row."""
+    assert recheck_path(pattern, np.arange(8)).holds
+    assert recheck_obstruction(pattern, obstruction).holds is False
+
+
+@pytest.mark.parametrize("pair", [(0, 10**6), (0, -(10**6)), (-1, 0), (0, 0.5), (1,)])
+def test_a_pair_of_tokens_that_are_none_is_no_evidence(pair):
+    assert recheck_depth(window(64, 4), 40, pair).holds is False
+
+
+def test_a_depth_without_a_pair_is_the_least_one():
+    for pattern, depth in ((star(6), 2), (window(9, 2), 4), (window(8, 7), 1)):
+        assert [recheck_depth(pattern, d, None).holds for d in (depth - 1, depth, depth + 1)] == [False, True, False]
+    assert recheck_depth(window(9, 2), 5, None, sources=2).holds is None
+
+
+def test_odd_evidence_of_a_path_is_none():
+    pattern = window(6, 1)
+    for path in (np.arange(6) + 0.5, np.arange(6.0), np.arange(5), np.zeros((6, 1), int)):
+        assert recheck_path(pattern, path).holds is False
+    assert recheck_path(pattern, np.arange(6), np.zeros(3, int)).holds is False
+
+
+def test_what_is_causal_already_stays_as_it_is():
+    mixed = te.patterns.Pattern("m", (window(9, 2).as_causal().step(0), window(9, 1).step(0))).union()
+    again = te.patterns.Pattern("m", (mixed.as_causal().step(0), window(9, 1).step(0))).union()
+    assert restore(record(again), 9).step(0).mask().tolist() == again.step(0).mask().tolist()

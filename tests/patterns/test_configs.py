@@ -9,6 +9,7 @@ import torch
 from thereexists.core.errors import InvalidInput
 from thereexists.patterns import check
 from thereexists.patterns.configs import FAMILIES, from_config, load_config
+from thereexists.patterns.layer_types import ENCODERS, OTHERWISE
 from thereexists.patterns.nested_models import NESTED
 
 transformers = pytest.importorskip("transformers")
@@ -435,3 +436,19 @@ def test_bad_files_are_named(tmp_path):
     with pytest.raises(InvalidInput, match="one JSON object"):
         load_config(tmp_path)
     assert len(FAMILIES) >= 15
+
+
+@pytest.mark.parametrize("family", OTHERWISE)
+def test_families_whose_layers_are_not_what_their_types_say_are_refused(family):
+    config = {"model_type": family, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2, "is_causal": True}
+    with pytest.raises(InvalidInput, match=f"The layers of '{family}' models"):
+        from_config(config, n=8)
+
+
+def test_encoders_do_not_look_at_is_causal_and_one_ends_with_a_full_layer():
+    """As their models in transformers: EmbeddingGemma 2 makes its last layer full."""
+    for family in ENCODERS:
+        config = {"model_type": family, "num_hidden_layers": 2, "layer_types": ["sliding_attention"] * 2}
+        pattern = from_config(config | {"sliding_window": 2, "is_causal": True}, n=8)
+        assert pattern.step(0).mask()[0, 1]
+        assert pattern.steps[-1].mask().all() == (family == "embedding_gemma2_text")

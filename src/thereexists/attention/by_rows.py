@@ -41,7 +41,7 @@ class Rows:
     def first(self) -> int:
         return self.n - self.count
 
-    def block(self, a: int, b: int, device: torch.device) -> tuple[slice | Tensor, Tensor | None]:
+    def block(self, a: int, b: int, device: torch.device) -> tuple[slice | np.ndarray, Tensor | None]:
         """The keys that rows a … b−1 of these see, and which row sees which; None: each sees all of them."""
         if self.step is None:
             return slice(0, self.n), None if self.mask is None else self.mask[:, :, a:b]
@@ -68,7 +68,7 @@ class Rows:
         keep = np.zeros((len(k), len(keys)), bool)
         keep[np.repeat(np.arange(len(k)), counts), place] = True
         whole = int(keys[-1] - keys[0]) + 1 == len(keys)
-        where = slice(int(keys[0]), int(keys[-1]) + 1) if whole else torch.from_numpy(keys).to(device)
+        where = slice(int(keys[0]), int(keys[-1]) + 1) if whole else keys
         return where, None if keep.all() else torch.from_numpy(keep).to(device)
 
 
@@ -102,7 +102,7 @@ def run_by_rows(
     while a < rows.count:
         b = min(a + _ROWS, rows.count)
         block = _Block(rows.first + a, *rows.block(a, b, q.device), rows.n, options)
-        most = max(1, _PAIRS // (block.keys * q.shape[0] * q.shape[1]))
+        most = max(1, _PAIRS // max(1, block.keys * q.shape[0] * q.shape[1]))
         if b - a > most:
             b = a + most
             block = _Block(rows.first + a, *rows.block(a, b, q.device), rows.n, options)
@@ -123,7 +123,7 @@ class _Block:
     """Rows ``first …`` against the keys at ``where``."""
 
     first: int
-    where: slice | Tensor
+    where: slice | np.ndarray
     keep: Tensor | None  # (rows, keys), or (batch, 1 or heads, rows, keys)
     n: int
     options: CallOptions
@@ -135,14 +135,14 @@ class _Block:
     def taken(self, x: Tensor) -> Tensor:
         if isinstance(self.where, slice):
             return x.narrow(2, self.where.start, self.where.stop - self.where.start)
-        return x.index_select(2, self.where)
+        return x.index_select(2, self._tokens(x.device))
 
     def seen(self) -> Tensor | None:
         """``keep`` and the padding together."""
         if self.options.pad is None:
             return self.keep
         pad = self.options.pad
-        pad = pad[:, self.where] if isinstance(self.where, slice) else pad.index_select(1, self.where)
+        pad = pad[:, self.where] if isinstance(self.where, slice) else pad.index_select(1, self._tokens(pad.device))
         return pad[:, None, None, :] if self.keep is None else self.keep & pad[:, None, None, :]
 
     def stock(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -158,9 +158,9 @@ class _Block:
         if group > 1:
             q = q.reshape(b, h // group, group * rows, d)
             if seen is not None and (rows > 1 or seen.shape[:-2].numel() > b):  # else it broadcasts
-                seen = seen.expand(b, h, rows, -1).reshape(b, h // group, group * rows, -1)
+                seen = seen.expand(b, h, rows, -1).reshape(b, h // group, group * rows, k.shape[2])
         out = fused_attention(q, k, v, seen, scale=self.options.scale)
-        out = out.reshape(b, h, rows, -1) if group > 1 else out
+        out = out.reshape(b, h, rows, v.shape[-1]) if group > 1 else out
         return out if empty is None else out.masked_fill(empty[..., None], 0.0)
 
     def flash(self, q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None) -> tuple[Tensor, Tensor] | None:
@@ -185,8 +185,8 @@ class _Block:
         options, kind = self.options, torch.promote_types(q.dtype, torch.float32)
         k, v, seen = self.taken(k).to(kind), self.taken(v).to(kind), self.seen()
         b, h, rows, d = q.shape
-        shape = (b, k.shape[1], h // k.shape[1] * rows, -1)  # queries that share a key head
-        s = (options.scale * q.to(kind).reshape(*shape[:3], d) @ k.mT).reshape(b, h, rows, -1)
+        shape = (b, k.shape[1], h // k.shape[1] * rows)  # queries that share a key head
+        s = (options.scale * q.to(kind).reshape(*shape, d) @ k.mT).reshape(b, h, rows, k.shape[2])
         if options.cap:
             s = options.cap * torch.tanh(s / options.cap)
         if options.bias is not None:
@@ -206,10 +206,12 @@ class _Block:
             p, lse = p.masked_fill(empty[..., None], 0.0), torch.where(empty, sink, lse)
         if options.dropout > 0:
             p = p * self._gain(p)
-        return (p.reshape(*shape) @ v).reshape(b, h, rows, -1).to(q.dtype), lse
+        return (p.reshape(*shape, k.shape[2]) @ v).reshape(b, h, rows, v.shape[-1]).to(q.dtype), lse
 
     def _tokens(self, device: torch.device) -> Tensor:
-        return torch.arange(self.n, device=device)[self.where] if isinstance(self.where, slice) else self.where
+        if isinstance(self.where, slice):
+            return torch.arange(self.where.start, self.where.stop, device=device)
+        return torch.from_numpy(self.where).to(device)
 
     def _bias(self, table: Tensor, rows: int) -> Tensor:
         row = torch.arange(self.first, self.first + rows, device=table.device)[:, None]
@@ -219,9 +221,11 @@ class _Block:
         """What dropout multiplies each weight by."""
         b, h, rows, _ = p.shape
         row = np.arange(self.first, self.first + rows)[:, None]
-        col = self._tokens(torch.device("cpu")).cpu().numpy()[None, :]
-        kept = [survivors(self.options.seed, self.options.threshold, i, row, col) for i in range(b * h)]
-        return self.options.gain * torch.from_numpy(np.stack(kept)).view(p.shape).to(p.device, p.dtype)
+        col = np.arange(self.where.start, self.where.stop) if isinstance(self.where, slice) else self.where
+        kept = np.empty((b * h, rows, self.keys), bool)
+        for i in range(b * h):
+            kept[i] = survivors(self.options.seed, self.options.threshold, i, row, col[None, :])
+        return self.options.gain * torch.from_numpy(kept).view(p.shape).to(p.device, p.dtype)
 
 
 def _open(seen: Tensor | None, bias: Tensor) -> Tensor | None:

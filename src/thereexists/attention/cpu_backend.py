@@ -343,7 +343,7 @@ def _slices(call: Call, part: _Part, q: Tensor):
     if part.pad is None and not part.opened:
         yield 0, call.chunks, part.pieces.mask(call, q.dtype)
         return
-    count = max(1, _MASKED_PAIRS // (call.rows * call.keys * (len(q) if part.opened else 1)))
+    count = max(1, _MASKED_PAIRS // max(1, call.rows * call.keys * (len(q) if part.opened else 1)))
     for c0 in range(0, call.chunks, count):
         c1 = min(c0 + count, call.chunks)
         if part.pad is None:

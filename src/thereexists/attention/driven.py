@@ -26,12 +26,14 @@ import torch
 from torch import nn
 
 from thereexists.attention.pattern_mask import not_driven
+from thereexists.core.constant_result import constant_result
 from thereexists.core.errors import InvalidInput
 
 NAME = "thereexists"
 _CROSS = re.compile(r"cross|encoder_?attn|enc_?dec|encoder_decoder", re.IGNORECASE)
 _OTHER_STATES = ("key_value_states", "encoder_hidden_states", "cross_attention_states", "context_hidden_states")
 WATCHED = "_thereexists_watched"
+_ASKED = "_thereexists_asked"  # of a module around compiled code that calls us
 
 
 @dataclass
@@ -83,11 +85,21 @@ def watch(model: nn.Module) -> None:
 
 def ran(module: nn.Module) -> None:
     """Our attention function has been called by ``module``."""
-    if not torch.compiler.is_compiling():
-        for running in _STACK.running:
-            running.calls += 1
-        if (around := _model_around()) is not None:
-            around.inside.append(module)
+    if torch.compiler.is_compiling():
+        _asked_in_compiled_code()
+        return
+    for running in _STACK.running:
+        running.calls += 1
+    if (around := _model_around()) is not None:
+        around.inside.append(module)
+
+
+@constant_result
+def _asked_in_compiled_code() -> bool:
+    """A compiler calls this once, while the modules run that are around the code it makes; that code counts nothing."""
+    for running in _STACK.running:
+        running.module.__dict__[_ASKED] = True
+    return True
 
 
 def layer_of(module: nn.Module, pattern: str) -> int:
@@ -208,7 +220,7 @@ def _leave(module: nn.Module, args: Any, output: Any) -> None:
     if not stack:
         return
     mine = stack.pop()
-    if output is None or mine.calls or not mine.ours:
+    if output is None or mine.calls or not mine.ours or _ASKED in module.__dict__:
         return
     if not mine.attends and stack:
         return  # a part without attention, such as a convolution, of a larger model, which answers for itself

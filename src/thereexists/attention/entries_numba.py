@@ -67,7 +67,7 @@ def entries_forward(
         s = np.empty(longest, q.dtype)
         for i in range(first, min(first + _ROWS, len(rows))):
             row, start, stop = rows[i], indptr[i], indptr[i + 1]
-            top = q.dtype.type(-np.inf)
+            top, odd = q.dtype.type(-np.inf), False
             for e in range(start, stop):
                 key = indices[e]
                 if pad[key] == 0:
@@ -83,6 +83,11 @@ def entries_forward(
                     dot += bias[g % len(bias), key - row + n - 1]
                 s[e - start] = dot
                 top = max(top, dot)
+                odd |= dot != dot
+            if odd:  # NaN, which no maximum tells from a row without keys
+                lse[g, row] = np.nan
+                out[g, row, :] = np.nan
+                continue
             before = lse[g, row] if accumulate else q.dtype.type(-np.inf)
             high = max(top, before)
             if high == -np.inf:

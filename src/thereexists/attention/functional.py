@@ -138,6 +138,9 @@ def _one_each(q: Tensor, k: Tensor, v: Tensor, patterns: Sequence[Any], pad: Ten
         raise InvalidInput(
             "Dropout does not go with a list of patterns; give one pattern for all sequences, or no dropout."
         )
+    if not len(patterns):
+        out = torch.matmul(torch.matmul(q, k.mT), v)  # of no sequence
+        return (out, out.sum(-1)) if how.get("return_lse") else out
     alike: list[list[int]] = []
     for b, each in enumerate(patterns):
         group = next((members for members in alike if patterns[members[0]] is each), None)

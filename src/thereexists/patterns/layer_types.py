@@ -18,7 +18,16 @@ DECODERS = (
     *("granitemoe_swa", "kolibri1", "laguna", "mellum", "mimo_v2_flash", "muse_glimmer_text"),
     *("muse_spark_text",),
 )
-ENCODERS = ("embedding_gemma2_text", "ultrabert")
+ENCODERS = ("embedding_gemma2_text", "ultrabert")  # whatever 'is_causal' says, which they do not look at
+LAST_IS_FULL = ("embedding_gemma2_text",)  # whatever the file says
+# Their layers are not what the names of types say: a window in full layers, none in sliding ones, or another mask.
+OTHERWISE = (
+    *("axk2", "bailing_hybrid", "bigbird_pegasus", "cohere_compass_text", "deepseek_v32", "deepseek_v4", "doge"),
+    *("glm5_next_text", "glm_moe_dsa", "granitemoehybrid", "hy_v4", "inkling_text", "kimi_linear", "minimax"),
+    *("minimax_m3_vl_text", "mistral_large4_text", "moshi", "muse_glimmer_assistant", "neomme", "olmo_hybrid"),
+    *("pegasus_x", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next", "qwen3_vl_moe_text", "qwen4_exp_text"),
+    *("recurrent_gemma", "voxtral_realtime_encoder", "voxtral_realtime_text", "zaya"),
+)
 _OTHER_WINDOWS = ("sliding_window_size", "local_attention", "attention_window", "window_size", "attention_window_size")
 
 
@@ -28,6 +37,13 @@ def generic_steps(config: Config, n: int) -> list[Step]:
     count = layer_count(config)
     if not isinstance(kinds, list) or len(kinds) != count or not all(isinstance(kind, str) for kind in kinds):
         raise InvalidInput(f"'layer_types' must name each of the {count} layers of this {family!r} model.")
+    if family in OTHERWISE:
+        raise InvalidInput(
+            f"The layers of {family!r} models are not what 'layer_types' says of them elsewhere, and this type was not "
+            "compared; build the pattern with te.patterns.from_mask or from_csr instead."
+        )
+    if family in LAST_IS_FULL:
+        kinds = [*kinds[:-1], "full_attention"]
     if config.get("use_bidirectional_attention") or config.get("is_encoder_decoder"):
         raise InvalidInput(
             f"This {family!r} model is an encoder with a decoder, or looks both ways in a way of its own, and its type "
@@ -39,7 +55,7 @@ def generic_steps(config: Config, n: int) -> list[Step]:
                 f"This {family!r} model states a window as '{name}', which means one thing in one family and another "
                 "in the next, and its type is not known here; build the pattern with te.patterns.from_mask instead."
             )
-    causal = is_causal({"is_causal": family not in ENCODERS, **config})
+    causal = family not in ENCODERS and is_causal(config)
     named = config.get("architectures") or ()
     decoder = family in DECODERS or any(isinstance(a, str) and a.endswith("ForCausalLM") for a in named)
     if "is_causal" not in config and not decoder and family not in ENCODERS:

@@ -211,6 +211,8 @@ def as_causal_part(part: Part, n: int) -> Part:
     """``part`` restricted to ``j ≤ k``, as a part of its own."""
     if isinstance(part, Rect) and len(part.rows) == len(part.cols) == n:
         return Band(-n, 0)
+    if isinstance(part, CausalPart):
+        return part
     return CausalInterval(part) if isinstance(part, IntervalPart) else CausalPart(part)
 
 

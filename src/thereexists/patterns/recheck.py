@@ -32,9 +32,12 @@ def recheck_path(pattern: Pattern, path: np.ndarray, edge_steps: np.ndarray | No
         A verdict with its reasons.
     """
     n = pattern.n
-    path = np.asarray(path)
-    if path.shape != (n,) or path.min() < 0 or path.max() >= n or (np.bincount(path, minlength=n) != 1).any():
+    chosen, wrong = _chosen(pattern, path)
+    if wrong is not None or len(path) != n or not chosen.all():
         return Verdict(False, (f"the path is not a permutation of 0..{n - 1}",))
+    path = np.asarray(path)
+    if edge_steps is not None and np.shape(edge_steps) != (n - 1,):
+        return Verdict(False, (f"there are {n - 1} edges, and as many steps must be named",))
     k, j = path[1:], path[:-1]
     carried = np.zeros(n - 1, bool)
     for l, step in enumerate(pattern.steps):
@@ -66,12 +69,18 @@ def recheck_obstruction(pattern: Pattern, obstruction: Any) -> Verdict:
     """
     kind = type(obstruction).__name__
     if kind == "Incomparable":
+        _, wrong = _chosen(pattern, [obstruction.u, obstruction.v])
+        if wrong is not None:
+            return wrong
         for u, v in ((obstruction.u, obstruction.v), (obstruction.v, obstruction.u)):
             if _closure(pattern, u)[v]:
                 return Verdict(False, (f"token {u} does reach token {v}",))
         return Verdict(True, ("neither token reaches the other",))
     if kind == "Unmatched":
-        tokens = np.unique(obstruction.tokens)
+        taken, wrong = _chosen(pattern, obstruction.tokens)
+        if wrong is not None:
+            return wrong
+        tokens = np.flatnonzero(taken)
         seen = np.zeros(pattern.n, bool)
         for k in tokens.tolist():
             for row in pattern.rows(k):
@@ -162,7 +171,7 @@ def recheck_depth(
     Args:
         pattern: the pattern.
         depth: the receptive depth that is claimed.
-        pair: two tokens of which the first has not seen the second one layer earlier.
+        pair: two tokens of which the first has not seen the second one layer earlier; None: any two.
         causal: whether it was judged as a causal pattern.
         sources: how many tokens to look at, None for all.
         seed: decides which ones.
@@ -170,7 +179,12 @@ def recheck_depth(
     Returns:
         A verdict with its reasons.
     """
+    if not isinstance(depth, int | np.integer) or depth < 1:
+        return Verdict(False, ("a depth is a whole number of at least 1",))
     if pair is not None:
+        _, wrong = _chosen(pattern, list(pair))
+        if wrong is not None or len(pair) != 2:
+            return Verdict(False, (f"a pair is two tokens of 0..{pattern.n - 1}",))
         missed = _misses(pattern, depth - 1, *pair)
         if missed is not True:
             said = "does see it" if missed is False else "was too long to walk"
@@ -180,14 +194,21 @@ def recheck_depth(
     else:
         rng = np.random.default_rng(seed)
         chosen = np.unique(np.r_[0, pattern.n - 1, rng.integers(0, pattern.n, max(sources - 2, 0))])
+    early = pair is None and depth > 1  # then some token must have missed another one layer earlier
     for k in chosen.tolist():
+        if early:
+            before = _sees(pattern, k, depth - 1)
+            early = before is None or bool((before[: k + 1] if causal else before).all())
         seen = _sees(pattern, k, depth)
         if seen is None:
             return Verdict(None, ("the sets were too large to walk",), k)
         goal = seen[: k + 1] if causal else seen
         if not goal.all():
             return Verdict(False, (f"token {k} misses token {int(np.argmin(goal))} after {depth} steps",), k)
-    return Verdict(True, (f"the pair is missed before, and {len(chosen)} of {pattern.n} tokens see everything",))
+    if early:
+        told = f"{len(chosen)} of {pattern.n} tokens see everything after {depth - 1} steps already"
+        return Verdict(False if len(chosen) == pattern.n else None, (told,))
+    return Verdict(True, (f"a pair is missed before, and {len(chosen)} of {pattern.n} tokens see everything",))
 
 
 def _members(step: Step, tokens: np.ndarray) -> np.ndarray:
