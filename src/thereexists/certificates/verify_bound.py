@@ -147,7 +147,7 @@ def _check_float_proof(claimed: dict[str, Any], found: Bound, cells: int) -> Che
     if claimed["kind"] != PROVED:
         return Check("float proof", True, "nothing is claimed to be proved about the float64 run")
     right = claimed["cubes"] == cubes == cells and _agrees(claimed["max"], most, found.target_bound)
-    right = right and _is_size(claimed["max"], most)
+    right = right and _is_size(claimed["max"], most) and claimed["max"] >= most * (1 - AGREEMENT)
     detail = f"claimed within {claimed['max']} on {claimed['cubes']:,} cores, found {most} on {cubes:,}"
     return Check("float proof", right, f"{detail}, on any machine")
 

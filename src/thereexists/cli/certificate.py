@@ -16,6 +16,7 @@ from thereexists.cli._settings import command
 from thereexists.cli._workers import WorkerOptions, print_estimate
 from thereexists.core.errors import BadWitnessFile, InvalidInput, NotProved, Obstructed, Unreadable
 from thereexists.core.kinds import kind_of
+from thereexists.core.one_writer import one_writer
 
 if TYPE_CHECKING:
     from thereexists.functions.target import Target
@@ -67,7 +68,7 @@ def certify(asked: CertifyOptions) -> None:
     from thereexists.witness.load import load
     from thereexists.witness.verbs import certify as make
 
-    loaded, target = load(asked.witness), None
+    before, loaded, target = _identity(asked.witness), load(asked.witness), None
     commands = loaded.kind.find("commands")
     commands.refuse_others("certify")
     if any(given is not None for given in (asked.function, asked.domain, asked.bound)):
@@ -84,10 +85,21 @@ def certify(asked: CertifyOptions) -> None:
         except NotProved as error:
             print_not_proved(error, asked.as_json)
             raise typer.Exit(1) from None
-    certificate.save(asked.witness)
+    with one_writer(asked.witness.absolute()):  # nobody puts another witness there meanwhile
+        if _identity(asked.witness) != before:
+            raise Obstructed(f"{asked.witness} was replaced while it was certified; nothing was written. Try again.")
+        certificate.save(asked.witness)
     commands.certified(certificate, asked.as_json)
     if not certificate.keeps_epsilon():
         raise typer.Exit(1)
+
+
+def _identity(folder: Path) -> str | None:
+    """Of what lies there: the record has the hash of the weights in it. None where there is no record."""
+    from thereexists.core.regular_files import sha256_of
+
+    file = folder / "witness.json"
+    return sha256_of(file) if file.is_file() else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ circle. The file is opened without waiting, and looked at *after* it was opened,
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -48,6 +49,19 @@ def read_regular(file: str | Path, most: int, error: type[ThereExistsError] = Ba
             return stream.read(os.fstat(stream.fileno()).st_size)
         except OSError as failed:
             raise _unread(error, failed)(f"{file} cannot be read: {failed.strerror}.") from failed
+
+
+def sha256_of(file: str | Path, error: type[ThereExistsError] = BadWitnessFile) -> str:
+    """Of as many bytes as it has when it is opened: a link may lead to a file of the system that states none."""
+    with open_regular(file, error=error) as stream:
+        left, digest = os.fstat(stream.fileno()).st_size, hashlib.sha256()
+        try:
+            while left > 0 and (part := stream.read(min(left, 1 << 22))):
+                digest.update(part)
+                left -= len(part)
+        except OSError as failed:
+            raise _unread(error, failed)(f"{file} cannot be read: {failed.strerror}.") from failed
+    return digest.hexdigest()
 
 
 def _unread(error: type[ThereExistsError], failed: Exception) -> type[ThereExistsError]:

@@ -8,7 +8,6 @@ recomputes it: what a witness *does* is re-checked by its certificate.) Nothing 
 from __future__ import annotations
 
 import glob
-import hashlib
 import json
 import os
 import shutil
@@ -32,7 +31,7 @@ from thereexists.core.errors import BadWitnessFile, InvalidInput, Recovered, Unr
 from thereexists.core.json_files import MOST_BYTES, malformed, read_json, record_digest
 from thereexists.core.kinds import kind_of
 from thereexists.core.one_writer import one_writer
-from thereexists.core.regular_files import is_regular, open_regular
+from thereexists.core.regular_files import is_regular, sha256_of
 from thereexists.core.tensor_files import save_tensors
 
 FORMAT_VERSION = 1
@@ -203,11 +202,7 @@ def _written(record: dict[str, Any]) -> str:
 
 
 def file_sha256(file: Path) -> str:
-    with open_regular(file) as stream:
-        try:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-        except OSError as error:
-            raise Unreadable(f"{file} cannot be read: {error.strerror}.") from error
+    return sha256_of(file)
 
 
 def _replace(beside: Path, path: Path) -> None:

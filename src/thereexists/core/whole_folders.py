@@ -1,10 +1,13 @@
 """A folder of many files, written whole or not at all: filled beside under a fresh name, then renamed.
 
-Only an empty folder, or one that carries the same mark (a file that every folder of its kind has), is replaced.
+Only an empty folder is replaced, or one that carries the same mark (a file that every folder of its kind has) and not
+one file that the mark does not list.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import shutil
 import tempfile
@@ -14,16 +17,37 @@ from typing import TypeVar
 
 from thereexists.core.atomic_files import the_error_in_words
 from thereexists.core.errors import InvalidInput
+from thereexists.core.regular_files import read_regular
 from thereexists.core.storage import check_place
 
 T = TypeVar("T")
+MOST_FILES, MOST_MARK = 1 << 20, 1 << 28  # that are looked at
 
 
 def check_free(folder: Path, mark: str, what: str) -> None:
     """Whether ``folder`` may be written, before any work; ``what``: "an export", "a suite"."""
-    if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / mark).is_file())):
-        raise InvalidInput(f"{folder} exists and is not {what}; it is left alone. Choose another folder with --out.")
+    here, place = Path.cwd(), folder.resolve()
+    if place == here or place in here.parents:
+        raise InvalidInput(f"{folder} is the folder you are in, or around it; choose another one with --out.")
+    if os.path.lexists(folder):
+        strange = _strange(folder, mark) if folder.is_dir() else "is a file"
+        if strange is not None:
+            raise InvalidInput(f"{folder} {strange}; it is left alone. Choose another folder with --out, for {what}.")
     check_place(folder)
+
+
+def _strange(folder: Path, mark: str) -> str | None:
+    """What is wrong with replacing a folder: it has to be empty, or to hold the mark and what the mark lists."""
+    below = (file for file in folder.rglob("*") if "__pycache__" not in file.parts and not file.is_dir())
+    found = {file.relative_to(folder).as_posix() for file in itertools.islice(below, MOST_FILES)}
+    if mark not in found:
+        return f"holds {min(found)}" if found else None
+    try:
+        listed = set(json.loads(read_regular(folder / mark, MOST_MARK, InvalidInput))["files"])
+    except (InvalidInput, ValueError, KeyError, TypeError, RecursionError):
+        return f"holds a {mark} that does not list its files"
+    more = found - listed - {mark}
+    return f"also holds {min(more)}" if more else None
 
 
 def appears(folder: Path, fill: Callable[[Path], T]) -> T:
@@ -31,11 +55,17 @@ def appears(folder: Path, fill: Callable[[Path], T]) -> T:
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         with the_error_in_words(folder):
-            said = fill(beside)
-            os.chmod(beside, 0o755)
+            made = beside / "new"
+            made.mkdir(0o755)
+            said = fill(made)
             if folder.exists():
-                shutil.rmtree(folder)
-            beside.rename(folder)
+                folder.rename(beside / "old")
+            try:
+                made.rename(folder)
+            except OSError:
+                if (beside / "old").exists():
+                    (beside / "old").rename(folder)
+                raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return said

@@ -8,6 +8,7 @@ files of its own), ``[[runs]]`` with a name and model fields (``sizes`` if not a
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -72,11 +73,20 @@ def load(name: str) -> dict[str, Any]:
         raise InvalidInput(f"There is no experiment {name!r}. Known: {', '.join(EXPERIMENTS)}; or give a .toml file.")
     try:
         config = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} is not valid TOML: {error}.") from error
+        json.dumps(config, allow_nan=False)  # what a record of a run can hold
+    except RecursionError as error:
+        raise InvalidInput(f"{path} is nested too deeply.") from error
+    except (ValueError, TypeError) as error:  # no TOML, no UTF-8, numbers of thousands of digits, dates
+        raise InvalidInput(f"{path} is not valid TOML for an experiment: {error}.") from error
     missing = [key for key in ("stages", "sizes", "runs") if key not in config]
     if missing:
         raise InvalidInput(f"{path} has no {missing[0]!r}; an experiment needs stages, sizes and runs.")
+    empty = [key for key in ("stages", "runs") if not isinstance(config[key], list) or not config[key]]
+    if empty:
+        raise InvalidInput(f"{empty[0]!r} in {path} must be a list of tables, at least one.")
+    for axis in config.get("axes", []):
+        if not all(isinstance(axis.get(key), str) for key in ("label", "field")):
+            raise InvalidInput(f"An axis in {path} needs a 'label' and a 'field', both texts; got {axis!r:.80}.")
     config = {"name": path.stem, **config}
     if not isinstance(config["name"], str):
         raise InvalidInput(f"The 'name' in {path} must be a text; got {config['name']!r} instead.")

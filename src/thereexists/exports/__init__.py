@@ -160,6 +160,7 @@ def _appears(folder: Path, write: Callable[[Path], dict[str, Any]]) -> dict[str,
 
     def fill(beside: Path) -> dict[str, Any]:
         mark = write(beside)
+        mark.setdefault("files", sorted(file.name for file in beside.iterdir()))
         (beside / MARK).write_text(json.dumps(mark, ensure_ascii=False) + "\n", encoding="utf-8")
         return mark
 

@@ -109,4 +109,5 @@ class Digits:
         return numbers[..., None] // self.base ** np.arange(self.count) % self.base
 
     def join(self, digits: np.ndarray) -> np.ndarray:
-        return (np.rint(digits).astype(np.int64) * self.base ** np.arange(self.count)).sum(axis=-1)
+        with np.errstate(invalid="ignore"):  # of weights that are no numbers: any number is as wrong
+            return (np.rint(digits).astype(np.int64) * self.base ** np.arange(self.count)).sum(axis=-1)

@@ -154,6 +154,13 @@ class EmbeddedTransformer(Transformer):
         named = isinstance(safe, list) and bool(safe) and all(name in DTYPES for name in safe)
         if structure["rho"] != "softmax" or not named or len(set(safe)) != len(safe):
             raise InvalidInput("An embedded network has softmax attention and names each dtype it is safe in, once.")
+        for name, array in {"W_out": W_out, "E": E, **first}.items():
+            if array is not None and (array.ndim != 2 or 0 in array.shape):
+                raise InvalidInput(f"{name} must be a matrix, not empty; its shape is {tuple(array.shape)}.")
+        for stage in stages.values():
+            pattern = None if stage.attention is None else stage.attention.pattern
+            if pattern is not None and (E is None or pattern.shape[-2:] != (len(E), len(E))):
+                raise InvalidInput(f"A pattern must be for the positions of the network; got {tuple(pattern.shape)}.")
         widths = {W_out.shape[1], *(w.shape[-1] for w in (E, first.get("embedding")) if w is not None)}
         widths |= {first["W_in"].shape[0]} if "W_in" in first else set()
         for stage in stages.values():

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from thereexists.core.errors import InvalidInput
-from thereexists.core.regular_files import open_regular
+from thereexists.core.regular_files import sha256_of
 
 
 def sha256(file: Path) -> str:
-    with open_regular(file, error=InvalidInput) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return sha256_of(file, InvalidInput)

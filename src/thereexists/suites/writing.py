@@ -11,7 +11,7 @@ from thereexists._version import __version__
 from thereexists.core.atomic_files import no_empty_folders
 from thereexists.core.errors import InvalidInput
 from thereexists.core.whole_folders import appears, check_free
-from thereexists.suites.folders import MARK, VERSION
+from thereexists.suites.folders import MARK, MOST, VERSION
 from thereexists.suites.hashes import sha256
 
 
@@ -19,8 +19,10 @@ def suite_appears(
     folder: Path, what: str, count: int, seed: int, workers: int, fill: Callable[[Path], dict[str, Any]]
 ) -> dict[str, Any]:
     """A suite of ``count`` things, each called ``what``; ``fill`` writes it beside its place and sums it up."""
-    if count < 1 or seed < 0 or workers < 1:
-        raise InvalidInput(f"A suite needs at least 1 {what} and a seed of at least 0; got {count} and {seed}.")
+    if not 1 <= count <= MOST or seed < 0 or workers < 1:
+        raise InvalidInput(
+            f"A suite needs at least 1 {what}, at most {MOST:,}, and a seed of at least 0; got {count:,} and {seed}."
+        )
     with no_empty_folders(folder):
         check_free(folder, MARK, "a suite")
         return appears(folder, fill)

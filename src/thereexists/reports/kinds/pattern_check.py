@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from thereexists.reports.verdict_pictures import steps
 _UNIVERSAL = {True: "yes", False: "no", None: "undecided"}
 _IN_WORDS = {True: "universal", False: "not universal", None: "undecided"}
 MOST_IN_GALLERY = 4096  # tokens of a pattern that the gallery draws
+MOST_DRAWN = 1 << 26  # connections of all that it draws, each being made again
 LARGEST = 1 << 20  # tokens of a pattern that is built again
 
 
@@ -144,7 +146,9 @@ def _compared(record: dict[str, Any]) -> Page:
         "Undecided: the sufficient conditions fail or could not be decided, which is not a disproof.", "soft"
     )
     body = join([table(head, rows), remark, *left])
-    drawn = [picture for one in record["patterns"] if (picture := _thumbnail(one)) is not None]
+    first = np.cumsum([sum(map(int, one["connections"])) for one in record["patterns"]]) <= MOST_DRAWN
+    chosen = itertools.compress(record["patterns"], first)
+    drawn = [picture for one in chosen if (picture := _thumbnail(one)) is not None]
     words = (
         "All steps of a pattern together. Rows are the tokens that attend, columns the tokens they attend to; "
         "equal scales."

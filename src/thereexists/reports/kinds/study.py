@@ -27,6 +27,7 @@ from thereexists.reports.html import (
 )
 
 MOST_LENGTHS = 24  # columns of the table
+MOST_CURVES = 24  # of a picture, and as many pictures
 
 
 def _page(found: Found) -> Page:
@@ -62,13 +63,13 @@ def _largest(rows: list[dict[str, Any]]) -> list[Number]:
 
 
 def _pictures(rows: list[dict[str, Any]]) -> Markup:
-    methods = list(dict.fromkeys(str(row["method"]) for row in rows))
+    methods = list(dict.fromkeys(str(row["method"]) for row in rows))[:MOST_CURVES]
     figures = []
     sizes = [(float(r["length"]), float(r["hidden_size"])) for r in rows if r["hidden_size"] is not None]
     if not all(v > 0 and math.isfinite(v) for size in sizes for v in size):
         raise ValueError("a length or a size is not a positive number")
     ends = tuple((math.log2(min(axis)), math.log2(max(axis))) for axis in zip(*sizes, strict=True))
-    for k in sorted({int(row["k"]) for row in rows}):
+    for k in sorted({int(row["k"]) for row in rows})[:MOST_CURVES]:
         curves = []
         for colour, method in enumerate(methods):
             points = [(r["length"], r["hidden_size"]) for r in rows if r["k"] == k and r["method"] == method]
