@@ -50,7 +50,8 @@ def test_an_input_on_a_ramp_is_farther_off_than_the_bound_on_the_integral():
     X[:, 1, 0] = 0.5 - np.linspace(0.0, 1.0, 202)[1:-1] * witness.grid.ramp[0]
     error = np.abs(witness.target(X) - witness(X)).max()
     assert error > certificate.bound > certificate.uniform["most"]
-    assert certificate.uniform["share"] == off_core_share(np.ones(1), witness.grid) < 1e-5
+    share = off_core_share(np.ones(1), witness.grid)
+    assert share <= certificate.uniform["share"] <= share * (1 + 2.0**-40) < 1e-5
 
 
 def test_the_shares_are_at_least_the_measures():

@@ -91,6 +91,7 @@ def test_a_largest_value_is_not_lowered_by_a_hair(tmp_path):
     for change, check in (
         (lambda c: c["uniform"].update(most=c["uniform"]["most"] * (1 - 1e-12)), "single inputs"),
         (lambda c: c.update(target_bound=c["target_bound"] * (1 - 1e-12)), "target bound"),
+        (lambda c: c.update(target_bound=1 - 2.0**-50), "target bound"),
     ):
         honest = (tmp_path / "certificate.json").read_bytes()
         forge_certificate(tmp_path, change)
@@ -107,6 +108,34 @@ def test_a_loaded_certificate_is_its_authors_word(kind, copied):
     own = te.certify(loaded)
     assert WORDS not in repr(own)
     assert own == loaded.certificate
+
+
+def test_parts_of_a_bound_are_not_understated(copied):
+    w = copied("faithful")
+    forge_certificate(w, lambda c: c["parts"].update(network=1e-320))
+    assert failed(te.verify(w)) == ["parts"]
+
+
+def test_what_a_function_is_called_is_its_authors_word(tmp_path):
+    """Reverse, which a record calls sort: one of our names, and in a folder nobody has compared the two."""
+    witness = te.build(te.targets.builtin("reverse", n=2), delta=1 / 4)
+    witness.save(tmp_path)
+    assert WORDS not in repr(witness)
+    forge_record(tmp_path, lambda r: (r["target"].update(name="sort"), r["target"]["origin"].update(reference="sort")))
+    assert f"{WORDS}: sort on [0, 1], delta = 0.25" in repr(te.load(tmp_path))
+    assert "target" in json.loads(ran("show . --json", cwd=tmp_path).stdout)["as_its_author_says"]
+    assert ran("report . --out r.html", cwd=tmp_path).code == 0
+    page = (tmp_path / "r.html").read_text()
+    for told in ("There exists a Transformer: sort", "builtin sort", "δ = 1/4, 16 cubes", "feature by feature"):
+        at = page.find(told)
+        assert at > 0, told
+        assert WORDS in page[at : at + len(told) + 40], told
+
+
+def test_states_before_minimising_are_nowhere_a_fact(copied):
+    w = copied("automaton")
+    assert "before minimising" in repr(te.build(te.automata.regex("(ab|ba)*", "ab"), n=5))
+    assert "before minimising" not in repr(te.load(w)) + repr(te.load(w).automaton)
 
 
 def test_a_stage_without_its_feed_forward_half_is_traced(copied):

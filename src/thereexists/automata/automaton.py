@@ -148,7 +148,7 @@ class Automaton:
     def __repr__(self) -> str:
         writes = f", writes {len(self.output_alphabet)} symbols" if self.writes else ""
         return (
-            f"Automaton: {self.size} states ({self.before} before minimising), {len(self.alphabet)} symbols "
+            f"Automaton: {self.size} states, {len(self.alphabet)} symbols "
             f"{short(self.alphabet)}, {int(self.accept.sum())} accepting{writes}"
         )
 

@@ -124,9 +124,8 @@ class Certificate(InNotebook, ABC):
 
     def __repr__(self) -> str:
         assumed = (f"assuming that {text}" for text in self.assumptions)
-        return brief(
-            f"{type(self).__name__}: {self.marked(f'{self.claim()}, {self.label()}')}", self.detail(), *assumed
-        )
+        claim, *more = map(self.marked, (f"{self.claim()}, {self.label()}", self.detail(), *assumed))
+        return brief(f"{type(self).__name__}: {claim}", *more)
 
     def marked(self, text: str) -> str:
         """What it says, as its author's word where that is all it is."""

@@ -24,7 +24,7 @@ from thereexists.certificates.program_profile import product_of, rounded_up
 from thereexists.certificates.program_splines import EVEN, Pieces, Spline, spline_error, spline_profile
 from thereexists.core.errors import InvalidInput
 
-AS_GOOD_AS_NOTHING = 2.0**-30  # what enclosures of an argument may leave below 0, relatively to the largest one
+AS_GOOD_AS_NOTHING = 2.0**-40  # what enclosures of an argument may leave below 0, relatively to the largest one
 
 
 def apply_meaning(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
@@ -33,7 +33,7 @@ def apply_meaning(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant
     forms, low, high = _splines(meaning, spline, x.forms, "apply")
     profile = profile_of(meaning, x)
     error = spline_error(spline, float(x.gap.max()), low, high, profile.ends)
-    texts = (*error.assumptions, *_roots_of_less_than_nothing(spline, *profile.ends))
+    texts = (*error.assumptions, *_roots_of_less_than_nothing(spline, *profile.ends, exactly=not x.gap.any()))
     meaning.assumptions += [text for text in texts if text not in meaning.assumptions]
     meaning.splines.append({"function": spline.name, "own": error.own, "knots": len(spline.knots)})
     moved = x.gap + error.outside
@@ -49,16 +49,17 @@ def apply_meaning(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant
     return found
 
 
-def _roots_of_less_than_nothing(spline: Spline, low: float, high: float) -> tuple[str, ...]:
+def _roots_of_less_than_nothing(spline: Spline, low: float, high: float, exactly: bool) -> tuple[str, ...]:
     """The spline of a root is 0 there, so that its error is as small as anywhere; but the program has no value."""
     if spline.name != "sqrt" or low >= 0:
         return ()
-    if -low > AS_GOOD_AS_NOTHING * high:
+    if exactly or -low > max(AS_GOOD_AS_NOTHING * high, 2.0**-1000):
         raise InvalidInput(
             f"The argument of 'apply' of sqrt may be anywhere from {low:.6g} to {high:.6g}, and numbers below 0 have "
             "no root; put a P.maximum or P.clip around it."
         )
-    return ("the root of a number below 0 is taken for 0, where rounding makes an argument negative that should be 0",)
+    least = f"-1e{math.ceil(math.log10(-low))}"  # another machine finds another last bit
+    return (f"the root of a number from {least} to 0 is taken for 0, as an argument of a root may be that low",)
 
 
 def _splines(

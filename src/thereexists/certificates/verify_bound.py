@@ -106,14 +106,16 @@ def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check
     yield Check("enclosures", found.undecided == certificate.undecided, undecided)
     said = certificate.parts
     wrong = [
-        k for k, v in found.parts.items() if not (_is_size(said.get(k), v) and _agrees(said.get(k), v, found.total))
+        k
+        for k, v in found.parts.items()
+        if not (_is_size(said.get(k), v) and _agrees(said.get(k), v, found.total) and said[k] >= v * (1 - AGREEMENT))
     ]
     detail = ", ".join(f"{k} claimed {certificate.parts.get(k)}, found {found.parts[k]}" for k in wrong)
     yield Check("parts", not wrong, detail or "every part is as claimed")
     yield Check(
         "target bound",
         _reaches(certificate.target_bound, found.target_bound),
-        f"claimed |f| ≤ {certificate.target_bound}, found {found.target_bound}",
+        f"claimed |f| ≤ {certificate.target_bound:.9g}, found {found.target_bound:.9g}",
     )
     holds = 0 <= found.total <= certificate.bound * (1 + AGREEMENT) and _agrees(
         certificate.bound, found.total, found.total
@@ -313,8 +315,8 @@ def _agrees(claimed: Any, found: float, scale: float) -> bool:
 
 
 def _reaches(claimed: Any, found: float) -> bool:
-    """Of a largest value, which no order of sums changes: no less than was found, but for a machine's last bits."""
-    return _agrees(claimed, found, found) and claimed >= found * (1 - 2.0**-48)
+    """Of a largest value, which no order of sums changes. A certificate leaves room for a machine's last bits."""
+    return _agrees(claimed, found, found) and claimed >= found
 
 
 def _is_size(claimed: Any, found: float) -> bool:

@@ -32,7 +32,9 @@ def check_free(folder: Path, mark: str, what: str) -> None:
     if os.path.lexists(folder):
         strange = _strange(folder, mark) if folder.is_dir() else "is a file"
         if strange is not None:
-            raise InvalidInput(f"{folder} {strange}; it is left alone. Choose another folder with --out, for {what}.")
+            raise InvalidInput(
+                f"{folder} is not {what} of ours: it {strange}; it is left alone. Choose another folder with --out."
+            )
     check_place(folder)
 
 

@@ -15,6 +15,7 @@ from thereexists.certificates.certificate import FILE, load_certificate
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.core import storage
+from thereexists.core.authors_word import WORDS
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.json_files import malformed
 from thereexists.core.regular_files import is_regular
@@ -210,10 +211,9 @@ class FunctionWitness(Witness):
     def facts(self) -> list[str]:
         region = self.target.region
         box = f"[{self.target.low.min():g}, {self.target.high.max():g}]" if region is None else region.words()
-        return [
-            f"{self.target.name}, n = {self.grid.n}, d = {self.grid.d}, on {box}: Theorem {self.plan.theorem}, "
-            f"delta = {float(self.grid.delta):g}"
-        ]
+        sizes = f"n = {self.grid.n}, d = {self.grid.d}: Theorem {self.plan.theorem}"
+        told = f"{self.target.name} on {box}, delta = {float(self.grid.delta):g}"
+        return [sizes, told if self.folder is None else f"{WORDS}: {told}"]
 
     def contents(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         require_float64(self.network)

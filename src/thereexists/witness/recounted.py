@@ -35,15 +35,15 @@ def description_of(witness: FunctionWitness) -> tuple[str, bool]:
 
 
 def told_name(witness: FunctionWitness) -> str:
-    """The function's name, marked where it is not one of ours."""
+    """The function's name, marked where a file says it: only ``verify`` compares function and network."""
     name = witness.target.name
-    return name if is_builtin(witness) else as_its_author_says(name)
+    return name if witness.folder is None else as_its_author_says(name)
 
 
 def told_description(witness: FunctionWitness) -> str:
-    """The description, marked where it is not ours."""
-    words, ours = description_of(witness)
-    return words if ours or not words else as_its_author_says(words)
+    """The description, marked where a file says it, be it in our words."""
+    words, _ = description_of(witness)
+    return words if witness.folder is None or not words else as_its_author_says(words)
 
 
 def described_again(witness: FunctionWitness) -> dict[str, Any]:
@@ -68,6 +68,6 @@ def described_again(witness: FunctionWitness) -> dict[str, Any]:
         "origin",
         "domain",
     ]
-    stated += [] if is_builtin(witness) else ["target"]
+    stated.append("target")
     stated = [key for key in stated if key in said or key not in ("id_bits", "sweeps", "pattern")]
     return {**said, **again, **witness.counted(), STATED: stated}

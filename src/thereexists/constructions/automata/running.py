@@ -192,7 +192,8 @@ class MachineWitness(Witness):
     def facts(self) -> list[str]:
         machine = self.automaton
         what = f", writes {len(machine.output_alphabet)} symbols" if machine.writes else ""
-        sizes = f"{machine.size} states ({machine.before} before minimising), {len(machine.alphabet)} symbols{what}"
+        before = f" ({machine.before} before minimising)" if self.folder is None else ""  # else its author's word
+        sizes = f"{machine.size} states{before}, {len(machine.alphabet)} symbols{what}"
         certificate = self.certificate
         return [sizes, "not certified" if certificate is None else certificate.marked(certificate.claim())]
 

@@ -117,7 +117,7 @@ def _is_about(found: FunctionCertificate, witness: FunctionWitness, record: dict
 def _built(witness: FunctionWitness, record: dict[str, Any]) -> Markup:
     target, grid = witness.target, witness.grid
     shape, theorem_number = class_of(witness.network), sizes.counted(witness.network)["theorem"]
-    origin, (words, ours) = target.origin, description_of(witness)
+    origin, (words, _) = target.origin, description_of(witness)
     function = f"{target.name}: {words}" if words else target.name
     source = f"{origin.get('kind', 'Python code')} {origin.get('reference', '')}".strip()
     sha256 = origin.get("sha256")
@@ -127,12 +127,12 @@ def _built(witness: FunctionWitness, record: dict[str, Any]) -> Markup:
     }
     return facts(
         {
-            "function": function if ours else as_its_author_says(function),
-            "from": f"builtin {target.name}" if ours else as_its_author_says(source),
+            "function": as_its_author_says(function),
+            "from": as_its_author_says(source),
             "file's SHA-256": None if sha256 is None else as_its_author_says(sha256),
-            "sequences": f"n = {grid.n} tokens, d = {grid.d}, {_box(target)}",
+            "sequences": f"n = {grid.n} tokens, d = {grid.d}, {as_its_author_says(_box(target))}",
             "claimed": as_its_author_says(_claims(target)),
-            "grid": f"δ = 1/{grid.N}, {grid.cells:,} cubes",
+            "grid": as_its_author_says(f"δ = 1/{grid.N}, {grid.cells:,} cubes"),
             "theorem": theorem.get(
                 theorem_number, f"Theorem {theorem_number} (sparse attention, with positional encoding)"
             ),

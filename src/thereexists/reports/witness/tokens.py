@@ -83,10 +83,10 @@ def _built(witness: TokenWitness, record: dict[str, Any]) -> Markup:
     shape, info = witness.network.shape(), witness.info
     return facts(
         {
-            "pairs": f"{len(witness.inputs):,}, distinct inputs"
+            "pairs": f"{len(witness.inputs):,}"
             + (f", {as_its_author_says(info['repeated'])} repeated ones left out" if info.get("repeated") else ""),
             "sequences": f"{'exactly' if witness.fixed else 'at most'} {witness.n} tokens"
-            + (", in any order" if witness.symmetric else ""),
+            + (f", {as_its_author_says('in any order')}" if witness.symmetric else ""),
             "vocabularies": f"{len(witness.vocabulary):,} tokens in, {len(witness.output_vocabulary):,} out",
             "attention adds up": SUMS[witness.sums],
             "network": f"{witness.network.depth} blocks, {witness.network.parameter_count:,} parameters, "
