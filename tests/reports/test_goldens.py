@@ -9,6 +9,7 @@ What is compared. Only SVG pictures, one unit to a pixel, with their texts hidde
 nothing else of a picture depends on them. Both images are cut into blocks of 8 × 8 pixels and the mean colours of the
 blocks compared. An edge that a browser draws one pixel further on, or blurs over one, changes at most one of the eight
 rows or columns of a block, an eighth of the whole range of a channel: 32 of 255. More than that is another picture.
+Where a picture begins between two pixels, a browser may give it one more: sizes differ by one at most.
 """
 
 import json
@@ -68,8 +69,10 @@ def blocks(pixels):
 
 
 def worst_block(a, b):
-    if a.shape != b.shape:
+    if max(abs(x - y) for x, y in zip(a.shape, b.shape, strict=True)) > 1:
         return np.inf
+    rows, columns = np.minimum(a.shape, b.shape)[:2]
+    a, b = a[:rows, :columns], b[:rows, :columns]
     return float(np.abs(blocks(a) - blocks(b)).max())
 
 
@@ -83,7 +86,6 @@ def check(name, pixels, browser):
         told["pictures"][name] = {"chromium": browser.version, "size": list(pixels.shape[:2]), "seen": SEEN[name]}
         listed.write_text(json.dumps(told, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
     golden = read(file)
-    assert golden.shape == pixels.shape, f"{name}: the picture has another size than its golden"
     off = worst_block(golden, pixels)
     assert off <= TOLERANCE, f"{name} is not its golden: a block differs by {off:.0f} of 255, {TOLERANCE:.0f} allowed"
     return golden
