@@ -24,6 +24,7 @@ IMAGES = re.compile(r"vision|swin|sam|vit|audio|speech|ocr|video|clap|tts|mimi_|
 ALSO = ("longt5", "recurrent_gemma", "doge", "ministral3")  # their window has another name, or is not set by default
 # Compared in test_configs: they need longer sequences, or more than one layer.
 ELSEWHERE = ("big_bird", "gpt_neo", "led", "longformer", "gemma3n_text", "gemma4_text", "gemma4_unified_text")
+ELSEWHERE += ("embedding_gemma2_text",)
 
 
 def sparse_families():

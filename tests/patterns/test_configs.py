@@ -452,3 +452,14 @@ def test_encoders_do_not_look_at_is_causal_and_one_ends_with_a_full_layer():
         pattern = from_config(config | {"sliding_window": 2, "is_causal": True}, n=8)
         assert pattern.step(0).mask()[0, 1]
         assert pattern.steps[-1].mask().all() == (family == "embedding_gemma2_text")
+
+
+def test_embedding_gemma_2_slides_but_for_its_last_layer():
+    given = {"sliding_window": 4, "layer_types": ["sliding_attention"] * 3, "num_hidden_layers": 3}
+    config = transformers.AutoConfig.for_model("embedding_gemma2_text", **TINY, **given, pad_token_id=0)
+    assert config.layer_types == ["sliding_attention", "sliding_attention", "full_attention"]
+    model = transformers.AutoModel.from_config(config, attn_implementation="eager").eval()
+    seen = model(torch.arange(3, 3 + N)[None], output_attentions=True).attentions
+    pattern = from_config({**config.to_dict(), **given}, n=N)
+    for layer, step in zip(seen, pattern.steps, strict=True):
+        assert np.array_equal(layer[0].amax(0).numpy(force=True) > 0, step.mask())
