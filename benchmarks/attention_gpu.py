@@ -365,6 +365,8 @@ def main() -> None:
     parser.add_argument("--warm", help="compile what this row of the key table needs")
     parser.add_argument("--window", help="compile what the rows of this window need")
     a = parser.parse_args()
+    if not torch.cuda.is_available() and a.worker is None:  # workers may check under Triton's interpreter
+        parser.error("this benchmark needs a CUDA device, and torch finds none")
     if a.warm is not None:
         guarded({"warm": a.warm}, lambda: key_rows(a.n, a.warm, repetitions=1))
         return

@@ -53,8 +53,6 @@ class Noted:
 
 def plain_attention(q: Tensor, k: Tensor, v: Tensor, pattern: Pattern | Step, scale: float | None) -> Tensor | None:
     """The output; None where the pattern takes more than launches, or where the call is not plain."""
-    if torch.compiler.is_compiling():
-        return None
     shape, keys = q.shape, k.shape
     if len(shape) != 4 or keys != v.shape or len(keys) != 4:
         return None

@@ -96,10 +96,10 @@ def certify(asked: CertifyOptions) -> None:
 
 def _identity(folder: Path) -> str | None:
     """Of what lies there: the record has the hash of the weights in it. None where there is no record."""
-    from thereexists.core.regular_files import sha256_of
+    from thereexists.core.regular_files import file_sha256
 
     file = folder / "witness.json"
-    return sha256_of(file) if file.is_file() else None
+    return file_sha256(file) if file.is_file() else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,7 +51,7 @@ def read_regular(file: str | Path, most: int, error: type[ThereExistsError] = Ba
             raise _unread(error, failed)(f"{file} cannot be read: {failed.strerror}.") from failed
 
 
-def sha256_of(file: str | Path, error: type[ThereExistsError] = BadWitnessFile) -> str:
+def file_sha256(file: str | Path, error: type[ThereExistsError] = BadWitnessFile) -> str:
     """Of as many bytes as it has when it is opened: a link may lead to a file of the system that states none."""
     with open_regular(file, error=error) as stream:
         left, digest = os.fstat(stream.fileno()).st_size, hashlib.sha256()

@@ -31,7 +31,7 @@ from thereexists.core.errors import BadWitnessFile, InvalidInput, Recovered, Unr
 from thereexists.core.json_files import MOST_BYTES, malformed, read_json, record_digest
 from thereexists.core.kinds import kind_of
 from thereexists.core.one_writer import one_writer
-from thereexists.core.regular_files import is_regular, sha256_of
+from thereexists.core.regular_files import file_sha256, is_regular
 from thereexists.core.tensor_files import save_tensors
 
 FORMAT_VERSION = 1
@@ -199,10 +199,6 @@ def _written(record: dict[str, Any]) -> str:
         return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     except ValueError as error:
         raise InvalidInput(f"Nothing was saved: a number of the record is not finite ({error}).") from error
-
-
-def file_sha256(file: Path) -> str:
-    return sha256_of(file)
 
 
 def _replace(beside: Path, path: Path) -> None:

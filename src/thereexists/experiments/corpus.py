@@ -17,7 +17,7 @@ from typing import Any
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import lines_of
-from thereexists.core.storage import file_sha256
+from thereexists.core.regular_files import file_sha256
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 _OPENERS = {".xz": lzma.open, ".gz": gzip.open}

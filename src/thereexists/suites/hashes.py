@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from thereexists.core.errors import InvalidInput
-from thereexists.core.regular_files import sha256_of
+from thereexists.core.regular_files import file_sha256
 
 
 def sha256(file: Path) -> str:
-    return sha256_of(file, InvalidInput)
+    return file_sha256(file, InvalidInput)

@@ -27,11 +27,11 @@ def is_builtin(witness: FunctionWitness) -> bool:
     return witness.target.origin.get("kind") == "builtin" and witness.target.name in BUILTINS
 
 
-def description_of(witness: FunctionWitness) -> tuple[str, bool]:
-    """What f computes, in words, and whether they are our own."""
+def description_of(witness: FunctionWitness) -> str:
+    """What f computes, in words: ours, where a built-in function is named."""
     if is_builtin(witness):
-        return builtin(witness.target.name, witness.grid.n, witness.grid.d).description, True
-    return witness.target.description, False
+        return builtin(witness.target.name, witness.grid.n, witness.grid.d).description
+    return witness.target.description
 
 
 def told_name(witness: FunctionWitness) -> str:
@@ -42,7 +42,7 @@ def told_name(witness: FunctionWitness) -> str:
 
 def told_description(witness: FunctionWitness) -> str:
     """The description, marked where a file says it, be it in our words."""
-    words, _ = description_of(witness)
+    words = description_of(witness)
     return words if witness.folder is None or not words else as_its_author_says(words)
 
 

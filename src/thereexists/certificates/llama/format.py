@@ -25,7 +25,7 @@ from thereexists.certificates.llama.tokens import BOS, EOS, PAD, tokenizer_confi
 from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Unreadable
 from thereexists.core.json_files import MOST_BYTES, malformed, parse_json, read_json, record_digest
-from thereexists.core.regular_files import read_regular, sha256_of
+from thereexists.core.regular_files import file_sha256, read_regular
 
 RECORD = "thereexists_export.json"
 FORMAT, OVER_REALS, VERSION = "llama", "llama over reals", 1
@@ -161,7 +161,7 @@ def read_claim(folder: Path, files: tuple[str, ...] = FILES) -> dict[str, Any]:
     if more:
         raise BadWitnessFile(f"{folder} holds {more[0]} too, which a loader may prefer; it is not part of the claim.")
     for name, sha256 in record["files"].items():
-        if sha256_of(folder / name) != sha256:
+        if file_sha256(folder / name) != sha256:
             raise BadWitnessFile(f"{folder / name} was truncated or changed: its SHA-256 is not the one stated.")
     return record
 

@@ -24,7 +24,7 @@ from thereexists.certificates.llama.verify import proofs
 from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import CannotBuild
 from thereexists.core.json_files import record_digest
-from thereexists.core.storage import file_sha256
+from thereexists.core.regular_files import file_sha256
 from thereexists.core.tensor_files import save_tensors
 from thereexists.exports.llama.card import card
 from thereexists.exports.llama.forms import form_of

@@ -30,8 +30,8 @@ from thereexists.certificates.llama.run import loaded
 from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import CannotBuild
 from thereexists.core.json_files import record_digest
+from thereexists.core.regular_files import file_sha256
 from thereexists.core.rounded_figures import rounded_up
-from thereexists.core.storage import file_sha256
 from thereexists.core.tensor_files import save_tensors
 from thereexists.exports.llama.layout import EPS, THETA, as_json, refuse
 

@@ -117,7 +117,7 @@ def _is_about(found: FunctionCertificate, witness: FunctionWitness, record: dict
 def _built(witness: FunctionWitness, record: dict[str, Any]) -> Markup:
     target, grid = witness.target, witness.grid
     shape, theorem_number = class_of(witness.network), sizes.counted(witness.network)["theorem"]
-    origin, (words, _) = target.origin, description_of(witness)
+    origin, words = target.origin, description_of(witness)
     function = f"{target.name}: {words}" if words else target.name
     source = f"{origin.get('kind', 'Python code')} {origin.get('reference', '')}".strip()
     sha256 = origin.get("sha256")
