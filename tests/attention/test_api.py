@@ -100,6 +100,8 @@ def test_plans_are_made_once_and_go_with_the_pattern():
         (lambda q: sparse_attention(q, q[:, :, :7], q[:, :, :7], tp.window(8, 2)), "agree in batch"),
         (lambda q: sparse_attention(q, q[:, [0, 0, 1]], q[:, [0, 0, 1]], tp.window(8, 2)), "multiple of the 3"),
         (lambda q: sparse_attention(q, q.double(), q.double(), tp.window(8, 2)), "one floating-point type"),
+        (lambda q: sparse_attention(*[q.to(torch.float8_e4m3fn)] * 3, tp.window(8, 2)), "of 16 bits at least"),
+        (lambda q: sparse_attention(*[q.to("meta")] * 3, tp.window(8, 2)), "with numbers in them"),
         (lambda q: sparse_attention(q, q, q, tp.strided(8, 2).multihead(4)), "made for 4 heads"),
         (lambda q: sparse_attention(q, q, q, tp.window(8, 2), dropout_p=1.0), "dropout_p"),
         (lambda q: sparse_attention(q, q, q, tp.window(8, 2), lengths=torch.tensor([1, 2])), "one number for each"),

@@ -1,10 +1,16 @@
 """What a file says is shown, never obeyed: no markup, no escape sequence, no line of somebody else's making."""
 
 import json
+import sys
+import warnings
 
+import pytest
+
+from thereexists import cli
 from thereexists.certificates.check import Check
 from thereexists.cli import _output
 from thereexists.cli.certificate import _print_checks
+from thereexists.core.errors import Recovered
 from thereexists.core.plain_text import visible, visible_json
 from thereexists.core.verdict import Verdict
 from thereexists.reports import html
@@ -69,3 +75,19 @@ def test_no_command_writes_markup():
         if module.name.endswith(".py"):
             source = module.read_text(encoding="utf-8")
             assert not any(tag in source for tag in ("[bold", "[/", "[red", "[green", "[dim")), module.name
+
+
+def test_warnings_of_numpy_about_strange_weights_are_not_shown(monkeypatch, capsys):
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # the command sets its own
+    monkeypatch.setattr(sys, "warnoptions", [])
+    warnings.simplefilter("default")
+
+    def strange(**_):
+        warnings.warn("overflow encountered in multiply", RuntimeWarning, stacklevel=1)
+        warnings.warn("put back", Recovered, stacklevel=1)
+
+    monkeypatch.setattr(cli, "command", lambda: strange)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0
+    assert capsys.readouterr().err == "Note: put back\n"

@@ -4,6 +4,7 @@ Python tells an audit hook of every such call before it happens; from the chosen
 process that is no more.
 """
 
+import json
 import os
 import shutil
 import sys
@@ -15,6 +16,8 @@ import thereexists as te
 from thereexists.certificates import certificate as certificates
 from thereexists.core import storage
 from thereexists.core.errors import Recovered
+from thereexists.core.replaced_folders import fresh_beside
+from thereexists.core.whole_folders import appears, check_free
 from thereexists.functions.targets import builtin
 from thereexists.witness.verbs import certify
 
@@ -138,3 +141,36 @@ def test_a_link_is_not_put_back(witnesses, tmp_path):
     (tmp_path / ".w.old.1" / "previous").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(te.ThereExistsError, match="no saved witness"):
         te.load(tmp_path / "w")
+
+
+def test_a_killed_export_leaves_the_old_or_the_new_folder_and_nothing_beside_it(tmp_path):
+    def export(folder, word):
+        check_free(folder, "mark.json", "an export")
+        appears(folder, lambda place: (place / "mark.json").write_text(json.dumps({"files": [], "word": word})))
+
+    calls, seen = 0, set()
+    while True:
+        folder = tmp_path / f"{calls}" / "e"
+        export(folder, "old")
+        if not killed_after(calls, lambda folder=folder: export(folder, "new")):
+            break
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            check_free(folder, "mark.json", "an export")
+        word = json.loads((folder / "mark.json").read_text())["word"]
+        seen.add((word, any(w.category is Recovered for w in told)))
+        export(folder, "again")
+        beside = [file for file in folder.parent.iterdir() if file != folder]
+        assert not any(any(file.iterdir()) for file in beside)  # at most the empty folder of a try to write
+        calls += 1
+    assert calls >= 5
+    assert seen == {("old", False), ("old", True), ("new", False)}
+
+
+def test_a_folder_that_is_being_filled_is_left_alone(tmp_path):
+    with fresh_beside(tmp_path / "e") as ours:
+        (ours / "file").write_text("half")
+        with fresh_beside(tmp_path / "e") as theirs:
+            assert theirs != ours
+            assert (ours / "file").read_text() == "half"
+    assert not list(tmp_path.iterdir())

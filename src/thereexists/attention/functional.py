@@ -25,6 +25,7 @@ from thereexists.patterns import Pattern, Step
 
 _UNCHANGED = Changes()
 _CUDA_TYPES = (torch.float16, torch.bfloat16, torch.float32)
+_TYPES = (*_CUDA_TYPES, torch.float64)
 
 
 class Dropout(NamedTuple):
@@ -96,6 +97,11 @@ def sparse_attention(
     Raises:
         InvalidInput: shapes, dtypes or devices do not fit.
     """
+    if not q.ndim == k.ndim == v.ndim == 4 or q.is_meta:
+        raise InvalidInput(
+            "q, k and v must be tensors (batch, heads, n, head_dim) with numbers in them; got "
+            f"{', '.join(f'{tuple(x.shape)} on {x.device}' for x in (q, k, v))}."
+        )
     if isinstance(pattern, list | tuple):
         how = {"scale": scale, "dropout_p": dropout_p, **scores}
         return _one_each(q, k, v, pattern, padding(k, key_padding_mask, lengths), how)
@@ -317,8 +323,10 @@ def _check(q: Tensor, k: Tensor, v: Tensor, n: int, heads: int | None, dropout: 
         )
     if heads is not None and heads != a[1]:
         raise InvalidInput(f"The pattern is made for {heads} heads; got {a[1]}.")
-    if not (q.dtype == k.dtype == v.dtype) or not q.dtype.is_floating_point:
-        raise InvalidInput(f"q, k and v must have one floating-point type; got {q.dtype}, {k.dtype}, {v.dtype}.")
+    if not (q.dtype == k.dtype == v.dtype) or q.dtype not in _TYPES:
+        raise InvalidInput(
+            f"q, k and v must have one floating-point type, of 16 bits at least; got {q.dtype}, {k.dtype}, {v.dtype}."
+        )
     if not q.device == k.device == v.device:
         raise InvalidInput(f"q, k and v must be on one device; got {q.device}, {k.device}, {v.device}.")
     if not is_number(dropout.p) or not 0 <= dropout.p < 1:

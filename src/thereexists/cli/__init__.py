@@ -81,6 +81,8 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: Any) 
 def main() -> None:
     """Run the command; an error becomes one sentence on stderr and its exit code (``core/errors.py``)."""
     warnings.showwarning = _show_warning
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, of strange weights: what they give is checked
     atexit.unregister(gc.freeze)
     atexit.register(gc.freeze)  # the last search for cycles among torch's objects would take half a second
     try:

@@ -7,12 +7,9 @@ recomputes it: what a witness *does* is re-checked by its certificate.) Nothing 
 
 from __future__ import annotations
 
-import glob
 import json
 import os
-import shutil
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,13 +22,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from thereexists.core import shards
+from thereexists.core import replaced_folders, shards
 from thereexists.core.atomic_files import is_part_of, no_empty_folders, the_error_in_words
-from thereexists.core.errors import BadWitnessFile, InvalidInput, Recovered, Unreadable
+from thereexists.core.errors import BadWitnessFile, InvalidInput, Unreadable
 from thereexists.core.json_files import MOST_BYTES, malformed, read_json, record_digest
 from thereexists.core.kinds import kind_of
 from thereexists.core.one_writer import one_writer
 from thereexists.core.regular_files import file_sha256, is_regular
+from thereexists.core.replaced_folders import fresh_beside, put_in_place
 from thereexists.core.tensor_files import save_tensors
 
 FORMAT_VERSION = 1
@@ -53,7 +51,6 @@ _BESIDE = (
     "certificate.blocks.safetensors",
     ".certify.job",
 )  # what else we may have written into the folder
-_ATTEMPTS = 8
 
 
 def finish_shards(path: Path, beside: Path, record: dict[str, Any]) -> None:
@@ -64,25 +61,21 @@ def finish_shards(path: Path, beside: Path, record: dict[str, Any]) -> None:
     record["digest"] = record_digest(record)
     (beside / WITNESS.record).write_text(_written(record), encoding="utf-8")
     os.chmod(beside, 0o755)
-    _replace(beside, path)
+    put_in_place(beside, path)
 
 
 def write(path: Path, record: dict[str, Any], weights: dict[str, Tensor], layout: Layout = WITNESS) -> None:
     """Write beside, then rename. An existing artefact is replaced; anything else at ``path`` is left alone."""
     check_writable(path, layout)
-    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
-        with the_error_in_words(path):
-            save_tensors(weights, beside / layout.weights)
-            os.chmod(beside / layout.weights, 0o644)
-            sha256 = file_sha256(beside / layout.weights)
-            record = {"format_version": FORMAT_VERSION, "kind": layout.kind, **record, "weights_sha256": sha256}
-            record["digest"] = record_digest(record)
-            (beside / layout.record).write_text(_written(record), encoding="utf-8")
-            os.chmod(beside, 0o755)
-            _replace(beside, path)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    with the_error_in_words(path), fresh_beside(path) as beside:
+        save_tensors(weights, beside / layout.weights)
+        os.chmod(beside / layout.weights, 0o644)
+        sha256 = file_sha256(beside / layout.weights)
+        record = {"format_version": FORMAT_VERSION, "kind": layout.kind, **record, "weights_sha256": sha256}
+        record["digest"] = record_digest(record)
+        (beside / layout.record).write_text(_written(record), encoding="utf-8")
+        os.chmod(beside, 0o755)
+        put_in_place(beside, path)
 
 
 def read(path: Path, layout: Layout = WITNESS) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -201,46 +194,6 @@ def _written(record: dict[str, Any]) -> str:
         raise InvalidInput(f"Nothing was saved: a number of the record is not finite ({error}).") from error
 
 
-def _replace(beside: Path, path: Path) -> None:
-    """Move ``beside`` to ``path``; an artefact already there steps aside first and comes back if the move fails.
-
-    Whoever is killed between the two renames leaves the old one in ``.name.old.*``, where ``recover`` finds it. (Should
-    somebody recover it while we are between them, the place is taken again, and we begin again.)
-    """
-    for _ in range(_ATTEMPTS):
-        old = None
-        if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            path.rename(old / "previous")
-        try:
-            beside.rename(path)
-        except OSError:
-            if path.exists():
-                continue
-            if old is not None:
-                (old / "previous").rename(path)
-                old.rmdir()
-            raise
-        for left in path.parent.glob(f"{glob.escape(f'.{path.name}.old.')}*"):
-            shutil.rmtree(left, ignore_errors=True)
-        return
-    raise InvalidInput(f"{path} is being written by another process; save again, or choose another folder.")
-
-
 def recover(path: Path, layout: Layout = WITNESS) -> None:
     """Put back what a save that was killed between its two renames has left aside, and say so."""
-    if path.exists() or not path.name:
-        return
-    hidden = path.parent.glob(f"{glob.escape(f'.{path.name}.old.')}*/previous")
-    for old in sorted(hidden, key=lambda folder: folder.lstat().st_mtime, reverse=True):
-        if old.is_symlink() or not (old / layout.record).is_file():
-            continue
-        try:
-            old.rename(path)
-            old.parent.rmdir()
-        except OSError:
-            if not path.exists():
-                continue
-        told = f"A save to {path} was interrupted; the {layout.kind} that was there before has been put back."
-        warnings.warn(told, Recovered, stacklevel=3)
-        return
+    replaced_folders.recover(path, lambda old: (old / layout.record).is_file(), layout.kind)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +16,7 @@ from typing import TypeVar
 from thereexists.core.atomic_files import the_error_in_words
 from thereexists.core.errors import InvalidInput
 from thereexists.core.regular_files import read_regular
+from thereexists.core.replaced_folders import fresh_beside, put_in_place, recover
 from thereexists.core.storage import check_place
 
 T = TypeVar("T")
@@ -26,6 +25,7 @@ MOST_FILES, MOST_MARK = 1 << 20, 1 << 28  # that are looked at
 
 def check_free(folder: Path, mark: str, what: str) -> None:
     """Whether ``folder`` may be written, before any work; ``what``: "an export", "a suite"."""
+    recover(folder, lambda old: (old / mark).is_file(), what.split()[-1])
     here, place = Path.cwd(), folder.resolve()
     if place == here or place in here.parents:
         raise InvalidInput(f"{folder} is the folder you are in, or around it; choose another one with --out.")
@@ -54,20 +54,8 @@ def _strange(folder: Path, mark: str) -> str | None:
 
 def appears(folder: Path, fill: Callable[[Path], T]) -> T:
     """What ``fill`` says of the folder that it filled; the folder is there when it is complete."""
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        with the_error_in_words(folder):
-            made = beside / "new"
-            made.mkdir(0o755)
-            said = fill(made)
-            if folder.exists():
-                folder.rename(beside / "old")
-            try:
-                made.rename(folder)
-            except OSError:
-                if (beside / "old").exists():
-                    (beside / "old").rename(folder)
-                raise
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    with the_error_in_words(folder), fresh_beside(folder) as beside:
+        said = fill(beside)
+        os.chmod(beside, 0o755)
+        put_in_place(beside, folder)
     return said

@@ -1,0 +1,124 @@
+"""How a folder takes the place of another: filled beside under a fresh name, then renamed; kills lose nothing.
+
+A folder that is being filled is called ``.name.xxxxxxxx.new`` and locked (``flock``) by its writer. The system lets the
+lock go when the writer ends, however that ends: a ``.new`` folder that nobody locks is what a killed writer has left,
+and the next writer of the same place removes it. A folder that has to make room is ``.name.old.xxxxxxxx/previous``
+between two renames; whoever finds it there and nothing at its place puts it back.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from thereexists.core.errors import InvalidInput, Recovered
+
+try:
+    import fcntl
+except ImportError:  # Windows: what killed writers leave stays there
+    fcntl = None
+
+_NEW = "new"
+_RANDOM = re.compile(r"[a-z0-9_]{8}")  # as mkdtemp names
+_ATTEMPTS = 8
+
+
+@contextmanager
+def fresh_beside(path: Path) -> Iterator[Path]:
+    """An empty folder beside ``path`` to be filled; it is gone afterwards, unless it was put in its place."""
+    _remove_left(path)
+    made = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    beside = made.with_name(f"{made.name}.{_NEW}")
+    with _locked(made):
+        try:
+            made.rename(beside)  # locked before it has this name
+            yield beside
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+def put_in_place(beside: Path, path: Path) -> None:
+    """Rename ``beside`` to ``path``; what is already there steps aside first and comes back if the move fails.
+
+    Should somebody recover it while we are between the two renames, the place is taken again, and we begin again.
+    """
+    for _ in range(_ATTEMPTS):
+        old = None
+        if path.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+            path.rename(old / "previous")
+        try:
+            beside.rename(path)
+        except OSError:
+            if path.exists():
+                continue
+            if old is not None:
+                (old / "previous").rename(path)
+                old.rmdir()
+            raise
+        for left in path.parent.glob(f"{glob.escape(f'.{path.name}.old.')}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        return
+    raise InvalidInput(f"{path} is being written by another process; save again, or choose another folder.")
+
+
+def recover(path: Path, is_ours: Callable[[Path], bool], what: str) -> None:
+    """Put back what a writer that was killed between its two renames has left aside, and say so."""
+    if path.exists() or not path.name:
+        return
+    hidden = path.parent.glob(f"{glob.escape(f'.{path.name}.old.')}*/previous")
+    for old in sorted(hidden, key=lambda folder: folder.lstat().st_mtime, reverse=True):
+        if old.is_symlink() or not is_ours(old):
+            continue
+        try:
+            old.rename(path)
+            old.parent.rmdir()
+        except OSError:
+            if not path.exists():
+                continue
+        told = f"A save to {path} was interrupted; the {what} that was there before has been put back."
+        warnings.warn(told, Recovered, stacklevel=4)
+        return
+
+
+def _remove_left(path: Path) -> None:
+    """The folders of killed writers of this place; nothing else has such a name, and no living writer lets it go."""
+    for left in path.parent.glob(f"{glob.escape(f'.{path.name}.')}*.{_NEW}"):
+        if not _RANDOM.fullmatch(left.name[len(path.name) + 2 : -len(_NEW) - 1]) or left.is_symlink():
+            continue
+        with _locked(left) as is_left:
+            if is_left:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Whether the folder could be locked: not if somebody else holds it, or where folders cannot be locked."""
+    if fcntl is None:
+        yield False
+        return
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        yield False
+        return
+    try:
+        yield _is_free(handle)
+    finally:
+        os.close(handle)
+
+
+def _is_free(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # pyright: ignore[reportOptionalMemberAccess]
+    except OSError:
+        return False
+    return True
