@@ -100,6 +100,24 @@ def test_a_largest_value_is_not_lowered_by_a_hair(tmp_path):
     assert te.verify(tmp_path).holds
 
 
+def test_the_float_run_is_not_lowered_by_a_hair(copied):
+    w = copied("faithful")
+    te.certify(te.load(w)).save(w)
+    honest = (w / "certificate.json").read_bytes()
+    run = json.loads(honest)["float_run"]["dtypes"]["float64"]
+    less = 1 - 2.0**-40
+    for change, check in (
+        (lambda c: c["float_error"].update(max=c["float_error"]["max"] * less), "float proof"),
+        (lambda c: c["float_run"]["dtypes"]["float64"].update(cores=run["cores"] * less), "float bound"),
+        (lambda c: c["float_run"]["dtypes"]["float64"].update(output=[run["output"][0] * less]), "float bound"),
+        (lambda c: c["float_run"]["dtypes"]["float64"].update(bound=run["bound"] * less), "float bound"),
+    ):
+        forge_certificate(w, change)
+        assert failed(te.verify(w)) == [check]
+        (w / "certificate.json").write_bytes(honest)
+    assert te.verify(w).holds
+
+
 @pytest.mark.parametrize("kind", ["counting", "automaton", "program", "symbols"])
 def test_a_loaded_certificate_is_its_authors_word(kind, copied):
     loaded = te.load(copied(kind))

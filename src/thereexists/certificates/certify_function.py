@@ -91,6 +91,7 @@ def _rigorous(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> Ri
     blocks = sums_over_cubes(problem, network, f, wanted.workers, folder, job, wanted.progress)
     found = rigorous_bound(problem, f, blocks)
     common, (most, cubes) = _common(network, grid, f, wanted), found.float_run
+    most = _with_room(most)
     if cubes == grid.cells:  # proved, on every core, and not only measured on some
         common["float_error"] = {"kind": PROVED, "dtype": "float64", "cubes": cubes, "max": most}
     return RigorousCertificate(
@@ -98,7 +99,7 @@ def _rigorous(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> Ri
         bound=found.total,
         parts=found.parts,
         uniform=None if (largest := found.single_inputs()) is None else {k: _with_room(v) for k, v in largest.items()},
-        float_run=float_runs(network, f, problem, found),
+        float_run=_roomy(float_runs(network, f, problem, found)),
         undecided=found.undecided,
         output_bound=found.output_bound,
         target_bound=_with_room(found.target_bound),
@@ -112,6 +113,15 @@ def _rigorous(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> Ri
 def _with_room(size: float) -> float:
     """A largest value as another machine may find it, whose functions differ in the last bits."""
     return size * (1 + 2.0**-46)
+
+
+def _roomy(runs: dict[str, Any]) -> dict[str, Any]:
+    """The same of what is proved of the run, dtype by dtype; None stays None."""
+
+    def more(size: Any) -> Any:
+        return [more(part) for part in size] if isinstance(size, list) else size and _with_room(size)
+
+    return {**runs, "dtypes": {name: {k: more(v) for k, v in run.items()} for name, run in runs["dtypes"].items()}}
 
 
 def _statistical(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> StatisticalCertificate:
