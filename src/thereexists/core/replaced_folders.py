@@ -48,7 +48,7 @@ def fresh_beside(path: Path) -> Iterator[Path]:
 def put_in_place(beside: Path, path: Path) -> None:
     """Rename ``beside`` to ``path``; what is already there steps aside first and comes back if the move fails.
 
-    Should somebody recover it while we are between the two renames, the place is taken again, and we begin again.
+    Should another process recover it between our two renames, the place is taken again, and we begin again.
     """
     for _ in range(_ATTEMPTS):
         old = None
@@ -101,7 +101,7 @@ def _remove_left(path: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Whether the folder could be locked: not if somebody else holds it, or where folders cannot be locked."""
+    """Whether the folder could be locked: not if another process holds it, or where folders cannot be locked."""
     if fcntl is None:
         yield False
         return
