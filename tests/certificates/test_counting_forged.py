@@ -358,3 +358,34 @@ def test_a_network_of_another_author(tmp_path):
     assert te.load(tmp_path / "w").plan.parameters == witness.network.parameter_count
     assert "What is counted" in str(report(tmp_path / "w"))
     assert open_viewer(tmp_path / "w").about()["facts"]["counts of"] == "a"
+
+
+def test_the_answer_before_the_first_symbol_counts_what_the_heads_fetch_there(tmp_path):
+    """Parity with values 1 and 2 for even and odd counts, and a first token of number 1: there the sum is 2, "odd"."""
+    te.build(GROUPS["parity"], n=8).save(tmp_path / "w")
+    value, total = 2 * 1 + 4, 3 * 1 + 4
+    answers = [[1, 0, 1], [1, 0, 1], [0, 1, 0]]  # of the sums 0, 1, 2: even, odd, accepted
+
+    def change(w, first):
+        w["E"][:, value] += 1
+        w["embedding"][1, total] = first
+        d, r = w["W_out"].shape[1], len(answers) - 1
+        W_1, b_1, W_2, b_2 = torch.zeros(2, r, d), torch.zeros(2, r), torch.zeros(2, d, r), torch.zeros(2, d)
+        table = torch.tensor(answers, dtype=torch.float32)
+        W_1[1, :, total], b_1[1] = 1.0, -torch.arange(r, dtype=torch.float32)
+        W_2[1, total + 1 :] = table.diff(dim=0).diff(dim=0, prepend=torch.zeros(1, 3)).T
+        b_2[1, total + 1 :] = table[0]
+        for name, weight in {"W_1": W_1, "b_1": b_1, "W_2": W_2, "b_2": b_2}.items():
+            w[f"{STAGE}.feed_forward.{name}"] = weight.to(w["E"].dtype)
+
+    def forge(first):
+        forge_weights(tmp_path / "w", lambda w: change(w, first), lambda r: r["class"].update(r=2))
+
+    forge(1.0)
+    with pytest.raises(te.ThereExistsError, match="the answer at the first position is not the start"):
+        te.load(tmp_path / "w")
+    forge_weights(tmp_path / "w", lambda w: w["E"][:, value].sub_(1))
+    forge(0.0)  # the same shift without the first token's number: right, and proved
+    te.certify(te.load(tmp_path / "w")).save(tmp_path / "w")
+    assert te.load(tmp_path / "w").accepts([""]) == [True]
+    assert te.verify(tmp_path / "w").holds

@@ -128,7 +128,7 @@ def prove_counting(network: EmbeddedTransformer, machine: Automaton, n: int) -> 
     scale = _lookup(p, *second[:-4], values=values)
     states = _states_of_sums(p, actions, values)
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
-        _answers(p, second[-4:], states, numbers)
+        _answers(p, second[-4:], states, numbers, int(values[0].sum()))
     _read_out(p)
     found = verdicts(p.sums)
     gap = min((least_lead(name, n, scale) for name in DTYPES if found[name].holds), default=0.0)
@@ -277,8 +277,11 @@ def _powers(action: Array) -> list[Array]:
     return found
 
 
-def _answers(p: _Prover, weights: tuple[Array, ...], states: Array, numbers: Array) -> None:
-    """Step 4: what the feed-forward half writes for every sum, compared with the automaton for every symbol."""
+def _answers(p: _Prover, weights: tuple[Array, ...], states: Array, numbers: Array, nothing: int) -> None:
+    """Step 4: what the feed-forward half writes for every sum, compared with the automaton for every symbol.
+
+    ``nothing`` is Σ value_g(0): at the first position no symbol was counted, and the heads fetch that all the same.
+    """
     W_1, b_1, W_2, b_2 = weights
     rows, machine, where = p.rows, p.machine, "block 2, feed-forward"
     if np.delete(W_1, rows.sum, axis=1).any():
@@ -299,7 +302,8 @@ def _answers(p: _Prover, weights: tuple[Array, ...], states: Array, numbers: Arr
     p.noted(where, min(u_1 * u_2, unit_of(b_2), 1.0), written)
     table = hidden @ W_2[rows.answer].T + b_2[rows.answer]  # (sums, answers)
     Q, one_hot = machine.size, np.eye(machine.size)
-    if not np.array_equal(table[numbers[0]][np.r_[:Q, -1]], [*one_hot[machine.start], machine.accept[machine.start]]):
+    first = table[numbers[0] + nothing]
+    if not np.array_equal(first[np.r_[:Q, -1]], [*one_hot[machine.start], machine.accept[machine.start]]):
         raise NotProved(f"{where}: the answer at the first position is not the start.")
     at = np.flatnonzero(states >= 0)
     after = states[at]
