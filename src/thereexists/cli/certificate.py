@@ -202,6 +202,8 @@ def given_target(stored: Target, function: str | None, domain: str | None = None
     if function is None:
         return stored
     given = from_file(function, n=stored.n, d=stored.d)
+    if stored.origin.get("kind") != given.origin["kind"]:  # of a built-in, the record would lend its interval extension
+        raise InvalidInput(f"This witness was not built from a file: {_otherwise(stored)}.")
     if given.origin["sha256"] != stored.origin.get("sha256"):
         raise InvalidInput(f"{function} is not the file that this witness was built from (its SHA-256 differs).")
     if given.name != stored.name:
@@ -209,6 +211,12 @@ def given_target(stored: Target, function: str | None, domain: str | None = None
             f"This witness was built from the function {stored.name!r} of that file, not {given.name!r}."
         )
     return dataclasses.replace(stored, f=given.f)
+
+
+def _otherwise(stored: Target) -> str:
+    if stored.origin.get("kind") == "builtin":
+        return f"it is of the built-in function {stored.name}, which comes with it; leave --function out"
+    return "give its Python function again in Python, te.verify(folder, target)"
 
 
 def on_domain(loaded: Any, witness: Path, domain: str | None) -> Any:
