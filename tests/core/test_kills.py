@@ -75,7 +75,7 @@ def test_a_killed_save_leaves_the_old_or_the_new_witness(witnesses, tmp_path):
         assert te.load(folder).target.name in ("sort", "reverse")
         new.save(folder)  # nothing that was left behind is in the way
         assert te.load(folder).target.name == "reverse"
-        assert not list(folder.parent.glob(".w.old.*"))
+        assert not [*folder.parent.glob(".w.*.old"), *folder.parent.glob(".w.*.new")]
         calls += 1
     assert calls >= 5
     assert seen == {("sort", False), ("sort", True), ("reverse", False)}  # one kill hid the old one: it came back
@@ -118,8 +118,8 @@ def _bounded():
 def test_what_was_put_in_order_is_said_in_one_sentence(witnesses, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "w"
     witnesses[0].save(folder)
-    (tmp_path / ".w.old.1").mkdir()
-    shutil.move(folder, tmp_path / ".w.old.1" / "previous")
+    (tmp_path / ".w.abcdefg1.old").mkdir()
+    shutil.move(folder, tmp_path / ".w.abcdefg1.old" / "previous")
     from thereexists import cli
 
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
@@ -137,8 +137,8 @@ def test_what_was_put_in_order_is_said_in_one_sentence(witnesses, tmp_path, monk
 def test_a_link_is_not_put_back(witnesses, tmp_path):
     """Only what a save has left aside is: a folder, not a way to another one."""
     witnesses[0].save(tmp_path / "elsewhere")
-    (tmp_path / ".w.old.1").mkdir()
-    (tmp_path / ".w.old.1" / "previous").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / ".w.abcdefg1.old").mkdir()
+    (tmp_path / ".w.abcdefg1.old" / "previous").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(te.ThereExistsError, match="no saved witness"):
         te.load(tmp_path / "w")
 
@@ -174,3 +174,22 @@ def test_a_folder_that_is_being_filled_is_left_alone(tmp_path):
             assert theirs != ours
             assert (ours / "file").read_text() == "half"
     assert not list(tmp_path.iterdir())
+
+
+def test_folders_of_longer_names_are_not_taken_for_leftovers(witnesses, tmp_path):
+    """``.w.old.backup`` is a user's, ``.w.old.xxxxxxxx.…`` belong to ``w.old``: no save to ``w`` touches them."""
+    kept = [tmp_path / name for name in (".w.old.backup", ".w.mybackup.old", ".w.old.abcdefgh", ".w.old.abcdefgh.old")]
+    for folder in kept:
+        folder.mkdir()
+        (folder / "thesis.txt").write_text("three years of work")
+    witnesses[0].save(tmp_path / "w.old")
+    shutil.move(tmp_path / "w.old", kept[-1] / "previous")
+    with pytest.raises(te.ThereExistsError, match="no saved witness"):
+        te.load(tmp_path / "w")
+    with fresh_beside(tmp_path / "w.old.v1") as filled:
+        for witness in witnesses:
+            witness.save(tmp_path / "w")
+        assert filled.is_dir()
+    assert all((folder / "thesis.txt").is_file() for folder in kept)
+    with pytest.warns(Recovered):
+        assert te.load(tmp_path / "w.old").target.name == "sort"

@@ -2,8 +2,9 @@
 
 A folder that is being filled is called ``.name.xxxxxxxx.new`` and locked (``flock``) by its writer. The system lets the
 lock go when the writer ends, however that ends: a ``.new`` folder that nobody locks is what a killed writer has left,
-and the next writer of the same place removes it. A folder that has to make room is ``.name.old.xxxxxxxx/previous``
-between two renames; whoever finds it there and nothing at its place puts it back.
+and the next writer of the same place removes it. A folder that has to make room is ``.name.xxxxxxxx.old/previous``
+between two renames; whoever finds it there and nothing at its place puts it back. The eight random letters stand
+between the name and its end, so that no folder beside it with a longer name is taken for one of these.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ try:
 except ImportError:  # Windows: what killed writers leave stays there
     fcntl = None
 
-_NEW = "new"
+_NEW, _OLD = "new", "old"
 _RANDOM = re.compile(r"[a-z0-9_]{8}")  # as mkdtemp names
 _ATTEMPTS = 8
 
@@ -53,7 +54,7 @@ def put_in_place(beside: Path, path: Path) -> None:
     for _ in range(_ATTEMPTS):
         old = None
         if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=f".{_OLD}", dir=path.parent))
             path.rename(old / "previous")
         try:
             beside.rename(path)
@@ -64,8 +65,9 @@ def put_in_place(beside: Path, path: Path) -> None:
                 (old / "previous").rename(path)
                 old.rmdir()
             raise
-        for left in path.parent.glob(f"{glob.escape(f'.{path.name}.old.')}*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for left in _beside(path, _OLD):
+            if not set(os.listdir(left)) - {"previous"}:
+                shutil.rmtree(left, ignore_errors=True)
         return
     raise InvalidInput(f"{path} is being written by another process; save again, or choose another folder.")
 
@@ -74,7 +76,7 @@ def recover(path: Path, is_ours: Callable[[Path], bool], what: str) -> None:
     """Put back what a writer that was killed between its two renames has left aside, and say so."""
     if path.exists() or not path.name:
         return
-    hidden = path.parent.glob(f"{glob.escape(f'.{path.name}.old.')}*/previous")
+    hidden = [old for left in _beside(path, _OLD) if (old := left / "previous").exists()]
     for old in sorted(hidden, key=lambda folder: folder.lstat().st_mtime, reverse=True):
         if old.is_symlink() or not is_ours(old):
             continue
@@ -91,12 +93,17 @@ def recover(path: Path, is_ours: Callable[[Path], bool], what: str) -> None:
 
 def _remove_left(path: Path) -> None:
     """The folders of killed writers of this place; nothing else has such a name, and no living writer lets it go."""
-    for left in path.parent.glob(f"{glob.escape(f'.{path.name}.')}*.{_NEW}"):
-        if not _RANDOM.fullmatch(left.name[len(path.name) + 2 : -len(_NEW) - 1]) or left.is_symlink():
-            continue
+    for left in _beside(path, _NEW):
         with _locked(left) as is_left:
             if is_left:
                 shutil.rmtree(left, ignore_errors=True)
+
+
+def _beside(path: Path, end: str) -> list[Path]:
+    """The folders ``.name.xxxxxxxx.end``, no link followed."""
+    found = path.parent.glob(f"{glob.escape(f'.{path.name}.')}*.{end}")
+    letters = slice(len(path.name) + 2, -len(end) - 1)
+    return [left for left in found if _RANDOM.fullmatch(left.name[letters]) and not left.is_symlink() and left.is_dir()]
 
 
 @contextmanager
