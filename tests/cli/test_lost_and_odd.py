@@ -133,3 +133,10 @@ def test_a_report_draws_no_more_than_it_can(tmp_path):
     one |= {"n": 4096, "parameters": {"degree": 4000, "seed": 0}, "connections": [4096 * 4000]}
     (tmp_path / "c.json").write_text(json.dumps(record | {"n": 4096, "patterns": [one] * 300}))
     assert ran("report c.json --out c.html", cwd=tmp_path).code == 0
+
+
+def test_a_file_without_records_has_no_results(tmp_path):
+    (tmp_path / "c.json").write_text("{}")
+    done = ran("results c.json", cwd=tmp_path)
+    assert done.code == 2
+    assert "There is no record of a run in c.json" in done.stderr

@@ -95,8 +95,12 @@ def test_training_moves_the_loss():
 
 def test_bad_input():
     net = SparseTransformer(2, 2, 1, 4, window(5, 1), blocks=2)
-    with pytest.raises(InvalidInput, match="has 5 tokens"):
-        net(torch.zeros(1, 6, 2))
+    for shape in ((1, 6, 2), (1, 5, 1)):
+        with pytest.raises(InvalidInput, match=r"must be \(batch, 5, 2\)"):
+            net(torch.zeros(shape))
+        for rho in ("softmax", "hardmax"):
+            with pytest.raises(InvalidInput, match=r"must be \(batch, 5, 2\)"):
+                PaperAttention(2, 2, 1, window(5, 1), rho=rho)(torch.zeros(shape))
     with pytest.raises(InvalidInput, match="positive integer"):
         SparseTransformer(2, 0, 1, 4, window(5, 1), blocks=2)
     with pytest.raises(InvalidInput, match="positive integer"):

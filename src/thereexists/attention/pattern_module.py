@@ -60,25 +60,27 @@ class PaperAttention(nn.Module):
         return self._mask
 
     def _queries_and_keys(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        if x.shape[1] != self.seen.n:
-            raise InvalidInput(f"The pattern has {self.seen.n} tokens; got a sequence of {x.shape[1]}.")
+        _check_shape(x, self.seen.n, self.W_Q.shape[-1])
         q = torch.einsum("hmd,bnd->bhnm", self.W_Q, x) + self.b_Q[:, None]
         return q, torch.einsum("hmd,bnd->bhnm", self.W_K, x)
 
     def attention(self, x: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch h n n"]:
         """Column j of the paper's ρ[…], as row: what token k attends to, exactly 0 outside ``A_k``."""
-        q, k = self._queries_and_keys(x)
+        return self._weights(*self._queries_and_keys(x))
+
+    def _weights(self, q: Tensor, k: Tensor) -> Tensor:
         logits = q @ k.transpose(-1, -2)  # (batch, h, n, n)
         return self.rho(logits.masked_fill(~self.mask, -torch.inf))
 
     def forward(self, x: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        q, k = self._queries_and_keys(x)
         v = torch.einsum("hmd,bnd->bhnm", self.W_V, x)
         if self.rho is PROBABILITY_MAPS["softmax"]:
             from thereexists.attention import sparse_attention  # imports patterns, hence not at the top
 
-            y = sparse_attention(*self._queries_and_keys(x), v, self.seen, scale=1.0)
+            y = sparse_attention(q, k, v, self.seen, scale=1.0)
         else:
-            y = self.attention(x) @ v
+            y = self._weights(q, k) @ v
         return x + torch.einsum("hdm,bhnm->bnd", self.W_O, y)
 
 
@@ -127,7 +129,7 @@ class SparseTransformer(nn.Module):
         super().__init__()
         if blocks < 1:
             raise InvalidInput(f"'blocks' must be a positive integer; got {blocks}.")
-        self.pattern = pattern
+        self.pattern, self.d = pattern, d
         self.E = nn.Parameter(torch.zeros(pattern.n, d)) if positional else None
         self.layers = nn.ModuleList()
         for t in range(blocks):
@@ -135,8 +137,7 @@ class SparseTransformer(nn.Module):
             self.layers.append(nn.Sequential(attention, FeedForward(d, r)))
 
     def forward(self, x: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
-        if x.shape[1] != self.pattern.n:
-            raise InvalidInput(f"The pattern has {self.pattern.n} tokens; got a sequence of {x.shape[1]}.")
+        _check_shape(x, self.pattern.n, self.d)
         x = x if self.E is None else x + self.E
         for layer in self.layers:
             x = layer(x)
@@ -149,3 +150,8 @@ def _head_masks(seen: Pattern | Step, h: int) -> Tensor:
         return torch.from_numpy(seen.mask()).expand(h, -1, -1)
     masks = [torch.from_numpy(step.mask()) for step in seen.steps]
     return torch.stack([mask for mask, count in zip(masks, seen.heads or (), strict=True) for _ in range(count)])
+
+
+def _check_shape(x: Tensor, n: int, d: int) -> None:
+    if x.shape[1:] != (n, d):
+        raise InvalidInput(f"The input must be (batch, {n}, {d}), as pattern and layer are; got {tuple(x.shape)}.")

@@ -83,7 +83,9 @@ def read(places: Iterable[Path]) -> list[Record]:
     """
     found: dict[tuple[str, str, str, int, str], Record] = {}
     for place in places:
-        for record in _records(place):
+        if not (records := _records(place)):
+            raise InvalidInput(f"There is no record of a run in {place}.")
+        for record in records:
             cell = record["experiment"], record["size"], record["run"], record["seed"], budget_of(record)
             found[cell] = record
     return list(found.values())
