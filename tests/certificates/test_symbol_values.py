@@ -1,5 +1,7 @@
 """The sets of numbers that the verifier follows hold what the program gives, at every operation and every string."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -85,6 +87,28 @@ def test_what_is_taken_from_itself_is_nothing():
     two = P.symbols("ab", 2)  # equal sets, and other numbers: they do not cancel
     apart = every_value(to_record(two.number - two.roll(1).number), 2)[-1][0].flat
     assert set(apart.values) == {-1, 0, 1}
+
+
+def test_what_no_position_can_hold_is_no_obstacle():
+    """At two positions a string that is delayed twice is its fill; the verifier holds every symbol for possible."""
+    s = P.symbols("ab", n=2).delay(1, fill="b")
+    witness = te.build(P.find(s, s.delay(1, fill="b"), s, default="b"))
+    assert witness(["aa", "ab", "bb"]) == ["ab", "ab", "bb"]
+
+
+def test_a_choice_beyond_its_range_is_held():
+    """``where`` made for 1 alone and given 0: what the formula gives is held, and no more than the range is missed."""
+    s = P.symbols("ab", n=2)
+    record = to_record(P.delay(P.delay(s.number, 1, 1.0), 1, 1.0))
+    of = next(node for node in reversed(record["nodes"]) if node["operation"] == "where")
+    l, R = exact(of["settings"]["bottom"]), exact(of["settings"]["height"])
+    for g, a, b in product((0, 1), (-1, 0, 1, 2), (-1, 0, 1, 2)):
+        given = [[Held((x,))] for x in (g, a, b)]
+        held = symbol_values.RULES["where"](symbol_values.Strings(2, 2, False), of["settings"], *given)[0].flat
+        formula = l + max(a - l - R * (1 - g), 0) + max(b - l - R * g, 0)
+        assert held.ends[0] <= formula <= held.ends[1]
+        chosen, other = (a, b) if g else (b, a)
+        assert held.off <= max(1 - chosen, 0) + max(other - 1, 0)
 
 
 def test_arithmetic():

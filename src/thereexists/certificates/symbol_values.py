@@ -284,16 +284,22 @@ def _interp(strings: Strings, settings: dict[str, Any], x: Features) -> Features
 
 
 def _where(strings: Strings, settings: dict[str, Any], g: Features, a: Features, b: Features) -> Features:
-    """a for the flag 1 and b for 0: of a, b between l and l + R that is what the formula gives."""
+    """l + ReLU(a − l − R·(1 − g)) + ReLU(b − l − R·g) = max(a, l) + max(b, l + R) − l − R for g = 1; b for g = 0.
+
+    So it is the chosen one, up to how far that one may fall below l and the other rise above l + R.
+    """
     bottom, top = exact(settings["bottom"]), exact(settings["bottom"]) + exact(settings["height"])
+
+    def chosen(held: Held, other: Held) -> Held:
+        missed = max(bottom - held.flat.ends[0], 0) + max(other.flat.ends[1] - top, 0)
+        return replace(held, off=exact(held.off + missed))
 
     def one(flag: Held, first: Held, second: Held) -> Held:
         flag = flag.flat
         if flag.off or not set(flag.values) <= {0, 1}:
             raise NotProved("its flag is not 0 or 1 on strings, as far as is known.")
-        if any(not bottom <= end <= top for part in (first, second) for end in part.flat.ends):
-            raise NotProved("what it chooses from may leave the range that it is made for.")
-        return first if flag.values == (1,) else second if flag.values == (0,) else union(first, second)
+        found = [chosen(first, second) if g else chosen(second, first) for g in flag.values]
+        return found[0] if len(found) == 1 else union(*found)
 
     return _each(one, g, a, b)
 

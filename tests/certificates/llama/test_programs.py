@@ -57,11 +57,6 @@ def test_random_programs():
     for _ in range(300):
         program = drawn(rng)
         claim = claim_of(program)
-        try:
-            claim.circuit()
-        except NotProved as error:
-            assert "may leave the range" in str(error)  # which no build takes either  # noqa: PT017
-            continue
         tokens = claim.drawn(np.random.default_rng(done), 12)[:, 1:] - SYMBOLS
         letters = claim.alphabets.alphabet
         wanted = P.interpret(program, ["".join(letters[a] for a in word) for word in tokens])

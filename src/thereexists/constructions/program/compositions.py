@@ -14,6 +14,7 @@ from thereexists.constructions.program.graph import Value, as_value, is_shorter,
 from thereexists.constructions.program.operations import apply, mix, sort, take, where
 from thereexists.constructions.program.reductions import sum as total
 from thereexists.core.errors import InvalidInput
+from thereexists.functions.target import Array
 
 
 def delay(x: Value, by: int = 1, fill: float = 0.0) -> Value:
@@ -33,11 +34,15 @@ def delay(x: Value, by: int = 1, fill: float = 0.0) -> Value:
         InvalidInput: x is not a value of a program, or ``by`` is not a whole number.
     """
     x = only_value("delay", x)
-    places = whole_number("delay", "a whole number of places", by)
-    source = np.arange(x.n) - min(max(places, -x.n), x.n)  # further is nowhere, too
+    moved, inside = delayed(x, whole_number("delay", "a whole number of places", by))
+    return moved if inside.all() else where(inside, moved, fill)
+
+
+def delayed(x: Value, by: int) -> tuple[Value, Array]:
+    """Token i − by, some token where there is none; and the flag of those that there are."""
+    source = np.arange(x.n) - min(max(by, -x.n), x.n)  # further is nowhere, too
     inside = (source >= 0) & (source < x.n)
-    moved = take(x, np.clip(source, 0, x.n - 1), "delay")
-    return moved if inside.all() else where(np.repeat(inside[:, None] * 1.0, x.d, axis=1), moved, fill)
+    return take(x, np.clip(source, 0, x.n - 1), "delay"), np.repeat(inside[:, None] * 1.0, x.d, axis=1)
 
 
 def convolve(x: Value, kernel: Any) -> Value:

@@ -271,6 +271,11 @@ def where(flag: Any, a: Any, b: Any) -> Value:
     Raises:
         InvalidInput: the flag is not one, or the shapes differ.
     """
+    return where_between(flag, a, b, math.inf, -math.inf)
+
+
+def where_between(flag: Any, a: Any, b: Any, low: float, high: float) -> Value:
+    """``where`` whose formula is made for all numbers from ``low`` to ``high``, and for what a and b can be."""
     like = next((v for v in (a, b, flag) if isinstance(v, Value)), None)
     like = only_value("where", like)
     g, a, b = (as_value("where", v, like) for v in (flag, a, b))
@@ -279,13 +284,12 @@ def where(flag: Any, a: Any, b: Any) -> Value:
         if not np.isin(g.settings["array"], (0.0, 1.0)).all():
             raise InvalidInput("'where' takes a flag of zeros and ones; this array has other numbers.")
     else:
-        low, high = value_range(g)
-        slack = approximation(g) + 2.0**-39
-        if low < -slack or high > 1 + slack:
-            raise InvalidInput(f"'where' takes a flag between 0 and 1; this one goes from {low:.6g} to {high:.6g}.")
+        (least, most), slack = value_range(g), approximation(g) + 2.0**-39
+        if least < -slack or most > 1 + slack:
+            raise InvalidInput(f"'where' takes a flag between 0 and 1; this one goes from {least:.6g} to {most:.6g}.")
     (low_a, high_a), (low_b, high_b) = value_range(a), value_range(b)
-    bottom = min(low_a, low_b)
-    settings = {"bottom": bottom, "height": gate_height(bottom, max(high_a, high_b))}
+    bottom = min(low, low_a, low_b)
+    settings = {"bottom": bottom, "height": gate_height(bottom, max(high, high_a, high_b))}
     return Value("where", (g, a, b), like.n, like.d, settings)
 
 

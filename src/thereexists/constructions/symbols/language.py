@@ -102,7 +102,8 @@ class Symbols:
         """Token i becomes token i − by, and ``fill`` where there is none; it may be a symbol that was not there."""
         alphabet = joined(self.alphabet, [one_symbol("delay", "fill", fill)])
         places = whole_number("delay", "a whole number of places", by)
-        return Symbols(alphabet, compositions.delay(self.number, places, float(alphabet.index(fill))))
+        moved, inside = compositions.delayed(self.number, places)
+        return Symbols(alphabet, moved) if inside.all() else chosen(alphabet, inside, moved, alphabet.index(fill))
 
 
 _read: Notes[tuple[str, ...]] = Notes()  # of every input: its alphabet
@@ -328,7 +329,12 @@ def choose(flag: Any, s: Any, t: Any) -> Symbols:
         recode(part, {}, alphabet).number if isinstance(part, Symbols) else float(alphabet.index(part))
         for part in (s, t)
     ]
-    return Symbols(alphabet, operations.where(flag, *numbers))
+    return chosen(alphabet, flag, *numbers)
+
+
+def chosen(alphabet: Any, flag: Any, a: Any, b: Any) -> Symbols:
+    """``where``, made for all symbols: the verifier does not see which of them cannot be met at some position."""
+    return Symbols(alphabet, operations.where_between(flag, a, b, 0.0, len(alphabet) - 1.0))
 
 
 # ---- what the operations share --------------------------------------------------------------------------------------

@@ -26,11 +26,12 @@ from thereexists.constructions.program.elementwise import abs as absolute
 from thereexists.constructions.program.elementwise import maximum, minimum, relu
 from thereexists.constructions.program.given import positive
 from thereexists.constructions.program.graph import Value, only_value, same_shape
-from thereexists.constructions.program.operations import constant, interp, mix, rank, where
+from thereexists.constructions.program.operations import constant, interp, mix, rank
 from thereexists.constructions.symbols.language import (
     Symbols,
     as_symbols,
     checked_alphabet,
+    chosen,
     joined,
     one_symbol,
     only_symbols,
@@ -83,7 +84,7 @@ def find(
     there = relu(1.0 - mix(differing, np.ones((1, B))))
     value = mix(found, [[*[0.0] * B, *(2.0**b for b in range(bits))]])
     value = value if last == 2**bits - 1 else minimum(value, float(last))  # so that the proof sees it, bit by bit
-    return Symbols(alphabet, where(there, value, float(alphabet.index(default))))
+    return chosen(alphabet, there, value, alphabet.index(default))
 
 
 def previous(s: Symbols, *, default: str) -> Symbols:
