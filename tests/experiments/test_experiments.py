@@ -147,8 +147,50 @@ def test_bad_requests_are_one_sentence(data, tmp_path, capsys):
     with pytest.raises(InvalidInput, match="not valid TOML"):
         load(str(tmp_path / "mine.toml"))
     (tmp_path / "mine.toml").write_text("stages = []")
-    with pytest.raises(InvalidInput, match="no 'sizes'"):
+    with pytest.raises(InvalidInput, match="'stages' must be a list"):
         load(str(tmp_path / "mine.toml"))
+
+
+FILE = """stages = ["copy"]
+[sizes.tiny.copy]
+steps = 3
+length = 8
+[[runs]]
+name = "dense"
+model = { mixer = "attention" }
+"""
+ODD = {
+    "axes = 5\n" + FILE: "its 'axes' must be a list; got 5",
+    "axes = ['x']\n" + FILE: "its 'axes.0' must be an object; got 'x'",
+    FILE + "[axes]\nlabel = 'a'\n": "its 'axes' must be a list",
+    FILE + "[[axes]]\nlabel = 'l'\nfield = 'x'\n": "it has no 'axes.0.values'",
+    FILE + "[[axes]]\nlabel = 'run'\nfield = 'x'\nvalues = [1]\n": "another one than 'run'",
+    FILE + "[[axes]]\nlabel = 'l'\nfield = 'x'\nvalues = [1]\nby_size = 4\n": "'axes.0.by_size' must be an object",
+    FILE.replace("steps = 3", f"steps = {'9' * 500}"): "'sizes.tiny.copy.steps' must be a whole number",
+    FILE.replace("steps = 3", "steps = 3.5"): "'sizes.tiny.copy.steps' must be a whole number",
+    FILE.replace("steps = 3", "steps = 'x'"): "'sizes.tiny.copy.steps' must be a whole number",
+    FILE.replace("steps = 3", "budget = 7"): "'sizes.tiny.copy.budget' must be left out",
+    FILE.replace("steps = 3", "steps = 3\nseed = 1"): "'sizes.tiny.copy.seed' must be left out",
+    FILE.replace("steps = 3", "steps = 3\nlr = 1e300"): "'sizes.tiny.copy.lr' must be a number",
+    FILE.replace("steps = 3", "steps = 3\nlr = 'x'"): "'sizes.tiny.copy.lr' must be a number",
+    FILE.replace("steps = 3", "steps = 3\noptions = 5"): "'sizes.tiny.copy.options' must be an object",
+    FILE.replace("steps = 3", "steps = 3\noptions = { symbols = 'x' }"): "option 'symbols' must be a whole number",
+    FILE.replace("steps = 3", "steps = 3\noptions = { foo = 1 }"): "no option 'foo'",
+    FILE.replace('{ mixer = "attention" }', "'x'"): "'runs.0.model' must be",
+    FILE + "[data.copy]\ncorpus = 5\n": "its 'data.copy.corpus' must be a text",
+    FILE + "[[runs]]\nname = 'dense'\nmodel = {}\n": "Two runs of the experiment 'e' have the name 'dense'",
+    FILE.replace('["copy"]', "[['copy']]"): "its 'stages.0' must be a text",
+    "model = 5\n" + FILE: "its 'model' must be an object; got 5",
+}
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_an_odd_file_is_refused_where_it_is_odd(text, tmp_path):
+    (tmp_path / "e.toml").write_text(text)
+    with pytest.raises(InvalidInput, match=ODD[text]):
+        unfold(load(str(tmp_path / "e.toml")), "tiny", 1, None)
+    (tmp_path / "e.toml").write_text(FILE)
+    assert len(unfold(load(str(tmp_path / "e.toml")), "tiny", 1, None)) == 1
 
 
 def test_the_driver_needs_neither_the_command_line_packages_nor_the_plots(fresh):

@@ -12,7 +12,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fnmatch import fnmatch
 from importlib import resources
 from pathlib import Path
@@ -21,12 +21,13 @@ from typing import Any
 from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.experiments.names import SLUG, is_slug
 from thereexists.experiments.prepared import prepared_name
-from thereexists.experiments.settings import Budget, Settings
+from thereexists.experiments.record import Field
+from thereexists.experiments.settings import TASKS, Budget, Settings
 
 EXPERIMENTS = ("table-a", "copying", "sparsity-nli", "lm", "mt")
 MOST_RUNS = 100_000
 _BUDGETS = ("steps", "tokens", "seconds", "epochs")
-_PATHS = ("corpus", "valid", "data", "tokenizer")
+_SETTINGS = {f.name for f in fields(Settings)} - {"task", "seed", "start", "budget"} | set(_BUDGETS)
 
 
 @dataclass(frozen=True)
@@ -78,19 +79,49 @@ def load(name: str) -> dict[str, Any]:
         raise InvalidInput(f"{path} is nested too deeply.") from error
     except (ValueError, TypeError) as error:  # no TOML, no UTF-8, numbers of thousands of digits, dates
         raise InvalidInput(f"{path} is not valid TOML for an experiment: {error}.") from error
-    missing = [key for key in ("stages", "sizes", "runs") if key not in config]
-    if missing:
-        raise InvalidInput(f"{path} has no {missing[0]!r}; an experiment needs stages, sizes and runs.")
-    empty = [key for key in ("stages", "runs") if not isinstance(config[key], list) or not config[key]]
-    if empty:
-        raise InvalidInput(f"{empty[0]!r} in {path} must be a list of tables, at least one.")
-    for axis in config.get("axes", []):
-        if not all(isinstance(axis.get(key), str) for key in ("label", "field")):
-            raise InvalidInput(f"An axis in {path} needs a 'label' and a 'field', both texts; got {axis!r:.80}.")
-    config = {"name": path.stem, **config}
-    if not isinstance(config["name"], str):
-        raise InvalidInput(f"The 'name' in {path} must be a text; got {config['name']!r} instead.")
-    return config
+    _check_experiment(Field(config, str(path), what="an experiment"))
+    return {"name": path.stem, **config}
+
+
+def _check_experiment(file: Field) -> None:
+    """Whether everything that is unfolded has the kind that it needs; ranges are looked at by ``Settings``."""
+    file.optional("name", Field.text)
+    file.optional("model", Field.object)
+    file.optional("data", lambda given: [_check_paths(paths) for _, paths in given.items()])
+    for stage in file["stages"].list(1):
+        if stage.text() not in TASKS:
+            raise stage.wrong(f"one of the tasks {', '.join(TASKS)}")
+    for _, size in file["sizes"].items():
+        for _, settings in size.items():
+            for name in ("model", "options"):
+                settings.optional(name, Field.object)
+            for name in ("seconds", "epochs", "lr", "warmup", "weight_decay", "clip"):
+                settings.optional(name, Field.number)
+            for name in ("steps", "tokens"):
+                settings.optional(name, lambda given: given.whole(1))
+            settings.optional("data", _check_paths)
+            for name, value in settings.items():
+                if name not in _SETTINGS:
+                    raise value.wrong(f"left out: a stage has {', '.join(sorted(_SETTINGS))}")
+    for run in file["runs"].list(1):
+        run["name"].text()
+        run["model"].object()
+        run.optional("sizes", lambda sizes: [size.text() for size in sizes.list()])
+    file.optional("axes", lambda axes: [_check_axis(axis) for axis in axes.list()])
+
+
+def _check_axis(axis: Field) -> None:
+    if axis["label"].text() == "run":
+        raise axis["label"].wrong("another one than 'run', which is the label of the run")
+    axis["field"].text()
+    axis["values"].list()
+    axis.optional("by_size", lambda sizes: [values.list() for _, values in sizes.items()])
+
+
+def _check_paths(paths: Field) -> None:
+    for _, path in paths.items():
+        for one in path.list() if isinstance(path.value, list) else [path]:
+            one.text()
 
 
 def unfold(
@@ -165,8 +196,11 @@ def _as_described(name: str) -> Iterator[None]:
 def _refuse_strange_names(experiment: str, size: str, runs: list[str]) -> None:
     """They name folders and files; and a record with another name could not be read again."""
     for name in (experiment, size, *runs):
-        if not is_slug(name):
+        if not isinstance(name, str) or not is_slug(name):
             raise InvalidInput(f"{name!r} cannot name an experiment, a size or a run; it may have {SLUG}.")
+    if len(set(runs)) < len(runs):
+        twice = next(name for name in runs if runs.count(name) > 1)
+        raise InvalidInput(f"Two runs of the experiment {experiment!r} have the name {twice!r}.")
 
 
 def matching(runs: list[Run], only: str | None) -> list[Run]:

@@ -8,7 +8,7 @@ so that a square of a square of them is still a number.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from thereexists.core.errors import InvalidInput
@@ -160,16 +160,17 @@ class Field:
     value: Any
     where: str
     path: str = ""
+    what: str = "the record of a run"
 
     def wrong(self, wanted: str) -> InvalidInput:
         got = visible(repr(self.value)[:80]) if not isinstance(self.value, dict | list) else _kind(self.value)
         name = f"its {visible(self.path)[:120]!r}" if self.path else "it"
-        return InvalidInput(f"{self.where} is not the record of a run: {name} must be {wanted}; got {got}.")
+        return InvalidInput(f"{self.where} is not {self.what}: {name} must be {wanted}; got {got}.")
 
     def __getitem__(self, key: str) -> Field:
         if key not in self.object().value:
-            raise InvalidInput(f"{self.where} is not the record of a run: it has no {self._below(key)!r}.")
-        return Field(self.value[key], self.where, self._below(key))
+            raise InvalidInput(f"{self.where} is not {self.what}: it has no {self._below(key)!r}.")
+        return replace(self, value=self.value[key], path=self._below(key))
 
     def optional(self, key: str, check: Callable[[Field], Any]) -> Any:
         return check(self[key]) if key in self.object().value else None
@@ -191,7 +192,7 @@ class Field:
     def list(self, least: int = 0, most: int = 1_000_000) -> list[Field]:
         if not isinstance(self.value, list) or not least <= len(self.value) <= most:
             raise self.wrong(f"a list of {least:,} to {most:,} entries" if least else "a list")
-        return [Field(value, self.where, self._below(i)) for i, value in enumerate(self.value)]
+        return [replace(self, value=value, path=self._below(i)) for i, value in enumerate(self.value)]
 
     def whole(self, least: int, most: int = MOST_TOKENS) -> int:
         if type(self.value) is not int or not least <= self.value <= most:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from thereexists.core.errors import InvalidInput
 TASKS = ("mlm", "nli", "copy", "lm", "mt")
 PRECISIONS = ("bf16", "fp32")
 MOST = 1 << 24  # tokens of a sequence that a model has positions for, and sequences of a step
+MOST_BUDGET, MOST_RATE = 1e18, 1e30
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,10 @@ class Budget:
                 f"got {', '.join(given) or 'none'}."
             )
         ((name, value),) = given.items()
-        if not value > 0 or not math.isfinite(value):
-            raise InvalidInput(f"A budget of {name} must be positive; got {value}.")
+        if name in ("steps", "tokens") and not isinstance(value, int):
+            raise InvalidInput(f"A budget of {name} must be a whole number; got {value!r:.80}.")
+        if not _is_number(value) or not 0 < value <= MOST_BUDGET:
+            raise InvalidInput(f"A budget of {name} must be positive, and at most {MOST_BUDGET:g}; got {value!r:.80}.")
 
     def in_steps(self, tokens_per_step: int, steps_per_epoch: int | None) -> int | None:
         """The number of steps, or None for a budget in seconds."""
@@ -105,16 +108,24 @@ class Settings:
     def __post_init__(self) -> None:
         _one_of("task", self.task, TASKS)
         _one_of("precision", self.precision, PRECISIONS)
+        if not isinstance(self.budget, Budget):
+            raise InvalidInput(f"A budget is steps, tokens, seconds or epochs; got {self.budget!r:.80}.")
+        for name in ("model", "data", "options"):
+            if not isinstance(value := getattr(self, name), Mapping):
+                raise InvalidInput(f"'{name}' must be a table of names and values; got {value!r:.80}.")
+        _check_options(self.options)
         for name, low, high in (("length", 2, MOST), ("batch", 1, MOST), ("seed", 0, math.inf)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value:
                 raise InvalidInput(f"'{name}' must be an integer, at least {low}; got {value!r}.")
             if value > high:
                 raise InvalidInput(f"'{name}' must be at most {high:,}; got {value!r}.")
-        if not (self.lr > 0 and self.clip > 0 and self.weight_decay >= 0 and 0 <= self.warmup < 1):
+        rates = (self.lr, self.clip, self.weight_decay, self.warmup)
+        right = all(_is_number(rate) and rate <= MOST_RATE for rate in rates)
+        if not (right and self.lr > 0 and self.clip > 0 and self.weight_decay >= 0 and 0 <= self.warmup < 1):
             raise InvalidInput(
-                "'lr' and 'clip' must be positive, 'weight_decay' at least 0 and 'warmup' in [0, 1); got "
-                f"{self.lr}, {self.clip}, {self.weight_decay}, {self.warmup}."
+                f"'lr' and 'clip' must be positive, 'weight_decay' at least 0, none above {MOST_RATE:g}, and 'warmup' "
+                f"in [0, 1); got {', '.join(f'{rate!r:.80}' for rate in rates)}."
             )
 
     def record(self) -> dict[str, Any]:
@@ -164,6 +175,36 @@ def count(text: str) -> int:
     if not value >= 1:
         raise InvalidInput(f"A number such as 300, 20k or 40M is wanted; got {text!r}.")
     return round(value)
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if name not in _OPTIONS:
+            raise InvalidInput(f"A training run has no option {name!r:.80}; there are {', '.join(sorted(_OPTIONS))}.")
+        wanted, is_right = _OPTIONS[name]
+        if not is_right(value):
+            raise InvalidInput(f"The option '{name}' must be {wanted}; got {value!r:.80}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_WHOLE = (f"a whole number from 1 to {MOST:,}", lambda v: type(v) is int and 0 < v <= MOST)
+_LANGUAGE = ("the ending of the files of a language", _is_text)
+_OPTIONS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "vocabulary": _WHOLE,
+    "evaluate": _WHOLE,
+    "symbols": _WHOLE,
+    "dropout": ("a number from 0 on and below 1", lambda v: _is_number(v) and 0 <= v < 1),
+    "source": _LANGUAGE,
+    "target": _LANGUAGE,
+    "tests": ("a list of names", lambda v: v is None or (isinstance(v, list | tuple) and all(map(_is_text, v)))),
+}
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
