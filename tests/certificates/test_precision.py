@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import thereexists as te
+from tests.hostile import forge_weights
 from thereexists.certificates.safe_dtypes import in_dtype, verdict, verdicts
 from thereexists.core.dtypes import DTYPES, represents
 from thereexists.functions.targets import builtin
@@ -102,3 +103,25 @@ def test_represents_is_the_definition():
     assert represents(values, torch.bfloat16).tolist() == [True, True, False, False, False, False]
     assert represents(values, torch.float16).tolist() == [True, True, True, True, False, False]
     assert set(DTYPES) == {"float64", "float32", "bfloat16", "float16"}
+
+
+def test_a_sum_that_float64_rounds_is_not_exact(tmp_path):
+    """1.5 − 2^-53 is nearest to 1, and every float run makes 1.5 of it, which is rounded to the stored 2."""
+    rows = [[0, 1], [1, 2], [2, 2], [0, 0]], [["a", "c"], ["c", "a"], ["a", "a"], ["c", "b"]]
+    te.build(te.Table(*rows), construction="compact").save(tmp_path / "w")
+
+    def change(weights):
+        outputs = weights["W_out"].argmax(1)
+        weights["E"][:, outputs] = -(2.0**-53)
+        for name, weight in weights.items():
+            if name.endswith("feed_forward.W_2"):
+                value = weight[0, outputs]
+                weight[0, outputs] = torch.where((value == 2) | (value == 4), value - 0.5, value)
+
+    def only(record):
+        record["structure"]["safe"] = ["float64"]
+
+    forge_weights(tmp_path / "w", change, only)
+    found = te.verify(tmp_path / "w")
+    assert found.holds is False
+    assert "not proved safe in float64: a stored value would be rounded" in found.reasons[0]

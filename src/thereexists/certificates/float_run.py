@@ -22,8 +22,8 @@ that is more, in any order, with or without fused multiply-add:
   that distance: exactly 0, or at least 1, in both arithmetics.
 - *Literals* start at 0 and are written by one edge or count unit, with factor 1.
 - *Outputs* hold a default and what memory units write. Either at most one unit fires (their keys contradict each other
-  pairwise), and fl(fl(v) + fl(w)) = fl(v + w) is checked for every unit; or all values are multiples of 2^-k that sum
-  to at most 2^(p−k), and nothing is rounded.
+  pairwise), and fl(fl(v) + fl(w)) = fl(v + w) is checked for every unit, for tokens = v + w itself; or all values are
+  multiples of 2^-k that sum to at most 2^(p−k), and nothing is rounded.
 
 Nothing overflows to +∞ (a sum of literals may go to −∞; its unit gives 0), and below float64 nothing that matters is
 subnormal.
@@ -239,6 +239,8 @@ class FloatRun:
                 return "a stored value overflows"
             if not all(_keeps_size(x, dtype) for x in (default, values, once)):
                 return "a stored value is subnormal in it"
+            if exact and _lost(default, values).any():
+                return "a stored value would be rounded, in float64 too"
             if not (twice == (once if exact else _rounded(once, dtype))).all():
                 return "a stored value would be rounded" + ("" if exact else " twice")
             if not self._one_fires[position]:
@@ -261,6 +263,13 @@ def average_error(n: int, p: int) -> float:
 
 def _rounded(values: Array, dtype: torch.dtype) -> Array:
     return torch.from_numpy(np.ascontiguousarray(values)).to(dtype).double().numpy()
+
+
+def _lost(a: Array, b: Array) -> Array:
+    """a + b − fl(a + b) in float64, which is a number of it (Knuth's TwoSum; the sums are finite)."""
+    total = a + b
+    part = total - a
+    return (a - (total - part)) + (b - part)
 
 
 def _keeps(values: Array, dtype: torch.dtype) -> Array:
