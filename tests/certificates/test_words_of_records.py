@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ import thereexists as te
 import thereexists.exports.hf_format  # registers the model
 import thereexists.program as P
 from tests.cli.in_process import ran
-from tests.hostile import forge_certificate, forge_record
+from tests.hostile import forge_certificate, forge_record, forge_weights
 from thereexists.core.authors_word import WORDS
+from thereexists.reports.explore.viewer import open_viewer
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +80,23 @@ def test_sweeps_and_the_grid_are_its_authors_word(copied):
     said = ran("show .", cwd=w).stdout
     assert f"two sweeps ({WORDS})" in said
     assert f"delta = 1/4 ({WORDS})" in said
+
+
+@pytest.mark.parametrize("kind", ["program", "symbols"])
+def test_what_a_program_computes_is_its_authors_word(kind, copied):
+    """With all weights 0 nothing sorts; only ``verify`` compares program and network."""
+    w = copied(kind)
+    forge_weights(w, lambda weights: [weight.zero_() for weight in weights.values()])
+    assert te.verify(w).holds is False
+    assert WORDS in repr(te.load(w)).split("sort")[0]
+    (line,) = (line for line in ran("show .", cwd=w).stdout.splitlines() if line.startswith("program"))
+    assert line.endswith(f"({WORDS})")
+    assert {"operation", "box"} <= {*json.loads(ran("show . --json", cwd=w).stdout)["as_its_author_says"]}
+    page = str(te.report(w))
+    assert f"There exists a Transformer: sort(x) ({WORDS})" in page
+    for said in re.findall(r"<pre>sort\(x\)</pre>.*|every entry in.{20}", page):
+        assert WORDS[:5] in said
+    assert open_viewer(w).about()["title"].endswith(f"({WORDS})")
 
 
 def test_a_largest_value_is_not_lowered_by_a_hair(tmp_path):

@@ -93,7 +93,7 @@ TOML = {
     "long": ("x = " + "9" * 5000, "not valid TOML"),
     "no stages": ("stages = []\nruns = [1]\n[sizes.tiny]", "'stages'"),
     "a date": (COPYING.replace("norm_first = true", "norm_first = 2020-01-01"), "not valid TOML for an experiment"),
-    "a field": (COPYING.replace('field = "num_hidden_layers"', "field = 0"), "needs a 'label' and a 'field'"),
+    "a field": (COPYING.replace('field = "num_hidden_layers"', "field = 0"), "its 'axes.0.field' must be a text"),
 }
 
 

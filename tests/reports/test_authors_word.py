@@ -86,7 +86,10 @@ RECORD = {  # the change, and what would be seen of it
     "class": (lambda r: r["class"].update(h=7711, m=7711, r=7711), "7,711"),
     "description": (lambda r: r["target"].update(description="proved by Gauss"), "Gauss"),
     "version": (lambda r: r.update(package_version="77.1"), "77.1"),
-    "reference": (lambda r: r["target"]["origin"].update(reference="gauss"), "gauss"),
+    "reference": (  # that of a built-in function is compared when the record is read
+        lambda r: r["target"]["origin"].get("kind") != "builtin" and r["target"]["origin"].update(reference="gauss"),
+        "gauss",
+    ),
     "safe dtypes": (lambda r: r["plan"].get("sizes", {}).update(dtypes={"float8": "x"}), "float8"),
     "contexts": (lambda r: r["plan"].get("sizes", {}).update(contexts=7711, units=7711), "7,711"),
     "widths": (

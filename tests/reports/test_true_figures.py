@@ -75,7 +75,7 @@ def test_a_program_is_called_by_its_name_and_drawn(pages):
     assert document.count("<svg") >= 1
     assert "1 standard block." in document
     unnamed = str(te.report(pages / "program"))
-    assert "<title>There exists a Transformer: (0.5·x + 0.5·mean(x))</title>" in unnamed  # not by its last operation
+    assert "<title>There exists a Transformer: (0.5·x + 0.5·mean(x)) (as its author says)</title>" in unnamed
     assert te.verify(pages / "p").holds
 
 

@@ -200,7 +200,7 @@ _OPTIONS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "vocabulary": _WHOLE,
     "evaluate": _WHOLE,
     "symbols": _WHOLE,
-    "dropout": ("a number from 0 on and below 1", lambda v: _is_number(v) and 0 <= v < 1),
+    "dropout": ("a number in [0, 1)", lambda v: _is_number(v) and 0 <= v < 1),
     "source": _LANGUAGE,
     "target": _LANGUAGE,
     "tests": ("a list of names", lambda v: v is None or (isinstance(v, list | tuple) and all(map(_is_text, v)))),

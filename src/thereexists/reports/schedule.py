@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.core.authors_word import WORDS
 from thereexists.reports.html import Markup, figure, join, key, keys, paragraph, text
 from thereexists.reports.svg import _svg
 
@@ -52,8 +53,9 @@ def schedule(places: Any, network: Any) -> Markup:
         f'style="min-width:{width * 0.8:.0f}px; max-width:{width * 1.3:.0f}px"',
     )
     caption = (
-        "The schedule: a plate for every block, a line for every row of the residual stream, from where it is written. "
-        "An arc is a head, read off the weights: it carries a row of other tokens to the row that it writes."
+        "The schedule: a plate for every block, a line for every row of the residual stream, from where it is written; "
+        f"what is written there is called {WORDS}. An arc is a head, read off the weights: it carries a row of other "
+        "tokens to the row that it writes."
     )
     legend = keys([key(0, "written by the embedding or a feed-forward half"), key(1, "by attention, and its heads")])
     return figure(Markup(f'<div class="wide">{picture}</div>{legend}'), caption)

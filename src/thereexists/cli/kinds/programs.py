@@ -16,7 +16,8 @@ from thereexists.core.rounded_figures import rounded_up
 
 class ProgramCommands(Commands):
     stated: tuple[str, ...] = (
-        "name", "safe", "bound", "bound_dtype", "bounds", "parts", "reasons", "assumptions", "places",
+        "name", "operation", "box", "safe", "bound", "bound_dtype", "bounds", "parts", "reasons", "assumptions",
+        "places",
     )  # by the author of a folder  # fmt: skip
     takes: ClassVar = {
         "run": ("input", "out", "dtype", "force"),
@@ -155,9 +156,8 @@ def _length(witness: Any, text: str) -> int:
 
 
 def named(summary: dict[str, Any]) -> str | None:
-    """The program as its builder asked for it, or by the name in a folder, which is its author's word."""
-    name = summary["name"]
-    return summary.get("program") or (as_its_author_says(name) if name and "as_its_author_says" in summary else name)
+    """The program as its builder asked for it, or by the name in a folder."""
+    return summary.get("program") or summary["name"]
 
 
 def print_summary(summary: dict[str, Any]) -> None:
@@ -178,4 +178,4 @@ def print_summary(summary: dict[str, Any]) -> None:
         **{name: f"≤ {rounded_up(bound, 6)}" for name, bound in bounds.items()},
         **{name: f"not certified: {reason}" for name, reason in summary["reasons"].items()},
     }
-    print_stated(lines, stated, {"certified", "parts", *bounds, *summary["reasons"]}, summary["assumptions"])
+    print_stated(lines, stated, {"program", "certified", "parts", *bounds, *summary["reasons"]}, summary["assumptions"])

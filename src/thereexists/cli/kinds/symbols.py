@@ -58,7 +58,7 @@ class SymbolCommands(ProgramCommands):
             "certified" if stated else "proved": certified,
             **why,
         }
-        print_stated(lines, stated, {"certified", *why}, summary["assumptions"])
+        print_stated(lines, stated, {"program", "certified", *why}, summary["assumptions"])
 
     def certified(self, certificate: Any, as_json: bool) -> None:
         print_claim(certificate, as_json)

@@ -30,6 +30,7 @@ from thereexists.constructions.program.plan import ProgramPlan
 from thereexists.constructions.program.saving import from_record as value_of
 from thereexists.constructions.program.tracing import ProgramTrace, trace_rows
 from thereexists.core import storage
+from thereexists.core.authors_word import WORDS
 from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
 from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput, ThereExistsError
 from thereexists.core.json_files import malformed
@@ -287,8 +288,9 @@ class ProgramWitness(CompiledWitness):
         certificate = self.certificate
         bound = "not certified"
         if certificate is not None:
-            bound = certificate.marked(f"sup norm ≤ {rounded_up(certificate.bound, 3)} in {certificate.dtype}")
-        return [f"{self.name or self.program.operation}, n = {self.n}, d = {self.d}: {bound}"]
+            bound = f"sup norm ≤ {rounded_up(certificate.bound, 3)} in {certificate.dtype}"
+        claim = f"{self.name or self.program.operation}, n = {self.n}, d = {self.d}: {bound}"
+        return [f"{WORDS}: {claim}" if self.read or (certificate is not None and certificate.stated) else claim]
 
 
 def load_program(path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> ProgramWitness:

@@ -58,15 +58,12 @@ def _largest(folder: Path, described: dict[str, Any]) -> list[Number]:
 
 
 def title_of(witness: Any) -> str:
-    """The program's name, its author's word; without one its formula if that is short, or its number of operations."""
-    if witness.name:
-        return as_its_author_says(witness.name)
+    """The program's name; without one its formula if that is short, or its number of operations: its author's word."""
     record = witness.record()
     formula = written_out(record)
-    if "\n" not in formula and len(formula) <= LONGEST_TITLE:
-        return formula
-    operations = len(record["nodes"]) - 1  # the input is none
-    return f"a program of {counted(operations, 'operation')}"
+    if "\n" in formula or len(formula) > LONGEST_TITLE:
+        formula = f"a program of {counted(len(record['nodes']) - 1, 'operation')}"  # the input is none
+    return as_its_author_says(witness.name or formula)
 
 
 def written_out(record: dict[str, Any]) -> str:
@@ -107,8 +104,9 @@ def _built(witness: Any, described: dict[str, Any]) -> Markup:
     return facts(
         {
             "program": as_its_author_says(witness.name) if witness.name else None,
-            "formula": Markup(f"<pre>{text(written_out(witness.record()))}</pre>"),
-            "sequences": f"n = {described['n']} tokens, d = {described['d']}, every entry in [{low:g}, {high:g}]",
+            "formula": Markup(f"<pre>{text(written_out(witness.record()))}</pre>({WORDS})"),
+            "sequences": f"n = {described['n']} tokens, d = {described['d']}",
+            "box": as_its_author_says(f"every entry in [{low:g}, {high:g}]"),
             "network": f"{counted(described['blocks'], 'block')}, d_model {described['d_model']}, "
             f"{described['parameters']:,} parameters, softmax attention, ReLU",
             "class": f"at most {described['heads']} heads of size {described['head_size']}, width {described['width']}",
