@@ -3,6 +3,7 @@
 import importlib
 import json
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tests.hostile import forge_record
 from thereexists import automata as A
 from thereexists.automata import explore
 from thereexists.automata.att import parse_att
+from thereexists.certificates.automaton_maps import read_maps
 from thereexists.cli import app
 from thereexists.core.errors import ThereExistsError
 
@@ -244,3 +246,17 @@ def test_patterns_that_were_written_out_before_still_are():
     for pattern in (r"[^a]{2,3}", "(a|b){0,300}", "(?:a|ab){3,40}", r"\w{1,64}@\w{1,63}"):
         found = A.regex(pattern, "ab@")
         assert all(found.accepts(s) == bool(re.fullmatch(pattern, s)) for s in ("", "ab", "bb@", "ab@b", "a" * 41))
+
+
+def test_rows_of_many_states_and_targets_take_no_table_of_both():
+    """15,000 states and as many targets, one row: 1.8 GB, were there a number for every pair."""
+    Q = 15_000
+    machine = A.dfa([[(q + 1) % Q] for q in range(Q)], 0, [0], ["a"])
+    maps = read_maps(machine, {"kind": "states", "targets": [[q, -1] for q in range(Q)], "labels": [[0, 0]]})
+    tracemalloc.start()
+    try:
+        fetched, own, made = maps.products()
+        assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    finally:
+        tracemalloc.stop()
+    assert [*fetched, *own, *made] == [0, 0, 0]

@@ -1,5 +1,6 @@
 """A clamp that rounding undoes, in a place where nobody looks: off the cores, where only exact arithmetic bounds g."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 
 import thereexists as te
 from tests.hostile import forge_weights
+from thereexists.certificates.certify_function import float_error
 from thereexists.certificates.float_edges import beyond, edge_points
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.statistical import statistical_bound
@@ -97,3 +99,22 @@ def test_honest_runs_keep_to_their_bounds_around_the_edges(name, domain, constru
     X = edge_points(target, witness.grid, np.random.default_rng(0), 4096)
     assert (X.min(), X.max()) == (target.low.min(), target.high.max())  # the ends are tried, and nothing beyond them
     assert not beyond(witness(X), output_bound(witness.network), witness.grid).any()
+
+
+def test_a_run_that_is_right_at_centres_only_is_measured_elsewhere():
+    """ReLU(z + 1)·2^54 + ReLU(z)·2^10, taken away again: 0 over the reals, and in float64 where z has few bits."""
+    honest = te.build(te.targets.builtin("sort", n=2), delta=1 / 4)
+    structure, weights = honest.network.structure(), dict(honest.network.state_dict())
+    large, small = 2.0**54, 2.0**10
+    layer = {"W_1": torch.ones(1, 4, 1), "b_1": torch.tensor([[1.0, 0.0, 1.0, 0.0]]), "b_2": torch.zeros(1, 1)}
+    layer["W_2"] = torch.tensor([[[large, small, -large, -small]]])
+    for name, values in layer.items():
+        at = f"stages.quantise.feed_forward.{name}"
+        weights[at] = torch.cat([values.double(), weights[at]])
+    structure["stages"]["quantise"]["depth"] += 1
+    forged = dataclasses.replace(honest, network=type(honest.network).from_structure(structure, weights))
+    numbers = np.arange(honest.grid.cells)
+    centres = honest.grid.centre(honest.grid.cube(numbers))
+    assert np.array_equal(forged(centres), honest(centres))
+    assert float_error(honest.network, honest.grid, 0)["max"] < 1e-280
+    assert min(float_error(forged.network, forged.grid, seed)["max"] for seed in range(16)) > 0.1

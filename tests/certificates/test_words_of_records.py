@@ -15,6 +15,7 @@ import thereexists.program as P
 from tests.cli.in_process import ran
 from tests.hostile import forge_certificate, forge_record, forge_weights
 from thereexists.core.authors_word import WORDS
+from thereexists.core.rounded_figures import in_percent
 from thereexists.reports.explore.viewer import open_viewer
 
 
@@ -181,3 +182,23 @@ def test_a_stage_without_its_feed_forward_half_is_traced(copied):
     forge_record(w, lambda r: r["structure"]["stages"]["gather"].update(feed_forward=False))
     done = ran("trace . --input '0.1 0.9'", cwd=w)
     assert (done.code, done.stderr) == (0, "")
+
+
+def test_confidences_are_not_rounded_up():
+    assert in_percent(0.9996) == "99.96%"
+    assert in_percent(0.99) == "99%"
+    assert in_percent(1 - 2.0**-40) == "99.99999999990905%"
+    witness = te.build(te.Target(lambda X: X, n=1, bound=1.0), delta=1 / 2)
+    assert "99.96% confidence" in repr(te.certify(witness, confidence=0.9996))
+
+
+def test_a_program_over_symbols_without_a_row_is_refused_in_words(copied):
+    def forge(record):
+        nodes = record["program"]["nodes"]
+        next(node for node in nodes if node["operation"] == "constant")["settings"]["array"].pop()
+
+    s = P.symbols("ab", n=3)
+    te.build(P.choose([1, 0, 1], s, "x")).save(w := copied("symbols") / "chosen")
+    forge_record(w, forge)
+    with pytest.raises(te.ThereExistsError, match="cannot be interpreted"):
+        te.load(w).meant("aba")

@@ -1,6 +1,8 @@
 """What a file says is shown, never obeyed: no markup, no escape sequence, no line of somebody else's making."""
 
 import json
+import os
+import subprocess
 import sys
 import warnings
 
@@ -91,3 +93,20 @@ def test_warnings_of_numpy_about_strange_weights_are_not_shown(monkeypatch, caps
         cli.main()
     assert ended.value.code == 0
     assert capsys.readouterr().err == "Note: put back\n"
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "ascii"])
+def test_a_stream_that_cannot_hold_a_character_gets_its_number(encoding):
+    """As of a pipe on Windows: no error, and above all not the exit code of a verdict."""
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+
+    def done(*words):
+        command = [sys.executable, "-m", "thereexists", *words]
+        return subprocess.run(command, capture_output=True, env=environment, check=False)
+
+    shown = done("targets")
+    assert (shown.returncode, shown.stderr) == (0, b"")
+    assert rb"\u2212" in shown.stdout
+    told = done("targets", "--json")
+    assert told.returncode == 0
+    assert "−" in json.dumps(json.loads(told.stdout.decode(encoding)), ensure_ascii=False)

@@ -4,9 +4,12 @@ import zipfile
 
 import numpy as np
 import pytest
+import torch
 from scipy.sparse import bsr_array, coo_array, csc_array, csr_array, dia_array, save_npz
 
+import thereexists as te
 from thereexists.cli._input import read_sequences
+from thereexists.core import storage
 from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.heads.io import load_matrix
 from thereexists.patterns import load_npz
@@ -124,3 +127,18 @@ def test_honest_files_still_load(tmp_path):
     assert pattern.steps[1].entries(np.array([3]))[1].tolist() == [0, 1, 2, 3]
     np.save(tmp_path / "x.npy", np.arange(6, dtype=np.float32).reshape(2, 3).T[:, :1])
     assert read_sequences(str(tmp_path / "x.npy"), 3, 1).tolist() == [[[0], [1], [2]]]
+
+
+def test_a_long_record_needs_as_many_weights(tmp_path, monkeypatch):
+    """A record has 16 MB and a vocabulary as long as its weights, up to a limit: what is saved can be read again."""
+    monkeypatch.setattr(storage, "MOST_BYTES", 4096)
+    monkeypatch.setattr(storage, "MOST_WORDS", 1 << 12)
+    storage.write(tmp_path / "w", {"construction": "x" * 5000}, {"a": torch.zeros(1000)})
+    assert (tmp_path / "w" / "witness.json").stat().st_size > 4096
+    with pytest.raises(te.ThereExistsError, match="more than 8,192 bytes"):
+        storage.write(tmp_path / "v", {"construction": "x" * 9000}, {"a": torch.zeros(10_000)})
+    assert [path.name for path in tmp_path.iterdir()] == ["w"]
+    with (tmp_path / "w" / "witness.json").open("ab") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(te.ThereExistsError, match="has at most"):
+        storage.read_record(tmp_path / "w")

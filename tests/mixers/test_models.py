@@ -172,6 +172,34 @@ def test_greedy_generation_is_the_argmax_one_token_after_the_other(name):
     assert torch.equal(got, ids)
 
 
+@pytest.mark.parametrize("name", ["attention", "average", "sepconv"])
+def test_a_prompt_padded_on_the_left_is_continued_as_if_it_stood_alone(name):
+    model, ids = build(MixerForCausalLM, small(name, is_decoder=True, eos_token_id=None)), words(n=7)
+    padded = torch.cat([torch.zeros_like(ids[:, :3]), ids], dim=1)
+    real = (torch.arange(10) >= 3).long().expand(len(ids), -1)
+    places = (real.cumsum(1) - 1).clamp(min=0)
+    how = {"max_new_tokens": 5, "do_sample": False, "output_logits": True, "return_dict_in_generate": True}
+    alone = model.generate(ids, attention_mask=torch.ones_like(ids), **how)
+    for at in ({}, {"position_ids": places}):
+        got = model.generate(padded, attention_mask=real, **at, **how)
+        assert torch.equal(got.sequences[:, 10:], alone.sequences[:, 7:])
+        for mine, theirs in zip(got.logits, alone.logits, strict=True):
+            assert size((mine - theirs).abs().max()) <= rounding(200, scale=10)
+    moved = model.generate(padded, attention_mask=real, position_ids=places + 2, **how)
+    assert size((moved.logits[0] - alone.logits[0]).abs().max()) > 1e-3  # what is given is not dropped
+
+
+def test_a_sequence_of_padding_alone_spoils_no_other():
+    config = small("attention", pooling="mean", num_labels=2)
+    model, ids = build(MixerForSequenceClassification, config), words()
+    real = torch.ones_like(ids)
+    real[1] = 0
+    out = model(ids, attention_mask=real, labels=torch.zeros(len(ids), dtype=torch.long))
+    out.loss.backward()
+    assert out.logits.isfinite().all()
+    assert all(p.grad is None or bool(p.grad.isfinite().all()) for p in model.parameters())
+
+
 @pytest.mark.sampled(3)
 @every_mixer
 def test_greedy_translation_is_the_argmax_one_token_after_the_other(name):

@@ -132,11 +132,13 @@ class StateMaps(Maps):
         return self.labels[:, 0], self.state_labels[:, 0]
 
     def products(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        place = np.full((self.automaton.size, len(self.targets)), -1)
-        place[self.labels[:, 0], self.labels[:, 1]] = np.arange(self.own)
+        T = len(self.targets)
+        pairs = self.labels[:, 0] * T + self.labels[:, 1]
+        order = np.argsort(pairs)
         a, b = np.nonzero(self.state_labels[:, 1][:, None] == self.labels[:, 0])  # the states in the middle agree
-        c = place[self.state_labels[a, 0], self.labels[b, 1]]
-        if (c < 0).any():
+        made = self.state_labels[a, 0] * T + self.labels[b, 1]
+        c = order[np.minimum(np.searchsorted(pairs, made, sorter=order), self.own - 1)]
+        if (pairs[c] != made).any():
             raise NotProved("two pairs of the rows make a pair that has no row.")
         return a, b, c
 

@@ -20,7 +20,7 @@ from thereexists.certificates.asked import check_asked
 from thereexists.certificates.block_sums import blocks_sha256
 from thereexists.certificates.check import Wanted
 from thereexists.certificates.cubes import CubeSums, weights_sha256
-from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
+from thereexists.certificates.enclose import WEIGHTS, core_ends, enclose_cubes
 from thereexists.certificates.float_bound import float_runs
 from thereexists.certificates.function_certificate import (
     PROVED,
@@ -37,6 +37,7 @@ from thereexists.core.errors import InvalidInput, InvalidTarget, NotProved
 from thereexists.core.plain_text import in_full
 from thereexists.core.threads import torch_threads
 from thereexists.evaluate import run_batch
+from thereexists.functions.anywhere import anywhere
 from thereexists.functions.claims import refute
 from thereexists.functions.exponent import exponent
 from thereexists.functions.grid import Grid
@@ -235,13 +236,20 @@ def assumptions(target: Target) -> list[str]:
 
 
 def float_error(network: Transformer, grid: Grid, seed: int) -> dict[str, Any]:
-    """How far the float64 run is from the enclosures of the real one, on up to 256 cubes: measured, not proved."""
+    """How far the float64 run is from the enclosures of the real one, on up to 256 cubes: measured, not proved.
+
+    Each cube is tried at its centre, a number of few bits, and anywhere in its core, where sums are rounded.
+    """
     rng = np.random.default_rng(seed)
     count = min(grid.cells, _FLOAT_CUBES)
     numbers = np.sort(rng.choice(grid.cells, count, replace=False))
+    cells = grid.cube(numbers)
+    low, high = core_ends(grid, cells)
+    centre = grid.centre(cells)
+    X = np.stack([centre, np.where(low <= high, anywhere(rng, low, high, cells.shape), centre)])
     with one_thread():
         enclosure = enclose_cubes(network, grid, numbers)
-        Y = run(network, grid.centre(grid.cube(numbers)))
+        Y = run(network, X.reshape(-1, *cells.shape[1:])).reshape(X.shape)
     gap = np.abs(Y - enclosure.mid) + enclosure.rad
     return {"kind": "measured", "dtype": "float64", "cubes": count, "max": float(gap.max())}
 

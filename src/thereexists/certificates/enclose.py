@@ -160,15 +160,7 @@ def find_twins(Z: Ball) -> Array:
 
 def token_cores(network: Transformer, grid: Grid, encoded: bool = True) -> Ball:
     """The core of every cell at every position, positional encoding added: (n, K, d)."""
-    digits = np.arange(grid.K)[:, None] // grid.N ** np.arange(grid.d) % grid.N  # (K, d)
-    lower, upper = core_margins(grid)
-    edge = np.array(grid.origin) + digits * np.array(grid.step)
-    low = edge + lower
-    end = np.minimum(edge + np.array(grid.step), np.array(grid.high))
-    high = np.where(digits == grid.N - 1, end - lower, edge + np.array(grid.step) - upper)  # the last cell has no ramp
-    if grid.low:  # but where the box is guarded: both ends of it have one, inside
-        low = np.where(digits == 0, np.array(grid.low) + upper, low)
-        high = np.where(digits == grid.N - 1, np.array(grid.high) - upper, high)
+    low, high = core_ends(grid, np.arange(grid.K)[:, None] // grid.N ** np.arange(grid.d) % grid.N)  # (K, d)
     mid = (low + high) / 2
     rad = np.nextafter(np.maximum(np.maximum(high - mid, mid - low), 0.0), np.inf)  # of nothing, a point
     W_in = network.input_map()
@@ -178,6 +170,19 @@ def token_cores(network: Transformer, grid: Grid, encoded: bool = True) -> Ball:
     if network.E is None or not encoded:
         return tokens
     return balls.add(tokens, balls.exact(network.E.detach().numpy()[:, None, :]))
+
+
+def core_ends(grid: Grid, digits: Array) -> tuple[Array, Array]:
+    """Where the cores of cells begin and end, entry by entry; the cells by their numbers on each axis (…, d)."""
+    lower, upper = core_margins(grid)
+    edge = np.array(grid.origin) + digits * np.array(grid.step)
+    low = edge + lower
+    end = np.minimum(edge + np.array(grid.step), np.array(grid.high))
+    high = np.where(digits == grid.N - 1, end - lower, edge + np.array(grid.step) - upper)  # the last cell has no ramp
+    if grid.low:  # but where the box is guarded: both ends of it have one, inside
+        low = np.where(digits == 0, np.array(grid.low) + upper, low)
+        high = np.where(digits == grid.N - 1, np.array(grid.high) - upper, high)
+    return low, high
 
 
 def attention_layer(Z: Ball, attention: Attention, layer: int, rho: str, twins: Array) -> Ball:

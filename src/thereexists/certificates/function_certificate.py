@@ -34,7 +34,7 @@ from thereexists.certificates.units import normalised
 from thereexists.core.atomic_files import put_in_place, write_beside, written_beside
 from thereexists.core.dtypes import SIGNIFICAND
 from thereexists.core.errors import InvalidInput, NotProved
-from thereexists.core.rounded_figures import rounded_up
+from thereexists.core.rounded_figures import in_percent, rounded_up
 from thereexists.functions.domains.stored import in_words, measured_in_words
 from thereexists.functions.grid import Grid
 
@@ -311,7 +311,7 @@ class StatisticalCertificate(FunctionCertificate):
         return f"{super().claim()} at confidence {self.confidence}"
 
     def label(self) -> str:
-        return f"at {self.confidence:.1%} confidence"
+        return f"at {in_percent(self.confidence)} confidence"
 
     def holds_for(self) -> str:
         return f"with confidence {self.confidence}, over the certificate's own random points"

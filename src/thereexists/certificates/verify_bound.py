@@ -206,7 +206,7 @@ def _recomputed(
     missed = min(1.0, 3.0 / drawn)  # (1 − q)^k ≤ e^-3 < 5 % from q = 3/k on
     detail = (
         f"{drawn} of {total} blocks of {problem.block} cubes, drawn at random, were enclosed again and are right; if "
-        f"{missed:.2%} of the blocks were wrong, that would happen less than once in twenty times"
+        f"{rounded_up(100 * missed, 3)}% of the blocks were wrong, that would happen less than once in twenty times"
     )
     return claimed, Check(SAMPLE, True, detail)
 

@@ -6,6 +6,7 @@ string, and every string goes through ``visible``. So it does not matter which p
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -28,7 +29,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON obj
 
 def print_json(payload: dict[str, Any]) -> None:
     """One JSON object on stdout. Infinities and NaN are not JSON: they become null."""
-    print(visible_json(json.dumps(_plain(payload), ensure_ascii=False, allow_nan=False)))
+    ascii_only = "utf" not in (sys.stdout.encoding or "utf-8").lower()
+    print(visible_json(json.dumps(_plain(payload), ensure_ascii=ascii_only, allow_nan=False)))
 
 
 def _plain(value: Any) -> Any:
@@ -78,7 +80,13 @@ class _Stdout:
 
 @contextmanager
 def output_to_its_end() -> Iterator[None]:
-    """Until the last byte is out, a closed pipe is ``ClosedPipe``, and nothing else."""
+    """Until the last byte is out, a closed pipe is ``ClosedPipe``, and nothing else.
+
+    A character that the stream cannot hold (≤ in a pipe on Windows) is written as its number: it is no error.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     with redirect_stdout(_Stdout(sys.stdout)):  # pyright: ignore[reportArgumentType]
         try:
             yield

@@ -27,6 +27,11 @@ def share_rounded_up(share: float) -> str:
     return f"{Decimal(float(share)).quantize(Decimal('0.001'), rounding=ROUND_CEILING):.1%}"
 
 
+def in_percent(x: float) -> str:
+    """A share with all its digits: a confidence of 0.9996 is 99.96%, and never 100%."""
+    return f"{(Decimal(repr(float(x))) * 100).normalize():f}%"
+
+
 def _rounded(x: float | Decimal, digits: int, rounding: str) -> str:
     if not math.isfinite(x):
         return f"{float(x):g}"

@@ -33,6 +33,7 @@ from thereexists.core.replaced_folders import fresh_beside, put_in_place
 from thereexists.core.tensor_files import save_tensors
 
 FORMAT_VERSION = 1
+MOST_WORDS = 1 << 28  # bytes of a record beyond ``MOST_BYTES``
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,15 @@ def write(path: Path, record: dict[str, Any], weights: dict[str, Tensor], layout
         record = {"format_version": FORMAT_VERSION, "kind": layout.kind, **record, "weights_sha256": sha256}
         record["digest"] = record_digest(record)
         (beside / layout.record).write_text(_written(record), encoding="utf-8")
+        if (beside / layout.record).stat().st_size > (most := _most_of_record(beside / layout.weights)):
+            raise InvalidInput(f"Nothing was saved: the record would have more than {most:,} bytes.")
         os.chmod(beside, 0o755)
         put_in_place(beside, path)
+
+
+def _most_of_record(weights: Path) -> int:
+    """A vocabulary is as long as its table of weights, at most; and no longer than ``MOST_WORDS`` bytes."""
+    return MOST_BYTES + min(weights.stat().st_size if weights.is_file() else 0, MOST_WORDS)
 
 
 def read(path: Path, layout: Layout = WITNESS) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -117,10 +125,7 @@ def read_record(path: Path, layout: Layout = WITNESS) -> dict[str, Any]:
     file = path / layout.record
     if not file.is_file():
         raise Unreadable(f"There is no saved {layout.kind} at {path} (no {layout.record} there).")
-    weights = path / layout.weights  # a vocabulary is as long as its table of weights, at most
-    record = read_json(
-        file, MOST_BYTES + (weights.stat().st_size if weights.is_file() else 0), f"a {layout.kind} record"
-    )
+    record = read_json(file, _most_of_record(path / layout.weights), f"a {layout.kind} record")
     if not isinstance(record, dict) or "format_version" not in record:
         raise BadWitnessFile(f"{file} was truncated or changed: it is not a {layout.kind} record.")
     version = record["format_version"]

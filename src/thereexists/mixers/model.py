@@ -200,7 +200,7 @@ class MixerModel(MixerPreTrainedModel):
             return x[:, 0]
         if real is None:
             return x.mean(1)
-        return (x * real[..., None]).sum(1) / real.sum(1, keepdim=True)
+        return (x * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
 
 
 class MixerLMHead(nn.Module):

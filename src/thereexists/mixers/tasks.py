@@ -117,8 +117,19 @@ class MixerForCausalLM(_LanguageModel, GenerationMixin):
         loss = None if labels is None else token_loss(logits[:, :-1], labels[:, 1:])
         return CausalLMOutput(loss=loss, logits=logits, hidden_states=out.hidden_states)  # pyright: ignore[reportArgumentType]
 
-    def prepare_inputs_for_generation(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> dict:
-        return {"input_ids": input_ids, "attention_mask": attention_mask, "logits_to_keep": 1}
+    def prepare_inputs_for_generation(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        **_: Any,
+    ) -> dict:
+        """Positions are those given, which ``generate`` continues, or count from the first token that is no padding."""
+        if position_ids is None and attention_mask is not None:
+            position_ids = (attention_mask.long().cumsum(1) - 1).clamp(min=0)
+        given = {"input_ids": input_ids, "attention_mask": attention_mask, "position_ids": position_ids}
+        return given | {"token_type_ids": token_type_ids, "logits_to_keep": 1}
 
 
 class MixerForSequenceClassification(MixerPreTrainedModel):

@@ -11,7 +11,7 @@ from thereexists.certificates.llama.format import read_checkpoint, read_claim
 from thereexists.certificates.llama.offsets import Turning, Vector, lead
 from thereexists.certificates.llama.proof import prove
 from thereexists.certificates.llama.rounding import DTYPES, Rounding
-from thereexists.certificates.llama.run import loaded
+from thereexists.certificates.llama.run import _spelling_nothing_else, loaded, misread
 from thereexists.certificates.llama.tokens import BOS, SYMBOLS
 
 modeling = pytest.importorskip("transformers.models.llama.modeling_llama")
@@ -76,3 +76,17 @@ def test_the_norm_needs_a_large_constant():
     assert 0 < Rounding("float32").norm(64, 4096.0, 20.0, 1e-6) < 2e-5
     with pytest.raises(te.ThereExistsError, match="a norm is off"):
         Rounding("bfloat16").norm(64, 16.0, 20.0, 1e-6)
+
+
+@pytest.mark.parametrize("alphabet", ["<s>", "<>s", "</apds>"])
+def test_letters_may_spell_a_token_of_the_tokenizer(alphabet, tmp_path):
+    """The card says that text with ``<s>`` is taken for the token: no trial draws it and calls the folder false."""
+    te.export(te.build(te.automata.regex("[^s]*s?.*", alphabet=alphabet), n=4), "llama", tmp_path / "w")
+    checkpoint = read_checkpoint(tmp_path / "w", read_claim(tmp_path / "w"))
+    for seed in range(64):
+        assert misread(tmp_path / "w", checkpoint.claim.vocabulary, np.random.default_rng(seed)) is None
+    ids = range(SYMBOLS, SYMBOLS + len(alphabet))
+    texts = checkpoint.claim.vocabulary.texts
+    both = {k for order in (ids, ids[::-1]) for k in _spelling_nothing_else([*order], checkpoint.claim.vocabulary)}
+    assert both == {*ids}
+    assert "".join(texts[k] for k in ids) == alphabet

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.certificates.llama.tokens import BOS, SYMBOLS, Vocabulary
+from thereexists.certificates.llama.tokens import BOS, SPECIAL, SYMBOLS, Vocabulary
 from thereexists.core.dtypes import as_dtype
 
 _LETTERS = 24  # of a random prompt
@@ -36,10 +36,11 @@ def misread(folder: Path, vocabulary: Vocabulary, rng: np.random.Generator) -> s
 
     tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     symbols, between = np.arange(SYMBOLS, vocabulary.outputs.start), "" if vocabulary.by_character else " "
-    for ids in (symbols[: 1 << 10], rng.choice(symbols, _LETTERS)):
+    for drawn in (symbols[: 1 << 10], symbols[: 1 << 10][::-1], rng.choice(symbols, _LETTERS)):
+        ids = _spelling_nothing_else(drawn.tolist(), vocabulary)
         text = between.join(vocabulary.texts[k] for k in ids)
         read = tokenizer(text, verbose=False)["input_ids"]  # not that the text is too long for the model
-        if read != [BOS, *ids.tolist()] or tokenizer.decode(read, skip_special_tokens=True) != text:
+        if read != [BOS, *ids] or tokenizer.decode(read, skip_special_tokens=True) != text:
             return text
     said = tokenizer.decode(range(vocabulary.outputs.start, len(vocabulary)))
     if vocabulary.unseen and vocabulary.unseen in said:
@@ -53,3 +54,20 @@ def misread(folder: Path, vocabulary: Vocabulary, rng: np.random.Generator) -> s
     except Exception:  # which one is the library's business
         return None
     return other
+
+
+def _spelling_nothing_else(ids: list[int], vocabulary: Vocabulary) -> list[int]:
+    """Without letters that end a text such as ``<s>``, which every tokenizer takes for the token: the card says so.
+
+    Of all symbols in order and backwards none is left out twice, for no such text is another one backwards.
+    """
+    if not vocabulary.by_character:
+        return ids
+    kept: list[int] = []
+    text = ""
+    for k in ids:
+        longer = text + vocabulary.texts[k]
+        if not longer.endswith(SPECIAL):
+            kept.append(k)
+            text = longer
+    return kept

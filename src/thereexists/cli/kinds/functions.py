@@ -12,7 +12,7 @@ from thereexists.cli.kinds import CREW, Commands, RunRequest, print_numbers, sav
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import InvalidInput, Obstructed
 from thereexists.core.json_files import malformed
-from thereexists.core.rounded_figures import rounded_down, rounded_up
+from thereexists.core.rounded_figures import in_percent, rounded_down, rounded_up
 
 # Lines of the summary, by the entry that they are made of.
 _LINES = {"target": "target", "pattern": "pattern", "id bits": "id_bits", "memory": "memory_bytes"}
@@ -222,7 +222,8 @@ def print_witness(summary: dict[str, Any], certificate: Any = None) -> None:
         lines["measured"] = (
             f"d_{distance['p']:g} = {distance['estimate']:.4g}"
             f"{_beside(beside['measured'], distance['estimate'])}, between {rounded_down(distance['low'], 4)} and "
-            f"{rounded_up(distance['high'], 4)} at {distance['confidence']:.0%} ({distance['samples']:,} points)"
+            f"{rounded_up(distance['high'], 4)} at {in_percent(distance['confidence'])} "
+            f"({distance['samples']:,} points)"
         )
     if certificate is None and (error is not None or distance is not None):
         lines["meaning"] = summary.get("meaning")

@@ -15,7 +15,7 @@ from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.core.plain_text import counted
-from thereexists.core.rounded_figures import rounded_down, rounded_up
+from thereexists.core.rounded_figures import in_percent, rounded_down, rounded_up
 from thereexists.functions.target import Target
 from thereexists.model import Transformer, sizes
 from thereexists.model.parts import parts_of
@@ -186,7 +186,7 @@ def _certificate(
     if measured is not None:
         sampled = (
             f"d_{measured.p:g} = {measured.estimate:.4g}, between {rounded_down(measured.low, 4)} and "
-            f"{rounded_up(measured.high, 4)} at {measured.confidence:.0%} ({measured.samples:,} random points, "
+            f"{rounded_up(measured.high, 4)} at {in_percent(measured.confidence)} ({measured.samples:,} random points, "
             f"seed {measured.seed})"
         )
         sampled = as_its_author_says(sampled)
