@@ -110,7 +110,7 @@ def test_plans_are_made_once_and_go_with_the_pattern():
             "True at real",
         ),
         (lambda q: SparseAttention(tp.window(8, 2), heads=3, dim=8), "multiple of 'heads'"),
-        (lambda q: SparseAttention(tp.window(8, 2), heads=0, dim=8), "positive integer"),
+        (lambda q: SparseAttention(tp.window(8, 2), heads=0, dim=8), "must be a whole number from 1 on"),
         (lambda q: SparseAttention(tp.strided(8, 2).multihead(4), heads=2, dim=8), "made for 4 heads"),
         (lambda q: SparseAttention(tp.window(8, 2), heads=2, dim=8, dropout=1.5), "dropout"),
         (lambda q: explain(tp.window(8, 2), "tpu"), "devices cpu, cuda"),

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModel
 
 import thereexists as te
@@ -17,6 +18,7 @@ from tests.hostile import forge_certificate, forge_record, forge_weights
 from thereexists.core.authors_word import WORDS
 from thereexists.core.rounded_figures import in_percent
 from thereexists.reports.explore.viewer import open_viewer
+from thereexists.reports.witness.function import build_command
 
 
 @pytest.fixture(scope="module")
@@ -200,5 +202,34 @@ def test_a_program_over_symbols_without_a_row_is_refused_in_words(copied):
     s = P.symbols("ab", n=3)
     te.build(P.choose([1, 0, 1], s, "x")).save(w := copied("symbols") / "chosen")
     forge_record(w, forge)
-    with pytest.raises(te.ThereExistsError, match="cannot be interpreted"):
-        te.load(w).meant("aba")
+    with pytest.raises(te.ThereExistsError, match="its arrays do not have n rows"):
+        te.load(w)
+    assert te.verify(w).holds is False
+
+
+@pytest.mark.parametrize("distance", [{"a": 1}, 0.5, "x", [1.0], {**dict.fromkeys("pq", 1.0), "low": None}])
+def test_what_cannot_be_loaded_is_not_said_to_hold(distance, copied):
+    w = copied("faithful")
+    forge_record(w, lambda r: r.update(distance=distance))
+    with pytest.raises(te.ThereExistsError, match="measured distance"):
+        te.load(w)
+    assert te.verify(w).holds is False
+
+
+def test_the_command_for_a_box_of_several_ranges_builds_it_again(tmp_path):
+    target = te.targets.builtin("sort", 1, 2, ([0.0, -2.0], [1.0, 5.0]))
+    te.build(target, delta=1 / 2).save(tmp_path / "w")
+    command, remarks = build_command(te.load(tmp_path / "w"))
+    assert not remarks
+    done = ran(command.removeprefix("thereexists "), "--out", "again", cwd=tmp_path)
+    assert done.code == 0
+    weights = [load_file(tmp_path / name / "model.safetensors") for name in ("w", "again")]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0].keys() | weights[1].keys())
+
+
+def test_the_length_of_a_data_set_is_its_authors_word(tmp_path):
+    te.memorise([["a"], ["a", "b"]], [["x"], ["y"]]).save(tmp_path / "w")
+    forge_record(tmp_path / "w", lambda r: r["tokens"].update(fixed=True))
+    page = str(te.report(tmp_path / "w"))
+    assert f"exactly 2 tokens ({WORDS})" in page
+    assert te.verify(tmp_path / "w").holds is False

@@ -55,10 +55,15 @@ class Changes:
                 f"'softcap' must be a positive number, from 1e-9 to 1e9, or None for none; got {self.softcap}."
             )
 
+        if not isinstance(self.return_lse, bool):
+            raise InvalidInput(f"'return_lse' must be True or False; got {kind_of(self.return_lse)}.")
+
     def check(self, heads: int, n: int) -> None:
         for name, given in (("sinks", self.sinks), ("bias", self.bias)):
             if given is not None and not (isinstance(given, Tensor) and given.dtype.is_floating_point):
                 raise InvalidInput(f"'{name}' must be a tensor of real numbers; got {kind_of(given)}.")
+            if given is not None and given.is_meta:
+                raise InvalidInput(f"'{name}' must hold numbers; it is on the meta device.")
         if self.sinks is not None and tuple(self.sinks.shape) != (heads,):
             raise InvalidInput(f"'sinks' must hold one logit for each of {heads} heads; got {tuple(self.sinks.shape)}.")
         if self.bias is None:

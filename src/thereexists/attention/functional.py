@@ -20,6 +20,7 @@ from thereexists.core.constant_result import constant_result
 from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import fused_attention, transformed
 from thereexists.core.numbered import kept, numbered
+from thereexists.core.plain_numbers import shown
 from thereexists.core.shapes import Bool, Float, Int
 from thereexists.patterns import Pattern, Step
 
@@ -97,6 +98,10 @@ def sparse_attention(
     Raises:
         InvalidInput: shapes, dtypes or devices do not fit.
     """
+    if not all(isinstance(x, Tensor) for x in (q, k, v)):
+        raise InvalidInput(f"q, k and v must be tensors; got {', '.join(map(kind_of, (q, k, v)))}.")
+    if not isinstance(dropout_p, Dropout) and not is_number(dropout_p):
+        raise InvalidInput(f"'dropout_p' must be a number in [0, 1); got {shown(dropout_p)}.")
     if not q.ndim == k.ndim == v.ndim == 4 or q.is_meta:
         raise InvalidInput(
             "q, k and v must be tensors (batch, heads, n, head_dim) with numbers in them; got "

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from thereexists.attention.functional import Dropout, Held, attend, padding
 from thereexists.attention.ways import head_steps
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_numbers import whole
 from thereexists.core.shapes import Bool, Float, Int
 from thereexists.patterns import Pattern, Step
 
@@ -30,8 +31,7 @@ class SparseAttention(nn.Module):
     def __init__(self, pattern: Pattern | Step, heads: int, dim: int, dropout: float = 0.0, bias: bool = True):
         super().__init__()
         for name, size in (("heads", heads), ("dim", dim)):
-            if isinstance(size, bool) or size < 1:
-                raise InvalidInput(f"'{name}' must be a positive integer; got {size}.")
+            whole(size, f"'{name}'", 1)
         if dim % heads:
             raise InvalidInput(f"'dim' must be a multiple of 'heads'; got dim = {dim} and heads = {heads}.")
         if not 0 <= dropout < 1:

@@ -130,6 +130,8 @@ class Automaton:
 
     def transduce(self, word: Any) -> list[Token]:
         """What it writes, one symbol per step."""
+        if not self.writes:
+            raise InvalidInput("This automaton writes nothing: it accepts or rejects.")
         ids = self.word(word)
         return [self.output_alphabet[k] for k in self.outputs[self.run(ids[None])[0, :-1], ids].tolist()]
 

@@ -54,8 +54,8 @@ def verify(
     Raises:
         InvalidInput: an argument is not what it must be. Whatever is wrong with the files is part of the verdict.
     """
-    if sample is not None and not 0 < sample <= 1:
-        raise InvalidInput(f"'sample' must be a share above 0 and at most 1; got {sample} instead.")
+    if sample is not None and not (isinstance(sample, int | float) and 0 < sample <= 1):
+        raise InvalidInput(f"'sample' must be a share above 0 and at most 1; got {sample!r} instead.")
     check_opinions(opinions)
     how = How(workers, sample, None if job is None else Path(job), progress)
     checks: list[Check] = []

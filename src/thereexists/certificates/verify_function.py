@@ -36,7 +36,7 @@ from thereexists.functions.domains.stored import name_in_file
 from thereexists.functions.grid import Grid
 from thereexists.functions.targets import builtin, restore
 from thereexists.model import EmbeddedTransformer, Transformer
-from thereexists.model.sizes import check_plan, check_sizes, counted
+from thereexists.model.sizes import check_distance, check_plan, check_sizes, counted
 
 FILES = Check("files", True, "record, weights and certificate are whole and match their digests")
 _PAIRS = 20_000
@@ -89,6 +89,7 @@ def _read(asked: Asked, network_class: type[Transformer]) -> Case[FunctionCertif
         if type(network) is not network_class:
             raise InvalidInput("the network is not of the class that this construction gives")
         check_plan(record["plan"], record["construction"])
+        check_distance(record["distance"])
         stored = restore(record["target"])
         target = asked.target or stored
         grid = Grid.from_dict(record["grid"]).on(target.region)

@@ -77,7 +77,7 @@ def the_method(target: Any, method: Any, options: dict[str, Any]) -> Method:
             f"automaton; got {type(target).__name__}."
         )
     construction = options.pop("construction", next(iter(known)))
-    if construction not in known:
+    if not isinstance(construction, str) or construction not in known:
         raise InvalidInput(f"'construction' must be one of {', '.join(known)}; got {construction!r} instead.")
     place = known[construction]  # a kind, or who chooses one
     made = named(place) if ":" in place else KINDS[place].find("method")

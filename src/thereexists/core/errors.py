@@ -1,4 +1,7 @@
-"""Every error a user can cause derives from ``ThereExistsError``: one sentence saying what was wrong and how to fix it.
+"""What a user may get wrong derives from ``ThereExistsError``: one sentence saying what was wrong and how to fix it.
+
+A file, a value, an option, a size, a shape. (An argument that is no such thing at all, None in place of a tensor, is a
+mistake in a program: Python may say so in its own words.)
 
 The command line prints that sentence and exits with the error's ``code``; it never shows a stack trace for bad input.
 

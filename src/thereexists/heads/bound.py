@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_numbers import whole
 from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.verify import check_tolerances
 
@@ -171,6 +172,8 @@ def corrected_hidden_size(length: int, k: int) -> int:
 
 def check_class(length: int, k: int, gamma: float, eps1: float, eps2: float) -> None:
     check_tolerances(eps1, eps2)
+    whole(length, "The length")
+    whole(k, "'k'")
     if length < 1 or not 1 <= k <= length:
         raise InvalidInput(f"k must lie between 1 and the length. Got length {length}, k {k}.")
     if length > LONGEST:

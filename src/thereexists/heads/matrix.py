@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_numbers import whole
 from thereexists.core.sparse_arrays import check_compressed, with_plain_data
 
 _LARGEST_LOG = 709.0  # e^709 is the last whole power of e that is a float64
@@ -197,6 +198,8 @@ def random_matrix(length: int, k: int, gamma: float = 2.0, seed: int = 0) -> Att
     Raises:
         InvalidInput: k is larger than the length, or γ is below 1.
     """
+    whole(length, "The length")
+    whole(k, "'k'")
     if length < 1 or not 1 <= k <= length:
         raise InvalidInput(f"k must lie between 1 and the length. Got length {length}, k {k}.")
     if not (math.isfinite(gamma) and gamma >= 1):

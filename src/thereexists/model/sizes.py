@@ -52,6 +52,14 @@ def check_plan(plan: dict[str, Any], construction: str) -> None:
         raise InvalidInput("its plan does not hold the numbers and words that a plan holds")
 
 
+def check_distance(distance: Any) -> None:
+    """A stored measurement, if there is one, has its numbers: whoever reads the record shows them."""
+    names = {"p", "estimate", "low", "high", "samples", "confidence", "seed"}
+    right = distance is None or (isinstance(distance, dict) and distance.keys() == names)
+    if not (right and all(type(x) in (int, float) for x in (distance or {}).values())):
+        raise InvalidInput("its measured distance does not hold the numbers of a measurement")
+
+
 def counted(network: Transformer) -> dict[str, Any]:
     """What a plan says of a network that is there, counted on its weights. Theorem B is the one of sparse attention, 2
     has positions, 1 neither.

@@ -11,7 +11,7 @@ import numpy as np
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_arrays import read_npz
 from thereexists.core.sparse_arrays import check_compressed, from_arrays, with_plain_data
-from thereexists.patterns.numbers import whole
+from thereexists.patterns.numbers import vector, whole
 from thereexists.patterns.parts import Explicit, Rect
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
@@ -126,9 +126,9 @@ def from_rows(rows: Sequence[Sequence[int] | np.ndarray], name: str = "rows") ->
     n = len(rows)
     if n == 0:
         raise InvalidInput("A pattern needs at least one token; got no rows.")
-    counts = np.array([len(row) for row in rows])
-    columns = np.concatenate([np.asarray(row, np.int64).reshape(-1) for row in rows])
-    return Pattern(name, (_checked(n, np.concatenate(([0], np.cumsum(counts))), columns, 0),))
+    tokens = [vector(row, f"Row {k}") for k, row in enumerate(rows)]
+    indptr = np.concatenate(([0], np.cumsum([len(row) for row in tokens])))
+    return Pattern(name, (_checked(n, indptr, np.concatenate(tokens), 0),))
 
 
 def load_npz(path: str | Path) -> Pattern:

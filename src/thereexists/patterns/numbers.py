@@ -13,17 +13,10 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_numbers import shown as shown
+from thereexists.core.plain_numbers import whole as whole
 
 FARTHEST = (1 << 31) - 1
-
-
-def whole(value: Any, what: str, least: int | None = None, most: int | None = None) -> int:
-    """``value`` as an int in ``[least, most]``; a Boolean, a fraction or a text is none."""
-    good = isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
-    if not good or (least is not None and value < least) or (most is not None and value > most):
-        ends = "" if least is None else f" from {least} on" if most is None else f" from {least} to {most}"
-        raise InvalidInput(f"{what} must be a whole number{ends}; got {shown(value)}.")
-    return int(value)
 
 
 def near(value: Any, what: str, least: int | None = None) -> int:
@@ -80,12 +73,3 @@ def inside(tokens: np.ndarray, n: int, what: str) -> None:
     if len(tokens) and not (tokens.min() >= 0 and tokens.max() < n):
         far = int(tokens.min() if tokens.min() < 0 else tokens.max())
         raise InvalidInput(f"{what} leads to token {far}; the step has tokens 0..{n - 1}.")
-
-
-def shown(value: Any) -> str:
-    """A short text for errors, whatever came: a number of 5,000 digits has no text in Python."""
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):
-        return f"a {type(value).__name__} too long to print"
-    return text if len(text) <= 80 else text[:77] + "…"

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from thereexists.core.plain_numbers import seconds_from
 from thereexists.patterns import isolated, obstructions, sat, toughness
 from thereexists.patterns.isolated import Tell
 from thereexists.patterns.neighbourhood import Neighbourhood
@@ -85,6 +86,7 @@ def _snake(shape: tuple[int, ...]) -> np.ndarray:
 
 def find_path(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> PathResult:
     """A path, a certificate that there is none, or *undecided* after ``seconds`` of search."""
+    seconds = seconds_from(seconds)
     deadline = time.perf_counter() + seconds
     for rule, order in rules(pattern):
         if np.asarray(contained(pattern, order[1:], order[:-1])).all():

@@ -15,6 +15,7 @@ import numpy as np
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.notebook import InNotebook
 from thereexists.core.numbered import Numbered
+from thereexists.core.plain_numbers import whole
 from thereexists.core.plain_text import brief
 from thereexists.patterns.parts import Rect, as_causal_part
 from thereexists.patterns.step import Step
@@ -80,7 +81,7 @@ class Pattern(Numbered, InNotebook):
 
     def step(self, l: int) -> Step:
         """Step ``l`` of the cycle, from 0; block ``t`` (from 0) uses ``step(t % cycle)``."""
-        if not 0 <= l < self.cycle:
+        if not 0 <= whole(l, "A step") < self.cycle:
             raise InvalidInput(f"Step {l} does not exist: '{self.name}' has steps 0..{self.cycle - 1}.")
         return self.steps[l]
 
@@ -114,7 +115,7 @@ class Pattern(Numbered, InNotebook):
 
     def multihead(self, heads: int = 8) -> Pattern:
         """Every block has ``heads`` heads, shared out evenly among the steps."""
-        if heads < self.cycle:
+        if whole(heads, "'heads'") < self.cycle:
             raise InvalidInput(
                 f"multihead needs at least one head for each of the {self.cycle} steps of '{self.name}'; got {heads}."
             )

@@ -55,7 +55,7 @@ class Step(Numbered):
 
     def rows(self, k: int) -> np.ndarray:
         """The tokens that token ``k`` attends to, ascending."""
-        if not 0 <= k < self.n:
+        if not 0 <= whole(k, "A token") < self.n:
             raise InvalidInput(f"Token {k} does not exist: the pattern has tokens 0..{self.n - 1}.")
         return self.entries(np.array([k]))[1]
 

@@ -16,12 +16,13 @@ import numpy as np
 
 from thereexists.certificates.units import over_share
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_numbers import whole
 from thereexists.functions.asking import phase
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Array, Target
 from thereexists.witness.plan import beyond_float64
 
-REPLICATES = 16
+REPLICATES, MOST_SAMPLES = 16, 1 << 30
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ def estimate_distance(
     """Estimate d_p(target, g) with quasi-random points; the seed is kept in the result."""
     from scipy import stats
 
-    if samples < REPLICATES:
-        raise InvalidInput(f"'samples' must be at least {REPLICATES}; got {samples} instead.")
+    whole(samples, "'samples'", REPLICATES, MOST_SAMPLES)
+    whole(seed, "'seed'", 0)
     per_replicate = 2 ** int(np.log2(samples // REPLICATES))
     X, inside = target.drawn(np.concatenate([_sobol(target, per_replicate, (seed, r)) for r in range(REPLICATES)]))
     gap = np.zeros_like(X)  # what lies beside the domain counts as 0, in the mean over a larger set
@@ -75,8 +76,11 @@ def exactness(
     target: Target, grid: Grid, g: Callable[[Array], Array], samples: int, seed: int, all_columns: bool = False
 ) -> Exactness:
     """Compare g with the piecewise constant f̄ on random inputs off the ramps."""
-    X = target.points(np.random.default_rng(seed), samples)
+    whole(samples, "'samples'", 1, MOST_SAMPLES)
+    X = target.points(np.random.default_rng(whole(seed, "'seed'", 0)), samples)
     X = X[~grid.on_ramp(X)]
+    if not len(X):
+        raise InvalidInput(f"All {samples} random inputs lie on ramps; ask for more.")
     return Exactness(float(np.abs(g(X) - cell_values(target, grid, X, all_columns)).max()), len(X), seed)
 
 

@@ -25,7 +25,7 @@ from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
 from thereexists.functions.targets import restore
 from thereexists.model import Transformer
-from thereexists.model.sizes import check_plan, check_sizes, counted
+from thereexists.model.sizes import check_distance, check_plan, check_sizes, counted
 from thereexists.witness.distance import Distance, Exactness, cell_values, estimate_distance, exactness
 from thereexists.witness.plan import FunctionPlan
 from thereexists.witness.samples import chosen
@@ -243,6 +243,7 @@ def read_function(
     with malformed(path, "is not a complete witness"):
         storage.check_dtype(record, weights)
         check_plan(record["plan"], record["construction"])
+        check_distance(record["distance"])
         network = network_class.from_structure(record["structure"], weights)
         if type(network) is not network_class:
             raise InvalidInput("the network is not of the class that this construction gives")

@@ -24,7 +24,7 @@ import numpy as np
 from thereexists.certificates.llama.rounding import FREQUENCY, LOGIT_ROUNDINGS, SLACK, TABLE, Rounding, sums
 from thereexists.functions.target import Array
 
-_CHUNK = 1 << 13
+_CHUNK = 1 << 18  # angles at a time
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,9 @@ def logits(query: Array, key: Array, turning: Turning) -> Array:
     """Over the reals: (reach + 1,), of a key 0, 1, …, reach tokens back."""
     z, w = query * key.conj(), turning.frequencies
     found = np.empty(turning.reach + 1)
-    for start in range(0, turning.reach + 1, _CHUNK):
-        delta = np.arange(start, min(start + _CHUNK, turning.reach + 1))
+    chunk = max(1, _CHUNK // len(w))
+    for start in range(0, turning.reach + 1, chunk):
+        delta = np.arange(start, min(start + chunk, turning.reach + 1))
         angle = np.outer(delta, w)
         found[delta] = np.cos(angle) @ np.real(z) - np.sin(angle) @ np.imag(z)
     return found / np.sqrt(turning.size)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.certificates.program_numpy import check_features
 from thereexists.certificates.program_splines import KNOWN
 from thereexists.constructions.program import splines
 from thereexists.constructions.program.graph import Value, nodes
@@ -41,6 +42,7 @@ def to_record(program: Value) -> dict[str, Any]:
 def from_record(record: dict[str, Any]) -> Value:
     """The graph again. Where the function itself is not known, ``apply`` interprets its spline."""
     try:
+        check_features(record)
         values: list[Value] = []
         for node in record["nodes"]:
             settings = {key: _restored(key, setting) for key, setting in node["settings"].items() if key != "d"}

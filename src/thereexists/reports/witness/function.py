@@ -298,12 +298,8 @@ def build_command(witness: FunctionWitness) -> tuple[str, str]:
         words += [] if named is None else ["--domain", named]
         remarks += [] if named else ["The domain was given in Python: put it into a file, --domain file.py:domain."]
     elif boxes != {(0.0, 1.0)}:
-        low, high = min(boxes)
-        words += ["--domain", repr(low), repr(high)]
-        if len(boxes) > 1:
-            remarks.append(
-                "The features have different ranges, which can only be given in Python: te.Target(domain=…)."
-            )
+        ends = zip(target.low.tolist(), target.high.tolist(), strict=True) if len(boxes) > 1 else boxes
+        words += ["--domain", ";".join(f"{low!r},{high!r}" for low, high in ends)]
     words += plan.command_options()
     if witness.network.rho == "hardmax":
         words.append("--modified")

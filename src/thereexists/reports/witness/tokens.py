@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from thereexists.constructions.tokens.witness import TokenWitness
-from thereexists.core.authors_word import as_its_author_says
+from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.reports.artefact import Found, weights_hash
 from thereexists.reports.first_screen import PAPERS, Number, depth_of, first_screen
 from thereexists.reports.html import Markup, Page, Section, code, facts, join, number, paragraph, table
@@ -85,7 +85,7 @@ def _built(witness: TokenWitness, record: dict[str, Any]) -> Markup:
         {
             "pairs": f"{len(witness.inputs):,}"
             + (f", {as_its_author_says(info['repeated'])} repeated ones left out" if info.get("repeated") else ""),
-            "sequences": f"{'exactly' if witness.fixed else 'at most'} {witness.n} tokens"
+            "sequences": as_its_author_says(f"{'exactly' if witness.fixed else 'at most'} {witness.n} tokens")
             + (f", {as_its_author_says('in any order')}" if witness.symmetric else ""),
             "vocabularies": f"{len(witness.vocabulary):,} tokens in, {len(witness.output_vocabulary):,} out",
             "attention adds up": SUMS[witness.sums],
@@ -152,7 +152,11 @@ def _reproduce(folder: Path, witness: TokenWitness, record: dict[str, Any]) -> M
     return join(
         [
             code(command),
-            paragraph("The pairs themselves are stored with the weights; the name of their file is not.", "soft"),
+            paragraph(
+                f"The command is made from the record, {WORDS}. The pairs themselves are stored with the weights; the "
+                "name of their file is not.",
+                "soft",
+            ),
             code(f"thereexists verify {shlex.quote(str(folder))}"),
             facts(
                 {

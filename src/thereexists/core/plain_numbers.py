@@ -1,0 +1,38 @@
+"""Numbers that somebody gives as an argument: of the right kind and in range, or refused in one sentence."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from thereexists.core.errors import InvalidInput
+
+LONGEST = 1e6  # seconds: 11 days; a system call takes no infinite time
+
+
+def whole(value: Any, what: str, least: int | None = None, most: int | None = None) -> int:
+    """``value`` as an int in ``[least, most]``; a Boolean, a fraction or a text is none."""
+    good = isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
+    if not good or (least is not None and value < least) or (most is not None and value > most):
+        ends = "" if least is None else f" from {least} on" if most is None else f" from {least} to {most}"
+        raise InvalidInput(f"{what} must be a whole number{ends}; got {shown(value)}.")
+    return int(value)
+
+
+def seconds_from(value: Any, what: str = "'seconds'") -> float:
+    """A time of 0 or more; infinity is the longest."""
+    good = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not good or math.isnan(value) or value < 0:
+        raise InvalidInput(f"{what} must be a number of seconds, 0 or more; got {shown(value)}.")
+    return float(min(value, LONGEST))
+
+
+def shown(value: Any) -> str:
+    """A short text for errors, whatever came: a number of 5,000 digits has no text in Python."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return f"a {type(value).__name__} too long to print"
+    return text if len(text) <= 80 else text[:77] + "…"
