@@ -14,9 +14,11 @@ from tests.supported import bumped
 from thereexists.certificates.enclose import Encloser
 from thereexists.certificates.float_edges import edge_points
 from thereexists.certificates.float_proof import FloatRunner, _fits, _lowest_bit
+from thereexists.certificates.float_reach import float_output_bound
 from thereexists.certificates.verify_bound import _check_float_proof, _is_size
 from thereexists.evaluate import run_batch
 from thereexists.functions.targets import BUILTINS, builtin
+from thereexists.model import Attention, Stage, Transformer
 
 
 def balls_of(witness, count, evaluator=Encloser, seed=0):
@@ -203,3 +205,24 @@ def test_nothing_is_proved_of_a_statistical_one(tmp_path):
     forge_certificate(tmp_path / "w", lambda r: r["float_error"].update(kind="proved"))
     verdict = te.verify(tmp_path / "w", target, opinions=1)
     assert any(check.name == "float proof" and check.passed is False for check in verdict.evidence)
+
+
+@pytest.mark.parametrize("alive", [0.0, 1e-200])
+def test_a_head_that_overflows_proves_nothing_of_the_run(alive):
+    """W_K (b − a x) x passes the largest float64 around one point: ∞ − ∞ in a softmax whose output is weighed by 0."""
+    honest = te.build(te.targets.builtin("sort", n=1, domain=(0.0, 1e10)), delta=1 / 8)
+    x, b = 1e10 * 0.53125 + 12345678.0, 9e149
+    k = np.finfo(np.float64).max / (b / 2 * x) * (1 + 1e-15)
+
+    def head(*values):
+        return torch.tensor(values, dtype=torch.float64).reshape(1, 2, 1, 1)
+
+    b_Q = torch.tensor([[[b], [0.0]]], dtype=torch.float64)
+    dead = Attention(head(-b / (2 * x), 0.0), b_Q, head(k, 0.0), head(0.0, 0.0), head(alive, 0.0))
+    network = Transformer({"first": Stage(dead), **honest.network.stages}, "softmax", honest.network.E)
+    assert np.isnan(network.run(np.array([[[x]]]))).all()
+    assert float_output_bound(honest.network, honest.target)[0] < 1e12
+    assert float_output_bound(network, honest.target) == [np.inf]
+    numbers = np.arange(honest.grid.cells)
+    assert np.isfinite(FloatRunner(honest.network, honest.grid)(numbers).rad).all()
+    assert np.isinf(FloatRunner(network, honest.grid)(numbers).rad).any()

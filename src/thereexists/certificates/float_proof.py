@@ -41,6 +41,7 @@ from thereexists.model import Attention, EmbeddedTransformer, FeedForward, Stage
 
 U = 2.0**-53
 UNDERFLOW = 746.0
+FINITE = 2.0**1000  # of a logit or a value: differences and sums of so many are numbers, too
 _BITS = 53
 _NO_BIT = 1 << 13  # of the number 0, which is a multiple of everything
 _UP = 1 + 2.0**-40  # for sums of absolute values that are themselves rounded
@@ -189,14 +190,18 @@ def float_attention(Z: Ball, attention: Attention, layer: int) -> Ball:
     n = Z.mid.shape[1]
     mask = attention.mask(layer)
     visible = np.ones((n, n), dtype=bool) if mask is None else mask.numpy()
-    same = _same_columns(Z)
+    same, finite = _same_columns(Z), np.ones(len(Z.mid), dtype=bool)
     alive = np.flatnonzero(W_O.any(axis=(1, 2))).tolist()
     heads = []
-    for h in alive:
-        Q, K = _dot(Z, W_Q[h, 0], float(b_Q[h, 0])), _dot(Z, W_K[h, 0], 0.0)  # (cubes, n)
+    for h in range(len(W_O)):
+        Q, K, V = _dot(Z, W_Q[h, 0], float(b_Q[h, 0])), _dot(Z, W_K[h, 0], 0.0), _dot(Z, W_V[h, 0], 0.0)  # (cubes, n)
+        q, k, v = ((np.abs(part.mid) + part.rad).max(axis=1) for part in (Q, K, V))
+        finite &= (q * k <= FINITE) & (v <= FINITE)  # or ∞ − ∞ is weighed, be it by 0
+        if h not in alive:
+            continue
         sizes = ((np.abs(Z.mid) + Z.rad) @ np.abs(W_V[h, 0])) * _UP  # of the sums that give the values
         alike = same & (K.rad == 0)[:, None, :] & (K.rad == 0)[:, :, None]  # the same column, and the same key
-        heads.append(_looked_at(_dot(Z, W_V[h, 0], 0.0), sizes, *_near(Q, K, visible), alike))
+        heads.append(_looked_at(V, sizes, *_near(Q, K, visible), alike))
     difference = _difference(heads, W_V[alive], W_O[alive])
     adds, spread, sizes = np.zeros_like(Z.mid), np.zeros_like(Z.mid), np.abs(Z.mid) + Z.rad
     lattice, known = _lowest_bit(Z.mid), (Z.rad == 0).all(axis=(1, 2))
@@ -213,6 +218,7 @@ def float_attention(Z: Ball, attention: Attention, layer: int) -> Ball:
     untouched = np.broadcast_to(~W_O.any(axis=(0, 2)), exact.shape)
     rounding = np.where(exact | untouched, 0.0, 2 * gamma(len(alive) * n + 6) * sizes)
     rad = np.where(exact | untouched, Z.rad, (Z.rad + spread + rounding) * _UP)
+    rad = np.where(finite[:, None, None], rad, np.inf)
     return Ball(np.where(untouched, Z.mid, Z.mid + adds), rad)
 
 

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thereexists.arithmetic.balls import Array
-from thereexists.certificates.float_proof import U, exact_sums, gamma, is_power_of_two, qualifies
+from thereexists.certificates.float_proof import FINITE, U, exact_sums, gamma, is_power_of_two, qualifies
 from thereexists.certificates.output_bound import clamped_rows
 from thereexists.core import shards
 from thereexists.functions.target import Target
@@ -40,7 +40,8 @@ from thereexists.model import Attention, FeedForward, Transformer
 _UP = 1 + 2.0**-20
 _TINY = 2.0**-900  # more than all products that underflow add up to
 _MOST_AT_ONCE = 1 << 20  # numbers of an array
-_MOST = 2.0**200  # so that no logit overflows
+_AT_ONCE = 1 << 12  # layers of attention
+_MOST = 2.0**200  # so that no unit overflows, whose weights are at most 1e150
 
 
 def float_output_bound(network: Transformer, target: Target) -> list[float]:
@@ -52,7 +53,7 @@ def float_output_bound(network: Transformer, target: Target) -> list[float]:
         r = _largest_number(network, target)
         last = list(network.stages.values())[-1].feed_forward
         rows = clamped_rows(network)
-        if last is None or not r <= _MOST:
+        if last is None or not r <= _MOST or not _heads_are_finite(network, r):
             return [math.inf] * d
         return [float((bound + _rounding(last, row, layers, r)) * _UP) for row, (bound, layers) in enumerate(rows)]
 
@@ -69,6 +70,23 @@ def _largest_number(network: Transformer, target: Target) -> float:
             r = _through_layers(stage.feed_forward, stage.depth, r)
         shards.release(network)
     return r
+
+
+def _heads_are_finite(network: Transformer, r: float) -> bool:
+    """Whether no head overflows, also one whose output is weighed by 0: ∞ − ∞ in its softmax is not a number.
+
+    ``r`` bounds the columns of every layer as long as no head before it has.
+    """
+    for stage in network.stages.values():
+        weights = [] if stage.attention is None else [w.detach().numpy() for w in stage.attention.parameters_list()]
+        for first in range(0, stage.depth if weights else 0, _AT_ONCE):
+            W_Q, b_Q, W_K, W_V, W_O = (np.abs(w[first : first + _AT_ONCE]) for w in weights)
+            logits = (W_Q.sum(axis=3) * r + b_Q) * (W_K.sum(axis=3) * r)  # (layers, heads, 1)
+            values = W_V.sum(axis=3) * r
+            if not max(np.max(x, initial=0.0) for x in (logits, values, values * W_O.max(axis=2))) <= FINITE:
+                return False
+        shards.release(network)
+    return True
 
 
 # --- feed-forward layers ---------------------------------------------------------------------------------------------
