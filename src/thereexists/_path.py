@@ -17,8 +17,12 @@ def taken_off() -> bool:
     """Whether it was; ``argv[0]`` is "-m" as long as Python looks for the module that it is to run."""
     if sys.argv[:1] != ["-m"] or _module() != "thereexists" or sys.flags.safe_path:
         return False
+    try:
+        here = os.getcwd()
+    except OSError:  # the folder is gone, and all that lay in it
+        return False
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    if not sys.path or os.path.abspath(sys.path[0]) != os.getcwd() or os.path.samefile(home, os.getcwd()):
+    if not sys.path or os.path.abspath(sys.path[0]) != here or os.path.samefile(home, here):
         return False
     del sys.path[0]
     return True

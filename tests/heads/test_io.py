@@ -143,4 +143,5 @@ def test_the_stored_head_of_hidden_size_ten_is_for_the_benchmarks_target():
     head, target = heads.load(STORED / "random-256-4"), heads.random_matrix(256, 4, 2.0, 0)
     assert head.hidden_size == 10
     assert (head.target.indices == target.indices).all()
-    assert np.abs(head.target.log_values - target.log_values).max() <= 4 * np.finfo(float).eps
+    stored = head.target.log_values - np.repeat(np.maximum.reduceat(head.target.log_values, target.indptr[:-1]), 4)
+    assert np.abs(stored - target.log_values).max() <= 8 * np.finfo(float).eps

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
 
 from thereexists.core.errors import InvalidInput
 from thereexists.heads.matrix import as_matrix, from_csr, random_matrix
+from thereexists.heads.verify import verify
+from thereexists.heads.verify_exact import verify_exact
 
 
 @given(st.integers(1, 40), st.integers(1, 6), st.floats(1.0, 50.0), st.integers(0, 2**31))
@@ -31,7 +34,7 @@ def test_a_seed_gives_the_same_target_and_another_seed_another():
 
 
 def test_rows_of_unequal_length_survive_padding():
-    A = np.array([[0, 2, 0], [1, 1, 3], [5, 0, 0]], dtype=float)
+    A = np.array([[0, 1, 0], [1 / 3, 1 / 3, 1], [1, 0, 0]])  # relative to the largest of each row
     target = as_matrix(csr_array(A))
     columns, log_values, real = target.padded()
     rebuilt = np.zeros_like(A)
@@ -46,7 +49,7 @@ def test_duplicates_are_summed_and_explicit_zeros_dropped():
     A = coo_array(([1.0, 2.0, 0.0, 1.0], ([0, 0, 0, 1], [1, 1, 0, 1])), shape=(2, 2))
     target = as_matrix(A)
     assert target.indices.tolist() == [1, 1]
-    assert target.log_values[0] == np.log(3.0)
+    assert np.array_equal(target.probabilities(), as_matrix(csr_array([[0.0, 3.0], [0.0, 1.0]])).probabilities())
 
 
 @pytest.mark.parametrize(
@@ -83,3 +86,19 @@ def test_broken_csr_arrays_are_refused():
 def test_impossible_random_targets_are_refused(length, k, gamma):
     with pytest.raises(InvalidInput):
         random_matrix(length, k, gamma)
+
+
+@pytest.mark.parametrize("a", [1e300, 1000.0, 30.0, 1e-300])
+def test_numbers_with_one_logarithm_are_two_numbers(a):
+    """Up to 4e-14 apart, and log rounds both to the same: a head with equal weights misses that, and it is noticed."""
+    apart = 2.0**-50
+    while np.log(a * (1 + 2 * apart)) == np.log(a):
+        apart *= 2
+    b = a * (1 + apart)
+    X, W = torch.zeros(2, 1, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
+    target, how = as_matrix(csr_array(np.array([[a, b], [b, a]]))), {"eps1": 1e-3, "eps2": 1e-30}
+    assert verify(X, W, W, target, **how).verdict.holds is not True
+    assert verify_exact(X[None], W, W, target, **how, bits=200).verdict.holds is not True
+    equal = as_matrix(csr_array(np.full((2, 2), a)))
+    assert verify(X, W, W, equal, **how).verdict.holds
+    assert verify_exact(X[None], W, W, equal, **how, bits=200).verdict.holds

@@ -82,8 +82,12 @@ class _Stdout:
 def output_to_its_end() -> Iterator[None]:
     """Until the last byte is out, a closed pipe is ``ClosedPipe``, and nothing else.
 
-    A character that the stream cannot hold (≤ in a pipe on Windows) is written as its number: it is no error.
+    Where there is no stream at all (``>&-``), what is said goes nowhere, and the exit code says the rest. A character
+    that the stream cannot hold (≤ in a pipe on Windows) is written as its number: it is no error.
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  (until the end)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

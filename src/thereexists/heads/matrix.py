@@ -2,7 +2,8 @@
 
 Paper C (Likhosherstov, Choromanski, Weller) asks for ``A >= 0`` with at most ``k`` non-zeros in every row and every
 column, the non-zeros of a row within a factor ``gamma`` of each other. Only ratios inside a row matter, so the target
-keeps the logarithms of the non-zeros in CSR order, and ``k`` and ``gamma`` are *measured*, not believed.
+keeps the logarithms of the non-zeros, relative to the row's largest, in CSR order, and ``k`` and ``gamma`` are
+*measured*, not believed.
 """
 
 from __future__ import annotations
@@ -176,9 +177,19 @@ def from_csr(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> Att
         )
     if ((np.diff(indices) == 0) & (np.diff(rows) == 0)).any():
         raise InvalidInput("The CSR arrays repeat a column inside a row; sum the duplicates first.")
-    target = AttentionMatrix(L, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), indices, np.log(values))
-    _ = target.gamma  # refused here, where the entries were given
-    return target
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    _ = AttentionMatrix(L, indptr, indices, np.log(values)).gamma  # refused here, where the entries were given
+    largest = np.repeat(np.maximum.reduceat(values, indptr[:-1]), counts)
+    return AttentionMatrix(L, indptr, indices, np.log(values / largest))
+
+
+def log_rounding(log_values: np.ndarray) -> np.ndarray:
+    """By how much logarithms relative to their row's largest may be off: those of a target's numbers, as stored.
+
+    A quotient is rounded by 2^-53 of itself (2^-51 where it is subnormal), and ``log`` is right to four units in the
+    last place. It is 0 for equal numbers only, and exact then: numbers that differ have a quotient below 1.
+    """
+    return np.where(log_values == 0, 0.0, 2.0**-50 * (1 + np.abs(log_values)))
 
 
 def random_matrix(length: int, k: int, gamma: float = 2.0, seed: int = 0) -> AttentionMatrix:

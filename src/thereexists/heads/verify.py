@@ -29,7 +29,7 @@ from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import brief
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.core.verdict import Verdict
-from thereexists.heads.matrix import AttentionMatrix
+from thereexists.heads.matrix import AttentionMatrix, log_rounding
 from thereexists.heads.rounding import apply, logit_rounding
 
 DTYPES = {
@@ -249,7 +249,8 @@ def _scan_rows(
     """One tile of rows against all columns, a tile of columns at a time.
 
     Only ratios within a row count, so its logarithms are taken relative to their largest. Each of the three
-    subtractions that lead to the spread rounds by at most 2^-53 of its result, at most |logit| + |logarithm|, twice.
+    subtractions that lead to the spread rounds by at most 2^-53 of its result, at most |logit| + |logarithm|, twice;
+    and the logarithms themselves are rounded.
     """
     L, device = target.length, queries.device
     width = 16384 if device.type == "cuda" else 2048
@@ -264,7 +265,8 @@ def _scan_rows(
     log_values = log_values - _per_row(log_values, local, len(block), "amax")[local]
     offset = on - log_values
     spread = _per_row(offset, local, len(block), "amax") - _per_row(offset, local, len(block), "amin")
-    slack = _COMPARING * _per_row(on.abs() + log_values.abs(), local, len(block), "amax")
+    stored = torch.from_numpy(log_rounding(log_values.cpu().numpy())).to(device)
+    slack = _per_row(_COMPARING * (on.abs() + log_values.abs()) + 2 * stored, local, len(block), "amax")
     ceiling = torch.full((len(block),), -math.inf, dtype=q.dtype, device=device)
     order = torch.argsort(columns)
     local, columns = local[order], columns[order]

@@ -19,7 +19,7 @@ import torch
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.verdict import Verdict
-from thereexists.heads.matrix import AttentionMatrix
+from thereexists.heads.matrix import AttentionMatrix, log_rounding
 from thereexists.heads.verify import Verification, check_tolerances
 
 TILE = 64
@@ -51,7 +51,7 @@ def verify_exact(
     before = flint.ctx.prec
     flint.ctx.prec = bits
     L = target.length
-    gap, highest, lowest, spread, radius, largest = *np.empty((5, L)), 0.0
+    gap, highest, lowest, spread, radius, stored, largest = *np.empty((6, L)), 0.0
     try:
         X = sum((arb_mat(word.tolist()) for word in words[1:]), arb_mat(words[0].tolist()))
         queries, keys = X * arb_mat(W_Q.tolist()), X * arb_mat(W_K.tolist())
@@ -62,6 +62,7 @@ def verify_exact(
                 span = slice(target.indptr[i], target.indptr[i + 1])
                 support = target.indices[span]
                 gap[i], highest[i], lowest[i], spread[i], radius[i] = _ends(row, support, target.log_values[span])
+                stored[i] = 2 * log_rounding(target.log_values[span]).max()  # of both ends of a spread
                 largest = max(largest, _largest(row))
     finally:
         flint.ctx.prec = before
@@ -69,8 +70,10 @@ def verify_exact(
     with np.errstate(invalid="ignore", over="ignore"):  # words so large that nothing is known stay undecided
         up, down = 1 + _LAST_PLACE, 1 - _LAST_PLACE
         # A gap beyond twice log(eps1) is on one side whatever its last place says; log(eps1) < 0.
-        fine = (highest + 2 * radius + _LOST < log1 * up) & (spread * up + 4 * radius + _LOST <= log2 * down)
-        broken = (lowest - 2 * radius - _LOST >= log1 * down) | (spread * down - 4 * radius - _LOST > log2 * up)
+        fine = (highest + 2 * radius + _LOST < log1 * up) & (spread * up + 4 * radius + stored + _LOST <= log2 * down)
+        broken = (lowest - 2 * radius - _LOST >= log1 * down) | (
+            spread * down - 4 * radius - stored - _LOST > log2 * up
+        )
         worst = int(np.argmax(np.maximum(gap - log1, spread - log2)))
     holds = True if fine.all() else (False if broken.any() else None)
     why = {

@@ -66,7 +66,7 @@ def pattern_pictures(masks: np.ndarray, name: str, path: Any, stated: bool = Fal
     steps = []
     for l, mask in enumerate(masks[:MOST_STEPS]):
         here = [(i, *edge) for i, edge in enumerate(edges or [], 1) if mask[edge]]
-        picture = svg.cells(mask, f"Step {l + 1} of {name}", here)
+        picture = svg.cells(mask, f"Step {l + 1} of {as_its_author_says(name) if stated else name}", here)
         steps.append(figure(picture, f"Step {l + 1}: {int(mask.sum()):,} connections."))
     growth = []
     for t, field in enumerate(fields[:MOST_FIELDS], 1):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from thereexists.certificates.units import norm
+from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import CannotBuild
 from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief
@@ -142,6 +143,7 @@ class FunctionPlan(Plan):
     memory_bytes: int
     error: ErrorBudget | None
     epsilon: float | None = None
+    read: bool = field(default=False, compare=False)  # from a record, which says more than was counted again
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -163,7 +165,9 @@ class FunctionPlan(Plan):
         sizes = f"n = {grid.n}, d = {grid.d}, delta = {grid.delta}: {grid.N:,} cells per feature, {grid.K:,} per token"
         promise = "no error predicted" if error is None else f"d_{error.p:g} ≤ {rounded_up(error.total, 4)} predicted"
         promise += "" if self.epsilon is None else f", {self.epsilon:g} asked for"
-        return [f"{self.construction}, Theorem {self.theorem}", sizes, f"{self.memory_bytes:,} bytes; {promise}"]
+        words = [sizes, f"{self.memory_bytes:,} bytes; {promise}"]
+        words = list(map(as_its_author_says, words)) if self.read else words
+        return [f"{self.construction}, Theorem {self.theorem}", *words]
 
     @abstractmethod
     def own(self) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class CompactPlan(FunctionPlan):
     def read(cls, stated: dict[str, Any], grid: Grid) -> CompactPlan:
         """The plan of a record, after ``check_plan`` has looked at it."""
         kept = {key: stated[key] for key in ("theorem", "layers", "parameters", "memory_bytes", "sizes")}
-        return cls(**kept, grid=grid, error=ErrorBudget.read(stated["error"]), epsilon=stated.get("epsilon"))
+        return cls(**kept, grid=grid, error=ErrorBudget.read(stated["error"]), epsilon=stated.get("epsilon"), read=True)
 
 
 class Prepared(NamedTuple):

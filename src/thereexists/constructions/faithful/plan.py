@@ -104,6 +104,7 @@ def read_plan(stated: dict[str, Any], grid: Grid) -> DeepPlan:
     """The plan of a record, after ``check_plan`` has looked at it."""
     sizes = {key: stated[key] for key in ("theorem", "layers", "parameters", "memory_bytes", "sweeps", "id_bits")}
     sizes |= {"grid": grid, "error": ErrorBudget.read(stated["error"]), "epsilon": stated.get("epsilon")}
+    sizes["read"] = True
     return SparsePlan(**sizes, pattern=stated["pattern"]) if "pattern" in stated else FaithfulPlan(**sizes)
 
 

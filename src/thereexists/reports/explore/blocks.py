@@ -13,6 +13,7 @@ from thereexists.constructions.compact.blocks import row_counts
 from thereexists.constructions.compact.witness import CompactWitness
 from thereexists.constructions.program.witness import ProgramWitness
 from thereexists.constructions.tokens.witness import TokenWitness
+from thereexists.core.authors_word import WORDS
 from thereexists.core.dtypes import dtype_name
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.target import Target
@@ -195,7 +196,7 @@ class Programs(Blocks):
     def about(self) -> dict[str, Any]:
         witness, (low, high) = self.witness, self.box
         facts = {"tokens": witness.n, "features": witness.d, "outputs": witness.program.d}
-        text = "A program over the reals, compiled to standard blocks."
+        text = f"A program over the reals, compiled to standard blocks. {NAMED}"
         start = low + (high - low) * np.linspace(0.9, 0.1, witness.n * witness.d).reshape(witness.n, witness.d)
         return self._about(title_of(witness), text, facts) | {
             "n": witness.n,
@@ -297,6 +298,9 @@ class Tokens(Blocks):
         return [tokens[i - 1] for i in row.tolist() if 1 <= i <= len(tokens)]
 
 
+NAMED = f"What its blocks and rows are called, it is called {WORDS}."
+
+
 def told_blocks(places: Any, chapters: list[dict[str, str]]) -> list[dict[str, str]]:
     """What every block of a program computes, as its record has it."""
     made: dict[int, list[str]] = {}
@@ -307,7 +311,8 @@ def told_blocks(places: Any, chapters: list[dict[str, str]]) -> list[dict[str, s
         words = ", ".join(dict.fromkeys(made.get(k, [])))
         name = ", ".join(dict.fromkeys(part.partition(":")[0] for part in made.get(k, [])))  # sort, not sort: partner
         name = name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + " …"
-        told.append({"name": name, "says": short(f"Block {k} computes {words}.")} if words else chapter)
+        says = short(f"Block {k} computes {words}: {WORDS}.")
+        told.append({"name": name, "says": says} if words else chapter)
     return [*told, chapters[-1]]
 
 

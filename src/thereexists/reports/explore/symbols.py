@@ -10,7 +10,7 @@ import torch
 from thereexists.constructions.symbols.strings import Lengths
 from thereexists.constructions.symbols.witness import SymbolWitness
 from thereexists.core.errors import InvalidInput
-from thereexists.reports.explore.blocks import MOST_WORDS, Blocks, told_blocks
+from thereexists.reports.explore.blocks import MOST_WORDS, NAMED, Blocks, told_blocks
 from thereexists.reports.explore.rows import Group, program_rows
 from thereexists.reports.explore.viewer import check_entries, layer_number, short
 from thereexists.reports.witness.program import title_of
@@ -29,7 +29,7 @@ class Strings(Blocks):
         drawn = np.random.default_rng(0).integers(0, len(alphabets.alphabet), (_EXAMPLES, witness.n))
         examples = [[short(alphabets.alphabet[k]) for k in row] for row in drawn.tolist()]
         facts = {"tokens": witness.n, "symbols": len(alphabets.alphabet), "writes": len(alphabets.output_alphabet)}
-        text = "A program over symbols, compiled to standard blocks."
+        text = f"A program over symbols, compiled to standard blocks. {NAMED}"
         return self._about(title_of(witness), text, facts) | {
             "n": witness.n,
             "fixed": not witness.shorter,

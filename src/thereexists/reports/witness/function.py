@@ -262,7 +262,7 @@ def _reproduce(folder: Path, witness: FunctionWitness, record: dict[str, Any]) -
     return join(
         [
             code(command),
-            paragraph(remark, "soft") if remark else Markup(""),
+            paragraph(f"The command that built it, {WORDS}. {remark}".rstrip(), "soft"),
             code(f"thereexists verify {shlex.quote(str(folder))}"),
             facts(
                 {
