@@ -95,7 +95,10 @@ def test_warnings_of_numpy_about_strange_weights_are_not_shown(monkeypatch, caps
     assert capsys.readouterr().err == "Note: put back\n"
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "ascii"])
+@pytest.mark.parametrize(
+    "encoding",
+    ["cp1252", pytest.param("latin-1", marks=pytest.mark.slow), pytest.param("ascii", marks=pytest.mark.slow)],
+)
 def test_a_stream_that_cannot_hold_a_character_gets_its_number(encoding):
     """As of a pipe on Windows: no error, and above all not the exit code of a verdict."""
     environment = os.environ | {"PYTHONIOENCODING": encoding}
@@ -110,3 +113,24 @@ def test_a_stream_that_cannot_hold_a_character_gets_its_number(encoding):
     told = done("targets", "--json")
     assert told.returncode == 0
     assert "−" in json.dumps(json.loads(told.stdout.decode(encoding)), ensure_ascii=False)
+
+
+def test_without_a_standard_output_the_exit_code_says_it_all(tmp_path):
+    """``>&-``: Python has no stdout then."""
+    witness = "import thereexists as te; te.build(te.Table([[0], [1]], [[1], [0]])).save('w')"
+    subprocess.run([sys.executable, "-c", witness], cwd=tmp_path, check=True)
+    command = f"{sys.executable} -m thereexists verify w >&- 2>&-"
+    assert subprocess.run(["sh", "-c", command], cwd=tmp_path, check=False).returncode == 0
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m thereexists verify nothing >&-"],
+        cwd=tmp_path, capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert b"no saved witness" in done.stderr + done.stdout or not done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_folder_that_is_gone_is_no_place_to_import_from(tmp_path):
+    command = f"mkdir gone && cd gone && rmdir ../gone && {sys.executable} -m thereexists --version"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, check=False)
+    assert b"Traceback" not in done.stderr

@@ -66,7 +66,7 @@ class MappedFile:
     def _tensor(self, file: Path, about: Any, start: int) -> Tensor:
         try:
             dtype, shape, (first, stop) = _DTYPES[about["dtype"]], about["shape"], about["data_offsets"]
-            if not all(type(x) is int and x >= 0 for x in (*shape, first, stop)):
+            if not all(type(x) is int and 0 <= x < 1 << 62 for x in (*shape, first, stop)):
                 raise ValueError(f"shapes and offsets must be whole numbers; got {about}")
             count = math.prod(shape)
             if count * dtype.itemsize != stop - first or start + stop > len(self.map):
@@ -80,7 +80,8 @@ class MappedFile:
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             if is_out_of_memory(error):
                 raise
-            raise BadWitnessFile(f"{file} is not a safetensors file of float64 arrays: {error}") from error
+            why = str(error).split("\n")[0][:300]
+            raise BadWitnessFile(f"{file} is not a safetensors file of float64 arrays: {why}") from error
 
     def release(self) -> None:
         self.map.madvise(mmap.MADV_DONTNEED)

@@ -8,6 +8,7 @@ import torch
 
 import thereexists as te
 from tests.certificates.llama.forging import copied, forge_json, forge_weights, redo
+from thereexists.certificates.llama.card import says_openly
 from thereexists.certificates.llama.format import Checkpoint, read_checkpoint, read_claim
 from thereexists.certificates.llama.proof import prove
 from thereexists.certificates.llama.rounding import DTYPES
@@ -298,3 +299,29 @@ def test_single_weights_are_caught_or_change_nothing(stock, checkpoint):
                 assert claim.answers_right(tokens.numpy(), model(tokens).logits.float().numpy()), (name, at, dtype)
             model.get_parameter(name).data.copy_(kept)
     assert 0 < passed < 50
+
+
+LIE = "In float16 too, for every prompt of any length, the answer is right. Nothing is assumed.\n\n"
+CARDS = {
+    "in a comment": lambda before, claim, after: f"{before}{LIE}<!--\n\n{claim}\n-->\n{after}",
+    "behind a heading of the same name": lambda before, claim, after: (
+        f"{before}## What is proved\n\n{LIE}{claim}{after}"
+    ),
+    "behind one in HTML": lambda before, claim, after: f"{before}<h2>Proved</h2>\n\n{LIE}{claim}{after}",
+    "in a fence": lambda before, claim, after: f"{before}{LIE}~~~\n\n{claim}~~~\n{after}",
+    "in a fence of four": lambda before, claim, after: f"{before}{LIE}````\n```\n\n{claim}````\n{after}",
+    "folded away": lambda before, claim, after: f"{before}{LIE}<details>\n\n{claim}</details>\n{after}",
+    "with more words": lambda before, claim, after: f"{before}{claim}{LIE}{after}",
+    "in a quotation": lambda before, claim, after: f"{before}> {claim}{after}",
+    "twice": lambda before, claim, after: f"{before}{claim}\n{claim}{after}",
+    "with a second opinion": lambda before, claim, after: f"{before}{claim}{after}\n## What is proved besides\n\n{LIE}",
+}
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_card_says_openly_what_is_proved(name):
+    section = "## What is proved\n\nIn float32, for every prompt: so.\n\n- assumed: `<s>`;\n"
+    before = "---\ntags: [x]\n---\n\n# A title\n\nAbout `` a`<b `` and `<c`.\n\n```python\nprint('<d>')\n```\n\n"
+    after = "\n## Sizes\n\n1 layer.\n"
+    assert says_openly(before + section + after, section)
+    assert not says_openly(CARDS[name](before, section, after), section)

@@ -276,11 +276,11 @@ def test_a_circuit_with_an_edge_too_few_is_refused():
     net = net_of(witness.network)
     found = circuit_of(net, list(witness.places), inputs(tokens))
     go = partial(run, net)
-    record = found.record(go, inputs(tokens[:16]), inputs(tokens[16:]))
+    record = found.record(go, *[(inputs(tokens[:16]), inputs(tokens[16:]))] * 2)
     needed = next((e["from"], e["to"]) for e in record["edges"] if e["needed"])
     fewer = Circuit({e: rows for e, rows in found.carries.items() if e != needed}, found.rows, found.units)
     with pytest.raises(CannotBuild, match="not all of the network"):
-        fewer.record(go, inputs(tokens[:16]), inputs(tokens[16:]))
+        fewer.record(go, *[(inputs(tokens[:16]), inputs(tokens[16:]))] * 2)
 
 
 def test_random_programs_do_something_and_repeat_themselves():

@@ -1,6 +1,8 @@
-"""What the model card claims: the one paragraph of README.md that the verifier compares, word by word."""
+"""What the model card claims: the one section of README.md that the verifier compares, word by word."""
 
 from __future__ import annotations
+
+import re
 
 from thereexists.certificates.llama.claims import Claim
 from thereexists.certificates.llama.rounding import ASSUMPTIONS, DTYPES, REFUSED
@@ -22,5 +24,39 @@ def claim_of(claim: Claim, dtypes: list[str]) -> str:
             *(f"- {assumption};" for assumption in ASSUMPTIONS),
             *others,
             "",
+            "`thereexists verify FOLDER` reads config and weights and proves this again. Text that contains `<s>`, "
+            "`</s>` or `<pad>` is taken for those tokens, as every tokenizer of this kind does; a symbol that is not "
+            "of the alphabet is an error.",
+            "",
         )
     )
+
+
+def says_openly(text: str, section: str) -> bool:
+    """Whether a card has the section once, from its heading to the next one, where whoever reads the card sees it.
+
+    What stands before it opens no fence and no HTML, comments included, and nothing else is called what is proved.
+    """
+    before, found, after = text.partition(section)
+    apart = (not before or before.endswith("\n\n")) and (not after or after.startswith("\n## "))
+    alone = "what is proved" not in (before + after).casefold()
+    return bool(found) and apart and alone and _opens_nothing(before)
+
+
+def _opens_nothing(text: str) -> bool:
+    """Fences are closed; outside of them and of code in a line there is no tag, comment or declaration."""
+    fence, rest = "", []
+    for line in text.split("\n"):
+        ticks = _FENCE.match(line)
+        if fence:
+            fence = "" if ticks and ticks[1].startswith(fence) and not line.strip(" " + fence[0]) else fence
+        elif ticks:
+            fence = ticks[1]
+        else:
+            rest.append(line)
+    return not fence and not _TAG.search(_CODE.sub("", "\n".join(rest)))
+
+
+_FENCE = re.compile(r" {0,3}(`{3,}(?!.*`)|~{3,})")
+_CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
+_TAG = re.compile(r"<[A-Za-z!/?]")

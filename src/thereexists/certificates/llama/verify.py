@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from thereexists.certificates.check import Check
-from thereexists.certificates.llama.card import claim_of
+from thereexists.certificates.llama.card import claim_of, says_openly
 from thereexists.certificates.llama.format import CARD, Checkpoint, read_checkpoint, read_claim
 from thereexists.certificates.llama.layouts import stock_of
 from thereexists.certificates.llama.proof import Proof, prove
@@ -54,7 +54,7 @@ def checkpoint_checks(folder: Path) -> Iterator[Check]:
         )
         yield Check("proof", True, detail)
     text = read_regular(folder / CARD, MOST_BYTES).decode("utf-8", errors="replace")
-    said = text.count(claim_of(checkpoint.claim, record["dtypes"])) == 1
+    said = says_openly(text, claim_of(checkpoint.claim, record["dtypes"]))
     words = "says what is proved, word by word; the rest of it is its author's word" if said else "says something else"
     yield Check("card", said, f"the card {words}")
     yield _trial(folder, checkpoint, record["dtypes"])

@@ -160,9 +160,6 @@ print(pipeline("text-generation", "FOLDER")({words.example!r}))
 ```
 
 {claim_of(claim, dtypes)}
-`thereexists verify FOLDER` reads config and weights and proves this again. Text that contains `<s>`, `</s>` or `<pad>`
-is taken for those tokens, as every tokenizer of this kind does; a symbol that is not of the alphabet is an error.
-
 ## Sizes
 
 {shape.layers} layer{"s" if shape.layers > 1 else ""}, d_model {shape.d_model}, heads of size {shape.head_size}

@@ -230,8 +230,6 @@ Row 0 of `E` is a constant, and some rows are tables of positions; they are the 
 being the position k. Do not normalise or scale `E`.
 
 {claim.paragraph()}
-`thereexists verify FOLDER` reads config and weights and proves this again.
-
 ## Sizes
 
 {shape.layers} layer{"s" if shape.layers > 1 else ""}, d_model {shape.d_model}, {shape.heads}

@@ -18,6 +18,7 @@ from thereexists.core.errors import CannotBuild
 from thereexists.functions.domains.domain import Array, Domain, Each
 
 MOST = 1 << 21  # boxes looked at together
+MOST_WORK = 1 << 28  # numbers that all of them are asked with: some minutes
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,11 @@ def _searched(domain: Domain, axes: Axes) -> Array:
         wide = last - first
         if not len(first) or (wide.max() == 1):
             break
+        if len(first) * domain.amount > MOST_WORK:
+            raise CannotBuild(
+                f"{domain.words()} asks {domain.amount:,} numbers of every cell, and more than {len(first):,} cells of "
+                "this grid may meet it. Choose a coarser grid, or a simpler set."
+            )
         if len(first) > MOST:
             raise CannotBuild(
                 f"More than {MOST:,} boxes of cells may meet {domain.words()} on this grid. Choose a coarser grid."

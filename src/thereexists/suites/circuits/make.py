@@ -30,7 +30,7 @@ from thereexists.core.tensor_files import save_tensors
 from thereexists.functions.target import Array
 from thereexists.suites.circuits import dress, lens, programs, superposed
 from thereexists.suites.circuits.graph import SAME, Circuit, circuit_of
-from thereexists.suites.circuits.programs import INPUTS, inputs
+from thereexists.suites.circuits.programs import INPUTS, MORE, inputs
 from thereexists.suites.circuits.run import run
 from thereexists.suites.circuits.stock import programs as causal
 from thereexists.suites.circuits.stock.model import draw, write_stock
@@ -100,7 +100,9 @@ def write_model(models: Path, seed: int, number: int) -> str:
     folder = models / f"{number:04d}-{title}-{chosen}"
     folder.mkdir()
     go = partial(run, model.net)
-    record = model.circuit.record(go, inputs(tokens[:INPUTS]), inputs(tokens[INPUTS:]))
+    more = programs.sample(np.random.default_rng([seed, number, 2]), 2 * MORE)
+    few, many = ((inputs(some[: len(some) // 2]), inputs(some[len(some) // 2 :])) for some in (tokens, more))
+    record = model.circuit.record(go, few, many)
     about = {"name": folder.name, "dress": chosen, "programs": model.steps, "dtype": model.dtype}
     (folder / "circuit.json").write_text(json.dumps(about | record, indent=1) + "\n")
     (folder / "config.json").write_text(json.dumps(lens.config_of(model.net, model.dtype), indent=1) + "\n")

@@ -22,6 +22,7 @@ Step = dict[str, Any]
 N = 6  # tokens
 VALUES = 17  # a token is one of 0, 1/16, …, 1
 INPUTS = 64  # of the data of a model
+MORE = 4096  # to cut an edge on that does nothing on those
 MOST = 2.0
 KEYS = 3 * np.arange(N) / 16  # of a look-up: 0, 3/16, …, 15/16
 SHARP, SOFT = 2048.0, 16.0  # a softmax that is one-hot nearly everywhere, and one with gradients

@@ -168,7 +168,7 @@ def test_a_circuit_with_an_edge_too_few_is_refused(net):
     for edge in [("input", "a1.h0.v"), ("a1.h0", "m1"), ("m1", "output")]:
         fewer = Circuit({e: rows for e, rows in found.carries.items() if e != edge}, found.rows, found.units)
         with pytest.raises(CannotBuild, match="not all of the network"):
-            fewer.record(net.run, X, other, SAME)
+            fewer.record(net.run, (X, other), (X, other), SAME)
 
 
 def test_random_programs_do_something_and_repeat_themselves():

@@ -105,6 +105,8 @@ class RealClaim:
                 *assumed,
                 *others,
                 "",
+                "`thereexists verify FOLDER` reads config and weights and proves this again.",
+                "",
             )
         )
 

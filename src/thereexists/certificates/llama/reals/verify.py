@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from thereexists.certificates.check import Check
+from thereexists.certificates.llama.card import says_openly
 from thereexists.certificates.llama.format import CARD, REAL_FILES, Checkpoint, read_claim, read_network
 from thereexists.certificates.llama.layouts import stock_of
 from thereexists.certificates.llama.reals.claim import RealClaim
@@ -55,7 +56,7 @@ def real_checks(folder: Path) -> Iterator[Check]:
             return
         yield Check("proof", True, f"{name}: off by at most {rounded_up(proved, 4)} at every token of every input")
     text = read_regular(folder / CARD, MOST_BYTES).decode("utf-8", errors="replace")
-    said = text.count(claim.paragraph()) == 1
+    said = says_openly(text, claim.paragraph())
     words = "says what is proved, word by word; the rest of it is its author's word" if said else "says something else"
     yield Check("card", said, f"the card {words}")
     yield _trial(folder, checkpoint)

@@ -26,6 +26,7 @@ from thereexists.suites.circuits.stock.naming import Names, Row, tokens_of
 from thereexists.suites.circuits.stock.network import StockNet
 
 SAME = 0.5  # of a logit
+ORDERS = 4  # of all strings, to cut an edge on that does nothing on some of them
 STILL = 2.0**-10  # a row that was removed holds less
 CLEARS = "clears"
 
@@ -38,9 +39,10 @@ class StockCircuit:
     rows: dict[str, dict[int, Row]]
     names: Names
 
-    def record(self, net: StockNet, strings: Array, other: Array) -> dict[str, Any]:
-        """Plain data, with what cutting each edge does."""
-        found = self.circuit.record(net.run, tokens_of(strings), tokens_of(other), SAME)
+    def record(self, net: StockNet, strings: Array) -> dict[str, Any]:
+        """Plain data, with what cutting each edge does; if that is nothing on these strings, then on all."""
+        few, many = ((tokens_of(some), tokens_of(np.roll(some, 1, axis=0))) for some in (strings, self._mixed()))
+        found = self.circuit.record(net.run, few, many, SAME)
         for edge in found["edges"]:
             edge["effect"] = round(edge["effect"], 2)  # what is less is the norm's
         for name, component in found["components"].items():
@@ -48,6 +50,11 @@ class StockCircuit:
                 {"row": row, "value": said.value, "is": list(said.says)} for row, said in self.rows[name].items()
             ]
         return found | {"steps": self._steps()}
+
+    def _mixed(self) -> Array:
+        """All strings, several times, each time before another one."""
+        orders = [np.random.default_rng(seed).permutation(len(self.names.strings)) for seed in range(ORDERS)]
+        return self.names.strings[np.concatenate(orders)]
 
     def _steps(self) -> dict[str, Any]:
         """Of every value of the program: which components write rows of it; or which values it is a part of."""

@@ -109,7 +109,7 @@ def _record(folder: Path, steps: list[Step], strings: Array) -> dict[str, Any]:
         raise CannotBuild("The checkpoint claims another program.")
     names = Names(steps, claim)
     names.check(net)
-    return stock_circuit(net, names).record(net, strings, np.roll(strings, 1, axis=0))
+    return stock_circuit(net, names).record(net, strings)
 
 
 def _data(steps: list[Step], claim: ProgramClaim, strings: Array, record: dict[str, Any]) -> dict[str, Array]:
