@@ -16,6 +16,7 @@ import thereexists.program as P
 from tests.cli.in_process import ran
 from tests.hostile import forge_certificate, forge_record, forge_weights
 from thereexists.core.authors_word import WORDS
+from thereexists.core.plain_text import d_of, in_full
 from thereexists.core.rounded_figures import in_percent
 from thereexists.reports.explore.viewer import open_viewer
 from thereexists.reports.witness.function import build_command
@@ -233,3 +234,40 @@ def test_the_length_of_a_data_set_is_its_authors_word(tmp_path):
     page = str(te.report(tmp_path / "w"))
     assert f"exactly 2 tokens ({WORDS})" in page
     assert te.verify(tmp_path / "w").holds is False
+
+
+def test_the_plan_of_a_file_is_its_authors_word(copied, tmp_path):
+    w = copied("faithful")
+    forge_record(w, lambda r: r["plan"].update(memory_bytes=777_001))
+    forge_record(w, lambda r: r["plan"]["error"].update(grid=7e-9, ramps=0.0, equal_columns=0.0, total=7e-9))
+    assert te.verify(w).holds
+    (line,) = (line for line in repr(te.load(w).plan).splitlines() if "predicted" in line)
+    assert line.endswith(f"({WORDS})")
+    assert WORDS not in repr(te.plan(te.targets.builtin("sort", n=2), delta=1 / 4))
+    te.build(P.sort(P.tokens(3))).save(tmp_path / "p")
+    (line,) = (line for line in repr(te.load(tmp_path / "p").plan).splitlines() if "sup norm" in line)
+    assert line.endswith(f"({WORDS})")
+    assert WORDS not in repr(te.plan(P.sort(P.tokens(3))))
+
+
+def test_numbers_that_a_claim_depends_on_have_all_their_digits():
+    """d_1 and d_1.0000049 over [0, 1e60] are 0.07 % apart."""
+    assert d_of(1.0000049) == "d_1.0000049"
+    assert d_of(2) == "d_2"
+    assert in_full(0.29167610128) == "0.29167610128"
+    assert "0.29999996" in te.domains.Ball([0.5], 0.29999996).words()
+    witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 4)
+    assert "d_1.0000049 ≤" in repr(te.certify(witness, p=1.0000049, opinions=1))
+
+
+@pytest.mark.parametrize("symmetric", ["no", 1, None, np.True_])
+def test_symmetric_is_yes_or_no(symmetric):
+    with pytest.raises(te.ThereExistsError, match="'symmetric' must be True or False"):
+        te.Table([[1, 2], [1, 1]], [[1, 1], [2, 2]], symmetric=symmetric)
+
+
+@pytest.mark.parametrize("p", [-1, 0, float("inf"), float("nan"), 1e308])
+def test_a_distance_is_one(p):
+    witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+    with pytest.raises(te.ThereExistsError, match="'p' must be"):
+        witness.estimate_distance(p=p)

@@ -34,6 +34,7 @@ from thereexists.certificates.units import normalised
 from thereexists.core.atomic_files import put_in_place, write_beside, written_beside
 from thereexists.core.dtypes import SIGNIFICAND
 from thereexists.core.errors import InvalidInput, NotProved
+from thereexists.core.plain_text import d_of, in_full
 from thereexists.core.rounded_figures import in_percent, rounded_up
 from thereexists.functions.domains.stored import in_words, measured_in_words
 from thereexists.functions.grid import Grid
@@ -74,10 +75,10 @@ class FunctionCertificate(Certificate):
             raise NotProved(f"Not proved: no finite bound on d_p follows from these weights and this target{where}.")
 
     def claim(self) -> str:
-        return f"d_{float(self.p):g} ≤ {rounded_up(float(self.bound), 4)}"
+        return f"{d_of(self.p)} ≤ {rounded_up(float(self.bound), 4)}"
 
     def statement(self) -> str:
-        return f"d_{float(self.p):g}(f, network) ≤ {rounded_up(float(self.bound), 6)}, {self.holds_for()}"
+        return f"{d_of(self.p)}(f, network) ≤ {rounded_up(float(self.bound), 6)}, {self.holds_for()}"
 
     def asked_for(self) -> list[float]:
         return [] if self.epsilon is None else [self.epsilon]
@@ -88,9 +89,9 @@ class FunctionCertificate(Certificate):
     def beside(self) -> dict[str, str]:
         said, size = {}, self.normalised()
         if size is not None and size != self.bound:
-            said["normalised"] = f"{rounded_up(size, 4)}: d_{float(self.p):g} over the p-th root of the domain's volume"
+            said["normalised"] = f"{rounded_up(size, 4)}: {d_of(self.p)} over the p-th root of the domain's volume"
         if self.epsilon is not None:
-            said["asked for"] = f"{self.epsilon:g}, {'kept' if self.keeps_epsilon() else 'not reached'}"
+            said["asked for"] = f"{in_full(self.epsilon)}, {'kept' if self.keeps_epsilon() else 'not reached'}"
         return said
 
     def meaning(self) -> list[str]:
@@ -228,7 +229,7 @@ class RigorousCertificate(FunctionCertificate):
         return {} if self.float_run is None else {name: run["bound"] for name, run in self.float_run["dtypes"].items()}
 
     def added_up(self) -> str:
-        return "" if self.p == 1 else f"The first three add up as p-th powers, p = {self.p:g}."
+        return "" if self.p == 1 else f"The first three add up as p-th powers, p = {in_full(float(self.p))}."
 
     def detail(self) -> str:
         return f"{self.cells:,} cubes, {self.undecided:,} undecided"
@@ -287,9 +288,7 @@ def floats_in_words(found: dict[str, Any], p: float, everywhere: bool) -> list[s
             cores = rounded_up(float(run["cores"]), 2)
             told = f"within {cores} of the network on all cores, proved; on ramps it is tried only"
         else:
-            told = (
-                f"d_{float(p):g}(f, run) ≤ {rounded_up(float(run['bound']), 6)}, {where}, proved for any order of sums"
-            )
+            told = f"{d_of(p)}(f, run) ≤ {rounded_up(float(run['bound']), 6)}, {where}, proved for any order of sums"
         said.append(f"the {name} run: {told}")
     return said
 

@@ -29,6 +29,7 @@ from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, Refuted, compare, refutation, rounding
 from thereexists.core.dtypes import DTYPES
 from thereexists.core.errors import CannotBuild, InvalidInput, NotProved, ThereExistsError
+from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.model import EmbeddedTransformer
 
@@ -120,7 +121,7 @@ class ProgramCertificate(CompiledCertificate):
         return f"|network in {self.dtype} − program| ≤ {bound} for every input of the box, token and feature"
 
     def subject(self) -> dict[str, str]:
-        box = ", ".join(f"[{low:g}, {high:g}]" for low, high in self.box)
+        box = ", ".join(f"[{in_full(low)}, {in_full(high)}]" for low, high in self.box)
         return {"program": f"SHA-256 {self.program_sha256}", "inputs": box}
 
     def asked_for(self) -> list[float]:
@@ -230,7 +231,7 @@ def dtype_bounds(
         if not math.isfinite(total):
             reasons[name] = "its bound is not a number."
         elif epsilon is not None and total > epsilon:
-            reasons[name] = f"its bound {rounded_up(total, 3)} is beyond epsilon = {epsilon:g}."
+            reasons[name] = f"its bound {rounded_up(total, 3)} is beyond epsilon = {in_full(epsilon)}."
         else:
             bounds[name] = {"rounding": part, "bound": total}
     return bounds, reasons

@@ -14,6 +14,7 @@ import numpy as np
 
 from thereexists.arithmetic.balls import Array
 from thereexists.certificates.units import ROUNDED_UP, Units
+from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_up, share_rounded_up
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
@@ -103,7 +104,8 @@ def d_p_in_words(p: float, share: float | None = None, everywhere: bool = False)
     if p == 1:
         what = f"d_1 is the integral of ‖f − g‖ over {over}, its average times the volume"
     else:
-        what = f"d_{p:g} is (∫ ‖f − g‖^{p:g})^(1/{p:g}) over {over}, a mean times volume^(1/{p:g})"
+        p_ = in_full(float(p))
+        what = f"d_{p_} is (∫ ‖f − g‖^{p_})^(1/{p_}) over {over}, a mean times volume^(1/{p_})"
     where = "" if share is None else f", at most {share_rounded_up(share)} of the domain,"
     return f"{what}: single inputs on ramps between cells{where} can be far off"
 

@@ -31,6 +31,7 @@ from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import established, statistical_assumptions, statistical_bound
 from thereexists.certificates.variation import splits_within
 from thereexists.core.errors import NotProved, Obstructed
+from thereexists.core.plain_text import d_of
 from thereexists.core.rounded_figures import rounded_down, rounded_up
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
@@ -124,7 +125,7 @@ def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check
     yield Check(
         "bound",
         holds,
-        f"claimed d_{p:g} ≤ {rounded_up(certificate.bound, 6)}, found {rounded_up(found.total, 6)}: {D_P}",
+        f"claimed {d_of(p)} ≤ {rounded_up(certificate.bound, 6)}, found {rounded_up(found.total, 6)}: {D_P}",
     )
     yield _check_uniform(certificate.uniform, found.uniform)
     yield _check_float_proof(certificate.float_error, found, case.grid.cells)
@@ -265,7 +266,7 @@ def _check_statistical(case: Case[StatisticalCertificate], how: How) -> Iterator
         return
     says = {True: "establish", False: "refute", None: "do not establish"}[fresh.holds]
     detail = (
-        f"{fresh.points:,} points drawn now {says} d_{p:g} ≤ {rounded_up(certificate.bound, 6)}: they put it between "
+        f"{fresh.points:,} points drawn now {says} {d_of(p)} ≤ {rounded_up(certificate.bound, 6)}: they put it between "
         f"{rounded_down(fresh.low, 6)} and {rounded_up(fresh.high, 6)}"
     )
     yield Check("bound", fresh.holds is True, detail)

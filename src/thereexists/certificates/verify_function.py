@@ -30,6 +30,7 @@ from thereexists.core import storage
 from thereexists.core.errors import InvalidInput, InvalidTarget, Obstructed
 from thereexists.core.json_files import malformed
 from thereexists.core.kinds import KINDS
+from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.claims import refute
 from thereexists.functions.domains.stored import name_in_file
@@ -233,7 +234,7 @@ def _check_target(case: Case[FunctionCertificate]) -> Check:
         domain = (case.target.low.tolist(), case.target.high.tolist())
         known = builtin(case.target.name, case.target.n, case.target.d, domain)
         if case.target.lipschitz is None or case.target.lipschitz < (known.lipschitz or 0.0):
-            differing.append(f"lipschitz (the built-in's is {known.lipschitz:g})")
+            differing.append(f"lipschitz (the built-in's is {in_full(known.lipschitz)})")
     detail = "the function, its shape and its domain are the certified ones"
     return Check("target", not differing, f"differs in {', '.join(differing)}" if differing else detail)
 
@@ -322,9 +323,8 @@ def _check_epsilon(case: Case[FunctionCertificate]) -> Check:
             "epsilon", right, "none was asked for" if right else f"{certificate.epsilon}, which was never asked for"
         )
     right = certificate.epsilon == asked and certificate.keeps_epsilon()
-    detail = (
-        f"asked for {asked:g}, the certificate says {certificate.epsilon} and proves {rounded_up(certificate.bound, 6)}"
-    )
+    proves = rounded_up(certificate.bound, 6)
+    detail = f"asked for {in_full(asked)}, the certificate says {certificate.epsilon} and proves {proves}"
     return Check("epsilon", right, detail)
 
 

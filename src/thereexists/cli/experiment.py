@@ -164,6 +164,7 @@ def results(
         print_json({"rows": [row.record() for row in made], "plots": [str(path) for path in drawn]})
         return
     _show_tables(made)
+    say("Read from records; nothing was run again.")
     for key in found.by_table(made):
         for line in [*budget([r for r in records if found.table_of(r) == key]).split("\n"), ""]:
             say(line)

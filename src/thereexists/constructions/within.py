@@ -22,6 +22,7 @@ from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.units import ROUNDED_UP, normalised
 from thereexists.core.errors import CannotBuild, InvalidInput, NotProved
+from thereexists.core.plain_text import d_of, in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.grid import MOST_CELLS, Grid
 from thereexists.functions.target import Target
@@ -75,7 +76,7 @@ def candidates(target: Target, epsilon: float, p: float, steps: Steps) -> Iterat
         error = found.plan.error
         if error.ramps > _NEVER * epsilon:
             raise CannotBuild(
-                f"epsilon = {epsilon:g} needs narrower ramps than these networks have: the ramps alone may cost "
+                f"epsilon = {in_full(epsilon)} needs narrower ramps than these networks have: the ramps alone may cost "
                 f"{error.ramps:.3g} on any grid. Choose a larger epsilon, or a smaller p." + _volume(target, epsilon, p)
             )
         yield found._replace(plan=dataclasses.replace(found.plan, epsilon=float(epsilon)))
@@ -118,11 +119,11 @@ def proved_within(found: Iterator[Any], epsilon: float, p: float, make: Callable
             certificate = prove(witness, p)
             if certificate.bound <= epsilon:
                 return dataclasses.replace(witness, proved=certificate)
-            missed = f"delta = {witness.grid.delta} proves only d_{p:g} ≤ {rounded_up(certificate.bound, 6)}"
+            missed = f"delta = {witness.grid.delta} proves only {d_of(p)} ≤ {rounded_up(certificate.bound, 6)}"
     except CannotBuild as refusal:
         if missed is None:
             raise
-        raise NotProved(f"epsilon = {epsilon:g} is not reached: {missed}. {refusal}") from None
+        raise NotProved(f"epsilon = {in_full(epsilon)} is not reached: {missed}. {refusal}") from None
     raise AssertionError("the candidates end in a refusal")
 
 
@@ -141,7 +142,7 @@ def check_epsilon(target: Target, epsilon: float) -> None:
 def _too_fine(target: Target, epsilon: float, p: float, delta: Fraction, refusal: str) -> CannotBuild:
     coarser = 2 * delta
     needs = f"a finer grid than delta = {coarser}" if coarser < 1 else "a grid"
-    return CannotBuild(f"epsilon = {epsilon:g} needs {needs}. {refusal}{_volume(target, epsilon, p)}")
+    return CannotBuild(f"epsilon = {in_full(epsilon)} needs {needs}. {refusal}{_volume(target, epsilon, p)}")
 
 
 def _volume(target: Target, epsilon: float, p: float) -> str:
@@ -152,6 +153,6 @@ def _volume(target: Target, epsilon: float, p: float) -> str:
     if not share < epsilon / 2:
         return ""
     return (
-        f" The volume of the domain makes this a hard request: d_{p:g} adds up over {target.volume:.4g}, so epsilon = "
-        f"{epsilon:g} is a normalised distance (d_{p:g} over volume^(1/p)) of {share:.3g}."
+        f" The volume of the domain makes this a hard request: {d_of(p)} adds up over {target.volume:.4g}, so "
+        f"epsilon = {in_full(epsilon)} is a normalised distance ({d_of(p)} over volume^(1/p)) of {share:.3g}."
     )

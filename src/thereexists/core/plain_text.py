@@ -67,6 +67,13 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def in_full(x: float) -> str:
+def d_of(p: float) -> str:
+    """The name of the distance d_p."""
+    return f"d_{in_full(float(p))}"
+
+
+def in_full(x: float | None) -> str:
     """A number of an assumption, none of its digits left out: what is assumed must imply what is proved."""
+    if x is None:
+        return "none"
     return f"{x:g}" if float(f"{x:g}") == x else repr(x)

@@ -18,6 +18,7 @@ from thereexists.core import storage
 from thereexists.core.authors_word import WORDS
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.json_files import malformed
+from thereexists.core.plain_text import in_full
 from thereexists.core.regular_files import is_regular
 from thereexists.core.rounded_figures import rounded_down
 from thereexists.evaluate import Choice
@@ -158,8 +159,8 @@ class FunctionWitness(Witness):
         if not inside.all():
             row, token, feature = (int(i) for i in np.argwhere(~inside)[0])
             raise InvalidInput(
-                f"The input must lie in the domain [{low[feature]:g}, {high[feature]:g}]; "
-                f"sequence {row}, token {token}, feature {feature} is {X[row, token, feature]:g}."
+                f"The input must lie in the domain [{in_full(float(low[feature]))}, {in_full(float(high[feature]))}]; "
+                f"sequence {row}, token {token}, feature {feature} is {in_full(float(X[row, token, feature]))}."
             )
         return X, single
 
@@ -210,7 +211,11 @@ class FunctionWitness(Witness):
 
     def facts(self) -> list[str]:
         region = self.target.region
-        box = f"[{self.target.low.min():g}, {self.target.high.max():g}]" if region is None else region.words()
+        box = (
+            f"[{in_full(float(self.target.low.min()))}, {in_full(float(self.target.high.max()))}]"
+            if region is None
+            else region.words()
+        )
         sizes = f"n = {self.grid.n}, d = {self.grid.d}: Theorem {self.plan.theorem}"
         told = f"{self.target.name} on {box}, delta = {float(self.grid.delta):g}"
         return [sizes, told if self.folder is None else f"{WORDS}: {told}"]

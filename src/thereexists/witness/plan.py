@@ -11,7 +11,7 @@ from thereexists.certificates.units import norm
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import CannotBuild
 from thereexists.core.notebook import InNotebook
-from thereexists.core.plain_text import brief
+from thereexists.core.plain_text import brief, d_of, in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
@@ -111,9 +111,9 @@ def beyond_float64(target: Target, p: float) -> CannotBuild:
     """d_p is about volume^{1/p}·|f − g|, and |f − g| at most 2^400: with volume^{1/p} ≤ 2^600 it is a float64."""
     bits = target.n * sum(math.log2(width) for width in (target.high - target.low).tolist())
     return CannotBuild(
-        f"d_{p:g} over this domain, of a volume of about 2^{bits:.0f}, is a number beyond float64, so nothing could be "
-        f"predicted or certified. Choose p = {max(math.ceil(bits / 600), 2)} or larger, or rescale the function to a "
-        "smaller domain."
+        f"{d_of(p)} over this domain, of a volume of about 2^{bits:.0f}, is a number beyond float64, so nothing could "
+        f"be predicted or certified. Choose p = {max(math.ceil(bits / 600), 2)} or larger, or rescale the function to "
+        "a smaller domain."
     )
 
 
@@ -163,8 +163,8 @@ class FunctionPlan(Plan):
     def facts(self) -> list[str]:
         grid, error = self.grid, self.error
         sizes = f"n = {grid.n}, d = {grid.d}, delta = {grid.delta}: {grid.N:,} cells per feature, {grid.K:,} per token"
-        promise = "no error predicted" if error is None else f"d_{error.p:g} ≤ {rounded_up(error.total, 4)} predicted"
-        promise += "" if self.epsilon is None else f", {self.epsilon:g} asked for"
+        promise = "no error predicted" if error is None else f"{d_of(error.p)} ≤ {rounded_up(error.total, 4)} predicted"
+        promise += "" if self.epsilon is None else f", {in_full(self.epsilon)} asked for"
         words = [sizes, f"{self.memory_bytes:,} bytes; {promise}"]
         words = list(map(as_its_author_says, words)) if self.read else words
         return [f"{self.construction}, Theorem {self.theorem}", *words]

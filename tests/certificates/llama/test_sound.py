@@ -12,7 +12,7 @@ from thereexists.certificates.llama.offsets import Turning, Vector, lead
 from thereexists.certificates.llama.proof import prove
 from thereexists.certificates.llama.rounding import DTYPES, Rounding
 from thereexists.certificates.llama.run import _spelling_nothing_else, loaded, misread
-from thereexists.certificates.llama.tokens import BOS, SYMBOLS
+from thereexists.certificates.llama.tokens import BOS, SYMBOLS, Vocabulary
 
 modeling = pytest.importorskip("transformers.models.llama.modeling_llama")
 
@@ -90,3 +90,9 @@ def test_letters_may_spell_a_token_of_the_tokenizer(alphabet, tmp_path):
     both = {k for order in (ids, ids[::-1]) for k in _spelling_nothing_else([*order], checkpoint.claim.vocabulary)}
     assert both == {*ids}
     assert "".join(texts[k] for k in ids) == alphabet
+
+
+def test_half_a_character_is_no_symbol():
+    """Where transformers is not installed, nothing else would open the tokenizer's file."""
+    with pytest.raises(te.ThereExistsError, match="no text"):
+        Vocabulary(("<pad>", "<s>", "</s>", "\ud800"), True, slice(4, 4))

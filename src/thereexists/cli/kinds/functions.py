@@ -12,6 +12,7 @@ from thereexists.cli.kinds import CREW, Commands, RunRequest, print_numbers, sav
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import InvalidInput, Obstructed
 from thereexists.core.json_files import malformed
+from thereexists.core.plain_text import d_of, in_full
 from thereexists.core.rounded_figures import in_percent, rounded_down, rounded_up
 
 # Lines of the summary, by the entry that they are made of.
@@ -128,7 +129,7 @@ def _cubes_of(target: Any, grid: Any) -> dict[str, Any]:
 
 def epsilon_in_words(certificate: Any, epsilon: float) -> str:
     kept = "is reached" if certificate.keeps_epsilon() else "is not reached: choose a finer grid, or a larger epsilon"
-    return f"the requested epsilon = {epsilon:g} {kept}"
+    return f"the requested epsilon = {in_full(epsilon)} {kept}"
 
 
 def _beside(size: float | None, plain: float) -> str:
@@ -139,7 +140,7 @@ def _beside(size: float | None, plain: float) -> str:
 def certificate_lines(certificate: Any) -> dict[str, Any]:
     """What a certificate says, the bound first and on a line of its own: nothing on the page matters more."""
     beside = _beside(certificate.normalised(), certificate.bound)
-    bound = f"d_{certificate.p:g} ≤ {rounded_up(certificate.bound, 6)}{beside}"
+    bound = f"{d_of(certificate.p)} ≤ {rounded_up(certificate.bound, 6)}{beside}"
     parts = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.shares().items())
     proved = certificate.label() == "proved"
     return {
@@ -212,15 +213,15 @@ def print_witness(summary: dict[str, Any], certificate: Any = None) -> None:
         "memory": f"{summary['memory_bytes'] / 2**20:.1f} MiB to build",
     }
     if summary.get("epsilon") is not None:
-        lines["asked for"] = f"d_{error['p']:g} ≤ {summary['epsilon']:g}"
+        lines["asked for"] = f"{d_of(error['p'])} ≤ {in_full(summary['epsilon'])}"
     if error is not None:
         lines["predicted"] = (
-            f"d_{error['p']:g} ≤ {rounded_up(error['total'], 4)}{_beside(beside['predicted'], error['total'])}: "
+            f"{d_of(error['p'])} ≤ {rounded_up(error['total'], 4)}{_beside(beside['predicted'], error['total'])}: "
             f"grid {error['grid']:.4g}, equal columns {error['equal_columns']:.4g}, ramps {error['ramps']:.2g}"
         )
     if distance is not None:
         lines["measured"] = (
-            f"d_{distance['p']:g} = {distance['estimate']:.4g}"
+            f"{d_of(distance['p'])} = {distance['estimate']:.4g}"
             f"{_beside(beside['measured'], distance['estimate'])}, between {rounded_down(distance['low'], 4)} and "
             f"{rounded_up(distance['high'], 4)} at {in_percent(distance['confidence'])} "
             f"({distance['samples']:,} points)"

@@ -10,7 +10,7 @@ from thereexists.cli._output import bold, console, print_facts, print_json
 from thereexists.cli.kinds import Commands, RunRequest, print_numbers, print_stated, save_array
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import InvalidInput
-from thereexists.core.plain_text import counted
+from thereexists.core.plain_text import counted, in_full
 from thereexists.core.rounded_figures import rounded_up
 
 
@@ -169,7 +169,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     lines = {
         "witness": summary.get("witness"),
         "program": f"{named(summary) or summary['operation']}, n = {summary['n']}, "
-        f"d = {summary['d']}, inputs from {summary['box'][0]:g} to {summary['box'][1]:g}",
+        f"d = {summary['d']}, inputs from {in_full(summary['box'][0])} to {in_full(summary['box'][1])}",
         "network": f"{counted(summary['blocks'], 'block')}, d_model {summary['d_model']}, "
         f"at most {counted(summary['heads'], 'head')} of size {summary['head_size']}, width {summary['width']}, "
         f"{summary['parameters']:,} parameters",

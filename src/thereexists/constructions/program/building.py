@@ -23,6 +23,7 @@ from thereexists.constructions.program.saving import to_record
 from thereexists.constructions.program.witness import ProgramWitness
 from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput, ThereExistsError
+from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.model import EmbeddedTransformer
 from thereexists.witness.method import Method
@@ -149,7 +150,7 @@ def _blame(compiled: Compiled, certificate: ProgramCertificate, dtype: str, epsi
     own, total = certificate.parts["approximation"], _total(compiled, certificate, dtype)
     if total is None:
         return f"This program cannot be certified in {dtype}: {certificate.reasons[dtype]}"
-    head = f"The bound in {dtype} is {rounded_up(total, 3)}, more than epsilon = {epsilon:g}"
+    head = f"The bound in {dtype} is {rounded_up(total, 3)}, more than epsilon = {in_full(epsilon)}"
     if own > total / 2 and certificate.splines:
         worst = max(certificate.splines, key=lambda spline: spline["own"])
         return f"{head}: the spline of '{worst['function'] or 'apply'}' alone is off by {worst['own']:.3g}."

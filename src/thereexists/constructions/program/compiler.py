@@ -29,7 +29,7 @@ from thereexists.constructions.program.schedule import Layout, Limits, Schedule,
 from thereexists.constructions.program.weights import network_of
 from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
 from thereexists.core.errors import InvalidInput
-from thereexists.core.plain_text import brief
+from thereexists.core.plain_text import brief, in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
@@ -123,7 +123,8 @@ class Compiled:
     def __repr__(self) -> str:
         shape, low, high = self.network.shape(), self.source.settings["low"], self.source.settings["high"]
         return brief(
-            f"Compiled: {self.program!r} of {self.source.n} tokens of {self.source.d} features in [{low:g}, {high:g}]",
+            f"Compiled: {self.program!r} of {self.source.n} tokens of {self.source.d} features "
+            f"in [{in_full(low)}, {in_full(high)}]",
             f"{self.blocks} blocks, {self.network.parameter_count:,} parameters, "
             f"{shape['h']} heads of size {shape['m']}, width {shape['r']}, {shape['d']} rows",
             f"off by at most {rounded_up(self.approximation, 3)} in real arithmetic; .bound(dtype) adds rounding",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 from thereexists.certificates.program_certificate import CompiledCertificate
+from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.model import EmbeddedTransformer
 from thereexists.witness.plan import BlocksPlan
@@ -18,6 +19,7 @@ class ProgramPlan(BlocksPlan):
 
     bounds: dict[str, float]
     construction: str
+    read: bool = field(default=False, compare=False)  # the bounds, from a certificate that somebody has written
 
     @classmethod
     def of(
@@ -35,14 +37,16 @@ class ProgramPlan(BlocksPlan):
             width=shape["r"],
             bounds=bounds,
             construction=construction,
+            read=certificate is not None and certificate.stated,
         )
 
     def facts(self) -> list[str]:
         bounds = ", ".join(f"{rounded_up(bound, 3)} in {dtype}" for dtype, bound in self.bounds.items())
+        promise = f"sup norm ≤ {bounds}" if bounds else "no bounds"
         return [
             f"{self.d_model} rows, {self.heads} heads of size {self.head_size}, width {self.width}",
-            f"sup norm ≤ {bounds}" if bounds else "no bounds",
+            as_its_author_says(promise) if self.read else promise,
         ]
 
     def describe(self) -> dict[str, Any]:
-        return dict(vars(self))
+        return {name: value for name, value in vars(self).items() if name != "read"}

@@ -15,6 +15,7 @@ from thereexists.constructions.tokens.plan import TokensPlan
 from thereexists.constructions.tokens.token_memory import count_network, levels, slot_network
 from thereexists.constructions.tokens.witness import TokenWitness
 from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.plain_numbers import shown
 from thereexists.functions.pairs import distinct_pairs
 from thereexists.functions.vocabulary import FIRST, Digits, Token, Vocabulary
 from thereexists.witness.method import Method
@@ -46,6 +47,8 @@ class Table:
     symmetric: bool
 
     def __init__(self, inputs: Any, outputs: Any, symmetric: bool = False, lines: list[int] | None = None):
+        if not isinstance(symmetric, bool):
+            raise InvalidInput(f"'symmetric' must be True or False; got {shown(symmetric)} instead.")
         pairs = distinct_pairs(inputs, outputs, lines, advice="A table is a function: correct them.")
         n = len(pairs.inputs[0])
         for i, (x, y) in enumerate(zip(pairs.inputs, pairs.outputs, strict=True)):

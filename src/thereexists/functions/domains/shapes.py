@@ -9,6 +9,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import in_full
 from thereexists.functions.domains.domain import (
     AT_ONCE,
     SPARE,
@@ -154,7 +155,7 @@ class Ellipsoid(Domain):
     def words(self) -> str:
         radii = np.diag(self.axes)
         if _diagonal(self.axes) and (radii == radii[0]).all():
-            return f"the ball of radius {radii[0]:g} around {row_in_words(self.centre)}"
+            return f"the ball of radius {in_full(float(radii[0]))} around {row_in_words(self.centre)}"
         return f"the ellipsoid around {row_in_words(self.centre)}"
 
     def command(self) -> str | None:

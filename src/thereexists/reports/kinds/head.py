@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from thereexists.core.authors_word import WORDS, as_its_author_says
+from thereexists.core.plain_text import in_full
 from thereexists.heads.head import Head
 from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.precision import dtype_needed
@@ -108,7 +109,7 @@ def _verified(head: Head, again: Verification | None, folder: Path) -> Markup:
     stored = head.verification
     when = as_its_author_says("when it was made")
     rows: list[list] = [[when, stored.rows, stored.leakage, stored.ratio_error, stored.dtype]]
-    wanted = f"leakage below ε₁ = {head.eps1:g} and ratios within ε₂ = {head.eps2:g}"
+    wanted = f"leakage below ε₁ = {in_full(head.eps1)} and ratios within ε₂ = {in_full(head.eps2)}"
     if again is None:
         verdict = paragraph(f"Not checked for this report: whether every row keeps {wanted}.")
         remark = "The head needs more than float64, and checking it takes long."

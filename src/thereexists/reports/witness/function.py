@@ -14,7 +14,7 @@ from thereexists.certificates.certificate import FILE, load_certificate
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.core.authors_word import WORDS, as_its_author_says
-from thereexists.core.plain_text import counted
+from thereexists.core.plain_text import counted, d_of, in_full
 from thereexists.core.rounded_figures import in_percent, rounded_down, rounded_up
 from thereexists.functions.target import Target
 from thereexists.model import Transformer, sizes
@@ -92,7 +92,7 @@ def _largest(
     elif not certified:
         bound = ("no bound", "the certificate is about another network")
     else:
-        norm = f"d_{found.p:g}, {found.holds_for()}, {found.label()}: {WORDS}"
+        norm = f"{d_of(found.p)}, {found.holds_for()}, {found.label()}: {WORDS}"
         bound = (at_most(float(found.bound)), norm)
     return [(layers, "layers, none of them trained"), bound, proof_of(folder, certified)]
 
@@ -155,7 +155,7 @@ def _box(target: Target) -> str:
     if target.region is not None:
         return f"in the domain: {target.region.words()}"
     ends = sorted({(float(a), float(b)) for a, b in zip(target.low, target.high, strict=True)})
-    return "every entry in " + ", ".join(f"[{a:g}, {b:g}]" for a, b in ends)
+    return "every entry in " + ", ".join(f"[{in_full(float(a))}, {in_full(float(b))}]" for a, b in ends)
 
 
 def stages_section(network: Transformer) -> Markup:
@@ -185,7 +185,7 @@ def _certificate(
     sampled = None
     if measured is not None:
         sampled = (
-            f"d_{measured.p:g} = {measured.estimate:.4g}, between {rounded_down(measured.low, 4)} and "
+            f"{d_of(measured.p)} = {measured.estimate:.4g}, between {rounded_down(measured.low, 4)} and "
             f"{rounded_up(measured.high, 4)} at {in_percent(measured.confidence)} ({measured.samples:,} random points, "
             f"seed {measured.seed})"
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.authors_word import WORDS, as_its_author_says
-from thereexists.core.plain_text import counted
+from thereexists.core.plain_text import counted, in_full
 from thereexists.reports.artefact import Found
 from thereexists.reports.first_screen import PAPERS, Number, depth_of, first_screen, proof_of
 from thereexists.reports.html import (
@@ -106,7 +106,7 @@ def _built(witness: Any, described: dict[str, Any]) -> Markup:
             "program": as_its_author_says(witness.name) if witness.name else None,
             "formula": Markup(f"<pre>{text(written_out(witness.record()))}</pre>({WORDS})"),
             "sequences": f"n = {described['n']} tokens, d = {described['d']}",
-            "box": as_its_author_says(f"every entry in [{low:g}, {high:g}]"),
+            "box": as_its_author_says(f"every entry in [{in_full(low)}, {in_full(high)}]"),
             "network": f"{counted(described['blocks'], 'block')}, d_model {described['d_model']}, "
             f"{described['parameters']:,} parameters, softmax attention, ReLU",
             "class": f"at most {described['heads']} heads of size {described['head_size']}, width {described['width']}",
