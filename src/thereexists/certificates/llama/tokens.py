@@ -39,8 +39,21 @@ class Vocabulary:
     states: slice = field(default_factory=lambda: slice(0, 0))
     unseen: str = ""
 
+    def __post_init__(self) -> None:
+        odd = next((text for text in self.texts if not _is_text(text)), None)
+        if odd is not None:
+            raise InvalidInput(f"The symbol {odd!r} is no text: halves of characters cannot be written down.")
+
     def __len__(self) -> int:
         return len(self.texts)
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def vocabulary_of(machine: Automaton) -> Vocabulary:
