@@ -233,11 +233,8 @@ def _scale(strings: Strings, settings: dict[str, Any], x: Features) -> Features:
 
 
 def _take(strings: Strings, settings: dict[str, Any], x: Features) -> Features:
-    return [held if held.at is None else replace(held, at=_taken(held.at, settings["source"])) for held in x]
-
-
-def _taken(at: tuple[Number, ...], source: list[int]) -> tuple[Number, ...]:
-    return tuple(at[j] for j in source)
+    source = settings["source"]
+    return [held if held.at is None else replace(held, at=tuple(held.at[j] for j in source)) for held in x]
 
 
 def _among(strings: Strings, settings: dict[str, Any], x: Features) -> Features:
@@ -284,10 +281,7 @@ def _interp(strings: Strings, settings: dict[str, Any], x: Features) -> Features
 
 
 def _where(strings: Strings, settings: dict[str, Any], g: Features, a: Features, b: Features) -> Features:
-    """l + ReLU(a − l − R·(1 − g)) + ReLU(b − l − R·g) = max(a, l) + max(b, l + R) − l − R for g = 1; b for g = 0.
-
-    So it is the chosen one, up to how far that one may fall below l and the other rise above l + R.
-    """
+    """For g = 1 max(a, l) + max(b, l + R) − l − R: a, up to how far a falls below l and b rises above l + R."""
     bottom, top = exact(settings["bottom"]), exact(settings["bottom"]) + exact(settings["height"])
 
     def chosen(held: Held, other: Held) -> Held:

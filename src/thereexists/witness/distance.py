@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thereexists.certificates.rigorous import MOST_P
 from thereexists.certificates.units import over_share
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_numbers import whole
@@ -24,7 +23,7 @@ from thereexists.functions.grid import Grid
 from thereexists.functions.target import Array, Target
 from thereexists.witness.plan import beyond_float64
 
-REPLICATES, MOST_SAMPLES = 16, 1 << 30
+REPLICATES, MOST_SAMPLES, MOST_P = 16, 1 << 30, 1000
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,7 @@ def estimate_distance(
     whole(samples, "'samples'", REPLICATES, MOST_SAMPLES)
     whole(seed, "'seed'", 0)
     if exponent(p) > MOST_P:
-        raise InvalidInput(
-            f"'p' must be a number from 1 to {MOST_P}: the mean of larger powers is one point's; got {p}."
-        )
+        raise InvalidInput(f"'p' must be at most {MOST_P:,}: the mean of larger powers is that of one point; got {p}.")
     per_replicate = 2 ** int(np.log2(samples // REPLICATES))
     X, inside = target.drawn(np.concatenate([_sobol(target, per_replicate, (seed, r)) for r in range(REPLICATES)]))
     gap = np.zeros_like(X)  # what lies beside the domain counts as 0, in the mean over a larger set

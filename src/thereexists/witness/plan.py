@@ -132,6 +132,7 @@ class FunctionPlan(Plan):
         error: the predicted d_p, part by part; None if the target states no modulus of continuity.
         epsilon: the d_p that was asked for; None if a grid was. With it, ``error`` is what a certificate is predicted
             to prove, and is at most ``epsilon``.
+        read: whether it was read from a record, which says more than was counted again.
     """
 
     construction: ClassVar[str]
@@ -143,7 +144,7 @@ class FunctionPlan(Plan):
     memory_bytes: int
     error: ErrorBudget | None
     epsilon: float | None = None
-    read: bool = field(default=False, compare=False)  # from a record, which says more than was counted again
+    read: bool = field(default=False, compare=False)
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -39,12 +39,13 @@ def says_openly(text: str, section: str) -> bool:
     """
     before, found, after = text.partition(section)
     apart = (not before or before.endswith("\n\n")) and (not after or after.startswith("\n## "))
-    alone = "what is proved" not in (before + after).casefold()
-    return bool(found) and apart and alone and _opens_nothing(before)
+    seen, closed = _outside_of_code(before)
+    alone = "what is proved" not in (seen + _outside_of_code(after)[0]).casefold()
+    return bool(found) and apart and alone and closed and not _TAG.search(seen)
 
 
-def _opens_nothing(text: str) -> bool:
-    """Fences are closed; outside of them and of code in a line there is no tag, comment or declaration."""
+def _outside_of_code(text: str) -> tuple[str, bool]:
+    """What stands outside of fences and of code in a line, and whether all fences are closed."""
     fence, rest = "", []
     for line in text.split("\n"):
         ticks = _FENCE.match(line)
@@ -54,9 +55,9 @@ def _opens_nothing(text: str) -> bool:
             fence = ticks[1]
         else:
             rest.append(line)
-    return not fence and not _TAG.search(_CODE.sub("", "\n".join(rest)))
+    return _CODE.sub("", "\n".join(rest)), not fence
 
 
 _FENCE = re.compile(r" {0,3}(`{3,}(?!.*`)|~{3,})")
 _CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
-_TAG = re.compile(r"<[A-Za-z!/?]")
+_TAG = re.compile(r"<[A-Za-z!/?]")  # or a comment, or a declaration
