@@ -23,7 +23,7 @@ W_Q, W_K = np.array([[1.0], [0.0]]), np.array([[0.0], [1.0]])
 def test_a_logit_moves_by_the_rounding_bound_and_no_more(tmp_path):
     """Logits of 1e16, whose rounding bound is above 1: an exponential may be off by any factor, a logit may not."""
     X = np.array([[1e8, 1e8], [-1e8, -1e8]])
-    found = save_own(tmp_path / "h", X, W_Q, W_K, DIAGONAL, eps1=0.5, eps2=1e9)
+    found = save_own(tmp_path / "h", X, W_Q, W_K, DIAGONAL, eps1=0.5, eps2=1e30)
     assert (found.max_logit, found.rounding > 1, found.verdict.holds) == (1e16, True, True)
     assert verified(tmp_path / "h")[0] == 0
     forge(tmp_path / "h", verification__max_logit=0.001, report__max_logit=0.001)

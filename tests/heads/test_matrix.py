@@ -9,7 +9,7 @@ from scipy.sparse import coo_array, csr_array
 
 from thereexists.core.errors import InvalidInput
 from thereexists.heads.matrix import as_matrix, from_csr, random_matrix
-from thereexists.heads.verify import verify
+from thereexists.heads.verify import Arithmetic, verify
 from thereexists.heads.verify_exact import verify_exact
 
 
@@ -102,3 +102,28 @@ def test_numbers_with_one_logarithm_are_two_numbers(a):
     equal = as_matrix(csr_array(np.full((2, 2), a)))
     assert verify(X, W, W, equal, **how).verdict.holds
     assert verify_exact(X[None], W, W, equal, **how, bits=200).verdict.holds
+
+
+def test_another_order_of_the_sums_is_within_what_is_verified():
+    """1 + 100 numbers just above half a last place and 100 at half of one: one order loses them all, another none."""
+    u, k = 2.0**-24, 100
+    b = u * (1 + 2.0**-20)
+    x = np.array([1.0, *[b, u] * k])
+    X, W_Q, W_K = torch.from_numpy(np.stack([x, -x])), torch.zeros(len(x), 2).double(), torch.zeros(len(x), 2).double()
+    W_Q[:, 0], W_K[:, 0] = 8, 1
+    target, run = as_matrix(csr_array(np.eye(2))), Arithmetic("float32")
+    found = verify(X, W_Q, W_K, target, eps1=0.5, eps2=1e-2, arithmetic=run)
+
+    def added(terms):
+        total = np.float32(0)
+        for term in terms:
+            total = np.float32(total + np.float32(term))
+        return total
+
+    sums = added([1.0, *[u] * k, *[np.float32(b) + np.float32(b)] * (k // 2)]), added([1.0, *[u] * k, *[b] * k])
+    leakage = [float(np.exp(-2 * np.float64(np.float32(np.float32(8 * s) * s)))) for s in sums]
+    assert max(leakage) / min(leakage) > 1 + 1e-5
+    for eps1 in np.geomspace(min(leakage) * (1 - 1e-4), max(leakage) * (1 + 1e-2), 64):
+        holds = verify(X, W_Q, W_K, target, eps1=eps1, eps2=1e-2, arithmetic=run).verdict.holds
+        assert holds is not True or max(leakage) < eps1
+    assert verify(X, W_Q, W_K, target, eps1=2 * found.leakage, eps2=1e-2, arithmetic=run).verdict.holds

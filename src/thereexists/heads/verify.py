@@ -10,8 +10,9 @@ normaliser of the row cancels in both, so no exponential is taken on a tile and 
 
 Rounding. Each computed logit differs from the real one by at most ``rho_i``, the bound that ``rounding.py`` proves: for
 every order of summation, with or without fused multiply-add, subnormal numbers kept or flushed to zero at any stage.
-The verdict is True only if the conditions hold for every value within ``rho_i``, hence in exact arithmetic *and* in any
-evaluation in this dtype; False only if they fail for every such value; otherwise it is undecided.
+Another evaluation may be as far from it on the other side: 2ρ from ours, and 4ρ in a difference of two logits. The
+verdict is True only if the conditions hold within that, hence in exact arithmetic *and* in any evaluation in this
+dtype; False only if they fail everywhere within it; otherwise it is undecided.
 """
 
 from __future__ import annotations
@@ -155,8 +156,8 @@ def verify(
     rho = logit_rounding(X, W_Q, W_K, picked)  # (rows,) float64
     gap, spread, slack, largest = _scan(queries, keys, target, picked)
     with np.errstate(invalid="ignore"):  # an infinite bound decides nothing
-        leak_low, leak_high = gap - 2 * rho, gap + 2 * rho
-        ratio_low, ratio_high = spread - 2 * rho - slack, spread + 2 * rho + slack
+        leak_low, leak_high = gap - 4 * rho, gap + 4 * rho
+        ratio_low, ratio_high = spread - 4 * rho - slack, spread + 4 * rho + slack
     # Badness in units of the tolerance, on the log scale: positive means the row fails.
     log1, log2 = math.log(eps1), math.log1p(eps2)
     badness = np.maximum(gap - log1, spread - log2)
