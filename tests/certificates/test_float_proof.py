@@ -18,7 +18,7 @@ from thereexists.certificates.float_reach import float_output_bound
 from thereexists.certificates.verify_bound import _check_float_proof, _is_size
 from thereexists.evaluate import run_batch
 from thereexists.functions.targets import BUILTINS, builtin
-from thereexists.model import Attention, Stage, Transformer
+from thereexists.model import Attention, FeedForward, Stage, Transformer
 
 
 def balls_of(witness, count, evaluator=Encloser, seed=0):
@@ -226,3 +226,27 @@ def test_a_head_that_overflows_proves_nothing_of_the_run(alive):
     numbers = np.arange(honest.grid.cells)
     assert np.isfinite(FloatRunner(honest.network, honest.grid)(numbers).rad).all()
     assert np.isinf(FloatRunner(network, honest.grid)(numbers).rad).any()
+
+
+def test_a_unit_that_writes_nothing_may_overflow():
+    """Three layers take z > 1/2 to 2^900, a fourth has an idle unit 2^300 z, a fifth takes it away again."""
+    honest = te.build(builtin("sort", n=2), delta=1 / 4)
+    parts = [w.detach() for w in honest.network.stages["value"].feed_forward.parameters_list()]
+    r, large = parts[0].shape[1], 2.0**300
+
+    def layer(*units):
+        W_1, b_1, W_2 = (torch.zeros(1, *shape).double() for shape in ((r, 1), (r,), (1, r)))
+        for i, (reads, bias, writes) in enumerate(units):
+            W_1[0, i, 0], b_1[0, i], W_2[0, 0, i] = reads, bias, writes
+        return [W_1, b_1, W_2, torch.zeros(1, 1).double()]
+
+    planted = [layer((1, -0.5, large)), layer((1, -1, large)), layer((1, -1, large))]
+    planted += [layer((-1, 0, 1), (large, 0, 0)), layer((1, 0, -1))]
+    stacked = [torch.cat([p[:-6], *[q[i] for q in planted], p[-1:]]) for i, p in enumerate(parts)]
+    stages = {**honest.network.stages, "value": Stage(None, FeedForward(*stacked))}
+    network = Transformer(stages, "softmax", honest.network.E)
+    X = np.array([[[0.9], [0.1]]])
+    with torch.no_grad():
+        assert network(torch.from_numpy(X)).isnan().all()
+    assert np.isnan(run_batch(network, X)).all()
+    assert np.isinf(FloatRunner(network, honest.grid)(np.arange(honest.grid.cells)).rad).any()

@@ -122,15 +122,16 @@ def test_sums_are_rounded_outward(seed):
         assert abs(Fraction(x) + Fraction(1 / 3) * Fraction(y) - Fraction(t)) <= Fraction(o)
 
 
-def test_what_a_verifier_forgives_is_in_the_bound():
-    """A forger may take AGREEMENT off a bound; what is left still covers every part, exactly added."""
+def test_a_verifier_forgives_nothing():
+    """What is stated has room for another machine; the bound is at least its parts without it, exactly added."""
     x = P.tokens(2)
     certificate = te.build(P.interp(x, [0.0, 1.0], [0.0, 1.0]) * (1 / 3) + P.apply(np.sin, x)).certificate
     for part in certificate.bounds.values():
         parts = sum(Fraction(share) for share in (part["rounding"], *certificate.parts.values()))
-        least = Fraction(part["bound"]) / (1 + Fraction(AGREEMENT))
-        assert least > parts > 0
-        assert _covers(float(least) * (1 + 1e-15), part["bound"])
+        least = parts / (1 + 2 * Fraction(AGREEMENT))
+        assert Fraction(part["bound"]) > least * (1 + Fraction(AGREEMENT)) > 0
+        assert _covers(part["bound"], part["bound"])
+        assert not _covers(np.nextafter(part["bound"], 0), part["bound"])
 
 
 @pytest.mark.parametrize("found", [-0.87, float("nan"), float("inf"), -1e-300])

@@ -10,6 +10,8 @@ import thereexists as te
 from tests.evaluate.networks import bits, built, inputs, ramp_inputs, sorted_network
 from thereexists.evaluate import evaluate, explain, forget
 from thereexists.evaluate._parts import parts_of
+from thereexists.evaluate._skip_torch import run_parts
+from thereexists.model import Attention, Stage, Transformer
 
 
 @pytest.fixture(autouse=True)
@@ -216,3 +218,19 @@ def test_a_dead_layer_with_a_weight_that_is_no_number_is_left_to_the_reference(e
         X = torch.rand(20, 3, network.shape()["d"], dtype=torch.float64)
         assert explain(network, X, engine).used == "reference"
         assert torch.equal(evaluate(network, X, engine).isnan(), network(X).isnan())
+
+
+@pytest.mark.parametrize("large", [1.0, 2.0**200])
+def test_a_query_of_zero_shares_its_mass_however_far_keys_are_apart(large):
+    """2^-900 by a gap of 2^199 is 0 in float64, and τ = 0 says that all keys are equal."""
+    one, opposite = torch.ones(40, 2, 1, 1).double(), torch.ones(40, 2, 1, 1).double()
+    b_Q = torch.zeros(40, 2, 1).double()
+    b_Q[:, 1], opposite[:, 1] = -1.0, -1.0
+    attention = Attention(one.clone(), b_Q, large * one, one.clone(), opposite)
+    network = Transformer({"a": Stage(attention)}, "hardmax")
+    X = torch.tensor([[[0.5], [0.5], [0.0], [0.5]]]).double()
+    with torch.no_grad():
+        meant = network(X)
+        for engine in ("fused", "skip"):
+            assert torch.equal(te.evaluate.evaluate(network, X, engine), meant)
+        assert torch.equal(run_parts(network, X), meant)

@@ -42,6 +42,7 @@ from thereexists.model import Attention, EmbeddedTransformer, FeedForward, Stage
 U = 2.0**-53
 UNDERFLOW = 746.0
 FINITE = 2.0**1000  # of a logit or a value: differences and sums of so many are numbers, too
+_LARGE = 2.0**500  # times any weight, of at most 1e150, it is a number
 _BITS = 53
 _NO_BIT = 1 << 13  # of the number 0, which is a multiple of everything
 _UP = 1 + 2.0**-40  # for sums of absolute values that are themselves rounded
@@ -169,7 +170,10 @@ def _one_row(Z: Ball, W_1: Array, b_1: Array, single: Array) -> tuple[Array, Arr
 
 
 def _swept(Z: Ball, weights: tuple[Array, ...], run: Run) -> Ball:
-    """As the enclosure's sweep: a layer is passed over only if its units are surely closed in float64 too."""
+    """As the enclosure's sweep: a layer is passed over only if its units are surely closed in float64 too.
+
+    Those that write nothing must not overflow, either, for 0 · ∞ is not 0: beyond ``_LARGE`` every layer is looked at.
+    """
     u = np.asarray(run.direction)
     alone = np.count_nonzero(u) == 1 and np.abs(u).max() == 1  # one addition, rounded monotonely
     largest, bit = float(np.abs(run.bias).max()), int(_lowest_bit(run.bias).min())
@@ -179,7 +183,7 @@ def _swept(Z: Ball, weights: tuple[Array, ...], run: Run) -> Ball:
         size = ((np.abs(u) * (np.abs(z) + r)).sum(-1) + largest) * _UP
         exact = (r == 0).all(-1) & _fits(size, np.minimum(_bits(u, z).min(-1), bit))
         error = np.where(exact, 0.0, (np.abs(u) * r).sum(-1) * _UP + (U if alone else 2 * gamma(len(u) + 2)) * size)
-        return (u * z).sum(-1) + error
+        return np.where((np.abs(z) + r).max(-1) <= _LARGE, (u * z).sum(-1) + error, np.inf)
 
     return sweep(Z, weights, run, highest, float_layer)
 

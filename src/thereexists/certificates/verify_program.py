@@ -17,12 +17,11 @@ from thereexists.certificates.check import Asked, Check, as_claimed
 from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, compare, refutation
 from thereexists.certificates.program_certificate import (
-    AGREEMENT,
     ARITHMETIC,
     CompiledCertificate,
+    added_up,
     dtype_bounds,
     program_sha256,
-    total_bound,
 )
 from thereexists.certificates.program_limits import check_program
 from thereexists.certificates.program_places import check_places
@@ -139,8 +138,9 @@ def _check_dtypes(certificate: CompiledCertificate, network: EmbeddedTransformer
         if name in reasons:
             yield Check(f"bound {name}", False, reasons[name])
             continue
-        right = stated.keys() == {"rounding", "bound"} and _covers(stated.get("rounding"), actual[name]["rounding"])
-        right = right and _covers(stated.get("bound"), total_bound(actual[name]["rounding"], found))
+        part = actual[name]["rounding"]
+        right = stated.keys() == {"rounding", "bound"} and _covers(stated.get("rounding"), part)
+        right = right and _covers(stated.get("bound"), added_up(part, found))
         right = right and certificate.as_small_as_asked(stated["bound"])
         yield Check(
             f"bound {name}",
@@ -173,4 +173,4 @@ def _covers(claimed: Any, found: float) -> bool:
     """A claim may be larger than what is found, never smaller; and no bound is negative or infinite."""
     if isinstance(claimed, bool) or not isinstance(claimed, int | float) or not math.isfinite(claimed):
         return False
-    return 0 <= found < math.inf and claimed >= 0 and found <= claimed * (1 + AGREEMENT)
+    return 0 <= found < math.inf and found <= claimed

@@ -13,6 +13,7 @@ from typing import no_type_check
 import numpy as np
 
 from thereexists.core.compiled import njit
+from thereexists.evaluate._parts import LEAST_TAU
 
 TILE = 512
 HARDMAX, SOFTMAX, SPARSEMAX, ENTMAX15 = 0, 1, 2, 3
@@ -188,7 +189,10 @@ def extremes(keys, needed):
     if gap == np.inf:
         return 0.0, -1, -1
     known = gap * (1 - 2.0**-50) - 2.0**-50 * size
-    return needed / known * (1 + 2.0**-50) if known > 0.0 else np.inf, top, bottom
+    if not known > 0.0:
+        return np.inf, top, bottom
+    least = needed / known * (1 + 2.0**-50)
+    return max(least, LEAST_TAU), top, bottom  # 0 is for equal keys
 
 
 @njit(cache=True, error_model="numpy")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from thereexists.evaluate._parts import NEEDED_GAP, Array, AttentionSweep, FeedForwardSweep, Part, parts_of
+from thereexists.evaluate._parts import LEAST_TAU, NEEDED_GAP, Array, AttentionSweep, FeedForwardSweep, Part, parts_of
 from thereexists.model import Attention, FeedForward, Stage, Transformer
 from thereexists.model.probability import PROBABILITY_MAPS
 from thereexists.model.transformer import Block, three_piece_of_tokens
@@ -115,7 +115,7 @@ def _margin(keys: Tensor, needed: float) -> Tensor:
     steps = keys.sort(dim=1).values.diff(dim=1)
     gap = torch.where(steps > 0, steps, torch.inf).amin(dim=1) if keys.shape[1] > 1 else keys[:, 0] + torch.inf
     known = gap * (1 - 2.0**-50) - 2.0**-50 * keys.abs().amax(dim=1)
-    tau = torch.where(known > 0, needed / known * (1 + 2.0**-50), torch.inf)
+    tau = torch.where(known > 0, (needed / known * (1 + 2.0**-50)).clamp(min=LEAST_TAU), torch.inf)
     return torch.where(gap == torch.inf, 0.0, tau)
 
 

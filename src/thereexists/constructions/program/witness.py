@@ -21,7 +21,7 @@ import torch
 from thereexists.certificates.certificate import FILE, load_certificate
 from thereexists.certificates.llama.reals.claim import RealClaim, real_claim
 from thereexists.certificates.program_bound import rounding_of_a_file
-from thereexists.certificates.program_certificate import AGREEMENT, CompiledCertificate
+from thereexists.certificates.program_certificate import CompiledCertificate
 from thereexists.certificates.program_limits import check_program
 from thereexists.certificates.program_places import check_places
 from thereexists.constructions.program.compiler import check_inputs, interpret
@@ -158,7 +158,7 @@ class CompiledWitness(Witness):
         except ThereExistsError as error:
             raise CannotBuild(f"This witness is not proved safe in {name}, whatever its author says: {error}") from None
         stated = min(figures["rounding"], figures["bound"])
-        if not found <= stated * (1 + AGREEMENT):
+        if not found <= stated:
             raise CannotBuild(
                 f"This witness is not proved safe in {name}: its author says that rounding is at most "
                 f"{rounded_up(stated, 3)}, but what is proved is {rounded_up(found, 3)}. Make a certificate of your "
