@@ -134,3 +134,9 @@ def test_a_folder_that_is_gone_is_no_place_to_import_from(tmp_path):
     command = f"mkdir gone && cd gone && rmdir ../gone && {sys.executable} -m thereexists --version"
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, check=False)
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_an_error_that_cannot_be_said_keeps_its_exit_code(tmp_path):
+    command = f"{sys.executable} -m thereexists verify nothing 2>/dev/full"
+    assert subprocess.run(["sh", "-c", command], cwd=tmp_path, check=False).returncode == 2

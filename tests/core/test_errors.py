@@ -3,6 +3,7 @@
 import json
 
 import jaxtyping
+import numpy as np
 import pytest
 import torch
 
@@ -64,3 +65,47 @@ def test_odd_arguments_are_refused_in_words(name):
 
 def test_a_search_may_have_all_the_time_in_the_world():
     assert te.patterns.check(te.patterns.random(n=30, degree=3, seed=1), seconds=float("inf")).seconds < 60
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    two, eight = np.int64(2), np.int64(8)
+    for made, same in (
+        (te.patterns.butterfly(n=eight), te.patterns.butterfly(n=8)),
+        (te.patterns.dilated(n=8, window=1, dilation=two), te.patterns.dilated(n=8, window=1, dilation=2)),
+        (te.patterns.documents(n=8, lengths=two), te.patterns.documents(n=8, lengths=2)),
+        (
+            te.patterns.neighbourhood(n=8, shape=(2, 4), window=np.int64(3)),
+            te.patterns.neighbourhood(n=8, shape=(2, 4), window=3),
+        ),
+    ):
+        assert np.array_equal(made.mask(), same.mask())
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: te.patterns.dense(n=10**19),
+        lambda: te.patterns.random(n=10**20, degree=2),
+        lambda: te.patterns.build(["a"], 4),
+        lambda: te.heads.random_matrix(10**400, k=1),
+        lambda: te.heads.random_matrix(8, k=1, gamma=10**400),
+        lambda: te.targets.builtin(["a"], n=2),
+        lambda: te.program.abs(np.float16),
+        lambda: te.program.symbols(np.float16, n=4),
+    ],
+)
+def test_what_is_no_size_or_name_at_all_is_refused_in_words(ask):
+    with pytest.raises(te.ThereExistsError):
+        ask()
+
+
+@pytest.mark.parametrize("folder", [None, 5, []])
+def test_a_folder_that_is_none_is_a_mistake_and_no_verdict(folder):
+    with pytest.raises(te.ThereExistsError, match="A folder is named by a text or a path"):
+        te.verify(folder)
+
+
+def test_absurd_cycles_and_depths_end_at_once():
+    with pytest.raises(te.ThereExistsError, match="at most 1,024 steps"):
+        te.patterns.alternating(n=4, window=1, period=10**7)
+    assert te.patterns.recheck_depth(te.patterns.dense(n=4), 10**9, None).holds is False

@@ -10,6 +10,7 @@ missing, or an option, a folder or a machine was in the way. A fault that was fo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from thereexists.core import storage
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Obstructed, ThereExistsError, Unreadable
 from thereexists.core.kinds import kind_of
 from thereexists.core.memory import is_out_of_memory, too_little_memory
+from thereexists.core.plain_numbers import shown
 from thereexists.core.verdict import Verdict
 from thereexists.functions.target import Target
 from thereexists.parallel import HERE, Workers
@@ -54,6 +56,8 @@ def verify(
     Raises:
         InvalidInput: an argument is not what it must be. Whatever is wrong with the files is part of the verdict.
     """
+    if not isinstance(folder, str | os.PathLike):
+        raise InvalidInput(f"A folder is named by a text or a path; got {shown(folder)} instead.")
     if sample is not None and not (isinstance(sample, int | float) and 0 < sample <= 1):
         raise InvalidInput(f"'sample' must be a share above 0 and at most 1; got {sample!r} instead.")
     check_opinions(opinions)

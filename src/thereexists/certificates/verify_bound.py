@@ -117,7 +117,7 @@ def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check
     yield Check(
         "target bound",
         _reaches(certificate.target_bound, found.target_bound),
-        f"claimed |f| ≤ {certificate.target_bound:.9g}, found {found.target_bound:.9g}",
+        f"claimed |f| ≤ {rounded_up(certificate.target_bound, 9)}, found {rounded_up(found.target_bound, 9)}",
     )
     holds = 0 <= found.total <= certificate.bound * (1 + AGREEMENT) and _agrees(
         certificate.bound, found.total, found.total

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from contextvars import ContextVar
 from typing import Annotated, Any
 
@@ -99,8 +99,9 @@ def output_to_its_end() -> Iterator[None]:
 
 
 def say(text: Any, error: bool = False) -> None:
-    """One plain line on stdout or stderr."""
-    print(visible(text), file=sys.stderr if error else sys.stdout, flush=error)
+    """One plain line on stdout or stderr. Where stderr takes nothing (a full disk), the exit code says the rest."""
+    with suppress(OSError) if error else nullcontext():
+        print(visible(text), file=sys.stderr if error else sys.stdout, flush=error)
 
 
 def console(stderr: bool = False):

@@ -15,6 +15,7 @@ from thereexists.cli._files import Force, files_to_write
 from thereexists.cli._output import AsJson, console, print_json, progress_bar, styled
 from thereexists.cli._settings import command
 from thereexists.core.errors import InvalidInput
+from thereexists.core.rounded_figures import rounded_up
 
 if TYPE_CHECKING:
     from thereexists.patterns import Pattern, PatternVerdict, Reach
@@ -215,7 +216,7 @@ def _reaches(rows: list[tuple[PatternVerdict, Reach]]) -> None:
 
     table = Table("pattern", "layers", "with a sink", "with a global token", "pairs in the last layer", box=None)
     for v, r in rows:
-        late = "–" if r.last is None else f"{100 * r.last.count / r.last.asked:.3g} %"
+        late = "–" if r.last is None else f"{rounded_up(100 * r.last.count / r.last.asked, 3)} %"
         hub = "–" if r.hub is None else layers(r.hub.depth)
         table.add_row(v.pattern.name, layers(r.layers), layers(r.sink.depth), hub, late)
     console().print(table)

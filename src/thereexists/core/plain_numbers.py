@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,9 @@ def whole(value: Any, what: str, least: int | None = None, most: int | None = No
 def seconds_from(value: Any, what: str = "'seconds'") -> float:
     """A time of 0 or more; infinity is the longest."""
     good = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not good or math.isnan(value) or value < 0:
+    if not good or value != value or value < 0:
         raise InvalidInput(f"{what} must be a number of seconds, 0 or more; got {shown(value)}.")
-    return float(min(value, LONGEST))
+    return LONGEST if value > LONGEST else float(value)
 
 
 def shown(value: Any) -> str:

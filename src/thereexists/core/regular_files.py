@@ -54,11 +54,11 @@ def read_regular(file: str | Path, most: int, error: type[ThereExistsError] = Ba
 def file_sha256(file: str | Path, error: type[ThereExistsError] = BadWitnessFile) -> str:
     """Of as many bytes as it has when it is opened: a link may lead to a file of the system that states none."""
     with open_regular(file, error=error) as stream:
-        left, digest = os.fstat(stream.fileno()).st_size, hashlib.sha256()
+        left, digest, part = os.fstat(stream.fileno()).st_size, hashlib.sha256(), memoryview(bytearray(1 << 18))
         try:
-            while left > 0 and (part := stream.read(min(left, 1 << 22))):
-                digest.update(part)
-                left -= len(part)
+            while left > 0 and (read := stream.readinto(part[: min(left, len(part))])):
+                digest.update(part[:read])
+                left -= read
         except OSError as failed:
             raise _unread(error, failed)(f"{file} cannot be read: {failed.strerror}.") from failed
     return digest.hexdigest()

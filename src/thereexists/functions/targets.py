@@ -351,7 +351,7 @@ def builtin(name: str, n: int, d: int = 1, domain: Any = (0.0, 1.0)) -> Target:
     Raises:
         InvalidInput: there is no such function, or it does not take such sizes.
     """
-    if name not in BUILTINS:
+    if not isinstance(name, str) or name not in BUILTINS:
         raise InvalidInput(
             f"There is no built-in target {name!r}; there are {', '.join(BUILTINS)}. Name your own function as "
             "file.py:function."

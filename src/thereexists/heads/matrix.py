@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
-from thereexists.core.plain_numbers import whole
+from thereexists.core.plain_numbers import shown, whole
 from thereexists.core.sparse_arrays import check_compressed, with_plain_data
 
 _LARGEST_LOG = 709.0  # e^709 is the last whole power of e that is a float64
@@ -213,10 +213,10 @@ def random_matrix(length: int, k: int, gamma: float = 2.0, seed: int = 0) -> Att
     whole(k, "'k'")
     if length < 1 or not 1 <= k <= length:
         raise InvalidInput(f"k must lie between 1 and the length. Got length {length}, k {k}.")
-    if not (math.isfinite(gamma) and gamma >= 1):
-        raise InvalidInput(f"gamma is a ratio max/min and must be finite and >= 1. Got {gamma}.")
-    if length * k > MOST_NONZEROS:
-        raise InvalidInput(f"A matrix with {length * k:.3g} non-zeros is too large; at most {MOST_NONZEROS:,}.")
+    if not (isinstance(gamma, int | float | np.number) and 1 <= gamma < math.inf):
+        raise InvalidInput(f"gamma is a ratio max/min and must be finite and >= 1. Got {shown(gamma)}.")
+    if length * k > MOST_NONZEROS or gamma > math.exp(_LARGEST_LOG):
+        raise InvalidInput(f"A matrix has at most {MOST_NONZEROS:,} non-zeros, and gamma at most e^{_LARGEST_LOG:g}.")
     if k > length // 2 and k > 8:
         raise InvalidInput(f"k = {k} of {length} columns is not sparse. Choose k at most length/2.")
     rng = np.random.default_rng(seed)

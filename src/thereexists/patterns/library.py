@@ -18,7 +18,7 @@ import numpy as np
 from thereexists.core.errors import InvalidInput
 from thereexists.patterns.intervals import Documents
 from thereexists.patterns.neighbourhood import Neighbourhood
-from thereexists.patterns.numbers import of_kind, whole
+from thereexists.patterns.numbers import of_kind, shown, whole
 from thereexists.patterns.parts import Band, BlockBand, Explicit, Offsets, Part, Rect, Residue, Xor
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import MOST_TOKENS, Step
@@ -43,6 +43,7 @@ class Entry:
         return tuple(name for name in inspect.signature(self.build).parameters if name != "n")
 
 
+MOST_STEPS = 1024  # of an alternating cycle
 REGISTRY: dict[str, Entry] = {}
 
 
@@ -104,7 +105,7 @@ def build(name: str, n: int, **parameters: Any) -> Pattern:
 
 
 def known(name: str) -> Entry:
-    if name not in REGISTRY:
+    if not isinstance(name, str) or name not in REGISTRY:
         raise InvalidInput(f"There is no pattern named '{name}'. Known: {', '.join(REGISTRY)}.")
     return REGISTRY[name]
 
@@ -180,7 +181,7 @@ def window(n: int, window: int) -> Pattern:
 
 
 def _offsets(n: int, window: int, dilation: int | Sequence[int]) -> int:
-    dilations = (dilation,) if isinstance(dilation, int) else dilation
+    dilations = (dilation,) if isinstance(dilation, int | np.integer) else dilation
     return sum(n * (2 * min(window, n // max(g, 1)) + 1) for g in dilations)
 
 
@@ -201,7 +202,7 @@ def dilated(n: int, window: int, dilation: int | Sequence[int]) -> Pattern:
     Raises:
         InvalidInput: a size is not a positive whole number.
     """
-    dilations = (dilation,) if isinstance(dilation, int) else tuple(dilation)
+    dilations = (dilation,) if isinstance(dilation, int | np.integer) else tuple(dilation)
     if not dilations:
         raise InvalidInput("'dilation' must be a positive integer or a list of them; got an empty list.")
     for g in dilations:
@@ -421,7 +422,7 @@ def butterfly(n: int) -> Pattern:
     _size(n=n)
     if n & (n - 1):
         raise InvalidInput(f"butterfly needs n to be a power of two; got n = {n}.")
-    return _pattern("butterfly", n, *([[Xor(1 << l)] for l in range(n.bit_length() - 1)] or [[Band(0, 0)]]))
+    return _pattern("butterfly", n, *([[Xor(1 << l)] for l in range(int(n).bit_length() - 1)] or [[Band(0, 0)]]))
 
 
 @register("alternating", lambda n: {"window": min(_root(n), n), "period": 2}, lambda n, period=2, **_: n * period)
@@ -442,6 +443,8 @@ def alternating(n: int, window: int, period: int = 2) -> Pattern:
         InvalidInput: a size is not a positive whole number.
     """
     _size(n=n, window=window, period=period)
+    if period > MOST_STEPS:
+        raise InvalidInput(f"A cycle has at most {MOST_STEPS:,} steps here; got period = {shown(period)}.")
     steps: list[list[Part]] = [[Band(-window, window)] for _ in range(period - 1)]
     return _pattern("alternating", n, *steps, [Rect(range(n), range(n))], window=window, period=period)
 
@@ -510,6 +513,7 @@ def documents(n: int, lengths: int | Sequence[int]) -> Pattern:
     Raises:
         InvalidInput: a length is not a positive whole number, or they do not add up to n.
     """
+    lengths = int(lengths) if isinstance(lengths, np.integer) else lengths
     given = [lengths] if isinstance(lengths, int) else list(lengths)
     for length in given:
         _size(n=n, lengths=length)
@@ -539,11 +543,11 @@ def neighbourhood(n: int, shape: int | Sequence[int], window: int | Sequence[int
         InvalidInput: the grid is not full, or a window is even or larger than the grid.
     """
     _size(n=n)
-    if isinstance(shape, int):
+    if isinstance(shape, int | np.integer):
         _size(shape=shape)
         shape = [n // shape, shape]
     sides = list(shape)
-    windows = [window] * len(sides) if isinstance(window, int) else list(window)
+    windows = [window] * len(sides) if isinstance(window, int | np.integer) else list(window)
     if not sides or len(windows) != len(sides) or int(np.prod([float(side) for side in sides])) != n:
         raise InvalidInput(f"'shape' must multiply to n = {n}, with a window for each side; got {sides} and {windows}.")
     for side, w in zip(sides, windows, strict=True):
@@ -638,4 +642,6 @@ def _tokens(n: int, tokens: int | Sequence[int]) -> range | np.ndarray:
 def _size(**sizes: int) -> None:
     for name, value in sizes.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise InvalidInput(f"'{name}' must be a positive integer; got {value!r}.")
+            raise InvalidInput(f"'{name}' must be a positive integer; got {shown(value)}.")
+        if name == "n" and value > MOST_TOKENS:
+            raise InvalidInput(f"A pattern has at most {MOST_TOKENS:,} tokens; got {shown(value)}.")

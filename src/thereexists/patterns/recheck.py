@@ -181,6 +181,8 @@ def recheck_depth(
     """
     if not isinstance(depth, int | np.integer) or depth < 1:
         return Verdict(False, ("a depth is a whole number of at least 1",))
+    if depth > pattern.n**2 * pattern.cycle:  # more layers than that give no token anything new
+        return Verdict(False, (f"no depth of {pattern.n:,} tokens is {depth:,}",))
     if pair is not None:
         _, wrong = _chosen(pattern, list(pair))
         if wrong is not None or len(pair) != 2:

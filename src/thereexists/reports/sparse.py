@@ -8,6 +8,7 @@ import numpy as np
 
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import BadWitnessFile
+from thereexists.core.rounded_figures import rounded_down
 from thereexists.reports import svg
 from thereexists.reports.html import Markup, Section, facts, figure, join, key, keys, panels, paragraph
 from thereexists.reports.measure import receptive_fields
@@ -71,7 +72,7 @@ def pattern_pictures(masks: np.ndarray, name: str, path: Any, stated: bool = Fal
     growth = []
     for t, field in enumerate(fields[:MOST_FIELDS], 1):
         picture = svg.cells(field, f"Receptive field after {t} layers", colour=svg.FIELD)
-        share = f"{field.mean():.0%} of all pairs"
+        share = f"{rounded_down(100 * field.mean(), 3)}% of all pairs"
         growth.append(figure(picture, f"After {t} layer{'s' if t > 1 else ''}: S_k has {share}."))
     more = len(fields) - len(growth)
     rest = paragraph(f"{more} more layers are not drawn.", "soft") if more > 0 else Markup("")

@@ -217,9 +217,11 @@ def _shape(config: dict[str, Any]) -> Shape:
     if not all(type(size) is int and 1 <= size < 1 << 24 for size in sizes):
         raise InvalidInput("a size of the config is not a whole number")
     shape = Shape(*sizes)
-    if shape.heads % shape.key_heads or shape.head_size % 2 or shape.layers > 64:
+    size = shape.head_size  # of other sizes inverse frequencies are off by more than is assumed
+    if shape.heads % shape.key_heads or size < 2 or size & (size - 1) or shape.layers > 64:
         raise InvalidInput(
-            "heads must come in groups of equal size, the size of a head must be even, and layers must be at most 64"
+            "heads must come in groups of equal size, the size of a head must be a power of two, and layers must be at "
+            "most 64"
         )
     return shape
 

@@ -104,11 +104,11 @@ def whole_number(name: str, what: str, given: Any) -> int:
 
 def has_dimensions(given: Any) -> bool:
     """Whether this is a list or an array, well-formed or not, and no single number."""
-    return isinstance(given, list | tuple) or getattr(given, "ndim", 0) != 0
+    return isinstance(given, list | tuple) or (not isinstance(given, type) and getattr(given, "ndim", 0) != 0)
 
 
 def describe(given: Any) -> str:
-    shape = getattr(given, "shape", None)
+    shape = None if isinstance(given, type) else getattr(given, "shape", None)
     if isinstance(given, np.ma.MaskedArray):
         return "an array with a mask"
     if shape:

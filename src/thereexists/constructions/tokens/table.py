@@ -75,6 +75,7 @@ class Table:
         symmetric: bool = False,
     ) -> Table:  # fmt: skip
         """The table of a Python function on all sequences of n values (on all multisets, if it is symmetric)."""
+        values = list(values)
         if not isinstance(n, int) or n < 1 or not values:
             raise InvalidInput(
                 f"A table needs n ≥ 1 tokens and at least one value; got n = {n!r}, {len(values)} values."

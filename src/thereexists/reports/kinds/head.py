@@ -10,6 +10,7 @@ import numpy as np
 
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.core.plain_text import in_full
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.heads.head import Head
 from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.precision import dtype_needed
@@ -93,7 +94,7 @@ def _head(head: Head, record: dict, again: Verification | None) -> Markup:
     return facts(
         {
             "target": f"{target.length:,} × {target.length:,}, {target.nonzeros:,} non-zeros, at most k = {target.k} "
-            f"in a row or column, within a factor γ = {target.gamma:.4g}",
+            f"in a row or column, within a factor γ = {rounded_up(target.gamma, 4)}",
             "method": as_its_author_says(head.method),
             "hidden size": f"d = {head.hidden_size:,}; the paper's theorem asks for {number(head.theorem_hidden_size)}",
             "head size": f"m = {head.head_size:,}",

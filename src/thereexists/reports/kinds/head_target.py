@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.reports import svg
 from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.first_screen import PAPERS, first_screen
-from thereexists.reports.html import Markup, Page, Section, code, facts, join, keys, number, panels, paragraph
+from thereexists.reports.html import Markup, Page, Section, code, facts, join, keys, panels, paragraph
 from thereexists.reports.kinds.head import target_layer
 from thereexists.reports.kinds.pattern import is_sparse_matrix
 from thereexists.reports.matrix_view import thumbnail, zoomable
@@ -22,7 +23,7 @@ def _page(found: Found) -> Page:
         {
             "size": f"{target.length:,} × {target.length:,}",
             "non-zeros": f"{target.nonzeros:,}, at most k = {target.k} in a row or column",
-            "ratio": f"non-zeros of a row within a factor γ = {number(target.gamma)}",
+            "ratio": f"non-zeros of a row within a factor γ = {rounded_up(target.gamma, 4)}",
         }
     )
     legend = keys([svg.strengths(svg.ASKED, "weight 10⁻⁶ or less", "1")])
@@ -35,7 +36,7 @@ def _page(found: Found) -> Page:
         (target.length, f"tokens, {target.nonzeros:,} non-zeros"),
         (
             Markup(f"k = {target.k}"),
-            f"non-zeros in a row or column at most, within a factor γ = {number(target.gamma)}",
+            f"non-zeros in a row or column at most, within a factor γ = {rounded_up(target.gamma, 4)}",
         ),
         ("no head yet", f"thereexists heads fit {shlex.quote(str(found.path))} --out h/"),
     ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.rounded_figures import rounded_down
 from thereexists.patterns import Pattern, PatternVerdict
 from thereexists.patterns.picture import density
 from thereexists.reports import svg
@@ -53,7 +54,7 @@ def pattern_numbers(universal: Any, depth: Any, most: int, n: int, who: str) -> 
     deep = ("no depth", "known at which every token has seen all") if depth is None else (
         depth, f"layer{'' if depth == 1 else 's'} until every token has seen all"
     )  # fmt: skip
-    sparse = f"connections per token, of {n:,}: {most / n**2:.1%} of all pairs"
+    sparse = f"connections per token, of {n:,}: {rounded_down(100 * most / n**2, 3)}% of all pairs"
     return [(words, f"by the conditions of the theorem: {who}"), deep, (round(most / n, 1), sparse)]
 
 

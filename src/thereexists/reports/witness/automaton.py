@@ -10,6 +10,7 @@ from thereexists.automata.automaton import Automaton, expression_of
 from thereexists.constructions.automata.running import MachineWitness
 from thereexists.constructions.automata.witness import AutomatonWitness
 from thereexists.core.authors_word import WORDS, as_its_author_says
+from thereexists.core.rounded_figures import rounded_down
 from thereexists.reports import svg
 from thereexists.reports.artefact import Found, weights_hash
 from thereexists.reports.automaton_pictures import (
@@ -187,7 +188,7 @@ def _proved(witness: MachineWitness) -> Markup:
             ),
             table(["dtype", "state, output and acceptance"], rows),
             facts(
-                {"least lead of a logit": number(certificate.gap)}
+                {"least lead of a logit": rounded_down(certificate.gap, 6)}
                 | {f"assumption {k}": words for k, words in enumerate(certificate.assumptions, 1)}
             ),
         ]
