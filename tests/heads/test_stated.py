@@ -70,7 +70,7 @@ FALSE = {
     "report alone": {"report__leakage": 1e-30},
     "gamma": {"report__gamma": 1.0},
     "rounding": {"verification__rounding": 1e-40, "report__rounding": 1e-40},
-    "worst row": {"verification__worst_row": 0},
+    "worst row": {"verification__worst_row": 13},
     "a row that is not there": {"verification__worst_row": 99, "verification__verdict__evidence__row": 99},
     "figures of the worst row": {
         "verification__verdict__evidence__leakage": 1e-9,

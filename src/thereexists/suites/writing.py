@@ -10,16 +10,20 @@ from typing import Any
 from thereexists._version import __version__
 from thereexists.core.atomic_files import no_empty_folders
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_numbers import whole
 from thereexists.core.whole_folders import appears, check_free
 from thereexists.suites.folders import MARK, MOST, VERSION
 from thereexists.suites.hashes import sha256
+
+MOST_WORKERS = 1024  # processes of this machine
 
 
 def suite_appears(
     folder: Path, what: str, count: int, seed: int, workers: int, fill: Callable[[Path], dict[str, Any]]
 ) -> dict[str, Any]:
     """A suite of ``count`` things, each called ``what``; ``fill`` writes it beside its place and sums it up."""
-    if not 1 <= count <= MOST or seed < 0 or workers < 1:
+    whole(workers, "'workers'", 1, MOST_WORKERS)
+    if not 1 <= count <= MOST or seed < 0:
         raise InvalidInput(
             f"A suite needs at least 1 {what}, at most {MOST:,}, and a seed of at least 0; got {count:,} and {seed}."
         )
