@@ -54,7 +54,6 @@ class Changes:
             raise InvalidInput(
                 f"'softcap' must be a positive number, from 1e-9 to 1e9, or None for none; got {self.softcap}."
             )
-
         if not isinstance(self.return_lse, bool):
             raise InvalidInput(f"'return_lse' must be True or False; got {kind_of(self.return_lse)}.")
 

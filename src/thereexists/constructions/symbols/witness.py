@@ -9,7 +9,6 @@ w.certificate            # right on every string, in which dtypes
 from __future__ import annotations
 
 import dataclasses
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -24,7 +23,6 @@ from thereexists.constructions.program.tracing import Written, trace_rows
 from thereexists.constructions.program.witness import CompiledWitness, read_compiled
 from thereexists.constructions.symbols.strings import Lengths, String, by_length, read_strings, write_string
 from thereexists.core.errors import BadWitnessFile, CannotBuild, InvalidInput, NotProved
-from thereexists.core.json_files import malformed
 from thereexists.functions.target import Array
 from thereexists.witness.trace import Trace
 
@@ -61,8 +59,7 @@ class SymbolWitness(CompiledWitness):
         words, one = self.words(x)
         alphabet = self.alphabets.output_alphabet
         arrays = [np.array(word, dtype=np.float64)[None, :, None] for word in words]
-        with malformed("The stored program", "cannot be interpreted") if self.read else nullcontext():
-            found = [write_string(alphabet, np.rint(interpret_numbers(self.program, X)[0, :, 0])) for X in arrays]
+        found = [write_string(alphabet, np.rint(interpret_numbers(self.program, X)[0, :, 0])) for X in arrays]
         return found[0] if one else found
 
     def proved_rounding(self, name: str) -> float:
