@@ -111,3 +111,34 @@ def sorted_network(depth=300, d=2, n=3, rho="softmax", seed=0):
 
 def bits(Y):
     return Y.detach().cpu().numpy().view(np.int64)
+
+
+def there_and_back(kind: str) -> Transformer:
+    """z_0 grows to 2^900 and goes back to 0; up there, what writes nothing overflows: a unit, a layer, a head, a sweep.
+
+    0 · ∞ and ∞ − ∞ are NaN in the reference, and whoever leaves them out gets 0.
+    """
+    huge = 2.0**200
+    grow, shrink, idle = _feed_forward(3), _feed_forward(1), _feed_forward(40)
+    grow.W_1[:, 0, 0], grow.W_2[:, 0, 0] = 1.0, 2.0**300
+    shrink.W_1[:, 0, 0], shrink.W_2[:, 0, 0] = 1.0, -1.0
+    idle.W_1[:, 0, 1], idle.b_1[:, 0], idle.W_2[:, 1, 0] = 1.0, torch.linspace(-2.0, 0.0, 40).double(), 2.0**-10
+    halves: dict[str, Stage] = {"idle": Stage(feed_forward=idle)}
+    if kind == "unit":
+        idle.W_1[20, 1, 0] = huge
+    elif kind == "layer":
+        idle.W_1[20, 0, 0], idle.W_2[20] = huge, 0.0
+    else:
+        W, b = torch.zeros(40, 2, 1, 2).double(), torch.zeros(40, 2, 1).double()
+        key, value, opposite = W.clone(), W.clone(), W.mT.clone()
+        key[..., 1], value[..., 0] = 1.0, huge
+        if kind == "sweep":
+            b[:, 0, 0] = b[:, 1, 0] = torch.linspace(-4000.0, -8000.0, 40).double()
+            opposite[:, 0, 1], opposite[:, 1, 1] = 1.0, -1.0
+        halves["heads"] = Stage(Attention(W, b, key, value, opposite))
+    return Transformer({"grow": Stage(feed_forward=grow), **halves, "shrink": Stage(feed_forward=shrink)})
+
+
+def _feed_forward(depth: int) -> FeedForward:
+    W, b = torch.zeros(depth, 2, 2).double(), torch.zeros(depth, 2).double()
+    return FeedForward(W, b, W.clone(), b.clone())

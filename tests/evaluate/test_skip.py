@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import thereexists as te
-from tests.evaluate.networks import bits, built, inputs, ramp_inputs, sorted_network
+from tests.evaluate.networks import bits, built, inputs, ramp_inputs, sorted_network, there_and_back
 from thereexists.evaluate import evaluate, explain, forget
 from thereexists.evaluate._parts import parts_of
 from thereexists.evaluate._skip_torch import run_parts
@@ -234,3 +234,18 @@ def test_a_query_of_zero_shares_its_mass_however_far_keys_are_apart(large):
         for engine in ("fused", "skip"):
             assert torch.equal(te.evaluate.evaluate(network, X, engine), meant)
         assert torch.equal(run_parts(network, X), meant)
+
+
+@pytest.mark.parametrize("kind", ["unit", "layer", "head", "sweep"])
+def test_what_writes_nothing_and_overflows_is_left_to_the_reference(kind):
+    network = there_and_back(kind)
+    X = torch.tensor([[[0.5, 0.5], [0.25, 0.25]]]).double()
+    assert network(X).isnan().all()
+    for engine in ("fused", "skip"):
+        assert explain(network, X, engine).used == engine  # it takes the network, and sees how far it goes
+        assert evaluate(network, X, engine).isnan().all()
+    assert run_parts(network, X) is None
+    network.stages["grow"].feed_forward.W_2[:] = 1.0  # 2^3 is not far
+    for engine in ("fused", "skip"):
+        assert torch.equal(evaluate(network, X, engine), network(X))
+    assert torch.equal(run_parts(network, X), network(X))

@@ -11,7 +11,7 @@ SCRIPT = """
 import numpy as np, torch
 import thereexists as te
 from tests.evaluate.bounds import attention_bound, feed_forward_bound
-from tests.evaluate.networks import bits, inputs, random_network
+from tests.evaluate.networks import bits, inputs, random_network, there_and_back
 from thereexists.model import Stage, Transformer
 from thereexists.evaluate._triton import run_parts
 from thereexists.functions.targets import builtin
@@ -35,6 +35,9 @@ for options in ({}, {"rho": "hardmax"}, {"masked": True, "h": 3}, {"d": 1, "m": 
     only = Transformer({"f": Stage(feed_forward=stage.feed_forward)}, network.rho)
     bound = 2 * feed_forward_bound(Z, *(w[0] for w in stage.feed_forward.parameters_list()))
     assert ((run_parts(only, Z) - only(Z)).abs() <= bound).all(), options
+X = torch.full((1, 2, 2), 0.5, dtype=torch.float64)
+for kind in ("unit", "layer", "head"):
+    assert run_parts(there_and_back(kind), X) is None, kind
 print("the kernels agree")
 """
 

@@ -3,6 +3,8 @@
 Every kernel computes a half-layer in one stated order, no product contracted into a sum (Numba does not, without
 fastmath): t_i = (Σ_k W_1[i,k] z_k) + b_1[i], then z_k + ((Σ_i W_2[k,i] φ(t_i)) + b_2[k]), sums from left to right; in
 attention the keys from left to right, then the heads. So a sweep has the bits of the plain run on every network.
+
+Kernels leave out what adds 0 to columns of at most LARGEST_COLUMN. Each returns how many columns it left that are not.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import no_type_check
 import numpy as np
 
 from thereexists.core.compiled import njit
-from thereexists.evaluate._parts import LEAST_TAU
+from thereexists.evaluate._parts import LARGEST_COLUMN, LEAST_TAU
 
 TILE = 512
 HARDMAX, SOFTMAX, SPARSEMAX, ENTMAX15 = 0, 1, 2, 3
@@ -26,10 +28,17 @@ def relu(t):
     return 0.0 if t <= 0.0 else t  # NaN stays NaN
 
 
+@njit(inline="always", error_model="numpy")
+@no_type_check
+def large(z):
+    return 0 if abs(z) <= LARGEST_COLUMN else 1  # NaN is large
+
+
 @njit(cache=True, error_model="numpy")
 @no_type_check
 def feed_forward(Z, W_1, b_1, W_2, b_2):
     """All layers, in place, on tokens Z (tokens, d)."""
+    beyond = 0
     tokens, d = Z.shape
     r = W_1.shape[1]
     tile = np.empty((d, TILE))
@@ -53,9 +62,13 @@ def feed_forward(Z, W_1, b_1, W_2, b_2):
                 _narrow(tile[0], size, W_1[l], b_1[l], W_2[l, 0], b_2[l, 0], unit, alive)
             else:
                 _layer_on_tile(tile, size, W_1[l], b_1[l], W_2[l], b_2[l], unit, alive, hidden, total)
+            for k in range(d):
+                for j in range(size):
+                    beyond += large(tile[k, j])
         for k in range(d):
             for j in range(size):
                 Z[base + j, k] = tile[k, j]
+    return beyond
 
 
 @njit(cache=True, error_model="numpy")
@@ -116,9 +129,11 @@ def _layer_on_tile(tile, size, W_1, b_1, W_2, b_2, unit, alive, hidden, total):
 def feed_forward_phi(Z, W_1, b_1, W_2, b_2, knots, slopes, intercepts):
     """All layers with a three-piece φ, in place, on tokens Z (tokens, d)."""
     hidden = np.empty(W_1.shape[1])
+    beyond = 0
     for j in range(len(Z)):
         for l in range(len(W_1)):
-            layer_phi(Z, j, W_1, b_1, W_2, b_2, knots, slopes, intercepts, l, hidden)
+            beyond += layer_phi(Z, j, W_1, b_1, W_2, b_2, knots, slopes, intercepts, l, hidden)
+    return beyond
 
 
 @njit(inline="always", error_model="numpy")
@@ -132,17 +147,14 @@ def layer_phi(Z, j, W_1, b_1, W_2, b_2, knots, slopes, intercepts, l, hidden):
         t += b_1[l, i]
         piece = (1 if t >= knots[l, i, 0] else 0) + (1 if t >= knots[l, i, 1] else 0)
         hidden[i] = slopes[l, i, piece] * t + intercepts[l, i, piece]
-    _add_output(Z, j, W_2, b_2, l, hidden)
-
-
-@njit(inline="always", error_model="numpy")
-@no_type_check
-def _add_output(Z, j, W_2, b_2, l, hidden):
+    beyond = 0
     for k in range(Z.shape[1]):
         total = W_2[l, k, 0] * hidden[0]
         for i in range(1, W_2.shape[2]):
             total += W_2[l, k, i] * hidden[i]
         Z[j, k] += total + b_2[l, k]
+        beyond += large(Z[j, k])
+    return beyond
 
 
 @njit(inline="always", error_model="numpy")
@@ -286,6 +298,7 @@ def attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, needed):
     Q, K, V = np.empty((n, m)), np.empty((n, m)), np.empty((n, m))
     heads = np.empty((n, h, m))
     logits, p, scratch = np.empty(n), np.empty(n), np.empty(n)
+    beyond = 0
     for s in range(batch):
         for l in range(len(W_Q)):
             for head in range(h):
@@ -330,6 +343,8 @@ def attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, needed):
                             if head or a:
                                 total += W_O[l, head, k, a] * heads[j, head, a]
                     Z[s, j, k] += total
+                    beyond += large(Z[s, j, k])
+    return beyond
 
 
 @njit(inline="always", error_model="numpy")

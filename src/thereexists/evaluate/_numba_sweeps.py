@@ -11,7 +11,7 @@ from typing import no_type_check
 import numpy as np
 
 from thereexists.core.compiled import njit
-from thereexists.evaluate._numba import extremes, layer_phi, one_hot, probabilities, project, relu
+from thereexists.evaluate._numba import extremes, large, layer_phi, one_hot, probabilities, project, relu
 
 TILE = 256
 
@@ -65,7 +65,7 @@ def sweep_feed_forward(Z, W_1, b_1, W_2, b_2, direction, bias, candidate, settle
     depth, r, d = W_1.shape
     hidden = np.empty(r)
     s, first = np.empty(TILE), np.empty(TILE, dtype=np.int64)
-    known, axis = len(candidate) > 0, 0
+    known, axis, beyond = len(candidate) > 0, 0, 0
     for k in range(len(direction)):
         if direction[k] != 0.0:
             axis = k
@@ -87,6 +87,7 @@ def sweep_feed_forward(Z, W_1, b_1, W_2, b_2, direction, bias, candidate, settle
                     for a in range(1, r):
                         t += W_2[at, k, a] * hidden[a]
                     Z[j, k] += t + b_2[at, k]
+                    beyond += large(Z[j, k])
                 if known and Z[j, axis] == candidate[at]:
                     Z[j, axis] = settled[at]
                     break
@@ -96,6 +97,7 @@ def sweep_feed_forward(Z, W_1, b_1, W_2, b_2, direction, bias, candidate, settle
                 at = depth if t + bias[depth - 1] <= 0.0 else _next_positive(bias, t, at + 1)
             for k in range(d):
                 Z[j, k] += 0.0  # −0 becomes 0, as in every layer that adds 0
+    return beyond
 
 
 @njit(cache=True, error_model="numpy")
@@ -103,7 +105,7 @@ def sweep_feed_forward(Z, W_1, b_1, W_2, b_2, direction, bias, candidate, settle
 def sweep_feed_forward_phi(Z, W_1, b_1, W_2, b_2, knots, slopes, intercepts, direction, bias, knot):
     """The same for layers with a three-piece φ that is 0 below ``knot``."""
     hidden = np.empty(W_1.shape[1])
-    depth = len(bias)
+    depth, beyond = len(bias), 0
     for j in range(len(Z)):
         at = 0
         while at < depth:
@@ -117,10 +119,11 @@ def sweep_feed_forward_phi(Z, W_1, b_1, W_2, b_2, knots, slopes, intercepts, dir
                     high = middle
             if low == depth:
                 break
-            layer_phi(Z, j, W_1, b_1, W_2, b_2, knots, slopes, intercepts, low, hidden)
+            beyond += layer_phi(Z, j, W_1, b_1, W_2, b_2, knots, slopes, intercepts, low, hidden)
             at = low + 1
         for k in range(Z.shape[1]):
             Z[j, k] += 0.0
+    return beyond
 
 
 @njit(cache=True, error_model="numpy")
@@ -162,7 +165,7 @@ def _next_below(s, upper, lower, tau, start):
 def sweep_attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, upper, lower, needed):
     """An attention sweep (two heads of size 1) on sequences Z (batch, n, d), in place."""
     batch, n, d = Z.shape
-    depth, dense = len(lower), len(masks) == 0
+    depth, dense, beyond = len(lower), len(masks) == 0, 0
     all_s, all_tau, all_first = np.empty((TILE, n)), np.empty(TILE), np.empty((TILE, n), dtype=np.int64)
     s, keys, following = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
     moved, work = np.empty((n, d)), np.empty((3, n))
@@ -205,6 +208,7 @@ def sweep_attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, upper, lower
                     if following[j] == at:
                         for k in range(d):
                             Z[b, j, k] += moved[j, k]
+                            beyond += large(Z[b, j, k])
                         s[j], keys[j] = W_Q[0, 0, 0, 0] * Z[b, j, 0], W_K[0, 0, 0, 0] * Z[b, j, 0]
                         for k in range(1, d):
                             s[j] += W_Q[0, 0, 0, k] * Z[b, j, k]
@@ -221,6 +225,7 @@ def sweep_attention(Z, W_Q, b_Q, W_K, W_V, W_O, masks, layers, rho, upper, lower
             for j in range(n):
                 for k in range(d):
                     Z[b, j, k] += 0.0
+    return beyond
 
 
 @njit(cache=True, error_model="numpy")

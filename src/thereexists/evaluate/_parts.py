@@ -39,8 +39,8 @@ NEEDED_GAP = {
 LEAST_TAU = 2.0**-900  # of queries that share no mass among different keys
 SHORTEST_SWEEP = 4
 WIDEST = 16  # features, hidden units, heads × head size: above it matrix products beat streaming
-LARGEST_WEIGHT = 2.0**300  # products of weights and states stay finite
-LITTLE = 2.0**20  # of an idle unit: it overflows where a column is about to, at 2^1003
+LARGEST_WEIGHT = 2.0**300
+LARGEST_COLUMN = 2.0**100  # up to here no half-layer of such weights, as narrow as WIDEST, can overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,6 @@ def parts_of(network: Transformer) -> tuple[Part, ...]:
 def _facts(network: Transformer) -> Facts:
     shape = network.shape()
     trouble = next((said for name, weight in network.named_parameters() if (said := _trouble(name, weight))), None)
-    trouble = trouble or next((said for name, stage in network.stages.items() if (said := _idle(name, stage))), None)
     width = max(shape["d"], shape["r"], shape["h"] * shape["m"])
     if trouble is not None or width > WIDEST:
         return Facts((), width, trouble)
@@ -127,43 +126,18 @@ def _facts(network: Transformer) -> Facts:
 
 
 def _trouble(name: str, weight: torch.Tensor) -> str | None:
-    """Left out layers and units must be ones that add 0 to everything: 0 · ∞ and 0 · NaN are not 0."""
+    """Left out layers and units must be ones that add 0 to everything: 0 · ∞ and 0 · NaN are not 0.
+
+    At columns of at most LARGEST_COLUMN they are: t, q, k and v stay below 16 · 2^400 + 2^300, φ(t) below 2^706, logits
+    and moves below 2^1012. Engines look at every column that they compute.
+    """
     if weight.numel() == 0:
         return f"the weight {name} is empty"
-    if ".phi." in name:  # knots may be infinite; ``_feed_forward_parts`` looks at them
+    if name.endswith(".phi.knots"):  # they may be infinite; ``_feed_forward_parts`` looks at them
         return None
     if float(weight.min()) >= -LARGEST_WEIGHT and float(weight.max()) <= LARGEST_WEIGHT:  # False for NaN
         return None
     return f"the weight {name} holds NaN, infinities or numbers beyond 2^300"
-
-
-def _idle(name: str, stage: Stage) -> str | None:
-    """A unit or a head that writes nothing is left out: it must read what another one of its layer reads, or (a unit)
-    little. Else it might be the only one that overflows, and 0 · ∞ is not 0.
-    """
-    if stage.feed_forward is not None:
-        W_1, _, W_2, _ = (host(w) for w in stage.feed_forward.parameters_list())
-        if _reads_alone([W_1], W_2.swapaxes(1, 2), LITTLE).any():
-            return f"a unit of {name} writes nothing, and reads what no other one reads"
-    if stage.attention is not None:
-        W_Q, _, W_K, W_V, W_O = (host(w) for w in stage.attention.parameters_list())
-        if _reads_alone([W_Q, W_K, W_V], W_O, 0.0).any():
-            return f"a head of {name} writes nothing, and reads what no other one reads"
-    return None
-
-
-def _reads_alone(reads: list[Array], writes: Array, harmless: float) -> Array:
-    """(layers,): of units or heads (layers, which, …); weights that add up to no more than ``harmless`` are."""
-    count = writes.shape[1]
-    alive = [_any(writes[:, i] != 0) for i in range(count)]
-    found = np.zeros(len(writes), dtype=bool)
-    for i in range(count):
-        if alive[i].all():
-            continue
-        like = [alive[k] & np.logical_and.reduce([_all(w[:, i] == w[:, k]) for w in reads]) for k in range(count)]
-        silent = np.logical_and.reduce([np.abs(w[:, i].reshape(len(w), -1)).sum(axis=1) <= harmless for w in reads])
-        found |= ~(alive[i] | silent | np.logical_or.reduce(like))
-    return found
 
 
 def forget(network: Transformer) -> None:

@@ -11,28 +11,41 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from thereexists.evaluate._parts import LEAST_TAU, NEEDED_GAP, Array, AttentionSweep, FeedForwardSweep, Part, parts_of
+from thereexists.evaluate._parts import (
+    LARGEST_COLUMN,
+    LEAST_TAU,
+    NEEDED_GAP,
+    Array,
+    AttentionSweep,
+    FeedForwardSweep,
+    Part,
+    parts_of,
+)
 from thereexists.model import Attention, FeedForward, Stage, Transformer
 from thereexists.model.probability import PROBABILITY_MAPS
 from thereexists.model.transformer import Block, three_piece_of_tokens
 
 
-def run_parts(network: Transformer, X: Tensor) -> Tensor:
+def run_parts(network: Transformer, X: Tensor) -> Tensor | None:
+    """g(X), or None where a column grew so large that what adds 0 may not be left out."""
     Z = (X + 0.0 if network.E is None else X + network.E).detach()
+    largest = Z.abs().amax()
     for part in parts_of(network):
         stage = network.stages[part.stage]
         if isinstance(part.sweep, FeedForwardSweep) and stage.feed_forward is not None:
-            Z = _sweep_feed_forward(Z.flatten(0, 1), part, part.sweep, stage.feed_forward).view(Z.shape)
+            tokens, reached = _sweep_feed_forward(Z.flatten(0, 1), part, part.sweep, stage.feed_forward)
+            Z = tokens.view(Z.shape)
         elif isinstance(part.sweep, AttentionSweep) and stage.attention is not None:
-            Z = _sweep_attention(Z, part, part.sweep, stage.attention, network.rho)
+            Z, reached = _sweep_attention(Z, part, part.sweep, stage.attention, network.rho)
         else:
-            Z = one_by_one(Z, part, stage, network.rho)
-        Z = Z + 0.0
-    return Z
+            Z, reached = one_by_one(Z, part, stage, network.rho)
+        Z, largest = Z + 0.0, torch.maximum(largest, reached)  # NaN stays
+    return Z if bool(largest <= LARGEST_COLUMN) else None
 
 
-def one_by_one(Z: Tensor, part: Part, stage: Stage, rho: str) -> Tensor:
-    """The half-layers of a part as the reference runs them."""
+def one_by_one(Z: Tensor, part: Part, stage: Stage, rho: str) -> tuple[Tensor, Tensor]:
+    """The half-layers of a part as the reference runs them, and the largest |column| on the way."""
+    largest = Z.new_zeros(())
     for layer in part.layers.tolist():
         if part.kind == "attention" and stage.attention is not None:
             weights = (w.detach()[layer] for w in stage.attention.parameters_list())
@@ -41,7 +54,8 @@ def one_by_one(Z: Tensor, part: Part, stage: Stage, rho: str) -> Tensor:
             weights, phi = (w.detach()[layer] for w in stage.feed_forward.parameters_list()), stage.feed_forward.phi
             pieces = None if phi is None else tuple(w.detach()[layer] for w in phi.parameters_list())
             Z = Block(rho, None, (*weights, pieces))(Z)
-    return Z
+        largest = torch.maximum(largest, Z.abs().amax())
+    return Z, largest
 
 
 def _bisect(reached: Callable[[Tensor], Tensor], like: Tensor, depth: int) -> Tensor:
@@ -56,9 +70,9 @@ def _bisect(reached: Callable[[Tensor], Tensor], like: Tensor, depth: int) -> Te
     return low
 
 
-def _sweep_feed_forward(Z: Tensor, part: Part, sweep: FeedForwardSweep, stack: FeedForward) -> Tensor:
+def _sweep_feed_forward(Z: Tensor, part: Part, sweep: FeedForwardSweep, stack: FeedForward) -> tuple[Tensor, Tensor]:
     direction, bias, number = (_there(a, Z) for a in (sweep.direction, sweep.bias, part.layers))
-    depth, Z = len(bias), Z.clone()  # (tokens, d)
+    depth, Z, largest = len(bias), Z.clone(), Z.new_zeros(())  # Z: (tokens, d)
     moving = torch.arange(len(Z), device=Z.device)
     position = torch.zeros_like(moving)
     while len(moving):
@@ -71,9 +85,14 @@ def _sweep_feed_forward(Z: Tensor, part: Part, sweep: FeedForwardSweep, stack: F
         at = torch.maximum(first, position)
         left = at < depth
         moving, at = moving[left], at[left]
-        Z[moving] = _layers(Z[moving], stack, number[at])
-        position = at + 1
-    return Z
+        moved = _layers(Z[moving], stack, number[at])
+        Z[moving], position = moved, at + 1
+        largest = _larger(largest, moved)
+    return Z, largest
+
+
+def _larger(largest: Tensor, Z: Tensor) -> Tensor:
+    return torch.maximum(largest, Z.abs().amax()) if Z.numel() else largest
 
 
 def _layers(z: Tensor, stack: FeedForward, layer: Tensor) -> Tensor:
@@ -87,10 +106,10 @@ def _layers(z: Tensor, stack: FeedForward, layer: Tensor) -> Tensor:
     return z + (_dot(W_2, t[:, None, :]) + b_2)
 
 
-def _sweep_attention(Z: Tensor, part: Part, sweep: AttentionSweep, stack: Attention, rho: str) -> Tensor:
+def _sweep_attention(Z: Tensor, part: Part, sweep: AttentionSweep, stack: Attention, rho: str) -> tuple[Tensor, Tensor]:
     upper, lower, number = (_there(a, Z) for a in (sweep.upper, sweep.lower, part.layers))
     query, key = _there(sweep.query, Z), _there(sweep.key, Z)
-    depth, Z = len(lower), Z.clone()  # (batch, n, d)
+    depth, Z, largest = len(lower), Z.clone(), Z.new_zeros(())  # Z: (batch, n, d)
     moving = torch.arange(len(Z), device=Z.device)
     position = torch.zeros_like(moving)
     while len(moving):
@@ -106,8 +125,8 @@ def _sweep_attention(Z: Tensor, part: Part, sweep: AttentionSweep, stack: Attent
         selected = (first[left] == at[:, None])[..., None]
         update = _pulls(Z[moving], s[left], keys[left], stack, number[at], rho)
         Z[moving] += torch.where(selected, update, 0.0)
-        position = at + 1
-    return Z
+        largest, position = _larger(largest, Z[moving]), at + 1
+    return Z, largest
 
 
 def _margin(keys: Tensor, needed: float) -> Tensor:

@@ -5,7 +5,8 @@ are those of the CPU wherever sums are exact: on the networks of our proofs, for
 rounding bound of ``fused`` holds, with the exponential of the device (2 units in the last place).
 
 The weights of a part are packed layer by layer, units that are dead in the whole part left out, the depth padded with
-layers of zeros (which add 0) to a multiple of the unrolling: the loads of several layers are under way at once.
+layers of zeros (which add 0) to a multiple of the unrolling: the loads of several layers are under way at once. A
+column beyond LARGEST_COLUMN, for which that may be wrong, sets a flag.
 """
 
 from __future__ import annotations
@@ -17,31 +18,37 @@ import triton  # pyright: ignore[reportMissingImports]
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from thereexists.evaluate._parts import Part, host, parts_of
+from thereexists.evaluate._parts import LARGEST_COLUMN, Part, host, parts_of
 from thereexists.evaluate._skip_torch import one_by_one
 from thereexists.model import Attention, FeedForward, Stage, Transformer
 
 UNROLL = tl.constexpr(8)
+LARGEST = tl.constexpr(LARGEST_COLUMN)
 TOKENS = 32  # a program: one warp, one token a thread
 SEQUENCES = 8
 RHO = {"hardmax": 0, "softmax": 1}
 
 
-def run_parts(network: Transformer, X: Tensor) -> Tensor:
-    """g(X). Attention with another probability map than hardmax and softmax runs layer by layer in plain torch."""
+def run_parts(network: Transformer, X: Tensor) -> Tensor | None:
+    """g(X), or None where a column grew so large that what adds 0 may not be left out.
+
+    Attention with another probability map than hardmax and softmax runs layer by layer in plain torch.
+    """
     Z = (X + 0.0 if network.E is None else X + network.E).detach().contiguous()
+    largest, beyond = Z.abs().amax(), torch.zeros((), dtype=torch.int32, device=Z.device)
     for part in parts_of(network):
         stage = network.stages[part.stage]
         if part.kind == "attention" and network.rho not in RHO:
-            Z = one_by_one(Z, part, stage, network.rho).contiguous()
+            Z, reached = one_by_one(Z, part, stage, network.rho)
+            Z, largest = Z.contiguous(), torch.maximum(largest, reached)
         elif part.kind == "attention":
-            _attention(Z, part, stage, network.rho)
+            _attention(Z, beyond, part, stage, network.rho)
         else:
-            _feed_forward(Z, part, stage)
-    return Z + 0.0
+            _feed_forward(Z, beyond, part, stage)
+    return Z + 0.0 if bool((largest <= LARGEST_COLUMN) & (beyond == 0)) else None
 
 
-def _feed_forward(Z: Tensor, part: Part, stage: Stage) -> None:
+def _feed_forward(Z: Tensor, beyond: Tensor, part: Part, stage: Stage) -> None:
     stack = stage.feed_forward
     if stack is None:
         raise ValueError(f"{part.what} is not in this stage.")
@@ -49,7 +56,7 @@ def _feed_forward(Z: Tensor, part: Part, stage: Stage) -> None:
     tokens, d = Z.shape[0] * Z.shape[1], Z.shape[2]
     launch: Any = _feed_forward_kernel  # Triton adds its own options to the arguments
     launch[(triton.cdiv(tokens, TOKENS),)](
-        Z, packed, tokens, len(packed), d, packed.shape[1],
+        Z, beyond, packed, tokens, len(packed), d, packed.shape[1],
         D=triton.next_power_of_2(d), R=units, PHI=stack.phi is not None, BLOCK=TOKENS,
         num_warps=1, enable_fp_fusion=False,
     )  # fmt: skip
@@ -77,13 +84,14 @@ def _packed(Z: Tensor, part: Part, stack: FeedForward) -> tuple[Tensor, int]:
 @triton.jit
 @no_type_check
 def _feed_forward_kernel(
-    Z, W, tokens, depth, d, columns, D: tl.constexpr, R: tl.constexpr, PHI: tl.constexpr, BLOCK: tl.constexpr
+    Z, beyond, W, tokens, depth, d, columns, D: tl.constexpr, R: tl.constexpr, PHI: tl.constexpr, BLOCK: tl.constexpr
 ):
     token = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     feature = tl.arange(0, D)
     place = Z + token[:, None] * d + feature[None, :]
     inside = (token[:, None] < tokens) & (feature[None, :] < d)
     z = tl.load(place, mask=inside, other=0.0)  # (BLOCK, D)
+    large = tl.zeros((BLOCK, D), dtype=tl.int32)
     for start in range(0, depth, UNROLL):
         for step in tl.static_range(UNROLL):
             row = W + (start + step) * columns
@@ -105,10 +113,12 @@ def _feed_forward_kernel(
                     t = tl.where(t <= 0.0, 0.0, t)
                 total += t[:, None] * v[None, :]
             z += total + tl.load(row + 2 * R * D + R + feature)[None, :]
+            large |= (inside & ~(tl.abs(z) <= LARGEST)).to(tl.int32)
     tl.store(place, z, mask=inside)
+    tl.atomic_or(beyond, tl.max(tl.max(large, axis=1), axis=0))
 
 
-def _attention(Z: Tensor, part: Part, stage: Stage, rho: str) -> None:
+def _attention(Z: Tensor, beyond: Tensor, part: Part, stage: Stage, rho: str) -> None:
     stack = stage.attention
     if stack is None:
         raise ValueError(f"{part.what} is not in this stage.")
@@ -117,7 +127,8 @@ def _attention(Z: Tensor, part: Part, stage: Stage, rho: str) -> None:
     _, h, m, _ = stack.W_Q.shape
     launch: Any = _attention_kernel
     launch[(triton.cdiv(batch, SEQUENCES),)](
-        Z, packed, masks, layers, batch, n, d, len(packed), packed.shape[1], 1 if stack.pattern is None else len(masks),
+        Z, beyond, packed, masks, layers, batch, n, d, len(packed), packed.shape[1],
+        1 if stack.pattern is None else len(masks),
         N=triton.next_power_of_2(n), D=triton.next_power_of_2(d), H=h, M=m, HARD=rho == "hardmax",
         MASKED=stack.pattern is not None, BLOCK=SEQUENCES, num_warps=1, enable_fp_fusion=False,
     )  # fmt: skip
@@ -141,7 +152,7 @@ def _packed_attention(Z: Tensor, part: Part, stack: Attention) -> tuple[Tensor, 
 @triton.jit
 @no_type_check
 def _attention_kernel(
-    Z, W, masks, layers, batch, n, d, depth, columns, cycle,
+    Z, beyond, W, masks, layers, batch, n, d, depth, columns, cycle,
     N: tl.constexpr, D: tl.constexpr, H: tl.constexpr, M: tl.constexpr, HARD: tl.constexpr,
     MASKED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -150,6 +161,7 @@ def _attention_kernel(
     place = Z + sequence[:, None, None] * n * d + token[None, :, None] * d + feature[None, None, :]
     inside = (sequence[:, None, None] < batch) & (token[None, :, None] < n) & (feature[None, None, :] < d)
     z = tl.load(place, mask=inside, other=0.0)  # (BLOCK, N, D)
+    large = tl.zeros((BLOCK, N, D), dtype=tl.int32)
     real = (token[:, None] < n) & (token[None, :] < n)
     alone = token[:, None] == token[None, :]  # tokens that pad a sequence look at themselves
     for l in range(0, depth):
@@ -179,4 +191,6 @@ def _attention_kernel(
                 mixed = tl.sum(p * v[:, None, :], axis=2)
                 total += mixed[:, :, None] * tl.load(row + 3 * D + feature)[None, None, :]
         z += total
+        large |= (inside & ~(tl.abs(z) <= LARGEST)).to(tl.int32)
     tl.store(place, z, mask=inside)
+    tl.atomic_or(beyond, tl.max(tl.max(tl.max(large, axis=2), axis=1), axis=0))

@@ -1,8 +1,8 @@
 """``fused``: the stacked weights stream past a tile of tokens, in cache on a CPU (Numba), in registers on a GPU.
 
-Nothing is skipped and nothing is assumed: any narrow network, any weights. The order of every sum is stated in the
-kernels. Where each operation of the reference is exact, or rounds alike in every order (the networks of our proofs on
-inputs off the ramps: short dyadic numbers), the bits are those of the reference. Elsewhere each half-layer is within
+Nothing is assumed, and what is left out adds 0: any narrow network, any weights. The order of every sum is stated in
+the kernels. Where each operation of the reference is exact, or rounds alike in every order (the networks of our proofs
+on inputs off the ramps: short dyadic numbers), the bits are those of the reference. Elsewhere each half-layer is within
 the rounding error of its sums of the exact one, as the reference is (``tests/evaluate/bounds.py`` computes it).
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from thereexists.evaluate._engine import Engine, finite_or_reference, masks_of, refused_by_every_kernel, register
+from thereexists.evaluate._engine import Engine, masks_of, refused_by_every_kernel, register, small
 from thereexists.evaluate._parts import NEEDED_GAP, Part, host, parts_of
 from thereexists.model import Stage, Transformer
 
@@ -40,33 +40,34 @@ class Fused(Engine):
         if X.device.type == "cuda":
             from thereexists.evaluate._triton import run_parts
 
-            return finite_or_reference(network, X, run_parts(network, X))
-        Z = host(X if network.E is None else X + network.E).copy()  # (batch, n, d)
+            Z = run_parts(network, X)
+            return network(X) if Z is None else Z
+        Z = X if network.E is None else X + network.E  # (batch, n, d)
+        small_all_the_way = small(Z)
+        Z = host(Z).copy()
         for part in parts_of(network):
-            run_part(Z, part, network.stages[part.stage], network.rho)
-        return finite_or_reference(network, X, torch.from_numpy(Z + 0.0))
+            small_all_the_way = small_all_the_way and run_part(Z, part, network.stages[part.stage], network.rho)
+        return torch.from_numpy(Z + 0.0) if small_all_the_way else network(X)
 
     def explain(self, network: Transformer, X: Tensor) -> tuple[str, ...]:
         how = "streamed by one Triton kernel" if X.device.type == "cuda" else "streamed by one Numba loop"
         return tuple(f"{part.what}: {how}" for part in parts_of(network))
 
 
-def run_part(Z, part: Part, stage: Stage, rho: str) -> None:
-    """Every layer of a part on sequences Z (batch, n, d), a NumPy array, in place."""
+def run_part(Z, part: Part, stage: Stage, rho: str) -> bool:
+    """Every layer of a part on sequences Z (batch, n, d), a NumPy array, in place; whether all columns stayed small."""
     from thereexists.evaluate import _numba
 
     kernels: Any = _numba  # its functions are compiled ones
 
     if part.kind == "attention":
         weights, masks, layers = attention_weights(part, stage, Z.shape[1])
-        kernels.attention(Z, *weights, masks, layers, kernels.RHO[rho], NEEDED_GAP[rho])
-        return
+        return kernels.attention(Z, *weights, masks, layers, kernels.RHO[rho], NEEDED_GAP[rho]) == 0
     tokens = Z.reshape(-1, Z.shape[-1])
     weights, phi = feed_forward_weights(part, stage)
     if phi is None:
-        kernels.feed_forward(tokens, *weights)
-    else:
-        kernels.feed_forward_phi(tokens, *weights, *phi)
+        return kernels.feed_forward(tokens, *weights) == 0
+    return kernels.feed_forward_phi(tokens, *weights, *phi) == 0
 
 
 def attention_weights(part: Part, stage: Stage, n: int):

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thereexists.evaluate._engine import Engine, finite_or_reference, refused_by_every_kernel, register
+from thereexists.evaluate._engine import Engine, refused_by_every_kernel, register, small
 from thereexists.evaluate._parts import NEEDED_GAP, Array, AttentionSweep, FeedForwardSweep, Part, host, parts_of
 from thereexists.evaluate.fused import PROMISE, attention_weights, feed_forward_weights, run_part
 from thereexists.model import Stage, Transformer
@@ -42,22 +42,23 @@ class Skip(Engine):
         if X.device.type != "cpu" or find_spec("numba") is None:
             from thereexists.evaluate._skip_torch import run_parts
 
-            return finite_or_reference(network, X, run_parts(network, X))
-        Z = host(X if network.E is None else X + network.E).copy()  # (batch, n, d)
+            Z = run_parts(network, X)
+            return network(X) if Z is None else Z
+        Z = X if network.E is None else X + network.E  # (batch, n, d)
+        small_all_the_way = small(Z)
+        Z = host(Z).copy()
         for part in parts_of(network):
-            if part.sweep is None:
-                run_part(Z, part, network.stages[part.stage], network.rho)
-            else:
-                _sweep(Z, part, network.stages[part.stage], network.rho)
-        return finite_or_reference(network, X, torch.from_numpy(Z + 0.0))
+            run = run_part if part.sweep is None else _sweep
+            small_all_the_way = small_all_the_way and run(Z, part, network.stages[part.stage], network.rho)
+        return torch.from_numpy(Z + 0.0) if small_all_the_way else network(X)
 
     def explain(self, network: Transformer, X: Tensor) -> tuple[str, ...]:
         how = {True: "crossed by bisection", False: "one by one"}
         return tuple(f"{part.what}: {how[part.sweep is not None]}" for part in parts_of(network))
 
 
-def _sweep(Z: Array, part: Part, stage: Stage, rho: str) -> None:
-    """A part that qualifies, on sequences Z (batch, n, d), in place."""
+def _sweep(Z: Array, part: Part, stage: Stage, rho: str) -> bool:
+    """A part that qualifies, on sequences Z (batch, n, d), in place; whether all columns stayed small."""
     from thereexists.evaluate import _numba_sweeps
     from thereexists.evaluate._numba import RHO
 
@@ -67,16 +68,15 @@ def _sweep(Z: Array, part: Part, stage: Stage, rho: str) -> None:
     if isinstance(sweep, AttentionSweep):
         weights, masks, layers = attention_weights(part, stage, Z.shape[1])
         thresholds = (sweep.upper, sweep.lower, NEEDED_GAP[rho])
-        kernels.sweep_attention(Z, *weights, masks, layers, RHO[rho], *thresholds)
-        return
+        return kernels.sweep_attention(Z, *weights, masks, layers, RHO[rho], *thresholds) == 0
     if not isinstance(sweep, FeedForwardSweep):
         raise ValueError(f"{part.what} is not a sweep.")
     tokens = Z.reshape(-1, Z.shape[-1])
     weights, phi = feed_forward_weights(part, stage)
     if phi is None:
-        kernels.sweep_feed_forward(tokens, *weights, sweep.direction, sweep.bias, *_settled(part, sweep, weights))
-    else:
-        kernels.sweep_feed_forward_phi(tokens, *weights, *phi, sweep.direction, sweep.bias, sweep.knot)
+        settled = _settled(part, sweep, weights)
+        return kernels.sweep_feed_forward(tokens, *weights, sweep.direction, sweep.bias, *settled) == 0
+    return kernels.sweep_feed_forward_phi(tokens, *weights, *phi, sweep.direction, sweep.bias, sweep.knot) == 0
 
 
 def _settled(part: Part, sweep: FeedForwardSweep, weights: list[Array]) -> tuple[Array, Array]:
@@ -102,9 +102,10 @@ def _settle(sweep: FeedForwardSweep, weights: list[Array]) -> tuple[Array, Array
     settled = candidate.copy()
     # Layer l takes in the candidates of the layers before it: after the last layer each has passed all that follow it.
     one_axis = (W_1[:, :, axis : axis + 1].copy(), b_1, W_2[:, axis : axis + 1].copy(), b_2[:, axis : axis + 1].copy())
+    beyond = 0
     for l in range(1, len(candidate)):
-        feed_forward(settled[:l, None], *(w[l : l + 1] for w in one_axis))
-    return candidate, settled
+        beyond += feed_forward(settled[:l, None], *(w[l : l + 1] for w in one_axis))
+    return nothing if beyond else (candidate, settled)
 
 
 register(Skip())
