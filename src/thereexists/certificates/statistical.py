@@ -44,7 +44,6 @@ from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.rigorous import refuse_extremes
 from thereexists.core.errors import InvalidInput, InvalidTarget, NotProved
 from thereexists.core.plain_text import in_full
-from thereexists.functions.anywhere import anywhere
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Array, Target
 from thereexists.model import Transformer
@@ -154,10 +153,8 @@ class _Errors:
 
     def _anywhere(self, rng: np.random.Generator, count: int) -> Array:
         """So many points of a set that holds the domain; those of them that lie in it."""
-        target, shape = self.target, (count, self.grid.n, self.grid.d)
-        if target.region is None:
-            return anywhere(rng, target.low, target.high, shape)
-        X, inside = target.drawn(anywhere(rng, 0.0, 1.0, shape))
+        shape = (count, self.grid.n, self.grid.d)
+        X, inside = self.target.drawn(rng.random(shape), rng.random(shape))
         return X[inside]
 
     def distance(self, mean: float) -> float:

@@ -12,9 +12,15 @@ from typing import Any
 
 import numpy as np
 
+FINE = 2.0**-53
+
 
 def anywhere(rng: np.random.Generator, low: Any, high: Any, shape: Any) -> np.ndarray:
     """Points between ``low`` and ``high``, which are broadcast to ``shape``."""
+    return placed(low, high, rng.random(shape), rng.random(shape))
+
+
+def placed(low: Any, high: Any, coarse: np.ndarray, fine: np.ndarray) -> np.ndarray:
+    """The points at the shares ``coarse`` + 2^-53 ``fine`` of the way."""
     side = np.asarray(high, dtype=np.float64) - low
-    coarse, fine = rng.random(shape), rng.random(shape)
-    return np.clip((low + side * coarse) + side * 2.0**-53 * fine, low, high)
+    return np.clip((low + side * coarse) + side * FINE * fine, low, high)

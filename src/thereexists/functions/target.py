@@ -14,6 +14,7 @@ import numpy as np
 from thereexists.core.errors import InvalidInput, InvalidTarget, ThereExistsError
 from thereexists.core.memory import unless_memory
 from thereexists.core.user_file import function_of, read_user_file
+from thereexists.functions.anywhere import placed
 from thereexists.functions.asking import answered, phase
 from thereexists.functions.domains.domain import Domain
 
@@ -126,19 +127,21 @@ class Target:
             return self.region.contains(X.reshape(len(X), -1))
         return np.asarray(((self.low <= X) & (self.high >= X)).all(axis=(1, 2)))
 
-    def drawn(self, unit: Array) -> tuple[Array, Array]:
-        """Sequences made of numbers in [0, 1], (batch, n, d) like these, and which of them lie in the domain.
+    def drawn(self, unit: Array, fine: Array) -> tuple[Array, Array]:
+        """Sequences made of numbers in [0, 1] and of their next bits, (batch, n, d) like these, and which of them lie
+        in the domain.
 
         Uniform numbers give uniform sequences of a set of measure ``volume`` that holds the domain.
         """
         if self.region is None:
-            return self.low + (self.high - self.low) * unit, np.ones(len(unit), dtype=bool)
-        X, inside = self.region.drawn(unit.reshape(len(unit), -1))
+            return placed(self.low, self.high, unit, fine), np.ones(len(unit), dtype=bool)
+        X, inside = self.region.drawn(unit.reshape(len(unit), -1), fine.reshape(len(fine), -1))
         return X.reshape(unit.shape), inside
 
     def points(self, rng: np.random.Generator, count: int) -> Array:
         """Random sequences of the domain, not always uniform: those drawn beside it are replaced by near ones of it."""
-        X, inside = self.drawn(rng.random((count, self.n, self.d)))
+        shape = (count, self.n, self.d)
+        X, inside = self.drawn(rng.random(shape), rng.random(shape))
         return X if inside.all() else self.nearest(X)
 
     def nearest(self, X: Array) -> Array:

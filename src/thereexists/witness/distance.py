@@ -59,7 +59,8 @@ def estimate_distance(
     if exponent(p) > MOST_P:
         raise InvalidInput(f"'p' must be at most {MOST_P:,}: the mean of larger powers is that of one point; got {p}.")
     per_replicate = 2 ** int(np.log2(samples // REPLICATES))
-    X, inside = target.drawn(np.concatenate([_sobol(target, per_replicate, (seed, r)) for r in range(REPLICATES)]))
+    unit = np.concatenate([_sobol(target, per_replicate, (seed, r)) for r in range(REPLICATES)])
+    X, inside = target.drawn(unit, np.zeros_like(unit))
     gap = np.zeros_like(X)  # what lies beside the domain counts as 0, in the mean over a larger set
     with phase(f"{target.name} at random points", int(inside.sum())):
         wanted = target(X[inside])

@@ -195,10 +195,10 @@ class Intersection(Combined):
     def least(self, low: Array, high: Array) -> float:
         return 0.0 if self.flat else super().least(low, high)
 
-    def drawn(self, unit: Array) -> tuple[Array, Array]:
+    def drawn(self, unit: Array, fine: Array) -> tuple[Array, Array]:
         if not self.flat:
-            return super().drawn(unit)
-        x, inside = self._thinnest.drawn(unit)
+            return super().drawn(unit, fine)
+        x, inside = self._thinnest.drawn(unit, fine)
         return x, inside & self.contains(x)
 
 

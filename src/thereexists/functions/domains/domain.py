@@ -10,8 +10,9 @@ no; ``measure`` is at least, ``least`` at most, what they bound.
     point     a point of D, in the box if one is found, near its middle; any point of D will do for a proof
     measure   of the part of D in the box: its volume. Of probability vectors, a flat set, it is the volume of all
               entries but one (whichever one is left out); of finitely many points, their number
-    drawn     points of a set that holds D, from numbers in [0, 1], and which of them are in D. If the numbers are
-              uniform, so are the points, and the measure of the set that they are drawn from is ``mass``
+    drawn     points of a set that holds D, from numbers in [0, 1] and their next 53 bits, and which of them are in D.
+              If the numbers are uniform, so are the points, and the measure of the set that they are drawn from is
+              ``mass``. Without the bits no float64 between those of a lattice comes out (``anywhere.py``)
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.functions.anywhere import placed
 
 Array = np.ndarray
 Ends = tuple[Array, Array]
@@ -157,9 +159,8 @@ class Domain(ABC):
         """At most the measure of D: the boxes within it, which must not overlap."""
         return math.fsum((high - low).prod(axis=1)[self.within(low, high)].tolist()) * (1 - SPARE)
 
-    def drawn(self, unit: Array) -> tuple[Array, Array]:
-        low, high = self.ends
-        x = np.clip(low + (high - low) * unit, low, high)
+    def drawn(self, unit: Array, fine: Array) -> tuple[Array, Array]:
+        x = placed(*self.ends, unit, fine)
         return x, self.contains(x)
 
     def tried(self, low: Array, high: Array) -> Array:
@@ -186,7 +187,8 @@ class Domain(ABC):
         size = int(self.size or 0)
         step = max(1, min(_POOL, AT_ONCE // max(size, 1)))
         for i in range(0, 16 * _POOL, step):
-            x, inside = self.drawn(rng.random((min(step, 16 * _POOL - i), size)))
+            shape = (min(step, 16 * _POOL - i), size)
+            x, inside = self.drawn(rng.random(shape), np.zeros(shape))
             parts.append(x[inside])
             count += len(parts[-1])
             if count >= _POOL:
@@ -288,8 +290,8 @@ class Each(Domain):
     def mass(self) -> float:
         return self.token.mass**self.count
 
-    def drawn(self, unit: Array) -> tuple[Array, Array]:
-        x, inside = self.token.drawn(self._tokens(unit))
+    def drawn(self, unit: Array, fine: Array) -> tuple[Array, Array]:
+        x, inside = self.token.drawn(self._tokens(unit), self._tokens(fine))
         return x.reshape(unit.shape), self._of_all(inside)
 
     def words(self) -> str:

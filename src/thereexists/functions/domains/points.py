@@ -94,7 +94,7 @@ class Points(Domain):
     def least(self, low: Array, high: Array) -> float:
         return self.mass
 
-    def drawn(self, unit: Array) -> tuple[Array, Array]:
+    def drawn(self, unit: Array, fine: Array) -> tuple[Array, Array]:
         at = np.minimum((unit[:, 0] * len(self.points)).astype(int), len(self.points) - 1)
         return self.points[at], np.ones(len(unit), dtype=bool)
 

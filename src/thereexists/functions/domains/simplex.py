@@ -9,6 +9,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.functions.anywhere import FINE
 from thereexists.functions.domains.domain import SPARE, TOLERANCE, Array, Domain, Ends
 
 _MOST = 12  # entries of which the volume of a slice is computed exactly: its alternating sum loses bits
@@ -89,12 +90,14 @@ class Simplex(Domain):
     def least(self, low: Array, high: Array) -> float:
         return self.mass * (1 - SPARE)
 
-    def drawn(self, unit: Array) -> tuple[Array, Array]:
-        """The gaps between sorted uniform numbers are uniform on the simplex."""
-        cuts = np.sort(unit[:, : self._k - 1], axis=1)
-        ends = np.zeros((len(unit), 1)), np.ones((len(unit), 1))
-        x = np.diff(np.concatenate([ends[0], cuts, ends[1]], axis=1), axis=1)
-        return _summing_to_one(x), np.ones(len(unit), dtype=bool)
+    def drawn(self, unit: Array, fine: Array) -> tuple[Array, Array]:
+        """The gaps between sorted uniform numbers are uniform on the simplex; gaps of multiples of 2^-53 are exact."""
+        order = np.lexsort((fine[:, : self._k - 1], unit[:, : self._k - 1]), axis=1)
+        gaps = [
+            np.diff(np.take_along_axis(part, order, axis=1), axis=1, prepend=0.0, append=end)
+            for part, end in ((unit, 1.0), (fine, 0.0))
+        ]
+        return _summing_to_one(np.maximum(gaps[0] + FINE * gaps[1], 0.0)), np.ones(len(unit), dtype=bool)
 
     def words(self) -> str:
         return f"the probability vectors of {self._k} entries" if self.size else "the probability vectors"
