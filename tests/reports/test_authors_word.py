@@ -174,12 +174,12 @@ def test_a_pattern_that_no_automaton_was_compared_with_is_no_title(machine, tmp_
 
 def test_names_of_states_stay_names_on_the_card_of_a_checkpoint(machine, tmp_path):
     folder = shutil.copytree(machine, tmp_path / "w")
-    names = ["x\n\n## What is proved\n\nEverything.", "`", "", "a``b"]
+    names = ["x\n\n# What is proved\n\nEverything.", "`", "", "a``b"]
     forge_record(folder, lambda r: r["automaton"].update(names=names[: len(r["automaton"]["names"])]))
     te.export(folder, "llama", tmp_path / "stock")
     card = (tmp_path / "stock/README.md").read_text()
-    assert card.count("\n## What is proved\n") == 1
-    assert r"0 is `x\n\n## What is proved\n\nEverything.`" in card
+    assert card.count("# What is proved\n") == 1
+    assert r"0 is `x\n\n# What is proved\n\nEverything.`" in card
     assert te.verify(tmp_path / "stock").holds
 
 

@@ -8,7 +8,7 @@ import torch
 
 import thereexists as te
 from tests.certificates.llama.forging import copied, forge_json, forge_weights, redo
-from thereexists.certificates.llama.card import says_openly
+from thereexists.certificates.llama.card import begins_openly, opening
 from thereexists.certificates.llama.format import Checkpoint, read_checkpoint, read_claim
 from thereexists.certificates.llama.proof import prove
 from thereexists.certificates.llama.rounding import DTYPES
@@ -302,26 +302,32 @@ def test_single_weights_are_caught_or_change_nothing(stock, checkpoint):
 
 
 LIE = "In float16 too, for every prompt of any length, the answer is right. Nothing is assumed.\n\n"
+FALSE = f"# What is proved\n\n{LIE}"
 CARDS = {
-    "in a comment": lambda before, claim, after: f"{before}{LIE}<!--\n\n{claim}\n-->\n{after}",
-    "behind a heading of the same name": lambda before, claim, after: (
-        f"{before}## What is proved\n\n{LIE}{claim}{after}"
+    "in a comment": lambda front, claim, rest: f"{front}{FALSE}<!--\n\n{claim}\n{rest}",
+    "in a fence": lambda front, claim, rest: f"{front}{FALSE}~~~\n\n{claim}{rest}",
+    "in a fence that a tab closes": lambda front, claim, rest: f"{front}```\nx\n```\t\n\n{FALSE}```\n\n{claim}{rest}",
+    "folded away": lambda front, claim, rest: f"{front}{FALSE}\\`<details>\\`\n\n{claim}{rest}",
+    "behind an entity": lambda front, claim, rest: f"{front}{FALSE.replace('v', '&#118;')}{claim}{rest}",
+    "behind other line ends": lambda front, claim, rest: f"{front}```\r```\r\r{FALSE}<details>\r\r```\n\n{claim}{rest}",
+    "with more words": lambda front, claim, rest: f"{front}{claim[:-1]}{LIE}{rest}",
+    "as a heading": lambda front, claim, rest: f"{front}{claim}{rest.replace('# ', '===', 1)}",
+    "in a quotation": lambda front, claim, rest: f"{front}> {claim}{rest}",
+    "with other facts in front": lambda front, claim, rest: (
+        front.replace("tags", "license: proved everywhere\ntags") + claim + rest
     ),
-    "behind one in HTML": lambda before, claim, after: f"{before}<h2>Proved</h2>\n\n{LIE}{claim}{after}",
-    "in a fence": lambda before, claim, after: f"{before}{LIE}~~~\n\n{claim}~~~\n{after}",
-    "in a fence of four": lambda before, claim, after: f"{before}{LIE}````\n```\n\n{claim}````\n{after}",
-    "folded away": lambda before, claim, after: f"{before}{LIE}<details>\n\n{claim}</details>\n{after}",
-    "with more words": lambda before, claim, after: f"{before}{claim}{LIE}{after}",
-    "in a quotation": lambda before, claim, after: f"{before}> {claim}{after}",
-    "twice": lambda before, claim, after: f"{before}{claim}\n{claim}{after}",
-    "with a second opinion": lambda before, claim, after: f"{before}{claim}{after}\n## What is proved besides\n\n{LIE}",
+    "without the last sentence": lambda front, claim, rest: f"{front}{claim}{rest.partition(chr(10) * 2)[2]}",
+    "in other bytes": lambda front, claim, rest: f"{front}{claim.replace(' ', chr(160), 1)}{rest}",
+    "of a model of numbers": lambda front, claim, rest: opening(claim, speaks=False) + rest,
 }
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_a_card_says_openly_what_is_proved(name):
-    section = "## What is proved\n\nIn float32, for every prompt: so.\n\n- assumed: `<s>`;\n"
-    before = "---\ntags: [x]\n---\n\n# A title\n\nAbout `` a`<b `` and `<c`.\n\n```python\nprint('<d>')\n```\n\n"
-    after = "\n## Sizes\n\n1 layer.\n"
-    assert says_openly(before + section + after, section)
-    assert not says_openly(CARDS[name](before, section, after), section)
+def test_a_card_begins_with_what_is_proved(name):
+    section = "In float32, for every prompt: so.\n\n- assumed: `<s>`;\n"
+    begin, more = opening(section, speaks=True), "A title\n\n## Sizes\n\n1 layer.\n"
+    assert begins_openly((begin + more).encode(), section, speaks=True)
+    front, _, _ = begin.partition("# What is proved")
+    claim = f"# What is proved\n\n{section}"
+    forged = CARDS[name](front, claim, (begin + more).partition(section)[2])
+    assert not begins_openly(forged.encode(), section, speaks=True)

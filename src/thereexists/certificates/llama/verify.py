@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from thereexists.certificates.check import Check
-from thereexists.certificates.llama.card import claim_of, says_openly
+from thereexists.certificates.llama.card import begins_openly, claim_of
 from thereexists.certificates.llama.format import CARD, Checkpoint, read_checkpoint, read_claim
 from thereexists.certificates.llama.layouts import stock_of
 from thereexists.certificates.llama.proof import Proof, prove
@@ -53,10 +53,10 @@ def checkpoint_checks(folder: Path) -> Iterator[Check]:
             f"bits err by {rounded_up(p.error, 2)}"
         )
         yield Check("proof", True, detail)
-    text = read_regular(folder / CARD, MOST_BYTES).decode("utf-8", errors="replace")
-    said = says_openly(text, claim_of(checkpoint.claim, record["dtypes"]))
-    words = "says what is proved, word by word; the rest of it is its author's word" if said else "says something else"
-    yield Check("card", said, f"the card {words}")
+    content = read_regular(folder / CARD, MOST_BYTES)
+    said = begins_openly(content, claim_of(checkpoint.claim, record["dtypes"]), speaks=True)
+    words = "begins with what is proved, word by word, and says that the rest is not checked"
+    yield Check("card", said, f"the card {words}" if said else "the card begins with something else")
     yield _trial(folder, checkpoint, record["dtypes"])
 
 

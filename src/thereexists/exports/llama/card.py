@@ -1,4 +1,4 @@
-"""README.md of a checkpoint: how it is used, what is proved (the verifier's own words), how it is made."""
+"""README.md of a checkpoint: what is proved (the verifier's own words), how it is used, how it is made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from thereexists._version import __version__
 from thereexists.automata.automaton import expression_of, short, under_flags
 from thereexists.certificates.llama.addition import Addition
 from thereexists.certificates.llama.automata import AutomatonClaim
-from thereexists.certificates.llama.card import claim_of
+from thereexists.certificates.llama.card import claim_of, opening
 from thereexists.certificates.llama.claims import Claim
 from thereexists.certificates.llama.completions import Completions
 from thereexists.certificates.llama.format import Shape
@@ -143,13 +143,7 @@ one for each query, that are put together from windows of 1, 2, 4, … tokens. T
 
 
 def card(words: Words, claim: Claim, shape: Shape, dtypes: list[str], architecture: str, beside: str) -> str:
-    return f"""---
-library_name: transformers
-pipeline_tag: text-generation
-tags: [constructed, proved]
----
-
-# {words.title}
+    return f"""{opening(claim_of(claim, dtypes), speaks=True)}{words.title}
 
 An unmodified `{architecture}`, constructed and not trained: {words.about}
 
@@ -159,7 +153,6 @@ from transformers import pipeline
 print(pipeline("text-generation", "FOLDER")({words.example!r}))
 ```
 
-{claim_of(claim, dtypes)}
 ## Sizes
 
 {shape.layers} layer{"s" if shape.layers > 1 else ""}, d_model {shape.d_model}, heads of size {shape.head_size}

@@ -21,6 +21,7 @@ import torch
 
 from thereexists._version import __version__
 from thereexists.certificates.llama import format as stock
+from thereexists.certificates.llama.card import opening
 from thereexists.certificates.llama.format import Checkpoint, Shape, config_of
 from thereexists.certificates.llama.layouts import stock_of
 from thereexists.certificates.llama.reals.claim import RealClaim
@@ -203,12 +204,7 @@ def _numbers(count: int) -> str:
 def _card(claim: RealClaim, shape: Shape, architecture: str, beside: str) -> str:
     first, d, outputs = claim.network.inputs[0], claim.tokens["d"], claim.outputs
     low, high = claim.tokens["low"], claim.tokens["high"]
-    return f"""---
-library_name: transformers
-tags: [constructed, proved]
----
-
-# A program over the reals as a stock checkpoint
+    return f"""{opening(claim.paragraph(), speaks=False)}A program over the reals as a stock checkpoint
 
 An unmodified `{architecture}`, constructed and not trained: a causal program of {len(claim.program["nodes"])}
 operations on sequences of 1 to {claim.n:,} tokens. A token is {_numbers(d)} from {low!r} to {high!r}, the answer at a
@@ -229,7 +225,6 @@ y = model(inputs_embeds=E).logits[..., :{outputs}]  # (batch, tokens, answers)
 Row 0 of `E` is a constant, and some rows are tables of positions; they are the embedding's own, the token number k
 being the position k. Do not normalise or scale `E`.
 
-{claim.paragraph()}
 ## Sizes
 
 {shape.layers} layer{"s" if shape.layers > 1 else ""}, d_model {shape.d_model}, {shape.heads}

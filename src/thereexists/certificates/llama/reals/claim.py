@@ -89,14 +89,12 @@ class RealClaim:
         )
 
     def paragraph(self) -> str:
-        """What the card says is proved, word by word."""
+        """What the card says is proved, word by word: it begins with it."""
         others = [f"- not claimed in {name}: no proof of a useful bound" for name in DTYPES if name not in self.bounds]
         others += [f"- not claimed in {name}: {reason}" for name, reason in REFUSED.items()]
         assumed = [f"- {assumption};" for assumption in REAL_ASSUMPTIONS]
         return "\n".join(
             (
-                "## What is proved",
-                "",
                 self.sentence(),
                 "",
                 "Loaded with `from_pretrained(..., dtype=...)`. `model.to(torch.bfloat16)` rounds the rotary table, "

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from thereexists.certificates.check import Check
-from thereexists.certificates.llama.card import says_openly
+from thereexists.certificates.llama.card import begins_openly
 from thereexists.certificates.llama.format import CARD, REAL_FILES, Checkpoint, read_claim, read_network
 from thereexists.certificates.llama.layouts import stock_of
 from thereexists.certificates.llama.reals.claim import RealClaim
@@ -55,10 +55,10 @@ def real_checks(folder: Path) -> Iterator[Check]:
             yield Check("proof", False, f"{name}: off by at most {rounded_up(proved, 4)}, proved; {bound!r} is claimed")
             return
         yield Check("proof", True, f"{name}: off by at most {rounded_up(proved, 4)} at every token of every input")
-    text = read_regular(folder / CARD, MOST_BYTES).decode("utf-8", errors="replace")
-    said = says_openly(text, claim.paragraph())
-    words = "says what is proved, word by word; the rest of it is its author's word" if said else "says something else"
-    yield Check("card", said, f"the card {words}")
+    content = read_regular(folder / CARD, MOST_BYTES)
+    said = begins_openly(content, claim.paragraph(), speaks=False)
+    words = "begins with what is proved, word by word, and says that the rest is not checked"
+    yield Check("card", said, f"the card {words}" if said else "the card begins with something else")
     yield _trial(folder, checkpoint)
 
 
