@@ -96,6 +96,33 @@ def test_a_moved_function_file_is_the_same_function(original, tmp_path, monkeypa
     assert te.verify(tmp_path / "w", by_hand, opinions=1).holds is True
 
 
+WORKERS = """
+import sys
+from contextlib import suppress
+from pathlib import Path
+from thereexists.experiments import runner
+from thereexists.suites.verifier.make import make_verifier
+
+if __name__ == "__main__":
+    out = Path(sys.argv[1])
+    with suppress(Exception):
+        runner._in_parallel(["no run"], runner.How(out, out), print, lambda: False)
+    make_verifier(out / "suite", 2, workers=2)
+    print("done")
+"""
+
+
+def test_workers_do_not_import_from_the_folder_that_they_start_in(tmp_path):
+    (tmp_path / "w").mkdir()
+    for name in ("multiprocessing", "concurrent", "queue"):
+        (tmp_path / "w" / f"{name}.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'a').write(__name__ + ' ')\n")
+    (tmp_path / "script.py").write_text(WORKERS)
+    command = [sys.executable, tmp_path / "script.py", tmp_path]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path / "w")
+    assert not (tmp_path / "mark").exists(), (tmp_path / "mark").read_text()
+    assert ran.stdout.endswith("done\n"), ran.stderr
+
+
 def test_a_file_is_read_once_and_travels_as_those_bytes(tmp_path):
     """A file that rewrites itself while it is run, or afterwards, changes neither the hash nor what a worker gets."""
     import hashlib

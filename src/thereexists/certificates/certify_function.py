@@ -35,6 +35,7 @@ from thereexists.certificates.support import vanishes_outside
 from thereexists.certificates.variation import some_boxes, splits_within
 from thereexists.core.errors import InvalidInput, InvalidTarget, NotProved
 from thereexists.core.plain_text import in_full
+from thereexists.core.rounded_figures import power_of_two
 from thereexists.core.threads import torch_threads
 from thereexists.evaluate import run_batch
 from thereexists.functions.anywhere import anywhere
@@ -231,7 +232,7 @@ def assumptions(target: Target) -> list[str]:
     if target.interval is not None:
         stated.append("the interval extension of f contains f")
     else:
-        stated.append(f"f is computed in float64 to within {EVALUATION_ERROR:.1e} · max(1, |f|)")
+        stated.append(f"f is computed in float64 to within {power_of_two(EVALUATION_ERROR)} · max(1, |f|)")
     return stated + ([] if target.region is None else target.region.assumptions())
 
 

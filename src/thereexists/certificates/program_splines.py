@@ -30,6 +30,7 @@ from thereexists.certificates.program_numbers import SMALLEST, TINY, Number, abo
 from thereexists.certificates.program_profile import PARTS, ROUNDED_UP, Profile, down, mapped, up
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import in_full
+from thereexists.core.rounded_figures import power_of_two
 
 _CURVATURE = re.compile(r"a function of the program has \|f''\| ≤ (\S+) from (\S+) to (\S+), as its author states")
 EVALUATION = 2.0**-50  # how well a function of the user's own computes its values, relatively: an assumption
@@ -265,7 +266,8 @@ def _assumptions(spline: Spline, reach: float) -> tuple[str, str]:
         f"a function of the program has |f''| ≤ {in_full(float(spline.curvature or 0.0))} from "
         f"{in_full(below(spline.knots[0] - exact(reach)))} to {in_full(above(spline.knots[-1] + exact(reach)))}, "
         "as its author states",
-        f"that function's values at the knots are right to within {EVALUATION:.1e}, relatively to the largest",
+        f"that function's values at the knots are right to within {power_of_two(EVALUATION)}, relatively to the "
+        "largest",
     )
 
 

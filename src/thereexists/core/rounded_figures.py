@@ -32,6 +32,14 @@ def in_percent(x: float) -> str:
     return f"{(Decimal(repr(float(x))) * 100).normalize():f}%"
 
 
+def power_of_two(x: float) -> str:
+    """One of them, exactly: ``2^-40``. As a decimal it would be another number, and for an assumption a larger one."""
+    half, exponent = math.frexp(x)
+    if half != 0.5:
+        raise ValueError(f"{x!r} is no power of two")
+    return f"2^{exponent - 1}"
+
+
 def _rounded(x: float | Decimal, digits: int, rounding: str) -> str:
     if not math.isfinite(x):
         return f"{float(x):g}"

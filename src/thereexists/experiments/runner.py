@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.core.plain_text import visible
+from thereexists.core.safe_path import nothing_from_here
 from thereexists.experiments.files import read_json, write_json
 from thereexists.experiments.grid import Run
 from thereexists.experiments.record import checked
@@ -177,9 +178,8 @@ def _in_parallel(todo: list[Run], how: How, finished: Callable[..., None], time_
     """``how.parallel`` processes, each busy with one run; returns the names of those that were not started."""
     queue, busy = list(todo), {}
     context = multiprocessing.get_context("spawn")  # a forked process cannot use CUDA
-    with ProcessPoolExecutor(
-        how.parallel, mp_context=context, initializer=_worker, initargs=(how.parallel, os.getpid())
-    ) as pool:
+    about = {"mp_context": context, "initializer": _worker, "initargs": (how.parallel, os.getpid())}
+    with nothing_from_here(), ProcessPoolExecutor(how.parallel, **about) as pool:
         while busy or (queue and not time_is_up()):
             while queue and len(busy) < how.parallel and not time_is_up():
                 run = queue.pop(0)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from thereexists.core.errors import Obstructed, ThereExistsError
+from thereexists.core.safe_path import nothing_from_here
 from thereexists.parallel.ranges import Range
 
 POOLS = ("loky", "ray")
@@ -163,36 +164,10 @@ def _map(work: Callable[[Any], object], arguments: Iterable[Any], pool: str, cou
     import joblib
 
     threads = {"inner_max_num_threads": 1} if pool == "loky" else {}
-    with _nothing_from_here(), joblib.parallel_config(backend=pool, n_jobs=count, **threads):
+    with nothing_from_here(), joblib.parallel_config(backend=pool, n_jobs=count, **threads):
         joblib.Parallel(batch_size=1, pre_dispatch="2*n_jobs", max_nbytes=None)(  # pyright: ignore[reportArgumentType]
             joblib.delayed(work)(one) for one in arguments
         )
-
-
-_SAFE_PATH = "PYTHONSAFEPATH"
-_holders: list[str | None] = []
-_holding = threading.Lock()
-
-
-@contextmanager
-def _nothing_from_here() -> Iterator[None]:
-    """Python processes that start meanwhile do not import from the folder they start in: it may be a stranger's.
-
-    (``python -m`` and ``python -c``, by which workers start, put that folder first. The caller's own path follows
-    later, as the caller has it.) Two threads may be in here at once; the last one to leave puts things back.
-    """
-    with _holding:
-        _holders.append(os.environ.get(_SAFE_PATH))
-        os.environ[_SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        with _holding:
-            before = _holders.pop()
-            if before is None:
-                os.environ.pop(_SAFE_PATH, None)
-            else:
-                os.environ[_SAFE_PATH] = before
 
 
 @contextmanager
@@ -276,7 +251,7 @@ def start_ray(ray: Any, workers: Workers, **more: Any) -> None:
     # Ray replaces a loopback address by the machine's own, except where it forms no clusters: macOS, Windows, and here.
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     ray._private.ray_constants.ENABLE_RAY_CLUSTER = False
-    with _nothing_from_here():
+    with nothing_from_here():
         ray.init(
             address="local",
             num_cpus=max(2, workers.processes),  # joblib runs a single one in this process

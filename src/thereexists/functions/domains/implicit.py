@@ -17,6 +17,7 @@ import numpy as np
 
 from thereexists.core.errors import InvalidInput, InvalidTarget, Obstructed, ThereExistsError
 from thereexists.core.memory import unless_memory
+from thereexists.core.rounded_figures import power_of_two
 from thereexists.functions.domains.domain import SPARE, Array, Domain, Ends
 from thereexists.functions.domains.shapes import Box
 
@@ -120,7 +121,7 @@ class Implicit(Domain):
         if self.lipschitz is not None:
             said.append(
                 f"the function h of the domain has the Lipschitz constant {float(self.lipschitz)!r} (maximum norm) and "
-                f"is computed to within {SPARE:.1e} · max(1, |h|)"
+                f"is computed to within {power_of_two(SPARE)} · max(1, |h|)"
             )
         if self.interval is not None:
             said.append("the interval extension of the function h of the domain contains it")

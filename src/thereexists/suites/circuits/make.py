@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 from thereexists.core.errors import CannotBuild
+from thereexists.core.safe_path import nothing_from_here
 from thereexists.core.tensor_files import save_tensors
 from thereexists.functions.target import Array
 from thereexists.suites.circuits import dress, lens, programs, superposed
@@ -74,7 +75,7 @@ def _fill(beside: Path, count: int, seed: int, workers: int, progress: Callable[
             names.append(write_model(*job))
             progress(done + 1, count)
     else:
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        with nothing_from_here(), ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             for done, name in enumerate(pool.map(write_model, *zip(*jobs, strict=True), chunksize=4)):
                 names.append(name)
                 progress(done + 1, count)

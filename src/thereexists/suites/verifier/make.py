@@ -10,6 +10,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from thereexists.core.safe_path import nothing_from_here
 from thereexists.suites.folders import FORMATS
 from thereexists.suites.verifier.families import FAMILIES
 from thereexists.suites.verifier.families.base import LEVELS
@@ -51,7 +52,7 @@ def _fill(beside: Path, count: int, seed: int, workers: int, progress: Callable[
         for group in groups:
             write(_drawn(seed, group))
     else:
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        with nothing_from_here(), ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             for jobs in [pool.submit(_drawn, seed, group) for group in groups]:
                 write(jobs.result())
     return _finish(beside, count, seed, made)
