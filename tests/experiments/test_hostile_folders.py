@@ -164,6 +164,17 @@ def test_a_checkpoint_beyond_the_budget(stopped):
     assert "of 4; give another --out" in done.stderr
 
 
+def test_a_model_of_somebody_elses_is_no_run_to_go_on_with(tmp_path):
+    (tmp_path / "r").mkdir()
+    for name in ("model.safetensors", "config.json"):
+        (tmp_path / "r" / name).write_text("mine")
+    for more in ("", " --resume"):
+        done = ran(f"{RUN}{more}", cwd=tmp_path)
+        assert done.code == 2
+        assert "holds no run that could be continued" in done.stderr
+    assert {file.read_text() for file in (tmp_path / "r").iterdir()} == {"mine"}
+
+
 @pytest.mark.parametrize("result", [{"settings": []}, {"settings": None}, {"settings": {}, "metrics": {}}])
 def test_a_result_that_is_none(tmp_path, result):
     (tmp_path / "r").mkdir()

@@ -52,10 +52,22 @@ def test_a_link_in_the_folder_of_plots_is_replaced_and_not_followed(downloaded, 
     (tmp_path / "dl/plots").mkdir()
     plot = tmp_path / "dl/plots/experiment-table-a-mini.png"
     plot.symlink_to("../../victim/precious.txt")
-    assert results("dl").exit_code == 0
+    assert isinstance(results("dl").exception, InvalidInput)  # it is no picture of ours
+    assert plot.is_symlink()
+    assert results("dl", "--plots", "dl/plots", "--force").exit_code == 0
     assert unharmed(tmp_path)
     assert not plot.is_symlink()
     assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_pictures_of_ours_are_drawn_again_and_others_are_kept(downloaded, tmp_path):
+    downloaded()
+    assert results("dl").exit_code == 0
+    assert results("dl").exit_code == 0
+    plot = tmp_path / "dl/plots/experiment-table-a-mini.png"
+    plot.write_bytes(b"\x89PNG of somebody")
+    assert isinstance(results("dl").exception, InvalidInput)
+    assert plot.read_bytes() == b"\x89PNG of somebody"
 
 
 def test_a_folder_of_plots_that_is_a_link_is_refused_unless_the_user_names_it(downloaded, tmp_path):

@@ -90,9 +90,12 @@ def test_records_are_read_from_folders_lines_and_collections(tmp_path):
     before = written.read_bytes()
     assert collect(records, tmp_path / "docs", "another", {}) == [written]
     assert written.read_bytes() == before  # the same records: not a byte
-    collect(records[:-1], tmp_path / "docs", "another", {})
+    with pytest.raises(InvalidInput, match="add --force"):  # the last record may be nowhere else
+        collect(records[:-1], tmp_path / "docs", "another", {})
+    assert written.read_bytes() == before
+    collect(records[:-1], tmp_path / "docs", "another", {}, force=True)
     assert json.loads(written.read_text())["made_by"] == "another"
-    collect(records, tmp_path / "docs", "a command", {})
+    collect(records, tmp_path / "docs", "a command", {}, force=True)
     assert written.read_bytes() == before
     assert read([tmp_path / "docs"]) == records
     lines.write_text(lines.read_text()[:-30])

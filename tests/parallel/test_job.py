@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import nullcontext
 
 import pytest
 
@@ -80,7 +81,23 @@ def test_no_depth_of_a_strangers_file_is_an_error(folder, file):
     """Reading and writing take different depths: between them is one that can be read and not be written again."""
     for depth in range(sys.getrecursionlimit() - 150, sys.getrecursionlimit() + 20):
         (folder / file).write_text('{"code": "x", "a": ' + "[" * depth + "]" * depth + "}")
-        JobFolder(folder, "key", 6).finished()
+        with pytest.raises(InvalidInput, match="not a job's") if file == ABOUT else nullcontext():
+            JobFolder(folder, "key", 6).finished()
+
+
+@pytest.mark.parametrize("own", ['{"job": "of another program"}', "not JSON", None])
+def test_a_users_own_job_file_is_left_alone(tmp_path, own):
+    mine = tmp_path / ABOUT
+    mine.mkdir() if own is None else mine.write_text(own)
+    with pytest.raises(InvalidInput, match="not a job's"):
+        JobFolder(tmp_path, "key", 6)
+    assert mine.is_dir() if own is None else mine.read_text() == own
+
+
+def test_a_users_own_notes_beside_the_chunks_are_left_alone(folder):
+    (folder / "verify-2.json").write_text("precious")
+    assert list(JobFolder(folder, "key", 6).finished())
+    assert (folder / "verify-2.json").read_text() == "precious"
 
 
 def test_a_users_own_parts_are_left_alone(tmp_path):

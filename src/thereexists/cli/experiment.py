@@ -10,7 +10,7 @@ import typer
 
 from thereexists.cli import _complete
 from thereexists.cli._applies import refuse
-from thereexists.cli._files import Force, files_to_write
+from thereexists.cli._files import Force, file_to_write, files_to_write
 from thereexists.cli._output import AsJson, console, print_json, say
 from thereexists.cli._settings import command
 from thereexists.cli._training import Checkpoint, Device
@@ -137,12 +137,15 @@ def results(
     from thereexists.experiments import results as found
     from thereexists.experiments.report import budget, write_report
 
-    files_to_write(force, (report, ()))
+    if force and (collect or plots):
+        file_to_write(report, force)
+    else:
+        files_to_write(force, (report, ()))
     records = found.read(places)
     made = found.rows(records)  # all records are read and accepted before anything is written
     if collect is not None:
         command = f"thereexists results {' '.join(place.name for place in places)} --collect {collect}"
-        written = found.collect(records, collect, command, found.find_references(data, records))
+        written = found.collect(records, collect, command, found.find_references(data, records), force)
         records = found.read(written)  # and not whatever else is below that folder
     elif data is not None:
         references = found.find_references(data, records)
@@ -155,7 +158,7 @@ def results(
     if plots is not None:
         from thereexists.experiments.plots import draw
 
-        drawn = draw(made, records, plots)
+        drawn = draw(made, records, plots, force)
     if report is not None:
         sources = " ".join(map(str, [collect] if collect else places))
         plotted = f" --plots {plots}" if plots else ""

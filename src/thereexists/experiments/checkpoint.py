@@ -74,6 +74,12 @@ def save(folder: Path, model: nn.Module, optimizer: Any, progress: Progress, abo
         ) from error
 
 
+def is_there(folder: Path) -> bool:
+    """Whether there is a checkpoint of ours to go on from, whole or not."""
+    found = current(folder)
+    return found is not None and (found / "progress.json").is_file()
+
+
 def load(folder: Path, model: nn.Module, optimizer: Any, settings: Settings, data: Any) -> Progress | None:
     """Continue from the last complete checkpoint in ``folder``; None when there is none."""
     found = current(folder)

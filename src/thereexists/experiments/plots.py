@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from thereexists.core.atomic_files import write_beside
 from thereexists.core.drawing import drawing, new_figure
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import InvalidInput, ThereExistsError
+from thereexists.core.regular_files import open_regular
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.experiments import paper
 from thereexists.experiments.names import file_in
@@ -16,28 +20,44 @@ from thereexists.experiments.scaling import curve_of, laws
 
 MOST_ROWS = 200  # of a table that is drawn; a longer one is only printed
 MOST_TESTS = 8
+_MARK = b"tEXtSoftware\0thereexists"  # of a PNG file that this drew
 
 
 @drawing()
-def draw(rows: list[Row], records: list[Record], folder: Path) -> list[Path]:
-    """``FOLDER/experiment-NAME-SIZE.png`` for every experiment, size and budget; with 95 % intervals over seeds."""
+def draw(rows: list[Row], records: list[Record], folder: Path, force: bool = False) -> list[Path]:
+    """``FOLDER/experiment-NAME-SIZE.png`` for every experiment, size and budget; with 95 % intervals over seeds.
+
+    A picture that this drew is drawn anew; any other file of that name is replaced only with ``force``.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"The folder {folder} cannot be made: {error.strerror or error}.") from error
-    written = []
+    todo: list[tuple[Path, Callable[[], None]]] = []
     files = slugs(rows)
     for key, mine in by_table(rows).items():
         if key[0] not in _PLOTS or len(mine) > MOST_ROWS:
             continue
         path = file_in(folder, f"experiment-{files[key]}.png")
         own = [r for r in records if table_of(r) == key]
-        _PLOTS[key[0]](mine, own, path)
-        written.append(path)
+        todo.append((path, partial(_PLOTS[key[0]], mine, own, path)))
         if laws(own):
-            written.append(path.with_name(f"{path.stem}-loss.png"))
-            _loss_against_tokens(own, written[-1])
-    return written
+            losses = path.with_name(f"{path.stem}-loss.png")
+            todo.append((losses, partial(_loss_against_tokens, own, losses)))
+    for path, _ in todo:
+        if not force and os.path.lexists(path) and not _drawn_by_us(path):
+            raise InvalidInput(f"{path} exists, and was not drawn by this command; add --force to replace it.")
+    for _, make in todo:
+        make()
+    return [path for path, _ in todo]
+
+
+def _drawn_by_us(path: Path) -> bool:
+    try:
+        with open_regular(path) as stream:
+            return _MARK in stream.read(1024)
+    except (ThereExistsError, OSError):
+        return False
 
 
 def _table_a(rows: list[Row], records: list[Record], path: Path) -> None:
@@ -174,4 +194,6 @@ def _words(text: str) -> str:
 
 
 def _save(figure: Any, path: Path) -> None:
-    write_beside(path, lambda stream: figure.savefig(stream, format="png", dpi=110, metadata={"Software": None}))
+    write_beside(
+        path, lambda stream: figure.savefig(stream, format="png", dpi=110, metadata={"Software": "thereexists"})
+    )

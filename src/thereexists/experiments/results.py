@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.core.json_files import parse_json
 from thereexists.core.plain_text import lines_of
 from thereexists.core.regular_files import files_below, read_regular
@@ -239,8 +240,13 @@ def sparsity(record: Record) -> float | None:
     return build_stated(model["pattern"], settings["length"], options, union).sparsity
 
 
-def collect(records: list[Record], out: Path, command: str, references: Mapping[str, Path]) -> list[Path]:
-    """One small JSON file per experiment and size, hypotheses scored and dropped; the documentation's source."""
+def collect(
+    records: list[Record], out: Path, command: str, references: Mapping[str, Path], force: bool = False
+) -> list[Path]:
+    """One small JSON file per experiment and size, hypotheses scored and dropped; the documentation's source.
+
+    A file with other records is replaced only with ``force``: what it had may be nowhere else.
+    """
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         groups.setdefault((record["experiment"], record["size"]), []).append(scored(record, references))
@@ -250,9 +256,12 @@ def collect(records: list[Record], out: Path, command: str, references: Mapping[
         if path in files:
             raise InvalidInput(f"Two experiments would both be written to {path}; collect them into two folders.")
         files[path] = {"made_by": command, "experiment": experiment, "size": size, "records": group}
-    for path, content in files.items():
-        if not _holds(path, content["records"]):
-            write_json(path, content)
+    other = [path for path, content in files.items() if not _holds(path, content["records"])]
+    for path in other:
+        if not force and os.path.lexists(path):
+            raise InvalidInput(f"{path} exists, with other content; add --force to replace it.")
+    for path in other:
+        write_json(path, files[path])
     return list(files)
 
 
@@ -260,7 +269,7 @@ def _holds(path: Path, records: list[Record]) -> bool:
     """Whether the file has just these records: then it stays as it is, with the command that made it."""
     try:
         return read_json(path).get("records") == records
-    except (InvalidInput, OSError):  # there is none, or it is another's
+    except (ThereExistsError, OSError):  # there is none, or it is another's
         return False
 
 

@@ -325,6 +325,8 @@ def _finished(settings: Settings, out: Path, resume: bool) -> dict[str, Any] | N
         raise InvalidInput(f"{out} is a file; --out must name a folder.")
     if not out.is_dir() or {file.name for file in out.iterdir()} <= {LOGS}:  # curves alone: a run that failed
         return None
+    if not _is_of_a_run(out):
+        raise InvalidInput(f"{out} is not empty, and holds no run that could be continued; choose another --out.")
     if not resume:
         raise InvalidInput(f"{out} is not empty; continue it with --resume or choose another --out.")
     if not (out / RESULT).is_file():
@@ -337,6 +339,16 @@ def _finished(settings: Settings, out: Path, resume: bool) -> dict[str, Any] | N
     if differing:
         raise InvalidInput(f"{out} holds a finished run with another {differing!r}; choose another --out.")
     return result
+
+
+def _is_of_a_run(out: Path) -> bool:
+    """Whether a run was finished or stopped there, or nothing is there but what a killed one leaves.
+
+    Anything else is somebody's: a model of his, say, which ours would take the place of.
+    """
+    if (out / RESULT).is_file() or checkpoint.is_there(out / "checkpoint"):
+        return True
+    return all(file.name == LOGS or file.name.startswith((".model.", ".checkpoint.")) for file in out.iterdir())
 
 
 def _make(out: Path) -> None:

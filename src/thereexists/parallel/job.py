@@ -52,7 +52,7 @@ class JobFolder:
     def finished(self) -> dict[Range, Path]:
         """Every chunk file that is whole and of this job; a broken one is no chunk, and its work is done again."""
         found = {}
-        for file in self.path.glob("*-*.json"):
+        for file in filter(_is_named_as_a_chunk, self.path.iterdir()):
             chunk = _read(file)
             if chunk is None or not _whole(chunk, self.key, self.secret) or file.name != name_of(_range(chunk)):
                 _throw_away(file)
@@ -62,7 +62,7 @@ class JobFolder:
 
     def count(self) -> tuple[int, int]:
         """(chunks, blocks) that have a file, by name alone: for progress, not for proof."""
-        ends = (_NAME.fullmatch(file.name) for file in self.path.glob("*-*.json"))
+        ends = (_NAME.fullmatch(file.name) for file in self.path.iterdir())
         sizes = [int(found[2]) - int(found[1]) for found in ends if found]
         return len(sizes), sum(sizes)
 
@@ -89,11 +89,22 @@ class JobFolder:
             names = {file.name for file in self.path.iterdir()}
         except OSError as error:
             raise Obstructed(f"The job's folder {self.path} cannot be used: {error.strerror}.") from error
-        if not all(name == ABOUT or _NAME.fullmatch(name) or _is_left_over(name) for name in names):
+        known = all(name == ABOUT or _NAME.fullmatch(name) or _is_left_over(name) for name in names)
+        if not known or (ABOUT in names and not _describes_a_job(self.path / ABOUT)):
             raise Obstructed(f"{self.path} holds files that are not a job's; give an empty or a new folder.")
         for file in self.path.iterdir():
             _throw_away(file)
         self._settle()
+
+
+def _is_named_as_a_chunk(file: Path) -> bool:
+    return _NAME.fullmatch(file.name) is not None
+
+
+def _describes_a_job(file: Path) -> bool:
+    """Whether a job of ours, whoever's it was, may have written it: somebody else's ``job.json`` is not thrown away."""
+    about = _read(file)
+    return about is not None and about.keys() == {"job", "blocks", "chunk", CODE}
 
 
 def put(folder: Path, key: str, part: Range, results: list[Any], secret: bytes) -> None:
