@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import gc
 import math
+import secrets
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 import torch
 
 from thereexists.arithmetic.rounding import rounding_bound
+from thereexists.arithmetic.simplest import simplest
 from thereexists.certificates.program_execute import execute
 from thereexists.certificates.program_forms import Allowance, Form, Terms, exact
 from thereexists.certificates.program_limits import allowance
@@ -56,6 +58,7 @@ class Comparison:
     box: tuple[tuple[float, float], ...]
     meaning: Meaning
     meant: Meant
+    another: tuple[Meaning, Meant] | None = None  # of a shorter length, if there are any
 
     @property
     def terms(self) -> int:
@@ -80,6 +83,8 @@ def _compare(program: dict[str, Any], network: EmbeddedTransformer) -> Compariso
     """All lengths that the program is for; a shorter sequence comes with flags, so each length is a case of its own."""
     weights = approximation = 0.0
     splines: list[dict[str, Any]] = []
+    another = None
+    tried = 1 + secrets.randbelow(program["n"])  # a length besides the full one, for random inputs
     assumptions: dict[str, None] = {}
     allowed = _allowed(program, network)
     shorter = is_shorter(program)
@@ -92,7 +97,9 @@ def _compare(program: dict[str, Any], network: EmbeddedTransformer) -> Compariso
             raise NotFollowed(text, meaning, meant) from None
         allowed = replace(allowed, numbers=allowed.numbers - meaning.terms.written)
         approximation = _larger(approximation, float(meant.gap.max()))
-        splines, assumptions = meaning.splines, assumptions | dict.fromkeys(meaning.assumptions)
+        splines = _worst_of(splines, meaning.splines)
+        assumptions |= dict.fromkeys(meaning.assumptions)
+        another = (meaning, meant) if length == tried < program["n"] else another
     return Comparison(
         weights * (1 + 2.0**-30),
         approximation,
@@ -101,7 +108,15 @@ def _compare(program: dict[str, Any], network: EmbeddedTransformer) -> Compariso
         tuple(meaning.box),  # pyright: ignore[reportPossiblyUnbound]
         meaning,  # pyright: ignore[reportPossiblyUnbound]
         meant,  # pyright: ignore[reportPossiblyUnbound]
+        another,
     )
+
+
+def _worst_of(splines: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of every spline the largest error over the lengths; a shorter sequence may reach other pieces of it."""
+    if not splines:
+        return more
+    return [b | {"own": max(a["own"], b["own"])} for a, b in zip(splines, more, strict=True)]
 
 
 def _allowed(program: dict[str, Any], network: EmbeddedTransformer) -> Allowance:
@@ -140,7 +155,7 @@ def _distance(meaning: Meaning, meant: Meant, network: EmbeddedTransformer, shor
     if network.E is None or len(network.E) != meaning.full or len(network.W_out) != len(meant.forms):
         raise NotProved(f"The network is not one for {meaning.full} tokens and {len(meant.forms)} outputs.")
     named = len(terms.labels)
-    padding = exact(meaning.box[0][0]) if shorter else None
+    padding = exact(simplest(*meaning.box[0])) if shorter else None
     outputs, error, strange = execute(terms, network, len(meaning.box), meaning.n, padding)
     worst, near = 0.0, _near(meaning, meant)
     for f, (found, wanted) in enumerate(zip(outputs, meant.forms, strict=True)):

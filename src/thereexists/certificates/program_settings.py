@@ -107,6 +107,8 @@ OF_ONES_OWN = {"curvature": _size, "source_sha256": _digest}  # of 'apply', if i
 def check_settings(program: dict[str, Any]) -> None:
     """Of a program whose parts have the right types (``check_program``)."""
     nodes = program["nodes"]
+    if sum(node["operation"] == "tokens" for node in nodes) != 1:
+        raise BadWitnessFile("A program has one 'tokens': its input, and the box of it.")
     for node in nodes:
         name, settings = node["operation"], node["settings"]
         if name not in SETTINGS:

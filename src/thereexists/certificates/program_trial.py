@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from thereexists.arithmetic.simplest import simplest
 from thereexists.certificates.program_meaning import Meaning, Meant
 from thereexists.certificates.program_values import values_of
 from thereexists.core.dtypes import as_dtype
@@ -78,9 +79,12 @@ def try_out(
 
 
 def given(X: np.ndarray, meaning: Meaning, network: EmbeddedTransformer) -> np.ndarray:
-    """Padded to the network's length, at the lower end; with a flag at the tokens that are there, if it reads one."""
+    """Padded to the network's length, by the simplest number of the box; if it reads one, with a flag at the tokens
+
+    that are there.
+    """
     missing = ((0, 0), (0, meaning.full - meaning.n), (0, 0))
-    full = np.pad(X, missing, constant_values=meaning.box[0][0])
+    full = np.pad(X, missing, constant_values=simplest(*meaning.box[0]))
     flagged = network.W_in is not None and network.W_in.shape[1] == X.shape[2] + 1
     return np.concatenate([full, np.pad(np.ones((*X.shape[:2], 1)), missing)], axis=2) if flagged else full
 

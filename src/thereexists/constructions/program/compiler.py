@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from thereexists.arithmetic.rounding import rounding_bound
+from thereexists.arithmetic.simplest import simplest
 from thereexists.constructions.program.given import real_array, within_float64
 from thereexists.constructions.program.graph import Value, nodes, only_value
 from thereexists.constructions.program.lowering import Atoms, Form, lower
@@ -138,12 +139,12 @@ class Compiled:
     def padded(self, X: Array) -> Array:
         """What the network itself takes: (batch, n, d); for programs of shorter lengths with a last feature that is 1
 
-        at real tokens and 0 at padded ones (a causal network does not need it). Padding is the lower end of the range.
+        at real tokens and 0 at padded ones (a causal network does not need it). Padding is the box's simplest number.
         """
         if not self.source.settings["shorter"]:
             return X
         missing = ((0, 0), (0, self.source.n - X.shape[1]), (0, 0))
-        full = np.pad(X, missing, constant_values=self.source.settings["low"])
+        full = np.pad(X, missing, constant_values=simplest(self.source.settings["low"], self.source.settings["high"]))
         flags = np.pad(np.ones((*X.shape[:2], 1)), missing)
         return full if self.atoms.valid is None else np.concatenate([full, flags], axis=2)
 

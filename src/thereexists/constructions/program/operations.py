@@ -343,7 +343,7 @@ def apply(
     x = only_value("apply", x)
     epsilon = positive("apply", "epsilon", epsilon)
     low, high = value_range(x)
-    high = high if high > low else low + 1.0
+    high = high if high > low else low + max(1.0, abs(low))  # a spline has two knots at least
     if curvature is not None:
         curvature = finite_number("apply", "curvature", curvature)
         if curvature < 0:

@@ -18,6 +18,7 @@ from typing import Any, Self, final
 import numpy as np
 import torch
 
+from thereexists.arithmetic.simplest import simplest
 from thereexists.certificates.certificate import FILE, load_certificate
 from thereexists.certificates.llama.reals.claim import RealClaim, real_claim
 from thereexists.certificates.program_bound import rounding_of_a_file
@@ -97,14 +98,14 @@ class CompiledWitness(Witness):
         return self.network.run(self.padded(X))[:, : X.shape[1]]
 
     def padded(self, X: Array) -> Array:
-        """What the network itself takes: n tokens, those that are missing at the lower end of the range; and, if it has
+        """What the network itself takes: n tokens, for missing ones the simplest number of the box; and, if it has
 
         one feature more than the program, a flag that is 1 at the tokens that are there.
         """
         if not self.shorter:
             return np.ascontiguousarray(X)
         missing = ((0, 0), (0, self.n - X.shape[1]), (0, 0))
-        full = np.pad(X, missing, constant_values=self.source.settings["low"])
+        full = np.pad(X, missing, constant_values=simplest(self.source.settings["low"], self.source.settings["high"]))
         if self.network.W_in is None or self.network.W_in.shape[1] == self.d:
             return full
         return np.concatenate([full, np.pad(np.ones((*X.shape[:2], 1)), missing)], axis=2)
@@ -310,6 +311,8 @@ def read_compiled(path: str | Path, record: dict[str, Any], weights: dict[str, t
         source = next(value for value in _all(program) if value.operation == "tokens")
         if len(network.E) != program.n or len(network.W_out) != program.d:
             raise InvalidInput("the network and the program have different sizes")
+        if network.W_in.shape[1] not in (source.d, source.d + source.settings["shorter"]):
+            raise InvalidInput("the network reads another number of features than the program")
         check_places(record["places"], record["program"], network)
         places = tuple(record["places"])
         name = record.get("name", "")
