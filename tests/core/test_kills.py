@@ -193,3 +193,36 @@ def test_folders_of_longer_names_are_not_taken_for_leftovers(witnesses, tmp_path
     assert all((folder / "thesis.txt").is_file() for folder in kept)
     with pytest.warns(Recovered):
         assert te.load(tmp_path / "w.old").target.name == "sort"
+
+
+def _links(folder):
+    (folder.parent / "real").mkdir()
+    (folder / "my data").symlink_to("../real")
+
+
+def _notes(folder):
+    (folder / "src/__pycache__").mkdir(parents=True)
+    (folder / "src/__pycache__/notes.txt").write_text("precious")
+
+
+def _bytecode_alone(folder):
+    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__/only.pyc").write_text("precious")
+
+
+@pytest.mark.parametrize("fill", [_links, _notes, _bytecode_alone])
+def test_a_folder_with_anything_in_it_is_not_empty(fill, tmp_path):
+    folder = tmp_path / "__pycache__" / "e"  # whatever its own path is called
+    folder.mkdir(parents=True)
+    fill(folder)
+    with pytest.raises(te.ThereExistsError, match="left alone"):
+        check_free(folder, "mark.json", "an export")
+
+
+def test_a_folder_under_a_name_of_ours_is_somebody_elses(witnesses, tmp_path):
+    witnesses[0].save(tmp_path / "w")
+    (tmp_path / "w/certificate.json").mkdir()
+    (tmp_path / "w/certificate.json/mine").write_text("precious")
+    with pytest.raises(te.ThereExistsError, match="left alone"):
+        witnesses[0].save(tmp_path / "w")
+    assert (tmp_path / "w/certificate.json/mine").read_text() == "precious"

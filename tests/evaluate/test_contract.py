@@ -212,3 +212,21 @@ def test_a_witness_takes_an_engine_and_its_tiles_agree(monkeypatch):
     for engine in ("auto", *ENGINES):
         assert np.array_equal(witness(X, engine=engine), whole)
     assert dataclasses.asdict(witness.explain(X))["used"] == "skip"
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference", *FAST])
+@pytest.mark.parametrize("shape", [(2, 3, 1), (2, 3, 3), (2, 3, 3000), (2, 4, 2)])
+def test_an_input_of_another_shape_is_refused_and_never_read_beside(engine, shape):
+    network = sorted_network(depth=40)  # of three tokens with two features
+    with pytest.raises(InvalidInput, match=r"\(batch, 3, 2\)"):
+        evaluate(network, torch.zeros(shape, dtype=torch.float64), engine)
+    with pytest.raises(InvalidInput, match=r"\(batch, 3, 2\)"):
+        explain(network, torch.zeros(shape, dtype=torch.float64), engine)
+
+
+def test_parts_of_two_widths_are_no_network():
+    one, two = (random_network(d=d, depth=3) for d in (1, 2))
+    with pytest.raises(InvalidInput, match="one d"):
+        Transformer({"a": one.stages["blocks"], "b": two.stages["blocks"]})
+    with pytest.raises(InvalidInput, match="one d"):
+        Transformer({"a": one.stages["blocks"]}, E=two.E.detach())

@@ -17,7 +17,7 @@ import thereexists as te
 from tests import hostile
 from thereexists.certificates import certificate as certificates
 from thereexists.constructions.faithful.sharded import build_sharded
-from thereexists.core import storage
+from thereexists.core import json_files, storage
 from thereexists.core.errors import BadWitnessFile, InvalidInput
 from thereexists.core.json_files import parse_json
 from thereexists.functions.targets import builtin
@@ -302,3 +302,9 @@ def test_a_data_set_of_broken_lines_is_refused_in_a_sentence(tmp_path):
 def test_what_we_write_is_read_as_it_is():
     value = {"a": [1, -2.5, 1e-300, 10**20, None, True, "ü\u202e"], "b": {}}
     assert parse_json(json.dumps(value), "it") == value
+
+
+def test_a_record_of_empty_lists_is_refused_before_it_is_made():
+    """Three characters that would take a hundred bytes: 80 MB of them took 2.7 GB."""
+    with pytest.raises(BadWitnessFile, match="lists and objects"):
+        parse_json(b"[" + b"[]," * (json_files.MOST_CONTAINERS + 1) + b"[]]", "it")

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
+from thereexists.core.errors import Obstructed
+
 
 @contextmanager
 def _no_settings_of_the_folder() -> Iterator[None]:
@@ -42,7 +44,12 @@ def _no_settings_of_the_folder() -> Iterator[None]:
 
 
 with _no_settings_of_the_folder():
-    from numba import config, get_num_threads, njit, prange, set_num_threads
+    try:
+        from numba import config, get_num_threads, njit, prange, set_num_threads
+    except ValueError as error:  # of a variable NUMBA_…; no file that is being checked is at fault
+        raise Obstructed(
+            f"Numba cannot be loaded ({error}); look at the variables NUMBA_… of the environment."
+        ) from error
 
 __all__ = ["config", "njit", "prange", "set_num_threads", "start_threads"]
 

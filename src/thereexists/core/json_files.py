@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from thereexists.core.errors import BadWitnessFile, ThereExistsError
+from thereexists.core.errors import BadWitnessFile, Obstructed, ThereExistsError
 from thereexists.core.memory import is_out_of_memory
 from thereexists.core.regular_files import read_regular
 
 MOST_BYTES = 16 << 20
 DEEPEST = 64
+MOST_CONTAINERS = 1 << 22  # lists and objects: of three characters each makes a hundred bytes
 MOST_DIGITS = 100  # of a whole number, its sign included: float() of it never overflows
 
 
@@ -37,6 +38,8 @@ def parse_json(
     """A JSON value; ``place`` names it in messages."""
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8")
+        if decoded.count("[") + decoded.count("{") > MOST_CONTAINERS:
+            raise ValueError(f"it has more than {MOST_CONTAINERS:,} lists and objects")
         value = json.loads(
             decoded, parse_constant=_no_number, parse_float=_finite, parse_int=_whole, object_pairs_hook=_distinct
         )
@@ -54,7 +57,7 @@ def malformed(place: Any, what: str = "is not a complete record") -> Iterator[No
     """The digests fit, so the record was written on purpose, and its entries are not what they should be: say so."""
     try:
         yield
-    except BadWitnessFile:
+    except (BadWitnessFile, Obstructed):
         raise
     except ThereExistsError as error:
         raise BadWitnessFile(f"{place} {what}: {error}") from error

@@ -184,6 +184,8 @@ def check_place(path: Path) -> None:
 
 def _only_ours(path: Path, layout: Layout) -> bool:
     """Whether a folder is empty, or holds an artefact of this kind and not one file more."""
+    if any(file.is_symlink() or not file.is_file() for file in path.iterdir()):
+        return False
     names = {file.name for file in path.iterdir()}
     names -= {name for name in names if any(is_part_of(name, of) for of in _BESIDE)}  # of saves that were killed
     if layout is WITNESS and shards.INDEX in names:

@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 from collections.abc import Callable
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TypeVar
 
@@ -40,8 +41,10 @@ def check_free(folder: Path, mark: str, what: str) -> None:
 
 def _strange(folder: Path, mark: str) -> str | None:
     """What is wrong with replacing a folder: it has to be empty, or to hold the mark and what the mark lists."""
-    below = (file for file in folder.rglob("*") if "__pycache__" not in file.parts and not file.is_dir())
+    below = (file for file in folder.rglob("*") if file.is_symlink() or not file.is_dir())
     found = {file.relative_to(folder).as_posix() for file in itertools.islice(below, MOST_FILES)}
+    if mark in found:  # Python, which has run a script of ours there, may have left its own
+        found = {name for name in found if not fnmatch(name, "*__pycache__/*.pyc")}
     if mark not in found:
         return f"holds {min(found)}" if found else None
     try:

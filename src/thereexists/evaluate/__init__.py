@@ -75,9 +75,25 @@ def run_batch(network: Transformer, X: np.ndarray) -> np.ndarray:
 
 
 def run(network: Transformer, X: Tensor, engine: str) -> Tensor:
+    check_engine(engine)
+    _check_shape(network, X)
     if shards.is_mapped(network):
         return _stage_by_stage(network, X, engine)
     return ENGINES[_choose(network, X, engine)[0]](network, X)
+
+
+def _check_shape(network: Transformer, X: Tensor) -> None:
+    """Kernels believe sizes: what the reference would refuse, they would read beside their arrays."""
+    if type(network) is not Transformer:
+        return  # these run by their own reference only
+    patterns = [stage.attention.pattern for stage in network.stages.values() if stage.attention is not None]
+    lengths = {mask.shape[-1] for mask in patterns if mask is not None} | (
+        {len(network.E)} if network.E is not None else set()
+    )
+    d = network.shape()["d"]
+    if X.ndim != 3 or X.shape[2] != d or not lengths <= {X.shape[1]}:
+        n = " or ".join(map(str, sorted(lengths))) or "n"
+        raise InvalidInput(f"This network takes an array (batch, {n}, {d}); got the shape {tuple(X.shape)} instead.")
 
 
 def explain(network: Transformer, X: Tensor, engine: str = "auto") -> Choice:
@@ -101,6 +117,7 @@ def explain(network: Transformer, X: Tensor, engine: str = "auto") -> Choice:
         parts = tuple(f"{name}: {_chosen_alone(network, part, X, engine)}" for name, part in _single_stages(network))
         because = "the weights are mapped from files and run through once, stage by stage"
         return Choice(engine, "stages", because, parts, "those of the engines that run the stages")
+    _check_shape(network, X)
     used, because = _choose(network, X, engine)
     return Choice(engine, used, because, ENGINES[used].explain(network, X), ENGINES[used].promise)
 

@@ -62,6 +62,9 @@ class Transformer(nn.Module):
         self.needs = needs
         if rho not in PROBABILITY_MAPS:
             raise InvalidInput(f"rho must be one of {sorted(PROBABILITY_MAPS)}; got {rho!r} instead.")
+        widths = {part.parameters_list()[0].shape[-1] for stage in stages.values() for part in stage.halves()}
+        if len(widths | ({E.shape[-1]} if E is not None else set())) > 1:
+            raise InvalidInput(f"All parts of a network must have one d; got {sorted(widths)}.")
         self.rho = rho
         self.E = None if E is None else nn.Parameter(E)
         self.stages = nn.ModuleDict(stages)  # pyright: ignore[reportAttributeAccessIssue]
@@ -233,6 +236,9 @@ class Stage(nn.Module):
         self.attention = attention
         self.feed_forward = feed_forward
         self.depth = depths.pop()
+
+    def halves(self) -> list[Attention | FeedForward]:
+        return [part for part in (self.attention, self.feed_forward) if part is not None]
 
     def layers(self, rho: str) -> Iterator[Block]:
         attention = self.attention.unstacked() if self.attention is not None else [None] * self.depth
