@@ -41,13 +41,19 @@ def refused(line, cwd, words):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["export ../k --to torch", "suite verifier --count 1"])
+@pytest.mark.parametrize("command", ["export ../k --to torch", "suite verifier --count 1", "build sort --n 2"])
 @pytest.mark.parametrize("out", [".", "..", "../t"])
 def test_the_folder_one_is_in_is_not_replaced(command, out, folder):
     (folder / "t" / "notes.txt").write_text("precious")
     before = sorted(folder.rglob("*"))
     refused(f"{command} --out {out}", folder / "t", "is the folder you are in, or around it")
     assert sorted(folder.rglob("*")) == before
+
+
+def test_an_experiment_of_gigabytes_is_not_read(tmp_path):
+    with (tmp_path / "big.toml").open("wb") as stream:
+        stream.truncate(1 << 40)
+    refused("experiment big.toml --dry-run", tmp_path, "bytes")
 
 
 def test_an_export_replaces_itself_and_nothing_more(folder):

@@ -157,6 +157,7 @@ def check_dtype(record: dict[str, Any], weights: dict[str, Tensor]) -> None:
 
 def check_writable(path: Path, layout: Layout = WITNESS) -> None:
     """Refuse, before any work, a place that must not be overwritten or cannot be written."""
+    check_elsewhere(path)
     recover(path, layout)
     if path.exists() and not (path.is_dir() and _only_ours(path, layout)):
         raise InvalidInput(f"{path} exists and is not a saved {layout.kind}; it is left alone. Choose another folder.")
@@ -170,6 +171,13 @@ def reserved(path: Path, layout: Layout = WITNESS) -> Iterator[None]:
         check_writable(path, layout)
         with one_writer(path):
             yield
+
+
+def check_elsewhere(path: Path) -> None:
+    """Refuse the folder in which the user is, and those around it: a folder that is replaced is gone for a moment."""
+    here, place = Path.cwd(), path.resolve()
+    if place == here or place in here.parents:
+        raise InvalidInput(f"{path} is the folder you are in, or around it; choose another one with --out.")
 
 
 def check_place(path: Path) -> None:

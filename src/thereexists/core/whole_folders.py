@@ -18,7 +18,7 @@ from thereexists.core.atomic_files import the_error_in_words
 from thereexists.core.errors import InvalidInput
 from thereexists.core.regular_files import read_regular
 from thereexists.core.replaced_folders import fresh_beside, put_in_place, recover
-from thereexists.core.storage import check_place
+from thereexists.core.storage import check_elsewhere, check_place
 
 T = TypeVar("T")
 MOST_FILES, MOST_MARK = 1 << 20, 1 << 28  # that are looked at
@@ -27,9 +27,7 @@ MOST_FILES, MOST_MARK = 1 << 20, 1 << 28  # that are looked at
 def check_free(folder: Path, mark: str, what: str) -> None:
     """Whether ``folder`` may be written, before any work; ``what``: "an export", "a suite"."""
     recover(folder, lambda old: (old / mark).is_file(), what.split()[-1])
-    here, place = Path.cwd(), folder.resolve()
-    if place == here or place in here.parents:
-        raise InvalidInput(f"{folder} is the folder you are in, or around it; choose another one with --out.")
+    check_elsewhere(folder)
     if os.path.lexists(folder):
         strange = _strange(folder, mark) if folder.is_dir() else "is a file"
         if strange is not None:

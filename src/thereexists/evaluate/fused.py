@@ -20,7 +20,8 @@ from thereexists.model import Stage, Transformer
 
 PROMISE = (
     "the bits of the reference where every operation is exact (built networks, inputs off the ramps); "
-    "elsewhere every half-layer to within the rounding of its sums"
+    "elsewhere every half-layer to within the rounding of its sums, except where that decides a tie of hardmax or a "
+    "jump of φ"
 )
 
 

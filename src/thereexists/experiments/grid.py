@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import InvalidInput, ThereExistsError
+from thereexists.core.regular_files import read_regular
 from thereexists.experiments.names import SLUG, is_slug
 from thereexists.experiments.prepared import prepared_name
 from thereexists.experiments.record import Field
@@ -26,6 +27,7 @@ from thereexists.experiments.settings import TASKS, Budget, Settings
 
 EXPERIMENTS = ("table-a", "copying", "sparsity-nli", "lm", "mt")
 MOST_RUNS = 100_000
+MOST_BYTES = 4 << 20  # of a file
 _BUDGETS = ("steps", "tokens", "seconds", "epochs")
 _SETTINGS = {f.name for f in fields(Settings)} - {"task", "seed", "start", "budget"} | set(_BUDGETS)
 
@@ -73,7 +75,7 @@ def load(name: str) -> dict[str, Any]:
     if path.suffix != ".toml" or not path.is_file():
         raise InvalidInput(f"There is no experiment {name!r}. Known: {', '.join(EXPERIMENTS)}; or give a .toml file.")
     try:
-        config = tomllib.loads(path.read_text(encoding="utf-8"))
+        config = tomllib.loads(read_regular(path, MOST_BYTES, InvalidInput).decode("utf-8"))
         json.dumps(config, allow_nan=False)  # what a record of a run can hold
     except RecursionError as error:
         raise InvalidInput(f"{path} is nested too deeply.") from error
