@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.evaluate.bounds import attention_bound, feed_forward_bound
-from tests.evaluate.networks import BUILT, RANDOM, bits, built, inputs, random_network
+from tests.evaluate.networks import BUILT, RANDOM, bits, built, inputs, random_network, there_and_back
 from thereexists.evaluate import evaluate, explain
 from thereexists.model import Attention, FeedForward, Stage, Transformer
 
@@ -64,3 +64,13 @@ def test_a_witness_whose_network_is_on_the_gpu_runs_there():
         assert np.array_equal(witness(torch.from_numpy(X).cuda()).cpu().numpy(), expected)
     finally:
         witness.network.cpu()
+
+
+@pytest.mark.parametrize("kind", ["unit", "layer", "head", "sweep"])
+@pytest.mark.parametrize("engine", ["fused", "skip"])
+def test_what_writes_nothing_and_overflows_is_left_to_the_reference(engine, kind):
+    network = there_and_back(kind).to("cuda")
+    X = torch.tensor([[[0.5, 0.5], [0.25, 0.25]]], dtype=torch.float64, device="cuda")
+    with torch.no_grad():
+        assert explain(network, X, engine).used == engine
+        assert evaluate(network, X, engine).isnan().all()
