@@ -167,6 +167,28 @@ def test_a_build_that_was_interrupted_goes_on(tmp_path, monkeypatch):
     assert np.array_equal(witness(X), te.build(target, delta=1 / 4)(X))
 
 
+@pytest.mark.parametrize("stopped_in", ["file_sha256", "_written", "put_in_place"])
+def test_a_build_that_was_stopped_at_its_end_goes_on(stopped_in, tmp_path, monkeypatch):
+    target, tabulated, stopped = builtin("sort", n=3), [], []
+    plain, last = building.Contexts._tabulate, getattr(storage, stopped_in)
+
+    def stop(*given):
+        if (tmp_path / ".w.build" / shards.INDEX).exists() and not stopped:
+            stopped.append(given)
+            raise KeyboardInterrupt
+        return last(*given)
+
+    monkeypatch.setattr(building.Contexts, "_tabulate", lambda *given: (tabulated.append(given[-1]), plain(*given))[1])
+    monkeypatch.setattr(storage, stopped_in, stop)
+    with pytest.raises(KeyboardInterrupt):
+        building.build_sharded(target, tmp_path / "w", 1 / 4, shard_bytes=6000)
+    before = list(tabulated)
+    witness = building.build_sharded(target, tmp_path / "w", 1 / 4, shard_bytes=6000)
+    assert tabulated == before  # nothing is done again
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["w"]
+    assert np.array_equal(witness(np.full((1, 3, 1), 0.3)), te.build(target, delta=1 / 4)(np.full((1, 3, 1), 0.3)))
+
+
 def test_a_build_is_predicted_without_a_trace(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

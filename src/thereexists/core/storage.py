@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,15 +55,23 @@ _BESIDE = (
 )  # what else we may have written into the folder
 
 
-def finish_shards(path: Path, beside: Path, record: dict[str, Any]) -> None:
-    """Make the witness at ``path`` of a folder that holds its shards and their index already."""
-    names = [shards.INDEX, *sorted(set(shards.read_index(beside).values()))]
-    hashes = {name: file_sha256(beside / name) for name in names}
+def finish_shards(path: Path, made: Path, record: dict[str, Any]) -> None:
+    """Make the witness at ``path`` of the shards and their index in the folder ``made``, which stays as it is: whoever
+    is stopped here goes on from there.
+    """
+    names = [shards.INDEX, *sorted(set(shards.read_index(made).values()))]
+    hashes = {name: file_sha256(made / name) for name in names}
     record = {"format_version": FORMAT_VERSION, "kind": WITNESS.kind, **record, "shards_sha256": hashes}
     record["digest"] = record_digest(record)
-    (beside / WITNESS.record).write_text(_written(record), encoding="utf-8")
-    os.chmod(beside, 0o755)
-    put_in_place(beside, path)
+    with the_error_in_words(path), fresh_beside(path) as beside:
+        for name in names:
+            try:
+                os.link(made / name, beside / name)
+            except OSError:  # a file system without links
+                shutil.copyfile(made / name, beside / name)
+        (beside / WITNESS.record).write_text(_written(record), encoding="utf-8")
+        os.chmod(beside, 0o755)
+        put_in_place(beside, path)
 
 
 def write(path: Path, record: dict[str, Any], weights: dict[str, Tensor], layout: Layout = WITNESS) -> None:

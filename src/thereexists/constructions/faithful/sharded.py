@@ -104,10 +104,8 @@ def build_sharded(
     layers = Layers.of(contexts, extremes, pivots)
     made = parallel_map(layers, workers, scratch / "shards.job")
     record = _assemble(mapping, target, rho, p, extremes, made, scratch)
-    kept = {shards.INDEX, *shards.read_index(scratch).values()}
-    for left in [file for file in scratch.iterdir() if file.name not in kept]:
-        shutil.rmtree(left) if left.is_dir() else left.unlink()
     storage.finish_shards(out, scratch, record)
+    shutil.rmtree(scratch)
     witness = load(out)
     return dataclasses.replace(witness, target=target)
 
