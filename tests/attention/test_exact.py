@@ -15,6 +15,7 @@ from thereexists.attention.planned import explained
 from thereexists.attention.reference import exact_attention, excess
 from thereexists.attention.ways import head_steps, list_everything
 from thereexists.core.errors import InvalidInput
+from thereexists.patterns import window
 
 N = 37  # odd, and no multiple of any stride, block or chunk
 NAMES = list(steps(N))
@@ -157,3 +158,11 @@ def test_a_backward_with_each_pieces_own_log_sum_exp_is_noticed(monkeypatch):
 def test_nan_is_noticed():
     nan, one = torch.tensor([torch.nan]), torch.ones(1, dtype=torch.float64)
     assert excess(nan, one, one) == float("inf")
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.uint16, torch.uint32, torch.uint64, torch.int64])
+def test_lengths_of_any_whole_numbers(dtype):
+    q = torch.randn(2, 1, 300, 8, generator=torch.Generator().manual_seed(0))
+    pattern, lengths = window(300, 4), torch.tensor([50, 100])
+    found = sparse_attention(q, q, q, pattern, lengths=lengths.to(dtype))
+    assert torch.equal(found, sparse_attention(q, q, q, pattern, lengths=lengths))

@@ -205,3 +205,9 @@ def test_an_array_holds_symbols_not_their_numbers():
     assert not ends_in_1.accepts(np.array([1, 0]))
     with pytest.raises(ThereExistsError, match="not in the alphabet"):
         ends_in_1.accepts(np.array([5]))
+
+
+def test_a_table_of_gigabytes_is_refused_before_it_is_made():
+    alphabet = [chr(0x4E00 + k) for k in range(20_000)]
+    with pytest.raises(ThereExistsError, match="entries in all"):
+        A.regex("[^\u4e00].{1000}", alphabet)

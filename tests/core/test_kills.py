@@ -226,3 +226,12 @@ def test_a_folder_under_a_name_of_ours_is_somebody_elses(witnesses, tmp_path):
     with pytest.raises(te.ThereExistsError, match="left alone"):
         witnesses[0].save(tmp_path / "w")
     assert (tmp_path / "w/certificate.json/mine").read_text() == "precious"
+
+
+def test_a_job_under_way_is_ours(witnesses, tmp_path):
+    """A certification that was killed must not bar the same build for good."""
+    witnesses[0].save(tmp_path / "w")
+    (tmp_path / "w/.certify.job").mkdir()
+    (tmp_path / "w/.certify.job/job.json").write_text("{}")
+    witnesses[0].save(tmp_path / "w")
+    assert te.load(tmp_path / "w").grid == witnesses[0].grid

@@ -1,9 +1,11 @@
 """Checkpoints, results and experiments that are torn, forged or mistyped: one sentence, and nothing is trained."""
 
+import io
 import json
 import os
 import pickle
 import shutil
+import zipfile
 
 import pytest
 import torch
@@ -108,6 +110,11 @@ STATES = {
     "one beta": lambda state: moved(state, betas=(0.9,)),
     "a step before the first": lambda state: state["state"][0].update(step=torch.tensor(-1e30)),
     "a moment of few": lambda state: state["state"][0].update(exp_avg=state["state"][0]["exp_avg"].to_sparse()),
+    "moments that are one number": lambda state: state["state"][0].update(
+        exp_avg=torch.zeros(1).expand(state["state"][0]["exp_avg"].shape)
+    ),
+    "moments that are one tensor": lambda state: state["state"][0].update(exp_avg_sq=state["state"][0]["exp_avg"]),
+    "a step of eight bits": lambda state: state["state"][0].update(step=torch.tensor(1.0).to(torch.float8_e4m3fn)),
     "an endless rate": lambda state: moved(state, lr=float("inf")),
 }
 
@@ -124,6 +131,18 @@ def test_a_checkpoint_with_another_state_of_the_optimizer(stopped, what):
     file.write_bytes(good)
     assert done.code == 2, done
     assert "cannot be read" in done.stderr
+
+
+def test_an_optimizer_that_unpacks_to_more_is_not_unpacked(stopped):
+    file = stopped / "r/checkpoint/optimizer.pt"
+    good = file.read_bytes()
+    with zipfile.ZipFile(io.BytesIO(good)) as there, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bomb:
+        for entry in there.infolist():
+            bomb.writestr(entry.filename, there.read(entry))
+    done = ran(f"{RUN} --resume", cwd=stopped)
+    file.write_bytes(good)
+    assert done.code == 2, done
+    assert "it is compressed" in done.stderr
 
 
 def test_a_run_goes_on_on_another_kind_of_device(stopped, tmp_path):

@@ -16,9 +16,9 @@ import thereexists as te
 from thereexists.certificates import certificate as certificates
 from thereexists.certificates import cubes
 from thereexists.certificates.block_sums import blocks_sha256
-from thereexists.certificates.certify_function import JOB
 from thereexists.certificates.rigorous import rigorous_bound
 from thereexists.core.errors import InvalidInput
+from thereexists.core.storage import JOB
 from thereexists.functions.targets import builtin
 from thereexists.parallel import Workers, pools
 from thereexists.parallel import job as job_module
@@ -231,7 +231,7 @@ from pathlib import Path
 import psutil, thereexists as te
 from thereexists.certificates import cubes
 from thereexists.witness.verbs import certify
-from thereexists.certificates.certify_function import JOB
+from thereexists.core.storage import JOB
 from thereexists.parallel import Workers
 from thereexists.parallel import map as parallel_map
 

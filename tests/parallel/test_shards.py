@@ -212,3 +212,13 @@ def test_what_shards_cannot_do_is_refused(tmp_path):
         Workers(2, "slurm")
     with pytest.raises(BadWitnessFile, match="no saved witness"):
         te.load(tmp_path / "w")
+
+
+def test_a_shard_that_no_index_names_is_somebody_elses(tmp_path):
+    build = lambda: building.build_sharded(builtin("sort", n=3), tmp_path / "w", 1 / 4, shard_bytes=6000)  # noqa: E731
+    build()
+    mine = tmp_path / "w/model-notes-of-alice.safetensors"
+    mine.write_text("precious")
+    with pytest.raises(InvalidInput, match="left alone"):
+        build()
+    assert mine.read_text() == "precious"

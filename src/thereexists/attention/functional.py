@@ -21,7 +21,7 @@ from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import fused_attention, transformed
 from thereexists.core.numbered import kept, numbered
 from thereexists.core.plain_numbers import shown
-from thereexists.core.shapes import Bool, Float, Int
+from thereexists.core.shapes import Bool, Float, Integer
 from thereexists.patterns import Pattern, Step
 
 _UNCHANGED = Changes()
@@ -59,7 +59,7 @@ def sparse_attention(
     *,
     scale: float | None = None,
     key_padding_mask: Bool[Tensor, "batch n"] | None = None,
-    lengths: Int[Tensor, " batch"] | None = None,
+    lengths: Integer[Tensor, " batch"] | None = None,
     dropout_p: float | Dropout = 0.0,
     **scores: Unpack[Scores],
 ) -> Any:
@@ -289,6 +289,7 @@ def padding(k: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | 
             raise InvalidInput(
                 f"'lengths' must hold one number for each of the {b} sequences; got {tuple(lengths.shape)}."
             )
+        lengths = lengths.to(torch.int64)  # in small integers n itself is another number
         mask = torch.arange(n, device=k.device)[None, :] < lengths.to(k.device)[:, None]
         looked_at = not lengths.is_cuda and not _looked_on()  # elsewhere it would wait
         if looked_at and not bool(((lengths >= 0) & (lengths <= n)).all()):

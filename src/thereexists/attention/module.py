@@ -10,7 +10,7 @@ from thereexists.attention.functional import Dropout, Held, attend, padding
 from thereexists.attention.ways import head_steps
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_numbers import whole
-from thereexists.core.shapes import Bool, Float, Int
+from thereexists.core.shapes import Bool, Float, Integer
 from thereexists.patterns import Pattern, Step
 
 
@@ -54,7 +54,7 @@ class SparseAttention(nn.Module):
         self,
         x: Float[Tensor, "batch n dim"],
         key_padding_mask: Bool[Tensor, "batch n"] | None = None,
-        lengths: Int[Tensor, " batch"] | None = None,
+        lengths: Integer[Tensor, " batch"] | None = None,
     ) -> Float[Tensor, "batch n dim"]:
         if x.ndim != 3 or x.shape[-1] != self.dim:
             raise InvalidInput(f"The input must be (batch, n, {self.dim}); got {tuple(x.shape)}.")

@@ -32,6 +32,7 @@ MOST_EDGES = 1 << 16  # of the non-deterministic machine: bounded repetitions ar
 MOST_VISITS = 1 << 24  # of its states and edges, while the deterministic one is found
 MOST_STEPS = 1 << 23  # of work while the non-deterministic one is written: items met, symbols asked about
 MOST_CHARACTERS = 1 << 18  # of a pattern
+MOST_ENTRIES = 1 << 23  # of the table, before it is minimised
 DEEPEST = 100  # groups, alternatives and repetitions within each other
 FLAGS = re.IGNORECASE | re.MULTILINE | re.DOTALL | re.VERBOSE | re.ASCII
 _REFUSED = {
@@ -294,6 +295,11 @@ def _deterministic(machine: _Machine, end: int, origin: dict[str, Any]) -> Autom
     begin = (frozenset({(0, 0)}), _BEGIN)
     told = "the pattern's automaton: lower the bounds of its repetitions, or write fewer alternatives that overlap."
     table, _, states = walk(step, begin, range(len(members)), told)
+    if len(states) * len(classes) > MOST_ENTRIES:
+        raise InvalidInput(
+            f"The pattern's automaton has {len(states):,} states and {len(classes):,} symbols, more than "
+            f"{MOST_ENTRIES:,} entries in all: lower the bounds of its repetitions, or take a smaller alphabet."
+        )
     accept = np.array([accepted(state) for state in states])
     names = [f"s{k}" for k in range(len(states))]
     return assembled(machine.symbols, table[:, classes], None, accept, names, origin)

@@ -36,6 +36,7 @@ from thereexists.certificates.variation import some_boxes, splits_within
 from thereexists.core.errors import InvalidInput, InvalidTarget, NotProved
 from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import power_of_two
+from thereexists.core.storage import JOB
 from thereexists.core.threads import torch_threads
 from thereexists.evaluate import run_batch
 from thereexists.functions.anywhere import anywhere
@@ -51,7 +52,6 @@ from thereexists.parallel.ship import ShippedNetwork, ShippedTarget
 SUBCUBES = 1 << 21
 _FLOAT_CUBES = 256
 TRIED_BOXES = 256  # of those that the interval extension is used on
-JOB = ".certify.job"  # inside the witness's folder, while a certification is under way
 
 
 def certify_function(witness: Any, wanted: Wanted) -> FunctionCertificate:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+    from jaxtyping import Bool, Float, Int, Integer
 else:
     try:
-        from jaxtyping import Bool, Float, Int
+        from jaxtyping import Bool, Float, Int, Integer
     except ImportError:
 
         class _AnyShape:
             def __class_getitem__(cls, item):
                 return item[0]
 
-        Bool = Float = Int = _AnyShape
+        Bool = Float = Int = Integer = _AnyShape
 
-__all__ = ["Bool", "Float", "Int"]
+__all__ = ["Bool", "Float", "Int", "Integer"]

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from thereexists.core import replaced_folders, shards
 from thereexists.core.atomic_files import is_part_of, no_empty_folders, the_error_in_words
-from thereexists.core.errors import BadWitnessFile, InvalidInput, Unreadable
+from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError, Unreadable
 from thereexists.core.json_files import MOST_BYTES, malformed, read_json, record_digest
 from thereexists.core.kinds import kind_of
 from thereexists.core.one_writer import one_writer
@@ -48,11 +48,8 @@ class Layout:
 
 WITNESS = Layout("witness", "witness.json", "model.safetensors")
 HEAD = Layout("head", "head.json", "head.safetensors")
-_BESIDE = (
-    "certificate.json",
-    "certificate.blocks.safetensors",
-    ".certify.job",
-)  # what else we may have written into the folder
+JOB = ".certify.job"  # a folder, while a certification is under way
+_BESIDE = ("certificate.json", "certificate.blocks.safetensors", JOB)  # what else we may have written into the folder
 
 
 def finish_shards(path: Path, made: Path, record: dict[str, Any]) -> None:
@@ -201,14 +198,18 @@ def check_place(path: Path) -> None:
 
 def _only_ours(path: Path, layout: Layout) -> bool:
     """Whether a folder is empty, or holds an artefact of this kind and not one file more."""
-    if any(file.is_symlink() or not file.is_file() for file in path.iterdir()):
+    if any(file.is_symlink() or file.is_dir() != (file.name == JOB) for file in path.iterdir()):
         return False
     names = {file.name for file in path.iterdir()}
     names -= {name for name in names if any(is_part_of(name, of) for of in _BESIDE)}  # of saves that were killed
+    own = {layout.record, layout.weights}
     if layout is WITNESS and shards.INDEX in names:
-        of_shards = {name for name in names if fnmatch(name, "model-*-of-*.safetensors")}
-        return layout.record in names and names <= {layout.record, shards.INDEX, *of_shards, *_BESIDE}
-    return not names or {layout.record, layout.weights} <= names <= {layout.record, layout.weights, *_BESIDE}
+        try:
+            listed = shards.read_index(path).values()
+        except ThereExistsError:
+            return False
+        own = {layout.record, shards.INDEX, *(name for name in listed if fnmatch(name, "model-*-of-*.safetensors"))}
+    return not names or own <= names <= own | {*_BESIDE}
 
 
 def _written(record: dict[str, Any]) -> str:

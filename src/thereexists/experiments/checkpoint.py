@@ -6,6 +6,7 @@ seed and step are the state, and a run may go on with another number of processe
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,7 @@ def load(folder: Path, model: nn.Module, optimizer: Any, settings: Settings, dat
     try:
         for name in ("model.safetensors", "optimizer.pt"):
             open_regular(found / name).close()  # a pipe would never answer
+        _check_archive(found / "optimizer.pt")
         load_model(model, str(found / "model.safetensors"))
         state = torch.load(found / "optimizer.pt", map_location="cpu", weights_only=True)
         _check_state(optimizer, state)
@@ -110,6 +112,15 @@ def load(folder: Path, model: nn.Module, optimizer: Any, settings: Settings, dat
             f"The checkpoint {found} cannot be read ({reason}); remove that folder to start afresh."
         ) from error
     return progress
+
+
+def _check_archive(file: Path) -> None:
+    """torch.save never compresses: what unpacks to more than the file holds was made by somebody else."""
+    with zipfile.ZipFile(file) as archive:
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+            raise InvalidInput("it is compressed")
+        if sum(entry.file_size for entry in archive.infolist()) > file.stat().st_size:
+            raise InvalidInput("its entries overlap")
 
 
 def _check_state(optimizer: Any, state: dict[str, Any]) -> None:
@@ -124,9 +135,13 @@ def _check_state(optimizer: Any, state: dict[str, Any]) -> None:
         if differing or not 0 <= float(its["lr"]) <= LARGEST:
             raise InvalidInput(f"the optimizer has another {', '.join(differing) or 'rate'}")
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    memory = {value.untyped_storage().data_ptr() for moments in state["state"].values() for value in moments.values()}
+    if len(memory) != sum(len(moments) for moments in state["state"].values()):
+        raise InvalidInput("the optimizer's moments share their memory")
     for number, moments in state["state"].items():
         shape = parameters[number].shape
-        dense = all(value.layout == torch.strided and value.dtype.is_floating_point for value in moments.values())
+        dense = all(value.layout == torch.strided and value.dtype == torch.float32 for value in moments.values())
+        dense = dense and all(value.is_contiguous() for value in moments.values())
         if not dense or not 0 <= float(moments["step"]) < LARGEST:
             raise InvalidInput(f"the optimizer's moments of parameter {number} are none")
         shapes = {name: tuple(value.shape) for name, value in moments.items()}
