@@ -107,8 +107,12 @@ def read(mask_function: Any) -> Own | None:
             own = replace(own, around=values["sliding_window"])
         elif name == "chunked_overlay" and _number(values, "chunk_size") and values["left_padding"].ndim == 1:
             own = replace(own, chunk=values["chunk_size"], skipped=tuple(values["left_padding"].tolist()))
-        elif name == "packed_sequence_mask_function" and _never_fall(values["packed_sequence_mask"]):
-            own = replace(own, documents=values["packed_sequence_mask"])
+        elif name == "packed_sequence_mask_function":
+            rise = _rises(values["packed_sequence_mask"])
+            if rise is None or (rise and not _means(leaf, name, values)):
+                return None
+            own = replace(own, documents=values["packed_sequence_mask"]) if rise else own
+            continue
         elif name != "bidirectional_mask_function":
             return None
         if not _means(leaf, name, values):
@@ -144,9 +148,13 @@ def _number(values: dict[str, Any], name: str, least: int = 1) -> bool:
     return type(values.get(name)) is int and values[name] >= least
 
 
-def _never_fall(ids: Tensor) -> bool:
-    """A document is one piece of the sequence."""
-    return ids.ndim == 2 and not bool((ids.diff(dim=-1) < 0).any())
+@_uncompiled  # a compiled model hands over documents whether there are several or not: here it leaves its graph
+def _rises(ids: Tensor) -> bool | None:
+    """Whether the numbers of documents rise, so that there are several; None where they fall: a document is one piece
+    of the sequence.
+    """
+    steps = ids.diff(dim=-1)
+    return None if ids.ndim != 2 or bool((steps < 0).any()) else bool((steps > 0).any())
 
 
 _BELIEVED: set[tuple[Any, ...]] = set()  # (code, numbers) of functions that were compared with what is read
