@@ -11,6 +11,7 @@ from tests.cases import CASES, IDS
 from thereexists.certificates import cubes
 from thereexists.certificates.statistical import bernstein
 from thereexists.core.errors import NotProved
+from thereexists.core.storage import JOB
 from thereexists.functions.targets import BUILTINS, builtin
 
 
@@ -135,7 +136,18 @@ def test_an_interrupted_certification_resumes(tmp_path, monkeypatch):
     resumed = te.certify(witness, opinions=1, folder=tmp_path)
     assert sum(evaluated) == 64 - 32
     assert resumed.bound == whole.bound
-    assert list(tmp_path.iterdir()) == []
+    assert [file.name for file in tmp_path.iterdir()] == [JOB]  # until the certificate is saved, its work is kept
+    resumed.save(tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["certificate.blocks.safetensors", "certificate.json"]
+
+
+def test_what_is_no_job_stays_where_a_job_would_be(tmp_path):
+    (tmp_path / JOB).mkdir()
+    (tmp_path / JOB / "diary.txt").write_text("mine")
+    witness = te.build(te.Target(lambda X: np.sort(X, axis=1), n=2, bound=1.0), delta=1 / 4)
+    te.certify(witness, folder=tmp_path, samples=100).save(tmp_path)  # statistical: there is no job
+    te.certify(te.build(builtin("sort", n=2), delta=1 / 4), opinions=1).save(tmp_path)
+    assert (tmp_path / JOB / "diary.txt").read_text() == "mine"
 
 
 @pytest.mark.slow

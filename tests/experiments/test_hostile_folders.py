@@ -1,5 +1,6 @@
 """Checkpoints, results and experiments that are torn, forged or mistyped: one sentence, and nothing is trained."""
 
+import errno
 import io
 import json
 import os
@@ -12,6 +13,7 @@ import torch
 
 from tests.cli.fuzz import ctrl_c_after
 from tests.cli.in_process import ran
+from thereexists.experiments import run_folder
 
 RUN = "train copy --mixer average --size tiny --length 8 --batch 2 --steps 4 --out r"
 
@@ -249,3 +251,38 @@ def test_an_experiment_that_is_none(tmp_path, what):
     done = ran("experiment ex.toml --size tiny --dry-run", cwd=tmp_path)
     assert done.code == 2, done
     assert done.stderr.count("\n") == 1
+
+
+def test_a_full_disk_ends_the_curves_in_a_sentence_and_not_the_run(tmp_path, monkeypatch, capsys):
+    import tensorboard.summary.writer.record_writer as record_writer
+
+    def full(self, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(record_writer.RecordWriter, "write", full)
+    done = ran(RUN, cwd=tmp_path)
+    assert done.code == 0, done
+    assert done.stderr.count("No TensorBoard curves from here on") == 1
+    assert "Traceback" not in done.stderr + capsys.readouterr().err
+
+
+def test_a_run_that_was_killed_while_its_model_was_written_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_folder, "write_json", interrupted)
+    stopped = ran(f"{RUN} --checkpoint-seconds 0", cwd=tmp_path)
+    assert (stopped.code, stopped.stderr.splitlines()[-1]) == (130, "Interrupted.")
+    monkeypatch.undo()
+    assert (tmp_path / "r/model.safetensors").exists()
+    done = ran(f"{RUN} --resume", cwd=tmp_path)
+    assert done.code == 0, done
+    assert sorted(file.name for file in (tmp_path / "r").iterdir() if file.name.startswith(".")) == []
+
+
+def test_a_checkpoint_that_is_a_link_is_replaced(stopped, tmp_path):
+    shutil.copytree(stopped / "r", tmp_path / "r")
+    (tmp_path / "r/checkpoint").rename(tmp_path / "elsewhere")
+    (tmp_path / "r/checkpoint").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "r/.checkpoint.abcdefg1.new").mkdir()  # a killed writer's
+    done = ran(f"{RUN} --resume", cwd=tmp_path)
+    assert done.code == 0, done
+    assert (tmp_path / "elsewhere/progress.json").exists()
+    assert not [file.name for file in (tmp_path / "r").iterdir() if "checkpoint" in file.name]

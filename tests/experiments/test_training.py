@@ -12,10 +12,11 @@ from safetensors.torch import load_file
 
 from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
 from thereexists.experiments import checkpoint
+from thereexists.experiments.files import RESULT
 from thereexists.experiments.settings import Budget, Settings
 from thereexists.experiments.tasks.copy import Copying
 from thereexists.experiments.tasks.mlm import MaskedLM
-from thereexists.experiments.training import RESULT, Execution, Interrupted, train
+from thereexists.experiments.training import Execution, Interrupted, train
 
 STEPS = 8
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import shutil
 import time
 from typing import Any
 
@@ -67,10 +66,7 @@ def certify_function(witness: Any, wanted: Wanted) -> FunctionCertificate:
     proves = f.variation(1.0) is not None or f.interval is not None
     _refuse_outside(network, grid, f)
     made = (_rigorous if proves else _statistical)(network, grid, f, wanted)
-    certificate = dataclasses.replace(made, epsilon=epsilon, seconds=round(time.perf_counter() - start, 3))
-    if wanted.folder is not None:
-        shutil.rmtree(wanted.folder / JOB, ignore_errors=True)
-    return certificate
+    return dataclasses.replace(made, epsilon=epsilon, seconds=round(time.perf_counter() - start, 3))
 
 
 def _refuse_outside(network: Transformer, grid: Grid, f: Target) -> None:

@@ -36,8 +36,10 @@ from thereexists.core.dtypes import SIGNIFICAND
 from thereexists.core.errors import InvalidInput, NotProved
 from thereexists.core.plain_text import d_of, in_full
 from thereexists.core.rounded_figures import in_percent, rounded_up
+from thereexists.core.storage import JOB
 from thereexists.functions.domains.stored import in_words, measured_in_words
 from thereexists.functions.grid import Grid
+from thereexists.parallel.job import remove_job
 
 PROVED, MEASURED = "proved", "measured"  # of the run in floating point
 
@@ -263,6 +265,7 @@ class RigorousCertificate(FunctionCertificate):
             beside.unlink(missing_ok=True)
             raise
         put_in_place(beside, place)
+        remove_job(file.parent / JOB)  # it is kept until what it was for is saved
 
 
 def _is_float_run(part: Any) -> bool:

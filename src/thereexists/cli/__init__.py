@@ -90,6 +90,8 @@ def main() -> None:
             code = command()(
                 prog_name="thereexists", standalone_mode=False
             )  # its errors come to us, its exits as numbers
+        if code == 130:  # Ctrl-C, as Typer tells it
+            raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else 0)
     except ClosedPipe as error:
         sys.exit(error.code)  # nobody listens any more

@@ -75,17 +75,18 @@ def certify(asked: CertifyOptions) -> None:
         target = given_target(stored_target(asked.witness, read_record(asked.witness)), asked.function, asked.domain)
         target = target if asked.bound is None else dataclasses.replace(target, bound=asked.bound)
     commands.check_certify(loaded, target)
-    with asked.crew.hired("certify", quiet=asked.as_json or asked.crew.dry_run) as workers:
-        if asked.crew.dry_run:
+    if asked.crew.dry_run:
+        with asked.crew.hired("certify", quiet=True) as workers:
             print_estimate(predict(loaded, asked.p, target, workers), asked.as_json)
-            return
-        try:
-            sampling = dataclasses.asdict(asked.sampling)
-            certificate = make(loaded, asked.p, target, folder=asked.witness, workers=workers, **sampling)
-        except NotProved as error:
-            print_not_proved(error, asked.as_json)
-            raise typer.Exit(1) from None
+        return
     with one_writer(asked.witness.absolute()):  # nobody puts another witness there meanwhile
+        with asked.crew.hired("certify", quiet=asked.as_json) as workers:
+            try:
+                sampling = dataclasses.asdict(asked.sampling)
+                certificate = make(loaded, asked.p, target, folder=asked.witness, workers=workers, **sampling)
+            except NotProved as error:
+                print_not_proved(error, asked.as_json)
+                raise typer.Exit(1) from None
         if _identity(asked.witness) != before:
             raise Obstructed(f"{asked.witness} was replaced while it was certified; nothing was written. Try again.")
         certificate.save(asked.witness)

@@ -173,8 +173,9 @@ def mt(asked: TranslateOptions) -> None:
 
 
 def _train(asked: TrainOptions) -> None:
+    from thereexists.experiments.run_folder import SHOWN
     from thereexists.experiments.settings import Execution
-    from thereexists.experiments.training import SHOWN, train
+    from thereexists.experiments.training import train
 
     settings, out = asked.settings(), asked.folder()
     how = Execution(device=asked.device, checkpoint_seconds=asked.checkpoint_seconds, quiet=asked.json)

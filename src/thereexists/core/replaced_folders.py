@@ -34,7 +34,7 @@ _ATTEMPTS = 8
 @contextmanager
 def fresh_beside(path: Path) -> Iterator[Path]:
     """An empty folder beside ``path`` to be filled; it is gone afterwards, unless it was put in its place."""
-    _remove_left(path)
+    remove_left(path)
     made = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     beside = made.with_name(f"{made.name}.{_NEW}")
     with _locked(made):
@@ -91,7 +91,7 @@ def recover(path: Path, is_ours: Callable[[Path], bool], what: str) -> None:
         return
 
 
-def _remove_left(path: Path) -> None:
+def remove_left(path: Path) -> None:
     """The folders of killed writers of this place; nothing else has such a name, and no living writer lets it go."""
     for left in _beside(path, _NEW):
         with _locked(left) as is_left:

@@ -22,6 +22,7 @@ from thereexists.core.regular_files import open_regular
 from thereexists.experiments.files import current, read_json, replace_folder, write_json
 from thereexists.experiments.settings import Settings
 
+PROGRESS = "progress.json"
 LARGEST = 1e30  # of seconds and losses
 OF_THE_DEVICE = ("fused", "capturable", "foreach")  # of a group of the optimizer
 
@@ -61,13 +62,13 @@ def save(folder: Path, model: nn.Module, optimizer: Any, progress: Progress, abo
     def fill(beside: Path) -> None:
         save_model(model, str(beside / "model.safetensors"))
         torch.save(optimizer.state_dict(), beside / "optimizer.pt")
-        write_json(beside / "progress.json", {"progress": asdict(progress), **about})
+        write_json(beside / PROGRESS, {"progress": asdict(progress), **about})
 
     try:
         replace_folder(folder, fill)
     except (OSError, RuntimeError, SafetensorError) as error:
-        kept = current(folder)
-        step = None if kept is None else read_json(kept / "progress.json")["progress"]["step"]
+        kept = current(folder, PROGRESS)
+        step = None if kept is None else read_json(kept / PROGRESS)["progress"]["step"]
         last = f"the last good one, of step {step}, is kept"
         raise ThereExistsError(
             f"The checkpoint of step {progress.step} could not be written to {folder} ({error}); "
@@ -77,16 +78,16 @@ def save(folder: Path, model: nn.Module, optimizer: Any, progress: Progress, abo
 
 def is_there(folder: Path) -> bool:
     """Whether there is a checkpoint of ours to go on from, whole or not."""
-    found = current(folder)
-    return found is not None and (found / "progress.json").is_file()
+    found = current(folder, PROGRESS)
+    return found is not None and (found / PROGRESS).is_file()
 
 
 def load(folder: Path, model: nn.Module, optimizer: Any, settings: Settings, data: Any) -> Progress | None:
     """Continue from the last complete checkpoint in ``folder``; None when there is none."""
-    found = current(folder)
+    found = current(folder, PROGRESS)
     if found is None:
         return None
-    stored = read_json(found / "progress.json")
+    stored = read_json(found / PROGRESS)
     with malformed(f"The checkpoint {found}", "cannot be read"):
         progress = Progress.of(stored["progress"])
         differing = settings.differing(stored["settings"])

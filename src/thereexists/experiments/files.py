@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from thereexists.core.atomic_files import filled_beside, the_error_in_words
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import parse_json
 from thereexists.core.regular_files import read_regular
+from thereexists.core.replaced_folders import fresh_beside, put_in_place, recover
 
 MOST_BYTES = 256 << 20  # of a file of records
 RESULT = "result.json"  # of one training, beside its model
@@ -45,29 +45,15 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def replace_folder(path: Path, fill: Callable[[Path], Any]) -> None:
-    """``fill`` writes a folder beside ``path``; only when it is complete does it take the place of the old one.
-
-    Between the two renames the old folder is called ``path.previous``; a reader finds the good one with ``current``.
-    """
+    """``fill`` writes a folder beside ``path``; only when it is complete does it take the place of the old one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    previous = _previous(path)
-    try:
+    with fresh_beside(path) as beside:
         fill(beside)
         os.chmod(beside, 0o755)
-        if path.exists():
-            shutil.rmtree(previous, ignore_errors=True)
-            path.rename(previous)
-        beside.rename(path)
-        shutil.rmtree(previous, ignore_errors=True)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        put_in_place(beside, path)
 
 
-def current(path: Path) -> Path | None:
-    """The last complete folder written by ``replace_folder``, or None."""
-    return next((folder for folder in (path, _previous(path)) if folder.is_dir()), None)
-
-
-def _previous(path: Path) -> Path:
-    return path.with_name(path.name + ".previous")
+def current(path: Path, mark: str) -> Path | None:
+    """The last complete folder written by ``replace_folder``, in which ``mark`` is a file, or None."""
+    recover(path, lambda old: (old / mark).is_file(), path.name)
+    return path if path.is_dir() else None

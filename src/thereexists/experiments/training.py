@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -22,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from thereexists.core.atomic_files import no_empty_folders
@@ -30,10 +27,9 @@ from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsErr
 from thereexists.core.one_writer import one_writer
 from thereexists.experiments import checkpoint
 from thereexists.experiments.checkpoint import Progress
-from thereexists.experiments.files import RESULT, read_json, write_json
-from thereexists.experiments.models import no_progress_bars
-from thereexists.experiments.monitor import LOGS, Monitor
+from thereexists.experiments.monitor import Monitor
 from thereexists.experiments.provenance import device_name, versions
+from thereexists.experiments.run_folder import finished, make, remove_checkpoint, save_model
 from thereexists.experiments.sampling import Place, seed_of
 from thereexists.experiments.settings import Execution, Settings, learning_rate
 from thereexists.experiments.task import Task, create
@@ -72,7 +68,7 @@ def train(settings: Settings, out: Path, how: Execution = Execution(), resume: b
     Raises:
         InvalidInput: the folder holds another run, or the data cannot be read.
     """
-    done = _finished(settings, out, resume)
+    done = finished(settings, out, resume)
     accelerator, place = _processes(how.device)
     with no_empty_folders(out):
         return _alone(settings, out, how, done, accelerator, place)
@@ -82,7 +78,7 @@ def _alone(
     settings: Settings, out: Path, how: Execution, done: dict[str, Any] | None, accelerator: Any, place: Place
 ) -> dict[str, Any]:
     """Nobody else writes there at the same time; a folder in which nothing was written does not stay."""
-    _make(out)
+    make(out)
     with one_writer(out) if accelerator.is_main_process else nullcontext():
         try:
             return _trained(settings, out, how, done, accelerator, place)
@@ -127,14 +123,10 @@ def _trained(
     result: dict[str, Any] = {}
     if main:
         result = _evaluated(run)
-        _save_model(model, task, out)
-        write_json(out / RESULT, result)
-        _remove_checkpoint(out)
+        save_model(model, task, out, result)
+        remove_checkpoint(out)
     accelerator.wait_for_everyone()
     return result
-
-
-SHOWN = ("parameters", "tokens_seen", "tokens_per_second", "seconds", "device", "seed")  # of a result, to people
 
 
 @dataclass(frozen=True)
@@ -261,7 +253,7 @@ def _evaluated(run: _Run) -> dict[str, Any]:
     with torch.inference_mode(), autocast(run.settings, run.place):
         metrics = run.task.evaluate(run.model)
     if not all(math.isfinite(figure) for figure in metrics.values() if isinstance(figure, float)):
-        _remove_checkpoint(run.out)  # there is nothing to go on with
+        remove_checkpoint(run.out)  # there is nothing to go on with
         raise ThereExistsError(
             f"The trained model gives no finite figures; a smaller --lr than {run.settings.lr:g} usually helps."
         )
@@ -317,63 +309,6 @@ def _accelerator(cpu: bool) -> Any:
             raise InvalidInput("Several processes need the package accelerate: pip install accelerate.") from None
         return Alone(cpu)
     return Accelerator(cpu=cpu, mixed_precision="no")  # autocast is ours, see autocast()
-
-
-def _finished(settings: Settings, out: Path, resume: bool) -> dict[str, Any] | None:
-    """The result of a run that is done; refuses to write over anything without being told to continue."""
-    if out.is_file():
-        raise InvalidInput(f"{out} is a file; --out must name a folder.")
-    if not out.is_dir() or {file.name for file in out.iterdir()} <= {LOGS}:  # curves alone: a run that failed
-        return None
-    if not _is_of_a_run(out):
-        raise InvalidInput(f"{out} is not empty, and holds no run that could be continued; choose another --out.")
-    if not resume:
-        raise InvalidInput(f"{out} is not empty; continue it with --resume or choose another --out.")
-    if not (out / RESULT).is_file():
-        return None
-    result = read_json(out / RESULT)
-    named = all(name in result for name in SHOWN)
-    if not named or not all(isinstance(result.get(name), dict) for name in ("settings", "metrics")):
-        raise InvalidInput(f"{out / RESULT} is not the result of a run; choose another --out.")
-    differing = settings.differing(result["settings"])
-    if differing:
-        raise InvalidInput(f"{out} holds a finished run with another {differing!r}; choose another --out.")
-    return result
-
-
-def _is_of_a_run(out: Path) -> bool:
-    """Whether a run was finished or stopped there, or nothing is there but what a killed one leaves.
-
-    Anything else is somebody's: a model of his, say, which ours would take the place of.
-    """
-    if (out / RESULT).is_file() or checkpoint.is_there(out / "checkpoint"):
-        return True
-    return all(file.name == LOGS or file.name.startswith((".model.", ".checkpoint.")) for file in out.iterdir())
-
-
-def _make(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(f"The folder {out} cannot be made: {error.strerror or error}.") from error
-
-
-def _save_model(model: Any, task: Task, out: Path) -> None:
-    """Config, weights and tokenizer, each renamed once it is whole; the checkpoint stays if this fails."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".model.", dir=out) as beside, no_progress_bars():
-            model.save_pretrained(beside)
-            task.save_beside(Path(beside))
-            for file in Path(beside).iterdir():
-                os.replace(file, out / file.name)
-    except (OSError, RuntimeError, SafetensorError) as error:
-        raise ThereExistsError(f"The trained model could not be written to {out}: {error}.") from error
-
-
-def _remove_checkpoint(out: Path) -> None:
-    for name in ("checkpoint", "checkpoint.previous"):
-        shutil.rmtree(out / name, ignore_errors=True)
 
 
 def _must_be_finite(progress: Progress, settings: Settings) -> None:

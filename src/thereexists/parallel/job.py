@@ -78,9 +78,6 @@ class JobFolder:
         ordered = [_read(chunks[part]) for part in sorted(chunks)]
         return [result for chunk in ordered for result in (chunk or {})["results"]]
 
-    def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
-
     def _start_afresh(self) -> None:
         if self.path.is_symlink():  # what it leads to is not ours to empty
             raise Obstructed(f"The job's folder {self.path} is a link; remove it, or give the folder itself.")
@@ -89,12 +86,21 @@ class JobFolder:
             names = {file.name for file in self.path.iterdir()}
         except OSError as error:
             raise Obstructed(f"The job's folder {self.path} cannot be used: {error.strerror}.") from error
-        known = all(name == ABOUT or _NAME.fullmatch(name) or _is_left_over(name) for name in names)
-        if not known or (ABOUT in names and not _describes_a_job(self.path / ABOUT)):
+        if not _are_of_a_job(names) or (ABOUT in names and not _describes_a_job(self.path / ABOUT)):
             raise Obstructed(f"{self.path} holds files that are not a job's; give an empty or a new folder.")
         for file in self.path.iterdir():
             _throw_away(file)
         self._settle()
+
+
+def remove_job(path: Path) -> None:
+    """The folder of a job that is done with; what is not a job's stays, and the folder with it."""
+    if path.is_dir() and not path.is_symlink() and _are_of_a_job({file.name for file in path.iterdir()}):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _are_of_a_job(names: set[str]) -> bool:
+    return all(name == ABOUT or _NAME.fullmatch(name) or _is_left_over(name) for name in names)
 
 
 def _is_named_as_a_chunk(file: Path) -> bool:

@@ -60,6 +60,7 @@ from thereexists.constructions.faithful.value_mapping import (
 )
 from thereexists.constructions.faithful.witness import FaithfulWitness
 from thereexists.core import shards, storage
+from thereexists.core.atomic_files import the_error_in_words
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.tensor_files import save_tensors
 from thereexists.functions.grid import Grid
@@ -215,7 +216,8 @@ class Contexts:
         extremes = Extremes.of(q * grid.unit, z, A, grid)
         table = np.column_stack([q.astype(np.float64), z, A])  # ids have at most 52 bits
         beside = self.run(number).with_suffix(".part.npy")
-        np.save(beside, table)
+        with the_error_in_words(beside):
+            np.save(beside, table)
         sha256 = storage.file_sha256(beside)
         beside.replace(self.run(number))
         sample = q[:: max(1, len(q) // _SAMPLES)]
