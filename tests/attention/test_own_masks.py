@@ -123,6 +123,24 @@ def test_a_cache_that_has_dropped_its_first_keys():
         assert torch.equal(torch.from_numpy(step.mask())[-2:], want)
 
 
+@pytest.mark.parametrize("understood", [True, False])
+def test_a_cache_that_gives_other_keys_than_it_announced(understood, monkeypatch):
+    """transformers keeps all keys of a window of one token, and its mask is for the last; we saw the first instead."""
+    ours, _ = windowed("mistral")
+    ours.config.sliding_window = 1
+    if not understood:
+        monkeypatch.setattr(interface, "read", lambda function: None)
+    with torch.no_grad():
+        want = ours(TOKENS, use_cache=False).logits[:, 8:]
+        cache = ours(TOKENS[:, :8], use_cache=True).past_key_values
+        with pytest.raises(InvalidInput, match=r"to 9 with a mask for 1 and 1.*use_cache=False"):
+            ours(TOKENS[:, 8:9], past_key_values=cache)
+        fixed = transformers.StaticCache(ours.config, 16)  # this one keeps the last
+        ours(TOKENS[:, :8], past_key_values=fixed)
+        found = torch.cat([ours(TOKENS[:, [i]], past_key_values=fixed).logits for i in range(8, 11)], 1)
+    assert (found - want).abs().max() <= bound(want)
+
+
 def test_a_function_that_means_something_else_is_not_believed(monkeypatch):
     """The same name and number, and one key more; what is not understood is evaluated pair by pair."""
 

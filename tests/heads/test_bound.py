@@ -3,6 +3,7 @@
 import math
 from itertools import pairwise
 
+import flint
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -48,6 +49,27 @@ def test_an_entry_error_of_half_the_log_is_exactly_what_is_allowed():
     ulp = 2.0**-50  # a handful of roundings of numbers of size one
     assert abs(leakage / eps1 - 1) <= ulp
     assert abs(ratio / eps2 - 1) <= ulp
+
+
+@pytest.mark.parametrize(
+    ("length", "k", "gamma", "eps1", "eps2"),
+    [
+        (4096, 4, 2.0, 1e-3, 1e-10),
+        (1024, 2, 2.0, 1e-3, 1e-12),
+        (134217728, 55, 2.0, 1.0400246220215967e-06, 0.00023279721693546612),
+        (1 << 62, 1 << 62, 1e308, 1e-100, 1e-30),
+        (1, 1, 1.0, 0.5, 1e308),
+    ],
+)
+def test_the_theorems_size_is_the_least_that_the_union_bound_covers(length, k, gamma, eps1, eps2):
+    """In balls: at m the failures of all entries weigh at most one half, at m − 1 more."""
+    m = heads.theorem_hidden_size(length, k, gamma, eps1, eps2) // 2
+    with flint.ctx.workprec(2048):
+        log_ratio = (1 + flint.arb(eps2)).log()
+        b, t = flint.arb(gamma).log() + log_ratio - flint.arb(eps1).log(), log_ratio / 2
+        fails = [2 * flint.arb(length) ** 2 * (-t * t * size / (2 * k * b * b)).exp() for size in (m, m - 1)]
+    assert fails[0] < 0.5
+    assert fails[1] > 0.5
 
 
 def test_the_size_grows_linearly_in_log_length_and_in_k():

@@ -1,5 +1,6 @@
 """The head in real modules: what PyTorch computes is the target."""
 
+import dataclasses
 import math
 
 import pytest
@@ -62,3 +63,20 @@ def test_the_wrong_hidden_size_is_refused(head):
 def test_nothing_is_trainable(head):
     assert not list(head.module().parameters())
     assert not any(p.requires_grad for p in heads.multihead_attention(head).parameters())
+
+
+@pytest.mark.parametrize("attending", [heads.Head.module, heads.multihead_attention])
+def test_a_head_of_words_has_no_module(attending, made):
+    """Its leading word alone attends otherwise, whatever the verdict on the sum says."""
+    head = heads.load(made / "words")
+    with pytest.raises(InvalidInput, match=r"head\.words"):
+        attending(head)
+
+
+def test_queries_wider_than_the_inputs_are_refused():
+    head = heads.fit(heads.random_matrix(8, 1))
+    pad = torch.zeros(head.hidden_size, 8, dtype=torch.float64)
+    wide = dataclasses.replace(head, W_Q=torch.cat([head.W_Q, pad], 1), W_K=torch.cat([head.W_K, pad], 1))
+    assert worst_weight_error(wide.module()(wide.X), wide) <= allowed(wide)
+    with pytest.raises(InvalidInput, match="no wider"):
+        heads.multihead_attention(wide)

@@ -47,6 +47,15 @@ def test_the_attention_map_is_drawn(tmp_path):
     assert (tmp_path / "h.png").stat().st_size > 5000
 
 
+def test_of_a_head_of_words_only_the_target_is_drawn(made, tmp_path):
+    """The attention of its leading word is another head's."""
+    widths = {}
+    for name in ("plain", "words"):
+        draw_head(heads.load(made / name), tmp_path / f"{name}.png")
+        widths[name] = int.from_bytes((tmp_path / f"{name}.png").read_bytes()[16:20], "big")
+    assert widths["words"] < 0.7 * widths["plain"]
+
+
 def test_senseless_lengths_are_refused():
     with pytest.raises(InvalidInput):
         heads.run_study([], [1])

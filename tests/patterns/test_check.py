@@ -208,6 +208,18 @@ def test_recheck_catches_planted_faults_in_depths_and_certificates():
     assert recheck_obstruction(p, Unmatched(np.arange(4), np.arange(2))).holds is False
 
 
+def test_recheck_asks_for_a_pair_that_a_causal_depth_connects():
+    """(0, 15) is missed at every depth: it would confirm any depth from 5 on."""
+    p = window(n=16, window=3).as_causal()
+    found = check(p).causal.evidence
+    assert found.depth == 5
+    assert recheck_depth(p, 5, found.pair, causal=True).holds is True
+    for depth, pair in ((5, (0, 15)), (6, (0, 15)), (255, (0, 15)), (255, (14, 15)), (6, found.pair), (6, (3, 3))):
+        assert recheck_depth(p, depth, pair, causal=True).holds is False, (depth, pair)
+    ahead = from_rows([[0, 1], [0, 1], [0, 1, 2]])  # token 0 sees token 1
+    assert recheck_depth(ahead, 1, None, causal=True).holds is False
+
+
 def test_recheck_imports_no_finder():
     source = (Path(te.patterns.__file__).parent / "recheck.py").read_text()
     modules = {node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)}

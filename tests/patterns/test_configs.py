@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from tests.cli.in_process import ran
 from thereexists.core.errors import InvalidInput
 from thereexists.patterns import check
 from thereexists.patterns.configs import FAMILIES, from_config, load_config
-from thereexists.patterns.layer_types import ENCODERS, OTHERWISE
+from thereexists.patterns.layer_types import DECODERS, ENCODERS, OTHERWISE
 from thereexists.patterns.nested_models import NESTED
+from thereexists.patterns.unread_models import UNREAD
 
 transformers = pytest.importorskip("transformers")
 
@@ -112,6 +114,15 @@ CASES = {
         sliding_window=4,
         hidden_size_per_layer_input=4,
         vocab_size_per_layer_input=32,
+    ),
+    "flint": lambda: transformers.FlintConfig(**TINY, **EXPERTS, num_hidden_layers=4, sliding_window=3, pad_token_id=0),
+    "smollm3": lambda: transformers.SmolLM3Config(
+        **TINY,
+        num_hidden_layers=3,
+        use_sliding_window=True,
+        sliding_window=3,
+        no_rope_layer_interval=2,
+        pad_token_id=0,
     ),
     "exaone4": lambda: transformers.Exaone4Config(**TINY, num_hidden_layers=5, sliding_window=3),
     "gpt_neo": lambda: transformers.GPTNeoConfig(
@@ -441,8 +452,72 @@ def test_bad_files_are_named(tmp_path):
 @pytest.mark.parametrize("family", OTHERWISE)
 def test_families_whose_layers_are_not_what_their_types_say_are_refused(family):
     config = {"model_type": family, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2, "is_causal": True}
-    with pytest.raises(InvalidInput, match=f"The layers of '{family}' models"):
+    with pytest.raises(InvalidInput, match=f"Nothing shows that the layers of a '{family}' model"):
         from_config(config, n=8)
+
+
+def test_each_type_of_transformers_is_in_one_list():
+    """A type in none would be believed; one in two would be read in one way and refused in the other."""
+    lists = (FAMILIES, NESTED, DECODERS, ENCODERS, OTHERWISE, UNREAD)
+    named = [kind for kinds in lists for kind in kinds]
+    assert len(named) == len(set(named))
+    assert set(named) == set(transformers.models.auto.configuration_auto.CONFIG_MAPPING)
+
+
+def test_types_that_do_not_look_at_layer_types_are_refused():
+    """transformers builds an ArceeForCausalLM from this very file, and each of its tokens sees all before it."""
+    types = ["sliding_attention"] * 2
+    config = transformers.ArceeConfig(**TINY, num_hidden_layers=2, sliding_window=3, layer_types=types)
+    assert np.array_equal(attention_masks(config, N)[1], np.tri(N, dtype=bool))
+    told = config.to_dict() | {"architectures": ["ArceeForCausalLM"]}
+    for file in (told, {"model_type": "llava", "text_config": told}):
+        with pytest.raises(InvalidInput, match="Nothing shows that the layers of a 'arcee' model"):
+            from_config(file, n=N)
+    for family in sorted(UNREAD | NESTED):
+        for file in (told | {"model_type": family}, {"text_config": told | {"model_type": family}}):
+            with pytest.raises(InvalidInput, match=f"a '{family}' model|A '{family}' model"):
+                from_config(file, n=N)
+        if family in UNREAD:  # it does not look at a text_config either
+            with pytest.raises(InvalidInput, match="no use for the 'text_config'"):
+                from_config({"model_type": family, "text_config": CASES["mistral"]().to_dict()}, n=N)
+
+
+def test_a_verdict_about_a_type_that_is_not_known_says_so(tmp_path):
+    types = {"layer_types": ["sliding_attention"] * 2, "sliding_window": 3, "num_hidden_layers": 2}
+    file = {"model_type": "of_tomorrow", "architectures": ["TomorrowForCausalLM"], **types}
+    known = CASES["mistral"]().to_dict()
+    outer = {"model_type": "larger_of_tomorrow", "text_config": known}
+    for name, config in (("text", file), ("larger", outer), ("both", outer | {"text_config": file}), ("known", known)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(config))
+        for asked in ("", " --config union", " --json") if name == "text" else ("",):
+            said = ran(f"pattern check {name}.json --n 16{asked}", cwd=tmp_path).stdout
+            assert (name == "known") != ("(type not known)" in said and "assumed: the layers are what" in said), said
+            assert (name in ("larger", "both")) == ("'larger_of_tomorrow'" in said)
+            assert (name in ("text", "both")) == ("'of_tomorrow'" in said)
+
+
+def test_smollm3_slides_only_with_its_switch():
+    config = CASES["smollm3"]().to_dict()
+    for off in ({"use_sliding_window": False}, {"use_sliding_window": None}):
+        with pytest.raises(InvalidInput, match="no 'use_sliding_window'"):
+            from_config(config | off, n=N)
+    del config["use_sliding_window"]
+    with pytest.raises(InvalidInput, match="no 'use_sliding_window'"):
+        from_config(config, n=N)
+    assert from_config(config | {"layer_types": ["full_attention"] * 3}, n=N).step(0).connections == N * (N + 1) // 2
+
+
+def test_chunks_in_a_type_that_has_none():
+    with pytest.raises(InvalidInput, match="Chunked layers in a 'cwm' model"):
+        from_config(
+            {
+                "model_type": "cwm",
+                "num_hidden_layers": 1,
+                "layer_types": ["chunked_attention"],
+                "attention_chunk_size": 4,
+            },
+            n=N,
+        )
 
 
 def test_encoders_do_not_look_at_is_causal_and_one_ends_with_a_full_layer():

@@ -70,15 +70,17 @@ def attention_forward(
                 "attn_implementation='eager'."
             )
     causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
+    cross, patterned = is_cross(module), asks_for_a_pattern(module)
     if mask is not None:  # it knows better than the module, as a mask does in eager attention
         causal = mask.causal
-        if causal and mask.rows == query.shape[2] and mask.keys < key.shape[2]:
+        if not cross and (causal or not mask.plain):
+            _refuse_other_sizes(module, mask, query.shape[2], key.shape[2])
+        if causal and not cross:
             key, value = (x[:, :, : mask.keys] for x in (key, value))  # the rest of the cache is empty
     q_len, n = query.shape[2], key.shape[2]
-    cross, patterned = is_cross(module), asks_for_a_pattern(module)
     pad = None if pad is None else pad.to(query.device, torch.bool)
-    if mask is not None and not cross and (not mask.plain or mask.start):
-        _refuse_both(module, mask, patterned, q_len, n)
+    if patterned and mask is not None and not cross and (not mask.plain or mask.start):
+        _refuse_both(module)
     if not causal and q_len != n and not cross and patterned:
         raise InvalidInput(
             f"{owner_of(module)} attends from {q_len} tokens to {n} without being causal: with a cache (give "
@@ -90,7 +92,7 @@ def attention_forward(
     if cross and mask is not None and not mask.plain:
         raise InvalidInput(f"{owner_of(module)} has a mask of its own for another sequence; load it with 'eager'.")
     if mask is not None and mask.pairs is not None:
-        out = _over_pairs(query, key, value, mask.pairs[..., :n], None, how)
+        out = _over_pairs(query, key, value, mask.pairs, None, how)
     elif cross or (not causal and q_len != n):
         out = _over_pairs(query, key, value, None, pad, how)
     elif patterned or mask is None or mask.plain:
@@ -114,18 +116,22 @@ def _refuse_pairs(module: nn.Module, mask: Tensor, windowed: bool) -> NoReturn:
     )
 
 
-def _refuse_both(module: nn.Module, mask: PatternMask, patterned: bool, q_len: int, n: int) -> None:
-    """A mask of the model's own, which says where its queries stand: not with a pattern, nor for other sizes."""
-    if patterned:
+def _refuse_other_sizes(module: nn.Module, mask: PatternMask, q_len: int, n: int) -> None:
+    """A mask says where its keys stand only for as many of them as it was made for: others may be any tokens."""
+    if (q_len, n) != (mask.rows, mask.held):
         raise InvalidInput(
-            f"{owner_of(module)} asks for a mask of its own (a sliding window, packed sequences or blocks), which is "
-            "not combined with a pattern. Use the pattern in a model with full attention, and none in this one."
+            f"{owner_of(module)} attends from {q_len} tokens to {n} with a mask for {mask.rows} and {mask.held}, so "
+            "which tokens are meant is not known: its cache gives other keys than it announced (with a window of one "
+            "token transformers' own does). Give use_cache=False."
         )
-    if (q_len, n) != (mask.rows, mask.keys):
-        raise InvalidInput(
-            f"{owner_of(module)} attends from {q_len} tokens to {n} with a mask for {mask.rows} and {mask.keys}; "
-            "load it with attn_implementation='eager'."
-        )
+
+
+def _refuse_both(module: nn.Module) -> NoReturn:
+    """A mask of the model's own, which says where its queries stand, and a pattern."""
+    raise InvalidInput(
+        f"{owner_of(module)} asks for a mask of its own (a sliding window, packed sequences or blocks), which is "
+        "not combined with a pattern. Use the pattern in a model with full attention, and none in this one."
+    )
 
 
 def _over_own(q: Tensor, k: Tensor, v: Tensor, mask: PatternMask, pad: Tensor | None, how: dict[str, Any]) -> Tensor:
@@ -187,7 +193,7 @@ def mask_of_the_pattern(
         pairs = masking_utils.sdpa_mask(
             batch_size, q_length, kv_length, attention_mask=attention_mask, allow_is_causal_skip=False, **asked, **kept
         )
-        return PatternMask(owner, _BOTH_WAYS, batch_size, q_length, kv_length, start, None, pairs)
+        return PatternMask(owner, _BOTH_WAYS, batch_size, q_length, kv_length, kv_length, start, None, pairs)
     keys = first + q_length - start if own.causal else kv_length
     if keys > kv_length:
         raise InvalidInput(
@@ -200,7 +206,7 @@ def mask_of_the_pattern(
         unmentioned = keys - given.shape[1]  # transformers hides these
         if unmentioned or not bool(given.all()):
             padding = torch.nn.functional.pad(given, (0, unmentioned))
-    return PatternMask(owner, own, batch_size, q_length, keys, start, padding)
+    return PatternMask(owner, own, batch_size, q_length, keys, kv_length, start, padding)
 
 
 _CAUSAL, _BOTH_WAYS = Own(causal=True), Own()

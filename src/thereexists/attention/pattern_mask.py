@@ -42,6 +42,7 @@ class PatternMask:
     batch: int
     rows: int  # queries
     keys: int  # keys that hold something: a cache may have empty places after them
+    held: int  # those that the cache announced, with such places
     start: int  # the position of the first key: a cache may have dropped others before it
     padding: Tensor | None  # (batch, keys), True at real tokens; None: no padding
     pairs: Tensor | None = None  # (batch, 1, rows, keys)

@@ -14,12 +14,16 @@ and a zero against a non-zero is at most ``e^{2t} eps1/(1+eps2) = eps1``.
 ``2 exp(-t^2 m / (2 k b^2))``. A union over the ``L^2`` entries leaves a failure probability below 1/2 as soon as
 
     m >= 2 k b^2 log(4 L^2) / t^2 = 16 k b^2 log(2L) / log^2(1+eps2),        d = 2m.
+
+A smaller ``m`` would not be covered, so no rounding may make it smaller: it is computed from the exact values of the
+arguments to 250 digits, and rounded up.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
 
 import numpy as np
 
@@ -29,6 +33,7 @@ from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.verify import check_tolerances
 
 LONGEST = 1 << 62  # more tokens than any machine numbers
+_DIGITS = Context(prec=250)
 
 
 @dataclass(frozen=True)
@@ -152,8 +157,15 @@ def theorem_hidden_size(length: int, k: int, gamma: float, eps1: float, eps2: fl
         InvalidInput: a number is outside its range.
     """
     check_class(length, k, gamma, eps1, eps2)
-    b = log_height(gamma, eps1, eps2)
-    return 2 * math.ceil(16 * k * b * b * math.log(2 * length) / math.log1p(eps2) ** 2)
+    with localcontext(_DIGITS):
+        ratio, leakage, spread = (Decimal(float(x)) for x in (eps2, eps1, gamma))
+        log_ratio = (1 + ratio).ln()
+        b = spread.ln() + log_ratio - leakage.ln()  # three terms of one sign
+        m = 16 * k * b * b * Decimal(2 * length).ln() / (log_ratio * log_ratio)
+        # Each of the dozen operations rounds by a relative 10^-249 at most. 1 + eps2 is exact for eps2 < 1, and its
+        # rounding moves the logarithm of a larger one, at least log 2, by less than twice that. Together: far less
+        # than 10^-240.
+        return 2 * int((m * (1 + Decimal("1e-240"))).to_integral_value(ROUND_CEILING))
 
 
 def corrected_hidden_size(length: int, k: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from thereexists.core.errors import InvalidInput
 from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
@@ -106,10 +107,20 @@ class Head(InNotebook):
         save_head(self, path)
 
     def module(self) -> torch.nn.Module:
-        """The fixed attention as ``nn.Module``; feed it ``X``."""
+        """The fixed attention as ``nn.Module``; feed it ``X``. Refused where float64 does not hold the head."""
         from thereexists.heads.module import FixedAttention
 
+        self.check_that_float64_holds_it()
         return FixedAttention(self.W_Q, self.W_K)
+
+    def check_that_float64_holds_it(self) -> None:
+        """A head of words was verified as their sum, in balls; a module computes in float64, from one of them."""
+        if self.words is not None:
+            raise InvalidInput(
+                f"No module of torch attends like this head: it needs {self.dtype_needed}, and its X is a sum of "
+                f"float64 arrays ({len(self.words)}, in head.words). Fit with another method, such as 'corrected', or "
+                "with a larger eps2."
+            )
 
     def __repr__(self) -> str:
         return brief(self._size(), *self._found())

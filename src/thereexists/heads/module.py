@@ -54,9 +54,15 @@ def multihead_attention(head: Head) -> nn.MultiheadAttention:
         The module; its weights are the head's.
 
     Raises:
-        InvalidInput: the head needs more than one number for each weight.
+        InvalidInput: float64 does not hold the head, or its queries are wider than its inputs.
     """
+    head.check_that_float64_holds_it()
     d, m = head.W_Q.shape
+    if m > d:
+        raise InvalidInput(
+            f"The queries of this head have {m} numbers and its inputs {d}; those of a stock nn.MultiheadAttention are "
+            "no wider than its inputs. Use head.module()."
+        )
     stock = nn.MultiheadAttention(d, 1, bias=False, batch_first=True, dtype=torch.float64)
     query, key = torch.zeros(d, d, dtype=torch.float64), torch.zeros(d, d, dtype=torch.float64)
     query[:m], key[:m] = math.sqrt(d) * head.W_Q.T, head.W_K.T

@@ -55,15 +55,19 @@ def draw_study(study: Any, path: str | Path) -> None:
 
 @drawing()
 def draw_head(head: Head, path: str | Path, window: int = 64) -> None:
-    """The target and the attention of the module on ``X``, side by side, on the first ``window`` tokens (log scale)."""
+    """The target and the attention of the module on ``X``, side by side, on the first ``window`` tokens (log scale).
+
+    Of a head that float64 does not hold, the target alone.
+    """
     n = min(window, head.target.length)
-    z = (head.X[:n] @ head.W_Q) @ (head.X @ head.W_K).T
-    found = z.softmax(-1)[:, :n].numpy()
-    wanted = head.target.to_scipy()[:n, :n].toarray()
-    figure = new_figure(figsize=(10, 4.6), layout="constrained")
-    axes = figure.subplots(1, 2, sharex=True, sharey=True)
+    panels = {"target": head.target.to_scipy()[:n, :n].toarray()}
+    if head.words is None:
+        z = (head.X[:n] @ head.W_Q) @ (head.X @ head.W_K).T
+        panels["attention of the fixed head"] = z.softmax(-1)[:, :n].numpy()
+    figure = new_figure(figsize=(5 * len(panels), 4.6), layout="constrained")
+    axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     image = None
-    for axis, matrix, title in zip(axes, (wanted, found), ("target", "attention of the fixed head"), strict=True):
+    for axis, (title, matrix) in zip(axes, panels.items(), strict=True):
         image = axis.imshow(np.log10(np.maximum(matrix, 1e-6)), vmin=-6, vmax=0, cmap="viridis")
         axis.set_title(f"{title}")
         axis.set_xlabel("attended token")

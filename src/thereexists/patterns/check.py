@@ -166,6 +166,8 @@ def check(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> Patte
         to_fill = receptive_depth(pattern.union(), True, seconds / 8)
     route = find_path(pattern, max(began + seconds - time.perf_counter(), 0.0), seed)
     universal, reasons = _conclude(pattern, loops, route, depth)
+    if "assumed" in pattern.parameters:  # of a model whose type is not known
+        reasons += (f"assumed: {pattern.parameters['assumed']}",)
     return PatternVerdict(
         pattern=pattern,
         universal=universal,

@@ -25,12 +25,13 @@ from thereexists.patterns.config_fields import (
     window_size,
 )
 from thereexists.patterns.dense_models import BOTH_WAYS, CAUSAL, dense_steps
-from thereexists.patterns.layer_types import generic_steps
+from thereexists.patterns.layer_types import DECODERS, ENCODERS, OTHERWISE, generic_steps
 from thereexists.patterns.library import bigbird, longformer
 from thereexists.patterns.nested_models import NESTED
 from thereexists.patterns.parts import Rect
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import MOST_TOKENS, Step
+from thereexists.patterns.unread_models import UNREAD
 
 OFFSET = ("longformer", "roberta", "xlm-roberta", "camembert", "mpnet")  # positions begin after the padding's own
 GLOBALS, SEEDED = ("longformer", "led"), ("big_bird",)  # whose configs leave global tokens, and random blocks, open
@@ -95,7 +96,21 @@ def from_config(config: Config, n: int | None = None, globals: int | None = None
         raise InvalidInput(f"The config names {len(steps):,} layers; a model has at most {MOST_LAYERS:,}.")
     cycle = next(p for p in range(1, len(steps) + 1) if all(a is b for a, b in zip(steps[p:], steps, strict=False)))
     parameters = {"model_type": family, "layers": len(steps)}
+    unknown = [repr(part.get("model_type")) for part in (outer, config) if not is_known(part.get("model_type"))]
+    if unknown:
+        believed = unknown[-1] if outer is config else " in ".join(unknown[::-1])
+        parameters["assumed"] = (
+            f"the layers are what the file's 'layer_types' or 'text_config' say; the model type {believed} is not "
+            "known here, and nothing was compared with its code"
+        )
+        family += " (type not known)"
     return Pattern(family, tuple(steps[:cycle]), parameters, layers=len(steps))
+
+
+def is_known(model_type: object) -> bool:
+    """Whether transformers had this type when the lists were made; what a file says of another is only believed."""
+    lists = (FAMILIES, NESTED, DECODERS, ENCODERS, OTHERWISE, UNREAD)
+    return isinstance(model_type, str) and any(model_type in known for known in lists)
 
 
 def _length(config: Config) -> int:
@@ -136,7 +151,7 @@ def _text_part(config: Config) -> Config:
         if isinstance(family, str) and family in NESTED:
             raise InvalidInput(f"A {family!r} model has its layers in 'text_config', and this config has none; add it.")
         return config
-    if isinstance(family, str) and family in FAMILIES:
+    if is_known(family) and family not in NESTED:
         raise InvalidInput(
             f"A {family!r} model has no use for the 'text_config' in its config; remove that, or name the larger model."
         )

@@ -4,22 +4,27 @@ transformers gives a layer of type ``sliding_attention`` a window of ``sliding_w
 of type ``chunked_attention`` its chunk of ``attention_chunk_size`` (``masking_utils``), for every family alike; where
 layers look ahead a window reaches ``sliding_window`` to either side. What such a file does not say is whether they do.
 They do not where ``is_causal`` says so, or ``architectures`` names a model "…ForCausalLM"; types whose tiny models were
-compared (``DECODERS``, ``ENCODERS``; a test does) need neither. What else could mean another mask is refused.
+compared (``DECODERS``, ``ENCODERS``; a test does) need neither. What else could mean another mask is refused, and so is
+every other type of the installed transformers (``OTHERWISE``, ``UNREAD``): only types that no list has, those of
+tomorrow, are believed without a comparison, and their patterns say so (``configs``).
 """
 
 from __future__ import annotations
 
 from thereexists.core.errors import InvalidInput
 from thereexists.patterns.config_fields import Config, build_layers, is_causal, layer_count
+from thereexists.patterns.nested_models import NESTED
 from thereexists.patterns.step import Step
+from thereexists.patterns.unread_models import UNREAD
 
 DECODERS = (
-    *("afmoe", "beam", "cohere2_moe", "cwm", "dots1", "exaone_moe", "granite_swa"),
+    *("afmoe", "beam", "cohere2_moe", "cwm", "dots1", "exaone_moe", "flint", "granite_swa"),
     *("granitemoe_swa", "kolibri1", "laguna", "mellum", "mimo_v2_flash", "muse_glimmer_text"),
-    *("muse_spark_text",),
+    *("muse_spark_text", "smollm3"),
 )
 ENCODERS = ("embedding_gemma2_text", "ultrabert")  # whatever 'is_causal' says, which they do not look at
 LAST_IS_FULL = ("embedding_gemma2_text",)  # whatever the file says
+SWITCHED = ("smollm3",)  # a window counts in every attention implementation only with ``use_sliding_window``
 # Their layers are not what the names of types say: a window in full layers, none in sliding ones, or another mask.
 OTHERWISE = (
     *("axk2", "bailing_hybrid", "bigbird_pegasus", "cohere_compass_text", "deepseek_v32", "deepseek_v4", "doge"),
@@ -37,10 +42,11 @@ def generic_steps(config: Config, n: int) -> list[Step]:
     count = layer_count(config)
     if not isinstance(kinds, list) or len(kinds) != count or not all(isinstance(kind, str) for kind in kinds):
         raise InvalidInput(f"'layer_types' must name each of the {count} layers of this {family!r} model.")
-    if family in OTHERWISE:
+    if family in OTHERWISE or family in UNREAD or family in NESTED:
         raise InvalidInput(
-            f"The layers of {family!r} models are not what 'layer_types' says of them elsewhere, and this type was not "
-            "compared; build the pattern with te.patterns.from_mask or from_csr instead."
+            f"Nothing shows that the layers of a {family!r} model are what 'layer_types' says: most such types of "
+            "transformers do not look at it, or mean something else by it, and none was compared; build the pattern "
+            "with te.patterns.from_mask or from_csr instead."
         )
     if family in LAST_IS_FULL:
         kinds = [*kinds[:-1], "full_attention"]
@@ -55,6 +61,12 @@ def generic_steps(config: Config, n: int) -> list[Step]:
                 f"This {family!r} model states a window as '{name}', which means one thing in one family and another "
                 "in the next, and its type is not known here; build the pattern with te.patterns.from_mask instead."
             )
+    if "sliding_attention" in kinds and not config.get("use_sliding_window", family not in SWITCHED):
+        raise InvalidInput(
+            f"This {family!r} model has sliding layers and no 'use_sliding_window', which some attention "
+            "implementations of transformers look at and others do not; set it to true, or name the layers "
+            "'full_attention'."
+        )
     causal = family not in ENCODERS and is_causal(config)
     named = config.get("architectures") or ()
     decoder = family in DECODERS or any(isinstance(a, str) and a.endswith("ForCausalLM") for a in named)
@@ -63,6 +75,8 @@ def generic_steps(config: Config, n: int) -> list[Step]:
             f"This {family!r} model does not say whether its layers look ahead, and its type is not known here: its "
             "'architectures' name no model …ForCausalLM; set 'is_causal' in the config to true or false."
         )
-    if not causal and "chunked_attention" in kinds:
-        raise InvalidInput("Chunked layers with 'is_causal': false have no pattern that is known here.")
+    if "chunked_attention" in kinds and (not causal or family in (*DECODERS, *ENCODERS)):
+        raise InvalidInput(
+            f"Chunked layers in a {family!r} model, or with 'is_causal': false, have no pattern that is known here."
+        )
     return build_layers(config, n, kinds, config.get("sliding_window"), causal)

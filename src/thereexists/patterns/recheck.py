@@ -166,6 +166,8 @@ def recheck_depth(
 ) -> Verdict:
     """``j ∉ S_k^{depth−1}`` for the pair, and ``S_k^depth`` is full: for all k, or for ``sources`` of them (seeded).
 
+    Full is every token; of a causal pattern, ``{0..k}``, so that a pair with ``j > k`` shows nothing there.
+
         te.patterns.recheck_depth(te.patterns.star(n=6), depth=2, pair=None)
 
     Args:
@@ -183,31 +185,38 @@ def recheck_depth(
         return Verdict(False, ("a depth is a whole number of at least 1",))
     if depth > pattern.n**2 * pattern.cycle:  # more layers than that give no token anything new
         return Verdict(False, (f"no depth of {pattern.n:,} tokens is {depth:,}",))
+    if causal and not pattern.causal:
+        return Verdict(False, ("some token attends to a later one, so the pattern has no causal depth",))
     if pair is not None:
         _, wrong = _chosen(pattern, list(pair))
         if wrong is not None or len(pair) != 2:
             return Verdict(False, (f"a pair is two tokens of 0..{pattern.n - 1}",))
-        missed = _misses(pattern, depth - 1, *pair)
-        if missed is not True:
-            said = "does see it" if missed is False else "was too long to walk"
-            return Verdict(missed, (f"token {pair[0]} and token {pair[1]} after {depth - 1} steps: {said}",), pair)
+        if causal and pair[1] > pair[0]:
+            return Verdict(False, (f"no causal depth connects token {pair[0]} to the later token {pair[1]}",), pair)
+        apart = _misses(pattern, depth - 1, *pair)
+        if apart is not True:
+            said = "does see it" if apart is False else "was too long to walk"
+            return Verdict(apart, (f"token {pair[0]} and token {pair[1]} after {depth - 1} steps: {said}",), pair)
     if sources is None:
         chosen = np.arange(pattern.n)
     else:
         rng = np.random.default_rng(seed)
         chosen = np.unique(np.r_[0, pattern.n - 1, rng.integers(0, pattern.n, max(sources - 2, 0))])
-    early = pair is None and depth > 1  # then some token must have missed another one layer earlier
+    missed, walked = pair is not None or depth == 1, True  # some token must have missed another one layer earlier
     for k in chosen.tolist():
-        if early:
+        if not missed:
             before = _sees(pattern, k, depth - 1)
-            early = before is None or bool((before[: k + 1] if causal else before).all())
+            walked &= before is not None
+            missed = before is not None and not (before[: k + 1] if causal else before).all()
         seen = _sees(pattern, k, depth)
         if seen is None:
             return Verdict(None, ("the sets were too large to walk",), k)
         goal = seen[: k + 1] if causal else seen
         if not goal.all():
             return Verdict(False, (f"token {k} misses token {int(np.argmin(goal))} after {depth} steps",), k)
-    if early:
+    if not walked and not missed:
+        return Verdict(None, (f"the sets after {depth - 1} steps were too large to walk",))
+    if not missed:
         told = f"{len(chosen)} of {pattern.n} tokens see everything after {depth - 1} steps already"
         return Verdict(False if len(chosen) == pattern.n else None, (told,))
     return Verdict(True, (f"a pair is missed before, and {len(chosen)} of {pattern.n} tokens see everything",))
