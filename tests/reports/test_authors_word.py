@@ -139,6 +139,24 @@ def test_explore_marks_what_it_reads(copy):
     assert WORDS in about["certified"]
 
 
+def test_a_long_text_does_not_lose_its_mark(copy):
+    """Three thousand spaces that a page shows as one; and more digits than a line of ``repr`` holds."""
+    folder, gap = copy("own"), " " * 3000
+
+    def change(r):
+        r["target"].update(description=f"proved by Gauss{gap}", name=f"Gauss{gap}")
+        r["target"]["origin"]["reference"] = f"Gauss{gap}"
+        r.update(package_version=f"Gauss{gap}")
+        r["plan"].update(memory_bytes=7711 * 10**86, epsilon=0.0771, error=r["plan"]["error"] | {"total": 0.0771})
+
+    forge_record(folder, change)
+    shown = [piece for piece in as_text(report(folder)) if ALLOWED["reference"] not in piece]
+    assert not unmarked(shown, "Gauss")
+    about = open_viewer(folder).about()
+    assert not unmarked([about["about"], about["title"]], "Gauss")
+    assert not unmarked(repr(te.load(folder).plan).splitlines(), "771")
+
+
 GAUSS = "(ab|ba)*bb"
 
 

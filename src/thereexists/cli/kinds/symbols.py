@@ -7,6 +7,7 @@ from typing import Any
 from thereexists.cli._output import print_json, say
 from thereexists.cli.kinds import RunRequest, print_claim, print_stated
 from thereexists.cli.kinds.programs import ProgramCommands, named, print_steps
+from thereexists.core.authors_word import shortened
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import counted
 
@@ -79,4 +80,4 @@ def _told(answer: Any) -> str:
 
 def _listed(alphabet: list[str]) -> str:
     text = ("" if all(len(symbol) == 1 for symbol in alphabet) else " ").join(alphabet)
-    return f"{len(alphabet)} symbols: {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}"
+    return f"{len(alphabet)} symbols: {shortened(text, _SHOWN)}"

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.core.authors_word import as_its_author_says
+from thereexists.core.authors_word import as_its_author_says, shortened
 from thereexists.core.errors import CannotBuild, InvalidInput, ThereExistsError
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.target import Target
@@ -167,8 +167,7 @@ def stage_rows(network: Any) -> list[dict[str, Any]]:
 
 
 def short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
+    return shortened(str(value), LONGEST_TEXT)
 
 
 def plain(value: Any) -> Any:

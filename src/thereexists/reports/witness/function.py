@@ -240,7 +240,7 @@ def _curves(cut: Slice, target: Target) -> Markup:
         y = cut.network[:, k, i]
         f = None if cut.target is None else cut.target[:, k, i]
         curves = [(1, False, y)] if f is None else [(0, False, f), (1, False, y)]
-        figures.append(figure(svg.lines(cut.x, curves, f"{target.name}: {name}", "x", ends), name))
+        figures.append(figure(svg.lines(cut.x, curves, name, "x", ends), name))
         if f is not None:
             error = svg.lines(cut.x, [(3, False, np.abs(y - f))], f"{name}: error", "x", errors)
             figures.append(figure(error, f"{name}: |network − target|"))
