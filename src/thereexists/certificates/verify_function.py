@@ -33,7 +33,7 @@ from thereexists.core.kinds import KINDS
 from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.claims import refute
-from thereexists.functions.domains.stored import name_in_file
+from thereexists.functions.described import differing
 from thereexists.functions.grid import Grid
 from thereexists.functions.targets import builtin, restore
 from thereexists.model import EmbeddedTransformer, Transformer
@@ -227,32 +227,15 @@ def _check_support(case: Case[FunctionCertificate]) -> Iterator[Check]:
 
 
 def _check_target(case: Case[FunctionCertificate]) -> Check:
-    claimed, of_record, actual = map(_told, (case.certificate.target, case.record["target"], case.target.describe()))
-    differing = sorted(key for key, value in actual.items() if not claimed.get(key) == of_record.get(key) == value)
-    differing += sorted((claimed.keys() | of_record.keys()) - actual.keys())
+    actual = case.target.describe()
+    found = sorted({*differing(case.certificate.target, actual), *differing(case.record["target"], actual)})
     if case.target.origin.get("kind") == "builtin":
         domain = (case.target.low.tolist(), case.target.high.tolist())
         known = builtin(case.target.name, case.target.n, case.target.d, domain)
         if case.target.lipschitz is None or case.target.lipschitz < (known.lipschitz or 0.0):
-            differing.append(f"lipschitz (the built-in's is {in_full(known.lipschitz)})")
+            found.append(f"lipschitz (the built-in's is {in_full(known.lipschitz)})")
     detail = "the function, its shape and its domain are the certified ones"
-    return Check("target", not differing, f"differs in {', '.join(differing)}" if differing else detail)
-
-
-def _told(target: dict[str, Any]) -> dict[str, Any]:
-    """What is said of a function, less where its file lay: a file is known by its hash, wherever it has moved."""
-    origin = target.get("origin")
-    told = {**target, "domain": _moved(target["domain"])} if "domain" in target else target
-    if not isinstance(origin, dict) or origin.get("kind") != "file":
-        return told
-    return {**told, "origin": {key: value for key, value in origin.items() if key != "reference"}}
-
-
-def _moved(domain: Any) -> Any:
-    """A domain's description, wherever its file lies; of ``file.py:name`` the name stays: a file may make several."""
-    if isinstance(domain, dict):
-        return {key: name_in_file(value) if key == "reference" else _moved(value) for key, value in domain.items()}
-    return [_moved(part) for part in domain] if isinstance(domain, list) else domain
+    return Check("target", not found, f"differs in {', '.join(found)}" if found else detail)
 
 
 def _check_domain(case: Case[FunctionCertificate]) -> Iterator[Check]:

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from thereexists.certificates.certificate import FILE, load_certificate
-from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.core import storage
 from thereexists.core.authors_word import WORDS
@@ -75,14 +74,17 @@ class FunctionWitness(Witness):
         """The one that a build for ``epsilon`` made; or the one in the folder it was loaded from, as its author wrote
         it: ``te.verify`` checks it.
 
-        None if it is about other weights, as after the network was replaced or converted.
+        None if it is about another function, or about other weights, as after the network was replaced or converted.
         """
         found = self.proved
         if found is None:
             if self.folder is None or not is_regular(self.folder / FILE):
                 return None
             found = load_certificate(self.folder, self.kind.certificates)
-        return found if found.weights_sha256 == weights_sha256(self.network) else None
+        return self.its_own(found)
+
+    def to_compute(self) -> dict[str, Any]:
+        return self.target.describe()
 
     def knowing(self, target: Target | None) -> Self:
         """The same witness, where a target brings the code that its domain is made of."""

@@ -45,7 +45,7 @@ class SymbolCommands(ProgramCommands):
     def summarise(self, summary: dict[str, Any]) -> None:
         stated = "as_its_author_says" in summary  # of a file: `verify` checks it
         least, most = summary["lengths"]
-        certified = summary["certified"] or "nothing: there is no certificate"
+        certified = summary["certified"] or "nothing: there is no certificate of this program"
         why = {name: f"not certified: {reason}" for name, reason in summary["reasons"].items()}
         lines = {
             "witness": summary.get("witness"),
