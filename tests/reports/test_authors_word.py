@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import thereexists as te
+from tests.command import thereexists
 from tests.hostile import forge_certificate, forge_record
 from thereexists.cli import app
 from thereexists.core.errors import BadWitnessFile
@@ -199,6 +200,18 @@ def test_names_of_states_stay_names_on_the_card_of_a_checkpoint(machine, tmp_pat
     assert card.count("# What is proved\n") == 1
     assert r"0 is `x\n\n# What is proved\n\nEverything.`" in card
     assert te.verify(tmp_path / "stock").holds
+
+
+@pytest.mark.parametrize(("kind", "word"), [("reals", "0.1 0.2"), ("symbols", "ab")])
+def test_a_trace_says_whose_names_its_rows_have(tmp_path, kind, word):
+    from thereexists import program as pr
+
+    te.build(pr.tokens(2) + 1.0 if kind == "reals" else pr.symbols("ab", n=2).sort()).save(tmp_path / "p")
+    told = json.loads(thereexists("trace", "p", "--input", word, "--json", cwd=tmp_path).stdout)
+    assert told["as_its_author_says"] == ["steps.operation"]
+    assert all(step["operation"] for step in told["steps"])
+    text = thereexists("trace", "p", "--input", word, cwd=tmp_path).stdout
+    assert f"operation ({WORDS})" in " ".join(text.split())
 
 
 @pytest.mark.parametrize("kind", ["reals", "symbols"])
