@@ -33,7 +33,7 @@ from thereexists.reports.explore.viewer import (
     wanted,
 )
 from thereexists.reports.witness.program import title_of
-from thereexists.witness.recounted import told_description, told_name
+from thereexists.witness.recounted import told_description, told_name, told_sizes
 
 MOST_BLOCKS = 400
 MOST_ROWS = 256  # of the residual stream that are sent
@@ -153,8 +153,8 @@ class Features(Blocks):
 
     def about(self) -> dict[str, Any]:
         grid, target = self.witness.grid, self.target
-        facts = {"tokens": grid.n, "features": grid.d, "grid": f"δ = 1/{grid.N}"}
-        return self._about(told_name(self.witness), told_description(self.witness), facts) | {
+        about = told_name(self.witness), told_description(self.witness), told_sizes(self.witness)
+        return self._about(*about) | {
             "n": grid.n,
             "d": grid.d,
             "low": target.low,

@@ -17,7 +17,7 @@ from thereexists.core.rounded_figures import in_percent, rounded_down, rounded_u
 from thereexists.functions.target import Target
 from thereexists.model import Transformer, sizes
 from thereexists.model.parts import parts_of
-from thereexists.reports import svg
+from thereexists.reports import stated, svg
 from thereexists.reports.artefact import Found, weights_hash
 from thereexists.reports.certificate import bound_section
 from thereexists.reports.contexts import contexts_section
@@ -119,7 +119,7 @@ def _built(witness: FunctionWitness, record: dict[str, Any]) -> Markup:
             "function": as_its_author_says(function),
             "from": as_its_author_says(source),
             "file's SHA-256": None if sha256 is None else as_its_author_says(sha256),
-            "sequences": f"n = {grid.n} tokens, d = {grid.d}, {as_its_author_says(_box(target))}",
+            "sequences": as_its_author_says(f"n = {grid.n} tokens, d = {grid.d}, {_box(target)}"),
             "claimed": as_its_author_says(_claims(target)),
             "grid": as_its_author_says(f"δ = 1/{grid.N}, {grid.cells:,} cubes"),
             "theorem": theorem.get(
@@ -176,12 +176,11 @@ def _certificate(folder: Path, witness: FunctionWitness, foreign: bool) -> Marku
             f"{rounded_up(measured.high, 4)} at {in_percent(measured.confidence)} ({measured.samples:,} random points, "
             f"seed {measured.seed})"
         )
-        sampled = as_its_author_says(sampled)
     if foreign:
         return paragraph(f"The certificate in this folder {FOREIGN}: it proves nothing here.", "bad")
     if found is None:
         advice = f"This witness has no certificate. Make one: thereexists certify {shlex.quote(str(folder))}"
-        return join([paragraph(advice), facts({"measured": sampled})])
+        return join([paragraph(advice), stated.facts({"measured": sampled})])
     return join(
         [
             bound_section(found, sampled),
