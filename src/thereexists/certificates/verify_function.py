@@ -22,22 +22,22 @@ from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.enclose import WEIGHTS
 from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.certificates.safe_dtypes import verdicts
+from thereexists.certificates.stored_function import read_function
 from thereexists.certificates.support import vanishes_outside
 from thereexists.certificates.variation import MOST_SPLITS, some_boxes, splits_within
 from thereexists.certificates.verify_bound import MOST_SUBCUBES, Case, bound_checks
 from thereexists.certificates.verify_tokens import check_dtypes
 from thereexists.core import storage
-from thereexists.core.errors import InvalidInput, InvalidTarget, Obstructed
-from thereexists.core.json_files import malformed
+from thereexists.core.errors import InvalidTarget, Obstructed
 from thereexists.core.kinds import KINDS
 from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.claims import refute
 from thereexists.functions.described import differing
 from thereexists.functions.grid import Grid
-from thereexists.functions.targets import builtin, restore
+from thereexists.functions.targets import builtin
 from thereexists.model import EmbeddedTransformer, Transformer
-from thereexists.model.sizes import check_distance, check_plan, check_sizes, counted
+from thereexists.model.sizes import counted
 
 FILES = Check("files", True, "record, weights and certificate are whole and match their digests")
 _PAIRS = 20_000
@@ -83,24 +83,16 @@ def _common_checks(case: Case[FunctionCertificate], asked: Asked) -> Iterator[Ch
 
 def _read(asked: Asked, network_class: type[Transformer]) -> Case[FunctionCertificate]:
     folder, record = asked.folder, asked.record
-    storage.check_dtype(record, asked.weights)
     certificate = load_certificate(folder, KINDS[record["construction"]].certificates)
-    with malformed(folder, "is not a complete witness"):
-        network = network_class.from_structure(record["structure"], asked.weights)
-        if type(network) is not network_class:
-            raise InvalidInput("the network is not of the class that this construction gives")
-        check_plan(record["plan"], record["construction"])
-        check_distance(record["distance"])
-        stored = restore(record["target"])
-        target = asked.target or stored
-        grid = Grid.from_dict(record["grid"]).on(target.region)
-        check_sizes(folder, network, grid, stored)
+    stored = read_function(folder, record, asked.weights, network_class)
+    target = asked.target or stored.target
+    grid = stored.grid.on(target.region)
     if certificate.cubes_to_sum(grid.cells) > _MOST_CUBES:
         raise storage.BadWitnessFile(f"{folder} claims a sum over {grid.cells:,} cubes: more than anyone can compute.")
     job = asked.how.job
     if job is not None and job.resolve().is_relative_to(folder.resolve()):
         raise Obstructed("The folder of a verification must not lie in the witness it verifies.")
-    return Case(record, network, grid, target, certificate, folder)
+    return Case(record, stored.network, grid, target, certificate, folder)
 
 
 def _check_weights(case: Case[FunctionCertificate]) -> Check:
