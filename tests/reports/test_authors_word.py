@@ -3,16 +3,20 @@
 Every field is forged to a value that is easy to find, every digest redone; then ``show`` and ``report`` are searched.
 """
 
+import ast
 import json
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import thereexists as te
+from tests.command import thereexists
 from tests.hostile import forge_certificate, forge_record
+from thereexists import reports
 from thereexists.cli import app
 from thereexists.core.errors import BadWitnessFile
 from thereexists.functions.targets import builtin
@@ -50,8 +54,10 @@ def shown(folder):
 
 
 def as_text(page):
-    """The rows and paragraphs of a page, without tags."""
+    """The rows and paragraphs of a page, without tags; a table whose caption is marked is one piece."""
     body = str(page)[str(page).index("<main") :]
+    marked = re.compile(f"<table><caption>[^<]*{WORDS}.*?</table>", re.S)
+    body = marked.sub(lambda table: re.sub(r"</(tr|p|div)>", " ", table[0]), body)
     pieces = re.split(r"</(?:tr|p|li|dd|h1|h2|pre|figcaption|div)>", body)
     return [re.sub(r"<[^>]+>", " ", piece) for piece in pieces]
 
@@ -131,12 +137,41 @@ def test_a_plan_of_other_types_is_refused(copy, change):
         te.load(folder)
 
 
+@pytest.mark.parametrize("kind", ["faithful", "own"])
+def test_explore_marks_the_grid_of_a_record(copy, kind):
+    """The network is larger than a coarser grid needs: it is loaded."""
+    folder = copy(kind)
+    about = open_viewer(folder).about()
+    assert about["facts"]["grid"] == f"δ = 1/2 ({WORDS})"
+    for chapter in about["chapters"]:
+        assert not unmarked([chapter["says"]], "4 cubes")
+    built = te.build(builtin("sort", n=2), delta=1 / 2)
+    assert open_viewer(built).about()["facts"]["grid"] == "δ = 1/2"
+
+
 def test_explore_marks_what_it_reads(copy):
     folder = copy("faithful")
+    assert WORDS in open_viewer(folder).about()["certified"]
     forge_record(folder, RECORD["description"][0])
+    assert open_viewer(folder).about()["about"] == f"{builtin('sort', n=2).description} ({WORDS})"
+
+
+def test_a_long_text_does_not_lose_its_mark(copy):
+    """Three thousand spaces that a page shows as one; and more digits than a line of ``repr`` holds."""
+    folder, gap = copy("own"), " " * 3000
+
+    def change(r):
+        r["target"].update(description=f"proved by Gauss{gap}", name=f"Gauss{gap}")
+        r["target"]["origin"]["reference"] = f"Gauss{gap}"
+        r.update(package_version=f"Gauss{gap}")
+        r["plan"].update(memory_bytes=7711 * 10**86, epsilon=0.0771, error=r["plan"]["error"] | {"total": 0.0771})
+
+    forge_record(folder, change)
+    shown = [piece for piece in as_text(report(folder)) if ALLOWED["reference"] not in piece]
+    assert not unmarked(shown, "Gauss")
     about = open_viewer(folder).about()
-    assert about["about"] == f"{builtin('sort', n=2).description} ({WORDS})"
-    assert WORDS in about["certified"]
+    assert not unmarked([about["about"], about["title"]], "Gauss")
+    assert not unmarked(repr(te.load(folder).plan).splitlines(), "771")
 
 
 GAUSS = "(ab|ba)*bb"
@@ -183,6 +218,18 @@ def test_names_of_states_stay_names_on_the_card_of_a_checkpoint(machine, tmp_pat
     assert te.verify(tmp_path / "stock").holds
 
 
+@pytest.mark.parametrize(("kind", "word"), [("reals", "0.1 0.2"), ("symbols", "ab")])
+def test_a_trace_says_whose_names_its_rows_have(tmp_path, kind, word):
+    from thereexists import program as pr
+
+    te.build(pr.tokens(2) + 1.0 if kind == "reals" else pr.symbols("ab", n=2).sort()).save(tmp_path / "p")
+    told = json.loads(thereexists("trace", "p", "--input", word, "--json", cwd=tmp_path).stdout)
+    assert told["as_its_author_says"] == ["steps.operation"]
+    assert all(step["operation"] for step in told["steps"])
+    text = thereexists("trace", "p", "--input", word, cwd=tmp_path).stdout
+    assert f"operation ({WORDS})" in " ".join(text.split())
+
+
 @pytest.mark.parametrize("kind", ["reals", "symbols"])
 def test_the_name_of_a_program_is_its_authors_word(tmp_path, kind):
     from thereexists import program as pr
@@ -201,6 +248,10 @@ CERTIFICATE = {
     "float run": (lambda r: r["float_error"].update(max=0.0771), "0.0771"),
     "cubes": (lambda r: r.update(cells=7711), "7,711"),
     "assumptions": (lambda r: r.update(assumptions=["Gauss said so"]), "Gauss"),
+    "parts": (lambda r: r.update(parts=dict.fromkeys(r["parts"], 0.0771)), "0.0771"),
+    "asked for": (lambda r: r.update(epsilon=0.0771), "0.0771"),
+    "version": (lambda r: r.update(package_version="77.1"), "77.1"),
+    "seed": (lambda r: r.update(seed=7711), "7711"),
 }
 
 
@@ -215,9 +266,47 @@ def test_nothing_in_a_certificate_is_shown_as_if_it_had_been_checked(copy, field
 
 
 def test_verdict_files_are_their_authors_word(tmp_path):
-    (tmp_path / "v.json").write_text(json.dumps({"holds": True, "checks": []}))
+    checks = [{"name": "weights", "passed": True, "detail": "Gauss looked"}]
+    (tmp_path / "v.json").write_text(json.dumps({"holds": True, "checks": checks, "reasons": ["Gauss proved it"]}))
     page = report(tmp_path / "v.json")
     assert not unmarked(as_text(page), "Everything holds")
+    assert not unmarked(as_text(page), "Gauss")
+
+
+def test_a_printed_verdict_on_a_pattern_is_its_authors_word(tmp_path):
+    record = json.loads(thereexists("pattern", "check", "star", "--n", 8, "--json", cwd=tmp_path).stdout)
+    forged = {"name": "Gauss", "reasons": ["proved by Gauss"], "seconds": 0.0771, "connections": [7711]}
+    (tmp_path / "p.json").write_text(json.dumps(record | forged))
+    pieces = as_text(report(tmp_path / "p.json"))
+    for marker in ("Universal:", "Gauss", "0.0771", "7,711"):
+        assert any(marker in piece for piece in pieces)
+        assert not unmarked(pieces, marker), marker
+    (tmp_path / "p.json").write_text(json.dumps(record | {"self_loops": False}))
+    with pytest.raises(te.ThereExistsError, match="a condition of that does not hold"):
+        report(tmp_path / "p.json")
+
+
+def test_a_study_is_its_authors_word(tmp_path):
+    study = json.loads((Path(__file__).parents[2] / "docs/data/heads-study.json").read_text())
+    for row in study["table"]:
+        row["hidden_size"] = 7711
+    study["lines"][0]["slope"], study["settings"]["seeds"] = 0.0771, "Gauss"
+    (tmp_path / "s.json").write_text(json.dumps(study))
+    pieces = as_text(report(tmp_path / "s.json"))
+    for marker in ("7,711", "0.0771", "Gauss"):
+        assert any(marker in piece for piece in pieces)
+        assert not unmarked(pieces, marker), marker
+
+
+REPEATING = ("certificate.py", "kinds/certificate.py", "kinds/checks.py", "kinds/pattern_check.py", "kinds/study.py")
+
+
+@pytest.mark.parametrize("name", REPEATING)
+def test_pages_that_repeat_a_file_have_no_unmarked_facts_and_tables(name):
+    source = ast.parse((Path(reports.__file__).parent / name).read_text())
+    imported = {alias.name for node in ast.walk(source) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert "stated" in imported
+    assert not imported & {"facts", "table"}
 
 
 @pytest.mark.parametrize("key", ["pairs", "parameters", "safe"])

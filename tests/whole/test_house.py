@@ -36,6 +36,13 @@ def forget():
     nodes.cache_clear()
 
 
+def test_what_is_shown_is_cut_in_one_place():
+    """A text may end in a mark (``core/authors_word.py``): whoever cuts it by hand cuts the mark off."""
+    cut = re.compile(r"\[[^\[\]]*:[^\[\]]*\] ?\+ ?[\"'] ?…|\[[^\[\]]*:[^\[\]]*\]\}…")
+    for file in [*(SOURCE / "reports").rglob("*.py"), *(SOURCE / "cli").rglob("*.py"), SOURCE / "core/plain_text.py"]:
+        assert not cut.findall(file.read_text()), file
+
+
 # The floors of the house, from the ground up: a package imports packages below it, never one above, not even lazily.
 FLOORS = [
     "_path",  # before anything else

@@ -76,6 +76,9 @@ class AutomatonCertificate(Certificate):
         others = [f"not in {name}: {reason}" for name, reason in self.reasons.items()]
         return "; ".join([f"{self.blocks} blocks, logits lead by {rounded_down(self.gap, 6)}", *others])
 
+    def means(self, meant: Automaton) -> bool:
+        return self.automaton_sha256 == automaton_sha256(meant)
+
     def subject(self) -> dict[str, str]:
         machine = f"{self.states} states, {self.symbols} symbols, SHA-256 {self.automaton_sha256}"
         return {"automaton": machine, "inputs": f"every string of at most {self.n:,} symbols"}

@@ -89,6 +89,14 @@ class Certificate(InNotebook, ABC):
     def detail(self) -> str:
         """What else it states, in one line."""
 
+    def is_about(self, weights: str, meant: Any) -> bool:
+        """Whether the network of these weights, ``weights_sha256``, is meant to compute just this."""
+        return self.weights_sha256 == weights and self.means(meant)
+
+    @abstractmethod
+    def means(self, meant: Any) -> bool:
+        """Whether it is about this function, program or automaton, as ``Witness.to_compute`` gives it."""
+
     @abstractmethod
     def subject(self) -> dict[str, str]:
         """What should be computed, as the author says: its name first."""

@@ -37,6 +37,7 @@ from thereexists.core.errors import InvalidInput, NotProved
 from thereexists.core.plain_text import d_of, in_full
 from thereexists.core.rounded_figures import in_percent, rounded_up
 from thereexists.core.storage import JOB
+from thereexists.functions.described import differing
 from thereexists.functions.domains.stored import in_words, measured_in_words
 from thereexists.functions.grid import Grid
 from thereexists.parallel.job import remove_job
@@ -127,6 +128,9 @@ class FunctionCertificate(Certificate):
     @abstractmethod
     def holds_for(self) -> str:
         """The inputs, and the sense, that the bound is about."""
+
+    def means(self, meant: dict[str, Any]) -> bool:
+        return not differing(self.target, meant)
 
     def subject(self) -> dict[str, str]:
         stated = self.target

@@ -69,6 +69,9 @@ class CompiledCertificate(Certificate):
     def as_small_as_asked(self, bound: float) -> bool:
         """Whether a bound of some dtype is as small as those of this certificate have to be."""
 
+    def means(self, meant: dict[str, Any]) -> bool:
+        return self.program_sha256 == program_sha256(meant)
+
     def keeps_epsilon(self) -> bool:
         return self.as_small_as_asked(self.bound)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from thereexists.certificates.certificate import is_count, is_list_of, is_size, is_text
 from thereexists.certificates.float_run import dtype_verdicts, sums_by_counts
 from thereexists.core.dtypes import DTYPES, as_dtype
 from thereexists.core.errors import InvalidInput
@@ -25,24 +26,19 @@ SUMS = ("slots", "counts", "codes")
 PURPOSES = ("table", "memorise")  # a table answers its rows and nothing else; a memorised set promises only its pairs
 LEAST_NUMBERS = 1 << 22  # that a sequence may take in a layer, whatever the file holds
 MOST_TIMES = 4  # or so many for every number of the file
-# What a record may say beside the weights and pairs: shown as its author's word.
-INFO = frozenset(
-    (
-        "rows",
-        "complete",
-        "contexts",
-        "units",
-        "seed",
-        "signs",
-        "draws",
-        "repeated",
-        "conflicts",
-        "on_conflict",
-        "memorised_tokens",
-        "parameters_per_token",
-        "lower_bound_up_to_logs",
-    )
-)
+INFO: dict[str, dict[str, Callable[[Any], bool]]] = {  # what a record says besides: its author's word, which all show
+    "table": {
+        "complete": lambda part: isinstance(part, bool),
+        **dict.fromkeys(("rows", "contexts", "units"), is_count),
+    },
+    "memorise": {
+        **dict.fromkeys(("seed", "signs", "draws", "repeated", "memorised_tokens"), is_count),
+        "conflicts": is_list_of(lambda part: True),
+        "on_conflict": is_text,
+        "parameters_per_token": lambda part: part is None or is_size(part),
+        "lower_bound_up_to_logs": is_size,
+    },
+}
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -147,9 +143,6 @@ def _checked(record: dict[str, Any]) -> dict[str, Any]:
     stored = record["tokens"]
     if not isinstance(stored, dict) or not isinstance(record["info"], dict):
         raise InvalidInput("'tokens' and 'info' must be objects")
-    unknown = sorted(set(record["info"]) - INFO)
-    if unknown:
-        raise InvalidInput(f"'info' holds {unknown[0]!r}, which no saved witness does")
     for name in ("n", "base", "digits"):
         if type(stored[name]) is not int or stored[name] < 1:
             raise InvalidInput(f"'{name}' must be a positive whole number; got {stored[name]!r} instead")
@@ -160,12 +153,26 @@ def _checked(record: dict[str, Any]) -> dict[str, Any]:
             raise InvalidInput(f"'{name}' must be true or false; got {stored[name]!r} instead")
     if stored["sums"] not in SUMS or stored["purpose"] not in PURPOSES:
         raise InvalidInput(f"'sums' must be one of {', '.join(SUMS)}, 'purpose' one of {', '.join(PURPOSES)}")
+    _check_info(record["info"], INFO[stored["purpose"]])
     # All that is said of a table is said of its V^n inputs of n tokens: there must be no others to ask for.
     if stored["purpose"] == "table" and not stored["fixed"]:
         raise InvalidInput("a table must be 'fixed', all its inputs of n tokens; this one takes shorter ones")
     if stored["purpose"] != "table" and stored["symmetric"]:
         raise InvalidInput("a memorised data set promises its pairs as they stand; only a table is 'symmetric'")
     return stored
+
+
+def _check_info(info: dict[str, Any], right: dict[str, Callable[[Any], bool]]) -> None:
+    """All that a witness of its purpose says, or nothing: a sentence may be made of several of them."""
+    unknown = sorted(info.keys() - right.keys())
+    if unknown:
+        raise InvalidInput(f"'info' holds {unknown[0]!r}, which no saved witness does")
+    missing = sorted(right.keys() - info.keys()) if info else []
+    if missing:
+        raise InvalidInput(f"'info' must hold {missing[0]!r} beside the others")
+    wrong = [name for name, value in info.items() if not right[name](value)]
+    if wrong:
+        raise InvalidInput(f"{wrong[0]!r} in 'info' is {str(info[wrong[0]])[:40]!r}, which no saved witness says")
 
 
 def sums_of(network: EmbeddedTransformer) -> str | None:

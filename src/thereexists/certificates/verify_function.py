@@ -22,22 +22,22 @@ from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.enclose import WEIGHTS
 from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.certificates.safe_dtypes import verdicts
+from thereexists.certificates.stored_function import read_function
 from thereexists.certificates.support import vanishes_outside
 from thereexists.certificates.variation import MOST_SPLITS, some_boxes, splits_within
 from thereexists.certificates.verify_bound import MOST_SUBCUBES, Case, bound_checks
 from thereexists.certificates.verify_tokens import check_dtypes
 from thereexists.core import storage
-from thereexists.core.errors import InvalidInput, InvalidTarget, Obstructed
-from thereexists.core.json_files import malformed
+from thereexists.core.errors import InvalidTarget, Obstructed
 from thereexists.core.kinds import KINDS
 from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.claims import refute
-from thereexists.functions.domains.stored import name_in_file
+from thereexists.functions.described import differing
 from thereexists.functions.grid import Grid
-from thereexists.functions.targets import builtin, restore
+from thereexists.functions.targets import builtin
 from thereexists.model import EmbeddedTransformer, Transformer
-from thereexists.model.sizes import check_distance, check_plan, check_sizes, counted
+from thereexists.model.sizes import counted
 
 FILES = Check("files", True, "record, weights and certificate are whole and match their digests")
 _PAIRS = 20_000
@@ -83,24 +83,16 @@ def _common_checks(case: Case[FunctionCertificate], asked: Asked) -> Iterator[Ch
 
 def _read(asked: Asked, network_class: type[Transformer]) -> Case[FunctionCertificate]:
     folder, record = asked.folder, asked.record
-    storage.check_dtype(record, asked.weights)
     certificate = load_certificate(folder, KINDS[record["construction"]].certificates)
-    with malformed(folder, "is not a complete witness"):
-        network = network_class.from_structure(record["structure"], asked.weights)
-        if type(network) is not network_class:
-            raise InvalidInput("the network is not of the class that this construction gives")
-        check_plan(record["plan"], record["construction"])
-        check_distance(record["distance"])
-        stored = restore(record["target"])
-        target = asked.target or stored
-        grid = Grid.from_dict(record["grid"]).on(target.region)
-        check_sizes(folder, network, grid, stored)
+    stored = read_function(folder, record, asked.weights, network_class)
+    target = asked.target or stored.target
+    grid = stored.grid.on(target.region)
     if certificate.cubes_to_sum(grid.cells) > _MOST_CUBES:
         raise storage.BadWitnessFile(f"{folder} claims a sum over {grid.cells:,} cubes: more than anyone can compute.")
     job = asked.how.job
     if job is not None and job.resolve().is_relative_to(folder.resolve()):
         raise Obstructed("The folder of a verification must not lie in the witness it verifies.")
-    return Case(record, network, grid, target, certificate, folder)
+    return Case(record, stored.network, grid, target, certificate, folder)
 
 
 def _check_weights(case: Case[FunctionCertificate]) -> Check:
@@ -227,32 +219,15 @@ def _check_support(case: Case[FunctionCertificate]) -> Iterator[Check]:
 
 
 def _check_target(case: Case[FunctionCertificate]) -> Check:
-    claimed, of_record, actual = map(_told, (case.certificate.target, case.record["target"], case.target.describe()))
-    differing = sorted(key for key, value in actual.items() if not claimed.get(key) == of_record.get(key) == value)
-    differing += sorted((claimed.keys() | of_record.keys()) - actual.keys())
+    actual = case.target.describe()
+    found = sorted({*differing(case.certificate.target, actual), *differing(case.record["target"], actual)})
     if case.target.origin.get("kind") == "builtin":
         domain = (case.target.low.tolist(), case.target.high.tolist())
         known = builtin(case.target.name, case.target.n, case.target.d, domain)
         if case.target.lipschitz is None or case.target.lipschitz < (known.lipschitz or 0.0):
-            differing.append(f"lipschitz (the built-in's is {in_full(known.lipschitz)})")
+            found.append(f"lipschitz (the built-in's is {in_full(known.lipschitz)})")
     detail = "the function, its shape and its domain are the certified ones"
-    return Check("target", not differing, f"differs in {', '.join(differing)}" if differing else detail)
-
-
-def _told(target: dict[str, Any]) -> dict[str, Any]:
-    """What is said of a function, less where its file lay: a file is known by its hash, wherever it has moved."""
-    origin = target.get("origin")
-    told = {**target, "domain": _moved(target["domain"])} if "domain" in target else target
-    if not isinstance(origin, dict) or origin.get("kind") != "file":
-        return told
-    return {**told, "origin": {key: value for key, value in origin.items() if key != "reference"}}
-
-
-def _moved(domain: Any) -> Any:
-    """A domain's description, wherever its file lies; of ``file.py:name`` the name stays: a file may make several."""
-    if isinstance(domain, dict):
-        return {key: name_in_file(value) if key == "reference" else _moved(value) for key, value in domain.items()}
-    return [_moved(part) for part in domain] if isinstance(domain, list) else domain
+    return Check("target", not found, f"differs in {', '.join(found)}" if found else detail)
 
 
 def _check_domain(case: Case[FunctionCertificate]) -> Iterator[Check]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from thereexists.core.authors_word import shortened
+
 _OBEYED = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
     "\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, bidirectional, breaks
@@ -47,7 +49,7 @@ def brief(what: str, *facts: str) -> str:
     """What ``repr`` says of a result: what it is, and at most five facts, none of them long or obeyed by a terminal."""
     lines = [visible(what), *(f"  {visible(fact)}" for fact in facts)]
     lines = lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], f"  … {len(facts) - MOST_LINES + 2} more"]
-    return "\n".join(line if len(line) <= WIDEST_LINE else line[: WIDEST_LINE - 1] + "…" for line in lines)
+    return "\n".join(shortened(line, WIDEST_LINE) for line in lines)
 
 
 def visible_json(text: str) -> str:

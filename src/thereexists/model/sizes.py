@@ -37,17 +37,19 @@ def check_plan(plan: dict[str, Any], construction: str) -> None:
     parts = ("p", "grid", "equal_columns", "ramps")
     epsilon = plan.get("epsilon")  # older plans have none
     right = plan.keys() - {"epsilon"} == _OF_EVERY_PLAN | own and plan["construction"] == construction
-    right = right and all(type(x) is int for x in (*counts, plan.get("sweeps", 1)))
+    right = right and all(type(x) is int and _is_size(x) for x in (*counts, plan.get("sweeps", 1)))
     right = right and type(plan["theorem"]) in (int, str) and plan["theorem"] in (1, 2, "B")
-    right = right and type(plan.get("id_bits", 0)) in (int, float)
-    right = right and (error is None or all(type(error[part]) in (int, float) and error[part] >= 0 for part in parts))
+    right = right and _is_size(plan.get("id_bits", 0))
+    right = right and (error is None or all(_is_size(error[part]) for part in parts))
     right = right and (error is None or error["p"] >= 1)
-    right = right and (epsilon is None or (type(epsilon) in (int, float) and epsilon > 0 and error is not None))
+    right = right and (epsilon is None or (_is_size(epsilon) and epsilon > 0 and error is not None))
     right = right and ("sizes" not in plan or isinstance(sizes, dict))
     right = right and ("pattern" not in plan or isinstance(pattern, dict))
     if isinstance(pattern, dict):
         right = right and all(type(pattern[key]) is int for key in ("cycle", "depth"))
-        right = right and isinstance(pattern["name"], str) and isinstance(pattern["path"], list)
+        right = right and isinstance(pattern["name"], str)
+        lists = (pattern["path"], pattern["connections"])
+        right = right and all(isinstance(x, list) and x and all(type(k) is int for k in x) for x in lists)
     if not right:
         raise InvalidInput("its plan does not hold the numbers and words that a plan holds")
 
@@ -55,9 +57,16 @@ def check_plan(plan: dict[str, Any], construction: str) -> None:
 def check_distance(distance: Any) -> None:
     """A stored measurement, if there is one, has its numbers: whoever reads the record shows them."""
     names = {"p", "estimate", "low", "high", "samples", "confidence", "seed"}
-    right = distance is None or (isinstance(distance, dict) and distance.keys() == names)
-    if not (right and all(type(x) in (int, float) for x in (distance or {}).values())):
+    if distance is None:
+        return
+    right = isinstance(distance, dict) and distance.keys() == names and all(map(_is_size, distance.values()))
+    right = right and all(type(distance[name]) is int for name in ("samples", "seed"))
+    if not (right and distance["p"] >= 1 and 0 < distance["confidence"] < 1):
         raise InvalidInput("its measured distance does not hold the numbers of a measurement")
+
+
+def _is_size(x: Any) -> bool:
+    return type(x) in (int, float) and x >= 0  # True is no number
 
 
 def counted(network: Transformer) -> dict[str, Any]:

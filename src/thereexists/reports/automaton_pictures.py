@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.automata.automaton import Automaton
+from thereexists.core.authors_word import shortened
 from thereexists.reports.html import Markup, join, text
 from thereexists.reports.svg import NETWORK, _svg
 
@@ -43,8 +44,7 @@ def symbols_in_words(symbols: Sequence[Any], most: int = 14) -> str:
             close()
         run.append("␣" if word == " " else word)
     close()
-    said = ", ".join(parts)
-    return said if len(said) <= most else said[: most - 1] + "…"
+    return shortened(", ".join(parts), most)
 
 
 def edges_of(automaton: Automaton) -> dict[tuple[int, int], list[str]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from thereexists.certificates.certificate import Certificate
-from thereexists.core.authors_word import WORDS, as_its_author_says
-from thereexists.reports.html import Markup, facts, in_figures, join, paragraph, shade, table
+from thereexists.core.authors_word import WORDS
+from thereexists.reports import stated
+from thereexists.reports.html import Markup, in_figures, join, paragraph, shade
 from thereexists.reports.verdict_pictures import bound_picture
 
 PARTS = {  # of a certificate: what each one pays for
@@ -26,9 +27,9 @@ def bound_section(certificate: Certificate, measured: str | None = None, drawn: 
     said = {
         **{name: in_figures(words) for name, words in certificate.beside().items()},
         "measured": None if measured is None else in_figures(measured),
-        "assuming": as_its_author_says("; ".join(certificate.assumptions) or "nothing"),
-        "in numbers": in_figures(as_its_author_says(certificate.detail())),
-        **{name: in_figures(as_its_author_says(words)) for name, words in certificate.tried().items()},
+        "assuming": "; ".join(certificate.assumptions) or "nothing",
+        "in numbers": in_figures(certificate.detail()),
+        **{name: in_figures(words) for name, words in certificate.tried().items()},
     }
     together = certificate.added_up()
     return join(
@@ -41,9 +42,9 @@ def bound_section(certificate: Certificate, measured: str | None = None, drawn: 
             ),
             *(paragraph(in_figures(f"{_begun(sentence)}, {WORDS}.")) for sentence in certificate.meaning()),
             *([bound_picture(certificate)] if drawn else []),
-            *([table(["part", "size", "what it pays for"], rows)] if rows else []),
+            *([stated.table(["part", "size", "what it pays for"], rows)] if rows else []),
             *([paragraph(together, "soft")] if together else []),
-            facts(said),
+            stated.facts(said),
         ]
     )
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from thereexists._version import __version__
 from thereexists.core.atomic_files import write_beside
+from thereexists.core.authors_word import shortened
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import visible
 from thereexists.core.rounded_figures import rounded_up
@@ -114,9 +115,7 @@ def text(value: Any) -> Markup:
     if isinstance(value, Markup):
         return value
     plain = "\n".join(map(visible, str(value).split("\n")))
-    if len(plain) > LONGEST_TEXT:
-        plain = plain[:LONGEST_TEXT] + " … (cut)"
-    return Markup(html.escape(plain, quote=True))
+    return Markup(html.escape(shortened(plain, LONGEST_TEXT), quote=True))
 
 
 def number(value: Any) -> Markup:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from thereexists.core.authors_word import shortened
 from thereexists.reports.html import Markup, figure, join, text
 from thereexists.reports.svg import _svg
 
@@ -62,7 +63,7 @@ def _line(start: tuple[float, float], end: tuple[float, float]) -> Markup:
 
 
 def _box(x: float, y: float, name: str, last: bool) -> Markup:
-    shown = name if len(name) <= 15 else name[:14] + "…"
+    shown = shortened(name, 15)
     return Markup(
         f'<rect class="plate" x="{x:.0f}" y="{y:.0f}" width="{_BOX:.0f}" height="{_HEIGHT:.0f}" rx="4"/>'
         f'<rect class="f{1 if last else 0}" x="{x:.0f}" y="{y:.0f}" width="4" height="{_HEIGHT:.0f}"/>'

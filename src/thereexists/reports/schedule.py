@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.core.authors_word import WORDS
+from thereexists.core.authors_word import WORDS, shortened
 from thereexists.reports.html import Markup, figure, join, key, keys, paragraph, text
 from thereexists.reports.svg import _svg
 
@@ -119,7 +119,7 @@ def _arc(x: float, a: float, b: float) -> Markup:
 
 def _box(x: float, y: float, name: str, half: str) -> Markup:
     colour = 1 if half == "attention" else 0
-    shown = name if len(name) <= 14 else name[:13] + "…"
+    shown = shortened(name, 14)
     return Markup(
         f'<rect class="plate" x="{x:.1f}" y="{y - 8:.1f}" width="{_BOX:.0f}" height="16" rx="3"/>'
         f'<rect class="f{colour}" x="{x:.1f}" y="{y - 8:.1f}" width="4" height="16"/>'

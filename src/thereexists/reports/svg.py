@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from thereexists.core.authors_word import shortened
 from thereexists.reports.html import SHADES, Markup, join, number, text
 
 # What a colour means, on every page: 0 what was asked for, 1 what the network does, 3 the difference of the two.
@@ -176,7 +177,7 @@ def bars(
     for _, *numbers in rows:
         if not all(v is None or math.isfinite(v) for v in numbers):
             raise ValueError("a figure is not a finite number")
-    shown = [label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…" for label, *_ in rows]
+    shown = [shortened(label, LONGEST_LABEL) for label, *_ in rows]
     left, pitch = max(110.0, 9.0 + 6.6 * max(map(len, shown), default=0)), 26.0
     width = left + WIDTH - 110.0
     ends = [v + (sd or 0.0) for _, v, sd, _ in rows] + [mark for *_, mark in rows if mark is not None]

@@ -46,7 +46,7 @@ def bound_picture(certificate: Certificate, says: str = f" ({WORDS})") -> Markup
     drawn = []
     if any(row.value > 0 for row in rows):
         asked = next(iter(certificate.asked_for()), None)
-        beside = "" if asked is None else f" The dashed line is what was asked for: {number(float(asked))}."
+        beside = "" if asked is None else f" The dashed line is what was asked for{says}: {number(float(asked))}."
         whole = "The bound and its parts, on a logarithmic scale" if shares else "The bound, on a logarithmic scale"
         drawn.append(figure(decades(rows, "The bound and its parts", asked), Markup(f"{whole}{says}.{beside}")))
     if formats:

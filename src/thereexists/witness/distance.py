@@ -38,6 +38,10 @@ class Distance:
     confidence: float
     seed: int
 
+    @classmethod
+    def read(cls, stated: dict[str, float] | None) -> Distance | None:
+        return None if stated is None else cls(**stated)  # pyright: ignore[reportArgumentType]
+
 
 @dataclass(frozen=True)
 class Exactness:

@@ -12,27 +12,20 @@ import numpy as np
 import torch
 
 from thereexists.certificates.certificate import FILE, load_certificate
-from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.function_certificate import FunctionCertificate
-from thereexists.core import storage
 from thereexists.core.authors_word import WORDS
 from thereexists.core.errors import CannotBuild, InvalidInput
-from thereexists.core.json_files import malformed
 from thereexists.core.plain_text import in_full
 from thereexists.core.regular_files import is_regular
 from thereexists.core.rounded_figures import rounded_down
 from thereexists.evaluate import Choice
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
-from thereexists.functions.targets import restore
 from thereexists.model import Transformer
-from thereexists.model.sizes import check_distance, check_plan, check_sizes, counted
 from thereexists.witness.distance import Distance, Exactness, cell_values, estimate_distance, exactness
 from thereexists.witness.plan import FunctionPlan
 from thereexists.witness.samples import chosen
 from thereexists.witness.witness import Samples, Witness, require_float64
-
-__all__ = ["FunctionWitness"]  # the rest reads records
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -75,14 +68,17 @@ class FunctionWitness(Witness):
         """The one that a build for ``epsilon`` made; or the one in the folder it was loaded from, as its author wrote
         it: ``te.verify`` checks it.
 
-        None if it is about other weights, as after the network was replaced or converted.
+        None if it is about another function, or about other weights, as after the network was replaced or converted.
         """
         found = self.proved
         if found is None:
             if self.folder is None or not is_regular(self.folder / FILE):
                 return None
             found = load_certificate(self.folder, self.kind.certificates)
-        return found if found.weights_sha256 == weights_sha256(self.network) else None
+        return self.its_own(found)
+
+    def to_compute(self) -> dict[str, Any]:
+        return self.target.describe()
 
     def knowing(self, target: Target | None) -> Self:
         """The same witness, where a target brings the code that its domain is made of."""
@@ -228,32 +224,3 @@ class FunctionWitness(Witness):
             "plan": self.plan.describe(),
             "distance": None if self.distance is None else dataclasses.asdict(self.distance),
         }, {}
-
-
-@dataclasses.dataclass(frozen=True)
-class ReadFunction:
-    """What a record and its weights say of a function's witness, read and compared."""
-
-    network: Transformer
-    grid: Grid
-    target: Target
-    plan: dict[str, Any]
-    distance: Distance | None
-
-
-def read_function(
-    path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor], network_class: type[Transformer]
-) -> ReadFunction:
-    """A built-in function comes back with the network; your own code is never run."""
-    with malformed(path, "is not a complete witness"):
-        storage.check_dtype(record, weights)
-        check_plan(record["plan"], record["construction"])
-        check_distance(record["distance"])
-        network = network_class.from_structure(record["structure"], weights)
-        if type(network) is not network_class:
-            raise InvalidInput("the network is not of the class that this construction gives")
-        target = restore(record["target"])
-        grid = Grid.from_dict(record["grid"]).on(target.region)
-        distance = None if record["distance"] is None else Distance(**record["distance"])
-        check_sizes(path, network, grid, target)
-        return ReadFunction(network, grid, target, record["plan"] | counted(network), distance)

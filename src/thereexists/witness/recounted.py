@@ -34,16 +34,26 @@ def description_of(witness: FunctionWitness) -> str:
     return witness.target.description
 
 
+def as_told(witness: FunctionWitness, text: str) -> str:
+    """What a record says of function or grid, marked where it comes from a file: only ``verify`` compares them with
+    the network."""
+    return text if witness.folder is None or not text else as_its_author_says(text)
+
+
 def told_name(witness: FunctionWitness) -> str:
-    """The function's name, marked where a file says it: only ``verify`` compares function and network."""
-    name = witness.target.name
-    return name if witness.folder is None else as_its_author_says(name)
+    return as_told(witness, witness.target.name)
 
 
 def told_description(witness: FunctionWitness) -> str:
-    """The description, marked where a file says it, be it in our words."""
-    words = description_of(witness)
-    return words if witness.folder is None or not words else as_its_author_says(words)
+    """Marked, be it in our words."""
+    return as_told(witness, description_of(witness))
+
+
+def told_sizes(witness: FunctionWitness) -> dict[str, Any]:
+    """The sequences and the grid: how many tokens there are is counted where the network has positions."""
+    grid = witness.grid
+    tokens = grid.n if witness.network.E is not None else as_told(witness, str(grid.n))
+    return {"tokens": tokens, "features": grid.d, "grid": as_told(witness, f"δ = 1/{grid.N}")}
 
 
 def described_again(witness: FunctionWitness) -> dict[str, Any]:

@@ -95,6 +95,16 @@ class Witness(InNotebook, ABC):
     def samples(self) -> Samples:
         """Everything the witness is about, or a sample that cannot be foreseen."""
 
+    def to_compute(self) -> Any:
+        """What the network should compute, by which a certificate names it; None where there are no certificates."""
+        return None
+
+    def its_own(self, found: Certificate | None) -> Any:
+        """A certificate, if it is about these weights and what they are meant to compute; None otherwise."""
+        from thereexists.certificates.cubes import weights_sha256
+
+        return found if found is not None and found.is_about(weights_sha256(self.network), self.to_compute()) else None
+
     def vocabularies(self) -> dict[str, Any] | None:
         """What turns words into the network's numbers and its numbers into words; None where it takes no words."""
         return None

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 
 import numpy as np
 import pytest
@@ -171,7 +172,7 @@ def test_the_command_line(tmp_path, monkeypatch):
         (("build", "nofile.py:smooth"), "There is no file"),
         (("build", "prog.py:smooth", "--delta", "1/8"), "other options are for functions"),
         (("build", "prog.py:smooth", "--no-certify"), "always certified"),
-        (("plan", "prog.py:smooth", "--epsilon", "1e-4", "--dtype", "bfloat16"), "contributes most"),
+        (("plan", "prog.py:smooth", "--epsilon", "1e-4", "--dtype", "bfloat16"), "rounding grows most in"),
         (("run", "w", "--input", "0 0 0 0 2"), "between 0.0 and 1.0"),
         (("run", "w", "--input", "0 0 0 0 0", "--dtype", "bfloat16"), "not certified in bfloat16"),
         (("verify", "w", "--function", "prog.py:smooth"), "something else"),
@@ -180,6 +181,17 @@ def test_the_command_line(tmp_path, monkeypatch):
         assert code == 2, bad
         assert sentence in text
     assert not (tmp_path / "number-witness").exists()
+
+
+def test_what_rounds_most_is_no_share_of_the_bound():
+    """The output reads a quarter of what the spline rounds: its row is off by more than the whole bound."""
+    x = P.tokens(n=4)
+    smooth = 0.5 * x + 0.25 * P.mean(x) + 0.25 * P.apply(np.sin, x, epsilon=1e-3)
+    with pytest.raises(te.ThereExistsError) as refused:
+        te.plan(smooth, epsilon=1e-9, dtype="float16")
+    bound, grown = re.findall(r"is ([\d.]+), more.* by ([\d.]+) in a row itself", str(refused.value))[0]
+    assert float(grown) > float(bound)
+    assert "contributes" not in str(refused.value)
 
 
 def test_a_shorter_sequence_on_the_command_line(tmp_path, monkeypatch):

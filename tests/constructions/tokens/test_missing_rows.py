@@ -17,7 +17,7 @@ def hide(folder, row):
         for side in ("pairs.inputs", "pairs.outputs"):
             weights[side] = weights[side][keep].clone()
 
-    forge_weights(folder, change, lambda r: r["tokens"].update(purpose="table"))
+    forge_weights(folder, change, lambda r: r.update(tokens=r["tokens"] | {"purpose": "table"}, info={}))
 
 
 def refused(folder):

@@ -109,7 +109,7 @@ def test_a_bound_is_drawn_against_what_was_asked_for(folders, tmp_path):
     from thereexists.reports.verdict_pictures import Size, bound_picture, decades
 
     made = te.build(P.sort(P.tokens(2)), epsilon=1e-3).certificate
-    drawn = bound_picture(made)
+    drawn = bound_picture(made, says="")
     assert "The dashed line is what was asked for: 0.001." in drawn
     (line,) = re.findall(r'curve dash k0" d="M([\d.]+),', drawn)
     dots = [float(x) for x in re.findall(r'class="f3" cx="([\d.]+)"', drawn)]

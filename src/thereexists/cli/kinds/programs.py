@@ -63,7 +63,7 @@ class ProgramCommands(Commands):
         if len(X) != 1:
             raise InvalidInput(f"trace takes one sequence; this input holds {len(X)}.")
         traced = witness.trace(X[0])
-        print_json(traced.describe()) if as_json else print_steps(traced.steps)
+        print_trace(traced, as_json)
 
     def certified(self, certificate: Any, as_json: bool) -> None:
         if as_json:
@@ -93,11 +93,15 @@ def print_places(places: Any) -> None:
     console().print(table)
 
 
-def print_steps(steps: Any) -> None:
+def print_trace(traced: Any, as_json: bool) -> None:
+    """The values are the network's; what the rows are called is what the record calls them."""
     from rich.table import Table
 
+    if as_json:
+        print_json({**traced.describe(), "as_its_author_says": ["steps.operation"]})
+        return
     table = Table("where", "row", as_its_author_says("operation"), "values", box=None)
-    for step in steps:
+    for step in traced.steps:
         shown = " ".join(f"{value:.4g}" for value in step.values[:16]) + (" …" if len(step.values) > 16 else "")
         table.add_row(step.where, str(step.row), step.operation, shown)
     console().print(table)
@@ -163,7 +167,7 @@ def named(summary: dict[str, Any]) -> str | None:
 def print_summary(summary: dict[str, Any]) -> None:
     bounds, stated = summary["bounds"], "as_its_author_says" in summary  # of a file: `verify` checks it
     parts = ", ".join(f"{name} {value:.3g}" for name, value in summary["parts"].items())
-    proved = "nothing: there is no certificate"
+    proved = "nothing: there is no certificate of this program"
     if summary["bound"] is not None:
         proved = f"sup norm ≤ {rounded_up(summary['bound'], 6)} in {summary['bound_dtype']}, rounding included"
     lines = {

@@ -6,7 +6,8 @@ from typing import Any
 
 from thereexists.cli._output import print_json, say
 from thereexists.cli.kinds import RunRequest, print_claim, print_stated
-from thereexists.cli.kinds.programs import ProgramCommands, named, print_steps
+from thereexists.cli.kinds.programs import ProgramCommands, named, print_trace
+from thereexists.core.authors_word import shortened
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import counted
 
@@ -35,16 +36,14 @@ class SymbolCommands(ProgramCommands):
         if len(strings) != 1:
             raise InvalidInput(f"trace takes one string; {text} holds {len(strings)}.")
         traced = witness.trace(strings)
-        if as_json:
-            print_json(traced.describe())
-            return
-        print_steps(traced.steps)
-        say(_told(traced.answer))
+        print_trace(traced, as_json)
+        if not as_json:
+            say(_told(traced.answer))
 
     def summarise(self, summary: dict[str, Any]) -> None:
         stated = "as_its_author_says" in summary  # of a file: `verify` checks it
         least, most = summary["lengths"]
-        certified = summary["certified"] or "nothing: there is no certificate"
+        certified = summary["certified"] or "nothing: there is no certificate of this program"
         why = {name: f"not certified: {reason}" for name, reason in summary["reasons"].items()}
         lines = {
             "witness": summary.get("witness"),
@@ -79,4 +78,4 @@ def _told(answer: Any) -> str:
 
 def _listed(alphabet: list[str]) -> str:
     text = ("" if all(len(symbol) == 1 for symbol in alphabet) else " ").join(alphabet)
-    return f"{len(alphabet)} symbols: {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}"
+    return f"{len(alphabet)} symbols: {shortened(text, _SHOWN)}"

@@ -17,7 +17,6 @@ from thereexists.automata.automaton import Automaton
 from thereexists.certificates.automaton_certificate import AutomatonCertificate, certify_automaton, proved
 from thereexists.certificates.automaton_proof import FIRST, SYMBOLS
 from thereexists.certificates.certificate import FILE, load_certificate
-from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.stored_automaton import StoredMachine
 from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput, NotProved
@@ -55,11 +54,14 @@ class MachineWitness(Witness):
 
     @functools.cached_property
     def certificate(self) -> AutomatonCertificate | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Of these very weights; from a folder it is its author's word, which ``te.verify`` checks."""
+        """Of these very weights and this automaton; from a folder its author's word, which ``te.verify`` checks."""
         found = self.made
         if found is None and self.folder is not None and is_regular(self.folder / FILE):
             found = load_certificate(self.folder, (AutomatonCertificate.kind,))
-        return found if found is not None and found.weights_sha256 == weights_sha256(self.network) else None
+        return self.its_own(found)
+
+    def to_compute(self) -> Automaton:
+        return self.automaton
 
     # ---- running it --------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from thereexists.certificates.safe_dtypes import in_dtype, verdicts
+from thereexists.certificates.stored_function import read_function
 from thereexists.constructions.compact.plan import CompactPlan
 from thereexists.constructions.compact.trace import trace_blocks
 from thereexists.core.dtypes import dtype_name
@@ -17,7 +18,8 @@ from thereexists.core.json_files import malformed
 from thereexists.core.verdict import Verdict
 from thereexists.evaluate import Choice, check_engine, explain
 from thereexists.model import EmbeddedTransformer
-from thereexists.witness.function import FunctionWitness, read_function
+from thereexists.witness.distance import Distance
+from thereexists.witness.function import FunctionWitness
 from thereexists.witness.trace import StageTrace
 
 
@@ -83,4 +85,4 @@ def load_compact(path: str | Path, record: dict[str, Any], weights: dict[str, to
         plan = CompactPlan.read(read.plan, read.grid)
         proved = verdicts(network, read.grid)
         network.safe = ("float64", *(n for n in network.safe if n != "float64" and proved[n].holds))
-    return CompactWitness(network, plan, read.target, read.distance, Path(path))
+    return CompactWitness(network, plan, read.target, Distance.read(read.distance), Path(path))

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 import torch
 
+from thereexists.certificates.stored_function import read_function
 from thereexists.constructions.faithful.plan import DeepPlan, read_plan
 from thereexists.constructions.faithful.trace import trace_columns
 from thereexists.core.dtypes import DTYPES, SIGNIFICAND, as_dtype, dtype_name
@@ -19,7 +20,8 @@ from thereexists.core.verdict import Verdict
 from thereexists.evaluate import Choice, check_engine, evaluate, explain
 from thereexists.functions.grid import RAMP_SHARE
 from thereexists.model import Transformer
-from thereexists.witness.function import FunctionWitness, read_function
+from thereexists.witness.distance import Distance
+from thereexists.witness.function import FunctionWitness
 from thereexists.witness.trace import StageTrace
 
 _CHUNK = 1 << 14
@@ -72,4 +74,4 @@ def load_faithful(path: str | Path, record: dict[str, Any], weights: dict[str, t
     read = read_function(path, record, weights, Transformer)
     with malformed(path, "is not a complete witness"):
         plan = read_plan(read.plan, read.grid)
-    return FaithfulWitness(read.network, plan, read.target, read.distance, Path(path))
+    return FaithfulWitness(read.network, plan, read.target, Distance.read(read.distance), Path(path))

@@ -154,8 +154,9 @@ def _blame(compiled: Compiled, certificate: ProgramCertificate, dtype: str, epsi
     if own > total / 2 and certificate.splines:
         worst = max(certificate.splines, key=lambda spline: spline["own"])
         return f"{head}: the spline of '{worst['function'] or 'apply'}' alone is off by {worst['own']:.3g}."
-    name, block, share = worst_operation(compiled, dtype)
-    return f"{head}: rounding in '{name}' (block {block}) contributes most, {share:.3g}; a wider dtype rounds less."
+    name, block, grown = worst_operation(compiled, dtype)
+    most = f"grows most in '{name}' (block {block}), by {rounded_up(grown, 3)} in a row itself, before it is read"
+    return f"{head}: rounding {most}; a wider dtype rounds less."
 
 
 def _total(compiled: Compiled, certificate: ProgramCertificate, dtype: str) -> float | None:
@@ -167,7 +168,10 @@ def _total(compiled: Compiled, certificate: ProgramCertificate, dtype: str) -> f
 
 
 def worst_operation(compiled: Compiled, dtype: str) -> tuple[str, int, float]:
-    """The operation at which the rounding error of the residual stream grows most, its block, and by how much."""
+    """The operation at which the rounding error of the residual stream grows most, its block, and by how much.
+
+    That is an error of single rows, and no part of the bound on the outputs: what reads the rows may make it smaller.
+    """
     network, ends = compiled.network, compiled.source.settings
     box = ((ends["low"], ends["high"]),) * compiled.source.d
     before, worst = 0.0, ("tokens", 0, 0.0)

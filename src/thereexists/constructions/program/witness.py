@@ -20,6 +20,7 @@ import torch
 
 from thereexists.arithmetic.simplest import simplest
 from thereexists.certificates.certificate import FILE, load_certificate
+from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.llama.reals.claim import RealClaim, real_claim
 from thereexists.certificates.program_bound import rounding_of_a_file
 from thereexists.certificates.program_certificate import CompiledCertificate
@@ -150,7 +151,7 @@ class CompiledWitness(Witness):
         """
         certificate = self.certificate
         if certificate is None:
-            raise CannotBuild(f"This witness is not certified in {name}: it has no certificate.")
+            raise CannotBuild(f"This witness is not certified in {name}: it has no certificate of this program.")
         figures = certificate.bounds[name]
         if not self.read or self.network.dtype != torch.float64:
             return figures["rounding"]
@@ -194,7 +195,7 @@ class CompiledWitness(Witness):
     def verdicts(self) -> dict[str, Verdict]:
         certificate = self.certificate
         if certificate is None:
-            return {name: Verdict(None, ("it has no certificate",)) for name in DTYPES}
+            return {name: Verdict(None, ("it has no certificate of this program",)) for name in DTYPES}
         if self.read:
             return {name: self._read_verdict(name) for name in DTYPES}
         held = {name: f"sup norm ≤ {rounded_up(part['bound'], 3)}" for name, part in certificate.bounds.items()}
@@ -242,6 +243,9 @@ class CompiledWitness(Witness):
             "parts": {} if certificate is None else certificate.parts,
             "assumptions": [] if certificate is None else certificate.assumptions,
         }
+
+    def to_compute(self) -> dict[str, Any]:
+        return self.record()
 
     def record(self) -> dict[str, Any]:
         """The program as plain data."""
@@ -321,13 +325,14 @@ def read_compiled(path: str | Path, record: dict[str, Any], weights: dict[str, t
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, StopIteration) as error:
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
     kinds = KINDS[record["construction"]].certificates
-    certificate = load_certificate(path, kinds) if (Path(path) / FILE).is_file() else None
+    found = load_certificate(path, kinds) if (Path(path) / FILE).is_file() else None
+    about_this = found is not None and found.is_about(weights_sha256(network), record["program"])
     return {
         "network": network,
         "program": program,
         "source": source,
         "places": places,
-        "certificate": certificate,
+        "certificate": found if about_this else None,
         "written": record["program"],
         "name": name,
     }

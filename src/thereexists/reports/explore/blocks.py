@@ -13,7 +13,7 @@ from thereexists.constructions.compact.blocks import row_counts
 from thereexists.constructions.compact.witness import CompactWitness
 from thereexists.constructions.program.witness import ProgramWitness
 from thereexists.constructions.tokens.witness import TokenWitness
-from thereexists.core.authors_word import WORDS
+from thereexists.core.authors_word import WORDS, shortened
 from thereexists.core.dtypes import dtype_name
 from thereexists.core.errors import InvalidInput
 from thereexists.functions.target import Target
@@ -33,7 +33,7 @@ from thereexists.reports.explore.viewer import (
     wanted,
 )
 from thereexists.reports.witness.program import title_of
-from thereexists.witness.recounted import told_description, told_name
+from thereexists.witness.recounted import told_description, told_name, told_sizes
 
 MOST_BLOCKS = 400
 MOST_ROWS = 256  # of the residual stream that are sent
@@ -153,8 +153,8 @@ class Features(Blocks):
 
     def about(self) -> dict[str, Any]:
         grid, target = self.witness.grid, self.target
-        facts = {"tokens": grid.n, "features": grid.d, "grid": f"δ = 1/{grid.N}"}
-        return self._about(told_name(self.witness), told_description(self.witness), facts) | {
+        about = told_name(self.witness), told_description(self.witness), told_sizes(self.witness)
+        return self._about(*about) | {
             "n": grid.n,
             "d": grid.d,
             "low": target.low,
@@ -310,9 +310,8 @@ def told_blocks(places: Any, chapters: list[dict[str, str]]) -> list[dict[str, s
     for k, chapter in enumerate(chapters[:-1], 1):
         words = ", ".join(dict.fromkeys(made.get(k, [])))
         name = ", ".join(dict.fromkeys(part.partition(":")[0] for part in made.get(k, [])))  # sort, not sort: partner
-        name = name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + " …"
         says = short(f"Block {k} computes {words}: {WORDS}.")
-        told.append({"name": name, "says": says} if words else chapter)
+        told.append({"name": shortened(name, LONGEST_NAME), "says": says} if words else chapter)
     return [*told, chapters[-1]]
 
 

@@ -26,7 +26,7 @@ from thereexists.reports.explore.viewer import (
 )
 from thereexists.reports.measure import spreading_layers
 from thereexists.witness.function import FunctionWitness
-from thereexists.witness.recounted import told_description, told_name
+from thereexists.witness.recounted import as_told, told_description, told_name, told_sizes
 
 MOST_FRAMES = 400
 MOST_LINES = 600  # cell edges that are drawn
@@ -62,9 +62,7 @@ class Columns(Viewer):
             "title": short(told_name(self.witness)),
             "about": short(told_description(self.witness)),
             "facts": {
-                "tokens": grid.n,
-                "features": grid.d,
-                "grid": f"δ = 1/{grid.N}",
+                **told_sizes(self.witness),
                 "layers": f"{network.depth:,}",
                 "parameters": f"{network.parameter_count:,}",
                 "attention": network.rho + ("" if self.witness.plan.stated_pattern() is None else ", sparse"),
@@ -122,16 +120,17 @@ class Columns(Viewer):
         grid = self.witness.grid
         pairs, sweeps = grid.cells * grid.n, 0 if self.moves is None else self.moves.sweeps
         ids = "an id of its own" if grid.positional else "an id of its own, if its columns differ"
-        told = {
-            "Quantise": f"Every entry falls to the lower edge of its cell: {grid.cells:,} cubes remain.",
+        steps = {
+            "Quantise": "Every entry falls to the lower edge of its cell: "
+            f"{as_told(self.witness, f'{grid.cells:,} cubes')} remain.",
             "Ids by selective shifts": f"A window goes over all possible ids, one in each of {sweeps:,} layers. "
             "A token inside jumps above everything that is still to come, by K·(max − min).",
             "Distinct ids": "The largest id holds the whole sequence. Added C times to every token, it gives each of "
-            f"the {pairs:,} pairs (sequence, token) {ids}: the heart of the theorem.",
+            f"{as_told(self.witness, f'the {pairs:,} pairs')} (sequence, token) {ids}: the heart of the theorem.",
             "Values": "One layer for every id, the largest first, replaces the column with this id by the value of f.",
             "Output": "What the network answers, beside the function.",
         }
-        return [{"name": name, "says": says} for name, says in told.items()]
+        return [{"name": name, "says": says} for name, says in steps.items()]
 
     def _windows(self) -> list[Any]:
         """Of every context layer, also of those that change nothing; the numbers of the layers begin at ``first``."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.core.authors_word import as_its_author_says
+from thereexists.core.authors_word import as_its_author_says, shortened
 from thereexists.core.errors import CannotBuild, InvalidInput, ThereExistsError
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.target import Target
@@ -105,12 +105,8 @@ def check_entries(n: int, d: int) -> None:
 
 def _proved(witness: Any) -> str | None:
     """What a certificate beside these weights says of their error; nothing if it is about others."""
-    from thereexists.certificates.cubes import weights_sha256
-
-    found = witness.certificate
-    if found is None or found.weights_sha256 != weights_sha256(witness.network):
-        return None
-    return as_its_author_says("; ".join([found.claim(), *found.meaning()]))
+    found = witness.its_own(witness.certificate)
+    return None if found is None else as_its_author_says("; ".join([found.claim(), *found.meaning()]))
 
 
 def sequence(asked: dict[str, Any], witness: Any) -> np.ndarray:
@@ -167,8 +163,7 @@ def stage_rows(network: Any) -> list[dict[str, Any]]:
 
 
 def short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
+    return shortened(str(value), LONGEST_TEXT)
 
 
 def plain(value: Any) -> Any:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from thereexists.certificates.certificate import FILE, certificate_of, load_certificate
-from thereexists.core.authors_word import WORDS, as_its_author_says
+from thereexists.core.authors_word import WORDS
+from thereexists.reports import stated
 from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.certificate import bound_section
 from thereexists.reports.first_screen import PAPERS, first_screen
-from thereexists.reports.html import Page, Section, at_most, facts, in_figures, join, paragraph
+from thereexists.reports.html import Page, Section, at_most, in_figures, join, paragraph
 from thereexists.reports.verdict_pictures import bound_picture
 
 
@@ -25,13 +26,8 @@ def _page(found: Found) -> Page:
         certificate = certificate_of(record, found.path, version=2)  # an older command may have printed it
         remark = "This is what the command printed; it carries no digest. The certificate itself is certificate.json."
     subject = certificate.subject()
-    about = facts(
-        {
-            **{name: as_its_author_says(text) for name, text in subject.items()},
-            "weights": f"SHA-256 {certificate.weights_sha256}",
-            "made by": as_its_author_says(f"thereexists {certificate.package_version}"),
-        }
-    )
+    weights, version = f"SHA-256 {certificate.weights_sha256}", f"thereexists {certificate.package_version}"
+    about = stated.facts({**subject, "weights": weights, "made by": version})
     sections = (
         Section("certificate", "What is certified", bound_section(certificate, drawn=False)),
         Section("about", "What it is about", join([about, paragraph(remark, "soft")])),

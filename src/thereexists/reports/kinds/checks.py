@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from thereexists.core.authors_word import WORDS, as_its_author_says
+from thereexists.core.authors_word import WORDS
+from thereexists.reports import stated
 from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.first_screen import PAPERS, Number, first_screen
-from thereexists.reports.html import Markup, Page, Section, facts, figure, in_figures, join, number, paragraph, table
+from thereexists.reports.html import Markup, Page, Section, figure, in_figures, join, number
 from thereexists.reports.verdict_pictures import Size, decades, steps, worded
 
 _WORDS = {True: "Everything holds", False: "It does not hold", None: "Undecided"}
@@ -23,15 +24,15 @@ def _page(found: Found) -> Page:
         Section(
             "verdict",
             "The verdict",
-            join([paragraph(f"{as_its_author_says(_WORDS[holds])}.", _TONES[holds]), *_reasons(record)]),
+            join([stated.paragraph(_WORDS[holds], _TONES[holds]), *_reasons(record)]),
         )
     ]
     if "checks" in record:
         rows = [[str(c["name"]), _marked(c["passed"]), in_figures(c["detail"])] for c in record["checks"]]
-        sections.append(Section("checks", "Every check", table(["check", "", "what was found"], rows)))
+        sections.append(Section("checks", "Every check", stated.table(["check", "", "what was found"], rows)))
         title = "A witness, checked again"
     else:
-        sections.append(Section("figures", "Figures", facts(_flat(record))))
+        sections.append(Section("figures", "Figures", stated.facts(_flat(record))))
         title = "An attention head, " + ("fitted" if "method" in record else "checked again")
     lead = f"What {found.path.name} says, {WORDS}; the files themselves were not examined."
     paper = PAPERS["A" if "checks" in record else "heads"]
@@ -71,7 +72,7 @@ def _marked(stated: Any) -> Markup:
 
 
 def _reasons(record: dict[str, Any]) -> list[Markup]:
-    return [paragraph(str(reason)) for reason in record.get("reasons", [])]
+    return [stated.paragraph(str(reason)) for reason in record.get("reasons", [])]
 
 
 def _flat(record: dict[str, Any], before: str = "") -> dict[str, Any]:

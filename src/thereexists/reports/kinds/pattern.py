@@ -55,7 +55,8 @@ def pattern_numbers(universal: Any, depth: Any, most: int, n: int, who: str) -> 
         depth, f"layer{'' if depth == 1 else 's'} until every token has seen all"
     )  # fmt: skip
     sparse = f"connections per token, of {n:,}: {rounded_down(100 * most / n**2, 3)}% of all pairs"
-    return [(words, f"by the conditions of the theorem: {who}"), deep, (round(most / n, 1), sparse)]
+    said = [(words, "by the conditions of the theorem"), deep, (round(most / n, 1), sparse)]
+    return [(figure, f"{what}: {who}") for figure, what in said]
 
 
 def thumbnails(pattern: Pattern) -> Markup:
@@ -74,7 +75,7 @@ def _verdict(verdict: PatternVerdict) -> Markup:
     pattern = verdict.pattern
     return join(
         [
-            universal_words(verdict.universal),
+            paragraph(*universal_words(verdict.universal)),
             *(paragraph(reason) for reason in verdict.reasons),
             facts(
                 {
@@ -97,13 +98,13 @@ def _pictures(verdict: PatternVerdict) -> Markup:
     return density_pictures(pattern)
 
 
-def universal_words(universal: bool | None) -> Markup:
-    words = {
+def universal_words(universal: bool | None) -> tuple[str, str]:
+    """The verdict in a sentence, and its tone."""
+    return {
         True: ("Universal: every condition of the theorem holds.", "good"),
         False: ("Not universal.", "bad"),
         None: ("Undecided: the sufficient conditions fail or could not be decided, which is not a disproof.", ""),
-    }
-    return paragraph(*words[universal])
+    }[universal]
 
 
 def density_pictures(pattern: Pattern) -> Markup:

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.core.authors_word import WORDS
+from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.core.errors import ThereExistsError
 from thereexists.patterns import Pattern
 from thereexists.patterns.picture import density
 from thereexists.patterns.stated import TooLarge
-from thereexists.reports import svg
+from thereexists.reports import stated, svg
 from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.first_screen import Number, first_screen
-from thereexists.reports.html import Markup, Page, Section, facts, figure, join, panels, paragraph, table, text
+from thereexists.reports.html import Markup, Page, Section, figure, join, panels, paragraph, text
 from thereexists.reports.kinds.pattern import (
     CELLS,
     SOURCE,
@@ -41,12 +41,12 @@ def _page(found: Found) -> Page:
 
 def _checked(record: dict[str, Any]) -> Page:
     n, route = record["n"], record["hamiltonian_path"]
-    title = f"The pattern {record['name']} on {n:,} tokens"
+    title = f"The pattern {as_its_author_says(record['name'])} on {n:,} tokens"
     verdict = join(
         [
-            universal_words(record["universal"]),
-            *(paragraph(str(reason)) for reason in record["reasons"]),
-            facts(
+            stated.paragraph(*universal_words(record["universal"])),
+            *(stated.paragraph(str(reason)) for reason in record["reasons"]),
+            stated.facts(
                 {
                     "every token sees itself": "yes" if record["self_loops"] else "no",
                     "path": f"{route['status']} ({route['method']})",
@@ -74,7 +74,7 @@ def _checked(record: dict[str, Any]) -> Page:
 
 
 def _conditions(record: dict[str, Any]) -> Markup:
-    """The three conditions of the theorem, as the verdict says."""
+    """The three conditions of the theorem, as the verdict says: all of them hold of what it calls universal."""
     path = {"found": True, "impossible": False}.get(record["hamiltonian_path"]["status"])
     full = True if record["receptive_depth"] is not None else None if record["never_connected"] is None else False
     marks = {
@@ -82,6 +82,8 @@ def _conditions(record: dict[str, Any]) -> Markup:
         "a Hamiltonian path": path,
         "every token sees every other": full,
     }
+    if record["universal"] is True and not all(holds is True for holds in marks.values()):
+        raise ValueError("it is called universal, and a condition of that does not hold")
     return figure(steps(marks), f"The conditions of the theorem, {WORDS}.")
 
 
@@ -141,11 +143,11 @@ def _compared(record: dict[str, Any]) -> Page:
         for one in record["patterns"]
     ]
     head = ["pattern", "universal", "depth", "per token", "path", "steps", "connections", "sparsity"]
-    left = [paragraph(f"Left out {name}: {why}", "soft") for name, why in record.get("refused", {}).items()]
+    left = [stated.paragraph(f"Left out {name}: {why}", "soft") for name, why in record.get("refused", {}).items()]
     remark = paragraph(
         "Undecided: the sufficient conditions fail or could not be decided, which is not a disproof.", "soft"
     )
-    body = join([table(head, rows), remark, *left])
+    body = join([stated.table(head, rows), remark, *left])
     first = np.cumsum([sum(map(int, one["connections"])) for one in record["patterns"]]) <= MOST_DRAWN
     chosen = itertools.compress(record["patterns"], first)
     drawn = [picture for one in chosen if (picture := _thumbnail(one)) is not None]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.authors_word import WORDS
-from thereexists.reports import svg
+from thereexists.reports import stated, svg
 from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.first_screen import PAPERS, Number, first_screen
 from thereexists.reports.html import (
@@ -16,14 +16,12 @@ from thereexists.reports.html import (
     Page,
     Section,
     code,
-    facts,
     figure,
     join,
     key,
     number,
     panels,
     paragraph,
-    table,
 )
 
 MOST_LENGTHS = 24  # columns of the table
@@ -37,7 +35,7 @@ def _page(found: Found) -> Page:
     sections = (
         Section("sizes", "Smallest hidden size", _table(rows)),
         Section("slopes", "Fitted lines", _lines(record["lines"])),
-        Section("reproduce", "How to reproduce it", join([code(record.get("command", "")), facts(settings)])),
+        Section("reproduce", "How to reproduce it", join([code(record.get("command", "")), stated.facts(settings)])),
     )
     lead = (
         "The smallest d at which a fixed head shows a random sparse matrix within the tolerances, against its length."
@@ -94,7 +92,8 @@ def _table(rows: list[dict[str, Any]]) -> Markup:
         made.setdefault((str(row["method"]), int(row["k"])), {})[int(row["length"])] = size
     lines = [[method, k, *(sizes.get(L, "") for L in lengths)] for (method, k), sizes in list(made.items())[:400]]
     words = "The smallest d that worked, for each length L in the head of the table. *: no smaller than the trivial 2L."
-    return join([paragraph(f"{words} Blank: not tried."), table(["method", "k", *(f"{L:,}" for L in lengths)], lines)])
+    head = ["method", "k", *(f"{L:,}" for L in lengths)]
+    return join([paragraph(f"{words} Blank: not tried."), stated.table(head, lines)])
 
 
 def _lines(lines: list[dict[str, Any]]) -> Markup:
@@ -107,7 +106,7 @@ def _lines(lines: list[dict[str, Any]]) -> Markup:
         for one in lines
     ]
     words = "d = slope · ln L + intercept, fitted to the sizes that are not trivial (d < 2L)."
-    return join([paragraph(words), table(["method", "k", "slope", "intercept", "R²"], fitted)])
+    return join([paragraph(words), stated.table(["method", "k", "slope", "intercept", "R²"], fitted)])
 
 
 KIND = Kind(

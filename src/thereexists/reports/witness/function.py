@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from thereexists.certificates.certificate import FILE, load_certificate
-from thereexists.certificates.cubes import weights_sha256
-from thereexists.certificates.function_certificate import FunctionCertificate
+from thereexists.certificates.certificate import FILE
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.core.plain_text import counted, d_of, in_full
 from thereexists.core.rounded_figures import in_percent, rounded_down, rounded_up
 from thereexists.functions.target import Target
 from thereexists.model import Transformer, sizes
 from thereexists.model.parts import parts_of
-from thereexists.reports import svg
+from thereexists.reports import stated, svg
 from thereexists.reports.artefact import Found, weights_hash
 from thereexists.reports.certificate import bound_section
 from thereexists.reports.contexts import contexts_section
@@ -49,19 +47,19 @@ from thereexists.witness.load import load as read_witness
 from thereexists.witness.recounted import class_of, description_of, is_builtin, told_name
 
 MOST_OUTPUTS = 12
-_SAME = ("name", "n", "d", "low", "high", "domain", "origin")  # what a certificate and its witness must agree on
+FOREIGN = "is about other weights or another function"
 
 
 def function_page(folder: Path, witness: FunctionWitness, record: dict[str, Any], target: Target | None = None) -> Page:
     """All sections; ``target`` gives the function again, for a witness of a user's own."""
     witness = witness.knowing(target)
     target = target or witness.target
-    certificate = load_certificate(folder, witness.kind.certificates) if (folder / FILE).is_file() else None
+    foreign = witness.certificate is None and (folder / FILE).is_file()
     cut, plane = slice_through(witness, target), plane_through(witness, target)
     sections = [
         Section("built", "What was built", _built(witness, record)),
         Section("stages", "Stages and weights", stages_section(witness.network)),
-        Section("certificate", "What is certified", _certificate(folder, witness, record, certificate)),
+        Section("certificate", "What is certified", _certificate(folder, witness, foreign)),
         Section("curves", "Target against network", _curves(cut, target)),
         surfaces_section(witness, plane),
         contexts_section(witness),
@@ -77,24 +75,20 @@ def function_page(folder: Path, witness: FunctionWitness, record: dict[str, Any]
     )
     title = f"There exists a Transformer: {told_name(witness)}"
     drawn = Markup("") if plane is None else first_picture(plane, plan.grid.d)
-    first = first_screen(_largest(folder, witness, record, certificate), _source(witness), drawn)
+    first = first_screen(_largest(folder, witness, foreign), _source(witness), drawn)
     return Page("witness", title, lead, tuple(s for s in sections if s is not None), first)
 
 
-def _largest(
-    folder: Path, witness: FunctionWitness, record: dict[str, Any], found: FunctionCertificate | None
-) -> list[Number]:
+def _largest(folder: Path, witness: FunctionWitness, foreign: bool) -> list[Number]:
     """How deep, how far off at most, and whether anything is proved."""
     layers = sum(stage.depth for stage in witness.network.stages.values())
-    certified = found is not None and _is_about(found, witness, record)
+    found = witness.certificate
     if found is None:
-        bound = ("no bound", "there is no certificate")
-    elif not certified:
-        bound = ("no bound", "the certificate is about another network")
+        bound = ("no bound", f"the certificate {FOREIGN}" if foreign else "there is no certificate")
     else:
         norm = f"{d_of(found.p)}, {found.holds_for()}, {found.label()}: {WORDS}"
         bound = (at_most(float(found.bound)), norm)
-    return [(layers, "layers, none of them trained"), bound, proof_of(folder, certified)]
+    return [(layers, "layers, none of them trained"), bound, proof_of(folder, found is not None)]
 
 
 def _source(witness: FunctionWitness) -> str:
@@ -107,11 +101,6 @@ def _source(witness: FunctionWitness) -> str:
         if witness.network.wide
         else f"{after}."
     )
-
-
-def _is_about(found: FunctionCertificate, witness: FunctionWitness, record: dict[str, Any]) -> bool:
-    stated, recorded = ({k: target.get(k) for k in _SAME} for target in (found.target, record["target"]))
-    return found.weights_sha256 == weights_sha256(witness.network) and stated == recorded
 
 
 def _built(witness: FunctionWitness, record: dict[str, Any]) -> Markup:
@@ -130,7 +119,7 @@ def _built(witness: FunctionWitness, record: dict[str, Any]) -> Markup:
             "function": as_its_author_says(function),
             "from": as_its_author_says(source),
             "file's SHA-256": None if sha256 is None else as_its_author_says(sha256),
-            "sequences": f"n = {grid.n} tokens, d = {grid.d}, {as_its_author_says(_box(target))}",
+            "sequences": as_its_author_says(f"n = {grid.n} tokens, d = {grid.d}, {_box(target)}"),
             "claimed": as_its_author_says(_claims(target)),
             "grid": as_its_author_says(f"δ = 1/{grid.N}, {grid.cells:,} cubes"),
             "theorem": theorem.get(
@@ -178,10 +167,8 @@ def stages_section(network: Transformer) -> Markup:
     return join([figure(bar, f"{whole:,} parameters, part by part."), table(head, rows)])
 
 
-def _certificate(
-    folder: Path, witness: FunctionWitness, record: dict[str, Any], found: FunctionCertificate | None
-) -> Markup:
-    measured = witness.distance
+def _certificate(folder: Path, witness: FunctionWitness, foreign: bool) -> Markup:
+    measured, found = witness.distance, witness.certificate
     sampled = None
     if measured is not None:
         sampled = (
@@ -189,13 +176,11 @@ def _certificate(
             f"{rounded_up(measured.high, 4)} at {in_percent(measured.confidence)} ({measured.samples:,} random points, "
             f"seed {measured.seed})"
         )
-        sampled = as_its_author_says(sampled)
+    if foreign:
+        return paragraph(f"The certificate in this folder {FOREIGN}: it proves nothing here.", "bad")
     if found is None:
         advice = f"This witness has no certificate. Make one: thereexists certify {shlex.quote(str(folder))}"
-        return join([paragraph(advice), facts({"measured": sampled})])
-    if not _is_about(found, witness, record):
-        about = "The certificate in this folder is about other weights or another function: it proves nothing here."
-        return paragraph(about, "bad")
+        return join([paragraph(advice), stated.facts({"measured": sampled})])
     return join(
         [
             bound_section(found, sampled),
@@ -240,7 +225,7 @@ def _curves(cut: Slice, target: Target) -> Markup:
         y = cut.network[:, k, i]
         f = None if cut.target is None else cut.target[:, k, i]
         curves = [(1, False, y)] if f is None else [(0, False, f), (1, False, y)]
-        figures.append(figure(svg.lines(cut.x, curves, f"{target.name}: {name}", "x", ends), name))
+        figures.append(figure(svg.lines(cut.x, curves, name, "x", ends), name))
         if f is not None:
             error = svg.lines(cut.x, [(3, False, np.abs(y - f))], f"{name}: error", "x", errors)
             figures.append(figure(error, f"{name}: |network − target|"))

@@ -52,7 +52,7 @@ def _largest(folder: Path, described: dict[str, Any]) -> list[Number]:
     """How deep, how far off at most, and whether anything is proved."""
     bound, proof = described["bound"], proof_of(folder, described["bound"] is not None)
     if bound is None:
-        return [depth_of(described["blocks"]), ("no bound", "there is no certificate"), proof]
+        return [depth_of(described["blocks"]), ("no bound", "there is no certificate of this program"), proof]
     norm = f"at every input of the box, in {described['bound_dtype']}, rounding included: {WORDS}"
     return [depth_of(described["blocks"]), (at_most(float(bound)), norm), proof]
 
@@ -116,7 +116,7 @@ def _built(witness: Any, described: dict[str, Any]) -> Markup:
 
 def _proved(witness: Any, described: dict[str, Any]) -> Markup:
     if witness.certificate is None:
-        return paragraph("Nothing: there is no certificate in the folder.")
+        return paragraph("Nothing: there is no certificate of this program and these weights in the folder.")
     rows = [[name, upper(bound)] for name, bound in described["bounds"].items()]
     rows += [[name, f"not certified: {reason}"] for name, reason in described["reasons"].items()]
     parts = {name: number(value) for name, value in described["parts"].items()}

@@ -39,7 +39,7 @@ def _largest(folder: Path, witness: SymbolWitness, told: dict[str, Any]) -> list
     """How deep, on which strings it is right, and whether that is proved."""
     proof = proof_of(folder, witness.certificate is not None)
     if witness.certificate is None:
-        return [depth_of(told["blocks"]), ("no bound", "there is no certificate"), proof]
+        return [depth_of(told["blocks"]), ("no bound", "there is no certificate of this program"), proof]
     least, most = told["lengths"]
     lengths = f"{most:,}" if least == most else f"{least:,} to {most:,}"
     where = f"on every string of {lengths} symbols, in {', '.join(told['bounds'])}: {WORDS}"
@@ -63,7 +63,7 @@ def _built(told: dict[str, Any]) -> Markup:
 def _proved(witness: SymbolWitness, told: dict[str, Any]) -> Markup:
     certificate = witness.certificate
     if certificate is None:
-        return paragraph("Nothing: there is no certificate in the folder.")
+        return paragraph("Nothing: there is no certificate of this program and these weights in the folder.")
     rows = [[name, upper(bound)] for name, bound in told["bounds"].items()]
     rows += [[name, f"not certified: {reason}"] for name, reason in told["reasons"].items()]
     return join(
