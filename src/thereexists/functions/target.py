@@ -23,6 +23,7 @@ LARGEST = 1e100  # squares and sums of values must not overflow
 LONGEST = 1 << 27  # numbers of a sequence: what is asked of f, and every grid, is far beyond any machine before
 BATCH = 4096  # sequences that f is given at once, at most: ``check_one_by_one`` tries batches of that size
 BESIDE = 4  # times that the rounding of f is tried, a last place away
+_DISTINCT = 32  # answers of one binade, from which its rounding is read
 SIZES = 4  # of smaller batches drawn over the whole range; twice as many over its logarithm
 EVALUATION_ERROR = 2.0**-40  # f in float64 is taken to be within this times max(1, |f|): certificates state it
 
@@ -363,11 +364,25 @@ def same_answers(found: Array, before: Array) -> bool:
 
 
 def _in_float32(Y: Array) -> bool:
-    """Whether answers are float32 numbers, and not because they are short: half of them need more than 16 bits."""
-    if np.abs(Y).max(initial=0.0) > 1e38 or not (Y.astype(np.float32).astype(np.float64) == Y).all():
+    """Whether answers are rounded as float32 rounds: 24 bits of every answer, whatever its size.
+
+    Answers may all be float32 numbers because they are multiples of one power of two, as whole numbers are. But these
+    have one step whatever their size, and float32 has steps that double from one binade [2^e, 2^{e+1}) to the next. So
+    two binades must have been rounded to their own 24th bit: some answer of each needs that bit, and none of
+    ``_DISTINCT`` different ones or more needs a finer bit. Of multiples of 2^k those of the upper binade would all have
+    to lack a bit that those of the lower one have.
+    """
+    values = np.unique(np.abs(Y[Y != 0]))
+    if values.max(initial=0.0) > 1e38 or not (values.astype(np.float32).astype(np.float64) == values).all():
         return False
-    mantissa = np.frexp(Y)[0] * 2.0**16
-    return bool((mantissa != np.rint(mantissa)).mean() > 0.5)
+    mantissa, binade = np.frexp(values)
+    needs_all = mantissa * 2.0**24 % 2 == 1
+    full = [
+        needs_all[binade == e].any()
+        for e, count in zip(*np.unique(binade, return_counts=True), strict=True)
+        if count >= _DISTINCT
+    ]
+    return sum(full) >= 2
 
 
 def _size(name: str, given: Any) -> float | None:
