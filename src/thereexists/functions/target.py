@@ -17,6 +17,7 @@ from thereexists.core.user_file import function_of, read_user_file
 from thereexists.functions.anywhere import placed
 from thereexists.functions.asking import answered, phase
 from thereexists.functions.domains.domain import Domain
+from thereexists.functions.given import enclosed, real, size_or_none
 
 Array = np.ndarray
 LARGEST = 1e100  # squares and sums of values must not overflow
@@ -85,7 +86,7 @@ class Target:
         if not callable(self.f):
             raise InvalidInput(f"The function of a target must be callable; got {type(self.f).__name__} instead.")
         for name in ("lipschitz", "bound"):
-            object.__setattr__(self, name, _size(name, getattr(self, name)))
+            object.__setattr__(self, name, size_or_none(name, getattr(self, name)))
         for name in ("equivariant", "compact_support"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise InvalidInput(f"'{name}' must be True or False; got {getattr(self, name)!r} instead.")
@@ -217,7 +218,7 @@ class Target:
         """Try NumPy first; a function written for torch gets tensors."""
         try:
             with redirect_stdout(sys.stderr):  # what f prints is not our output
-                return _real(self.f(X.copy()))
+                return real(self.f(X.copy()))
         except ThereExistsError:
             raise
         except (Exception, SystemExit) as first:
@@ -228,7 +229,7 @@ class Target:
                 with redirect_stdout(sys.stderr):
                     Y = self.f(torch.from_numpy(X.copy()))
                 if isinstance(Y, torch.Tensor):
-                    return _real(Y.detach().numpy())
+                    return real(Y.detach().numpy())
             except (Exception, SystemExit) as second:  # the NumPy failure is the one worth reporting
                 unless_memory(second)
             raise InvalidTarget(f"{self.name} failed on an input of shape {X.shape}: {reason}") from first
@@ -237,24 +238,7 @@ class Target:
         """The interval extension on boxes (batch, n, d), checked: two arrays of that shape (or numbers), low ≤ high."""
         if self.interval is None:
             raise InvalidTarget(f"{self.name} has no interval extension.")
-        wanted = f"The interval extension of {self.name} must return (low, high), arrays of shape {low.shape}"
-        try:
-            with redirect_stdout(sys.stderr):
-                f_low, f_high = self.interval(low.copy(), high.copy())
-            f_low, f_high = _real(f_low), _real(f_high)
-        except (Exception, SystemExit) as error:
-            reason = unless_memory(error)
-            raise InvalidTarget(f"{wanted}; it failed: {reason}") from error
-        if any(side.shape not in ((), low.shape) for side in (f_low, f_high)):
-            raise InvalidTarget(f"{wanted}, or two numbers; it returned {f_low.shape} and {f_high.shape} instead.")
-        ordered = f_low <= f_high  # False for NaN
-        if not ordered.all():
-            box = int(np.argmin(np.broadcast_to(ordered, low.shape).all(axis=(1, 2))))
-            raise InvalidTarget(
-                f"{wanted} with low ≤ high; it returned NaN or low > high for the box from {low[box].tolist()} to "
-                f"{high[box].tolist()}."
-            )
-        return np.broadcast_to(f_low, low.shape), np.broadcast_to(f_high, low.shape)
+        return enclosed(self.name, self.interval, low, high, low.shape)
 
     def describe(self) -> dict[str, Any]:
         """All that is claimed of the function, as plain data: what a witness and a certificate store of it."""
@@ -383,30 +367,6 @@ def _in_float32(Y: Array) -> bool:
         if count >= _DISTINCT
     ]
     return sum(full) >= 2
-
-
-def _size(name: str, given: Any) -> float | None:
-    """A finite number of at least 0, of whatever type, as Python's own float; or None."""
-    if given is None:
-        return None
-    try:
-        if isinstance(given, bool | np.bool_ | str | complex | np.complexfloating):
-            raise TypeError
-        number = float(given)
-    except (TypeError, ValueError, OverflowError, AttributeError):
-        number = float("nan")
-    if not (np.isfinite(number) and number >= 0):
-        raise InvalidInput(f"'{name}' must be a finite number of at least 0; got {given!r} instead.")
-    return number
-
-
-def _real(Y: Any) -> Array:
-    if isinstance(Y, np.ma.MaskedArray) and np.ma.is_masked(Y):
-        raise TypeError("it returns an array with masked entries; a target must give all of them")
-    Y = np.asarray(Y)
-    if np.iscomplexobj(Y):
-        raise TypeError("it returns complex numbers; a target is real")
-    return Y.astype(np.float64)
 
 
 def from_file(reference: str, n: int, d: int = 1, **properties: Any) -> Target:
