@@ -42,7 +42,7 @@ from thereexists.functions.anywhere import anywhere
 from thereexists.functions.claims import refute
 from thereexists.functions.exponent import exponent
 from thereexists.functions.grid import Grid
-from thereexists.functions.target import EVALUATION_ERROR, Target
+from thereexists.functions.target import EVALUATION_ERROR, Target, standing_in
 from thereexists.model import Transformer
 from thereexists.parallel import HERE, Workers, one_thread
 from thereexists.parallel.estimate import Estimate, estimate
@@ -204,11 +204,11 @@ def check_spread(witness: Any) -> None:
 
 def _checked(witness: Any, target: Target | None) -> tuple[Transformer, Grid, Target]:
     """Network, grid and target of what can be certified; the rest is refused."""
+    f = standing_in(target, witness.target)
     network = witness.network
     dtype = next(network.parameters()).dtype
     if dtype != torch.float64:
         raise InvalidInput(f"Certificates are made from the float64 weights; this witness is in {dtype}.")
-    f: Target = witness.target if target is None else target
     grid = witness.grid.on(f.region)
     if network.rho not in WEIGHTS:
         raise InvalidInput("Certificates are for the standard class; this witness was built with --modified.")

@@ -33,7 +33,7 @@ from thereexists.core.kinds import KINDS
 from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.claims import refute
-from thereexists.functions.domains.stored import name_in_file
+from thereexists.functions.domains.stored import wherever_it_lies
 from thereexists.functions.grid import Grid
 from thereexists.functions.targets import builtin, restore
 from thereexists.model import EmbeddedTransformer, Transformer
@@ -68,6 +68,10 @@ def _common_checks(case: Case[FunctionCertificate], asked: Asked) -> Iterator[Ch
     yield _check_layers(case)
     yield _check_plan(case)
     yield _check_pattern(case)
+    if (case.grid.n, case.grid.d) != (case.target.n, case.target.d):  # no question about f would fit
+        yield _check_target(case)
+        yield _another_shape(case)
+        return
     yield _check_grid(case)
     yield from _check_support(case)
     yield _check_target(case)
@@ -200,6 +204,11 @@ def _check_pattern(case: Case[FunctionCertificate]) -> Check:
     return Check("pattern", not failed, "; ".join(failed) or f"the pattern satisfies Assumption 1, s = {s}")
 
 
+def _another_shape(case: Case[FunctionCertificate]) -> Check:
+    grid, f = case.grid, case.target
+    return Check("grid", False, f"it is one for n = {grid.n}, d = {grid.d}, and {f.name} has n = {f.n}, d = {f.d}")
+
+
 def _check_grid(case: Case[FunctionCertificate]) -> Check:
     """The cubes must cover the domain: otherwise the sum over cubes leaves something out."""
     grid, target = case.grid, case.target
@@ -242,17 +251,10 @@ def _check_target(case: Case[FunctionCertificate]) -> Check:
 def _told(target: dict[str, Any]) -> dict[str, Any]:
     """What is said of a function, less where its file lay: a file is known by its hash, wherever it has moved."""
     origin = target.get("origin")
-    told = {**target, "domain": _moved(target["domain"])} if "domain" in target else target
+    told = {**target, "domain": wherever_it_lies(target["domain"])} if "domain" in target else target
     if not isinstance(origin, dict) or origin.get("kind") != "file":
         return told
     return {**told, "origin": {key: value for key, value in origin.items() if key != "reference"}}
-
-
-def _moved(domain: Any) -> Any:
-    """A domain's description, wherever its file lies; of ``file.py:name`` the name stays: a file may make several."""
-    if isinstance(domain, dict):
-        return {key: name_in_file(value) if key == "reference" else _moved(value) for key, value in domain.items()}
-    return [_moved(part) for part in domain] if isinstance(domain, list) else domain
 
 
 def _check_domain(case: Case[FunctionCertificate]) -> Iterator[Check]:

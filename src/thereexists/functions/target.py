@@ -16,7 +16,8 @@ from thereexists.core.memory import unless_memory
 from thereexists.core.user_file import function_of, read_user_file
 from thereexists.functions.anywhere import placed
 from thereexists.functions.asking import answered, phase
-from thereexists.functions.domains.domain import Domain
+from thereexists.functions.domains.domain import Domain, shortly
+from thereexists.functions.domains.stored import wherever_it_lies
 from thereexists.functions.given import enclosed, real, size_or_none
 
 Array = np.ndarray
@@ -340,6 +341,35 @@ class Target:
     def alone(self, X: Array) -> Array:
         """f of every sequence by itself."""
         return np.concatenate([self(X[i : i + 1]) for i in range(len(X))])
+
+
+def check_is_target(given: Any) -> None:
+    """Refuse what is given as a function and is none of ours; None is none given."""
+    if given is not None and not isinstance(given, Target):
+        raise InvalidInput(f"'target' must be a te.Target; got {type(given).__name__} instead.")
+
+
+def standing_in(given: Any, own: Target) -> Target:
+    """The function given for a witness's own, or its own if none is. One of other sequences is refused: the cells, and
+    whatever is summed over them, are those of its own, and say nothing of what lies beside them."""
+    check_is_target(given)
+    if given is None:
+        return own
+    told, wanted = _sequences_of(given), _sequences_of(own)
+    differing = [f"{k} = {shortly(told[k])} in place of {shortly(wanted[k])}" for k in told if told[k] != wanted[k]]
+    if differing:
+        raise InvalidInput(
+            f"A function given for a witness must have the shape, domain and symmetry of its own; {given.name} has "
+            f"{', '.join(differing)}."
+        )
+    return given
+
+
+def _sequences_of(target: Target) -> dict[str, Any]:
+    """What a function says of the sequences that it is defined on."""
+    told = {name: getattr(target, name) for name in ("n", "d", "equivariant", "compact_support")}
+    domain = None if target.region is None else wherever_it_lies(target.region.describe())
+    return {**told, "low": target.low.tolist(), "high": target.high.tolist(), "domain": domain}
 
 
 def same_answers(found: Array, before: Array) -> bool:

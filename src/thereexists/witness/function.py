@@ -23,7 +23,7 @@ from thereexists.core.regular_files import is_regular
 from thereexists.core.rounded_figures import rounded_down
 from thereexists.evaluate import Choice
 from thereexists.functions.grid import Grid
-from thereexists.functions.target import Target
+from thereexists.functions.target import Target, standing_in
 from thereexists.functions.targets import restore
 from thereexists.model import Transformer
 from thereexists.model.sizes import check_distance, check_plan, check_sizes, counted
@@ -85,10 +85,13 @@ class FunctionWitness(Witness):
         return found if found.weights_sha256 == weights_sha256(self.network) else None
 
     def knowing(self, target: Target | None) -> Self:
-        """The same witness, where a target brings the code that its domain is made of."""
-        if target is None or target.region is None:
-            return self
-        return dataclasses.replace(self, target=dataclasses.replace(self.target, domain=target.region))
+        """The same witness, where a target brings the code that its domain is made of; one of another is refused."""
+        region = standing_in(target, self.target).region
+        return (
+            self
+            if region is None
+            else dataclasses.replace(self, target=dataclasses.replace(self.target, domain=region))
+        )
 
     def __call__(self, x: Any, engine: str = "auto") -> Any:
         """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out.
