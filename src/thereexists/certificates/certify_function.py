@@ -64,9 +64,8 @@ def certify_function(witness: Any, wanted: Wanted) -> FunctionCertificate:
     network, grid, f = _checked(witness, wanted.target)
     epsilon = witness.epsilon(wanted.p)
     start = time.perf_counter()
-    proves = f.variation(1.0) is not None or f.interval is not None
     _refuse_outside(network, grid, f)
-    made = (_rigorous if proves else _statistical)(network, grid, f, wanted)
+    made = (_rigorous if f.provable else _statistical)(network, grid, f, wanted)
     certificate = dataclasses.replace(made, epsilon=epsilon, seconds=round(time.perf_counter() - start, 3))
     if wanted.folder is not None:
         shutil.rmtree(wanted.folder / JOB, ignore_errors=True)
@@ -182,7 +181,7 @@ def predict(
     """
     check_spread(witness)
     network, grid, f = _checked(witness, target)
-    if f.variation(1.0) is None and f.interval is None:
+    if not f.provable:
         raise InvalidInput(
             "A statistical certificate is made in one process, on random points of its own: there is no cost to "
             "predict."
@@ -213,7 +212,7 @@ def _checked(witness: Any, target: Target | None) -> tuple[Transformer, Grid, Ta
     if network.rho not in WEIGHTS:
         raise InvalidInput("Certificates are for the standard class; this witness was built with --modified.")
     f.check_one_by_one()
-    if f.variation(1.0) is not None or f.interval is not None:
+    if f.provable:
         check_asked(f, grid, splits_within(grid, SUBCUBES), seed=0)
     boxes = None if f.interval is None else some_boxes(f, grid, splits_within(grid, SUBCUBES), TRIED_BOXES, seed=0)
     counterexample = refute(f, boxes=boxes)
@@ -226,7 +225,10 @@ def assumptions(target: Target) -> list[str]:
     """What the bound takes for granted about f, in words."""
     stated = []
     if target.modulus is not None:
-        stated.append("f keeps the modulus of continuity that the caller stated")
+        stated.append(
+            "f keeps the modulus of continuity ω that the caller stated, which does not decrease: |f(X) − f(Y)| ≤ ω(r) "
+            "for all X and Y no farther apart than r"
+        )
     elif target.lipschitz is not None:
         stated.append(f"f has the Lipschitz constant {in_full(target.lipschitz)} (maximum norm to maximum norm)")
     if target.interval is not None:

@@ -10,11 +10,13 @@ nearest have descendants beside fresh ones.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
 from thereexists.functions.asking import phase
+from thereexists.functions.modulus import falling
 from thereexists.functions.target import EVALUATION_ERROR, Array, Target
 
 BOXES = 64  # of one generation
@@ -32,11 +34,11 @@ def refute(target: Target, pairs: int = 4_000, seed: int = 0, boxes: Boxes | Non
     ``boxes``: further boxes (low, high) on which the extension will be used, to be tried too.
     """
     found = None if target.region is None else target.region.refuted(seed)
-    if found is not None or (target.variation(1.0) is None and target.interval is None):
+    if found is not None or not target.provable:
         return found
     rng = np.random.default_rng(seed)
     tried = _Pairs.of(target, pairs, rng)
-    if target.variation(1.0) is not None:
+    if target.has_modulus:
         found = _refute_modulus(target, tried) or _refuted_by_a_jump(target, tried)
     if found is None and target.interval is not None:
         found = _refute_extension(target, rng, boxes, tried.rounding(target))
@@ -79,6 +81,10 @@ class _Pairs:
 
 def _refute_modulus(target: Target, pairs: _Pairs) -> str | None:
     allowed = _allowed(target, pairs.moved)
+    in_order = sorted(zip(pairs.moved.tolist(), allowed.tolist(), strict=True))
+    fall = next((said for near, far in itertools.pairwise(in_order) if (said := falling(near, far))), None)
+    if fall is not None:
+        return fall
     if (pairs.change > allowed + pairs.rounding(target)).any():
         at = int((pairs.change - allowed).argmax())
         return (

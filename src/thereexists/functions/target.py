@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from thereexists.functions.asking import answered, phase
 from thereexists.functions.domains.domain import Domain, shortly
 from thereexists.functions.domains.stored import wherever_it_lies
 from thereexists.functions.given import enclosed, real, size_or_none
+from thereexists.functions.modulus import Modulus
 
 Array = np.ndarray
 LARGEST = 1e100  # squares and sums of values must not overflow
@@ -45,7 +47,8 @@ class Target:
         equivariant: claims f(XP) = f(X)P for every permutation of the tokens.
         domain: a box (low, high), each a number or one number per feature, or another compact set (``te.domains``):
             then f is asked at points of it alone, and low and high are the ends of a box around it.
-        modulus: a general modulus of continuity, in place of ``lipschitz``.
+        modulus: a general modulus of continuity ω, in place of ``lipschitz``: |f(X) − f(Y)| ≤ ω(r) for all X and Y no
+            farther apart than r. So ω does not decrease; one that does is refused.
         interval: for certificates, maps boxes (low, high) of sequences to boxes that contain f of them (of
             their part in the domain).
         bound: the largest |f|; allows a statistical certificate.
@@ -109,6 +112,15 @@ class Target:
     @property
     def high(self) -> Array:
         return self._corner(1)  # (d,)
+
+    @property
+    def has_modulus(self) -> bool:
+        return self.modulus is not None or self.lipschitz is not None
+
+    @property
+    def provable(self) -> bool:
+        """Whether anything is stated that bounds f between the points at which it is asked."""
+        return self.has_modulus or self.interval is not None
 
     @property
     def region(self) -> Domain | None:
@@ -182,18 +194,13 @@ class Target:
     def variation(self, radius: float) -> float | None:
         """An upper bound on max|f(X) − f(Y)| over max|X − Y| ≤ radius, or None if the caller stated none."""
         if self.modulus is not None:
-            try:
-                with redirect_stdout(sys.stderr):
-                    found = np.asarray(self.modulus(radius))
-                if found.ndim or found.dtype.kind not in "biuf":
-                    raise TypeError(f"it returns {found!r}, and a number is wanted")
-                return float(found)
-            except ThereExistsError:
-                raise
-            except (Exception, SystemExit) as error:
-                reason = unless_memory(error)
-                raise InvalidTarget(f"The modulus of {self.name} cannot be called: {reason}.") from error
+            return self._modulus.at(radius)
         return None if self.lipschitz is None else self.lipschitz * radius
+
+    @cached_property
+    def _modulus(self) -> Modulus:
+        assert self.modulus is not None  # or nobody asks
+        return Modulus(self.modulus, self.name, float((self.high - self.low).max()))
 
     def __call__(self, X: Array) -> Array:
         """``f`` on a NumPy batch, checked: the shape it must have, every entry finite."""
