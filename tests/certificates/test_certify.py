@@ -10,7 +10,7 @@ import thereexists as te
 from tests.cases import CASES, IDS
 from thereexists.certificates import cubes
 from thereexists.certificates.statistical import bernstein
-from thereexists.core.errors import NotProved
+from thereexists.core.errors import InvalidInput, NotProved
 from thereexists.core.storage import JOB
 from thereexists.functions.targets import BUILTINS, builtin
 
@@ -196,3 +196,60 @@ def test_a_function_of_ones_own_may_have_the_name_of_a_built_in(tmp_path):
     assert te.verify(tmp_path / "w", target=halves).holds
     assert te.verify(tmp_path / "w").holds is None, "and it is not taken for the built-in one"
     assert not te.verify(tmp_path / "w", target=builtin("sort", n=2)).holds
+
+
+def of_others(f):
+    """Functions of other sequences than sort's on [0, 1], n = 2, each with the word that tells."""
+    own = {"lipschitz": 1.0, "name": "sort"}
+    return {
+        "other n": (builtin("sort", n=3), "n = 3 in place of 2"),
+        "other d": (builtin("sort", n=2, d=2), "d = 2 in place of 1"),
+        "other box": (builtin("sort", n=2, domain=(0, 2)), r"high = \[2.0\] in place of \[1.0\]"),
+        "narrower box": (builtin("sort", n=2, domain=(0, 0.5)), "high"),
+        "ball": (te.Target(f, n=2, domain=te.domains.Ball([0.5, 0.5], 0.5), **own), "domain = {'kind': 'ellipsoid'"),
+        "support": (te.Target(f, n=2, compact_support=True, **own), "compact_support = True in place of False"),
+        "symmetry": (te.Target(np.zeros_like, n=2, equivariant=True, **own), "equivariant = True in place of False"),
+        "no target": (np.sort, "must be a te.Target; got"),
+    }
+
+
+@pytest.fixture(scope="module")
+def of_sort(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sort") / "w"
+    witness = te.build(builtin("sort", n=2), delta=1 / 2)
+    witness.save(folder)
+    te.certify(witness, opinions=1).save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("what", of_others(np.sort))
+def test_a_function_of_other_sequences_is_refused_before_any_work(what, of_sort):
+    """It was summed over the cubes of the witness's own domain, and called proved."""
+
+    def never(X):
+        raise AssertionError("no question may be asked")
+
+    target, says = of_others(never)[what]
+    before = (of_sort / "certificate.json").read_bytes()
+    for verb in (te.certify, te.certificates.predict, te.report):
+        given = te.load(of_sort) if verb is te.certificates.predict else of_sort
+        with pytest.raises(InvalidInput, match=says):
+            verb(given, target=target)
+    assert (of_sort / "certificate.json").read_bytes() == before
+    if what == "no target":
+        with pytest.raises(InvalidInput, match=says):
+            te.verify(of_sort, target)
+    else:
+        verdict = te.verify(of_sort, target, opinions=1)
+        assert verdict.holds is False
+        assert not any("cannot be checked" in reason for reason in verdict.reasons)
+
+
+def test_a_domain_may_not_be_exchanged_for_another_or_for_a_box():
+    ball, other = (te.domains.Ball([0.5, 0.5], radius) for radius in (0.5, 0.25))
+    target = te.Target(lambda X: X, n=2, lipschitz=1.0, domain=ball)
+    witness = te.build(target, delta=1 / 2)
+    for domain in (other, (0.0, 1.0)):
+        with pytest.raises(InvalidInput, match="shape, domain and symmetry of its own"):
+            te.certify(witness, target=dataclasses.replace(target, domain=domain))
+    assert te.certify(witness, target=dataclasses.replace(target), opinions=1).bound > 0

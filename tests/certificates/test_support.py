@@ -9,7 +9,7 @@ import pytest
 
 import thereexists as te
 from tests.hostile import forge_certificate, forge_record, forge_weights, planted, weight
-from tests.supported import bumped, inputs_everywhere
+from tests.supported import BOXES, bumped, inputs_everywhere
 from thereexists.certificates.support import _image, vanishes_outside
 from thereexists.core.errors import NotProved
 
@@ -107,6 +107,13 @@ def test_the_honest_one_holds(name, originals):
     verdict = te.verify(originals / name, COMPACT[name] if name in COMPACT else TARGETS[int(name)], opinions=1)
     assert verdict.holds
     assert next(check for check in verdict.evidence if check.name == "support").passed
+
+
+@pytest.mark.parametrize(("delta", "domain"), [("1/3", (0.0, 1.0)), ("1/5", (-0.25, 1.0)), ("1/3", BOXES[2])])
+def test_cells_of_any_width_are_proved(delta, domain):
+    """The queries read u times the temperature: u itself, or no direction is shared."""
+    target = bumped("distance-to-mean", n=2, d=2, domain=domain)
+    assert vanishes_outside(te.build(target, delta=delta).network, target, 2).holds
 
 
 def test_a_witness_without_guards_cannot_claim_it(tmp_path):

@@ -126,6 +126,27 @@ def test_an_extension_of_a_wrong_form_is_refused_in_one_sentence(what):
             te.build(target, delta=1 / 4)
 
 
+STAIRCASES = {
+    "float32 in one binade": (lambda X: 1 + np.float32(0.9) * X.astype(np.float32), 2.0),
+    "float32 that cancels": (lambda X: X.astype(np.float32) - np.float32(0.5), 2.0),
+    "a quantiser": (lambda X: np.floor(X * 2**24) / 2**24, 2.0),
+    "one small step": (lambda X: X / 2 + 1e-9 * (X > 0.4321), 0.6),
+}
+
+
+@pytest.mark.parametrize("what", STAIRCASES)
+def test_a_continuous_function_has_no_steps(what):
+    f, lipschitz = STAIRCASES[what]
+    target = te.Target(f, n=1, lipschitz=lipschitz)
+    assert all("f jumps by" in (refute(target, seed=seed) or "") for seed in range(3))
+
+
+def test_a_steep_function_has_no_steps():
+    for f, lipschitz in ((lambda X: np.clip(1e8 * (X - 0.5), 0, 1), 1e8), (lambda X: np.sin(1e6 * X), 1e6)):
+        assert refute(te.Target(f, n=1, lipschitz=lipschitz)) is None
+    assert refute(te.Target(np.sqrt, n=1, modulus=lambda r: float(np.sqrt(r)))) is None
+
+
 MIXING = {
     "mean of the batch": lambda X: X - X.mean(axis=0),
     "largest of the batch": lambda X: X / np.maximum(X.max(), 1e-9),

@@ -174,8 +174,42 @@ def test_rounding_is_no_lack_of_symmetry(name, domain, scale):
 
 
 def test_a_function_that_computes_in_float32_is_named_as_such():
-    for f in (lambda X: X.astype(np.float32), lambda X: torch.from_numpy(X).to(torch.bfloat16).float().numpy() / 3):
+    W = np.random.default_rng(0).normal(size=(2, 16)).astype(np.float32)
+    for f in (
+        lambda X: X.astype(np.float32),
+        lambda X: 1e9 * X.astype(np.float32),
+        lambda X: np.exp(X.astype(np.float32)),
+        lambda X: np.tanh(X.reshape(-1, 2).astype(np.float32) @ W).sum(axis=1)[:, None, None] + 0 * X,  # cancels
+        lambda X: torch.from_numpy(X).to(torch.bfloat16).float().numpy() / 3,
+    ):
         with pytest.raises(InvalidTarget, match="computes in float32"):
             te.Target(f, n=2, d=1).check_one_by_one()
     for f in (lambda X: (X > 0.5) * 1.0, lambda X: np.rint(X * 255) / 256, np.zeros_like, lambda X: X):
         te.Target(f, n=2, d=1).check_one_by_one()
+
+
+STEPS = {
+    "whole numbers": (np.rint, (0.0, 1e6)),
+    "whole numbers of 25 bits": (np.rint, (0.0, 2.0**25)),
+    "even numbers of 25 bits": (lambda X: 2 * np.rint(X / 2), (-(2.0**25), 2.0**25)),
+    "millionths of the range": (lambda X: np.floor(1e6 * X), (0.0, 1.0)),
+    "20 bits": (lambda X: np.floor(X * 2**20) / 2**20, (0.0, 1.0)),
+    "24 bits in one binade": (lambda X: np.rint(X * 2**23) / 2**23, (1.0, 2.0)),
+    "few large ones": (lambda X: np.where(X < 2.0**23, np.rint(X), 2.0**30), (0.0, 2.0**24)),
+    "a constant": (lambda X: 100_003 + 0 * X, (0.0, 1.0)),
+    "squares": (lambda X: np.rint(X) ** 2, (0.0, 4096.0)),
+    "multiples of 64": (lambda X: 64 * np.rint(X / 64), (0.0, 2.0**30)),
+}
+
+
+@pytest.mark.parametrize("what", STEPS)
+def test_multiples_of_one_number_are_no_float32(what):
+    """They may all be float32 numbers, of more than 16 bits; that is no sign of anything."""
+    f, domain = STEPS[what]
+    for seed in range(4):
+        te.Target(f, n=1, domain=domain).check_one_by_one(seed)
+
+
+def test_a_quantiser_is_certified():
+    target = te.Target(lambda X: np.floor(X * 2**20) / 2**20, n=1, modulus=lambda r: r + 2.0**-20)
+    assert te.certify(te.build(target, delta=1 / 4), opinions=1).bound < 1

@@ -42,7 +42,7 @@ from thereexists.functions.anywhere import anywhere
 from thereexists.functions.claims import refute
 from thereexists.functions.exponent import exponent
 from thereexists.functions.grid import Grid
-from thereexists.functions.target import EVALUATION_ERROR, Target
+from thereexists.functions.target import EVALUATION_ERROR, Target, standing_in
 from thereexists.model import Transformer
 from thereexists.parallel import HERE, Workers, one_thread
 from thereexists.parallel.estimate import Estimate, estimate
@@ -63,9 +63,8 @@ def certify_function(witness: Any, wanted: Wanted) -> FunctionCertificate:
     network, grid, f = _checked(witness, wanted.target)
     epsilon = witness.epsilon(wanted.p)
     start = time.perf_counter()
-    proves = f.variation(1.0) is not None or f.interval is not None
     _refuse_outside(network, grid, f)
-    made = (_rigorous if proves else _statistical)(network, grid, f, wanted)
+    made = (_rigorous if f.provable else _statistical)(network, grid, f, wanted)
     return dataclasses.replace(made, epsilon=epsilon, seconds=round(time.perf_counter() - start, 3))
 
 
@@ -178,7 +177,7 @@ def predict(
     """
     check_spread(witness)
     network, grid, f = _checked(witness, target)
-    if f.variation(1.0) is None and f.interval is None:
+    if not f.provable:
         raise InvalidInput(
             "A statistical certificate is made in one process, on random points of its own: there is no cost to "
             "predict."
@@ -200,16 +199,16 @@ def check_spread(witness: Any) -> None:
 
 def _checked(witness: Any, target: Target | None) -> tuple[Transformer, Grid, Target]:
     """Network, grid and target of what can be certified; the rest is refused."""
+    f = standing_in(target, witness.target)
     network = witness.network
     dtype = next(network.parameters()).dtype
     if dtype != torch.float64:
         raise InvalidInput(f"Certificates are made from the float64 weights; this witness is in {dtype}.")
-    f: Target = witness.target if target is None else target
     grid = witness.grid.on(f.region)
     if network.rho not in WEIGHTS:
         raise InvalidInput("Certificates are for the standard class; this witness was built with --modified.")
     f.check_one_by_one()
-    if f.variation(1.0) is not None or f.interval is not None:
+    if f.provable:
         check_asked(f, grid, splits_within(grid, SUBCUBES), seed=0)
     boxes = None if f.interval is None else some_boxes(f, grid, splits_within(grid, SUBCUBES), TRIED_BOXES, seed=0)
     counterexample = refute(f, boxes=boxes)
@@ -222,7 +221,10 @@ def assumptions(target: Target) -> list[str]:
     """What the bound takes for granted about f, in words."""
     stated = []
     if target.modulus is not None:
-        stated.append("f keeps the modulus of continuity that the caller stated")
+        stated.append(
+            "f keeps the modulus of continuity ω that the caller stated, which does not decrease: |f(X) − f(Y)| ≤ ω(r) "
+            "for all X and Y no farther apart than r"
+        )
     elif target.lipschitz is not None:
         stated.append(f"f has the Lipschitz constant {in_full(target.lipschitz)} (maximum norm to maximum norm)")
     if target.interval is not None:

@@ -228,7 +228,9 @@ def fingerprint(target: Target) -> str:
         if target.interval is None
         else [side.tolist() for side in target.enclosure(X, np.minimum(X + 0.1, target.high))]
     )
-    content = [target(X).tolist(), box, [target.variation(r) for r in (1e-3, 0.1, 1.0)], target.origin.get("sha256")]
+    width = float((target.high - target.low).max())
+    spread = [target.variation(share * width) for share in (2.0**-10, 2.0**-3, 1.0)]
+    content = [target(X).tolist(), box, spread, target.origin.get("sha256")]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 

@@ -157,7 +157,7 @@ def corners(target: Target, low: Array, side: Array) -> tuple[Array, Array, floa
 def _bounds(target: Target, low: Array, side: Array, G: Ball, p: float) -> tuple[Array, Array, Array]:
     """For every sub-cube: (the p-mean of |f − G|) per entry, the largest |f|, the largest |f − G|. At least one of the
     two ways must be open."""
-    if target.variation(1.0) is not None:
+    if target.has_modulus:
         asked, half, central = asked_at(target, low, side)
     low, high, slack = corners(target, low, side)
     deviation, largest = np.full(low.shape, np.inf), np.full(len(low), np.inf)
@@ -166,7 +166,7 @@ def _bounds(target: Target, low: Array, side: Array, G: Ball, p: float) -> tuple
         f_low, f_high = target.enclosure(low, high)
         deviation = farthest = _far(f_low, f_high, G)
         largest = np.maximum(np.abs(f_low), np.abs(f_high)).max(axis=(1, 2))
-    if target.variation(1.0) is not None:
+    if target.has_modulus:
         f_low, f_high = _at_point(target, asked)
         spread, moment = _spread(target, np.asarray(half + 2 * slack), low.shape[1] * low.shape[2], p)  # (sub-cubes,)
         moment = np.where(central, moment, spread)

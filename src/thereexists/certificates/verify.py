@@ -22,7 +22,7 @@ from thereexists.core.kinds import kind_of
 from thereexists.core.memory import is_out_of_memory, too_little_memory
 from thereexists.core.plain_numbers import shown
 from thereexists.core.verdict import Verdict
-from thereexists.functions.target import Target
+from thereexists.functions.target import Target, check_is_target
 from thereexists.parallel import HERE, Workers
 
 
@@ -61,6 +61,7 @@ def verify(
     if sample is not None and not (isinstance(sample, int | float) and 0 < sample <= 1):
         raise InvalidInput(f"'sample' must be a share above 0 and at most 1; got {sample!r} instead.")
     check_opinions(opinions)
+    check_is_target(target)
     how = How(workers, sample, None if job is None else Path(job), progress)
     checks: list[Check] = []
     try:

@@ -82,7 +82,7 @@ def _check_output_bound(case: Case[FunctionCertificate]) -> Check:
 
 def _check_rigorous(case: Case[RigorousCertificate], how: How) -> Iterator[Check]:
     certificate, p = case.certificate, case.certificate.p
-    if case.target.variation(1.0) is None and case.target.interval is None:
+    if not case.target.provable:
         yield Check(
             "kind", False, "the target states no modulus and no interval extension: nothing rigorous can follow"
         )
@@ -234,7 +234,7 @@ def _check_statistical(case: Case[StatisticalCertificate], how: How) -> Iterator
         raise Obstructed(
             "A statistical certificate is checked in one go, on points drawn now: leave --sample and --job out."
         )
-    if case.target.variation(1.0) is not None or case.target.interval is not None:
+    if case.target.provable:
         yield Check("kind", False, "this target allows a rigorous certificate; a statistical one hides that")
     stated = case.target.bound
     honest = stated is None or certificate.target_bound >= stated

@@ -68,6 +68,10 @@ def _common_checks(case: Case[FunctionCertificate], asked: Asked) -> Iterator[Ch
     yield _check_layers(case)
     yield _check_plan(case)
     yield _check_pattern(case)
+    if (case.grid.n, case.grid.d) != (case.target.n, case.target.d):  # no question about f would fit
+        yield _check_target(case)
+        yield _another_shape(case)
+        return
     yield _check_grid(case)
     yield from _check_support(case)
     yield _check_target(case)
@@ -190,6 +194,11 @@ def _check_pattern(case: Case[FunctionCertificate]) -> Check:
     }
     failed = [what for what, holds in conditions.items() if not holds]
     return Check("pattern", not failed, "; ".join(failed) or f"the pattern satisfies Assumption 1, s = {s}")
+
+
+def _another_shape(case: Case[FunctionCertificate]) -> Check:
+    grid, f = case.grid, case.target
+    return Check("grid", False, f"it is one for n = {grid.n}, d = {grid.d}, and {f.name} has n = {f.n}, d = {f.d}")
 
 
 def _check_grid(case: Case[FunctionCertificate]) -> Check:

@@ -381,7 +381,7 @@ def _without_a_modulus(target: Target, out: Path) -> str:
 
 def _certify(witness: Any, out: Path, asked: BuildOptions) -> tuple[Any, ThereExistsError | None]:
     """The certificate, saved beside the weights, or why there is none: the witness itself is whole either way."""
-    if witness.target.variation(1.0) is None and witness.target.interval is None:
+    if not witness.target.provable:
         return None, InvalidInput(_without_a_modulus(witness.target, out))
     from thereexists.witness.verbs import certify
 

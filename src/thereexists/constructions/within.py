@@ -88,7 +88,7 @@ def _on_grid(target: Target, epsilon: float, p: float, steps: Steps, delta: Frac
     grid = steps.lay(delta)
     if not math.isfinite(steps.part(grid)):
         raise beyond_float64(target, p)
-    if grid.cells > SUBCUBES and target.variation(1.0) is not None:
+    if grid.cells > SUBCUBES and target.has_modulus:
         if steps.part(grid) > epsilon:
             return None
         prepared = steps.prepare(delta)
@@ -131,7 +131,7 @@ def check_epsilon(target: Target, epsilon: float) -> None:
     """Refuse what is no distance, and functions of which nothing can be proved."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 < epsilon < float("inf"):
         raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon} instead.")
-    if target.variation(1.0) is None and target.interval is None:
+    if not target.provable:
         raise InvalidInput(
             "A grid for 'epsilon' needs a modulus of continuity: state the Lipschitz constant (--lipschitz), or "
             "choose the grid yourself (--delta). No distance can be promised for a function that is known only by "

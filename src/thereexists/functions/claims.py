@@ -1,6 +1,7 @@
 """What a target claims about its function, put to the test: a counterexample ends a claim, survival proves nothing.
 
-Two claims: the modulus of continuity, tried on random pairs, and the interval extension, tried by a search that climbs.
+Two claims: the modulus of continuity, tried on random pairs and by halving some of them until they are next to each
+other, which finds jumps; and the interval extension, tried by a search that climbs.
 An extension may be right at the corners of every box and wrong inside (the values of sin(πx) at the two ends are both 0
 on [0, 1]); so points are drawn inside boxes, the one that sticks out most (or comes nearest) is kept, and the search
 goes on in a smaller box around it. Boxes of every size are tried, single points included, and the ones that came
@@ -9,17 +10,21 @@ nearest have descendants beside fresh ones.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
 from thereexists.functions.asking import phase
-from thereexists.functions.target import Array, Target
+from thereexists.functions.modulus import falling
+from thereexists.functions.target import EVALUATION_ERROR, Array, Target
 
 BOXES = 64  # of one generation
 GENERATIONS = 4
 POINTS = 16  # of one round, in every box
 ROUNDS = 8  # each in a box a third as wide as before
+HALVED = 64  # pairs
+HALVINGS = 44  # from the size of the domain to the rounding of f
 Boxes = tuple[Array, Array]
 
 
@@ -29,12 +34,12 @@ def refute(target: Target, pairs: int = 4_000, seed: int = 0, boxes: Boxes | Non
     ``boxes``: further boxes (low, high) on which the extension will be used, to be tried too.
     """
     found = None if target.region is None else target.region.refuted(seed)
-    if found is not None or (target.variation(1.0) is None and target.interval is None):
+    if found is not None or not target.provable:
         return found
     rng = np.random.default_rng(seed)
     tried = _Pairs.of(target, pairs, rng)
-    if target.variation(1.0) is not None:
-        found = _refute_modulus(target, tried)
+    if target.has_modulus:
+        found = _refute_modulus(target, tried) or _refuted_by_a_jump(target, tried)
     if found is None and target.interval is not None:
         found = _refute_extension(target, rng, boxes, tried.rounding(target))
     return found
@@ -75,7 +80,11 @@ class _Pairs:
 
 
 def _refute_modulus(target: Target, pairs: _Pairs) -> str | None:
-    allowed = np.array([target.variation(float(r)) for r in pairs.moved])
+    allowed = _allowed(target, pairs.moved)
+    in_order = sorted(zip(pairs.moved.tolist(), allowed.tolist(), strict=True))
+    fall = next((said for near, far in itertools.pairwise(in_order) if (said := falling(near, far))), None)
+    if fall is not None:
+        return fall
     if (pairs.change > allowed + pairs.rounding(target)).any():
         at = int((pairs.change - allowed).argmax())
         return (
@@ -83,6 +92,43 @@ def _refute_modulus(target: Target, pairs: _Pairs) -> str | None:
             f"and its modulus of continuity allows {allowed[at]:.4g}"
         )
     return None
+
+
+def _refuted_by_a_jump(target: Target, pairs: _Pairs) -> str | None:
+    """Of every pair the half that exceeds the modulus more, again and again: a jump stays, a slope does not.
+
+    A function that computes in float32 is a staircase, whose steps are too low for random pairs. What float64 may round
+    (``EVALUATION_ERROR``) is no step.
+    """
+    X, Y = pairs.X[:HALVED], pairs.Y[:HALVED]
+    with phase(f"does {target.name} jump", (2 + HALVINGS) * len(X)):
+        f_X, f_Y = target(X), target(Y)
+        for _ in range(HALVINGS):
+            middle = target.nearest(X + (Y - X) / 2)
+            f_middle = target(middle)
+            first = (_excess(target, X, middle, f_X, f_middle) > _excess(target, middle, Y, f_middle, f_Y))[
+                :, None, None
+            ]
+            X, f_X = np.where(first, X, middle), np.where(first, f_X, f_middle)
+            Y, f_Y = np.where(first, middle, Y), np.where(first, f_middle, f_Y)
+    excess = _excess(target, X, Y, f_X, f_Y)
+    allowed = 2 * EVALUATION_ERROR * np.maximum(1.0, np.maximum(np.abs(f_X), np.abs(f_Y)).max(axis=(1, 2)))
+    at = int((excess - allowed).argmax())
+    if excess[at] <= allowed[at] + pairs.rounding(target):
+        return None
+    return (
+        f"f jumps by {np.abs(f_X - f_Y)[at].max():.4g} between {X[at].tolist()} and {Y[at].tolist()}, more than its "
+        "modulus of continuity allows; or it computes in less than float64"
+    )
+
+
+def _excess(target: Target, X: Array, Y: Array, f_X: Array, f_Y: Array) -> Array:
+    """By how much f changes more than its modulus allows, pair by pair; negative if it does not."""
+    return np.abs(f_X - f_Y).max(axis=(1, 2)) - _allowed(target, np.abs(X - Y).max(axis=(1, 2)))
+
+
+def _allowed(target: Target, moved: Array) -> Array:
+    return np.array([target.variation(float(r)) for r in moved])
 
 
 def _refute_extension(target: Target, rng: np.random.Generator, given: Boxes | None, allowed: float) -> str | None:

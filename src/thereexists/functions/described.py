@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thereexists.functions.domains.stored import name_in_file
+from thereexists.functions.domains.stored import wherever_it_lies
 
 _MISSING = object()
 
@@ -21,14 +21,7 @@ def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 def _less_places(described: dict[str, Any]) -> dict[str, Any]:
     origin = described.get("origin")
-    told = {**described, "domain": _less_files(described["domain"])} if "domain" in described else described
+    told = {**described, "domain": wherever_it_lies(described["domain"])} if "domain" in described else described
     if not isinstance(origin, dict) or origin.get("kind") != "file":
         return told
     return {**told, "origin": {key: value for key, value in origin.items() if key != "reference"}}
-
-
-def _less_files(domain: Any) -> Any:
-    """A domain wherever its file lies; of ``file.py:name`` the name stays: a file may make several."""
-    if isinstance(domain, dict):
-        return {key: name_in_file(value) if key == "reference" else _less_files(value) for key, value in domain.items()}
-    return [_less_files(part) for part in domain] if isinstance(domain, list) else domain

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,13 +17,17 @@ from thereexists.core.memory import unless_memory
 from thereexists.core.user_file import function_of, read_user_file
 from thereexists.functions.anywhere import placed
 from thereexists.functions.asking import answered, phase
-from thereexists.functions.domains.domain import Domain
+from thereexists.functions.domains.domain import Domain, shortly
+from thereexists.functions.domains.stored import wherever_it_lies
+from thereexists.functions.given import enclosed, real, size_or_none
+from thereexists.functions.modulus import Modulus
 
 Array = np.ndarray
 LARGEST = 1e100  # squares and sums of values must not overflow
 LONGEST = 1 << 27  # numbers of a sequence: what is asked of f, and every grid, is far beyond any machine before
 BATCH = 4096  # sequences that f is given at once, at most: ``check_one_by_one`` tries batches of that size
 BESIDE = 4  # times that the rounding of f is tried, a last place away
+_DISTINCT = 32  # answers of one binade, from which its rounding is read
 SIZES = 4  # of smaller batches drawn over the whole range; twice as many over its logarithm
 EVALUATION_ERROR = 2.0**-40  # f in float64 is taken to be within this times max(1, |f|): certificates state it
 
@@ -42,7 +47,8 @@ class Target:
         equivariant: claims f(XP) = f(X)P for every permutation of the tokens.
         domain: a box (low, high), each a number or one number per feature, or another compact set (``te.domains``):
             then f is asked at points of it alone, and low and high are the ends of a box around it.
-        modulus: a general modulus of continuity, in place of ``lipschitz``.
+        modulus: a general modulus of continuity ω, in place of ``lipschitz``: |f(X) − f(Y)| ≤ ω(r) for all X and Y no
+            farther apart than r. So ω does not decrease; one that does is refused.
         interval: for certificates, maps boxes (low, high) of sequences to boxes that contain f of them (of
             their part in the domain).
         bound: the largest |f|; allows a statistical certificate.
@@ -84,7 +90,7 @@ class Target:
         if not callable(self.f):
             raise InvalidInput(f"The function of a target must be callable; got {type(self.f).__name__} instead.")
         for name in ("lipschitz", "bound"):
-            object.__setattr__(self, name, _size(name, getattr(self, name)))
+            object.__setattr__(self, name, size_or_none(name, getattr(self, name)))
         for name in ("equivariant", "compact_support"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise InvalidInput(f"'{name}' must be True or False; got {getattr(self, name)!r} instead.")
@@ -106,6 +112,15 @@ class Target:
     @property
     def high(self) -> Array:
         return self._corner(1)  # (d,)
+
+    @property
+    def has_modulus(self) -> bool:
+        return self.modulus is not None or self.lipschitz is not None
+
+    @property
+    def provable(self) -> bool:
+        """Whether anything is stated that bounds f between the points at which it is asked."""
+        return self.has_modulus or self.interval is not None
 
     @property
     def region(self) -> Domain | None:
@@ -179,18 +194,13 @@ class Target:
     def variation(self, radius: float) -> float | None:
         """An upper bound on max|f(X) − f(Y)| over max|X − Y| ≤ radius, or None if the caller stated none."""
         if self.modulus is not None:
-            try:
-                with redirect_stdout(sys.stderr):
-                    found = np.asarray(self.modulus(radius))
-                if found.ndim or found.dtype.kind not in "biuf":
-                    raise TypeError(f"it returns {found!r}, and a number is wanted")
-                return float(found)
-            except ThereExistsError:
-                raise
-            except (Exception, SystemExit) as error:
-                reason = unless_memory(error)
-                raise InvalidTarget(f"The modulus of {self.name} cannot be called: {reason}.") from error
+            return self._modulus.at(radius)
         return None if self.lipschitz is None else self.lipschitz * radius
+
+    @cached_property
+    def _modulus(self) -> Modulus:
+        assert self.modulus is not None  # or nobody asks
+        return Modulus(self.modulus, self.name, float((self.high - self.low).max()))
 
     def __call__(self, X: Array) -> Array:
         """``f`` on a NumPy batch, checked: the shape it must have, every entry finite."""
@@ -216,7 +226,7 @@ class Target:
         """Try NumPy first; a function written for torch gets tensors."""
         try:
             with redirect_stdout(sys.stderr):  # what f prints is not our output
-                return _real(self.f(X.copy()))
+                return real(self.f(X.copy()))
         except ThereExistsError:
             raise
         except (Exception, SystemExit) as first:
@@ -227,7 +237,7 @@ class Target:
                 with redirect_stdout(sys.stderr):
                     Y = self.f(torch.from_numpy(X.copy()))
                 if isinstance(Y, torch.Tensor):
-                    return _real(Y.detach().numpy())
+                    return real(Y.detach().numpy())
             except (Exception, SystemExit) as second:  # the NumPy failure is the one worth reporting
                 unless_memory(second)
             raise InvalidTarget(f"{self.name} failed on an input of shape {X.shape}: {reason}") from first
@@ -236,24 +246,7 @@ class Target:
         """The interval extension on boxes (batch, n, d), checked: two arrays of that shape (or numbers), low ≤ high."""
         if self.interval is None:
             raise InvalidTarget(f"{self.name} has no interval extension.")
-        wanted = f"The interval extension of {self.name} must return (low, high), arrays of shape {low.shape}"
-        try:
-            with redirect_stdout(sys.stderr):
-                f_low, f_high = self.interval(low.copy(), high.copy())
-            f_low, f_high = _real(f_low), _real(f_high)
-        except (Exception, SystemExit) as error:
-            reason = unless_memory(error)
-            raise InvalidTarget(f"{wanted}; it failed: {reason}") from error
-        if any(side.shape not in ((), low.shape) for side in (f_low, f_high)):
-            raise InvalidTarget(f"{wanted}, or two numbers; it returned {f_low.shape} and {f_high.shape} instead.")
-        ordered = f_low <= f_high  # False for NaN
-        if not ordered.all():
-            box = int(np.argmin(np.broadcast_to(ordered, low.shape).all(axis=(1, 2))))
-            raise InvalidTarget(
-                f"{wanted} with low ≤ high; it returned NaN or low > high for the box from {low[box].tolist()} to "
-                f"{high[box].tolist()}."
-            )
-        return np.broadcast_to(f_low, low.shape), np.broadcast_to(f_high, low.shape)
+        return enclosed(self.name, self.interval, low, high, low.shape)
 
     def describe(self) -> dict[str, Any]:
         """All that is claimed of the function, as plain data: what a witness and a certificate store of it."""
@@ -357,41 +350,60 @@ class Target:
         return np.concatenate([self(X[i : i + 1]) for i in range(len(X))])
 
 
+def check_is_target(given: Any) -> None:
+    """Refuse what is given as a function and is none of ours; None is none given."""
+    if given is not None and not isinstance(given, Target):
+        raise InvalidInput(f"'target' must be a te.Target; got {type(given).__name__} instead.")
+
+
+def standing_in(given: Any, own: Target) -> Target:
+    """The function given for a witness's own, or its own if none is. One of other sequences is refused: the cells, and
+    whatever is summed over them, are those of its own, and say nothing of what lies beside them."""
+    check_is_target(given)
+    if given is None:
+        return own
+    told, wanted = _sequences_of(given), _sequences_of(own)
+    differing = [f"{k} = {shortly(told[k])} in place of {shortly(wanted[k])}" for k in told if told[k] != wanted[k]]
+    if differing:
+        raise InvalidInput(
+            f"A function given for a witness must have the shape, domain and symmetry of its own; {given.name} has "
+            f"{', '.join(differing)}."
+        )
+    return given
+
+
+def _sequences_of(target: Target) -> dict[str, Any]:
+    """What a function says of the sequences that it is defined on."""
+    told = {name: getattr(target, name) for name in ("n", "d", "equivariant", "compact_support")}
+    domain = None if target.region is None else wherever_it_lies(target.region.describe())
+    return {**told, "low": target.low.tolist(), "high": target.high.tolist(), "domain": domain}
+
+
 def same_answers(found: Array, before: Array) -> bool:
     """Whether two computations of f agree, each being within EVALUATION_ERROR of it."""
     return bool((np.abs(found - before) <= 2 * EVALUATION_ERROR * np.maximum(1.0, np.abs(before))).all())
 
 
 def _in_float32(Y: Array) -> bool:
-    """Whether answers are float32 numbers, and not because they are short: half of them need more than 16 bits."""
-    if np.abs(Y).max(initial=0.0) > 1e38 or not (Y.astype(np.float32).astype(np.float64) == Y).all():
+    """Whether answers are rounded as float32 rounds: 24 bits of every answer, whatever its size.
+
+    Answers may all be float32 numbers because they are multiples of one power of two, as whole numbers are. But these
+    have one step whatever their size, and float32 has steps that double from one binade [2^e, 2^{e+1}) to the next. So
+    two binades must have been rounded to their own 24th bit: some answer of each needs that bit, and none of
+    ``_DISTINCT`` different ones or more needs a finer bit. Of multiples of 2^k those of the upper binade would all have
+    to lack a bit that those of the lower one have.
+    """
+    values = np.unique(np.abs(Y[Y != 0]))
+    if values.max(initial=0.0) > 1e38 or not (values.astype(np.float32).astype(np.float64) == values).all():
         return False
-    mantissa = np.frexp(Y)[0] * 2.0**16
-    return bool((mantissa != np.rint(mantissa)).mean() > 0.5)
-
-
-def _size(name: str, given: Any) -> float | None:
-    """A finite number of at least 0, of whatever type, as Python's own float; or None."""
-    if given is None:
-        return None
-    try:
-        if isinstance(given, bool | np.bool_ | str | complex | np.complexfloating):
-            raise TypeError
-        number = float(given)
-    except (TypeError, ValueError, OverflowError, AttributeError):
-        number = float("nan")
-    if not (np.isfinite(number) and number >= 0):
-        raise InvalidInput(f"'{name}' must be a finite number of at least 0; got {given!r} instead.")
-    return number
-
-
-def _real(Y: Any) -> Array:
-    if isinstance(Y, np.ma.MaskedArray) and np.ma.is_masked(Y):
-        raise TypeError("it returns an array with masked entries; a target must give all of them")
-    Y = np.asarray(Y)
-    if np.iscomplexobj(Y):
-        raise TypeError("it returns complex numbers; a target is real")
-    return Y.astype(np.float64)
+    mantissa, binade = np.frexp(values)
+    needs_all = mantissa * 2.0**24 % 2 == 1
+    full = [
+        needs_all[binade == e].any()
+        for e, count in zip(*np.unique(binade, return_counts=True), strict=True)
+        if count >= _DISTINCT
+    ]
+    return sum(full) >= 2
 
 
 def from_file(reference: str, n: int, d: int = 1, **properties: Any) -> Target:

@@ -20,7 +20,7 @@ from thereexists.core.regular_files import is_regular
 from thereexists.core.rounded_figures import rounded_down
 from thereexists.evaluate import Choice
 from thereexists.functions.grid import Grid
-from thereexists.functions.target import Target
+from thereexists.functions.target import Target, standing_in
 from thereexists.model import Transformer
 from thereexists.witness.distance import Distance, Exactness, cell_values, estimate_distance, exactness
 from thereexists.witness.plan import FunctionPlan
@@ -81,10 +81,11 @@ class FunctionWitness(Witness):
         return self.target.describe()
 
     def knowing(self, target: Target | None) -> Self:
-        """The same witness, where a target brings the code that its domain is made of."""
-        if target is None or target.region is None:
+        """The same witness, where a target brings the code that its domain is made of; one of another is refused."""
+        region = standing_in(target, self.target).region
+        if region is None:
             return self
-        return dataclasses.replace(self, target=dataclasses.replace(self.target, domain=target.region))
+        return dataclasses.replace(self, target=dataclasses.replace(self.target, domain=region))
 
     def __call__(self, x: Any, engine: str = "auto") -> Any:
         """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out.

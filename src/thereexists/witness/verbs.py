@@ -36,7 +36,7 @@ def certify(
         witness: a witness, or the folder of a saved one; the certificate is then saved there.
         p: the p of d_p.
         target: the function, for a witness of your own function that was loaded from a folder: same shape, domain and
-            symmetry.
+            symmetry, or it is refused.
         folder: the witness's own folder; finished chunks are kept there, and an interrupted run resumes.
         progress: called as ``progress(done, total)``.
         workers: how many processes compute it, and where; the certificate is the same, to the last bit.

@@ -32,7 +32,7 @@ class FunctionCommands(Commands):
 
     def check_certify(self, witness: Any, target: Any) -> None:
         target = witness.target if target is None else target
-        if target.variation(1.0) is not None or target.interval is not None:
+        if target.provable:
             refuse("this function is certified cube by cube, not from samples", "bound", "confidence", "samples")
         else:
             refuse("a statistical certificate is made in one process", *CREW)

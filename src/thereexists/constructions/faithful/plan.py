@@ -238,7 +238,7 @@ def check_claims(target: Target) -> None:
 
 
 def claims_something(target: Target) -> bool:
-    return target.equivariant or target.variation(1.0) is not None or target.interval is not None
+    return target.equivariant or target.provable
 
 
 def ask_one_by_one(target: Target) -> None:

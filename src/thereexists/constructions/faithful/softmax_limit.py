@@ -1,9 +1,11 @@
 """Step 4, back to the standard class: hardmax becomes softmax, three-piece functions become ReLUs.
 
-Hardmax to softmax. Logits are multiplied by λ = 2048/unit², on the query side. On quantised input two different ids
-differ by at least one unit, and |u^T z_j − b| ≥ unit/2, so the second-largest logit is at least λ·unit²/2 = 1024 below
-the largest: its weight is below e^-1024, which float64 rounds to an exact 0 (and real arithmetic to less than 1e-444).
-Sparsemax is one-hot from a gap of 1 on, in real arithmetic too.
+Hardmax to softmax. Logits are multiplied by λ, the least power of two of at least 2048/unit², on the query side. On
+quantised input two different ids differ by at least one unit, and |u^T z_j − b| ≥ unit/2, so the second-largest logit
+is at least λ·unit²/2 ≥ 1024 below the largest: its weight is below e^-1024, which float64 rounds to an exact 0 (and
+real arithmetic to less than 1e-444). Sparsemax is one-hot from a gap of 1 on, in real arithmetic too. A power of two
+changes no bit of u and b: the queries read exactly the direction that keys and values read, and the proof that a
+network is 0 outside its box (``certificates/support.py``) asks for that.
 
 φ to ReLU. At a knot κ without a jump the slope changes: one ReLU. At a jump φ is replaced, on [κ − η, κ], by the
 straight line from φ(κ − η) to φ(κ): two ReLUs. Two knots, at most four ReLUs: r = 4. Off the ramps nothing changes.
@@ -22,6 +24,8 @@ and A.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import torch
@@ -82,7 +86,7 @@ def softmax_limit(modified: Transformer, table: ValueTable, grid: Grid, rho: str
 
 
 def temperature(grid: Grid) -> float:
-    """λ = 2048/unit², the factor of the logits for which softmax rounds to hardmax in float64.
+    """λ, the factor of the logits for which softmax rounds to hardmax in float64: a power of two from 2048/unit² on.
 
         from thereexists.constructions.faithful.softmax_limit import temperature
 
@@ -95,7 +99,8 @@ def temperature(grid: Grid) -> float:
     Returns:
         The factor.
     """
-    return 2048 / grid.unit**2
+    mantissa, exponent = math.frexp(2048 / grid.unit**2)
+    return math.ldexp(1.0, exponent - (mantissa == 0.5))
 
 
 def tempered(attention: Attention, factor: float) -> Attention:

@@ -20,6 +20,7 @@ from thereexists.core.memory import unless_memory
 from thereexists.core.rounded_figures import power_of_two
 from thereexists.functions.domains.domain import SPARE, Array, Domain, Ends
 from thereexists.functions.domains.shapes import Box
+from thereexists.functions.given import enclosed, real, size_or_none
 
 _PAIRS = 4096  # on which the claims about h are tried
 _AT_ONCE = 1 << 16
@@ -51,7 +52,8 @@ class Implicit(Domain):
                 "An implicit domain is {h ≤ 0}: give a function h, and its Lipschitz constant (lipschitz=…) or an "
                 "interval extension of it (interval=…)."
             )
-        if self.lipschitz is not None and not 0 <= float(self.lipschitz) <= 1e50:
+        object.__setattr__(self, "lipschitz", size_or_none("lipschitz", self.lipschitz))
+        if self.lipschitz is not None and self.lipschitz > 1e50:
             raise InvalidInput(f"'lipschitz' must be a number from 0 to 1e50; got {self.lipschitz!r} instead.")
         object.__setattr__(self, "low", box.low)
         object.__setattr__(self, "high", box.high)
@@ -77,12 +79,18 @@ class Implicit(Domain):
         return inside
 
     def meets(self, low: Array, high: Array) -> Array:
-        over = np.asarray(((high >= self.low) & (low <= self.high)).all(axis=1))
-        return over & (self._range(low, high)[0] <= 0)
+        """By the part of the box that lies in ours: nothing is claimed of h elsewhere."""
+        low, high = np.maximum(low, self.low), np.minimum(high, self.high)
+        over = np.asarray((low <= high).all(axis=1))
+        if over.any():
+            over[over] = self._range(low[over], high[over])[0] <= 0
+        return over
 
     def within(self, low: Array, high: Array) -> Array:
         inside = np.asarray(((low >= self.low) & (high <= self.high)).all(axis=1))
-        return inside & (self._range(low, high)[1] < 0)
+        if inside.any():
+            inside[inside] = self._range(low[inside], high[inside])[1] < 0
+        return inside
 
     def anchor(self, low: Array, high: Array) -> Array:
         return self.tried(np.maximum(low, self.low), np.minimum(high, self.high))
@@ -99,7 +107,7 @@ class Implicit(Domain):
             "kind": self.kind,
             "low": self.low.tolist(),
             "high": self.high.tolist(),
-            "lipschitz": None if self.lipschitz is None else float(self.lipschitz),
+            "lipschitz": self.lipschitz,
             "interval": self.interval is not None,
             "origin": self.origin,
         }
@@ -120,7 +128,7 @@ class Implicit(Domain):
         said = []
         if self.lipschitz is not None:
             said.append(
-                f"the function h of the domain has the Lipschitz constant {float(self.lipschitz)!r} (maximum norm) and "
+                f"the function h of the domain has the Lipschitz constant {self.lipschitz!r} (maximum norm) and "
                 f"is computed to within {power_of_two(SPARE)} · max(1, |h|)"
             )
         if self.interval is not None:
@@ -151,21 +159,17 @@ class Implicit(Domain):
         below, above = np.full(len(low), -np.inf), np.full(len(low), np.inf)
         if self.lipschitz is not None:
             at = self.values((low + high) / 2)
-            move = float(self.lipschitz) * (high - low).max(axis=1) / 2 * (1 + SPARE) + SPARE * np.maximum(
-                1, np.abs(at)
-            )
+            move = self.lipschitz * (high - low).max(axis=1) / 2 * (1 + SPARE) + SPARE * np.maximum(1, np.abs(at))
             below, above = at - move, at + move
         if self.interval is not None:
-            ends = [np.asarray(side, dtype=np.float64) for side in self.interval(low.copy(), high.copy())]
-            if any(side.shape != (len(low),) for side in ends):
-                raise InvalidInput("The interval extension of h must return two arrays (batch,), the ends of h.")
-            below, above = np.maximum(below, ends[0]), np.minimum(above, ends[1])
+            bottom, top = enclosed("the function h of a domain", self.interval, low, high, (len(low),))
+            below, above = np.maximum(below, bottom), np.minimum(above, top)
         return below, above
 
     def _called(self, x: Array) -> Array:
         try:
             with redirect_stdout(sys.stderr):
-                found = np.asarray(self.h(x.copy()), dtype=np.float64)
+                found = real(self.h(x.copy()))
         except ThereExistsError:
             raise
         except (Exception, SystemExit) as error:

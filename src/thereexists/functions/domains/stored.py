@@ -136,6 +136,14 @@ def name_in_file(reference: Any) -> str:
     return str(reference).rpartition(":")[2]
 
 
+def wherever_it_lies(described: Any) -> Any:
+    """A domain's description without the folder of its file; of ``file.py:name`` the name stays, as a file may make
+    several."""
+    if isinstance(described, dict):
+        return {k: name_in_file(v) if k == "reference" else wherever_it_lies(v) for k, v in described.items()}
+    return [wherever_it_lies(part) for part in described] if isinstance(described, list) else described
+
+
 def origins(described: dict[str, Any]) -> list[dict[str, Any]]:
     """Where the code of a described domain comes from, part by part."""
     inner = [origin for part in described.get("parts", []) for origin in origins(part)]
