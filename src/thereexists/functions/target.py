@@ -19,6 +19,7 @@ from thereexists.functions.anywhere import placed
 from thereexists.functions.asking import answered, phase
 from thereexists.functions.domains.domain import Domain, shortly
 from thereexists.functions.domains.stored import wherever_it_lies
+from thereexists.functions.float32 import in_float32
 from thereexists.functions.given import enclosed, real, size_or_none
 from thereexists.functions.modulus import Modulus
 
@@ -27,7 +28,6 @@ LARGEST = 1e100  # squares and sums of values must not overflow
 LONGEST = 1 << 27  # numbers of a sequence: what is asked of f, and every grid, is far beyond any machine before
 BATCH = 4096  # sequences that f is given at once, at most: ``check_one_by_one`` tries batches of that size
 BESIDE = 4  # times that the rounding of f is tried, a last place away
-_DISTINCT = 32  # answers of one binade, from which its rounding is read
 SIZES = 4  # of smaller batches drawn over the whole range; twice as many over its logarithm
 EVALUATION_ERROR = 2.0**-40  # f in float64 is taken to be within this times max(1, |f|): certificates state it
 
@@ -316,7 +316,7 @@ class Target:
         kept = (beside == X).all(axis=(1, 2))
         with phase(f"is {self.name} a function of one sequence", 4 * BATCH + sum(sizes) + alone):
             Y = self(X)
-            if _in_float32(Y):
+            if in_float32(Y):
                 raise InvalidTarget(
                     f"{self.name} computes in float32 (or less): all its answers are float32 numbers, though it is "
                     "given float64 ones. Compute in float64: certificates assume that."
@@ -382,28 +382,6 @@ def _sequences_of(target: Target) -> dict[str, Any]:
 def same_answers(found: Array, before: Array) -> bool:
     """Whether two computations of f agree, each being within EVALUATION_ERROR of it."""
     return bool((np.abs(found - before) <= 2 * EVALUATION_ERROR * np.maximum(1.0, np.abs(before))).all())
-
-
-def _in_float32(Y: Array) -> bool:
-    """Whether answers are rounded as float32 rounds: 24 bits of every answer, whatever its size.
-
-    Answers may all be float32 numbers because they are multiples of one power of two, as whole numbers are. But these
-    have one step whatever their size, and float32 has steps that double from one binade [2^e, 2^{e+1}) to the next. So
-    two binades must have been rounded to their own 24th bit: some answer of each needs that bit, and none of
-    ``_DISTINCT`` different ones or more needs a finer bit. Of multiples of 2^k those of the upper binade would all have
-    to lack a bit that those of the lower one have.
-    """
-    values = np.unique(np.abs(Y[Y != 0]))
-    if values.max(initial=0.0) > 1e38 or not (values.astype(np.float32).astype(np.float64) == values).all():
-        return False
-    mantissa, binade = np.frexp(values)
-    needs_all = mantissa * 2.0**24 % 2 == 1
-    full = [
-        needs_all[binade == e].any()
-        for e, count in zip(*np.unique(binade, return_counts=True), strict=True)
-        if count >= _DISTINCT
-    ]
-    return sum(full) >= 2
 
 
 def from_file(reference: str, n: int, d: int = 1, **properties: Any) -> Target:

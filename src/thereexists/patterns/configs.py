@@ -72,8 +72,7 @@ def from_config(config: Config, n: int | None = None, globals: int | None = None
     if not isinstance(family, str) or (family not in FAMILIES and "layer_types" not in config):
         raise InvalidInput(
             f"The config's model_type {family!r} is not one whose attention pattern is known here, and it has no "
-            f"'layer_types' to read. Known: {', '.join(sorted(FAMILIES))}. Build the pattern with "
-            "te.patterns.from_mask or from_csr instead."
+            f"'layer_types'. Known: {', '.join(sorted(FAMILIES))}. Use te.patterns.from_mask or from_csr instead."
         )
     for name, value, having in (("globals", globals, GLOBALS), ("seed", seed, SEEDED)):
         if value is not None and family not in having:
