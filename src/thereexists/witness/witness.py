@@ -119,7 +119,9 @@ class Witness(InNotebook, ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Plain data about the witness."""
+        """Plain data about the witness. Of a loaded one much is its author's word, and these data do not say what:
+        ``thereexists show --json`` does, under ``as_its_author_says``.
+        """
 
     @abstractmethod
     def to(self, dtype: torch.dtype | str) -> Witness:
