@@ -17,6 +17,7 @@ from thereexists.certificates import certificate as certificates
 from thereexists.core import storage
 from thereexists.core.errors import Recovered
 from thereexists.core.replaced_folders import fresh_beside
+from thereexists.core.storage import reserved
 from thereexists.core.whole_folders import appears, check_free
 from thereexists.functions.targets import builtin
 from thereexists.witness.verbs import certify
@@ -145,8 +146,8 @@ def test_a_link_is_not_put_back(witnesses, tmp_path):
 
 def test_a_killed_export_leaves_the_old_or_the_new_folder_and_nothing_beside_it(tmp_path):
     def export(folder, word):
-        check_free(folder, "mark.json", "an export")
-        appears(folder, lambda place: (place / "mark.json").write_text(json.dumps({"files": [], "word": word})))
+        content = json.dumps({"files": [], "word": word})
+        appears(folder, "mark.json", "an export", lambda place: (place / "mark.json").write_text(content))
 
     calls, seen = 0, set()
     while True:
@@ -235,3 +236,18 @@ def test_a_job_under_way_is_ours(witnesses, tmp_path):
     (tmp_path / "w/.certify.job/job.json").write_text("{}")
     witnesses[0].save(tmp_path / "w")
     assert te.load(tmp_path / "w").grid == witnesses[0].grid
+
+
+def test_what_has_come_to_the_place_meanwhile_stays(witnesses, tmp_path):
+    """A suite takes minutes: somebody may have put something where it is to appear."""
+
+    def fill(beside):
+        (beside / "mark.json").write_text('{"files": []}')
+        with pytest.raises(te.ThereExistsError, match="Another process is writing"), reserved(tmp_path / "e"):
+            pass
+        (tmp_path / "e").mkdir()
+        (tmp_path / "e/notes.txt").write_text("precious")
+
+    with pytest.raises(te.ThereExistsError, match="left alone"):
+        appears(tmp_path / "e", "mark.json", "a suite", fill)
+    assert (tmp_path / "e/notes.txt").read_text() == "precious"

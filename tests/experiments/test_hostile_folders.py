@@ -286,3 +286,13 @@ def test_a_checkpoint_that_is_a_link_is_replaced(stopped, tmp_path):
     assert done.code == 0, done
     assert (tmp_path / "elsewhere/progress.json").exists()
     assert not [file.name for file in (tmp_path / "r").iterdir() if "checkpoint" in file.name]
+
+
+def test_what_a_user_keeps_beside_a_run_stays(tmp_path):
+    assert ran(RUN, cwd=tmp_path).code == 0
+    (tmp_path / "r/notes.txt").write_text("mine")
+    run_folder.remove_run(tmp_path / "r")
+    assert [file.name for file in (tmp_path / "r").iterdir()] == ["notes.txt"]
+    (tmp_path / "r/notes.txt").unlink()
+    run_folder.remove_run(tmp_path / "r")
+    assert not (tmp_path / "r").exists()

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thereexists.core.errors import InvalidInput
+from thereexists.heads import fit
 from thereexists.heads.matrix import AttentionMatrix, random_matrix
 from thereexists.heads.rounding import logit_rounding
 from thereexists.heads.verify import Arithmetic, verify
@@ -224,3 +225,22 @@ def test_large_logarithms_of_the_target_swallow_no_logit(size):
     if abs(size) > 2.0**60:
         far = AttentionMatrix(3, indptr, indices, apart)
         assert verify(*head, far, eps1=1e-3, eps2=1e-2).verdict.holds is not True
+
+
+@pytest.fixture(scope="module")
+def shown():
+    return fit(random_matrix(16, 2, seed=1))
+
+
+@pytest.mark.parametrize("rows", [[-2], [16], [], [2.9], np.zeros(15, bool), [True, False], np.zeros((2, 2), int)])
+def test_rows_that_are_none_of_the_targets_are_refused(shown, rows):
+    with pytest.raises(InvalidInput, match="'rows'"):
+        verify(shown.X, shown.W_Q, shown.W_K, shown.target, eps1=1e-3, eps2=1e-2, rows=rows)
+
+
+def test_a_mask_says_which_rows(shown):
+    X = shown.X.clone()
+    X[14] = X[15]
+    mask = np.arange(16) == 14
+    found = verify(X, shown.W_Q, shown.W_K, shown.target, eps1=1e-3, eps2=1e-2, rows=mask)
+    assert (found.verdict.holds, found.rows, found.worst_row) == (False, 1, 14)

@@ -461,7 +461,9 @@ def test_each_type_of_transformers_is_in_one_list():
     lists = (FAMILIES, NESTED, DECODERS, ENCODERS, OTHERWISE, UNREAD)
     named = [kind for kinds in lists for kind in kinds]
     assert len(named) == len(set(named))
-    assert set(named) == set(transformers.models.auto.configuration_auto.CONFIG_MAPPING_NAMES)  # not what others registered
+    assert set(named) == set(
+        transformers.models.auto.configuration_auto.CONFIG_MAPPING_NAMES
+    )  # not what others registered
 
 
 def test_types_that_do_not_look_at_layer_types_are_refused():

@@ -14,8 +14,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TypeVar
 
-from thereexists.core.atomic_files import the_error_in_words
+from thereexists.core.atomic_files import no_empty_folders, the_error_in_words
 from thereexists.core.errors import InvalidInput
+from thereexists.core.one_writer import one_writer
 from thereexists.core.regular_files import read_regular
 from thereexists.core.replaced_folders import fresh_beside, put_in_place, recover
 from thereexists.core.storage import check_elsewhere, check_place
@@ -28,13 +29,17 @@ def check_free(folder: Path, mark: str, what: str) -> None:
     """Whether ``folder`` may be written, before any work; ``what``: "an export", "a suite"."""
     recover(folder, lambda old: (old / mark).is_file(), what.split()[-1])
     check_elsewhere(folder)
+    _refuse_strange(folder, mark, what)
+    check_place(folder)
+
+
+def _refuse_strange(folder: Path, mark: str, what: str) -> None:
     if os.path.lexists(folder):
         strange = _strange(folder, mark) if folder.is_dir() else "is a file"
         if strange is not None:
             raise InvalidInput(
                 f"{folder} is not {what} of ours: it {strange}; it is left alone. Choose another folder with --out."
             )
-    check_place(folder)
 
 
 def _strange(folder: Path, mark: str) -> str | None:
@@ -53,10 +58,16 @@ def _strange(folder: Path, mark: str) -> str | None:
     return f"also holds {min(more)}" if more else None
 
 
-def appears(folder: Path, fill: Callable[[Path], T]) -> T:
-    """What ``fill`` says of the folder that it filled; the folder is there when it is complete."""
-    with the_error_in_words(folder), fresh_beside(folder) as beside:
-        said = fill(beside)
-        os.chmod(beside, 0o755)
-        put_in_place(beside, folder)
+def appears(folder: Path, mark: str, what: str, fill: Callable[[Path], T]) -> T:
+    """What ``fill`` says of the folder that it filled; the folder is there when it is complete.
+
+    The place is ours from before the work to its end, and is looked at again then: minutes may have passed.
+    """
+    with no_empty_folders(folder):
+        check_free(folder, mark, what)
+        with one_writer(folder), the_error_in_words(folder), fresh_beside(folder) as beside:
+            said = fill(beside)
+            os.chmod(beside, 0o755)
+            _refuse_strange(folder, mark, what)
+            put_in_place(beside, folder)
     return said

@@ -9,6 +9,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
+from thereexists.core.atomic_files import remove_empty
 from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.core.replaced_folders import fresh_beside, remove_left
 from thereexists.experiments import checkpoint
@@ -20,6 +21,7 @@ from thereexists.experiments.task import Task
 
 SHOWN = ("parameters", "tokens_seen", "tokens_per_second", "seconds", "device", "seed")  # of a result, to people
 CHECKPOINT, MODEL, UNFINISHED = "checkpoint", "model", ".unfinished"
+_WRITTEN = ("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", RESULT, UNFINISHED)
 
 
 def finished(settings: Settings, out: Path, resume: bool) -> dict[str, Any] | None:
@@ -87,3 +89,14 @@ def remove_checkpoint(out: Path) -> None:
         place.unlink()
     shutil.rmtree(place, ignore_errors=True)
     remove_left(place)
+
+
+def remove_run(out: Path) -> None:
+    """What a run has written; whatever else is there stays, and the folder with it."""
+    remove_checkpoint(out)
+    for name in _WRITTEN:
+        (out / name).unlink(missing_ok=True)
+    if not (out / LOGS).is_symlink():
+        shutil.rmtree(out / LOGS, ignore_errors=True)
+    remove_left(out / MODEL)
+    remove_empty([out])

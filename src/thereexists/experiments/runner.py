@@ -11,7 +11,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import shutil
 import sys
 import threading
 import time
@@ -29,6 +28,7 @@ from thereexists.core.safe_path import nothing_from_here
 from thereexists.experiments.files import read_json, write_json
 from thereexists.experiments.grid import Run
 from thereexists.experiments.record import checked
+from thereexists.experiments.run_folder import remove_run
 from thereexists.experiments.settings import Settings
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def run_one(run: Run, how: How) -> dict[str, Any]:
     _free_the_device()
     if not how.keep_models:
         for settings in run.stages:
-            shutil.rmtree(folder / settings.task, ignore_errors=True)
+            remove_run(folder / settings.task)
     return record
 
 

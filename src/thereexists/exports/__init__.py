@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from thereexists.core.atomic_files import no_empty_folders
 from thereexists.core.dtypes import as_dtype, dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput
-from thereexists.core.whole_folders import appears, check_free
+from thereexists.core.whole_folders import appears
 
 FORMATS = ("onnx", "hf", "torch", "llama")
 MARK = "thereexists_export.json"
@@ -48,18 +47,16 @@ def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32", la
             f"Exports are for compact witnesses: this one has {witness.network.depth:,} narrow layers that need "
             "float64, which stock runtimes do not run well. Build it with construction='compact' and export that."
         )
-    with no_empty_folders(Path(folder)):
-        check_free(Path(folder), MARK, "an export")
 
-        def write(beside: Path) -> dict[str, Any]:
-            if to == "llama":  # which claims something that ``verify`` checks, of weights of its own
-                name = dtype_name(as_dtype(dtype))
-                return _claimed(witness.lowerable(), name, beside, witness, layout=layout)
-            converted = witness.to(dtype)  # refused where it is not safe
-            compared, what = compare(converted, _writer(to)(converted, beside))
-            return {"format": to, "dtype": dtype_name(dtype), "compared": compared, "of": what}
+    def write(beside: Path) -> dict[str, Any]:
+        if to == "llama":  # which claims something that ``verify`` checks, of weights of its own
+            name = dtype_name(as_dtype(dtype))
+            return _claimed(witness.lowerable(), name, beside, witness, layout=layout)
+        converted = witness.to(dtype)  # refused where it is not safe
+        compared, what = compare(converted, _writer(to)(converted, beside))
+        return {"format": to, "dtype": dtype_name(dtype), "compared": compared, "of": what}
 
-        return _appears(Path(folder), write)
+    return _appears(Path(folder), write)
 
 
 def export_claim(
@@ -88,9 +85,7 @@ def export_claim(
         CannotBuild: the claim does not hold in the dtype.
     """
     name = dtype_name(as_dtype(dtype))
-    with no_empty_folders(Path(folder)):
-        check_free(Path(folder), MARK, "an export")
-        return _appears(Path(folder), lambda place: _claimed(claim, name, place, None, beside, layout))
+    return _appears(Path(folder), lambda place: _claimed(claim, name, place, None, beside, layout))
 
 
 def export_addition(digits: int, folder: str | Path, dtype: str = "float32") -> dict[str, Any]:
@@ -164,7 +159,7 @@ def _appears(folder: Path, write: Callable[[Path], dict[str, Any]]) -> dict[str,
         (beside / MARK).write_text(json.dumps(mark, ensure_ascii=False) + "\n", encoding="utf-8")
         return mark
 
-    mark = appears(folder, fill)
+    mark = appears(folder, MARK, "an export", fill)
     files = sorted(file.name for file in folder.iterdir() if file.name != MARK)
     return {
         "folder": str(folder),

@@ -21,6 +21,7 @@ import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,6 +33,7 @@ from thereexists.core.rounded_figures import rounded_up
 from thereexists.core.verdict import Verdict
 from thereexists.heads.matrix import AttentionMatrix, log_rounding
 from thereexists.heads.rounding import apply, logit_rounding
+from thereexists.patterns.numbers import vector
 
 DTYPES = {
     "bfloat16": torch.bfloat16,
@@ -130,13 +132,13 @@ def verify(
         eps1: the leakage that is allowed.
         eps2: the relative error of a ratio that is allowed.
         arithmetic: dtype and device.
-        rows: which ones to check, None for all.
+        rows: which ones to check, by their numbers or by a mask; None for all.
 
     Returns:
         The worst leakage and ratio error, and a verdict.
 
     Raises:
-        InvalidInput: the shapes do not fit.
+        InvalidInput: the shapes do not fit, or the rows are none of the target's.
     """
     started = time.perf_counter()
     check_tolerances(eps1, eps2)
@@ -150,7 +152,7 @@ def verify(
     X, W_Q, W_K = (t.to(device=device, dtype=kind) for t in (X, W_Q, W_K))
     if not (torch.isfinite(X).all() and torch.isfinite(W_Q).all() and torch.isfinite(W_K).all()):
         return _not_finite(X, dtype, str(device), time.perf_counter() - started)
-    picked = np.arange(target.length) if rows is None else np.unique(np.asarray(rows, dtype=np.int64))
+    picked = np.arange(target.length) if rows is None else _picked(rows, target.length)
 
     queries, keys = apply(X, W_Q), apply(X, W_K)  # (L, m)
     rho = logit_rounding(X, W_Q, W_K, picked)  # (rows,) float64
@@ -312,6 +314,17 @@ def _describe(
         "smallest_support_column": int(support[np.argmin(z[support])]),
         "ratio_columns": [int(support[np.argmax(error)]), int(support[np.argmin(error)])],
     }
+
+
+def _picked(rows: Any, length: int) -> np.ndarray:
+    """Numbers of rows, from numbers or from a mask: what is checked must be what was asked for."""
+    given = np.asarray(rows)
+    if given.dtype == np.bool_ and given.shape == (length,):
+        given = np.flatnonzero(given)
+    picked = np.unique(vector(given, "'rows'", 0, length - 1))
+    if not len(picked):
+        raise InvalidInput("'rows' must name at least one row.")
+    return picked
 
 
 def _not_finite(X: torch.Tensor, dtype: str, device: str, seconds: float) -> Verification:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from thereexists._version import __version__
-from thereexists.core.atomic_files import no_empty_folders
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_numbers import whole
-from thereexists.core.whole_folders import appears, check_free
+from thereexists.core.whole_folders import appears
 from thereexists.suites.folders import MARK, MOST, VERSION
 from thereexists.suites.hashes import sha256
 
@@ -27,9 +26,7 @@ def suite_appears(
         raise InvalidInput(
             f"A suite needs at least 1 {what}, at most {MOST:,}, and a seed of at least 0; got {count:,} and {seed}."
         )
-    with no_empty_folders(folder):
-        check_free(folder, MARK, "a suite")
-        return appears(folder, fill)
+    return appears(folder, MARK, "a suite", fill)
 
 
 def seal(beside: Path, texts: dict[str, str], form: str, seed: int, count: int, own: dict[str, Any]) -> dict[str, Any]:
