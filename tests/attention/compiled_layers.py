@@ -24,6 +24,7 @@ def main():
         torch.compile(tiny(albert()), backend="eager")(TOKENS)
     print("refused")
     packed()
+    patterned()
     in_parts()
 
 
@@ -40,6 +41,22 @@ def packed():
         got = compiled(TOKENS, **given).logits  # before the model has run as it is
         assert torch.equal(got, model(TOKENS, **given).logits)
     print("packed")
+
+
+def patterned():
+    """A compiled model without a cache is handed documents even where there is one; that is no mask of its own."""
+    config = LlamaConfig(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1, intermediate_size=16,
+        vocab_size=60, attn_implementation="thereexists",
+    )  # fmt: skip
+    config.thereexists_pattern = {"name": "window", "window": 3}
+    model = LlamaForCausalLM(config).double().eval()
+    with torch.no_grad():
+        want = model(TOKENS, use_cache=False).logits
+        torch.compiler.reset()
+        got = torch.compile(model, backend="eager")(TOKENS, use_cache=False).logits
+        assert (got - want).abs().max() < 1e-12
+    print("patterned")
 
 
 def in_parts():

@@ -49,8 +49,8 @@ def excesses(
     options = CallOptions(d**-0.5, pad, dropout, seed=7 + (3 << 40))
     kind = torch.float64 if dtype == torch.float64 else torch.float32
     out, lse = torch.full_like(q, torch.nan), torch.full((b, h, n), torch.nan, dtype=kind, device=device)
-    backend.forward(q, k, v, out, lse, pieces, options)
-    grads = backend.backward(do, q, k, v, out, lse, pieces, options)
+    lost = backend.forward(q, k, v, out, lse, pieces, options)
+    grads = backend.backward(do, q, k, v, out, lse, pieces, options, *(() if lost is None else (lost,)))
     gain = surviving(options, b, h, n).to(device) / (1 - dropout) if dropout else None
     k, v = (x.repeat_interleave(group, 1) for x in (k, v))
     want = exact_attention(q, k, v, mask, do, options.scale, PIECES, gain)

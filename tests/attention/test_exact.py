@@ -145,9 +145,9 @@ def test_a_backward_with_each_pieces_own_log_sum_exp_is_noticed(monkeypatch):
     pieces = CpuPieces(lower(step))
     honest = cpu_backend._attend_backward
 
-    def own(do, q, k, v, out, lse, softmax):
-        o, l = cpu_backend._attend(q, k, v, softmax)
-        return honest(do, q, k, v, o, l, softmax)
+    def own(do, q, k, v, out, sums, softmax):
+        o, *sums = cpu_backend._attend(q, k, v, softmax)
+        return honest(do, q, k, v, o, sums, softmax)
 
     monkeypatch.setattr(cpu_backend, "_attend_backward", own)
     found = excesses(step, cpu_backend, pieces, torch.float32)

@@ -76,7 +76,7 @@ def test_compiled_models_number_and_refuse_alike():
     command = [sys.executable, "-W", "ignore", "-m", "tests.attention.compiled_layers"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["refused", "packed", "parts"]
+    assert done.stdout.split() == ["refused", "packed", "patterned", "parts"]
 
 
 def test_layers_computed_again_in_the_backward_keep_their_numbers():

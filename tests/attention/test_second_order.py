@@ -123,7 +123,7 @@ def test_the_short_way_has_second_derivatives():
     how = planned.Weighting(step.number, scale)
 
     def backward(do, q, k, v, out, lse, pieces, options):
-        return planned.run_backward(do, q, k, v, out, lse, how)
+        return planned.run_backward(do, q, k, v, out, lse, None, how)
 
     noted = SimpleNamespace(forward=forward, backend=SimpleNamespace(backward=backward), pieces=None)
 

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from thereexists.attention.call_options import CallOptions, survivors
+from thereexists.attention.log_sums import anchored, beside_sinks
 from thereexists.core.fused_attention import fused_attention, transformed
 from thereexists.patterns import Step
 
@@ -177,8 +178,8 @@ class _Block:
         out, lse = out.reshape(q.shape), lse.reshape(b, h, rows)
         if sinks is None:
             return out, lse
-        merged = torch.logaddexp(lse, sinks.to(lse.dtype)[:, None])
-        return (out * torch.exp(lse - merged)[..., None]).to(q.dtype), merged
+        share, lse, _ = beside_sinks(lse, None, sinks)
+        return (out * share[..., None]).to(q.dtype), lse
 
     def explicit(self, q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None) -> tuple[Tensor, Tensor]:
         """The definition; a row without keys gives 0."""
@@ -198,10 +199,11 @@ class _Block:
             every, empty = nobody_without(seen)
             s = s.masked_fill(~every, -torch.inf)
             s = s if empty is None else s.masked_fill(empty[..., None], 0.0)  # weights ≤ 1, gradients 0 · 1
-        lse = s.logsumexp(-1)
-        if sinks is not None:  # not logaddexp, whose second derivative overflows
-            lse = torch.stack([lse, sink.expand_as(lse)]).logsumexp(0)
-        p = torch.exp(s - lse.masked_fill(lse == -torch.inf, 0.0)[..., None])
+        # The largest logit of a row cancels in P; it is a constant for autograd, and no logarithm is rounded with it.
+        top = anchored(torch.maximum(s.detach().amax(-1), sink.detach()))
+        weight = torch.exp(s - top[..., None])
+        total = weight.sum(-1) + torch.exp(sink - top)
+        p, lse = weight / total[..., None], top + torch.log(total)
         if empty is not None:
             p, lse = p.masked_fill(empty[..., None], 0.0), torch.where(empty, sink, lse)
         if options.dropout > 0:

@@ -4,6 +4,10 @@ The kernel returns the log-sum-exp and takes it back for the backward, so that p
 log-sum-exp, backward with the merged output and log-sum-exp in every piece (see ``docs/attention.md``). Logits with a
 soft cap or a bias are computed in the open (``open_logits``), call by call of the same views.
 
+What rounding takes from a log-sum-exp is kept beside it as ``lost`` (``log_sums``). A backward kernel that takes
+``lse`` alone computes e^(S − lse) = P·e^lost; as gradients are linear in that of the output, do·e^(−lost) in the place
+of do makes all of them right.
+
 Query heads that share a key head run one after the other, on the same keys: key head h serves the query heads
 h·group … h·group + group − 1, so that the r-th of each group are the heads r, r + group, …, which are a view.
 """
@@ -18,11 +22,12 @@ import torch
 from torch import Tensor
 
 from thereexists.attention.call_options import CallOptions
+from thereexists.attention.log_sums import merged
 from thereexists.attention.lower import Columns, Lowered
 from thereexists.attention.open_logits import Change, open_attention, open_backward
 from thereexists.attention.windows import Call, calls
 
-TAKES = frozenset({"grouped", "softcap", "bias"})  # what the operator need not do in its place
+TAKES = frozenset({"grouped", "softcap", "bias", "lost"})  # what the operator need not do in its place
 
 _MASKED_PAIRS = 1 << 23  # pairs of one call that needs a mask per chunk
 _COLUMN_ROWS = 2048
@@ -61,19 +66,22 @@ class Softmax:
         return {"attn_mask": None if self.mask is None else self.mask.additive, "scale": self.scale}
 
 
-def _attend(q, k, v, softmax: Softmax) -> tuple[Tensor, Tensor]:
-    """One dense call; the kernel reports 0 for a row without keys, whose log-sum-exp is −inf."""
+def _attend(q, k, v, softmax: Softmax) -> tuple[Tensor, Tensor, Tensor]:
+    """One dense call: output, ``lse``, ``lost``. The kernel does not say what it lost, and reports 0 for a row without
+    keys, whose log-sum-exp is −inf.
+    """
     if softmax.change is not None:
         return open_attention(q, k, v, softmax.scale, softmax.kernel["attn_mask"], softmax.change)
     o, l = _flash(q, k, v, 0.0, softmax.causal, **softmax.kernel)
     empty = None if softmax.mask is None else softmax.mask.empty
-    return o, (l if empty is None else l.masked_fill(empty, -torch.inf))
+    return o, (l if empty is None else l.masked_fill(empty, -torch.inf)), torch.zeros_like(l)
 
 
-def _attend_backward(do, q, k, v, out, lse, softmax: Softmax):
+def _attend_backward(do, q, k, v, out, sums: list[Tensor], softmax: Softmax):
+    lse, lost = sums
     if softmax.change is not None:
         mask = softmax.kernel["attn_mask"]
-        return open_backward(do, q, k, v, out, lse, (softmax.scale, mask, softmax.change))
+        return open_backward(do, q, k, v, out, lse, lost, (softmax.scale, mask, softmax.change))
     return _flash_backward(do, q, k, v, out, lse.contiguous(), 0.0, softmax.causal, **softmax.kernel)
 
 
@@ -149,28 +157,32 @@ class _ColumnBlocks:
         return keep
 
 
-def forward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, options: CallOptions) -> None:
-    """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n); the heads of k and v may be fewer.
+def forward(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, options: CallOptions
+) -> Tensor:
+    """Fill ``out`` (batch, heads, n, D) and ``lse`` (batch, heads, n), and return what rounding took from ``lse``; the
+    heads of k and v may be fewer.
 
     torch's kernel takes a query that holds no number for one without keys. So such a query is replaced, which tells
     whether the row has keys, and if it has, the row is made of what the query is made of.
     """
     if not bool(torch.isfinite(q).all()):
         bad = ~torch.isfinite(q).all(-1)
-        forward(torch.nan_to_num(q, 0.0, 0.0, 0.0), k, v, out, lse, pieces, options)
+        lost = forward(torch.nan_to_num(q, 0.0, 0.0, 0.0), k, v, out, lse, pieces, options)
         bad &= lse != -torch.inf
         out[bad], lse[bad] = torch.nan, torch.nan
-        return
-    group = q.shape[1] // k.shape[1]
+        return lost
+    group, lost = q.shape[1] // k.shape[1], torch.zeros_like(lse)
     for r in range(group):
         mine = slice(r, None, group)
-        own = lse if group == 1 else torch.empty_like(lse[:, mine], memory_format=torch.contiguous_format)
-        for index, (q3, k3, v3, out3, lse3) in enumerate(
-            _flat(options.pad is not None, q[:, mine], k, v, out[:, mine], own)
-        ):
-            _forward(q3, k3, v3, out3, lse3, _Part(pieces, options, index, index * group * q3.shape[0] + r, group))
+        sums = [lse, lost] if group == 1 else [x[:, mine].contiguous() for x in (lse, lost)]
+        parts = _flat(options.pad is not None, q[:, mine], k, v, out[:, mine], *sums)
+        for index, (q3, k3, v3, out3, lse3, lost3) in enumerate(parts):
+            part = _Part(pieces, options, index, index * group * q3.shape[0] + r, group)
+            _forward(q3, k3, v3, out3, (lse3, lost3), part)
         if group > 1:
-            lse[:, mine] = own
+            lse[:, mine], lost[:, mine] = sums
+    return lost
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +227,9 @@ class _Part:
         return pad, kind(self.options.scale), kind(self.options.cap), self.bias is not None, bias
 
 
-def _forward(q, k, v, out, lse, part: _Part) -> None:
-    pieces, options, pad = part.pieces, part.options, part.pad
+def _forward(q, k, v, out, sums: tuple[Tensor, Tensor], part: _Part) -> None:
+    """Fill ``out`` and ``sums``, the two numbers of each log-sum-exp; the second are zeros until then."""
+    (lse, lost), pieces, options, pad = sums, part.pieces, part.options, part.pad
     entries = pieces.lowered.entries
     every_row_listed = entries is not None and len(entries.rows) == q.shape[1]
     only_entries = not pieces.calls and pieces.columns is None and every_row_listed
@@ -231,54 +244,58 @@ def _forward(q, k, v, out, lse, part: _Part) -> None:
         for call in strip:
             for c0, c1, mask in _slices(call, part, q):
                 views = call.take_rows(q, c0, c1), call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
-                o, l = _attend(*views, part.softmax(mask, call.causal, *call.tokens, len(q)))
-                _merge(call.take_rows(wide, c0, c1), call.take_rows(lse, c0, c1), o, l, fresh)
+                piece = _attend(*views, part.softmax(mask, call.causal, *call.tokens, len(q)))
+                _merge([call.take_rows(x, c0, c1) for x in (wide, lse, lost)], piece, fresh)
         fresh = False
     if pieces.columns is not None:
         for r0, r1, cols in pieces.columns.blocks():
             mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
             softmax = part.softmax(mask, False, torch.arange(r0, r1), cols, len(q))
-            o, l = _attend(q[:, None, r0:r1], k[:, None, cols], v[:, None, cols], softmax)
-            _merge(wide[:, None, r0:r1], lse[:, None, r0:r1], o, l, fresh)
+            piece = _attend(q[:, None, r0:r1], k[:, None, cols], v[:, None, cols], softmax)
+            _merge([x[:, None, r0:r1] for x in (wide, lse, lost)], piece, fresh)
         fresh = False
     if entries is not None:
         kind = _work(lse)
         _numba().entries_forward(
-            *(x.detach().to(lse.dtype).contiguous().numpy() for x in (q, k, v)), wide.numpy(), lse.numpy(),
-            *_lists(entries), *part.listed(kind), not fresh, *_noise(options, kind), part.head0, part.group,
+            *(x.detach().to(lse.dtype).contiguous().numpy() for x in (q, k, v)),
+            *(x.numpy() for x in (wide, lse, lost)), *_lists(entries), *part.listed(kind), not fresh,
+            *_noise(options, kind), part.head0, part.group,
         )  # fmt: skip
     if pieces.rows is not None:
         rows = pieces.rows
         mask = _row_mask(pieces.lowered.causal, rows, pad, q)
         softmax = part.softmax(mask, False, rows, torch.arange(k.shape[1]), len(q))
-        o, l = _attend(q[:, None, rows], k[:, None], v[:, None], softmax)
-        wide[:, rows] = o[:, 0].to(wide.dtype)
-        lse[:, rows] = l[:, 0]
+        piece = _attend(q[:, None, rows], k[:, None], v[:, None], softmax)
+        for x, new in zip((wide, lse, lost), piece, strict=True):
+            x[:, rows] = new[:, 0].to(x.dtype)
     if wide is not out:
         out.copy_(wide)
 
 
 def backward(
-    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, options: CallOptions
-) -> tuple[Tensor, Tensor, Tensor]:
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, options: CallOptions,
+    lost: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    lost = torch.zeros_like(lse) if lost is None else lost
+    do = (do.to(lse.dtype) * torch.exp(-lost)[..., None]).to(do.dtype)
     dq, dk, dv = (torch.zeros(x.shape, dtype=lse.dtype) for x in (q, k, v))
     group = q.shape[1] // k.shape[1]
     for r in range(group):
         mine = slice(r, None, group)
         own = dq if group == 1 else torch.zeros(k.shape, dtype=lse.dtype)
-        rows = (x if group == 1 else x[:, mine] for x in (q, out, lse, do))
+        rows = (x if group == 1 else x[:, mine] for x in (q, out, lse, lost, do))
         parts = _flat(options.pad is not None, *rows, k, v, own, dk, dv)
-        for index, (q3, o3, l3, g3, k3, v3, *grads3) in enumerate(parts):
+        for index, (q3, o3, lse3, lost3, g3, k3, v3, *grads3) in enumerate(parts):
             part = _Part(pieces, options, index, index * group * q3.shape[0] + r, group)
-            _backward(g3, q3, k3, v3, o3, l3, grads3, part)
+            _backward(g3, q3, k3, v3, o3, (lse3, lost3), grads3, part)
         if group > 1:
             dq[:, mine] = own
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)
 
 
-def _backward(do, q, k, v, out, lse, grads: list[Tensor], part: _Part) -> None:
+def _backward(do, q, k, v, out, sums: tuple[Tensor, Tensor], grads: list[Tensor], part: _Part) -> None:
     """Add to ``grads``, of q, k and v."""
-    (dq, dk, dv), pieces, options, pad = grads, part.pieces, part.options, part.pad
+    (lse, lost), (dq, dk, dv), pieces, options, pad = sums, grads, part.pieces, part.options, part.pad
     true = torch.where(lse == -torch.inf, torch.inf, lse)  # an empty row: P = exp(−inf) = 0
     lse = true
     if pieces.rows is not None:  # the other pieces leave these rows alone
@@ -287,19 +304,19 @@ def _backward(do, q, k, v, out, lse, grads: list[Tensor], part: _Part) -> None:
         for call in strip:
             for c0, c1, mask in _slices(call, part, q):
                 keys = call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
-                g, rows, o, l = (call.take_rows(x, c0, c1) for x in (do, q, out, lse))
+                g, rows, o, *known = [call.take_rows(x, c0, c1) for x in (do, q, out, lse, lost)]
                 softmax = part.softmax(mask, call.causal, *call.tokens, len(q))
-                gq, gk, gv = _attend_backward(g, rows, *keys, o, l, softmax)
+                gq, gk, gv = _attend_backward(g, rows, *keys, o, known, softmax)
                 call.take_rows(dq, c0, c1).add_(gq)
                 call.add_keys(dk, gk, c0, c1)
                 call.add_keys(dv, gv, c0, c1)
     if pieces.columns is not None:
         for r0, r1, cols in pieces.columns.blocks():
             mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
-            g, rows, o, l = (x[:, None, r0:r1] for x in (do, q, out, lse))
+            g, rows, o, *known = [x[:, None, r0:r1] for x in (do, q, out, lse, lost)]
             keys = k[:, None, cols], v[:, None, cols]
             softmax = part.softmax(mask, False, torch.arange(r0, r1), cols, len(q))
-            gq, gk, gv = _attend_backward(g, rows, *keys, o, l, softmax)
+            gq, gk, gv = _attend_backward(g, rows, *keys, o, known, softmax)
             dq[:, r0:r1].add_(gq[:, 0])
             dk.index_add_(1, cols, gk[:, 0].to(dk.dtype))
             dv.index_add_(1, cols, gv[:, 0].to(dv.dtype))
@@ -308,16 +325,16 @@ def _backward(do, q, k, v, out, lse, grads: list[Tensor], part: _Part) -> None:
         kind = _work(lse)
         delta = (do.to(lse.dtype) * out.to(lse.dtype)).sum(-1)
         _numba().entries_backward(
-            *(x.detach().to(lse.dtype).contiguous().numpy() for x in (do, q, k, v, lse, delta)),
+            *(x.detach().to(lse.dtype).contiguous().numpy() for x in (do, q, k, v, lse, lost, delta)),
             dq.numpy(), dk.numpy(), dv.numpy(), *_lists(entries), *part.listed(kind),
             *_noise(options, kind), part.head0, part.group,
         )  # fmt: skip
     if pieces.rows is not None:
         rows = pieces.rows
         mask = _row_mask(pieces.lowered.causal, rows, pad, q)
-        g, own, o, l = (x[:, None, rows] for x in (do, q, out, true))
+        g, own, o, *known = [x[:, None, rows] for x in (do, q, out, true, lost)]
         softmax = part.softmax(mask, False, rows, torch.arange(k.shape[1]), len(q))
-        gq, gk, gv = _attend_backward(g, own, k[:, None], v[:, None], o, l, softmax)
+        gq, gk, gv = _attend_backward(g, own, k[:, None], v[:, None], o, known, softmax)
         dq[:, rows] += gq[:, 0].to(dq.dtype)
         dk.add_(gk[:, 0])
         dv.add_(gv[:, 0])
@@ -326,16 +343,14 @@ def _backward(do, q, k, v, out, lse, grads: list[Tensor], part: _Part) -> None:
 # ---- merging --------------------------------------------------------------------------------------------------
 
 
-def _merge(out: Tensor, lse: Tensor, o: Tensor, l: Tensor, fresh: bool) -> None:
-    """Merge a piece's rows into the running output. Both empty (−inf): the weights are 0, not NaN."""
-    if fresh:
-        out.copy_(o)
-        lse.copy_(l)
-        return
-    merged = torch.logaddexp(lse, l)
-    anchor = torch.where(merged == -torch.inf, 0.0, merged)
-    out.mul_(torch.exp(lse - anchor).unsqueeze(-1)).addcmul_(o.to(out.dtype), torch.exp(l - anchor).unsqueeze(-1))
-    lse.copy_(merged)
+def _merge(running: list[Tensor], piece: tuple[Tensor, Tensor, Tensor], fresh: bool) -> None:
+    """Merge a piece's rows (output, ``lse``, ``lost``) into the running ones. Both empty: the shares are 0, not NaN."""
+    if not fresh:
+        (out, *sums), (o, *own) = running, piece
+        mine, its, whole = merged(*sums, *own)
+        piece = out.mul_(mine[..., None]).addcmul_(o.to(out.dtype), its[..., None]), *whole
+    for x, new in zip(running, piece, strict=True):
+        x.copy_(new)
 
 
 def _slices(call: Call, part: _Part, q: Tensor):

@@ -46,13 +46,36 @@ def _survives(seed, threshold, head, row, key):
     return c0 >= threshold
 
 
+# The differences of ``log_sums`` are not to be reordered: fast arithmetic, which a caller hands on, is switched off.
+
+
+@njit(fastmath=False, cache=True, error_model="numpy")
+@no_type_check
+def _share(lse, lost, high):
+    return np.exp((lse - high) + lost)
+
+
+@njit(fastmath=False, cache=True, error_model="numpy")
+@no_type_check
+def _in_two(top, rest):
+    lse = top + rest
+    return lse, rest - (lse - top)
+
+
+@njit(fastmath=False, cache=True, error_model="numpy")
+@no_type_check
+def _weight(logit, lse, lost):
+    """P · e^lost, and P is at most 1, however the logit was rounded this time."""
+    return np.exp(min(logit - lse, lost))
+
+
 @njit(parallel=True, fastmath=_FAST, cache=True, error_model="numpy")
 @no_type_check
 def entries_forward(
-    q, k, v, out, lse, rows, indptr, indices, pad, scale, cap, biased, bias,
+    q, k, v, out, lse, lost, rows, indptr, indices, pad, scale, cap, biased, bias,
     accumulate, dropout, seed, threshold, gain, head0, group,
 ):  # fmt: skip
-    """Fill (or, with ``accumulate``, merge into) ``out`` and ``lse`` for the listed rows.
+    """Fill (or, with ``accumulate``, merge into) ``out``, ``lse`` and ``lost`` for the listed rows.
 
     ``bias`` is (heads, 2n − 1) by offset, for as many heads as repeat through the batch; ``cap`` 0 means none.
     """
@@ -85,17 +108,17 @@ def entries_forward(
                 top = max(top, dot)
                 odd |= dot != dot
             if odd:  # NaN, which no maximum tells from a row without keys
-                lse[g, row] = np.nan
+                lse[g, row], lost[g, row] = np.nan, zero
                 out[g, row, :] = np.nan
                 continue
             before = lse[g, row] if accumulate else q.dtype.type(-np.inf)
             high = max(top, before)
             if high == -np.inf:
-                lse[g, row] = high
+                lse[g, row], lost[g, row] = high, zero
                 if not accumulate:
                     out[g, row, :] = zero
                 continue
-            total = np.exp(before - high)
+            total = _share(before, lost[g, row], high) if accumulate else zero
             for c in range(d):
                 out[g, row, c] = out[g, row, c] * total if accumulate else zero
             for e in range(start, stop):
@@ -109,16 +132,19 @@ def entries_forward(
                         out[g, row, c] += weight * v[g, key, c]
             for c in range(d):
                 out[g, row, c] /= total
-            lse[g, row] = high + np.log(total)
+            lse[g, row], lost[g, row] = _in_two(high, np.log(total))
 
 
 @njit(parallel=True, fastmath=_FAST, cache=True, error_model="numpy")
 @no_type_check
 def entries_backward(
-    do, q, k, v, lse, delta, dq, dk, dv, rows, indptr, indices, pad, scale, cap, biased, bias,
+    do, q, k, v, lse, lost, delta, dq, dk, dv, rows, indptr, indices, pad, scale, cap, biased, bias,
     dropout, seed, threshold, gain, head0, group,
 ):  # fmt: skip
-    """Add the listed pairs' shares to dq, dk, dv. Heads run in parallel, so that no two share a gradient."""
+    """Add the listed pairs' shares to dq, dk, dv, for ``do`` and ``delta`` that are multiplied by e^(−lost) already.
+
+    Heads run in parallel, so that no two share a gradient.
+    """
     heads, n, d = q.shape
     zero = q.dtype.type(0)
     for g in prange(heads):
@@ -141,7 +167,7 @@ def entries_backward(
                     dot, slope = cap * bent, scale * (1 - bent * bent)
                 if biased:
                     dot += bias[g % len(bias), key - row + n - 1]
-                p = np.exp(dot - lse[g, row])
+                p = _weight(dot, lse[g, row], lost[g, row])
                 used = p
                 if dropout:
                     if _survives(seed, threshold, head0 + g * group, row, key):

@@ -218,7 +218,7 @@ def attend_and_sum(
         op = TransformedAttention.apply
         if torch.compiler.is_compiling():
             op, handle = attention_op, kept(handle)
-        out, lse = op(q, k, v, handle, scale, pad, dropout_p, number, sinks, cap, bias, wanted)
+        out, lse, _ = op(q, k, v, handle, scale, pad, dropout_p, number, sinks, cap, bias, wanted)
     else:
         how = Weighting(handle, scale, pad, dropout_p, number, sinks, cap, bias, wanted)
         out, lse = Attention.apply(q, k, v, sinks, how)

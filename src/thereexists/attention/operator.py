@@ -18,6 +18,7 @@ from thereexists.attention.planned import (
     run_second_order,
     run_sinks_backward,
 )
+from thereexists.attention.ways import backend_has
 from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import no_autocast
 from thereexists.core.numbered import numbered
@@ -35,8 +36,8 @@ class Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, q, k, v, sinks, how: Weighting):
-        out, lse = run_forward(q, k, v, how)
-        ctx.save_for_backward(q, k, v, out, lse, *how.tensors)
+        out, lse, lost = run_forward(q, k, v, how)
+        ctx.save_for_backward(q, k, v, out, lse, lost, *how.tensors)
         ctx.how = how.bare()
         ctx.pattern = how.pattern  # keeps what was worked out alive until the backward
         ctx.set_materialize_grads(False)
@@ -44,11 +45,11 @@ class Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, do, given):
-        q, k, v, out, lse, *tensors = ctx.saved_tensors
+        q, k, v, out, lse, lost, *tensors = ctx.saved_tensors
         how = ctx.how.holding(*tensors)
         do = torch.zeros_like(out) if do is None else do
         with no_autocast(q):
-            dq, dk, dv, ds = AttentionBackward.apply(do, given, q, k, v, how.sinks, (out, lse, how))
+            dq, dk, dv, ds = AttentionBackward.apply(do, given, q, k, v, how.sinks, (out, lse, lost, how))
         return dq, dk, dv, ds, None
 
     jvp = staticmethod(no_forward_mode)
@@ -58,14 +59,14 @@ class AttentionBackward(torch.autograd.Function):
     """The gradients as a function with gradients of its own; out and lse are functions of q, k and v, counted there."""
 
     @staticmethod
-    def forward(ctx, do, given, q, k, v, sinks, known: tuple[Tensor, Tensor, Weighting]):
-        out, lse, how = known
+    def forward(ctx, do, given, q, k, v, sinks, known: tuple[Tensor, Tensor, Tensor | None, Weighting]):
+        out, lse, lost, how = known
         ctx.save_for_backward(do, given, q, k, v, *how.tensors)
         ctx.how = how.bare()
         ctx.pattern = how.pattern
         ctx.set_materialize_grads(False)
-        grads = run_backward_of_both(do, given, q, k, v, out, lse, how)
-        return *grads, None if sinks is None else run_sinks_backward(do, given, out, lse, sinks)
+        grads = run_backward_of_both(do, given, q, k, v, out, lse, lost, how)
+        return *grads, None if sinks is None else run_sinks_backward(do, given, out, lse, lost, sinks)
 
     @staticmethod
     def backward(ctx, *given):
@@ -86,45 +87,51 @@ _CALL = (  # what both ops end with
 @torch.library.custom_op(
     "thereexists::sparse_attention",
     mutates_args=(),
-    schema=f"(Tensor q, Tensor k, Tensor v, {_CALL}) -> (Tensor, Tensor)",
+    schema=f"(Tensor q, Tensor k, Tensor v, {_CALL}) -> (Tensor, Tensor, Tensor)",
 )
 def attention_op(
     q: Tensor, k: Tensor, v: Tensor, handle: int, scale: float, pad: Tensor | None, dropout: float,
     seed: Tensor | None, sinks: Tensor | None = None, cap: float = 0.0, bias: Tensor | None = None, whole: bool = False,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return run_forward(q, k, v, Weighting(handle, scale, pad, dropout, seed, sinks, cap, bias, whole))
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    return _forward(q, k, v, handle, scale, pad, dropout, seed, sinks, cap, bias, whole)
+
+
+def _forward(q, k, v, *how) -> tuple[Tensor, Tensor, Tensor]:
+    out, lse, lost = run_forward(q, k, v, Weighting(*how))
+    return out, lse, q.new_empty(0) if lost is None else lost
 
 
 @torch.library.custom_op(
     "thereexists::sparse_attention_backward",
     mutates_args=(),
-    schema="(Tensor do, Tensor? given, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
+    schema="(Tensor do, Tensor? given, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, Tensor lost, "
     f"{_CALL}) -> (Tensor, Tensor, Tensor, Tensor)",
 )
 def attention_backward_op(
-    do: Tensor, given: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,
+    do: Tensor, given: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, lost: Tensor,
     handle: int, scale: float, pad: Tensor | None, dropout: float, seed: Tensor | None,
     sinks: Tensor | None = None, cap: float = 0.0, bias: Tensor | None = None, whole: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    return _backward(do, given, q, k, v, out, lse, handle, scale, pad, dropout, seed, sinks, cap, bias, whole)
+    return _backward(do, given, q, k, v, out, lse, lost, handle, scale, pad, dropout, seed, sinks, cap, bias, whole)
 
 
-def _backward(do, given, q, k, v, out, lse, *how) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    how = Weighting(*how)
-    grads = run_backward_of_both(do, given, q, k, v, out, lse, how)
-    ds = q.new_empty(0) if how.sinks is None else run_sinks_backward(do, given, out, lse, how.sinks)
+def _backward(do, given, q, k, v, out, lse, lost, *how) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    how, lost = Weighting(*how), lost if lost.shape == lse.shape else None
+    grads = run_backward_of_both(do, given, q, k, v, out, lse, lost, how)
+    ds = q.new_empty(0) if how.sinks is None else run_sinks_backward(do, given, out, lse, lost, how.sinks)
     return *(g.contiguous() for g in grads), ds  # type: ignore[return-value]
 
 
 @attention_op.register_fake
 def _(q, k, v, *_how):
     kind = torch.float64 if q.dtype == torch.float64 else torch.float32
-    return torch.empty_like(q), q.new_empty(q.shape[:3], dtype=kind)
+    lse = q.new_empty(q.shape[:3], dtype=kind)
+    return torch.empty_like(q), lse, torch.empty_like(lse) if backend_has(q.device.type, "lost") else q.new_empty(0)
 
 
 @attention_backward_op.register_fake
 def _(do, given, q, k, v, *rest):
-    sinks = rest[7] if len(rest) > 7 else None  # after out, lse, handle, scale, pad, dropout, seed
+    sinks = rest[8] if len(rest) > 8 else None  # after out, lse, lost, handle, scale, pad, dropout, seed
     grads = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
     return *grads, q.new_empty(0) if sinks is None else torch.empty_like(sinks)
 
@@ -137,15 +144,16 @@ def _setup(ctx, inputs, output):
     ctx.set_materialize_grads(False)
 
 
-def _op_backward(ctx, do, given):
+def _op_backward(ctx, do, given, _lost):
     return _gradients(attention_backward_op, ctx, do, given)
 
 
 def _gradients(backward, ctx, do, given):
-    q, k, v, out, lse, pad, seed, sinks, bias = ctx.saved_tensors
+    q, k, v, out, lse, lost, pad, seed, sinks, bias = ctx.saved_tensors
     handle, scale, dropout, cap, whole = ctx.rest
     do = torch.zeros_like(out) if do is None else do
-    dq, dk, dv, ds = backward(do, given, q, k, v, out, lse, handle, scale, pad, dropout, seed, sinks, cap, bias, whole)
+    how = (handle, scale, pad, dropout, seed, sinks, cap, bias, whole)
+    dq, dk, dv, ds = backward(do, given, q, k, v, out, lse, lost, *how)
     return dq, dk, dv, None, None, None, None, None, None if sinks is None else ds, None, None, None
 
 
@@ -153,7 +161,7 @@ attention_op.register_autograd(_op_backward, setup_context=_setup)
 
 
 def _setup_second(ctx, inputs, output):
-    do, given, q, k, v, _, _, handle, scale, pad, dropout, seed, sinks, cap, bias, whole = inputs
+    do, given, q, k, v, _, _, _, handle, scale, pad, dropout, seed, sinks, cap, bias, whole = inputs
     ctx.save_for_backward(do, given, q, k, v, pad, seed, sinks, bias)
     ctx.rest = handle, scale, dropout, cap, whole
     ctx.pattern = numbered(handle)
@@ -165,13 +173,13 @@ def _op_second_order(ctx, *given):
     how = Weighting(handle, scale, pad, dropout, seed, sinks, cap, bias, whole)
     given = given if sinks is not None else (*given[:3], None)
     *grads, ds = run_second_order(given, (do, dlse, q, k, v, sinks), how)
-    return *grads, None, None, None, None, None, None, None, ds, None, None, None
+    return *grads, *(None,) * 8, ds, None, None, None
 
 
 attention_backward_op.register_autograd(_op_second_order, setup_context=_setup_second)
 
 attention_op.register_vmap(rule_of(attention_op, 3))
-attention_backward_op.register_vmap(rule_of(attention_backward_op, 7))
+attention_backward_op.register_vmap(rule_of(attention_backward_op, 8))
 
 
 class TransformedAttention(torch.autograd.Function):
@@ -179,14 +187,14 @@ class TransformedAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(q, k, v, *how):
-        return run_forward(q, k, v, Weighting(*how))
+        return _forward(q, k, v, *how)
 
     setup_context = staticmethod(_setup)
     jvp = staticmethod(no_forward_mode)
 
     @staticmethod
-    def backward(ctx, *given):
-        return _gradients(TransformedBackward.apply, ctx, *given)
+    def backward(ctx, do, given, _lost):
+        return _gradients(TransformedBackward.apply, ctx, do, given)
 
     @staticmethod
     def vmap(info, in_dims, *args):
@@ -201,4 +209,4 @@ class TransformedBackward(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, in_dims, *args):
-        return rule_of(TransformedBackward.apply, 7)(info, in_dims, *args)
+        return rule_of(TransformedBackward.apply, 8)(info, in_dims, *args)

@@ -109,7 +109,7 @@ class PlainAttention(torch.autograd.Function):
             options = CallOptions(ctx.how.scale)
             dq, dk, dv = ctx.noted.backend.backward(do, q, k, v, out, lse, ctx.noted.pieces, options)
             return dq, summed(dk, k.shape[1]), summed(dv, k.shape[1]), None, None
-        dq, dk, dv, _ = AttentionBackward.apply(do, None, q, k, v, None, (out, lse, ctx.how))
+        dq, dk, dv, _ = AttentionBackward.apply(do, None, q, k, v, None, (out, lse, None, ctx.how))
         return dq, dk, dv, None, None
 
     jvp = staticmethod(no_forward_mode)

@@ -3,9 +3,9 @@
 A plan for the tensors' device is made on first use and kept with the pattern.
 
 What a backend does not do itself is done here, around it. A *sink* s is a piece without keys: L' = log(e^L + e^s) and
-o' = o·e^(L − L'), and the backward of the pieces runs with o' and L' as it runs with any merged pair; its own gradient
-is −Σ P_s·D with P_s = e^(s − L'). A gradient g of L itself adds P_j·g to dS_j, which is what D − g in place of
-D = ⟨do, o⟩ does; a column more does that: values 0, do = g, o = −1.
+o' = o·e^(L − L') (``log_sums``), and the backward of the pieces runs with o' and L' as it runs with any merged pair;
+its own gradient is −Σ P_s·D with P_s = e^(s − L'). A gradient g of L itself adds P_j·g to dS_j, which is what D − g in
+place of D = ⟨do, o⟩ does; a column more does that: values 0, do = g, o = −1.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from thereexists.attention.call_options import CallOptions
+from thereexists.attention.log_sums import anchored, beside_sinks
 from thereexists.attention.ways import Explanation, HeadWay, backend_has, explain, head_steps
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.fused_attention import autograd_on, fused_attention
@@ -126,10 +127,12 @@ class Weighting:
         return CallOptions(self.scale, self.pad, self.dropout, seed, self.cap, bias)
 
 
-def run_forward(q: Tensor, k: Tensor, v: Tensor, how: Weighting) -> tuple[Tensor, Tensor]:
+def run_forward(q: Tensor, k: Tensor, v: Tensor, how: Weighting) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The output, the log-sum-exp and what rounding took from it; None: the kernels do not say."""
     p = how.explained(q.device)
     out = torch.empty_like(q)
     lse = torch.empty(q.shape[:3], dtype=torch.float64 if q.dtype == torch.float64 else torch.float32, device=q.device)
+    lost = torch.zeros_like(lse) if backend_has(q.device.type, "lost") else None
     for head, span in _spans(p, q.shape[1]):
         qs, (ks, vs) = q[:, span], _keys_of(span, q, k, v)
         if head.way in ("dense", "masked"):
@@ -140,22 +143,19 @@ def run_forward(q: Tensor, k: Tensor, v: Tensor, how: Weighting) -> tuple[Tensor
             ks, vs = _for_each(qs, ks, vs)
         whole = len(p.heads) == 1
         own = lse if whole else torch.empty_like(lse[:, span], memory_format=torch.contiguous_format)
-        _backend(q.device).forward(qs, ks, vs, out[:, span], own, pieces_for(head, q.device), options)
+        found = _backend(q.device).forward(qs, ks, vs, out[:, span], own, pieces_for(head, q.device), options)
+        if lost is not None:
+            lost[:, span] = found
         if not whole:
             lse[:, span] = own
     if how.sinks is not None:
-        merged = torch.logaddexp(lse, how.sinks.to(lse.dtype)[:, None])
-        out, lse = out.mul_(torch.exp(lse - anchored(merged))[..., None]), merged
-    return out, lse
-
-
-def anchored(lse: Tensor) -> Tensor:
-    """What a logit is compared with; 0 for a row that weighs nothing, no key and no sink: e^(−∞ − 0) is its share."""
-    return lse.masked_fill(lse == -torch.inf, 0.0)
+        share, lse, lost = beside_sinks(lse, lost, how.sinks)
+        out.mul_(share[..., None])
+    return out, lse, lost
 
 
 def run_backward(
-    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, how: Weighting
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, lost: Tensor | None, how: Weighting
 ) -> tuple[Tensor, Tensor, Tensor]:
     p = how.explained(q.device)
     parts = []
@@ -170,8 +170,9 @@ def run_backward(
             if not backend_has(q.device.type, "grouped"):
                 ks, vs = _for_each(qs, ks, vs)
             pieces, options = pieces_for(head, q.device), how.options(span)
+            known = () if lost is None else (lost[:, span].contiguous(),)
             grads = _backend(q.device).backward(
-                gs, qs, ks, vs, out[:, span], lse[:, span].contiguous(), pieces, options
+                gs, qs, ks, vs, out[:, span], lse[:, span].contiguous(), pieces, options, *known
             )
         parts.append((grads[0], *(summed(x, served) for x in grads[1:])))
     if len(parts) == 1:
@@ -180,22 +181,26 @@ def run_backward(
     return torch.cat(dqs, dim=1), _of_all(dks, p, q, k), _of_all(dvs, p, q, v)
 
 
-def run_sinks_backward(do: Tensor, given: Tensor | None, out: Tensor, lse: Tensor, sinks: Tensor) -> Tensor:
+def run_sinks_backward(
+    do: Tensor, given: Tensor | None, out: Tensor, lse: Tensor, lost: Tensor | None, sinks: Tensor
+) -> Tensor:
     """The gradient of the sinks, for gradients of the output and (``given``) of the log-sum-exp."""
     delta = (do.to(lse.dtype) * out.to(lse.dtype)).sum(-1)
     delta = delta if given is None else delta - given
-    return -(torch.exp(sinks.to(lse.dtype)[:, None] - anchored(lse)) * delta).sum((0, 2)).to(sinks.dtype)
+    above = sinks.to(lse.dtype)[:, None] - anchored(lse)
+    weight = torch.exp(above if lost is None else above - lost)
+    return -(weight * delta).sum((0, 2)).to(sinks.dtype)
 
 
-def run_backward_of_both(do, given, q, k, v, out, lse, how: Weighting) -> tuple[Tensor, Tensor, Tensor]:
+def run_backward_of_both(do, given, q, k, v, out, lse, lost, how: Weighting) -> tuple[Tensor, Tensor, Tensor]:
     """``run_backward`` where the log-sum-exp has a gradient, too: ``given`` (batch, heads, n)."""
     if given is None:
-        return run_backward(do, q, k, v, out, lse, how)
+        return run_backward(do, q, k, v, out, lse, lost, how)
     wide = [x.to(lse.dtype) for x in (q, k, v)]
     qw, kw, vw = (torch.nn.functional.pad(x, (0, 1)) for x in wide)
     dow = torch.cat((do.to(lse.dtype), given[..., None].to(lse.dtype)), -1)
     ow = torch.nn.functional.pad(out.to(lse.dtype), (0, 1), value=-1.0)
-    grads = run_backward(dow, qw, kw, vw, ow, lse, how)
+    grads = run_backward(dow, qw, kw, vw, ow, lse, lost, how)
     return tuple(g[..., :-1].to(x.dtype) for g, x in zip(grads, (q, k, v), strict=True))  # type: ignore[return-value]
 
 

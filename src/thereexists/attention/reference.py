@@ -40,10 +40,13 @@ def exact_attention(
     scale: float,
     pieces: int = 4,
     gain: Tensor | None = None,
+    bias: Tensor | None = None,
 ) -> Exact:
     """Reference for ``mask`` (broadcast to batch × heads × n × n; True = attend). Rows without keys give 0.
 
-    ``gain`` is what dropout multiplies each weight by, in the same shape: 0, or 1 / (1 − p).
+    ``gain`` is what dropout multiplies each weight by, in the same shape: 0, or 1 / (1 − p). ``bias`` is added to the
+    logits, and the sum rounded to its type; that is every kernel's logit, and the bounds are right, if products of
+    queries and keys are exact in this type.
     """
     stored, worked = _unit(q.dtype), _unit(torch.float64 if q.dtype == torch.float64 else torch.float32)
     exp_error = 4 * worked if q.dtype == torch.float64 else _EXP_ERROR
@@ -51,9 +54,10 @@ def exact_attention(
     q, k, v, do = (x.detach().double() for x in (q, k, v, do))
     mask = mask.expand(*q.shape[:2], *mask.shape[-2:])
     d = q.shape[-1]
-    s = (q @ k.mT * scale).masked_fill(~mask, -torch.inf)
-    lse = s.logsumexp(-1, keepdim=True)
-    p = torch.where(mask, torch.exp(s - torch.where(lse == -torch.inf, 0.0, lse)), 0.0)
+    s = q @ k.mT * scale
+    s = s if bias is None else (s.to(bias.dtype) + bias).double()
+    s = s.masked_fill(~mask, -torch.inf)
+    p = torch.where(mask, torch.softmax(s, -1), 0.0)  # of no keys: NaN
     gain = torch.ones_like(p) if gain is None else gain.double()
     used = p * gain
     out = used @ v

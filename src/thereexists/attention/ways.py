@@ -198,7 +198,7 @@ def _why_rows(device: str, n: int, queries: int | None, changed: set[str]) -> st
 
 @constant_result
 def backend_has(device: str, name: str) -> bool:
-    """Whether the backend of a device does it itself: ``grouped``, ``softcap`` or ``bias``."""
+    """Whether the backend of a device does it itself: ``grouped``, ``softcap``, ``bias``, or says what is ``lost``."""
     return name in _taken(device)
 
 
