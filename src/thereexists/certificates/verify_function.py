@@ -32,8 +32,8 @@ from thereexists.core.json_files import malformed
 from thereexists.core.kinds import KINDS
 from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_up
+from thereexists.core.user_file import name_in_file
 from thereexists.functions.claims import refute
-from thereexists.functions.domains.stored import name_in_file
 from thereexists.functions.grid import Grid
 from thereexists.functions.targets import builtin, restore
 from thereexists.model import EmbeddedTransformer, Transformer
