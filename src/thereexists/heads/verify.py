@@ -98,8 +98,10 @@ class Verification:
     seconds: float
 
     def __repr__(self) -> str:
-        return brief(
-            f"Verification: {self.verdict.in_words()}",
+        return brief(f"{type(self).__name__}: {self.verdict.in_words()}", *self._found())
+
+    def _found(self) -> tuple[str, ...]:
+        return (
             f"leakage {self.leakage:.2e}, ratio error {self.ratio_error:.2e}, worst in row {self.worst_row:,}",
             f"{self.rows:,} rows in {self.dtype} on {self.device}, rounding at most {rounded_up(self.rounding, 3)}",
             *self.verdict.reasons,
