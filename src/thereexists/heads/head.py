@@ -125,5 +125,5 @@ class Head(InNotebook):
         v = self.verification
         return (
             f"by the method {self.method}, needs {self.dtype_needed}",
-            f"leakage {v.leakage:.2e}, ratio error {v.ratio_error:.2e}: {Verdict.in_words(v.verdict)}",
+            f"{v.errors()}: {Verdict.in_words(v.verdict)}",
         )

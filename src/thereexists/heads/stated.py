@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from thereexists.core.authors_word import WORDS, as_its_author_says
-from thereexists.core.plain_text import brief
+from thereexists.core.plain_text import brief, in_full
 from thereexists.core.verdict import Verdict
 from thereexists.heads.figures import SLACK, number, same_leakage, same_logit, same_ratio_error, same_rounding
 from thereexists.heads.head import Head
@@ -121,7 +121,7 @@ def false_claims(head: Head, record: dict[str, Any], found: Verification) -> lis
     }
     for name in (name for name, fine in agree.items() if not fine):
         claimed, actual = getattr(stated, name), getattr(found, name)
-        wrong.append(f"the file states the {_IN_WORDS[name]} {claimed:.6g}, and it is {actual:.6g}")
+        wrong.append(f"the file states the {_IN_WORDS[name]} {in_full(claimed)}, and it is {in_full(actual)}")
     if stated.verdict.reasons != found.verdict.reasons:
         wrong.append("the file gives other reasons for its verdict than were found")
     if not is_worst(head, stated, found):

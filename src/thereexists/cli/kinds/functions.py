@@ -145,7 +145,9 @@ def certificate_lines(certificate: Any) -> dict[str, Any]:
     """What a certificate says, the bound first and on a line of its own: nothing on the page matters more."""
     beside = _beside(certificate.normalised(), certificate.bound)
     bound = f"{d_of(certificate.p)} ≤ {rounded_up(certificate.bound, 6)}{beside}"
-    parts = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.shares().items())
+    parts = ", ".join(
+        f"{name.replace('_', ' ')} {rounded_up(value, 4)}" for name, value in certificate.shares().items()
+    )
     proved = certificate.label() == "proved"
     return {
         "proved" if proved else "bound": bold(bound if proved else f"{bound}, {certificate.label()}"),
@@ -221,7 +223,8 @@ def print_witness(summary: dict[str, Any], certificate: Any = None) -> None:
     if error is not None:
         lines["predicted"] = (
             f"{d_of(error['p'])} ≤ {rounded_up(error['total'], 4)}{_beside(beside['predicted'], error['total'])}: "
-            f"grid {error['grid']:.4g}, equal columns {error['equal_columns']:.4g}, ramps {error['ramps']:.2g}"
+            f"grid {rounded_up(error['grid'], 4)}, equal columns {rounded_up(error['equal_columns'], 4)}, "
+            f"ramps {rounded_up(error['ramps'], 2)}"
         )
     if distance is not None:
         lines["measured"] = (

@@ -5,9 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from thereexists.core.authors_word import WORDS, as_its_author_says
+from thereexists.heads.figures import AT_MOST
 from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.first_screen import PAPERS, Number, first_screen
-from thereexists.reports.html import Markup, Page, Section, facts, figure, in_figures, join, number, paragraph, table
+from thereexists.reports.html import (
+    Markup,
+    Page,
+    Section,
+    facts,
+    figure,
+    in_figures,
+    join,
+    measured,
+    number,
+    paragraph,
+    table,
+    upper,
+)
 from thereexists.reports.verdict_pictures import Size, decades, steps, worded
 
 _WORDS = {True: "Everything holds", False: "It does not hold", None: "Undecided"}
@@ -46,7 +60,7 @@ def _largest(record: dict[str, Any]) -> list[Number]:
     if "checks" in record:
         passed = sum(check["passed"] is True for check in record["checks"])
         return [verdict, (f"{passed} of {len(record['checks'])}", f"checks passed, {WORDS}"), state]
-    return [verdict, (record["leakage"], f"worst leakage, {WORDS}"), state]
+    return [verdict, (upper(record["leakage"]), f"worst leakage, {WORDS}"), state]
 
 
 def _picture(record: dict[str, Any]) -> Markup:
@@ -83,8 +97,12 @@ def _flat(record: dict[str, Any], before: str = "") -> dict[str, Any]:
         if isinstance(value, dict):
             out |= _flat(value, label)
         elif name not in ("holds", "reasons"):
-            out[label] = number(value) if isinstance(value, int | float) else value
+            out[label] = _figure(name, value)
     return out
+
+
+def _figure(name: str, value: Any) -> Markup:
+    return upper(value) if name in AT_MOST else measured(value) if name == "seconds" else number(value)
 
 
 KIND = Kind(
