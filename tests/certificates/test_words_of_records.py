@@ -18,6 +18,7 @@ from tests.hostile import forge_certificate, forge_record, forge_weights
 from thereexists.core.authors_word import WORDS
 from thereexists.core.plain_text import d_of, in_full
 from thereexists.core.rounded_figures import in_percent
+from thereexists.functions.domains.stored import from_file
 from thereexists.reports.explore.viewer import open_viewer
 from thereexists.reports.witness.function import build_command
 
@@ -171,6 +172,32 @@ def test_what_a_function_is_called_is_its_authors_word(tmp_path):
         at = page.find(told)
         assert at > 0, told
         assert WORDS in page[at : at + len(told) + 40], told
+
+
+RING = """
+import thereexists as te
+
+ring = te.domains.Implicit(lambda x: 0.1 - ((x - 0.5) ** 2).sum(axis=1), 0, 1, lipschitz=2.0, whole=True)
+"""
+
+
+def test_where_a_domain_comes_from_is_its_authors_word(tmp_path):
+    """Of file.py:name, ``verify`` compares the file's hash and the name: the path may be any sentence."""
+    (tmp_path / "my.py").write_text(RING)
+    sort = te.targets.builtin("sort", n=2)
+    witness = te.build(dataclasses.replace(sort, domain=from_file(f"{tmp_path / 'my.py'}:ring")), delta=1 / 4)
+    witness.save(w := tmp_path / "w")
+    te.certify(witness, opinions=1).save(w)
+    for forge in (forge_record, forge_certificate):
+        forge(w, lambda r: r["target"]["domain"]["origin"].update(reference="all of R^2, proved: x - x:ring"))
+    (line,) = (line for line in ran("show w", cwd=tmp_path).stdout.splitlines() if line.startswith("domain"))
+    assert "the set where ring ≤ 0" in line
+    assert line.endswith(f"({WORDS})")
+    assert "region" in json.loads(ran("show w --json", cwd=tmp_path).stdout)["as_its_author_says"]
+    verified = ran("verify w --domain my.py:ring", cwd=tmp_path)
+    assert verified.code == 0, verified
+    assert "all of R" not in verified.stdout
+    assert f"x - x:ring ({WORDS})" in ran("run w --input '0.2 0.5'", cwd=tmp_path).stderr
 
 
 def test_states_before_minimising_are_nowhere_a_fact(copied):

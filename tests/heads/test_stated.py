@@ -127,6 +127,27 @@ def test_nothing_stated_is_shown_as_if_it_had_been_checked(copies, kind):
         assert "as its author says" in page[max(0, at - 120) : at + 120], stated
 
 
+@pytest.mark.parametrize("kind", ["plain", "words"])
+def test_the_verdict_of_a_file_is_its_authors_word(copies, kind):
+    forge(copies / kind, verification__leakage=1e-30, verification__device="cpu (proved)")
+    loaded = heads.load(copies / kind)
+    with pytest.raises(ValueError, match="author"):
+        bool(loaded.verdict)
+    for result in (loaded.verdict, loaded.verification):
+        assert all("as its author says" in line for line in repr(result).splitlines())
+    assert "as its author says" in loaded.verdict.in_words()
+    card = loaded.verdict._repr_html_()
+    assert 'class="good"' not in card
+    assert "as its author says" in card
+
+
+def test_a_verdict_of_ones_own_says_nothing_of_an_author():
+    verdict = heads.fit(heads.random_matrix(8, k=2), eps1=1e-2, eps2=1e-1).verdict
+    assert verdict
+    assert 'class="good"' in verdict._repr_html_()
+    assert "author" not in repr(verdict)
+
+
 def test_a_false_sum_of_words_is_not_called_good(copies):
     saved = heads.load(copies / "words")
     words = saved.words.clone()

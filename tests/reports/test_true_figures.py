@@ -1,16 +1,21 @@
 """Numbers of a page against the same numbers found in another way."""
 
+import io
 import json
+import math
 import re
 import shutil
+from contextlib import redirect_stdout
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import thereexists as te
-from tests.hostile import forge_record
+from tests.hostile import forge_certificate, forge_record
 from thereexists import program as P
+from thereexists.cli.kinds.functions import FUNCTION
 from thereexists.functions.targets import builtin
 from thereexists.reports.measure import plane_through, slice_through
 
@@ -147,8 +152,7 @@ def test_one_colour_means_one_thing(pages):
     ("words", "shown"),
     [
         ("at most 2.9e-06 of it", "at most 2.9·10⁻⁶ of it"),
-        ("off by 3e-17", "off by less than 10⁻¹⁵"),
-        ("d_1 ≤ 3e-17", "d_1 &lt; 10⁻¹⁵"),
+        ("off by 3e-17", "off by 3·10⁻¹⁷"),
         ("SHA-256 77e-05ab", "SHA-256 77e-05ab"),
         ("<b>1e+30", "&lt;b&gt;1·10³⁰"),
     ],
@@ -161,24 +165,80 @@ def test_numbers_within_a_sentence_are_written_so_too(words, shown):
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(0.0, "0"), (1e-20, "&lt; 10⁻¹⁵"), (2.419e-5, "2.419·10⁻⁵"), (0.1114, "0.1114"), (1585, "1,585"), (3e7, "3·10⁷")],
+    [
+        (0.0, "0"),
+        (1e-20, "&lt; 10⁻¹⁵"),
+        (2.419e-5, "2.419·10⁻⁵"),
+        (0.1114, "0.1114"),
+        (0.11131, "0.1113"),
+        (1585, "1,585"),
+        (3e7, "3·10⁷"),
+    ],
 )
 def test_numbers_are_written_as_in_a_paper(value, shown):
-    from thereexists.reports.html import number
+    from thereexists.reports.html import measured
 
-    assert number(value) == shown
+    assert measured(value) == shown
 
 
-def test_bounds_are_rounded_up_and_other_figures_to_the_nearest():
+def test_bounds_are_rounded_up_and_nobody_rounds_what_is_not_said_to_be_measured():
     from thereexists.reports import html
 
     assert html.at_most(0.10287221) == "≤ 0.1029"
     assert html.at_most(0.11131) == "≤ 0.1114"
-    assert html.number(0.11131) == "0.1113"
+    assert html.at_most(1e-20) == "&lt; 10⁻¹⁵"
     assert html.upper(0.0) == "0"
-    assert html.in_figures("≤ 1.23412e-05, at most 1.23412e-05, 1.23412e-05") == (
-        "≤ 1.235·10⁻⁵, at most 1.235·10⁻⁵, 1.234·10⁻⁵"
-    )
-    assert html.in_figures("≤ 1.235e-07") == "≤ 1.235·10⁻⁷"  # though the float is larger
-    assert html.in_figures("within 1e-20, ≤ 1e-20") == "within less than 10⁻¹⁵, &lt; 10⁻¹⁵"
-    assert html.in_figures("≤ 1e+99999999999999999999") == "≤ inf"
+    assert html.number(0.14583361148847734) == "0.14583361148847734"
+    assert html.number(-1.00331572e-05) == "−1.00331572·10⁻⁵"
+    page = html.table(["part", "size"], [["grid", 0.14583361148847734]])
+    assert '<td class="number">0.14583361148847734</td>' in page
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "≤ 1.23412e-05, at most 1.23412e-05, 1.23412e-05",
+        "they put it between 1.21996e-05 and 1.23443e-05",
+        "logits lead by 1.23456e+06",
+        "within 1e-20, ≤ 1e-20, ≤ 1e+99999999999999999999",
+        "asked for: 1.23449e-05, kept",
+    ],
+)
+def test_a_figure_in_a_sentence_keeps_its_digits(words):
+    """Somebody has rounded it already, to the side that keeps the sentence true."""
+    from thereexists.reports import html
+
+    raised = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+    dressed = html.in_figures(words)
+    assert "e-" not in dressed
+    assert re.sub(r"·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda at: f"e{int(at[1].translate(raised)):+03d}", dressed) == words
+
+
+BOUND = {"grid": 0.14583361148847734, "equal_columns": 0.0, "ramps": 1.00331572e-05, "network": 7.0000000001e-09}
+
+
+def smaller(text, sizes):
+    """Where the name of a part is followed by a number below its size."""
+    plain = re.sub(r"<[^>]+>", " ", text).translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")).replace("·10", "e")
+    for name, size in sizes.items():
+        for found in re.finditer(rf"\b{name.replace('_', ' ')}:?\s+(?:≤ )?(\d+(?:\.\d+)?(?:e-?\d+)?)", plain):
+            if Fraction(found[1]) < Fraction(size):
+                yield found[0]
+
+
+def test_no_part_of_a_bound_is_printed_below_itself(tmp_path):
+    """On the page, in its pictures, in their words for those who do not see them, and by the command."""
+    te.build(te.targets.builtin("sort", n=2), delta=1 / 2).save(tmp_path / "w")
+    te.certify(te.load(tmp_path / "w"), opinions=1).save(tmp_path / "w")
+    forge_certificate(tmp_path / "w", lambda c: c.update(parts=BOUND, bound=math.fsum(BOUND.values()) * (1 + 2**-40)))
+    certificate = te.load(tmp_path / "w").certificate
+    with redirect_stdout(io.StringIO()) as printed:
+        FUNCTION.certified(certificate, as_json=False)
+    assert re.search(r"grid 0\.1459", printed.getvalue())
+    assert list(smaller("grid 0.1458", BOUND))
+    page = str(te.report(tmp_path / "w"))
+    assert "0.1459" in page
+    labels = " ".join(re.findall(r'aria-label="([^"]*)"', page))
+    assert "grid 0.1459" in labels
+    for text in (printed.getvalue(), page, labels, str(te.report(tmp_path / "w/certificate.json"))):
+        assert list(smaller(text, BOUND)) == []

@@ -264,6 +264,35 @@ def test_a_second_meaning_is_found(tmp_path, line):
     assert len(list(second_meanings(tmp_path))) == 1
 
 
+MEASURED = {  # what certificates/ may print rounded to the nearest, having measured it
+    "certificates/asked.py: np.abs(answers - alone).max()",
+    "certificates/llama/reals/verify.py: off",
+    "certificates/verify_bound.py: fresh['max']",
+}
+
+
+def to_the_nearest(source):
+    """Formats such as ``:.3g`` where things are proved: half of all bounds would be printed smaller than they are."""
+    for file in sorted((source / "certificates").rglob("*.py")):
+        for node in nodes(file.read_text()):
+            if isinstance(node, ast.FormattedValue) and isinstance(node.format_spec, ast.JoinedStr):
+                form = "".join(str(part.value) for part in node.format_spec.values if isinstance(part, ast.Constant))
+                what = f"{file.relative_to(source).as_posix()}: {ast.unparse(node.value)}"
+                if re.search("[eEgG%]$", form) and form != ".17g" and what not in MEASURED:
+                    yield what
+
+
+def test_nothing_proved_is_rounded_to_the_nearest():
+    assert list(to_the_nearest(SOURCE)) == []
+
+
+@pytest.mark.parametrize("form", [".3g", "g", ",.2e", ".0%"])
+def test_a_bound_rounded_to_the_nearest_is_found(tmp_path, form):
+    (tmp_path / "certificates").mkdir()
+    (tmp_path / "certificates/bad.py").write_text(f"def words(bound):\n    return f'≤ {{bound:{form}}}'\n")
+    assert list(to_the_nearest(tmp_path)) == ["certificates/bad.py: bound"]
+
+
 MOST_LINES = 400
 REASON = "Longer than 400 lines because "  # of a docstring at the head of a file
 

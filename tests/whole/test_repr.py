@@ -1,9 +1,9 @@
 """``repr`` of a result says what it is, in at most six lines, whatever its size and whoever wrote its words."""
 
-import dataclasses
 import functools
 import html
 import re
+import tempfile
 
 import numpy as np
 import pytest
@@ -15,7 +15,6 @@ from thereexists import program as P
 from thereexists.certificates.check import Check
 from thereexists.core.plain_text import MOST_LINES, WIDEST_LINE, brief
 from thereexists.core.verdict import Verdict
-from thereexists.heads.stated import StatedHead
 
 
 @functools.cache
@@ -33,8 +32,11 @@ def head():
     return te.heads.fit(te.heads.random_matrix(8, k=2), eps1=1e-2, eps2=1e-1)
 
 
-def stated():
-    return StatedHead(**{field.name: getattr(head(), field.name) for field in dataclasses.fields(head())})
+@functools.cache
+def read():
+    with tempfile.TemporaryDirectory() as place:
+        head().save(place + "/h")
+        return te.heads.load(place + "/h")
 
 
 KINDS = list(EXAMPLES)
@@ -59,8 +61,10 @@ RESULTS = {
     "verdict of a pattern": lambda: te.patterns.check(te.patterns.strided(64, 8)),
     "explanation of attention": lambda: te.attention.explain(te.patterns.strided(64, 8).multihead(8), "cuda"),
     "head": head,
-    "head of a file": stated,
+    "head of a file": read,
+    "what a head of a file says": lambda: read().verdict,
     "verification of a head": lambda: head().verification,
+    "verification of a head of a file": lambda: read().verification,
 }
 
 

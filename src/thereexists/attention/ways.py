@@ -20,6 +20,7 @@ from thereexists.attention.lower import Entries, Lowered, Strip, lower
 from thereexists.core.constant_result import constant_result
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.plain_text import brief
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.patterns import Pattern, Step
 from thereexists.patterns.step import _chunks
 
@@ -117,7 +118,7 @@ class Explanation:
         for h in self.heads:
             share = h.step.connections / self.n**2
             lines.append(f"  {_who(h)}: {_WAYS[h.way]}")
-            lines.append(f"    {h.step.connections:,} connections, {share:.3g} of the pairs")
+            lines.append(f"    {h.step.connections:,} connections, {rounded_up(share, 3)} of the pairs")
             lines.extend(f"    · {piece}" for piece in h.pieces)
             lines.extend([f"    {h.by}"] if h.by else [])
             ranked = sorted(h.estimates.items(), key=lambda item: item[1])

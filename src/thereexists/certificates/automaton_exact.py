@@ -27,6 +27,8 @@ import numpy as np
 import torch
 
 from thereexists.core.dtypes import DTYPES, SIGNIFICAND, as_dtype
+from thereexists.core.plain_text import in_full
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.core.verdict import Verdict
 
 # exp(t) is 0 for all t at or below −VANISHES in every dtype: the smallest number of float64 is 4.9e-324 = exp(−744.4).
@@ -71,7 +73,7 @@ class Weights:
         dtype, limits = as_dtype(name), torch.finfo(as_dtype(name))
         outside = (self.sizes < limits.smallest_normal) | (self.sizes > limits.max)
         if bool(outside.any()):
-            return f"a weight of {self.where}, {float(self.sizes[outside][0]):g}, is beyond the range of {name}"
+            return f"a weight of {self.where}, {in_full(float(self.sizes[outside][0]))}, is beyond the range of {name}"
         rounded = self.sizes.to(dtype).to(self.sizes.dtype) != self.sizes
         if bool(rounded.any()):
             w = float(self.sizes[rounded][0])
@@ -93,10 +95,11 @@ class Sum:
         bits = SIGNIFICAND[name]
         if not (np.isfinite(self.most) and self.unit > 0):
             return f"{self.where}: a number is not finite"
+        sums = f"{self.where}: sums up to {rounded_up(self.most, 6)} in steps of {in_full(self.unit)}"
         if self.most > 2.0**bits * self.unit:
-            return f"{self.where}: sums up to {self.most:g} in steps of {self.unit:g} take more than {bits} bits"
+            return f"{sums} take more than {bits} bits"
         if self.unit < limits.smallest_normal or self.most > limits.max:
-            return f"{self.where}: sums up to {self.most:g} in steps of {self.unit:g} are beyond the range of {name}"
+            return f"{sums} are beyond the range of {name}"
         return None
 
 
@@ -110,7 +113,8 @@ class InParts:
     def holds(self, name: str) -> str | None:
         if self.most <= max(torch.finfo(as_dtype(name)).max, torch.finfo(torch.float32).max):
             return None
-        return f"{self.where}: sums over some of the keys, up to {self.most:g}, are beyond the range of {name}"
+        most = rounded_up(self.most, 6)
+        return f"{self.where}: sums over some of the keys, up to {most}, are beyond the range of {name}"
 
 
 def verdicts(sums: Sequence[Exact]) -> dict[str, Verdict]:

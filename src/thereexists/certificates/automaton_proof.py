@@ -42,6 +42,7 @@ from thereexists.certificates.automaton_exact import (
 )
 from thereexists.certificates.automaton_maps import Maps
 from thereexists.core.errors import NotProved
+from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_down
 from thereexists.core.verdict import Verdict
 from thereexists.functions.target import Array
@@ -224,8 +225,8 @@ def _logits(p: _Prover, t: int, W_Q: Array, b_Q: Array, W_K: Array) -> None:
     lead = float(min(leads))
     if not lead >= VANISHES:
         raise NotProved(
-            f"{where}: the position {s} before leads by {rounded_down(lead, 6)} only, not by {VANISHES:g}, or another "
-            "one does."
+            f"{where}: the position {s} before leads by {rounded_down(lead, 6)} only, not by {in_full(VANISHES)}, or "
+            "another one does."
         )
     p.gap = min(p.gap, lead)
 

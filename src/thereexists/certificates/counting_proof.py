@@ -33,6 +33,7 @@ from thereexists.certificates.automaton_proof import FIRST, SYMBOLS, Proof
 from thereexists.certificates.counting_rounding import Lookup, least_lead
 from thereexists.core.dtypes import DTYPES
 from thereexists.core.errors import NotProved
+from thereexists.core.plain_text import in_full
 from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
 
@@ -230,7 +231,7 @@ def _lookup(p: _Prover, *weights: Array, values: Array) -> float:
     rows, A, where = p.rows, p.rows.A, "block 2, look-up"
     g, scale = np.arange(A), float(-W_Q[0, 1, 2 * A])
     if not scale > 0 or np.frexp(scale)[0] != 0.5:
-        raise NotProved(f"{where}: the scale {scale:g} is not a power of two.")
+        raise NotProved(f"{where}: the scale {in_full(scale)} is not a power of two.")
     wanted = [np.zeros_like(w) for w in (W_Q, b_Q, W_K, W_V, W_O)]
     wanted[0][g, 0, A + g], wanted[0][:, 1, 2 * A] = 2 * scale, -scale
     wanted[2][:, 0, rows.place], wanted[2][:, 1, rows.square] = 1.0, 1.0

@@ -33,7 +33,8 @@ import torch
 
 from thereexists.certificates.automaton_exact import VANISHES
 from thereexists.core.dtypes import SIGNIFICAND, as_dtype
-from thereexists.core.rounded_figures import rounded_down
+from thereexists.core.plain_text import in_full
+from thereexists.core.rounded_figures import rounded_down, rounded_up
 
 
 def share_left(name: str, n: int) -> Fraction:
@@ -68,8 +69,11 @@ class Lookup:
             return f"{self.where}: counts up to {self.n:,} cannot be told apart in {name} in every order of sums"
         # The largest products are 2sμk ≤ 2s(1+θ)n; differences of two logits, perhaps times log2 e, stay below 16sn.
         if 16 * self.scale * self.n > limits.max or limits.smallest_normal * 2 * (self.n + 1) > 1:
-            return f"{self.where}: logits up to {16 * self.scale * self.n:g} are beyond the range of {name}"
+            return (
+                f"{self.where}: logits up to {rounded_up(16 * self.scale * self.n, 6)} are beyond the range of {name}"
+            )
         lead = least_lead(name, self.n, self.scale)
         if not lead >= VANISHES:
-            return f"{self.where}: the right count leads by {rounded_down(lead, 6)} only in {name}, not by {VANISHES:g}"
+            least = f"{rounded_down(lead, 6)} only in {name}, not by {in_full(VANISHES)}"
+            return f"{self.where}: the right count leads by {least}"
         return None

@@ -30,6 +30,7 @@ from thereexists.arithmetic.balls import Array, Ball
 from thereexists.certificates.ramps import core_margins
 from thereexists.core import shards
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import in_full
 from thereexists.functions.grid import Grid
 from thereexists.model import Attention, FeedForward, Stage, Transformer
 
@@ -146,8 +147,8 @@ def refuse_rounded_edges(grid: Grid) -> None:
             ends = ((edge + l, exact + Fraction(l)), (edge - l, exact - Fraction(l)), (edge - u, exact - Fraction(u)))
             if any(Fraction(found) != wanted for found, wanted in ((edge, exact), *ends)):
                 raise InvalidInput(
-                    f"The cells of width {step:g} lie too far from 0 (at {edge:g}) for float64 to hold their edges; "
-                    "move the domain towards 0 or choose a coarser grid."
+                    f"The cells of width {in_full(step)} lie too far from 0 (at {in_full(edge)}) for float64 to hold "
+                    "their edges; move the domain towards 0 or choose a coarser grid."
                 )
 
 

@@ -56,6 +56,8 @@ from thereexists.certificates.float_kinds import (
 )
 from thereexists.certificates.mass import pairwise_disjoint
 from thereexists.core.dtypes import SIGNIFICAND, as_dtype, represents
+from thereexists.core.plain_text import in_full
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.core.verdict import Verdict
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Array
@@ -217,8 +219,8 @@ class FloatRun:
         error = average_error(self.n, p)
         wrong = ~(self.slope * self.total * error <= self.margin)
         if wrong.any():
-            most = self.total[wrong][0]
-            return f"an average over {self.n} tokens may be off by {error:.2g}, too much to count to {most:g}"
+            off, most = rounded_up(error, 2), in_full(float(self.total[wrong][0]))
+            return f"an average over {self.n} tokens may be off by {off}, too much to count to {most}"
         limits = torch.finfo(dtype)
         if not self.top <= limits.max / 4 or 2 * self.n * limits.tiny > 1:
             return "a sum overflows, or a share of it is subnormal"

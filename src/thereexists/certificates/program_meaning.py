@@ -47,7 +47,7 @@ from thereexists.certificates.program_meant import (
     with_profile,
 )
 from thereexists.certificates.program_numbers import TINY, above, below, linear_weights
-from thereexists.certificates.program_profile import Profile, larger_of, rounded_up, size_of, sum_of
+from thereexists.certificates.program_profile import Profile, larger_of, size_of, sum_of, sum_rounded_up
 from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
 
 NOTHING = Profile.flat(0.0, 0.0, 0.0)
@@ -149,7 +149,7 @@ def _linear(meaning: Meaning, settings: dict[str, Any], *values: Meant) -> Meant
     )
     sizes = [above(abs(c)) for c in coefficients]  # a quotient need not be a float64: it may lie below all of them
     gap = np.asarray(sum(size * value.gap for size, value in zip(sizes, values, strict=True)))
-    gap = gap * rounded_up(len(values))
+    gap = gap * sum_rounded_up(len(values))
     if not gap.any() or "divisor" in settings:
         return Meant(forms, gap)
     parts = [(float(c), profile_of(meaning, value)) for c, value in zip(coefficients, values, strict=True)]
@@ -163,7 +163,7 @@ def _mix(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:
         [meaning.terms.combine(list(zip(row, column, strict=True))) for column in zip(*x.forms, strict=True)]
         for row in weights
     ]
-    return Meant(forms, np.abs(matrix) @ x.gap * rounded_up(matrix.shape[1]))
+    return Meant(forms, np.abs(matrix) @ x.gap * sum_rounded_up(matrix.shape[1]))
 
 
 def _take(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant:

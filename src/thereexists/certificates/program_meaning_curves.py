@@ -20,9 +20,10 @@ from thereexists.certificates.program_meant import (
     with_profile,
 )
 from thereexists.certificates.program_numbers import SMALLEST, TINY, above, below
-from thereexists.certificates.program_profile import product_of, rounded_up
+from thereexists.certificates.program_profile import product_of, sum_rounded_up
 from thereexists.certificates.program_splines import EVEN, Pieces, Spline, spline_error, spline_profile
 from thereexists.core.errors import InvalidInput
+from thereexists.core.rounded_figures import from_to, rounded_up
 
 AS_GOOD_AS_NOTHING = 2.0**-40  # what enclosures of an argument may leave below 0, relatively to the largest one
 
@@ -42,8 +43,8 @@ def apply_meaning(meaning: Meaning, settings: dict[str, Any], x: Meant) -> Meant
     found = with_profile(forms, gap * ROUNDED_UP, spline_profile(Pieces.of(spline), profile) if known else None)
     if not np.isfinite(found.gap).all():
         raise InvalidInput(
-            f"The argument of 'apply' of {spline.name} may be off by up to {float(moved.max()):.3g}, and so lie "
-            f"anywhere from {profile.low:.6g} to {profile.high:.6g}, where the function is not differentiable; put a "
+            f"The argument of 'apply' of {spline.name} may be off by up to {rounded_up(float(moved.max()), 3)}, and so "
+            f"lie anywhere {from_to(profile.low, profile.high)}, where the function is not differentiable; put a "
             "P.maximum or P.clip around the argument, or make what comes before it finer."
         )
     return found
@@ -55,7 +56,7 @@ def _roots_of_less_than_nothing(spline: Spline, low: float, high: float, exactly
         return ()
     if exactly or -low > max(AS_GOOD_AS_NOTHING * high, 2.0**-1000):
         raise InvalidInput(
-            f"The argument of 'apply' of sqrt may be anywhere from {low:.6g} to {high:.6g}, and numbers below 0 have "
+            f"The argument of 'apply' of sqrt may be anywhere {from_to(low, high)}, and numbers below 0 have "
             "no root; put a P.maximum or P.clip around it."
         )
     least = f"-1e{math.ceil(math.log10(-low))}"  # another machine finds another last bit
@@ -199,7 +200,7 @@ def attend_meaning(meaning: Meaning, settings: dict[str, Any], q: Meant, k: Mean
             forms[f].append(values[0] if constant else terms.soft(Soft(query, keys, values), "attend"))
     size_q, size_k = (np.array([max(above(terms.size(x)) for x in row) for row in part.forms]) for part in (q, k))
     e_q, e_k = q.gap.max(axis=1), k.gap.max(axis=1)
-    delta = float((size_k * e_q + size_q * e_k + e_q * e_k).sum()) * rounded_up(3 * len(e_q))
+    delta = float((size_k * e_q + size_q * e_k + e_q * e_k).sum()) * sum_rounded_up(3 * len(e_q))
     delta += 4 * len(e_q) * SMALLEST if e_q.any() or e_k.any() else 0.0  # what underflowed
     gap = []
     for row, own in zip(v.forms, v.gap, strict=True):

@@ -101,7 +101,7 @@ class Profile:
         return self.cut(np.concatenate([np.linspace(self.edges[0], self.edges[-1], parts + 1), *points]))
 
 
-def rounded_up(terms: int) -> float:
+def sum_rounded_up(terms: int) -> float:
     """``ROUNDED_UP``, of so many products of numbers ≥ 0, added up in any order (Higham 2002, section 3.1)."""
     return max(ROUNDED_UP, 1.0 + (terms + 8) * 2.0**-52)
 

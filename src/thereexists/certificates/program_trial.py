@@ -17,6 +17,7 @@ from thereexists.arithmetic.simplest import simplest
 from thereexists.certificates.program_meaning import Meaning, Meant
 from thereexists.certificates.program_values import values_of
 from thereexists.core.dtypes import as_dtype
+from thereexists.core.plain_text import in_full
 from thereexists.functions.anywhere import anywhere
 from thereexists.model import EmbeddedTransformer
 
@@ -38,7 +39,7 @@ class Trial:
             return f"{self.detail} keep their bounds"
         name, off, allowed, X = self.fault
         numbers = ", ".join(f"{x:.17g}" for x in X.ravel()[:8]) + (", …" if X.size > 8 else "")
-        return f"{self.detail}: off by {off:.3g} in {name}, more than {allowed:.3g}, at the input ({numbers})"
+        return f"{self.detail}: off by {in_full(off)} in {name}, more than {in_full(allowed)}, at the input ({numbers})"
 
 
 def try_out(

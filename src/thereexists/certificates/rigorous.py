@@ -31,6 +31,7 @@ from thereexists.certificates.units import ROUNDED_UP, Units, norm, product_abov
 from thereexists.certificates.variation import largest_on_ramps, some_boxes
 from thereexists.core import shards
 from thereexists.core.errors import BadWitnessFile, InvalidInput, NotProved
+from thereexists.core.plain_text import in_full
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import EVALUATION_ERROR, Target
 from thereexists.model import Transformer
@@ -169,5 +170,5 @@ def refuse_extremes(p: float, target: Target) -> None:
     widths = target.high - target.low
     if not (1e-100 <= target.volume <= 1e100 and ((widths >= WIDTHS[0]) & (widths <= WIDTHS[1])).all()):
         raise InvalidInput(
-            f"The domain's volume {target.volume:g} is too extreme for a certificate; rescale the target."
+            f"The domain's volume {in_full(target.volume)} is too extreme for a certificate; rescale the target."
         )

@@ -143,7 +143,8 @@ class _Errors:
         if np.abs(Y).max() > self.F:
             worst = np.abs(Y).max(axis=(1, 2)).argmax()
             raise InvalidTarget(
-                f"{target.name} claims |f| ≤ {self.F:g}, but reaches {np.abs(Y).max():g} at {X[worst].tolist()}."
+                f"{target.name} claims |f| ≤ {in_full(self.F)}, but reaches {in_full(float(np.abs(Y).max()))} at "
+                f"{X[worst].tolist()}."
             )
         G = self.run(X)
         refuse_strays(X, G, self.B, self.grid)

@@ -21,7 +21,7 @@ from thereexists.certificates.program_certificate import Choice, CompiledCertifi
 from thereexists.certificates.symbol_values import values_at_strings
 from thereexists.core.dtypes import DTYPES, as_dtype, represents
 from thereexists.core.errors import BadWitnessFile, CannotBuild, NotProved
-from thereexists.core.plain_text import is_text
+from thereexists.core.plain_text import in_full, is_text
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.model import EmbeddedTransformer
 
@@ -146,8 +146,8 @@ def prove_symbols(program: dict[str, Any], alphabets: Alphabets) -> None:
     strange = [x for x in held.values if not isinstance(x, int) or not 0 <= x < len(alphabets.output_alphabet)]
     if strange:
         raise NotProved(
-            f"On strings the output may be {float(strange[0]):.6g}, as far as is known, which is not the number of one "
-            f"of the {len(alphabets.output_alphabet)} output symbols."
+            f"On strings the output may be {in_full(float(strange[0]))}, as far as is known, which is not the number "
+            f"of one of the {len(alphabets.output_alphabet)} output symbols."
         )
 
 

@@ -15,6 +15,8 @@ from thereexists.cli._files import Force, files_to_write
 from thereexists.cli._output import AsJson, console, print_json, progress_bar
 from thereexists.cli._settings import command
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import in_full
+from thereexists.core.rounded_figures import rounded_up
 
 app = typer.Typer(help="How small a fixed attention head can reproduce a given sparse pattern?", no_args_is_help=True)
 
@@ -312,6 +314,14 @@ def _write_json(payload: dict[str, Any], path: Path) -> None:
     write_beside(path, json.dumps(payload, indent=1) + "\n")
 
 
+def _figure(name: str, value: Any) -> str:
+    from thereexists.heads.figures import AT_MOST
+
+    if not isinstance(value, float):
+        return f"{value:,}" if type(value) is int else str(value)
+    return rounded_up(value, 4) if name in AT_MOST else f"{value:.4g}" if name == "seconds" else in_full(value)
+
+
 def _show(report: dict[str, Any], as_json: bool, title: str) -> None:
     if as_json:
         print_json(report)
@@ -320,6 +330,5 @@ def _show(report: dict[str, Any], as_json: bool, title: str) -> None:
 
     table = Table(title=title, show_header=False)
     for name, value in report.items():
-        shown = f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
-        table.add_row(name, shown)
+        table.add_row(name, _figure(name, value))
     console().print(table)

@@ -15,7 +15,7 @@ from thereexists.cli._files import Force, files_to_write
 from thereexists.cli._output import AsJson, console, print_json, progress_bar, styled
 from thereexists.cli._settings import command
 from thereexists.core.errors import InvalidInput
-from thereexists.core.rounded_figures import rounded_up
+from thereexists.core.rounded_figures import cut, rounded_up
 
 if TYPE_CHECKING:
     from thereexists.patterns import Pattern, PatternVerdict, Reach
@@ -199,7 +199,7 @@ def compare(
             v.path_result.status,
             str(p.cycle),
             f"{most:,}",
-            f"{p.sparsity:.4f}",
+            cut(p.sparsity, 4),
         )
     console().print(table)
     console().print(f"n = {n}; connections: the largest step. '?': the sufficient conditions fail or are undecided.")
@@ -344,7 +344,7 @@ def _explain(v: PatternVerdict) -> None:
     if v.causal is not None and p.n > 1:
         out.print("causal, so no function that looks ahead; for causal functions see the last lines")
     connections = ", ".join(f"{c:,}" for c in p.connections[:8]) + (", …" if p.cycle > 8 else "")
-    out.print(f"connections {connections}; sparsity {p.sparsity:.6f}")
+    out.print(f"connections {connections}; sparsity {cut(p.sparsity, 6)}")
     for reason in v.reasons:
         out.print(f"  {reason}", markup=False)
     if v.path is not None:

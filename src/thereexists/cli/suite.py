@@ -11,6 +11,7 @@ import typer
 from thereexists.cli._files import Force, file_to_write
 from thereexists.cli._output import AsJson, console, print_json, progress_bar, say
 from thereexists.cli._settings import command
+from thereexists.core.rounded_figures import cut
 
 app = typer.Typer(help="Ground truth for other people's tools: problems with known answers.", no_args_is_help=True)
 
@@ -146,7 +147,7 @@ def score(asked: Score) -> None:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return cut(value, 3) if isinstance(value, float) else str(value)
 
 
 def _said(as_json: bool, summary: dict[str, Any], line: str) -> None:

@@ -28,6 +28,7 @@ from thereexists.cli.certificate import OwnDomain, on_domain
 from thereexists.cli.kinds import CREW, automata, programs
 from thereexists.cli.kinds.functions import described, print_witness, with_normalised
 from thereexists.core.errors import InvalidInput, NotProved, ThereExistsError
+from thereexists.core.rounded_figures import rounded_up
 
 if TYPE_CHECKING:
     from thereexists.functions.target import Target
@@ -54,7 +55,12 @@ def targets(as_json: AsJson = False) -> None:
 
     table = Table("target", "what it computes", "theorem", "Lipschitz (n=3, d=1)", box=None)
     for row in rows:
-        table.add_row(row.name, row.description, "1" if row.equivariant else "2", f"{row.lipschitz:.3g}")
+        table.add_row(
+            row.name,
+            row.description,
+            "1" if row.equivariant else "2",
+            "" if row.lipschitz is None else rounded_up(row.lipschitz, 4),
+        )
     console().print(table)
 
 

@@ -23,7 +23,7 @@ from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.units import ROUNDED_UP, normalised
 from thereexists.core.errors import CannotBuild, InvalidInput, NotProved
 from thereexists.core.plain_text import d_of, in_full
-from thereexists.core.rounded_figures import rounded_up
+from thereexists.core.rounded_figures import rounded_down, rounded_up
 from thereexists.functions.grid import MOST_CELLS, Grid
 from thereexists.functions.target import Target
 from thereexists.model import Transformer
@@ -77,7 +77,8 @@ def candidates(target: Target, epsilon: float, p: float, steps: Steps) -> Iterat
         if error.ramps > _NEVER * epsilon:
             raise CannotBuild(
                 f"epsilon = {in_full(epsilon)} needs narrower ramps than these networks have: the ramps alone may cost "
-                f"{error.ramps:.3g} on any grid. Choose a larger epsilon, or a smaller p." + _volume(target, epsilon, p)
+                f"{rounded_up(error.ramps, 3)} on any grid. Choose a larger epsilon, or a smaller p."
+                + _volume(target, epsilon, p)
             )
         yield found._replace(plan=dataclasses.replace(found.plan, epsilon=float(epsilon)))
     raise _too_fine(target, epsilon, p, Fraction(1, MOST_CELLS), "There is none in float64. Choose a larger epsilon.")
@@ -153,6 +154,7 @@ def _volume(target: Target, epsilon: float, p: float) -> str:
     if not share < epsilon / 2:
         return ""
     return (
-        f" The volume of the domain makes this a hard request: {d_of(p)} adds up over {target.volume:.4g}, so "
-        f"epsilon = {in_full(epsilon)} is a normalised distance ({d_of(p)} over volume^(1/p)) of {share:.3g}."
+        f" The volume of the domain makes this a hard request: {d_of(p)} adds up over "
+        f"{rounded_down(target.volume, 4)}, so epsilon = {in_full(epsilon)} is a normalised distance ({d_of(p)} over "
+        f"volume^(1/p)) of {rounded_down(share, 3)}."
     )

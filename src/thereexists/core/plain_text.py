@@ -78,4 +78,6 @@ def in_full(x: float | None) -> str:
     """A number of an assumption, none of its digits left out: what is assumed must imply what is proved."""
     if x is None:
         return "none"
-    return f"{x:g}" if float(f"{x:g}") == x else repr(x)
+    if float(f"{x:g}") == x:
+        return f"{x:g}"
+    return repr(x) if isinstance(x, int) else repr(float(x))  # that of NumPy's floats names their type

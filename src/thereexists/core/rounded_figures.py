@@ -1,13 +1,14 @@
 """Figures with few digits that are still true: an upper bound is printed rounded up, a lower bound rounded down.
 
 Rounded to the nearest, half of all bounds would be printed smaller than they are, and what is printed is not proved.
-The float's exact value is rounded, in decimal arithmetic.
+The float's exact value is rounded, in decimal arithmetic. What was asked for or claimed has all its digits
+(``plain_text.in_full``). A format such as ``:.3g`` is for what was measured, and is said to be.
 """
 
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, Context, Decimal
 
 
 def rounded_up(x: float | Decimal, digits: int) -> str:
@@ -18,6 +19,19 @@ def rounded_up(x: float | Decimal, digits: int) -> str:
 def rounded_down(x: float | Decimal, digits: int) -> str:
     """The greatest decimal of so many digits that is x or less: for ≥, "at least" and leads."""
     return _rounded(x, digits, ROUND_FLOOR)
+
+
+def from_to(low: float, high: float) -> str:
+    """The ends of a range that is proved, rounded outward."""
+    return f"from {rounded_down(low, 6)} to {rounded_up(high, 6)}"
+
+
+def cut(x: float, places: int) -> str:
+    """Without the digits behind so many places: with four of them a share of 0.99996 is 0.9999, and never 1.0000."""
+    if not math.isfinite(x):
+        return f"{x:g}"
+    shortest = Decimal(repr(float(x)))
+    return f"{shortest.quantize(Decimal(1).scaleb(-places), ROUND_DOWN, Context(prec=350)):f}"
 
 
 def share_rounded_up(share: float) -> str:

@@ -70,6 +70,11 @@ def function_of(file: UserFile, name: str) -> FileFunction:
     return FileFunction(file, name, function)
 
 
+def name_in_file(reference: Any) -> str:
+    """Of ``file.py:name``, the name: wherever the file lies, that tells apart what it makes."""
+    return str(reference).rpartition(":")[2]
+
+
 def read_user_file(reference: str, what: str) -> tuple[UserFile, str]:
     """The file of ``path/to/file.py:name``, read but not run, and the name."""
     path_text, _, name = reference.rpartition(":")

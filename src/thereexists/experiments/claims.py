@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from thereexists.core.rounded_figures import rounded_down, rounded_up
 from thereexists.experiments.results import Figure, Row, t_quantile
 
 RISK = 0.05
@@ -97,7 +98,7 @@ class _Compared:
 
     def __str__(self) -> str:
         half = self.half or 0.0
-        return f"{self.mean:.2f}, interval {self.mean - half:.2f} to {self.mean + half:.2f}"
+        return f"{self.mean:.2f}, interval {rounded_down(self.mean - half, 3)} to {rounded_up(self.mean + half, 3)}"
 
 
 def difference(a: Figure, b: Figure, comparisons: int = 1) -> tuple[float, float | None]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from thereexists.core.rounded_figures import rounded_up
+from thereexists.core.rounded_figures import cut, rounded_up
 from thereexists.experiments import paper
 from thereexists.experiments.claims import COPIED, Claim, each_before, judge, judge_copying, order
 from thereexists.experiments.names import in_markdown
@@ -205,7 +205,7 @@ def _speed(row: Row, task: str) -> str:
 
 
 def _share(row: Row) -> str:
-    return "–" if row.sparsity is None else f"{row.sparsity:.3f}"
+    return "–" if row.sparsity is None else cut(row.sparsity, 3)
 
 
 def _millions(count: int) -> str:

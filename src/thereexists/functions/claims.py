@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from thereexists.core.plain_text import in_full
+from thereexists.core.rounded_figures import rounded_down
 from thereexists.functions.asking import phase
 from thereexists.functions.modulus import falling
 from thereexists.functions.target import EVALUATION_ERROR, Array, Target
@@ -88,8 +90,8 @@ def _refute_modulus(target: Target, pairs: _Pairs) -> str | None:
     if (pairs.change > allowed + pairs.rounding(target)).any():
         at = int((pairs.change - allowed).argmax())
         return (
-            f"f changes by {pairs.change[at]:.4g} between {pairs.X[at].tolist()} and {pairs.Y[at].tolist()}, "
-            f"and its modulus of continuity allows {allowed[at]:.4g}"
+            f"f changes by {in_full(float(pairs.change[at]))} between {pairs.X[at].tolist()} and "
+            f"{pairs.Y[at].tolist()}, and its modulus of continuity allows {in_full(float(allowed[at]))}"
         )
     return None
 
@@ -227,6 +229,6 @@ def said_of_the_edge(target: Target, points: int = 1024, seed: int = 0) -> list[
     if largest <= 2.0**-30 * max(1.0, inside):
         return []
     return [
-        f"At the edge of its box {target.name} reaches {largest:.3g}, and outside it is 0: on all of R^{{d×n}} it is "
-        "not continuous there, as Theorem 1 asks. The bound holds all the same: the edge has no volume."
+        f"At the edge of its box {target.name} reaches {rounded_down(largest, 3)}, and outside it is 0: on all of "
+        "R^{d×n} it is not continuous there, as Theorem 1 asks. The bound holds all the same: the edge has no volume."
     ]

@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import in_full
+from thereexists.core.rounded_figures import power_of_two
 from thereexists.functions.domains.cover import Axes, found_cells, one_of
 from thereexists.functions.domains.domain import Domain
 from thereexists.functions.target import Array, Target
@@ -313,8 +315,8 @@ def check_ends(low: float, high: float, N: int = 2) -> None:
     """Refuse a side of a domain whose cells, or whose ends, no grid can have."""
     if not (abs(low) <= LARGEST and abs(high) <= LARGEST and (high - low) / N >= 2 * SMALLEST):
         raise InvalidInput(
-            f"A domain in {N} cells per feature must have cells of at least {2 * SMALLEST:.1g}, and ends of at most "
-            f"{LARGEST:.1g}; got [{low:g}, {high:g}] instead. Rescale the function."
+            f"A domain in {N} cells per feature must have cells of at least {power_of_two(2 * SMALLEST)}, and ends of "
+            f"at most {power_of_two(LARGEST)}; got [{in_full(low)}, {in_full(high)}] instead. Rescale the function."
         )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from thereexists.core.errors import InvalidInput, InvalidTarget, ThereExistsError
 from thereexists.core.memory import unless_memory
+from thereexists.core.plain_text import in_full
 from thereexists.core.user_file import function_of, read_user_file
 from thereexists.functions.anywhere import placed
 from thereexists.functions.asking import answered, phase
@@ -218,7 +219,8 @@ class Target:
         if not sane.all():
             worst = X[~sane.all(axis=(1, 2))][0]
             raise InvalidTarget(
-                f"{self.name} returns NaN, infinity or numbers beyond {LARGEST:g}, for example at X = {worst.tolist()}."
+                f"{self.name} returns NaN, infinity or numbers beyond {in_full(LARGEST)}, for example at X = "
+                f"{worst.tolist()}."
             )
         return Y
 

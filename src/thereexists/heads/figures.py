@@ -13,6 +13,7 @@ from typing import Any
 SLACK = 1e-9  # another machine's exp and log
 _ROUNDING_SLACK = 1e-6  # radii of balls are kept to 30 bits
 _NOTHING = 1e-300  # exponentials below this underflow
+AT_MOST = ("gamma", "leakage", "ratio_error", "max_logit", "rounding")  # of a report: rounded up where they are printed
 
 
 def number(stated: Any) -> float | None:

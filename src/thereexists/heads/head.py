@@ -132,8 +132,9 @@ class Head(InNotebook):
         )
 
     def _found(self) -> tuple[str, ...]:
+        """Lines that are marked, where they are a file's, as a whole."""
         v = self.verification
         return (
             f"by the method {self.method}, needs {self.dtype_needed}",
-            f"leakage {v.leakage:.2e}, ratio error {v.ratio_error:.2e}: {v.verdict.in_words()}",
+            f"{v.errors()}: {Verdict.in_words(v.verdict)}",
         )

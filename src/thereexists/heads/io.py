@@ -15,13 +15,11 @@ from thereexists.core.atomic_files import write_beside
 from thereexists.core.errors import BadWitnessFile, InvalidInput
 from thereexists.core.plain_arrays import read_npy, read_npz
 from thereexists.core.sparse_arrays import from_arrays
-from thereexists.core.verdict import Verdict
 from thereexists.heads.bound import theorem_hidden_size
 from thereexists.heads.figures import number
 from thereexists.heads.head import Head
 from thereexists.heads.matrix import AttentionMatrix, as_matrix, from_csr
-from thereexists.heads.stated import StatedHead
-from thereexists.heads.verify import Verification
+from thereexists.heads.stated import StatedHead, StatedVerdict, StatedVerification
 
 _TENSORS = {"X", "W_Q", "W_K", "indptr", "indices", "log_values", "words"}
 
@@ -150,7 +148,7 @@ def _check_arrays(
         raise InvalidInput("a word must be at most half a unit in the last place of the word before it")
 
 
-def _verification(stated: dict[str, Any]) -> Verification:
+def _verification(stated: dict[str, Any]) -> StatedVerification:
     """What was stated of the verification, every entry of its kind; see ``stated.py`` for what it is worth."""
     verdict, reasons = stated["verdict"], stated["verdict"]["reasons"]
     told = verdict["holds"]
@@ -159,8 +157,8 @@ def _verification(stated: dict[str, Any]) -> Verification:
     numbers = {n: _float(stated[n], n) for n in ("leakage", "ratio_error", "max_logit", "rounding", "seconds")}
     counts = {n: _count(stated[n], n) for n in ("worst_row", "rows")}
     words = {n: _word(stated[n], n) for n in ("dtype", "device")}
-    kept = Verdict(told, tuple(_word(line, "a reason") for line in reasons), verdict["evidence"])
-    return Verification(verdict=kept, **numbers, **counts, **words)  # pyright: ignore[reportArgumentType]
+    kept = StatedVerdict(told, tuple(_word(line, "a reason") for line in reasons), verdict["evidence"])
+    return StatedVerification(verdict=kept, **numbers, **counts, **words)  # pyright: ignore[reportArgumentType]
 
 
 def _float(value: Any, name: str) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from thereexists.core.atomic_files import write_beside
 from thereexists.core.drawing import drawing, new_figure
+from thereexists.core.plain_text import in_full
 from thereexists.heads.head import Head
 
 MARKS = {"projection": "o", "corrected": "s", "convex": "^", "moments": "D", "descent": "v", "auto": "*"}
@@ -49,7 +50,8 @@ def draw_study(study: Any, path: str | Path) -> None:
         axis.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16))
     axes[0][0].set_ylabel("smallest verified hidden size d")
     s = study.settings
-    figure.suptitle(f"Smallest hidden size, random targets, γ = {s['gamma']:g}, ε₁ = {s['eps1']:g}, ε₂ = {s['eps2']:g}")
+    asked = f"γ = {in_full(s['gamma'])}, ε₁ = {in_full(s['eps1'])}, ε₂ = {in_full(s['eps2'])}"
+    figure.suptitle(f"Smallest hidden size, random targets, {asked}")
     _save(figure, path)
 
 

@@ -19,8 +19,8 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
-from thereexists.core.authors_word import WORDS
-from thereexists.core.plain_text import brief
+from thereexists.core.authors_word import WORDS, as_its_author_says
+from thereexists.core.plain_text import brief, in_full
 from thereexists.core.verdict import Verdict
 from thereexists.heads.figures import SLACK, number, same_leakage, same_logit, same_ratio_error, same_rounding
 from thereexists.heads.head import Head
@@ -43,6 +43,35 @@ _REPORT = {"length", "k", "gamma", "eps1", "eps2", "method", "hidden_size", "hea
 _REPORT |= {"leakage", "ratio_error", "max_logit", "rounding", "holds", "reasons", "worst_row", "rows_verified"}
 _REPORT |= {"verified_in", "dtype_needed", "seed", "settings", "seconds"}
 _STATED = ("leakage", "ratio_error", "max_logit", "rounding", "holds", "reasons", "worst_row", "rows_verified")
+
+
+@dataclass(frozen=True, repr=False)
+class StatedVerdict(Verdict):
+    """A verdict that stands in a file. Nobody has checked it, so that it has no truth value; ``holds`` is what it says.
+
+    stated = te.heads.load("h").verdict
+    found = te.heads.verify(head.X, head.W_Q, head.W_K, head.target, eps1=head.eps1, eps2=head.eps2).verdict
+    """
+
+    def __repr__(self) -> str:
+        return brief(f"{type(self).__name__}: {self.in_words()}", *(f"{WORDS}: {line}" for line in self.reasons))
+
+    def in_words(self) -> str:
+        return as_its_author_says(super().in_words())
+
+    def __bool__(self) -> bool:
+        raise ValueError(
+            "This verdict is the word of the head's author and has no truth value: te.heads.verify(…) finds a verdict, "
+            "and .holds is what the file says."
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class StatedVerification(Verification):
+    """A verification that stands in a file: every figure is its author's."""
+
+    def __repr__(self) -> str:
+        return brief(f"{type(self).__name__}: {self.verdict.in_words()}", *(f"{WORDS}: {x}" for x in self._found()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +121,7 @@ def false_claims(head: Head, record: dict[str, Any], found: Verification) -> lis
     }
     for name in (name for name, fine in agree.items() if not fine):
         claimed, actual = getattr(stated, name), getattr(found, name)
-        wrong.append(f"the file states the {_IN_WORDS[name]} {claimed:.6g}, and it is {actual:.6g}")
+        wrong.append(f"the file states the {_IN_WORDS[name]} {in_full(claimed)}, and it is {in_full(actual)}")
     if stated.verdict.reasons != found.verdict.reasons:
         wrong.append("the file gives other reasons for its verdict than were found")
     if not is_worst(head, stated, found):

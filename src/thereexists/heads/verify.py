@@ -28,7 +28,7 @@ import torch
 
 from thereexists.core.devices import as_device
 from thereexists.core.errors import InvalidInput
-from thereexists.core.plain_text import brief
+from thereexists.core.plain_text import brief, in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.core.verdict import Verdict
 from thereexists.heads.matrix import AttentionMatrix, log_rounding
@@ -100,9 +100,14 @@ class Verification:
     seconds: float
 
     def __repr__(self) -> str:
-        return brief(
-            f"Verification: {self.verdict.in_words()}",
-            f"leakage {self.leakage:.2e}, ratio error {self.ratio_error:.2e}, worst in row {self.worst_row:,}",
+        return brief(f"{type(self).__name__}: {self.verdict.in_words()}", *self._found())
+
+    def errors(self) -> str:
+        return f"leakage {rounded_up(self.leakage, 3)}, ratio error {rounded_up(self.ratio_error, 3)}"
+
+    def _found(self) -> tuple[str, ...]:
+        return (
+            f"{self.errors()}, worst in row {self.worst_row:,}",
             f"{self.rows:,} rows in {self.dtype} on {self.device}, rounding at most {rounded_up(self.rounding, 3)}",
             *self.verdict.reasons,
         )
@@ -202,11 +207,11 @@ def check_tolerances(eps1: float, eps2: float) -> None:
     """Large enough that no underflow counts, in the verifiers or in the theorem's ``1 / log(1 + eps2)^2``."""
     if not (LEAST_EPS1 <= eps1 < 1):
         raise InvalidInput(
-            f"eps1 is the largest allowed zero/non-zero ratio and must lie in [{LEAST_EPS1:g}, 1). Got {eps1}."
+            f"eps1 is the largest allowed zero/non-zero ratio and must lie in [{in_full(LEAST_EPS1)}, 1). Got {eps1}."
         )
     if not (LEAST_EPS2 <= eps2 <= _LARGEST):
         raise InvalidInput(
-            f"eps2 is the allowed relative error of the ratios and must be at least {LEAST_EPS2:g} and finite. "
+            f"eps2 is the allowed relative error of the ratios and must be at least {in_full(LEAST_EPS2)} and finite. "
             f"Got {eps2}."
         )
 

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_down
 from thereexists.core.verdict import Verdict
 
@@ -121,7 +122,7 @@ class Entmax(ProbabilityMap):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        return f"{self.alpha:g}-entmax"
+        return f"{in_full(self.alpha)}-entmax"
 
     def __call__(self, v: Tensor) -> Tensor:
         return _EntmaxFunction.apply(v, self.alpha)
@@ -192,7 +193,9 @@ def check_assumption2(
     slack = 8 * n * torch.finfo(torch.float64).eps  # one rounding a term in the normalising sum
     holds = lowest >= 1 - eta - slack
     return Verdict(
-        holds, (f"t = {t:g}: the maximiser gets at least {rounded_down(lowest, 6)}, wanted {1 - eta:.6g}",), t
+        holds,
+        (f"t = {in_full(t)}: the maximiser gets at least {rounded_down(lowest, 6)}, wanted {in_full(1 - eta)}",),
+        t,
     )
 
 

@@ -17,6 +17,7 @@ from thereexists.core.notebook import InNotebook
 from thereexists.core.numbered import Numbered
 from thereexists.core.plain_numbers import whole
 from thereexists.core.plain_text import brief
+from thereexists.core.rounded_figures import cut
 from thereexists.patterns.parts import Rect, as_causal_part
 from thereexists.patterns.step import Step
 
@@ -188,7 +189,7 @@ class Pattern(Numbered, InNotebook):
         counts = ", ".join([f"{count:,}" for count in self.connections[:8]] + ["…"] * (self.cycle > 8))
         return brief(
             f"Pattern: {self.name}, n = {self.n:,}, {self.cycle} step{'s' if self.cycle > 1 else ''}",
-            f"{counts} connections, sparsity {self.sparsity:.4f}",
+            f"{counts} connections, sparsity {cut(self.sparsity, 4)}",
         )
 
 

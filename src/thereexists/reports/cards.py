@@ -20,6 +20,7 @@ from thereexists.constructions.program.saving import to_record
 from thereexists.constructions.program.witness import CompiledWitness
 from thereexists.core.verdict import Verdict
 from thereexists.heads.head import Head
+from thereexists.heads.stated import StatedVerdict
 from thereexists.model.parts import parts_of
 from thereexists.patterns import Pattern, PatternVerdict
 from thereexists.patterns.picture import density
@@ -137,6 +138,11 @@ def _tone(result: Any) -> str:
 @_tone.register
 def _(result: Verdict) -> str:
     return {True: "good", False: "bad"}.get(result.holds, "")  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+@_tone.register
+def _(result: StatedVerdict) -> str:
+    return ""
 
 
 @_tone.register

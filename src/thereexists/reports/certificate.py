@@ -5,7 +5,7 @@ from __future__ import annotations
 from thereexists.certificates.certificate import Certificate
 from thereexists.core.authors_word import WORDS
 from thereexists.reports import stated
-from thereexists.reports.html import Markup, in_figures, join, paragraph, shade
+from thereexists.reports.html import Markup, in_figures, join, paragraph, shade, upper
 from thereexists.reports.verdict_pictures import bound_picture
 
 PARTS = {  # of a certificate: what each one pays for
@@ -23,7 +23,7 @@ PARTS = {  # of a certificate: what each one pays for
 def bound_section(certificate: Certificate, measured: str | None = None, drawn: bool = True) -> Markup:
     """The bound in one sentence, the picture unless it is elsewhere, the table of parts, and the facts beside them."""
     parts = [(i, name, size) for i, (name, size) in enumerate(certificate.shares().items()) if name in PARTS]
-    rows = [[shade(i, name.replace("_", " ")), size, PARTS[name]] for i, name, size in parts]
+    rows = [[shade(i, name.replace("_", " ")), upper(size), PARTS[name]] for i, name, size in parts]
     said = {
         **{name: in_figures(words) for name, words in certificate.beside().items()},
         "measured": None if measured is None else in_figures(measured),

@@ -8,12 +8,10 @@ policy that forbids scripts and every kind of request, so that a hostile artefac
 from __future__ import annotations
 
 import html
-import math
 import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -22,13 +20,13 @@ from thereexists._version import __version__
 from thereexists.core.atomic_files import write_beside
 from thereexists.core.authors_word import shortened
 from thereexists.core.errors import InvalidInput
-from thereexists.core.plain_text import visible
+from thereexists.core.plain_text import in_full, visible
 from thereexists.core.rounded_figures import rounded_up
 
 LONGEST_TEXT = 2000
 SHADES = 8  # of the parts of a bar: the classes s0 … s7 of the page
 SMALLEST = 1e-15  # what is smaller, and not 0, is said to be smaller than that
-_EXPONENT = re.compile(r"(≤ |at most |within )?(?<![\w.])(\d+(?:\.\d+)?e[+-]\d+)(?!\w)")
+_EXPONENT = re.compile(r"(?<![\w.])\d+(?:\.\d+)?e[+-]\d+(?!\w)")
 _POWER = re.compile(r"(?<![\w.])(\d+)\^(\d+)(?!\w)")
 _TAG = re.compile(r"<[^>]*>")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -37,6 +35,13 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri
 
 class Markup(str):
     """HTML that was made by this package from escaped text."""
+
+
+class Digits(Markup):
+    """A number, written out."""
+
+
+SMALLER = Digits("&lt; 10⁻¹⁵")
 
 
 @dataclass(frozen=True)
@@ -119,28 +124,32 @@ def text(value: Any) -> Markup:
 
 
 def number(value: Any) -> Markup:
-    """A number as a paper writes it: 1,585 or 0.1114 or 2.419·10⁻⁵; anything else as text."""
+    """A number as a paper writes it, 1,585 or 0.25 or 1·10⁻⁵, with all its digits; anything else as text.
+
+    Which way a number may be rounded depends on what it says: see ``upper`` and ``measured``.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return text("none" if value is None else value)
-    if isinstance(value, int):
-        return text(f"{value:,}")
-    if not math.isfinite(value):
-        return text(value)
-    if 0 < abs(value) < SMALLEST:
-        return text("< 10⁻¹⁵")
-    return _as_in_a_paper(f"{value:.4g}")
+    return Digits(f"{value:,}") if isinstance(value, int) else _as_in_a_paper(in_full(value))
 
 
-def upper(bound: float | Decimal) -> Markup:
-    """An upper bound as a number, rounded up."""
-    if isinstance(bound, float | Decimal) and SMALLEST <= abs(bound) < math.inf:
-        return _as_in_a_paper(rounded_up(bound, 4))
-    return number(bound)
+def upper(bound: Any) -> Markup:
+    """An upper bound, rounded up; what is no float, as ``number`` does."""
+    if not isinstance(bound, float):
+        return number(bound)
+    return SMALLER if 0 < bound < SMALLEST else _as_in_a_paper(rounded_up(bound, 4))
 
 
-def _as_in_a_paper(written: str) -> Markup:
+def measured(value: Any) -> Markup:
+    """What was measured, and is said to be, rounded to the nearest; what is no float, as ``number`` does."""
+    if not isinstance(value, float):
+        return number(value)
+    return SMALLER if 0 < value < SMALLEST else _as_in_a_paper(f"{value:.4g}")
+
+
+def _as_in_a_paper(written: str) -> Digits:
     mantissa, e, exponent = written.replace("-", "−", int(written[0] == "-")).partition("e")
-    return text(f"{mantissa}·10{raised(int(exponent))}" if e else mantissa)
+    return Digits(f"{mantissa}·10{raised(int(exponent))}" if e else mantissa)
 
 
 def raised(exponent: int) -> str:
@@ -154,17 +163,13 @@ def in_figures(words: Any) -> Markup:
 
 
 def _in_a_sentence(found: re.Match[str]) -> str:
-    before, value = found[1] or "", float(found[2])
-    if before and SMALLEST <= value < math.inf:
-        return f"{before}{upper(Decimal(found[2]))}"  # the float may be larger
-    if before == "≤ ":
-        return at_most(value)
-    return f"{before}{'less than 10⁻¹⁵' if 0 < value < SMALLEST else number(value)}"
+    """The same digits: whoever wrote the sentence has rounded them to the side that keeps it true."""
+    return _as_in_a_paper(found[0])
 
 
 def at_most(bound: float) -> Markup:
     """``≤ 0.1114``; below what is of interest ``< 10⁻¹⁵``."""
-    return number(bound) if 0 < bound < SMALLEST else Markup(f"≤ {upper(bound)}")
+    return SMALLER if 0 < bound < SMALLEST else Markup(f"≤ {upper(bound)}")
 
 
 def join(parts: Iterable[Markup]) -> Markup:
@@ -186,8 +191,8 @@ def facts(pairs: dict[str, Any]) -> Markup:
 
 
 def table(head: list[str], rows: list[list[Any]], caption: str = "") -> Markup:
-    """Rows of cells; numbers are set to the right, and so are the heads above them."""
-    numeric = [bool(rows) and all(isinstance(row[i], int | float) for row in rows) for i in range(len(head))]
+    """Rows of cells, a float with all its digits; numbers are set to the right, and so are the heads above them."""
+    numeric = [bool(rows) and all(isinstance(row[i], int | float | Digits) for row in rows) for i in range(len(head))]
 
     def cell(tag: str, value: Any, right: bool) -> str:
         seen = len(_TAG.sub("", value) if isinstance(value, Markup) else str(value))

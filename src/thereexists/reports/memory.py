@@ -15,7 +15,7 @@ import torch
 
 from thereexists.model import EmbeddedTransformer
 from thereexists.reports import svg
-from thereexists.reports.html import Markup, Section, figure, join, key, keys, number, panels, paragraph, text, upper
+from thereexists.reports.html import Markup, Section, figure, join, key, keys, measured, panels, paragraph, text, upper
 from thereexists.reports.measure import MOST_CELLS, some_cells
 from thereexists.reports.svg import _svg
 from thereexists.witness.function import FunctionWitness
@@ -54,8 +54,8 @@ class Recall:
 
     def _fired(self) -> str:
         if self.lowest == self.highest:
-            return f"of {number(self.lowest)}"
-        return f"between {number(self.lowest)} and {number(self.highest)}"
+            return f"of {measured(self.lowest)}"
+        return f"between {measured(self.lowest)} and {measured(self.highest)}"
 
 
 def memory_section(witness: FunctionWitness) -> Section | None:

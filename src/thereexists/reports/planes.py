@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thereexists.reports.html import Markup, Section, figure, join, keys, number, panels, paragraph, upper
+from thereexists.reports.html import Markup, Section, figure, join, keys, measured, panels, paragraph, upper
 from thereexists.reports.measure import Plane, inputs_within
 from thereexists.reports.surface import field, heights, surface
 from thereexists.witness.function import FunctionWitness
@@ -71,7 +71,7 @@ def surfaces_section(witness: FunctionWitness, plane: Plane | None) -> Section |
         else:
             gap = plane.error[:, :, k, i]
             caption = (
-                f"|network − target|, {name}: {number(float(gap.mean()))} on average over this plane, "
+                f"|network − target|, {name}: {measured(float(gap.mean()))} on average over this plane, "
                 f"{upper(float(plane.largest[k, i]))} at most at these inputs."
             )
             figures.append(figure(field(gap, 0.0, worst, f"Error, {name}", names, error=True), caption))

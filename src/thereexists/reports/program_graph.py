@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from thereexists.core.authors_word import shortened
+from thereexists.core.plain_text import in_full
 from thereexists.reports.html import Markup, figure, join, text
 from thereexists.reports.svg import _svg
 
@@ -44,9 +45,9 @@ def name_of(node: dict[str, Any]) -> str:
     if node["operation"] == "linear":
         coefficients = list(settings["coefficients"])
         if "divisor" in settings:
-            return f"÷ {settings['divisor']:g}"
+            return f"÷ {in_full(settings['divisor'])}"
         if len(coefficients) == 1:
-            return f"{coefficients[0]:g} ·"
+            return f"{in_full(coefficients[0])} ·"
         return {(1.0, 1.0): "sum", (1.0, -1.0): "difference"}.get(tuple(coefficients), "weighted sum")
     return str(settings.get("called") or settings.get("function") or node["operation"])
 

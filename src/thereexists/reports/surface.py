@@ -11,7 +11,7 @@ from itertools import groupby
 
 import numpy as np
 
-from thereexists.reports.html import Markup, join, number, text
+from thereexists.reports.html import Markup, join, measured, text
 from thereexists.reports.svg import _in_line, _svg
 
 LEVELS = 10  # of the ramp: the classes r0 … r9 of the page
@@ -66,7 +66,7 @@ def field(
 def heights(low: float, high: float) -> Markup:
     """The key of the ramp, within a line of text."""
     patches = "".join(f'<rect class="r{c}" x="{12 * c}" y="0" width="12" height="12"/>' for c in range(LEVELS))
-    return _in_line(12 * LEVELS, patches, f"output {number(float(low))}", number(float(high)))
+    return _in_line(12 * LEVELS, patches, f"output {measured(float(low))}", measured(float(high)))
 
 
 def _legend(kind: str, low: float, high: float, x: float, y: float, width: float) -> Markup:
@@ -76,8 +76,8 @@ def _legend(kind: str, low: float, high: float, x: float, y: float, width: float
         f'<rect class="{kind}{c}" x="{x + c * step:.1f}" y="{y}" width="{step:.1f}" height="9"/>' for c in range(LEVELS)
     )
     ends = (
-        f'<text x="{x}" y="{y + 22}">{number(float(low))}</text>'
-        f'<text x="{x + width}" y="{y + 22}" text-anchor="end">{number(float(high))}</text>'
+        f'<text x="{x}" y="{y + 22}">{measured(float(low))}</text>'
+        f'<text x="{x + width}" y="{y + 22}" text-anchor="end">{measured(float(high))}</text>'
     )
     return Markup(patches + ends)
 

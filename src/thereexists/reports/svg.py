@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from thereexists.core.authors_word import shortened
-from thereexists.reports.html import SHADES, Markup, join, number, text
+from thereexists.reports.html import SHADES, Markup, join, measured, text
 
 # What a colour means, on every page: 0 what was asked for, 1 what the network does, 3 the difference of the two.
 ASKED, NETWORK, FIELD, ERROR, PATH = 0, 1, 2, 3, 5
@@ -289,7 +289,7 @@ def _log_axis(x: _Scale, height: float, x_name: str, left: float = LEFT, right: 
 
 
 def _label(x: float, y: float, content: object, anchor: str) -> Markup:
-    shown = text(content) if isinstance(content, str) else number(content)
+    shown = text(content) if isinstance(content, str) else measured(content)
     return Markup(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>')
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from thereexists.certificates.certificate import Certificate
 from thereexists.core.authors_word import WORDS
-from thereexists.reports.html import SHADES, Markup, at_most, figure, in_figures, join, number, text
+from thereexists.reports.html import SHADES, Markup, at_most, figure, in_figures, join, number, text, upper
 from thereexists.reports.svg import ASKED, ERROR, _label, _log_axis, _Scale, _svg
 
 MOST_STEPS = 60  # that are drawn; a forged file may list any number
@@ -86,7 +86,7 @@ def decades(rows: Sequence[Size], title: str, asked: float | None = None) -> Mar
 
 
 def _size(row: Size) -> Markup:
-    return at_most(row.value) if row.part is None else number(row.value)
+    return at_most(row.value) if row.part is None else upper(row.value)
 
 
 def steps(checks: Mapping[str, bool | None] | Iterable[tuple[str, bool | None]]) -> Markup:

@@ -145,7 +145,8 @@ class FunctionWitness(Witness):
             if np.abs(X).max() > most:
                 raise InvalidInput(
                     f"This witness takes numbers up to {rounded_down(most, 3)} in its dtype; got "
-                    f"{np.abs(X).max():.3g}, whose distance to an edge of a cell, in ramp widths, would overflow."
+                    f"{in_full(float(np.abs(X).max()))}, whose distance to an edge of a cell, in ramp widths, would "
+                    "overflow."
                 )
             return X, single
         if self.target.region is not None and np.isfinite(X).all():

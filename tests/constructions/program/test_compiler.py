@@ -147,7 +147,7 @@ X4 = P.tokens(4)
         (lambda: P.maximum(X4, P.tokens(4, d=2)), "'maximum' takes values with the same number of features"),
         (lambda: X4 + np.ones(3), r"'\+' takes values, numbers or arrays"),
         (lambda: X4 + np.nan, r"'\+' takes finite constants"),
-        (lambda: X4 / (X4 - 0.5), "'divide' takes a denominator that is never 0; this one goes from -0.5 to 0.5"),
+        (lambda: X4 / (X4 - 0.5), "'divide' takes a denominator that is never 0; this one goes from -0.500001 to"),
         (lambda: 1 / X4, "'divide' takes a denominator that is never 0"),
         (lambda: P.multiply(X4, X4, epsilon=0), "'multiply' takes a positive epsilon"),
         (lambda: P.multiply(X4, X4, epsilon=1e-12), "'multiply' would need more than"),

@@ -25,6 +25,7 @@ from thereexists.certificates.llama.tokens import BOS, EOS, PAD, tokenizer_confi
 from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Unreadable
 from thereexists.core.json_files import MOST_BYTES, malformed, parse_json, read_json, record_digest
+from thereexists.core.plain_text import in_full
 from thereexists.core.regular_files import file_sha256, read_regular
 
 RECORD = "thereexists_export.json"
@@ -268,5 +269,5 @@ def _weights(
         if tuple(weight.shape) != wanted[name] or weight.dtype != dtype:
             raise InvalidInput(f"{name} is {tuple(weight.shape)} of {weight.dtype}, not {wanted[name]} of {dtype}")
         if not bool((weight.abs() <= largest).all()):
-            raise InvalidInput(f"{name} has a weight beyond {largest:g}, or one that is not a number")
+            raise InvalidInput(f"{name} has a weight beyond {in_full(largest)}, or one that is not a number")
     return stock.read(weights, shape.weights())

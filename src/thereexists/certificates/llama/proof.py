@@ -33,6 +33,7 @@ from thereexists.certificates.llama.offsets import Turning, Vector, lead
 from thereexists.certificates.llama.rounding import SLACK, VANISHES, WEIGHT, Rounding, sums
 from thereexists.certificates.llama.tokens import BOS
 from thereexists.core.errors import NotProved
+from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_down
 from thereexists.functions.target import Array
 
@@ -90,7 +91,7 @@ def prove(checkpoint: Checkpoint, dtype: str) -> Proof:
         raise NotProved(f"there are {shape.positions:,} positions; {circuit.reach + 1:,} are wanted.")
     C = float(weights["model.embed_tokens.weight"][BOS, CONSTANT])
     if not (C > 0 and is_power(np.array(C))):
-        raise NotProved(f"the constant row must be a power of two; it is {C:g}.")
+        raise NotProved(f"the constant row must be a power of two; it is {in_full(C)}.")
     prover = _Prover(checkpoint, circuit, Rounding(dtype), weights, C)
     _embedding(prover)
     errors, worst, leads = Errors(np.zeros(circuit.rows), np.zeros(circuit.rows)), 0.0, []
@@ -147,8 +148,8 @@ def _looked(p: _Prover, t: int, layer: CircuitLayer, errors: Errors) -> float:
             if not seen[key] >= VANISHES:
                 where = f"{offsets[0]} back" if layer.looks == "back" else "with the right key"
                 raise NotProved(
-                    f"the token {where} leads by {rounded_down(seen[key], 4)} only, rounding included; {VANISHES:g} is "
-                    "wanted."
+                    f"the token {where} leads by {rounded_down(seen[key], 4)} only, rounding included; "
+                    f"{in_full(VANISHES)} is wanted."
                 )
         except NotProved as error:
             raise NotProved(f"head {head}: {error}") from error
@@ -246,7 +247,7 @@ def _read_out(p: _Prover, errors: Errors) -> float:
         least = min(least, *(_lead(logits, slip, token, group) for token, group in case.right))
     if not least >= LEAST:
         raise NotProved(
-            f"an answer's logit leads by {rounded_down(least, 4)} only, rounding included, not by {LEAST:g}."
+            f"an answer's logit leads by {rounded_down(least, 4)} only, rounding included, not by {in_full(LEAST)}."
         )
     return float(least)
 

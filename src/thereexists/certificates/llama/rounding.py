@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from thereexists.core.dtypes import SIGNIFICAND
 from thereexists.core.errors import NotProved
+from thereexists.core.rounded_figures import rounded_up
 
 STEP = 2.0**-23  # of an operation in float32, rounded either way
 RSQRT = 2.0**-21
@@ -60,7 +61,7 @@ class Rounding:
             return rho * SLACK
         if rho * SLACK < 2.0**-10:
             return 0.0
-        raise NotProved(f"a norm is off by {rho:.3g} in {self.name}; the cast removes less than 2^-10 only.")
+        raise NotProved(f"a norm is off by {rounded_up(rho, 3)} in {self.name}; the cast removes less than 2^-10 only.")
 
 
 def sums(terms: int) -> float:

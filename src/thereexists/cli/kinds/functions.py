@@ -15,9 +15,11 @@ from thereexists.core.json_files import malformed
 from thereexists.core.plain_text import d_of, in_full
 from thereexists.core.rounded_figures import in_percent, rounded_down, rounded_up
 
-# Lines of the summary, by the entry that they are made of.
-_LINES = {"target": "target", "pattern": "pattern", "id bits": "id_bits", "memory": "memory_bytes"}
-_LINES |= {"asked for": "epsilon", "predicted": "error", "measured": "distance", "meaning": "meaning"}
+# Lines of the summary, every one with the entry that it is made of: it is marked where that is the author's word.
+_LINES = {"witness": "witness", "target": "target", "network": "layers", "domain": "region", "layers": "layers"}
+_LINES |= {"pattern": "pattern", "id bits": "id_bits", "widths": "sizes", "memory units": "sizes"}
+_LINES |= {"memory": "memory_bytes", "asked for": "epsilon", "predicted": "error", "measured": "distance"}
+_LINES |= {"meaning": "meaning"}
 
 IDS = ("quantise", "context")  # the stages whose columns are read as ids, in steps of the grid
 
@@ -51,20 +53,22 @@ class FunctionCommands(Commands):
 
     def show(self, folder: Path, witness: Any, record: dict[str, Any], as_json: bool) -> None:
         from thereexists.model.parts import parts_of
-        from thereexists.witness.recounted import STATED, described_again
+        from thereexists.witness.recounted import STATED, counted_again
 
         with malformed(folder):
             stages = [stage_row(part) for part in parts_of(witness.network)]
+            counted = counted_again(witness)
             summary = {
                 "witness": str(folder),
-                **described_again(witness),
+                **witness.describe(),
+                **counted,
                 "package_version": record["package_version"],
                 "domain": record["target"].get("domain", [record["target"]["low"], record["target"]["high"]]),
                 "origin": record["target"]["origin"],
                 "stages": stages,
             }
             summary = with_normalised(summary, witness.target, witness.grid)
-            summary[STATED] = [*summary[STATED], "normalised", "meaning"]
+            summary[STATED] = [key for key in summary if key not in (*counted, "witness", "stages")]
             if as_json:
                 print_json(summary)
                 return
@@ -141,7 +145,9 @@ def certificate_lines(certificate: Any) -> dict[str, Any]:
     """What a certificate says, the bound first and on a line of its own: nothing on the page matters more."""
     beside = _beside(certificate.normalised(), certificate.bound)
     bound = f"{d_of(certificate.p)} ≤ {rounded_up(certificate.bound, 6)}{beside}"
-    parts = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in certificate.shares().items())
+    parts = ", ".join(
+        f"{name.replace('_', ' ')} {rounded_up(value, 4)}" for name, value in certificate.shares().items()
+    )
     proved = certificate.label() == "proved"
     return {
         "proved" if proved else "bound": bold(bound if proved else f"{bound}, {certificate.label()}"),
@@ -217,7 +223,8 @@ def print_witness(summary: dict[str, Any], certificate: Any = None) -> None:
     if error is not None:
         lines["predicted"] = (
             f"{d_of(error['p'])} ≤ {rounded_up(error['total'], 4)}{_beside(beside['predicted'], error['total'])}: "
-            f"grid {error['grid']:.4g}, equal columns {error['equal_columns']:.4g}, ramps {error['ramps']:.2g}"
+            f"grid {rounded_up(error['grid'], 4)}, equal columns {rounded_up(error['equal_columns'], 4)}, "
+            f"ramps {rounded_up(error['ramps'], 2)}"
         )
     if distance is not None:
         lines["measured"] = (
@@ -228,8 +235,9 @@ def print_witness(summary: dict[str, Any], certificate: Any = None) -> None:
         )
     if certificate is None and (error is not None or distance is not None):
         lines["meaning"] = summary.get("meaning")
+    made_of = _LINES | dict.fromkeys((sizes or {}).get("dtypes", ()), "sizes")
     said = {
-        key: as_its_author_says(value) if value is not None and _LINES.get(key) in stated else value
+        key: as_its_author_says(value) if value is not None and made_of[key] in stated else value
         for key, value in lines.items()
     }
     print_facts(said if certificate is None else said | certificate_lines(certificate))

@@ -166,7 +166,7 @@ def named(summary: dict[str, Any]) -> str | None:
 
 def print_summary(summary: dict[str, Any]) -> None:
     bounds, stated = summary["bounds"], "as_its_author_says" in summary  # of a file: `verify` checks it
-    parts = ", ".join(f"{name} {value:.3g}" for name, value in summary["parts"].items())
+    parts = ", ".join(f"{name} {rounded_up(value, 4)}" for name, value in summary["parts"].items())
     proved = "nothing: there is no certificate of this program"
     if summary["bound"] is not None:
         proved = f"sup norm ≤ {rounded_up(summary['bound'], 6)} in {summary['bound_dtype']}, rounding included"

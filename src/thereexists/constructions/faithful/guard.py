@@ -43,6 +43,7 @@ import torch
 
 from thereexists.constructions.faithful.selective_shift import global_factor
 from thereexists.core.errors import CannotBuild
+from thereexists.core.plain_text import in_full
 from thereexists.functions.grid import Grid
 from thereexists.model import FeedForward, Stage
 
@@ -74,7 +75,8 @@ def refuse_unguarded(grid: Grid) -> None:
     for i in range(grid.d):
         if _cap(grid, i) * 2.0**-53 > grid.ramp[i] * _SPARE:
             raise CannotBuild(
-                f"The box [{grid.low[i]:g}, {grid.high[i]:g}] lies too far from 0 for its cells of {grid.step[i]:g}: "
+                f"The box [{in_full(grid.low[i])}, {in_full(grid.high[i])}] lies too far from 0 for its cells of "
+                f"{in_full(grid.step[i])}: "
                 "float64 cannot tell its ends from the ramps beside them. Move it towards 0 or choose a coarser grid."
             )
 

@@ -24,6 +24,7 @@ from thereexists.constructions.faithful.sparse_shift import Route, SparseShift
 from thereexists.constructions.faithful.value_mapping import Extremes, Progress, ValueTable, layer_count, tabulate
 from thereexists.constructions.within import Steps, candidates, check_epsilon, predicted_within
 from thereexists.core.errors import CannotBuild, InvalidInput, InvalidTarget
+from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.claims import refute
 from thereexists.functions.exponent import exponent
 from thereexists.functions.grid import Grid, cells_per_axis, check_ends
@@ -59,9 +60,9 @@ class DeepPlan(FunctionPlan):
         if share < _MUCH:
             return []
         return [
-            f"On {share:.0%} of the inputs two tokens lie in one cell, and there the network of Theorem 1 answers 0, "
-            "far from the function: --construction compact has the function's values there too (and --no-equivariant, "
-            "Theorem 2, which tells tokens apart by their positions)."
+            f"On {rounded_up(100 * share, 2)}% of the inputs two tokens lie in one cell, and there the network of "
+            "Theorem 1 answers 0, far from the function: --construction compact has the function's values there too "
+            "(and --no-equivariant, Theorem 2, which tells tokens apart by their positions)."
         ]
 
 

@@ -137,8 +137,8 @@ def _spline(node: Value, x: Value, epsilon: float) -> Value:
     function = node.settings["function"]
     if isinstance(function, splines.Remembered):
         raise CannotBuild(
-            f"'apply' of a function of your own cannot be refined to {epsilon:.3g} in a program that was loaded: the "
-            "file has its spline, not the function; write the program with the function and build that."
+            f"'apply' of a function of your own cannot be refined to {in_full(epsilon)} in a program that was loaded: "
+            "the file has its spline, not the function; write the program with the function and build that."
         )
     return operations.apply(function, x, epsilon=epsilon, curvature=node.settings.get("curvature"))
 
@@ -153,7 +153,7 @@ def _blame(compiled: Compiled, certificate: ProgramCertificate, dtype: str, epsi
     head = f"The bound in {dtype} is {rounded_up(total, 3)}, more than epsilon = {in_full(epsilon)}"
     if own > total / 2 and certificate.splines:
         worst = max(certificate.splines, key=lambda spline: spline["own"])
-        return f"{head}: the spline of '{worst['function'] or 'apply'}' alone is off by {worst['own']:.3g}."
+        return f"{head}: the spline of '{worst['function'] or 'apply'}' alone is off by {rounded_up(worst['own'], 3)}."
     name, block, grown = worst_operation(compiled, dtype)
     most = f"grows most in '{name}' (block {block}), by {rounded_up(grown, 3)} in a row itself, before it is read"
     return f"{head}: rounding {most}; a wider dtype rounds less."

@@ -25,6 +25,7 @@ from thereexists.constructions.program.graph import Value, as_value, is_shorter,
 from thereexists.constructions.program.lowering import gate_height
 from thereexists.constructions.program.ranges import approximation, value_range
 from thereexists.core.errors import InvalidInput
+from thereexists.core.rounded_figures import from_to
 from thereexists.functions.target import Array
 
 
@@ -286,7 +287,7 @@ def where_between(flag: Any, a: Any, b: Any, low: float, high: float) -> Value:
     else:
         (least, most), slack = value_range(g), approximation(g) + 2.0**-39
         if least < -slack or most > 1 + slack:
-            raise InvalidInput(f"'where' takes a flag between 0 and 1; this one goes from {least:.6g} to {most:.6g}.")
+            raise InvalidInput(f"'where' takes a flag between 0 and 1; this one goes {from_to(least, most)}.")
     (low_a, high_a), (low_b, high_b) = value_range(a), value_range(b)
     bottom = min(low, low_a, low_b)
     settings = {"bottom": bottom, "height": gate_height(bottom, max(high, high_a, high_b))}
@@ -354,7 +355,7 @@ def apply(
     else:
         known = ", ".join(known.name for f, known in splines.KNOWN.items() if not isinstance(f, splines.Power))
         raise InvalidInput(
-            f"'apply' has no bound on the second derivative of this function from {low:.6g} to {high:.6g}; "
+            f"'apply' has no bound on the second derivative of this function {from_to(low, high)}; "
             f"give curvature=, or take one that it knows ({known})."
         )
     settings = {"function": function, "knots": knots, "values": values}
@@ -429,7 +430,7 @@ def divide(a: Any, b: Value, *, epsilon: float = 1e-3) -> Value:
     low, high = value_range(b)
     if low <= 0 <= high:
         raise InvalidInput(
-            f"'divide' takes a denominator that is never 0; this one goes from {low:.6g} to {high:.6g}; clip it."
+            f"'divide' takes a denominator that is never 0; this one goes {from_to(low, high)}; clip it."
         )
     alone = not isinstance(a, Value) and not has_dimensions(a)
     a = finite_number("divide", "numerator", a) if alone else as_value("divide", a, b)

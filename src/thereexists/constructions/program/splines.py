@@ -23,6 +23,8 @@ import numpy as np
 
 from thereexists.constructions.program.given import real_array
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_text import in_full
+from thereexists.core.rounded_figures import from_to
 from thereexists.functions.target import Array
 
 MOST_KNOTS = 1 << 14
@@ -203,7 +205,7 @@ def _proved_error(known: Known, knots: Array, values: Array, low: float | None, 
             own = max(own, _above(known.f(arb(end).union(arb(knot))) - arb(value)))
     if not math.isfinite(own):
         raise InvalidInput(
-            f"'apply' cannot bound {known.name} from {t[0]:.6g} to {t[-1]:.6g}: it must be smooth on the range of its "
+            f"'apply' cannot bound {known.name} {from_to(t[0], t[-1])}: it must be smooth on the range of its "
             "argument; clip that first."
         )
     return own
@@ -238,8 +240,8 @@ def place(function: Callable[..., Any], low: float, high: float, epsilon: float)
 
 def _not_smooth(known: Known, near: float, low: float, high: float, epsilon: float) -> InvalidInput:
     return InvalidInput(
-        f"'apply' cannot bound {known.name} near {near:.6g} by {epsilon}: it must be smooth from {low:.6g} to "
-        f"{high:.6g}, the range of its argument; clip that first, or choose a larger epsilon."
+        f"'apply' cannot bound {known.name} near {near:.6g} by {in_full(epsilon)}: it must be smooth "
+        f"{from_to(low, high)}, the range of its argument; clip that first, or choose a larger epsilon."
     )
 
 

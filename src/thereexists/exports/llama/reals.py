@@ -32,7 +32,7 @@ from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import CannotBuild
 from thereexists.core.json_files import record_digest
 from thereexists.core.regular_files import file_sha256
-from thereexists.core.rounded_figures import rounded_up
+from thereexists.core.rounded_figures import power_of_two, rounded_up
 from thereexists.core.tensor_files import save_tensors
 from thereexists.exports.llama.layout import EPS, THETA, as_json, refuse
 
@@ -171,7 +171,7 @@ def write_reals(claim: RealClaim, dtype: str, folder: Path, beside: str = "", na
     weights = {name: weight.to(as_dtype(dtype)) for name, weight in lowered(claim).items()}
     if max(float(weight.abs().max()) for weight in weights.values()) > LARGEST:
         raise CannotBuild(
-            f"The checkpoint would need weights above {LARGEST:.3g}: the input's box is too small for it."
+            f"The checkpoint would need weights above {power_of_two(LARGEST)}: the input's box is too small for it."
         )
     found, reasons = real_proofs(Checkpoint(shape, THETA, EPS, weights, claim))
     if dtype not in found:

@@ -15,9 +15,11 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import InvalidInput, InvalidTarget, Obstructed, ThereExistsError
 from thereexists.core.memory import unless_memory
 from thereexists.core.rounded_figures import power_of_two
+from thereexists.core.user_file import name_in_file
 from thereexists.functions.domains.domain import SPARE, Array, Domain, Ends
 from thereexists.functions.domains.shapes import Box
 from thereexists.functions.given import enclosed, real, size_or_none
@@ -96,7 +98,9 @@ class Implicit(Domain):
         return self.tried(np.maximum(low, self.low), np.minimum(high, self.high))
 
     def words(self) -> str:
-        name = self.origin.get("reference") or getattr(self.h, "__name__", "h")
+        # Of a file the name alone: `verify` compares it, and what stands before it may be anything in a record.
+        reference = self.origin.get("reference")
+        name = name_in_file(reference) if reference else getattr(self.h, "__name__", "h")
         return f"the set where {name} ≤ 0 in the box from {self.low.tolist()} to {self.high.tolist()}"
 
     def command(self) -> str | None:
@@ -185,7 +189,7 @@ class Implicit(Domain):
 
 def missing(stored: dict[str, Any]) -> Implicit:
     """The domain of a record whose code is not here: it knows its box, and refuses every other question."""
-    reference = stored["origin"].get("reference", "Python code")
+    reference = as_its_author_says(stored["origin"].get("reference", "Python code"))
 
     def unavailable(*_: Any) -> Any:
         raise Obstructed(

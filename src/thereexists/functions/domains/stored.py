@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
-from thereexists.core.user_file import read_user_file
+from thereexists.core.user_file import name_in_file, read_user_file
 from thereexists.functions.domains.combined import Intersection, Union, check_parts
 from thereexists.functions.domains.domain import Domain, check_amount
 from thereexists.functions.domains.implicit import missing
@@ -129,11 +129,6 @@ def given_again(stored: Domain | None, reference: str) -> Domain:
             f"This domain was built from {', '.join(sorted(wanted))} of that file, not from {reference}."
         )
     return found
-
-
-def name_in_file(reference: Any) -> str:
-    """Of ``file.py:name``, the name: wherever the file lies, that tells its domains apart."""
-    return str(reference).rpartition(":")[2]
 
 
 def wherever_it_lies(described: Any) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from thereexists.core.authors_word import WORDS
+from thereexists.heads.figures import AT_MOST
 from thereexists.reports import stated
 from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.first_screen import PAPERS, Number, first_screen
-from thereexists.reports.html import Markup, Page, Section, figure, in_figures, join, number
+from thereexists.reports.html import Markup, Page, Section, figure, in_figures, join, measured, number, upper
 from thereexists.reports.verdict_pictures import Size, decades, steps, worded
 
 _WORDS = {True: "Everything holds", False: "It does not hold", None: "Undecided"}
@@ -47,7 +48,7 @@ def _largest(record: dict[str, Any]) -> list[Number]:
     if "checks" in record:
         passed = sum(check["passed"] is True for check in record["checks"])
         return [verdict, (f"{passed} of {len(record['checks'])}", f"checks passed, {WORDS}"), state]
-    return [verdict, (record["leakage"], f"worst leakage, {WORDS}"), state]
+    return [verdict, (upper(record["leakage"]), f"worst leakage, {WORDS}"), state]
 
 
 def _picture(record: dict[str, Any]) -> Markup:
@@ -84,8 +85,12 @@ def _flat(record: dict[str, Any], before: str = "") -> dict[str, Any]:
         if isinstance(value, dict):
             out |= _flat(value, label)
         elif name not in ("holds", "reasons"):
-            out[label] = number(value) if isinstance(value, int | float) else value
+            out[label] = _figure(name, value)
     return out
+
+
+def _figure(name: str, value: Any) -> Markup:
+    return upper(value) if name in AT_MOST else measured(value) if name == "seconds" else number(value)
 
 
 KIND = Kind(

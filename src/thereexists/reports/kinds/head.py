@@ -66,7 +66,7 @@ def _largest(head: Head, again: Verification | None, folder: Path) -> list[Numbe
         leakage = (Markup(f"≤ {number(head.eps1)}"), f"worst leakage that was asked for: {WORDS}")
         return [size, leakage, ("not verified", f"too long to check for this page; {check}")]
     leakage = (
-        number(again.leakage),
+        upper(again.leakage),
         f"worst leakage, weight off the target, in {again.dtype}; ε₁ = {number(head.eps1)}",
     )
     rows = f"{again.rows:,} of {head.target.length:,} rows were checked for this page"
@@ -109,13 +109,13 @@ def _head(head: Head, record: dict, again: Verification | None) -> Markup:
 def _verified(head: Head, again: Verification | None, folder: Path) -> Markup:
     stored = head.verification
     when = as_its_author_says("when it was made")
-    rows: list[list] = [[when, stored.rows, stored.leakage, stored.ratio_error, stored.dtype]]
+    rows: list[list] = [[when, stored.rows, upper(stored.leakage), upper(stored.ratio_error), stored.dtype]]
     wanted = f"leakage below ε₁ = {in_full(head.eps1)} and ratios within ε₂ = {in_full(head.eps2)}"
     if again is None:
         verdict = paragraph(f"Not checked for this report: whether every row keeps {wanted}.")
         remark = "The head needs more than float64, and checking it takes long."
     else:
-        rows.append(["for this report", again.rows, again.leakage, again.ratio_error, again.dtype])
+        rows.append(["for this report", again.rows, upper(again.leakage), upper(again.ratio_error), again.dtype])
         holds = again.verdict.holds
         keeps = {True: "Every checked row keeps", False: "Not every checked row keeps"}
         words = keeps.get(holds, "It is undecided whether every checked row keeps")  # pyright: ignore

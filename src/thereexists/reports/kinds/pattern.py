@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
-from thereexists.core.rounded_figures import rounded_down
+from thereexists.core.rounded_figures import cut, rounded_down
 from thereexists.patterns import Pattern, PatternVerdict
 from thereexists.patterns.picture import density
 from thereexists.reports import svg
@@ -83,7 +83,7 @@ def _verdict(verdict: PatternVerdict) -> Markup:
                     "path": verdict.path_result.status,
                     "receptive depth": verdict.depth,
                     "connections": ", ".join(f"{c:,}" for c in pattern.connections[:MOST_STEPS]),
-                    "sparsity": f"{pattern.sparsity:.4f}",
+                    "sparsity": cut(pattern.sparsity, 4),
                 }
             ),
         ]

@@ -9,13 +9,14 @@ import numpy as np
 
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.core.errors import ThereExistsError
+from thereexists.core.rounded_figures import cut
 from thereexists.patterns import Pattern
 from thereexists.patterns.picture import density
 from thereexists.patterns.stated import TooLarge
 from thereexists.reports import stated, svg
 from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.first_screen import Number, first_screen
-from thereexists.reports.html import Markup, Page, Section, figure, join, panels, paragraph, text
+from thereexists.reports.html import Digits, Markup, Page, Section, figure, join, measured, panels, paragraph, text
 from thereexists.reports.kinds.pattern import (
     CELLS,
     SOURCE,
@@ -54,7 +55,7 @@ def _checked(record: dict[str, Any]) -> Page:
                     "receptive depth": record["receptive_depth"],
                     "farthest pair": record["farthest_pair"],
                     "connections": ", ".join(f"{c:,}" for c in record["connections"][:8]),
-                    "sparsity": f"{record['sparsity']:.4f}",
+                    "sparsity": cut(record["sparsity"], 4),
                     "configuration": record["config"],
                     "seconds": record["seconds"],
                 }
@@ -134,11 +135,11 @@ def _compared(record: dict[str, Any]) -> Page:
             str(one["name"]),
             _UNIVERSAL[one["universal"]],
             "–" if one["receptive_depth"] is None else str(one["receptive_depth"]),
-            max(one["connections"]) / record["n"],
+            measured(max(one["connections"]) / record["n"]),
             str(one["hamiltonian_path"]["status"]),
             one["cycle"],
             max(one["connections"]),
-            one["sparsity"],
+            Digits(cut(one["sparsity"], 4)),
         ]
         for one in record["patterns"]
     ]

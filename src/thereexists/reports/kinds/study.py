@@ -19,6 +19,7 @@ from thereexists.reports.html import (
     figure,
     join,
     key,
+    measured,
     number,
     panels,
     paragraph,
@@ -101,7 +102,7 @@ def _lines(lines: list[dict[str, Any]]) -> Markup:
         [
             str(one["method"]),
             one["k"],
-            *(("–",) * 3 if one["slope"] is None else (number(one[f]) for f in ("slope", "intercept", "r2"))),
+            *(("–",) * 3 if one["slope"] is None else (measured(one[f]) for f in ("slope", "intercept", "r2"))),
         ]
         for one in lines
     ]

@@ -32,11 +32,13 @@ from thereexists.reports.html import (
     figure,
     join,
     key,
+    measured,
     number,
     panels,
     paragraph,
     shade,
     table,
+    upper,
 )
 from thereexists.reports.measure import Slice, plane_through, slice_through
 from thereexists.reports.memory import memory_section
@@ -137,7 +139,7 @@ def _built(witness: FunctionWitness, record: dict[str, Any]) -> Markup:
 def _claims(target: Target) -> str:
     symmetry = "permutation equivariant" if target.equivariant else "no symmetry"
     symmetry += ", 0 outside its box" if target.compact_support else ""
-    return symmetry if target.lipschitz is None else f"Lipschitz constant {target.lipschitz:.6g}, {symmetry}"
+    return symmetry if target.lipschitz is None else f"Lipschitz constant {in_full(target.lipschitz)}, {symmetry}"
 
 
 def _box(target: Target) -> str:
@@ -150,7 +152,10 @@ def _box(target: Target) -> str:
 def stages_section(network: Transformer) -> Markup:
     """Layers, parameters and weight ranges, counted on the weights; the last row is the sum."""
     parts = parts_of(network)
-    rows = [[shade(i, p.name), p.layers, p.parameters, p.smallest, p.largest] for i, p in enumerate(parts)]
+    rows = [
+        [shade(i, p.name), p.layers, p.parameters, measured(p.smallest), measured(p.largest)]
+        for i, p in enumerate(parts)
+    ]
     named = ", ".join(f"{part.name} {part.parameters:,}" for part in parts)
     whole = sum(part.parameters for part in parts)
     rows.append(
@@ -158,8 +163,8 @@ def stages_section(network: Transformer) -> Markup:
             "all",
             sum(part.layers for part in parts),
             whole,
-            min((part.smallest for part in parts if part.smallest > 0), default=0.0),
-            max((part.largest for part in parts), default=0.0),
+            measured(min((part.smallest for part in parts if part.smallest > 0), default=0.0)),
+            measured(max((part.largest for part in parts), default=0.0)),
         ]
     )
     bar = svg.stacked_bar([(i, float(p.parameters)) for i, p in enumerate(parts)], f"Parameters of each part: {named}")
@@ -213,7 +218,7 @@ def _curves(cut: Slice, target: Target) -> Markup:
     else:
         gap = np.abs(cut.network - cut.target)
         legend = Markup(f"{key(0, 'target')} &emsp; {key(1, 'network')} &emsp; {key(3, '|difference|')}")
-        largest, mean = number(float(gap.max())), number(float(gap.mean()))
+        largest, mean = upper(float(gap.max())), measured(float(gap.mean()))
         worst = f"Along this line the largest difference is {largest}, the mean {mean}."
         intro += [paragraph(legend), paragraph(worst)]
     shown = [(k, i) for k in range(n) for i in range(d)][:MOST_OUTPUTS]

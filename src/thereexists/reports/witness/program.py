@@ -19,7 +19,6 @@ from thereexists.reports.html import (
     code,
     facts,
     join,
-    number,
     paragraph,
     table,
     text,
@@ -89,12 +88,12 @@ def _called(node: dict[str, Any], arguments: list[str]) -> str:
         return "x"
     if node["operation"] == "linear":
         terms = [
-            f"{'−' if c < 0 else '+'} {a if abs(c) == 1 else f'{abs(c):g}·{a}'}"
+            f"{'−' if c < 0 else '+'} {a if abs(c) == 1 else f'{in_full(abs(c))}·{a}'}"
             for c, a in zip(settings["coefficients"], arguments, strict=True)
         ]
         whole = " ".join(terms).removeprefix("+ ").replace("− ", "−", int(terms[0][0] == "−"))
         whole = f"({whole})" if len(terms) > 1 else whole
-        return f"{whole}/{settings['divisor']:g}" if "divisor" in settings else whole
+        return f"{whole}/{in_full(settings['divisor'])}" if "divisor" in settings else whole
     name = settings.get("called") or settings.get("function") or node["operation"]
     return f"{name}({', '.join(arguments)})"
 
@@ -119,7 +118,7 @@ def _proved(witness: Any, described: dict[str, Any]) -> Markup:
         return paragraph("Nothing: there is no certificate of this program and these weights in the folder.")
     rows = [[name, upper(bound)] for name, bound in described["bounds"].items()]
     rows += [[name, f"not certified: {reason}"] for name, reason in described["reasons"].items()]
-    parts = {name: number(value) for name, value in described["parts"].items()}
+    parts = {name: upper(value) for name, value in described["parts"].items()}
     return join(
         [
             paragraph(

@@ -87,7 +87,7 @@ def _instance(folder: Path, entry: dict[str, Any], seed: int) -> Iterator[str]:
     if not _same(parts, dressed(made.net, entry["disguise"], family.turns)):
         yield "its network is not the one of its family, parameters and disguise"
     if entry["bound"] != made.bound:
-        yield f"its bound is {made.bound:g}, not {entry['bound']}"
+        yield f"its bound is {made.bound}, not {entry['bound']}"
     asked = vnnlib.parse(text, (made.net.n, made.net.W_in.shape[0]))
     if asked.outputs != made.net.n * made.net.W_out.shape[1]:
         yield "its property is about another number of outputs than the network has"
@@ -97,7 +97,7 @@ def _instance(folder: Path, entry: dict[str, Any], seed: int) -> Iterator[str]:
         yield f"its verdict is said to be {entry['verdict']}, and {found.verdict} is proved"
         return
     if not _near([found.margin], [entry["margin"]]):
-        yield f"its margin is {found.margin:g}, not {entry['margin']}"
+        yield f"its margin is {found.margin}, not {entry['margin']}"
     if not _near(found.extremes, entry["extremes"]):
         yield f"its extremes are {list(found.extremes)}, not {entry['extremes']}"
     if (entry["counterexample"] is None) != (found.point is None):
@@ -105,7 +105,7 @@ def _instance(folder: Path, entry: dict[str, Any], seed: int) -> Iterator[str]:
         return
     measured = run_checks(parts, content, asked, entry)  # an error of its own
     if not measured / 2 <= entry["float32"] < 20 * power_of_ten(measured):  # another machine may differ
-        yield f"float32 is {measured:g} away from the function here, not {entry['float32']}"
+        yield f"float32 is {measured} away from the function here, not {entry['float32']}"
 
 
 def _not_of_the_seed(entry: dict[str, Any], text: str, seed: int) -> Iterator[str]:

@@ -27,6 +27,7 @@ from thereexists.certificates.llama.reals.operations import means
 from thereexists.certificates.llama.reals.reading import FLUSHED, HIGHEST, Reader, finite
 from thereexists.certificates.llama.rounding import SATURATED, SLACK, STEP, VANISHES, sums
 from thereexists.core.errors import NotProved
+from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_down
 from thereexists.functions.target import Array
 
@@ -172,6 +173,7 @@ def lead(layers: Layers, t: int, h: int, head: Head) -> float:
     found = least - 2 * logit_error(vectors[0], vectors[1], turning, reader.rounding)
     if not found >= VANISHES:
         raise NotProved(
-            f"layer {t + 1}, head {h}: the right token leads by {rounded_down(found, 4)} only; {VANISHES:g} is wanted."
+            f"layer {t + 1}, head {h}: the right token leads by {rounded_down(found, 4)} only; "
+            f"{in_full(VANISHES)} is wanted."
         )
     return found

@@ -26,7 +26,7 @@ import numpy as np
 from thereexists.certificates.program_forms import LONGEST
 from thereexists.certificates.program_numbers import TINY, Number, exact
 from thereexists.core.errors import NotProved
-from thereexists.core.rounded_figures import rounded_up
+from thereexists.core.rounded_figures import power_of_two, rounded_up
 from thereexists.functions.target import Array
 
 CONSTANT = 0
@@ -286,7 +286,7 @@ class Network:
     def added(self, real: Real) -> Real:
         if not (np.isfinite(real.low).all() and np.isfinite(real.high).all() and real.size.max() <= LARGEST):
             raise NotProved(
-                f"a value may be as large as {rounded_up(real.size.max(), 3)}; at most {LARGEST:.3g} is run."
+                f"a value may be as large as {rounded_up(real.size.max(), 3)}; at most {power_of_two(LARGEST)} is run."
             )
         self.work(len(real.form))
         check_numbers(real.form.values())

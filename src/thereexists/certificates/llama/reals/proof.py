@@ -28,6 +28,7 @@ from thereexists.certificates.llama.reals.reading import FLUSHED, LEAST_SHARE, R
 from thereexists.certificates.llama.rounding import SLACK, Rounding
 from thereexists.certificates.program_numbers import TINY
 from thereexists.core.errors import NotProved
+from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.target import Array
 
@@ -48,7 +49,7 @@ def prove_reals(checkpoint: Checkpoint, dtype: str) -> RealProof:
     _sizes(checkpoint, network)
     C = float(weights["model.embed_tokens.weight"][0, CONSTANT])
     if not (LEAST_CONSTANT <= C <= MOST_CONSTANT and is_power(np.array(C))):
-        raise NotProved(f"the constant row must be a power of two, 1 to {MOST_CONSTANT:g}; it is {C:g}.")
+        raise NotProved(f"the constant row must be a power of two, 1 to {in_full(MOST_CONSTANT)}; it is {in_full(C)}.")
     reader = Reader.of(Rounding(dtype), network.n, shape.d_model, C, checkpoint.eps)
     layers = Layers(checkpoint, network, weights, reader)
     off = _embedding(layers, C)
@@ -64,12 +65,14 @@ def prove_reals(checkpoint: Checkpoint, dtype: str) -> RealProof:
         errors[real] = _error(layers, real, off, errors)
     squares = reader.squares()
     if not squares <= C * C * LEAST_SHARE:
-        raise NotProved(f"the rows' squares may be {squares:.3g} together, too much beside a constant of {C:g}.")
+        raise NotProved(
+            f"the rows' squares may be {rounded_up(squares, 3)} together, too much beside a constant of {in_full(C)}."
+        )
     bound = _answer(layers, errors)
     middle = max(float(real.high.max() - real.low.min()) for real in network.outputs) / 2
     if not bound <= middle:
         raise NotProved(
-            f"the bound is {rounded_up(bound, 3)}, and the middle of the range is off by {middle:.3g} only."
+            f"the bound is {rounded_up(bound, 3)}, and the middle of the range is off by {rounded_up(middle, 3)} only."
         )
     return RealProof(bound, float(min(leads)))
 

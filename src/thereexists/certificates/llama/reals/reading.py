@@ -25,6 +25,7 @@ import numpy as np
 from thereexists.certificates.llama.reals.network import CONSTANT, Form
 from thereexists.certificates.llama.rounding import RSQRT, SLACK, STEP, Rounding, sums
 from thereexists.core.errors import NotProved
+from thereexists.core.rounded_figures import rounded_down, rounded_up
 from thereexists.functions.target import Array
 
 FLUSHED = 2.0**-100
@@ -102,10 +103,10 @@ def _slips(rounding: Rounding, d: int, C: float, eps: float) -> tuple[float, flo
         return common, own
     if common + own < 2.0**-11:
         return 0.0, 0.0
-    raise NotProved(f"a norm slips by {common:.3g} in {rounding.name}; less than 2^-11 is cast away.")
+    raise NotProved(f"a norm slips by {rounded_up(common, 3)} in {rounding.name}; less than 2^-11 is cast away.")
 
 
 def finite(numbers: Array) -> Array:
     if not (numbers <= HIGHEST).all():
-        raise NotProved(f"a number on the way may be beyond {HIGHEST:.3g}.")
+        raise NotProved(f"a number on the way may be beyond {rounded_down(HIGHEST, 3)}.")
     return numbers

@@ -69,7 +69,7 @@ class Memory(Family):
         yield from self.tokens(params)
         size = self.spelt(params, np.zeros((1, len(x[0])), dtype=np.int64)).size
         yield "an input has at most 62 numbers", size <= 62  # ``_packed``
-        yield f"0 ≤ radius ≤ {self.furthest(params):g}", is_number(params["radius"], 0, self.furthest(params))
+        yield f"0 ≤ radius ≤ {self.furthest(params)}", is_number(params["radius"], 0, self.furthest(params))
         yield "boxes is a whole number of at least 1", is_whole(params["boxes"], 1, MOST_ROWS)
 
     def build(self, params: Params) -> Built:
@@ -118,7 +118,7 @@ class Memory(Family):
         points, r = np.rint(sides.mean(axis=1)), self.furthest(params)
         known = np.isin(_packed(points), _packed(self.spelt(params, self._stored(params)[0]))).all()
         if not known or (np.abs(sides - points[:, None]) > r).any() or (sides < 0).any() or (sides > 1).any():
-            raise CannotBuild(f"Nothing is proved about this box: it is further than {r:g} from a stored input.")
+            raise CannotBuild(f"Nothing is proved about this box: it is further than {r} from a stored input.")
         values = self.reference(params, points)[(slice(None), *question.output)]
         best = int(np.argmax(question.sense * values))
         return float(values[best]), 0.0, points[best]
