@@ -13,6 +13,7 @@ import torch
 
 from tests.attention.cases import steps, steps_with_empty_rows
 from thereexists.attention.call_options import CallOptions, survivors
+from thereexists.attention.log_sums import Sums
 from thereexists.attention.lower import lower
 from thereexists.attention.reference import exact_attention, excess
 
@@ -50,7 +51,7 @@ def excesses(
     kind = torch.float64 if dtype == torch.float64 else torch.float32
     out, lse = torch.full_like(q, torch.nan), torch.full((b, h, n), torch.nan, dtype=kind, device=device)
     lost = backend.forward(q, k, v, out, lse, pieces, options)
-    grads = backend.backward(do, q, k, v, out, lse, pieces, options, *(() if lost is None else (lost,)))
+    grads = backend.backward(do, q, k, v, out, lse if lost is None else Sums(lse, lost), pieces, options)
     gain = surviving(options, b, h, n).to(device) / (1 - dropout) if dropout else None
     k, v = (x.repeat_interleave(group, 1) for x in (k, v))
     want = exact_attention(q, k, v, mask, do, options.scale, PIECES, gain)

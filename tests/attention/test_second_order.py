@@ -10,6 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from tests.attention.exactness import inputs
 from thereexists import patterns as tp
 from thereexists.attention import Dropout, explain, operator, planned, sparse_attention
+from thereexists.attention.log_sums import Sums
 from thereexists.attention.plain_call import PlainAttention
 from thereexists.attention.ways import _way_of
 
@@ -123,7 +124,7 @@ def test_the_short_way_has_second_derivatives():
     how = planned.Weighting(step.number, scale)
 
     def backward(do, q, k, v, out, lse, pieces, options):
-        return planned.run_backward(do, q, k, v, out, lse, None, how)
+        return planned.run_backward(do, q, k, v, out, Sums(lse), how)
 
     noted = SimpleNamespace(forward=forward, backend=SimpleNamespace(backward=backward), pieces=None)
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from thereexists.attention.call_options import CallOptions, survivors
-from thereexists.attention.log_sums import anchored, beside_sinks
+from thereexists.attention.log_sums import Sums, anchored, beside_sinks
 from thereexists.core.fused_attention import fused_attention, transformed
 from thereexists.patterns import Step
 
@@ -178,8 +178,8 @@ class _Block:
         out, lse = out.reshape(q.shape), lse.reshape(b, h, rows)
         if sinks is None:
             return out, lse
-        share, lse, _ = beside_sinks(lse, None, sinks)
-        return (out * share[..., None]).to(q.dtype), lse
+        share, sums = beside_sinks(Sums(lse), sinks)
+        return (out * share[..., None]).to(q.dtype), sums.lse
 
     def explicit(self, q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None) -> tuple[Tensor, Tensor]:
         """The definition; a row without keys gives 0."""

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from thereexists.attention.call_options import CallOptions
-from thereexists.attention.log_sums import merged
+from thereexists.attention.log_sums import Sums, merge
 from thereexists.attention.lower import Columns, Lowered
 from thereexists.attention.open_logits import Change, open_attention, open_backward
 from thereexists.attention.windows import Call, calls
@@ -67,9 +67,7 @@ class Softmax:
 
 
 def _attend(q, k, v, softmax: Softmax) -> tuple[Tensor, Tensor, Tensor]:
-    """One dense call: output, ``lse``, ``lost``. The kernel does not say what it lost, and reports 0 for a row without
-    keys, whose log-sum-exp is −inf.
-    """
+    """One dense call: output, ``lse``, ``lost``. The kernel says nothing of the last, and 0 of a row without keys."""
     if softmax.change is not None:
         return open_attention(q, k, v, softmax.scale, softmax.kernel["attn_mask"], softmax.change)
     o, l = _flash(q, k, v, 0.0, softmax.causal, **softmax.kernel)
@@ -245,14 +243,14 @@ def _forward(q, k, v, out, sums: tuple[Tensor, Tensor], part: _Part) -> None:
             for c0, c1, mask in _slices(call, part, q):
                 views = call.take_rows(q, c0, c1), call.take_keys(k, c0, c1), call.take_keys(v, c0, c1)
                 piece = _attend(*views, part.softmax(mask, call.causal, *call.tokens, len(q)))
-                _merge([call.take_rows(x, c0, c1) for x in (wide, lse, lost)], piece, fresh)
+                merge([call.take_rows(x, c0, c1) for x in (wide, lse, lost)], piece, fresh)
         fresh = False
     if pieces.columns is not None:
         for r0, r1, cols in pieces.columns.blocks():
             mask = pieces.columns.mask(r0, r1, cols, pad, q.dtype)
             softmax = part.softmax(mask, False, torch.arange(r0, r1), cols, len(q))
             piece = _attend(q[:, None, r0:r1], k[:, None, cols], v[:, None, cols], softmax)
-            _merge([x[:, None, r0:r1] for x in (wide, lse, lost)], piece, fresh)
+            merge([x[:, None, r0:r1] for x in (wide, lse, lost)], piece, fresh)
         fresh = False
     if entries is not None:
         kind = _work(lse)
@@ -273,10 +271,9 @@ def _forward(q, k, v, out, sums: tuple[Tensor, Tensor], part: _Part) -> None:
 
 
 def backward(
-    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, pieces: CpuPieces, options: CallOptions,
-    lost: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    lost = torch.zeros_like(lse) if lost is None else lost
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, sums: Sums, pieces: CpuPieces, options: CallOptions
+) -> tuple[Tensor, Tensor, Tensor]:
+    lse, lost = sums.lse, torch.zeros_like(sums.lse) if sums.lost is None else sums.lost
     do = (do.to(lse.dtype) * torch.exp(-lost)[..., None]).to(do.dtype)
     dq, dk, dv = (torch.zeros(x.shape, dtype=lse.dtype) for x in (q, k, v))
     group = q.shape[1] // k.shape[1]
@@ -340,17 +337,7 @@ def _backward(do, q, k, v, out, sums: tuple[Tensor, Tensor], grads: list[Tensor]
         dv.add_(gv[:, 0])
 
 
-# ---- merging --------------------------------------------------------------------------------------------------
-
-
-def _merge(running: list[Tensor], piece: tuple[Tensor, Tensor, Tensor], fresh: bool) -> None:
-    """Merge a piece's rows (output, ``lse``, ``lost``) into the running ones. Both empty: the shares are 0, not NaN."""
-    if not fresh:
-        (out, *sums), (o, *own) = running, piece
-        mine, its, whole = merged(*sums, *own)
-        piece = out.mul_(mine[..., None]).addcmul_(o.to(out.dtype), its[..., None]), *whole
-    for x, new in zip(running, piece, strict=True):
-        x.copy_(new)
+# ---- parts of a call ---------------------------------------------------------------------------------------------
 
 
 def _slices(call: Call, part: _Part, q: Tensor):

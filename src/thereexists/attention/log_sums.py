@@ -12,8 +12,26 @@ the logarithm. A row without keys has lse = −∞ and lost = 0.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
+
+
+class Sums(NamedTuple):
+    """Of every row; ``lost`` is None where the kernels do not say it."""
+
+    lse: Tensor
+    lost: Tensor | None = None
+
+    def of(self, heads: slice) -> Sums:
+        lost = None if self.lost is None else self.lost[:, heads].contiguous()
+        return Sums(self.lse[:, heads].contiguous(), lost)
+
+    def weight(self, logit: Tensor) -> Tensor:
+        """What a logit (…, rows) weighs in each row."""
+        above = logit - anchored(self.lse)
+        return torch.exp(above if self.lost is None else above - self.lost)
 
 
 def anchored(top: Tensor) -> Tensor:
@@ -25,6 +43,16 @@ def in_two(top: Tensor, rest: Tensor) -> tuple[Tensor, Tensor]:
     """``lse`` and ``lost`` of top + rest, where |rest| is small or top is −∞."""
     lse = top + rest
     return lse, torch.where(torch.isfinite(top), rest - (lse - top), 0.0)
+
+
+def merge(running: list[Tensor], piece: tuple[Tensor, Tensor, Tensor], fresh: bool) -> None:
+    """Merge a piece's rows (output, ``lse``, ``lost``) into the running ones. Both empty: the shares are 0, not NaN."""
+    if not fresh:
+        (out, *sums), (o, *own) = running, piece
+        mine, its, whole = merged(*sums, *own)
+        piece = out.mul_(mine[..., None]).addcmul_(o.to(out.dtype), its[..., None]), *whole
+    for x, new in zip(running, piece, strict=True):
+        x.copy_(new)
 
 
 def merged(
@@ -40,11 +68,12 @@ def merged(
     return one / total, two / total, whole
 
 
-def beside_sinks(lse: Tensor, lost: Tensor | None, sinks: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-    """The share that the keys of a row keep when its sink joins, and what ``lse`` and ``lost`` are then."""
+def beside_sinks(sums: Sums, sinks: Tensor) -> tuple[Tensor, Sums]:
+    """The share that the keys of a row keep when its sink joins, and the sums with it."""
+    lse, lost = sums
     sinks = sinks.to(lse.dtype)[:, None]
-    if lost is None:  # it is not known here: fewer operations do
+    if lost is None:  # fewer operations do
         share = torch.sigmoid(anchored(lse) - sinks).masked_fill(lse == -torch.inf, 0.0)
-        return share, torch.logaddexp(lse, sinks), None
+        return share, Sums(torch.logaddexp(lse, sinks))
     share, _, whole = merged(lse, lost, sinks, 0.0)
-    return share, *whole
+    return share, Sums(*whole)

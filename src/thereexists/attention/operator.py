@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from thereexists.attention.log_sums import Sums
 from thereexists.attention.mapped import rule_of
 from thereexists.attention.planned import (
     Weighting,
@@ -36,12 +37,12 @@ class Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, q, k, v, sinks, how: Weighting):
-        out, lse, lost = run_forward(q, k, v, how)
-        ctx.save_for_backward(q, k, v, out, lse, lost, *how.tensors)
+        out, sums = run_forward(q, k, v, how)
+        ctx.save_for_backward(q, k, v, out, *sums, *how.tensors)
         ctx.how = how.bare()
         ctx.pattern = how.pattern  # keeps what was worked out alive until the backward
         ctx.set_materialize_grads(False)
-        return out, lse
+        return out, sums.lse
 
     @staticmethod
     def backward(ctx, do, given):
@@ -49,7 +50,7 @@ class Attention(torch.autograd.Function):
         how = ctx.how.holding(*tensors)
         do = torch.zeros_like(out) if do is None else do
         with no_autocast(q):
-            dq, dk, dv, ds = AttentionBackward.apply(do, given, q, k, v, how.sinks, (out, lse, lost, how))
+            dq, dk, dv, ds = AttentionBackward.apply(do, given, q, k, v, how.sinks, (out, Sums(lse, lost), how))
         return dq, dk, dv, ds, None
 
     jvp = staticmethod(no_forward_mode)
@@ -59,14 +60,14 @@ class AttentionBackward(torch.autograd.Function):
     """The gradients as a function with gradients of its own; out and lse are functions of q, k and v, counted there."""
 
     @staticmethod
-    def forward(ctx, do, given, q, k, v, sinks, known: tuple[Tensor, Tensor, Tensor | None, Weighting]):
-        out, lse, lost, how = known
+    def forward(ctx, do, given, q, k, v, sinks, known: tuple[Tensor, Sums, Weighting]):
+        out, sums, how = known
         ctx.save_for_backward(do, given, q, k, v, *how.tensors)
         ctx.how = how.bare()
         ctx.pattern = how.pattern
         ctx.set_materialize_grads(False)
-        grads = run_backward_of_both(do, given, q, k, v, out, lse, lost, how)
-        return *grads, None if sinks is None else run_sinks_backward(do, given, out, lse, lost, sinks)
+        grads = run_backward_of_both(do, given, q, k, v, out, sums, how)
+        return *grads, None if sinks is None else run_sinks_backward(do, given, out, sums, sinks)
 
     @staticmethod
     def backward(ctx, *given):
@@ -97,7 +98,7 @@ def attention_op(
 
 
 def _forward(q, k, v, *how) -> tuple[Tensor, Tensor, Tensor]:
-    out, lse, lost = run_forward(q, k, v, Weighting(*how))
+    out, (lse, lost) = run_forward(q, k, v, Weighting(*how))
     return out, lse, q.new_empty(0) if lost is None else lost
 
 
@@ -116,9 +117,9 @@ def attention_backward_op(
 
 
 def _backward(do, given, q, k, v, out, lse, lost, *how) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    how, lost = Weighting(*how), lost if lost.shape == lse.shape else None
-    grads = run_backward_of_both(do, given, q, k, v, out, lse, lost, how)
-    ds = q.new_empty(0) if how.sinks is None else run_sinks_backward(do, given, out, lse, lost, how.sinks)
+    how, sums = Weighting(*how), Sums(lse, lost if lost.shape == lse.shape else None)
+    grads = run_backward_of_both(do, given, q, k, v, out, sums, how)
+    ds = q.new_empty(0) if how.sinks is None else run_sinks_backward(do, given, out, sums, how.sinks)
     return *(g.contiguous() for g in grads), ds  # type: ignore[return-value]
 
 

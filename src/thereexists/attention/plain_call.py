@@ -16,6 +16,7 @@ from torch import Tensor
 
 from thereexists.attention.call_options import CallOptions
 from thereexists.attention.launching import Recorded, Tape
+from thereexists.attention.log_sums import Sums
 from thereexists.attention.operator import AttentionBackward, no_forward_mode
 from thereexists.attention.planned import Weighting, explained, pieces_for, summed
 from thereexists.patterns import Pattern, Step
@@ -109,7 +110,7 @@ class PlainAttention(torch.autograd.Function):
             options = CallOptions(ctx.how.scale)
             dq, dk, dv = ctx.noted.backend.backward(do, q, k, v, out, lse, ctx.noted.pieces, options)
             return dq, summed(dk, k.shape[1]), summed(dv, k.shape[1]), None, None
-        dq, dk, dv, _ = AttentionBackward.apply(do, None, q, k, v, None, (out, lse, None, ctx.how))
+        dq, dk, dv, _ = AttentionBackward.apply(do, None, q, k, v, None, (out, Sums(lse), ctx.how))
         return dq, dk, dv, None, None
 
     jvp = staticmethod(no_forward_mode)

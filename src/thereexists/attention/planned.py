@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from thereexists.attention.call_options import CallOptions
-from thereexists.attention.log_sums import anchored, beside_sinks
+from thereexists.attention.log_sums import Sums, beside_sinks
 from thereexists.attention.ways import Explanation, HeadWay, backend_has, explain, head_steps
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.fused_attention import autograd_on, fused_attention
@@ -127,8 +127,8 @@ class Weighting:
         return CallOptions(self.scale, self.pad, self.dropout, seed, self.cap, bias)
 
 
-def run_forward(q: Tensor, k: Tensor, v: Tensor, how: Weighting) -> tuple[Tensor, Tensor, Tensor | None]:
-    """The output, the log-sum-exp and what rounding took from it; None: the kernels do not say."""
+def run_forward(q: Tensor, k: Tensor, v: Tensor, how: Weighting) -> tuple[Tensor, Sums]:
+    """The output and the log-sum-exp."""
     p = how.explained(q.device)
     out = torch.empty_like(q)
     lse = torch.empty(q.shape[:3], dtype=torch.float64 if q.dtype == torch.float64 else torch.float32, device=q.device)
@@ -148,14 +148,15 @@ def run_forward(q: Tensor, k: Tensor, v: Tensor, how: Weighting) -> tuple[Tensor
             lost[:, span] = found
         if not whole:
             lse[:, span] = own
+    sums = Sums(lse, lost)
     if how.sinks is not None:
-        share, lse, lost = beside_sinks(lse, lost, how.sinks)
+        share, sums = beside_sinks(sums, how.sinks)
         out.mul_(share[..., None])
-    return out, lse, lost
+    return out, sums
 
 
 def run_backward(
-    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, lost: Tensor | None, how: Weighting
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, sums: Sums, how: Weighting
 ) -> tuple[Tensor, Tensor, Tensor]:
     p = how.explained(q.device)
     parts = []
@@ -169,11 +170,9 @@ def run_backward(
         else:
             if not backend_has(q.device.type, "grouped"):
                 ks, vs = _for_each(qs, ks, vs)
-            pieces, options = pieces_for(head, q.device), how.options(span)
-            known = () if lost is None else (lost[:, span].contiguous(),)
-            grads = _backend(q.device).backward(
-                gs, qs, ks, vs, out[:, span], lse[:, span].contiguous(), pieces, options, *known
-            )
+            pieces, options, own = pieces_for(head, q.device), how.options(span), sums.of(span)
+            known = own if backend_has(q.device.type, "lost") else own.lse
+            grads = _backend(q.device).backward(gs, qs, ks, vs, out[:, span], known, pieces, options)
         parts.append((grads[0], *(summed(x, served) for x in grads[1:])))
     if len(parts) == 1:
         return parts[0]
@@ -181,26 +180,24 @@ def run_backward(
     return torch.cat(dqs, dim=1), _of_all(dks, p, q, k), _of_all(dvs, p, q, v)
 
 
-def run_sinks_backward(
-    do: Tensor, given: Tensor | None, out: Tensor, lse: Tensor, lost: Tensor | None, sinks: Tensor
-) -> Tensor:
+def run_sinks_backward(do: Tensor, given: Tensor | None, out: Tensor, sums: Sums, sinks: Tensor) -> Tensor:
     """The gradient of the sinks, for gradients of the output and (``given``) of the log-sum-exp."""
-    delta = (do.to(lse.dtype) * out.to(lse.dtype)).sum(-1)
+    kind = sums.lse.dtype
+    delta = (do.to(kind) * out.to(kind)).sum(-1)
     delta = delta if given is None else delta - given
-    above = sinks.to(lse.dtype)[:, None] - anchored(lse)
-    weight = torch.exp(above if lost is None else above - lost)
-    return -(weight * delta).sum((0, 2)).to(sinks.dtype)
+    return -(sums.weight(sinks.to(kind)[:, None]) * delta).sum((0, 2)).to(sinks.dtype)
 
 
-def run_backward_of_both(do, given, q, k, v, out, lse, lost, how: Weighting) -> tuple[Tensor, Tensor, Tensor]:
+def run_backward_of_both(do, given, q, k, v, out, sums: Sums, how: Weighting) -> tuple[Tensor, Tensor, Tensor]:
     """``run_backward`` where the log-sum-exp has a gradient, too: ``given`` (batch, heads, n)."""
     if given is None:
-        return run_backward(do, q, k, v, out, lse, lost, how)
-    wide = [x.to(lse.dtype) for x in (q, k, v)]
+        return run_backward(do, q, k, v, out, sums, how)
+    kind = sums.lse.dtype
+    wide = [x.to(kind) for x in (q, k, v)]
     qw, kw, vw = (torch.nn.functional.pad(x, (0, 1)) for x in wide)
-    dow = torch.cat((do.to(lse.dtype), given[..., None].to(lse.dtype)), -1)
-    ow = torch.nn.functional.pad(out.to(lse.dtype), (0, 1), value=-1.0)
-    grads = run_backward(dow, qw, kw, vw, ow, lse, lost, how)
+    dow = torch.cat((do.to(kind), given[..., None].to(kind)), -1)
+    ow = torch.nn.functional.pad(out.to(kind), (0, 1), value=-1.0)
+    grads = run_backward(dow, qw, kw, vw, ow, sums, how)
     return tuple(g[..., :-1].to(x.dtype) for g, x in zip(grads, (q, k, v), strict=True))  # type: ignore[return-value]
 
 

@@ -40,13 +40,12 @@ def exact_attention(
     scale: float,
     pieces: int = 4,
     gain: Tensor | None = None,
-    bias: Tensor | None = None,
 ) -> Exact:
     """Reference for ``mask`` (broadcast to batch × heads × n × n; True = attend). Rows without keys give 0.
 
-    ``gain`` is what dropout multiplies each weight by, in the same shape: 0, or 1 / (1 − p). ``bias`` is added to the
-    logits, and the sum rounded to its type; that is every kernel's logit, and the bounds are right, if products of
-    queries and keys are exact in this type.
+    ``gain`` is what dropout multiplies each weight by, in the same shape: 0, or 1 / (1 − p). A ``mask`` of numbers is
+    added to the logits, and the sum rounded to its type; that is every kernel's logit, and the bounds are right, where
+    products of queries and keys are exact in this type.
     """
     stored, worked = _unit(q.dtype), _unit(torch.float64 if q.dtype == torch.float64 else torch.float32)
     exp_error = 4 * worked if q.dtype == torch.float64 else _EXP_ERROR
@@ -55,7 +54,8 @@ def exact_attention(
     mask = mask.expand(*q.shape[:2], *mask.shape[-2:])
     d = q.shape[-1]
     s = q @ k.mT * scale
-    s = s if bias is None else (s.to(bias.dtype) + bias).double()
+    if mask.dtype != torch.bool:
+        s, mask = (s.to(mask.dtype) + mask).double(), mask > -torch.inf
     s = s.masked_fill(~mask, -torch.inf)
     p = torch.where(mask, torch.softmax(s, -1), 0.0)  # of no keys: NaN
     gain = torch.ones_like(p) if gain is None else gain.double()

@@ -50,7 +50,7 @@ def power_of_two(x: float) -> str:
     """One of them, exactly: ``2^-40``. As a decimal it would be another number, and for an assumption a larger one."""
     half, exponent = math.frexp(x)
     if half != 0.5:
-        raise ValueError(f"{x!r} is no power of two")
+        raise ValueError(f"{x!r} is not a power of two")
     return f"2^{exponent - 1}"
 
 

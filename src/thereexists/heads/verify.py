@@ -33,7 +33,6 @@ from thereexists.core.rounded_figures import rounded_up
 from thereexists.core.verdict import Verdict
 from thereexists.heads.matrix import AttentionMatrix, log_rounding
 from thereexists.heads.rounding import apply, logit_rounding
-from thereexists.patterns.numbers import vector
 
 DTYPES = {
     "bfloat16": torch.bfloat16,
@@ -122,7 +121,7 @@ def verify(
     eps1: float,
     eps2: float,
     arithmetic: Arithmetic = Arithmetic(),
-    rows: np.ndarray | None = None,
+    rows: Any = None,
 ) -> Verification:
     """Check every row (or the given ``rows``) of the head against the target, in the arithmetic asked for.
 
@@ -326,10 +325,14 @@ def _picked(rows: Any, length: int) -> np.ndarray:
     given = np.asarray(rows)
     if given.dtype == np.bool_ and given.shape == (length,):
         given = np.flatnonzero(given)
-    picked = np.unique(vector(given, "'rows'", 0, length - 1))
-    if not len(picked):
-        raise InvalidInput("'rows' must name at least one row.")
-    return picked
+    if (
+        given.ndim != 1
+        or given.dtype.kind not in "iu"
+        or not len(given)
+        or not 0 <= given.min() <= given.max() < length
+    ):
+        raise InvalidInput(f"'rows' must be some of the numbers 0 to {length - 1}, or a mask of {length} rows.")
+    return np.unique(given.astype(np.int64))
 
 
 def _not_finite(X: torch.Tensor, dtype: str, device: str, seconds: float) -> Verification:

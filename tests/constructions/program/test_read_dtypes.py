@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import thereexists as te
-from tests.hostile import forge_certificate, forge_record
+from tests.hostile import forge_certificate, forge_weights
 from thereexists import program as P
 from thereexists.cli import app
 
@@ -33,7 +33,7 @@ def forged(honest, tmp_path):
         certificate["bounds"] |= {name: {"rounding": 0.0, "bound": 1e-3} for name in LOW}
         certificate["reasons"] = {}
 
-    forge_record(tmp_path / "w", lambda r: r["structure"].update(safe=["float64", "float32", *LOW]))
+    forge_weights(tmp_path / "w", record=lambda r: r["structure"].update(safe=["float64", "float32", *LOW]))
     forge_certificate(tmp_path / "w", claim)
     return tmp_path / "w"
 
