@@ -7,6 +7,7 @@ import pytest
 import thereexists as te
 from tests.command import thereexists
 from tests.hostile import forge_record
+from thereexists import program as P
 
 MEASURED = {"p": 1.0, "estimate": 0.1, "low": 0.0, "high": 0.2, "samples": 4096, "confidence": 0.95, "seed": 0}
 
@@ -20,10 +21,11 @@ def made(tmp_path_factory):
         ("compact", te.build(sort, delta=1 / 2, construction="compact")),
         ("sparse", te.build(sort, delta=1 / 2, pattern=te.patterns.star(n=2))),
         ("memorise", te.memorise([["a"], ["b"]], [["c"], ["d"]])),
+        ("program", te.build(P.sort(P.tokens(2)))),
         ("table", te.build(te.Table([[0, 1], [1, 0]], [[1, 1], [0, 0]]))),
     ):
         witness.save(at / name)
-        if name not in ("memorise", "table"):
+        if name not in ("memorise", "program", "table"):
             te.certify(witness, opinions=1).save(at / name)
     return at
 
@@ -54,6 +56,8 @@ FORGED = {
     "no lower bound": ("memorise", info("lower_bound_up_to_logs")),
     "a rate in words": ("memorise", info(parameters_per_token="few")),
     "conflicts are a number": ("memorise", info(conflicts=7)),
+    "a name too long": ("program", lambda r: r.update(name=300 * "x")),
+    "a name that is a number": ("program", lambda r: r.update(name=5)),
     "no contexts": ("table", info("contexts")),
     "units in words": ("table", info(units="many")),
     "the words of the other kind": ("table", info(memorised_tokens=1)),

@@ -4,6 +4,7 @@ Python tells an audit hook of every such call before it happens; from the chosen
 process that is no more.
 """
 
+import errno
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ import thereexists as te
 from thereexists.certificates import certificate as certificates
 from thereexists.core import storage
 from thereexists.core.errors import Recovered
+from thereexists.core.one_writer import one_writer
 from thereexists.core.replaced_folders import fresh_beside
 from thereexists.core.storage import reserved
 from thereexists.core.whole_folders import appears, check_free
@@ -251,3 +253,26 @@ def test_what_has_come_to_the_place_meanwhile_stays(witnesses, tmp_path):
     with pytest.raises(te.ThereExistsError, match="left alone"):
         appears(tmp_path / "e", "mark.json", "a suite", fill)
     assert (tmp_path / "e/notes.txt").read_text() == "precious"
+
+
+def test_a_lock_file_that_holds_something_is_somebody_elses(tmp_path):
+    mine = tmp_path / ".w.lock"
+    mine.write_text("precious")
+    with pytest.raises(te.ThereExistsError, match="holds something"), reserved(tmp_path / "w"):
+        pass
+    assert mine.read_text() == "precious"
+
+
+def test_what_a_killed_writer_of_another_kind_has_set_aside_stays(witnesses, tmp_path):
+    witnesses[0].save(tmp_path / ".w.abcdefg1.old" / "previous")
+    appears(tmp_path / "w", "mark.json", "a suite", lambda place: (place / "mark.json").write_text('{"files": []}'))
+    assert te.load(tmp_path / ".w.abcdefg1.old" / "previous").grid == witnesses[0].grid
+
+
+def test_a_folder_may_be_written_whose_surroundings_may_not(tmp_path, monkeypatch):
+    def denied(*given, **more):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("thereexists.core.one_writer.os.open", denied)
+    with one_writer(tmp_path / "w"):
+        pass

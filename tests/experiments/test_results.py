@@ -164,3 +164,21 @@ def test_half_a_surrogate_pair_is_kept_as_it_was_written(tmp_path):
     records = [dict(each, note="\ud800 é") for each in table_a()]
     collect(records, tmp_path, "a command", {})
     assert read([tmp_path]) == records
+
+
+def test_equal_figures_have_their_own_mean():
+    for value in (3277 / 9815, 3272 / 9815, 0.1):
+        for count in (2, 3, 5, 7):
+            assert Figure.of([value] * count).mean == value
+
+
+def test_what_differs_among_runs_is_said():
+    runs = table_a()
+    other = json.loads(json.dumps(runs[0] | {"seed": 99}))
+    for one in other["stages"].values():
+        one["settings"] |= {"batch": 7, "lr": 0.5}
+        one["device"] = "another device"
+    said = budget([runs[0], other])
+    assert "another device" in said
+    assert "0.5" in said
+    assert "7–" in said or "–7" in said

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
+from thereexists.core.errors import BadWitnessFile, InvalidInput, Recovered, ThereExistsError
 from thereexists.experiments import checkpoint
 from thereexists.experiments.files import RESULT
 from thereexists.experiments.settings import Budget, Settings
@@ -117,8 +117,11 @@ def test_a_kill_between_the_two_renames_leaves_a_checkpoint(settings, go, tmp_pa
         interrupt_at(patch, 2)
         with pytest.raises(Interrupted):
             go(settings, out)
-    (out / "checkpoint").rename(out / "checkpoint.previous")  # what such a kill leaves behind
-    assert go(settings, out, resume=True)["history"][0][0] <= 3
+    (out / ".checkpoint.abcdefg1.old").mkdir()
+    (out / "checkpoint").rename(out / ".checkpoint.abcdefg1.old/previous")  # what such a kill leaves behind
+    with pytest.warns(Recovered, match="has been put back"):
+        resumed = go(settings, out, resume=True)
+    assert resumed["history"][0][0] <= 3
 
 
 def test_a_checkpoint_of_another_run_is_refused(settings, go, tmp_path, monkeypatch):
@@ -148,7 +151,7 @@ def test_a_full_disk_at_the_very_end_costs_little(settings, go, tmp_path, monkey
         patch.setattr("transformers.PreTrainedModel.save_pretrained", full)
         with pytest.raises(ThereExistsError, match="could not be written"):
             go(settings, out, resume=True)
-    assert [p.name for p in out.iterdir()] == ["checkpoint"]
+    assert sorted(p.name for p in out.iterdir()) == [".unfinished", "checkpoint"]
     assert go(settings, out, resume=True)["metrics"] == go(settings, tmp_path / "whole")["metrics"]
 
 

@@ -18,7 +18,9 @@ from tests.command import thereexists
 from tests.hostile import forge_certificate, forge_record
 from thereexists import reports
 from thereexists.cli import app
+from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import BadWitnessFile
+from thereexists.core.plain_text import visible
 from thereexists.functions.targets import builtin
 from thereexists.reports import report
 from thereexists.reports.explore.viewer import open_viewer
@@ -351,3 +353,11 @@ def test_sizes_are_counted_on_the_network(made):
             assert said["sizes"]["widths"] == witness.plan.sizes["widths"]
             assert said["sizes"]["safe"] == witness.plan.sizes["safe"]
     assert np.isfinite(witness.plan.id_bits)
+
+
+def test_a_mark_is_not_pushed_away_by_empty_places():
+    """Blanks that Python does not call white space are written out, so the text is long, cut, and still marked."""
+    for blank in "\u2800\u3164\u115f\uffa0":
+        told = visible(as_its_author_says("Checked." + 850 * blank))
+        assert blank not in told
+        assert told.endswith("(as its author says)")

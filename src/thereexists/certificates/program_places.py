@@ -16,7 +16,16 @@ from thereexists.model import EmbeddedTransformer
 HALVES = ("embedding", "attention", "feed-forward")
 _OWN_WORDS = frozenset({"constant", "position"})  # rows of E that no operation is asked for by name
 _DETAILS = (": partner", ": exchange", ": is it me?", ": padding")  # steps of an operation
+LONGEST_NAME = 200
 _PART = " (part)"  # of a sum that is too wide for one block
+
+
+def check_name(record: dict[str, Any]) -> str:
+    """What the author calls the program; nothing at all is a name too."""
+    name = record.get("name", "")
+    if not isinstance(name, str) or len(name) > LONGEST_NAME:
+        raise BadWitnessFile(f"The name of a program must be text of at most {LONGEST_NAME} characters.")
+    return name
 
 
 def check_places(places: Any, program: dict[str, Any], network: EmbeddedTransformer) -> None:

@@ -24,7 +24,7 @@ from thereexists.certificates.program_certificate import (
     program_sha256,
 )
 from thereexists.certificates.program_limits import check_program
-from thereexists.certificates.program_places import check_places
+from thereexists.certificates.program_places import check_name, check_places
 from thereexists.certificates.program_splines import assumes_as_much
 from thereexists.certificates.program_trial import try_out
 from thereexists.core import storage
@@ -62,6 +62,7 @@ def compiled_checks(asked: Asked) -> Generator[Check, None, Checked | None]:
         return None
     certificate = load_certificate(asked.folder, KINDS[record["construction"]].certificates)
     with malformed(asked.folder, "is not a complete witness"):
+        check_name(record)
         network = EmbeddedTransformer.from_structure(record["structure"], asked.weights)
     yield Check("files", True, "record, weights and certificate are whole and match their digests")
     claimed, actual = record.get("class"), network.shape() | {"positional": network.E is not None}

@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from safetensors import SafetensorError
+
 from thereexists.core.errors import InvalidInput
 
 PART = "part"  # how the name of a file ends that is not complete yet
@@ -113,6 +115,8 @@ def the_error_in_words(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InvalidInput(f"Cannot write {path}: {error.strerror or error}.") from error
+    except SafetensorError as error:  # its own writer's, of a disk that is full
+        raise InvalidInput(f"Cannot write {path}: {error}.") from error
 
 
 def _is_random(middle: str) -> bool:

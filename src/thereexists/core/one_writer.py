@@ -7,6 +7,7 @@ we waited for it is no lock, and we take a new one.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,18 +28,29 @@ def one_writer(path: Path) -> Iterator[None]:
         yield
         return
     name = path.parent / f".{path.name}.lock"
-    handle = _locked(name, path)
+    try:
+        handle = _locked(name, path)
+    except OSError as error:  # where no file can be made beside the folder none can take its place either
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        yield
+        return
     try:
         yield
     finally:
-        with suppress(OSError):
-            name.unlink()
-        os.close(handle)
+        try:
+            with suppress(OSError):
+                name.unlink()
+        finally:
+            os.close(handle)
 
 
 def _locked(name: Path, path: Path) -> int:
     while True:
         handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        if os.fstat(handle).st_size:
+            os.close(handle)
+            raise Obstructed(f"{name} is where {path} would be locked, and holds something; choose another folder.")
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # pyright: ignore[reportOptionalMemberAccess]
         except BlockingIOError:

@@ -16,6 +16,7 @@ from thereexists.core.authors_word import shortened
 _OBEYED = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
     "\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, bidirectional, breaks
+    "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"  # empty places that Python does not call white space
     "\ud800-\udfff"  # halves of pairs
     "\U000e0000-\U000e0fff]"  # tags and variations that show nothing
 )

@@ -66,10 +66,23 @@ def put_in_place(beside: Path, path: Path) -> None:
                 old.rmdir()
             raise
         for left in _beside(path, _OLD):
-            if not set(os.listdir(left)) - {"previous"}:
-                shutil.rmtree(left, ignore_errors=True)
+            _remove_old(left, path, mine=left == old)
         return
     raise InvalidInput(f"{path} is being written by another process; save again, or choose another folder.")
+
+
+def _remove_old(left: Path, path: Path, mine: bool) -> None:
+    """What has made room for ``path``: here, or (of the same kind, by a record that both have) in a writer that was
+    killed. What one of another kind has set aside may be the only copy. The name goes first: half a folder is no copy.
+    """
+    names, previous = set(os.listdir(left)), left / "previous"
+    if names - {"previous", "gone"}:
+        return
+    if "previous" in names:
+        if not mine and not any((previous / record.name).is_file() for record in path.glob("*.json")):
+            return
+        previous.rename(left / "gone")
+    shutil.rmtree(left, ignore_errors=True)
 
 
 def recover(path: Path, is_ours: Callable[[Path], bool], what: str) -> None:

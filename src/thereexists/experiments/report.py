@@ -165,17 +165,23 @@ def budget(records: list[Record], words: Words = PLAIN) -> str:
 
 
 def _stage(task: str, stages: list[dict[str, Any]], words: Words) -> str:
-    first = stages[0]
-    settings, data = first["settings"], first["data"]
     names = {"mlm": "Masked LM", "nli": "MNLI", "copy": "Copying", "lm": "Language modelling", "mt": "Translation"}
     tokens, seconds = (sorted(stage[name] for stage in stages) for name in ("tokens_seen", "seconds"))
-    precision = first.get("precision", settings["precision"])
+    asked = [stage["settings"] for stage in stages]
+    precisions = [stage.get("precision", settings["precision"]) for stage, settings in zip(stages, asked, strict=True)]
     seen = _range([t / 1e6 for t in tokens], "{:.3g}") + "M tokens"
+    batch, length, rate = (_range([s[name] for s in asked], "{:g}") for name in ("batch", "length", "lr"))
     return (
-        f"{names[task]}: {_data(task, data, words)}; {seen} in {_range([s['steps'] for s in stages], '{:,}')} steps of "
-        f"{settings['batch']} sequences of {settings['length']} tokens, peak rate {settings['lr']:g}, "
-        f"{_range(seconds, '{:.0f}')} s per run on {words.text(first['device'])}, {words.text(precision)}."
+        f"{names[task]}: {_each([_data(task, stage['data'], words) for stage in stages])}; {seen} in "
+        f"{_range([s['steps'] for s in stages], '{:,}')} steps of {batch} sequences of {length} tokens, peak rate "
+        f"{rate}, {_range(seconds, '{:.0f}')} s per run on {_each([words.text(stage['device']) for stage in stages])}, "
+        f"{_each([words.text(precision) for precision in precisions])}."
     )
+
+
+def _each(texts: list[str]) -> str:
+    """What is said of all runs, or every different thing that is said of some."""
+    return " or ".join(dict.fromkeys(texts))
 
 
 def _data(task: str, data: dict[str, Any], words: Words) -> str:

@@ -7,8 +7,9 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, mean, stdev
 from typing import Any
 
 from thereexists.core.errors import InvalidInput, ThereExistsError
@@ -34,7 +35,7 @@ class Figure:
 
     @classmethod
     def of(cls, values: list[float]) -> Figure:
-        return cls(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
+        return cls(float(mean(map(Fraction, values))), stdev(values) if len(values) > 1 else None, len(values))
 
     def half(self, comparisons: int = 1) -> float | None:
         """Half the 95 % interval of the mean (Student); of several together each is wider. None: one seed."""

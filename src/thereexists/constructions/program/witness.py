@@ -25,7 +25,7 @@ from thereexists.certificates.llama.reals.claim import RealClaim, real_claim
 from thereexists.certificates.program_bound import rounding_of_a_file
 from thereexists.certificates.program_certificate import CompiledCertificate
 from thereexists.certificates.program_limits import check_program
-from thereexists.certificates.program_places import check_places
+from thereexists.certificates.program_places import check_name, check_places
 from thereexists.constructions.program.compiler import check_inputs, interpret
 from thereexists.constructions.program.graph import Value
 from thereexists.constructions.program.plan import ProgramPlan
@@ -43,7 +43,6 @@ from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
 from thereexists.witness.witness import Samples, Witness, require_float64
 
-LONGEST_NAME = 200
 _SAMPLES = 1024
 _SAMPLE_WORK = 1 << 27
 
@@ -319,9 +318,7 @@ def read_compiled(path: str | Path, record: dict[str, Any], weights: dict[str, t
             raise InvalidInput("the network reads another number of features than the program")
         check_places(record["places"], record["program"], network)
         places = tuple(record["places"])
-        name = record.get("name", "")
-        if not isinstance(name, str) or len(name) > LONGEST_NAME:
-            raise InvalidInput(f"its name must be text of at most {LONGEST_NAME} characters")
+        name = check_name(record)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, StopIteration) as error:
         raise BadWitnessFile(f"{path} is not a complete witness: {type(error).__name__}: {error}") from error
     kinds = KINDS[record["construction"]].certificates

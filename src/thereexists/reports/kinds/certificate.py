@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from thereexists.certificates.certificate import FILE, certificate_of, load_certificate
-from thereexists.core.authors_word import WORDS
+from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.reports import stated
 from thereexists.reports.artefact import Found, Kind
 from thereexists.reports.certificate import bound_section
@@ -34,7 +34,8 @@ def _page(found: Found) -> Page:
     )
     what, name = next(iter(subject.items()))
     named = name.partition("SHA-256 ")[0].rstrip(", ")  # a hash is no name
-    title = f"A certificate for {'an' if what[0] in 'aeiou' else 'a'} {what}{f': {named}' if named else ''}"
+    of = f": {as_its_author_says(named)}" if named else ""
+    title = f"A certificate for {'an' if what[0] in 'aeiou' else 'a'} {what}{of}"
     size = float(certificate.bound)
     numbers = [
         (at_most(size) if size else "exact", f"{in_figures(certificate.claim())}: {WORDS}"),

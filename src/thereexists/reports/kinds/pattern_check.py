@@ -76,6 +76,11 @@ def _checked(record: dict[str, Any]) -> Page:
 
 def _conditions(record: dict[str, Any]) -> Markup:
     """The three conditions of the theorem, as the verdict says: all of them hold of what it calls universal."""
+    return figure(steps(_refuse_contradictions(record)), f"The conditions of the theorem, {WORDS}.")
+
+
+def _refuse_contradictions(record: dict[str, Any]) -> dict[str, bool | None]:
+    """Which of the three holds."""
     path = {"found": True, "impossible": False}.get(record["hamiltonian_path"]["status"])
     full = True if record["receptive_depth"] is not None else None if record["never_connected"] is None else False
     marks = {
@@ -85,7 +90,7 @@ def _conditions(record: dict[str, Any]) -> Markup:
     }
     if record["universal"] is True and not all(holds is True for holds in marks.values()):
         raise ValueError("it is called universal, and a condition of that does not hold")
-    return figure(steps(marks), f"The conditions of the theorem, {WORDS}.")
+    return marks
 
 
 def _small(record: dict[str, Any]) -> Markup:
@@ -130,6 +135,8 @@ def _again(record: dict[str, Any]) -> Pattern | None:
 
 
 def _compared(record: dict[str, Any]) -> Page:
+    for one in record["patterns"]:
+        _refuse_contradictions(one)
     rows = [
         [
             str(one["name"]),
@@ -161,7 +168,7 @@ def _compared(record: dict[str, Any]) -> Page:
         "pattern comparison",
         f"Patterns on {record['n']:,} tokens",
         f"Verdict, depth, connections, path, {WORDS}.",
-        (Section("compared", "Every pattern of the library", body),),
+        (Section("compared", "Every pattern that the file lists", body),),
         first_screen(_compared_numbers(record), SOURCE, gallery),
     )
 
@@ -169,7 +176,7 @@ def _compared(record: dict[str, Any]) -> Page:
 def _compared_numbers(record: dict[str, Any]) -> list[Number]:
     """How many, how many of them are universal, and the sparsest of those."""
     universal = [one for one in record["patterns"] if one["universal"] is True]
-    counts = [(len(record["patterns"]), "patterns of the library"), (len(universal), f"of them universal: {WORDS}")]
+    counts = [(len(record["patterns"]), f"patterns, {WORDS}"), (len(universal), f"of them universal: {WORDS}")]
     if not universal:
         return counts
     least = min(universal, key=lambda one: max(one["connections"]))
@@ -188,14 +195,15 @@ def _thumbnail(one: dict[str, Any]) -> Markup | None:
     cells = min(pattern.n, CELLS)
     full = np.max([density(step, cells) for step in pattern.steps[:MOST_STEPS]], axis=0)
     depth = one["receptive_depth"]
-    facts_of = [] if depth is None else [f"depth {depth}"]
+    facts_of = [] if depth is None else [as_its_author_says(f"depth {depth}")]
     facts_of.append(f"{max(pattern.connections) / pattern.n:,.1f} per token")
     verdict = _IN_WORDS[one["universal"]]
     tone = {True: "good", False: "bad"}.get(one["universal"], "")
     caption = Markup(
-        f'<b>{text(pattern.name)}</b><br><span class="{tone}">{text(verdict)}</span><br>{text(", ".join(facts_of))}'
+        f'<b>{text(pattern.name)}</b><br><span class="{tone}">{stated.marked(verdict)}</span><br>'
+        f"{text(', '.join(facts_of))}"
     )
-    title = f"{pattern.name}: {verdict}, {', '.join(facts_of)}"
+    title = f"{pattern.name}: {as_its_author_says(verdict)}, {', '.join(facts_of)}"
     return figure(svg.heat(np.sqrt(full) - 1.0, -1.0, title, labels=False), caption)
 
 

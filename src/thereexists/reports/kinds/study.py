@@ -15,7 +15,6 @@ from thereexists.reports.html import (
     Markup,
     Page,
     Section,
-    code,
     figure,
     join,
     key,
@@ -32,11 +31,12 @@ MOST_CURVES = 24  # of a picture, and as many pictures
 def _page(found: Found) -> Page:
     record = found.record
     rows = record["table"]
-    settings = {str(k).replace("_", " "): v for k, v in record["settings"].items()}
+    made = {"command": record.get("command") or None}
+    made |= {str(k).replace("_", " "): v for k, v in record["settings"].items()}
     sections = (
         Section("sizes", "Smallest hidden size", _table(rows)),
         Section("slopes", "Fitted lines", _lines(record["lines"])),
-        Section("reproduce", "How to reproduce it", join([code(record.get("command", "")), stated.facts(settings)])),
+        Section("reproduce", "How to reproduce it", stated.facts(made)),
     )
     lead = (
         "The smallest d at which a fixed head shows a random sparse matrix within the tolerances, against its length."
