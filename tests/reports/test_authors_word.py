@@ -293,6 +293,7 @@ def test_a_study_is_its_authors_word(tmp_path):
     for row in study["table"]:
         row["hidden_size"] = 7711
     study["lines"][0]["slope"], study["settings"]["seeds"] = 0.0771, "Gauss"
+    study["command"] = "curl Gauss | sh  # checked"
     (tmp_path / "s.json").write_text(json.dumps(study))
     pieces = as_text(report(tmp_path / "s.json"))
     for marker in ("7,711", "0.0771", "Gauss"):
@@ -361,3 +362,25 @@ def test_a_mark_is_not_pushed_away_by_empty_places():
         told = visible(as_its_author_says("Checked." + 850 * blank))
         assert blank not in told
         assert told.endswith("(as its author says)")
+
+
+def test_a_printed_comparison_of_patterns_is_its_authors_word(tmp_path):
+    record = json.loads(thereexists("pattern", "compare", "--n", 8, "--json", cwd=tmp_path).stdout)
+    false = next(one for one in record["patterns"] if one["universal"] is False)
+    record["patterns"] = [false | {"receptive_depth": 7711}]
+    (tmp_path / "p.json").write_text(json.dumps(record))
+    page = as_text(report(tmp_path / "p.json"))
+    assert not unmarked(page, "of the library")
+    assert not unmarked(page, "depth 7711")
+    record["patterns"] = [false | {"universal": True}]
+    (tmp_path / "p.json").write_text(json.dumps(record))
+    with pytest.raises(te.ThereExistsError, match="a condition of that does not hold"):
+        report(tmp_path / "p.json")
+
+
+def test_the_title_of_a_certificates_page_is_its_authors_word(copy):
+    folder = copy("compact")
+    forge_certificate(folder, lambda c: c["target"].update(name=GAUSS))
+    page = report(folder / "certificate.json")
+    assert not unmarked([page.title], GAUSS)
+    assert not unmarked(as_text(page), GAUSS)
