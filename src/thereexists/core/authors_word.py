@@ -27,4 +27,4 @@ def shortened(text: str, most: int) -> str:
 
 
 def _marked(text: str) -> str:
-    return f"{text} ({WORDS})"
+    return text if text.endswith(f" ({WORDS})") else f"{text} ({WORDS})"
