@@ -276,3 +276,6 @@ def test_a_folder_may_be_written_whose_surroundings_may_not(tmp_path, monkeypatc
     monkeypatch.setattr("thereexists.core.one_writer.os.open", denied)
     with one_writer(tmp_path / "w"):
         pass
+    (tmp_path / ".w.lock").write_text("")  # another user's, who is writing there
+    with pytest.raises(PermissionError), one_writer(tmp_path / "w"):
+        pass

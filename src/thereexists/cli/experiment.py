@@ -137,7 +137,7 @@ def results(
     from thereexists.experiments import results as found
     from thereexists.experiments.report import budget, write_report
 
-    if force and (collect or plots):
+    if collect or plots:  # --force is for what they replace, too
         file_to_write(report, force)
     else:
         files_to_write(force, (report, ()))

@@ -31,8 +31,8 @@ def one_writer(path: Path) -> Iterator[None]:
     try:
         handle = _locked(name, path)
     except OSError as error:  # where no file can be made beside the folder none can take its place either
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or os.path.lexists(name):
+            raise  # a lock that is there and not ours to open is somebody's
         yield
         return
     try:

@@ -75,7 +75,6 @@ def run_batch(network: Transformer, X: np.ndarray) -> np.ndarray:
 
 
 def run(network: Transformer, X: Tensor, engine: str) -> Tensor:
-    check_engine(engine)
     _check_shape(network, X)
     if shards.is_mapped(network):
         return _stage_by_stage(network, X, engine)
