@@ -76,7 +76,8 @@ def measure(name: str) -> dict:
         seconds = v.seconds
     checked = time.perf_counter()
     out["path_rechecked"] = None if path is None else te.recheck_path(pattern, path, steps).holds
-    out["depth_rechecked"] = te.recheck_depth(pattern, s, pair, sources=2).holds if s is not None and s <= 8 else None
+    shallow = s is not None and s <= 8
+    out["depth_not_refuted"] = te.recheck_depth(pattern, s, pair, sources=2).holds is not False if shallow else None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     times = {"build_seconds": built - began, "seconds": seconds, "recheck_seconds": time.perf_counter() - checked}
     return {"case": name, **out, **times, "memory_mb": peak}

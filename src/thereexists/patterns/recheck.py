@@ -166,7 +166,8 @@ def recheck_depth(
 ) -> Verdict:
     """``j ∉ S_k^{depth−1}`` for the pair, and ``S_k^depth`` is full: for all k, or for ``sources`` of them (seeded).
 
-    Full is every token; of a causal pattern, ``{0..k}``, so that a pair with ``j > k`` shows nothing there.
+    Full is every token; of a causal pattern, ``{0..k}``, so that a pair with ``j > k`` shows nothing there. Some of the
+    tokens can refute a depth and cannot prove it: if they refute nothing, the answer is undecided.
 
         te.patterns.recheck_depth(te.patterns.star(n=6), depth=2, pair=None)
 
@@ -216,10 +217,12 @@ def recheck_depth(
             return Verdict(False, (f"token {k} misses token {int(np.argmin(goal))} after {depth} steps",), k)
     if not walked and not missed:
         return Verdict(None, (f"the sets after {depth - 1} steps were too large to walk",))
+    every = len(chosen) == pattern.n
     if not missed:
         told = f"{len(chosen)} of {pattern.n} tokens see everything after {depth - 1} steps already"
-        return Verdict(False if len(chosen) == pattern.n else None, (told,))
-    return Verdict(True, (f"a pair is missed before, and {len(chosen)} of {pattern.n} tokens see everything",))
+        return Verdict(False if every else None, (told,))
+    told = f"a pair is missed before, and {len(chosen)} of {pattern.n} tokens see everything"
+    return Verdict(True, (told,)) if every else Verdict(None, (f"{told}; the others were not asked",))
 
 
 def _members(step: Step, tokens: np.ndarray) -> np.ndarray:
