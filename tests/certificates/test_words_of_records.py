@@ -152,6 +152,17 @@ def test_a_loaded_certificate_is_its_authors_word(kind, copied):
     assert own == loaded.certificate
 
 
+def test_loaded_figures_are_their_authors_word(tmp_path):
+    own = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+    own = dataclasses.replace(own, distance=own.estimate_distance(samples=64))
+    own.save(tmp_path)
+    loaded = te.load(tmp_path)
+    for stated, found in ((loaded.distance, own.distance), (loaded.plan.error, own.plan.error)):
+        assert stated == found
+        assert repr(stated).endswith(f"({WORDS})")
+        assert WORDS not in repr(found)
+
+
 def test_parts_of_a_bound_are_not_understated(copied):
     w = copied("faithful")
     forge_certificate(w, lambda c: c["parts"].update(network=1e-320))

@@ -7,6 +7,8 @@ that is too long must lose its middle and not its mark: everybody who shortens a
 
 from __future__ import annotations
 
+from typing import Any
+
 WORDS = "as its author says"
 LONGEST = 1000  # characters that a mark may be about
 
@@ -14,6 +16,19 @@ LONGEST = 1000  # characters that a mark may be about
 def as_its_author_says(text: object) -> str:
     """``text``, marked: in one line and without runs of spaces, so that no emptiness comes between it and its mark."""
     return _marked(shortened(" ".join(str(text).split()), LONGEST))
+
+
+class Figures:
+    """Base of a dataclass of figures that are counted here, or ``stated`` by a record: then its ``repr`` says so."""
+
+    stated: bool
+
+    def describe(self) -> dict[str, Any]:
+        return {name: figure for name, figure in vars(self).items() if name != "stated"}
+
+    def __repr__(self) -> str:
+        told = f"{type(self).__name__}({', '.join(f'{name}={figure!r}' for name, figure in self.describe().items())})"
+        return as_its_author_says(told) if self.stated else told
 
 
 def shortened(text: str, most: int) -> str:

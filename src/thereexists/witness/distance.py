@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from thereexists.certificates.units import over_share
+from thereexists.core.authors_word import Figures
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_numbers import whole
 from thereexists.functions.asking import phase
@@ -26,8 +27,8 @@ from thereexists.witness.plan import beyond_float64
 REPLICATES, MOST_SAMPLES, MOST_P = 16, 1 << 30, 1000
 
 
-@dataclass(frozen=True)
-class Distance:
+@dataclass(frozen=True, repr=False)
+class Distance(Figures):
     """d_p between ``low`` and ``high`` at the stated ``confidence``."""
 
     p: float
@@ -37,10 +38,11 @@ class Distance:
     samples: int
     confidence: float
     seed: int
+    stated: bool = field(default=False, compare=False)
 
     @classmethod
     def read(cls, stated: dict[str, float] | None) -> Distance | None:
-        return None if stated is None else cls(**stated)  # pyright: ignore[reportArgumentType]
+        return None if stated is None else cls(**stated, stated=True)  # pyright: ignore[reportArgumentType]
 
 
 @dataclass(frozen=True)

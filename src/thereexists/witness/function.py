@@ -204,7 +204,7 @@ class FunctionWitness(Witness):
         return {
             "target": self.target.name,
             **self.plan.describe(),
-            "distance": None if self.distance is None else dataclasses.asdict(self.distance),
+            "distance": None if self.distance is None else self.distance.describe(),
         }
 
     def facts(self) -> list[str]:
@@ -224,5 +224,5 @@ class FunctionWitness(Witness):
             "target": self.target.describe(),
             "grid": self.grid.describe(),
             "plan": self.plan.describe(),
-            "distance": None if self.distance is None else dataclasses.asdict(self.distance),
+            "distance": None if self.distance is None else self.distance.describe(),
         }, {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from thereexists.certificates.units import norm
-from thereexists.core.authors_word import as_its_author_says
+from thereexists.core.authors_word import Figures, as_its_author_says
 from thereexists.core.errors import CannotBuild
 from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief, d_of, in_full
@@ -70,8 +70,8 @@ class BlocksPlan(Plan):
     width: int
 
 
-@dataclass(frozen=True)
-class ErrorBudget:
+@dataclass(frozen=True, repr=False)
+class ErrorBudget(Figures):
     """The predicted parts of d_p; they live on disjoint sets, so total^p is the sum of the p-th powers.
 
         te.plan(te.targets.builtin("sort", n=2), delta=1 / 2).error.total
@@ -81,23 +81,27 @@ class ErrorBudget:
         grid: the error inside the cells, where the network is constant.
         equal_columns: the error where two columns share a cell and the network cannot tell them apart.
         ramps: the error on the ramps between cells.
+        stated: a record says so; it was not predicted again.
     """
 
     p: float
     grid: float
     equal_columns: float
     ramps: float
+    stated: bool = field(default=False, compare=False)
 
     @property
     def total(self) -> float:
         return norm([self.grid, self.equal_columns, self.ramps], self.p)
 
     def describe(self) -> dict[str, float]:
-        return {**vars(self), "total": self.total}
+        return {**super().describe(), "total": self.total}
 
     @classmethod
     def read(cls, stated: dict[str, Any] | None) -> ErrorBudget | None:
-        return None if stated is None else cls(*(stated[key] for key in ("p", "grid", "equal_columns", "ramps")))
+        if stated is None:
+            return None
+        return cls(*(stated[key] for key in ("p", "grid", "equal_columns", "ramps")), stated=True)
 
 
 def stated(budget: ErrorBudget, target: Target) -> ErrorBudget:
