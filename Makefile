@@ -4,7 +4,7 @@ BIN    := $(VENV)/bin
 CORE   := $(VENV)/.core
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo docs notebooks test lint types unit test-slow test-large test-gpu wheel clean
+.PHONY: demo docs notebooks test lint types unit test-slow test-large test-gpu wheel clean clean-kernels
 
 demo: $(CORE)  ## build the sort witness and show it working
 	$(BIN)/thereexists build sort --n 3 --delta 1/8 --out build/sort
@@ -65,5 +65,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install -q -c constraints.txt -e ".[dev]"
 	touch $(CORE) $(STAMP)
 
-clean:
+# Numba does not notice that a function changed which a kernel takes from another file: `make clean-kernels` after that.
+clean-kernels:
+	find src -name '*.nb[ci]' -delete
+
+clean: clean-kernels
 	rm -rf $(VENV) build .pytest_cache .ruff_cache
