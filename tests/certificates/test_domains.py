@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 
 import thereexists as te
 from tests.hostile import FUNCTION, forge_certificate, forge_record, forge_weights
@@ -120,6 +121,25 @@ def test_values_on_ramps_alone_are_bounded_too():
     assert [0, 0, 0, 0] in edges[:, 0].tolist()  # it meets the simplex in (1/4, 1/4, 1/4, 1/4) alone
     assert [0, 0, 0, 0] not in grid.cube(np.arange(grid.cells))[:, 0].tolist()
     assert largest_on_ramps(target, grid) >= 1.0
+
+
+@pytest.mark.parametrize("end", [0.45, 0.7])
+def test_points_at_the_end_of_the_domain_are_on_no_core(end):
+    """The last core stops before the end of the domain, which need be no edge of a cell: there a network may do as it
+    likes. One unit of the quantiser, which has no other use, makes it wrong at the last point alone."""
+    points = np.array([x for x in (0.05, 0.2, 0.45, 0.7) if x <= end])[:, None]
+    domain = D.Points(points) & D.Box([0.0], [end])
+    forged = te.build(te.targets.builtin("copy-first", n=1, d=1, domain=domain), delta=1 / 4)
+    layers = next(iter(forged.network.stages.values())).feed_forward
+    gap = float(forged.grid.ramp[0]) * 2.0**-11
+    with torch.no_grad():
+        layers.W_1[0, 3, 0], layers.b_1[0, 3], layers.W_2[0, 0, 3] = (
+            1.0,
+            gap - (end - forged.grid.origin[0]),
+            -end / gap,
+        )
+    error = np.abs(forged(points[:, None]) - points[:, None]).sum()
+    assert te.certify(forged).bound >= error > end / 2
 
 
 def test_an_input_outside_is_refused_by_name():

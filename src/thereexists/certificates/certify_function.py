@@ -19,7 +19,7 @@ from thereexists.certificates.asked import check_asked
 from thereexists.certificates.block_sums import blocks_sha256
 from thereexists.certificates.check import Wanted
 from thereexists.certificates.cubes import CubeSums, weights_sha256
-from thereexists.certificates.enclose import WEIGHTS, core_ends, enclose_cubes
+from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
 from thereexists.certificates.float_bound import float_runs
 from thereexists.certificates.function_certificate import (
     PROVED,
@@ -27,6 +27,7 @@ from thereexists.certificates.function_certificate import (
     RigorousCertificate,
     StatisticalCertificate,
 )
+from thereexists.certificates.ramps import core_ends
 from thereexists.certificates.rigorous import rigorous_bound, sums_over_cubes, the_problem
 from thereexists.certificates.second_opinion import second_opinion
 from thereexists.certificates.statistical import statistical_assumptions, statistical_bound

@@ -27,7 +27,7 @@ import numpy as np
 
 from thereexists.arithmetic import balls, wide
 from thereexists.arithmetic.balls import Array, Ball
-from thereexists.certificates.ramps import core_margins
+from thereexists.certificates.ramps import core_ends, core_margins
 from thereexists.core import shards
 from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_text import in_full
@@ -171,19 +171,6 @@ def token_cores(network: Transformer, grid: Grid, encoded: bool = True) -> Ball:
     if network.E is None or not encoded:
         return tokens
     return balls.add(tokens, balls.exact(network.E.detach().numpy()[:, None, :]))
-
-
-def core_ends(grid: Grid, digits: Array) -> tuple[Array, Array]:
-    """Where the cores of cells begin and end, entry by entry; the cells by their numbers on each axis (…, d)."""
-    lower, upper = core_margins(grid)
-    edge = np.array(grid.origin) + digits * np.array(grid.step)
-    low = edge + lower
-    end = np.minimum(edge + np.array(grid.step), np.array(grid.high))
-    high = np.where(digits == grid.N - 1, end - lower, edge + np.array(grid.step) - upper)  # the last cell has no ramp
-    if grid.low:  # but where the box is guarded: both ends of it have one, inside
-        low = np.where(digits == 0, np.array(grid.low) + upper, low)
-        high = np.where(digits == grid.N - 1, np.array(grid.high) - upper, high)
-    return low, high
 
 
 def attention_layer(Z: Ball, attention: Attention, layer: int, rho: str, twins: Array) -> Ball:

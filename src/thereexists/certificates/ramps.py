@@ -28,6 +28,19 @@ def core_margins(grid: Grid) -> tuple[Array, Array]:
     return spare, grid.ramp + spare
 
 
+def core_ends(grid: Grid, digits: Array) -> tuple[Array, Array]:
+    """Where the cores of cells begin and end, entry by entry; the cells by their numbers on each axis (…, d)."""
+    lower, upper = core_margins(grid)
+    edge = np.array(grid.origin) + digits * np.array(grid.step)
+    low = edge + lower
+    end = np.minimum(edge + np.array(grid.step), np.array(grid.high))
+    high = np.where(digits == grid.N - 1, end - lower, edge + np.array(grid.step) - upper)  # the last cell has no ramp
+    if grid.low:  # but where the box is guarded: both ends of it have one, inside
+        low = np.where(digits == 0, np.array(grid.low) + upper, low)
+        high = np.where(digits == grid.N - 1, np.array(grid.high) - upper, high)
+    return low, high
+
+
 def off_core_share(widths: Array, grid: Grid) -> float:
     """At most, of the volume of a domain of these widths (d,): the two margins of every cell, entry by entry."""
     lower, upper = core_margins(grid)
@@ -76,19 +89,21 @@ def extent(target: Target, grid: Grid, units: Units) -> Extent:
 
 
 def _extent(grid: Grid) -> Extent:
-    """Of a domain that is not a box: what lies off the cores lies in a slab around an edge of a cell, in some entry.
+    """Of a domain that is not a box: what lies off the cores lies, in some entry, in a slab between the end of one
+    core and the beginning of the next, before the first or after the last.
 
     The slabs of one token (or of the sequence) reach over its whole box; the other tokens are anywhere in the domain.
     """
     part, count, low, high = grid.covered()
     each = part.measure(low, high)
     entries = low.shape[1]
-    margins = [np.tile(side, entries // grid.d) for side in core_margins(grid)]
-    origin, step = (np.tile(np.array(side), entries // grid.d) for side in (grid.origin, grid.step))
+    low_core, high_core = core_ends(grid, np.repeat(np.arange(grid.N)[:, None], grid.d, axis=1))  # (N, d)
     ends = [np.tile(end, ((grid.N + 1) * entries, 1)) for end in part.ends]
     rows, entry = np.arange(len(ends[0])), np.repeat(np.arange(entries), grid.N + 1)
-    edges = origin[entry] + np.tile(np.arange(grid.N + 1), entries) * step[entry]
-    ends[0][rows, entry], ends[1][rows, entry] = edges - margins[1][entry], edges + margins[0][entry]
+    of_entry = np.tile(np.arange(grid.d), entries // grid.d)
+    begins = np.vstack([part.ends[0], high_core[:, of_entry]]).T.ravel()  # N + 1 of every entry
+    ends[0][rows, entry] = begins
+    ends[1][rows, entry] = np.maximum(np.vstack([low_core[:, of_entry], part.ends[1]]).T.ravel(), begins)
     slabs = math.fsum(part.measure(*ends).tolist())
     whole = min(math.fsum(each.tolist()) + slabs, part.mass) * ROUNDED_UP  # cells met on ramps alone are not covered
     off_core = min(count * slabs * whole ** (count - 1), whole**count) * ROUNDED_UP
