@@ -5,7 +5,8 @@ import pytest
 from scipy.sparse import coo_array, csr_array, save_npz
 
 from thereexists.core.errors import InvalidInput
-from thereexists.patterns import from_csr, from_mask, from_rows, load_npz, random, strided
+from thereexists.patterns import REGISTRY, build, from_csr, from_mask, from_rows, load_npz, random, strided
+from thereexists.patterns.library import sizes_for
 
 
 def test_round_trips():
@@ -111,3 +112,13 @@ def test_a_connection_listed_twice_in_any_format_is_named(tmp_path):
     twice = coo_array((np.array([128, 128], np.uint8), (np.array([1, 1]), np.array([0, 0]))), shape=(3, 3))
     with pytest.raises(InvalidInput, match="Token 1 of step 0 lists token 0 twice"):
         from_csr([twice])
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.uint64])
+def test_sizes_in_numbers_of_numpy(name, kind):
+    """``-window`` of an unsigned window is a large number, ``8 * window`` of a short one wraps around."""
+    sizes = sizes_for(name, 64, {})
+    narrow = {key: kind(size) if type(size) is int else size for key, size in sizes.items()}
+    for found in (build(name, 64, **narrow), REGISTRY[name].build(n=kind(64), **narrow)):
+        assert np.array_equal(found.mask(), build(name, 64, **sizes).mask())

@@ -17,7 +17,7 @@ from thereexists.attention.asked import pattern_asked
 from thereexists.attention.driven import layer_of
 from thereexists.core.errors import InvalidInput
 from thereexists.patterns import Pattern, Step
-from thereexists.patterns.library import check_kinds
+from thereexists.patterns.library import of_kinds
 from thereexists.patterns.numbers import shown
 from thereexists.patterns.stated import build_stated, check_stated
 from thereexists.patterns.stored import record, restore
@@ -92,7 +92,7 @@ def spec_of(source: str | dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     if not isinstance(sizes["name"], str):
         raise InvalidInput(f"The 'name' of a pattern must be a text; got {shown(sizes['name'])}.")
     # Before the cache, in which true is 1 and 2.0 is 2.
-    check_kinds(sizes["name"], {k: v for k, v in sizes.items() if k not in ("name", "config")})
+    of_kinds(sizes["name"], {k: v for k, v in sizes.items() if k not in ("name", "config")})
     return tuple(sorted(sizes.items()))
 
 

@@ -74,15 +74,15 @@ def _checking(build: Callable[..., Pattern]) -> Callable[..., Pattern]:
 
     @wraps(build)
     def checked(*positional: Any, **named: Any) -> Pattern:
-        _check_kinds(signature, signature.bind(*positional, **named).arguments)
-        return build(*positional, **named)
+        given = signature.bind(*positional, **named)
+        given.arguments.update(_of_kinds(signature, given.arguments))
+        return build(*given.args, **given.kwargs)
 
     return checked
 
 
-def _check_kinds(signature: inspect.Signature, given: Mapping[str, Any]) -> None:
-    for key, value in given.items():
-        of_kind(value, signature.parameters[key].annotation, f"'{key}'")
+def _of_kinds(signature: inspect.Signature, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: of_kind(value, signature.parameters[key].annotation, f"'{key}'") for key, value in given.items()}
 
 
 def build(name: str, n: int, **parameters: Any) -> Pattern:
@@ -113,7 +113,7 @@ def known(name: str) -> Entry:
 def sizes_for(name: str, n: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters, and for those left out sizes that suit ``n``."""
     entry = known(name)
-    check_kinds(name, parameters)
+    parameters = of_kinds(name, parameters)
     n = whole(n, "The number of tokens", least=1, most=MOST_TOKENS)  # before any list of that length is made
     defaults = entry.defaults(n)
     if "sparsity" in parameters:  # it takes the place of a degree
@@ -121,15 +121,15 @@ def sizes_for(name: str, n: int, parameters: Mapping[str, Any]) -> dict[str, Any
     return {**defaults, **parameters}
 
 
-def check_kinds(name: str, parameters: Mapping[str, Any]) -> None:
-    """Refuse parameters that the pattern does not have, and values of another kind than it takes."""
+def of_kinds(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters in Python's own numbers; those that the pattern does not have, and other kinds, are refused."""
     entry = known(name)
     unknown = sorted(set(parameters) - set(entry.parameters))
     if unknown:
         raise InvalidInput(
             f"'{name}' has no parameter '{unknown[0]}'; it takes {', '.join(entry.parameters) or 'none besides n'}."
         )
-    _check_kinds(inspect.signature(entry.build), parameters)
+    return _of_kinds(inspect.signature(entry.build), parameters)
 
 
 def _root(n: int) -> int:

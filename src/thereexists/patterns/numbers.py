@@ -38,11 +38,17 @@ def vector(values: Any, what: str, least: int = -(1 << 63), most: int = (1 << 63
     return array.astype(np.int64, copy=False)
 
 
-def of_kind(value: Any, kind: str, what: str) -> None:
-    """Refuse a value that is not what an annotation says, read narrowly: 2.0 and true are no int, 1 is no bool."""
+def of_kind(value: Any, kind: str, what: str) -> Any:
+    """The value in Python's own numbers: those of NumPy wrap around (``-window`` of an unsigned one is large).
+
+    Refused if it is not what an annotation says, read narrowly: 2.0 and true are no int, 1 is no bool.
+    """
     fits, words = _KINDS[kind]
     if not fits(value):
         raise InvalidInput(f"{what} must be {words}; got {shown(value)}.")
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return [int(number) for number in value] if isinstance(value, list | tuple) else value
 
 
 def _is_whole(value: Any) -> bool:
