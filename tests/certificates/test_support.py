@@ -6,12 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 
 import thereexists as te
 from tests.hostile import forge_certificate, forge_record, forge_weights, planted, weight
 from tests.supported import BOXES, bumped, inputs_everywhere
-from thereexists.certificates.support import _image, vanishes_outside
+from thereexists.certificates.support import _attended, _image, _Unproved, vanishes_outside
 from thereexists.core.errors import NotProved
+from thereexists.model import Attention, Stage, Transformer
 
 TARGETS = {d: bumped("distance-to-mean", n=2, d=d, domain=(-0.25, 1.0)) for d in (1, 2)}
 
@@ -141,6 +143,34 @@ def test_nothing_is_certified_of_a_network_that_is_not_0_outside(originals):
     opened = planted(witness.network, lambda net: net.stages["guard"].feed_forward.W_2.data[-1].zero_())
     with pytest.raises(NotProved, match="is 0 outside its box"):
         te.certify(dataclasses.replace(witness, network=opened), target=TARGETS[1], opinions=1)
+
+
+def test_no_row_is_lower_after_the_attention_than_is_proved():
+    """Random layers, ids below 0 and means below 0 among them, run in float64 on random tokens: whatever is proved of
+    their rows is true of them."""
+    rng, proved = np.random.default_rng(0), 0
+    for _ in range(300):
+        depth = int(rng.integers(1, 4))
+        scale, shift, keys = (rng.choice([0.25, 1.0, 8.0, 64.0], (depth, 1, 1, 1)) for _ in range(3))
+        W_Q, W_K = scale * np.ones((1, 2, 1, 1)), keys * np.ones((1, 2, 1, 1))
+        b_Q = (shift * rng.choice([-1.0, 1.0, 16.0], shift.shape))[..., 0] + np.array([0.0, -1.0])[:, None]
+        W_O = rng.choice([0.5, 1.0, 20.0], (depth, 1, 1, 1)) * np.array([1.0, -1.0])[:, None, None]
+        W_O[rng.random(depth) < 0.7, 1] = 0.0  # many layers of one head
+        weights = (W_Q, b_Q, W_K, np.ones((depth, 2, 1, 1)), W_O)
+        stage = Stage(attention=Attention(*map(torch.from_numpy, weights)))
+        least, outer = -rng.choice([0.0, 1.0, 9.0]), rng.choice([-0.5, 2.0, 30.0])
+        if least > outer:
+            continue
+        try:
+            bound = float(_attended(stage, [Fraction(least)], [Fraction(outer)], 3)[0])
+        except _Unproved:
+            continue
+        proved += 1
+        Z = least + rng.exponential(rng.choice([0.01, 3.0], (200, 3, 1)), (200, 3, 1))
+        Z[:, 0] = outer + rng.exponential(1.0, (200, 1))
+        rows = Transformer({"context": stage}, "softmax", None, torch.float64)(torch.from_numpy(Z)).detach().numpy()
+        assert rows.min() >= bound - 1e-9 * np.abs(rows).max()
+    assert proved > 60
 
 
 def test_the_image_of_an_interval_is_exact():

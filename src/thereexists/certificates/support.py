@@ -14,8 +14,8 @@ The proof, for a network without positions whose stages are: feed-forward, atten
    ⟨v, p⟩ − Ω(p) over the simplex, Ω convex with values in an interval of length ≤ n (log n, ½). Hence m grows with s
    (add the two inequalities of two maximisers), and m(s) ≥ max l − n/s for s > 0 (compare with the largest id alone).
    Two heads with opposite outputs, kq alike and kb − k'b' ≥ 0 therefore never lower a row. A single head with positive
-   outputs raises every row of every token by its output times (max l − n/s) at least, s ≥ k(q·u^T T + b); and the
-   largest id is at least G, that of a token with an entry outside.
+   outputs raises every row of every token by its output times m = max l − n/s at least, s ≥ k(q·u^T T + b): or lowers
+   it, where m < 0. The largest id is at least G, first that of a token with an entry outside; it moves with its rows.
 3. *After it*, one layer Z += w·ReLU(a^T Z + b) with a ≥ 0, w < 0 and −w_i a_i ≥ 1 sends all Z ≥ T to Z ≤ 0, if it does
    so with Z = T: no row grows with any entry. The next layers must act on each feature by itself and send (−∞, 0] to
    the single point 0. Every token of the sequence now is the column 0.
@@ -168,7 +168,7 @@ def _attended(stage: Stage, least: list[Fraction], outer: list[Fraction], n: int
                 _no("a head does not look for the largest id")
             mean = max(G - Fraction(n) / s, least_id)
             T = [t + c * mean for t, c in zip(T, heads[0].adds, strict=True)]
-            G = max(G, sum(a * b for a, b in zip(u, T, strict=True)))
+            G += sum(a * c for a, c in zip(u, heads[0].adds, strict=True)) * mean
         elif heads:
             _no("an attention layer is neither a selective shift nor a global one")
     return T
