@@ -9,12 +9,12 @@ from safetensors.torch import load_file, save_file
 
 import thereexists as te
 from thereexists.certificates import certificate as certificates
-from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_certificate import program_sha256
 from thereexists.core import storage
 from thereexists.core.json_files import record_digest
 from thereexists.functions.target import from_file
 from thereexists.model import Transformer
+from thereexists.model.digest import weights_sha256
 from thereexists.witness.verbs import certify
 
 FUNCTION = 'import numpy as np\n\ndef f(X):\n    """In increasing order."""\n    return np.sort(X, axis=1)\n'

@@ -10,9 +10,9 @@ import torch
 import thereexists as te
 from tests.hostile import forge_record
 from thereexists import program as P
-from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_certificate import certify_program
 from thereexists.model import Attention, EmbeddedTransformer, FeedForward, Stage
+from thereexists.model.digest import weights_sha256
 
 LOW = 1 + 2.0**-24 - 2.0**-28  # in float32 and bfloat16 it becomes 1.0, below the box
 
@@ -43,7 +43,7 @@ def test_a_missing_token_lies_in_the_box_in_every_dtype(tmp_path):
     witness = te.build(1.0 * P.tokens(2, low=LOW, high=1.25, shorter=True))
     network = amplifier()
     certificate = certify_program(witness.written, network, "float64", None)
-    forged = dataclasses.replace(witness, network=network, certificate=certificate, places=())
+    forged = dataclasses.replace(witness, network=network, made=certificate, places=())
     forged.save(tmp_path / "w")
     assert te.verify(tmp_path / "w").holds
     for name, part in certificate.bounds.items():
@@ -85,7 +85,7 @@ def test_a_network_that_reads_other_features_is_refused(tmp_path):
         dict(old.stages.items()), old.W_out.detach(), W_in=wide, E=old.E.detach(), safe=old.safe
     )
     certificate = dataclasses.replace(witness.certificate, weights_sha256=weights_sha256(network))
-    dataclasses.replace(witness, network=network, certificate=certificate).save(tmp_path / "w")
+    dataclasses.replace(witness, network=network, made=certificate).save(tmp_path / "w")
     with pytest.raises(te.ThereExistsError, match="another number of features"):
         te.load(tmp_path / "w")
 

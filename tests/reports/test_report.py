@@ -16,10 +16,10 @@ import thereexists as te
 from tests.command import thereexists
 from tests.reports.pages import EVIL, OUTSIDE, balanced
 from thereexists.certificates.certificate import load_certificate
-from thereexists.certificates.cubes import weights_sha256
 from thereexists.constructions.faithful.selective_shift import SelectiveShift
 from thereexists.core import storage
 from thereexists.core.errors import BadWitnessFile
+from thereexists.model.digest import weights_sha256
 from thereexists.model.parts import parts_of
 from thereexists.reports import report
 from thereexists.reports.contexts import theorem_interval

@@ -23,11 +23,11 @@ from thereexists.certificates.certificate import (
     is_text,
 )
 from thereexists.certificates.check import Wanted
-from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.stored_automaton import StoredMachine
 from thereexists.core.dtypes import DTYPES, dtype_name
 from thereexists.core.errors import InvalidInput, NotProved
 from thereexists.core.rounded_figures import rounded_down, rounded_up
+from thereexists.model.digest import weights_sha256
 
 
 @final

@@ -18,7 +18,7 @@ from thereexists.arithmetic.balls import Array
 from thereexists.certificates.asked import check_asked
 from thereexists.certificates.block_sums import blocks_sha256
 from thereexists.certificates.check import Wanted
-from thereexists.certificates.cubes import CubeSums, weights_sha256
+from thereexists.certificates.cubes import CubeSums
 from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
 from thereexists.certificates.float_bound import float_runs
 from thereexists.certificates.function_certificate import (
@@ -45,6 +45,7 @@ from thereexists.functions.exponent import exponent
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import EVALUATION_ERROR, Target, standing_in
 from thereexists.model import Transformer
+from thereexists.model.digest import weights_sha256
 from thereexists.parallel import HERE, Workers, one_thread
 from thereexists.parallel.estimate import Estimate, estimate
 from thereexists.parallel.ship import ShippedNetwork, ShippedTarget

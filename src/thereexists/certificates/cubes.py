@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from thereexists._version import __version__
 from thereexists.arithmetic.balls import Array, Ball
@@ -25,12 +24,12 @@ from thereexists.certificates.float_proof import float_evaluator
 from thereexists.certificates.ramps import extent
 from thereexists.certificates.units import PLAIN, Units
 from thereexists.certificates.variation import SLACK, variation
-from thereexists.core import shards
 from thereexists.core.errors import BadWitnessFile
 from thereexists.functions.domains.domain import Domain
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target
 from thereexists.model import Transformer
+from thereexists.model.digest import weights_sha256
 from thereexists.parallel.ship import ShippedNetwork, ShippedTarget, identity_of
 
 CUBES = 4096  # enclosed at once
@@ -206,18 +205,6 @@ def equal_columns(grid: Grid, numbers: Array) -> Array:
 def cubes_at_once(grid: Grid, splits: int) -> int:
     """Cubes whose sub-cubes the function is asked about together."""
     return max(1, _SUBCUBES_AT_ONCE // splits ** (grid.n * grid.d))
-
-
-def weights_sha256(network: Transformer) -> str:
-    """A hash of every weight by name, of ρ and of the stages in their order; not of how a file lays them out."""
-    state = hashlib.sha256(json.dumps(network.structure()).encode())
-    for name, tensor in sorted(network.state_dict().items()):
-        state.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
-        bits = tensor.detach()
-        bits = bits.view(torch.int16) if bits.dtype == torch.bfloat16 else bits  # NumPy has no such numbers
-        state.update(np.ascontiguousarray(bits.numpy()).tobytes())
-        shards.release(network)
-    return state.hexdigest()
 
 
 def fingerprint(target: Target) -> str:

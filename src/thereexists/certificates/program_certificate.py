@@ -25,13 +25,13 @@ from thereexists.certificates.certificate import (
     is_text,
 )
 from thereexists.certificates.check import Wanted
-from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, Refuted, compare, refutation, rounding
 from thereexists.core.dtypes import DTYPES
 from thereexists.core.errors import CannotBuild, InvalidInput, NotProved, ThereExistsError
 from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.model import EmbeddedTransformer
+from thereexists.model.digest import weights_sha256
 
 AGREEMENT = 1e-9  # by how much two machines may differ in a bound: another NumPy may add in another order
 ARITHMETIC = (

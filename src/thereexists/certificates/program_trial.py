@@ -6,7 +6,6 @@ of the kind turned up proves nothing.
 
 from __future__ import annotations
 
-import copy
 import secrets
 from dataclasses import dataclass
 
@@ -70,8 +69,7 @@ def try_out(
     wanted, noise = values_of(meaning, meant, np.concatenate(inputs))
     detail = f"{count} random inputs (seed {seed}) in {', '.join(names)}"
     for name, X, Y in zip(names, inputs, np.split(wanted, len(inputs)), strict=True):
-        there = copy.deepcopy(network).to(as_dtype(name))
-        there.safe = (name,)
+        there = network.rounded(as_dtype(name))
         off = np.abs(there.run(given(X, meaning, network))[:, : meaning.n] - Y).astype(np.float64)
         worst, allowed = np.unravel_index(off.argmax(), off.shape), bounds[name] + noise
         if not off[worst] <= allowed:

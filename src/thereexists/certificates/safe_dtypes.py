@@ -5,8 +5,6 @@ The proof is in ``float_run.py``, which knows nothing of what built the network:
 
 from __future__ import annotations
 
-import copy
-
 import torch
 
 from thereexists.certificates.float_run import dtype_verdicts
@@ -36,10 +34,8 @@ def in_dtype(network: EmbeddedTransformer, name: str, grid: Grid) -> EmbeddedTra
     if network.dtype != torch.float64:
         raise CannotBuild(f"Only the float64 original converts safely; this one is in {network.dtype}: load it again.")
     found = verdicts(network, grid)
-    safe = tuple(other for other, proved in found.items() if proved.holds)
-    if name not in safe:
+    if not found[name].holds:
+        safe = tuple(other for other, proved in found.items() if proved.holds)
         known = f"It is safe in {', '.join(safe)}." if safe else "No dtype is proved safe for it."
         raise CannotBuild(f"This witness is not safe in {name}: {found[name].reasons[0]}. {known}")
-    converted = copy.deepcopy(network).to(dtype)
-    converted.safe = safe
-    return converted
+    return network.rounded(dtype)

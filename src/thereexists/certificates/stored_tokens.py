@@ -186,12 +186,25 @@ def sums_of(network: EmbeddedTransformer) -> str | None:
 def token_verdicts(network: EmbeddedTransformer, fixed: bool, names: Iterable[str] = DTYPES) -> dict[str, Verdict]:
     """In which dtypes every input gets the exact network's answer: proved from the weights, or undecided.
 
-    Slots and counts are added up over all n positions: where an input may be shorter, nothing is proved of them.
+    Slots and counts are added up over all n positions: where an input may be shorter, nothing is proved of them. A
+    network whose weights a dtype does not hold would be another one there, and another one again when it comes back.
     """
     form = CodeForm.of(network)
     if form is not None:
-        return {name: form.verdict(name) for name in names}
-    if not fixed:
+        found = {name: form.verdict(name) for name in names}
+    elif fixed:
+        found = dtype_verdicts(network, names)
+    else:
         reason = "undecided: the weights are not those of a memory of codes, and inputs may be padded"
-        return {name: Verdict(None, (reason,)) for name in names}
-    return dtype_verdicts(network, names)
+        found = {name: Verdict(None, (reason,)) for name in names}
+    return {name: _not_held(network, name) or verdict for name, verdict in found.items()}
+
+
+def _not_held(network: EmbeddedTransformer, name: str) -> Verdict | None:
+    """A weight that rounding to a dtype would change."""
+    for place, weight in network.named_parameters():
+        there = weight.detach().to(as_dtype(name)).to(weight.dtype)
+        if not torch.equal(there, weight):
+            first = float(weight.detach()[there != weight][0])
+            return Verdict(False, (f"{place} holds {first!r}, which is no number of {name}",))
+    return None

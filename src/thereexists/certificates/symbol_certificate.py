@@ -16,7 +16,6 @@ import numpy as np
 
 from thereexists.certificates.certificate import is_count, is_list_of
 from thereexists.certificates.check import Wanted
-from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_certificate import Choice, CompiledCertificate, certified, saved_choice
 from thereexists.certificates.symbol_values import values_at_strings
 from thereexists.core.dtypes import DTYPES, as_dtype, represents
@@ -24,6 +23,7 @@ from thereexists.core.errors import BadWitnessFile, CannotBuild, NotProved
 from thereexists.core.plain_text import in_full, is_text
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.model import EmbeddedTransformer
+from thereexists.model.digest import weights_sha256
 
 MOST_SYMBOLS = 1 << 12
 

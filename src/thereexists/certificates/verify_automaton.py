@@ -19,13 +19,13 @@ from thereexists.certificates.automaton_origin import check_origin
 from thereexists.certificates.automaton_proof import FIRST, SYMBOLS, Proof
 from thereexists.certificates.certificate import load_certificate
 from thereexists.certificates.check import Asked, Check, as_claimed
-from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.stored_automaton import StoredMachine, read_automaton
 from thereexists.certificates.stored_counting import read_counting
 from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import NotProved
 from thereexists.core.kinds import KINDS
 from thereexists.evaluate.prefixes import run_prefixes
+from thereexists.model.digest import weights_sha256
 
 _TRIED = 8  # random strings in every dtype, at most
 _LONGEST = 64  # symbols of theirs; one more has as many as it may, up to

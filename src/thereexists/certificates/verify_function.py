@@ -18,7 +18,6 @@ from thereexists.certificates.asked import check_asked
 from thereexists.certificates.certificate import load_certificate
 from thereexists.certificates.certify_function import TRIED_BOXES
 from thereexists.certificates.check import Asked, Check, as_claimed
-from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.enclose import WEIGHTS
 from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.certificates.safe_dtypes import verdicts
@@ -37,6 +36,7 @@ from thereexists.functions.described import differing
 from thereexists.functions.grid import Grid
 from thereexists.functions.targets import builtin
 from thereexists.model import EmbeddedTransformer, Transformer
+from thereexists.model.digest import weights_sha256
 from thereexists.model.sizes import counted
 
 FILES = Check("files", True, "record, weights and certificate are whole and match their digests")

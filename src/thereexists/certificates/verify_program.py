@@ -14,7 +14,6 @@ from typing import Any
 
 from thereexists.certificates.certificate import load_certificate
 from thereexists.certificates.check import Asked, Check, as_claimed
-from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.program_bound import Comparison, compare, refutation
 from thereexists.certificates.program_certificate import (
     ARITHMETIC,
@@ -34,6 +33,7 @@ from thereexists.core.json_files import malformed
 from thereexists.core.kinds import KINDS
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.model import EmbeddedTransformer
+from thereexists.model.digest import weights_sha256
 
 
 def program_checks(asked: Asked) -> Iterator[Check]:

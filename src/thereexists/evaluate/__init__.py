@@ -20,8 +20,8 @@ from thereexists.core.errors import InvalidInput
 from thereexists.core.shapes import Float
 from thereexists.evaluate import fused, reference, skip  # noqa: F401  (they register themselves)
 from thereexists.evaluate._engine import ENGINES, Choice, Engine
-from thereexists.evaluate._parts import forget
 from thereexists.model import Transformer
+from thereexists.model.unchanged import forget
 
 __all__ = ["ENGINES", "Choice", "Engine", "check_engine", "evaluate", "explain", "forget", "run_batch"]
 

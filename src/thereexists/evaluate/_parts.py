@@ -21,12 +21,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
 from thereexists.model import Attention, FeedForward, Stage, Transformer
+from thereexists.model.unchanged import WhileUnchanged
 
 Array = np.ndarray
 
@@ -94,24 +94,6 @@ class Facts:
     trouble: str | None
 
 
-_CACHE: WeakKeyDictionary[Transformer, tuple[tuple, Facts, list]] = WeakKeyDictionary()
-
-
-def facts_of(network: Transformer) -> Facts:
-    """The facts of a network, found again whenever torch knows that a weight has changed.
-
-    Torch counts in-place changes of a tensor, and its own autograd relies on that count. As there, a change made behind
-    torch's back (through ``.data`` or a NumPy view) goes unnoticed: call :func:`forget` after one.
-    """
-    version = _version(network)
-    known = _CACHE.get(network)
-    if known is None or version is None or known[0] != version:
-        held = [t.detach() for t in network.parameters()]  # while these live, no other tensor gets their addresses
-        known = (version or (), _facts(network), held)
-        _CACHE[network] = known
-    return known[1]
-
-
 def parts_of(network: Transformer) -> tuple[Part, ...]:
     return facts_of(network).parts
 
@@ -123,6 +105,9 @@ def _facts(network: Transformer) -> Facts:
     if trouble is not None or width > WIDEST:
         return Facts((), width, trouble)
     return Facts(tuple(part for name, stage in network.stages.items() for part in _cut(name, stage)), width, None)
+
+
+facts_of = WhileUnchanged(_facts)
 
 
 def _trouble(name: str, weight: torch.Tensor) -> str | None:
@@ -138,25 +123,6 @@ def _trouble(name: str, weight: torch.Tensor) -> str | None:
     if float(weight.min()) >= -LARGEST_WEIGHT and float(weight.max()) <= LARGEST_WEIGHT:  # False for NaN
         return None
     return f"the weight {name} holds NaN, infinities or numbers beyond 2^300"
-
-
-def forget(network: Transformer) -> None:
-    """Forget what is known of a network's weights.
-
-        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
-        te.evaluate.forget(witness.network)
-
-    Args:
-        network: whose weights were changed in place.
-    """
-    _CACHE.pop(network, None)
-
-
-def _version(network: Transformer) -> tuple | None:
-    tensors = [*network.parameters(), *network.buffers()]
-    if any(t.is_inference() for t in tensors):  # these do not count their changes
-        return None
-    return tuple((t.data_ptr(), t._version) for t in tensors)
 
 
 def host(tensor: torch.Tensor) -> Array:

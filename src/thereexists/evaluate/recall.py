@@ -22,7 +22,6 @@ is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -33,6 +32,7 @@ from thereexists.core.errors import InvalidInput
 from thereexists.core.threads import torch_threads
 from thereexists.model import EmbeddedTransformer, FeedForward
 from thereexists.model.token_forms import CodeForm
+from thereexists.model.unchanged import WhileUnchanged
 
 ENGINES = ("dense", "indexed")
 _NUMBERS = 1 << 24
@@ -167,19 +167,7 @@ def _codes_of_all(network: EmbeddedTransformer, codes: _Live, rows: Tensor) -> T
     return torch.cat(parts).reshape(V * n, len(rows)).contiguous()
 
 
-_INDICES: WeakKeyDictionary[EmbeddedTransformer, tuple[tuple | None, KeyIndex | None, list]] = WeakKeyDictionary()
-
-
-def index_of(network: EmbeddedTransformer) -> KeyIndex | None:
-    """The network's index, found again whenever torch knows that a weight has changed."""
-    tensors = [*network.parameters(), *network.buffers()]
-    countable = not any(t.is_inference() for t in tensors)  # those do not count their changes
-    version = tuple((t.data_ptr(), t._version, t.dtype) for t in tensors) if countable else None
-    known = _INDICES.get(network)
-    if known is None or version is None or known[0] != version:
-        held = [t.detach() for t in tensors]  # while these live, no other tensor gets their addresses
-        known = _INDICES[network] = (version, KeyIndex.of(network), held)
-    return known[1]
+index_of = WhileUnchanged(KeyIndex.of)
 
 
 def _packed(bits: np.ndarray) -> np.ndarray:

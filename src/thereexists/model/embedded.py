@@ -12,6 +12,7 @@ in others.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from typing import Any
 
@@ -66,6 +67,12 @@ class EmbeddedTransformer(Transformer):
     @property
     def dtype(self) -> torch.dtype:
         return self.W_out.dtype
+
+    def rounded(self, dtype: torch.dtype) -> EmbeddedTransformer:
+        """A copy with weights rounded to a dtype in which it is known to be right: it runs in no other."""
+        copied = copy.deepcopy(self).to(dtype)
+        copied.safe = (dtype_name(dtype),)
+        return copied
 
     def embed(self, X: Tensor) -> Tensor:
         """The residual stream before the first block: (batch, n, d_model)."""

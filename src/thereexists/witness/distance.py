@@ -38,7 +38,7 @@ class Distance(Figures):
     samples: int
     confidence: float
     seed: int
-    stated: bool = field(default=False, compare=False)
+    stated: bool = field(default=False, compare=False, kw_only=True)
 
     @classmethod
     def read(cls, stated: dict[str, float] | None) -> Distance | None:

@@ -63,19 +63,20 @@ class FunctionWitness(Witness):
     def n(self) -> int:
         return self.grid.n
 
-    @functools.cached_property
+    @property
     def certificate(self) -> FunctionCertificate | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The one that a build for ``epsilon`` made; or the one in the folder it was loaded from, as its author wrote
         it: ``te.verify`` checks it.
 
-        None if it is about another function, or about other weights, as after the network was replaced or converted.
+        None if it is about another function or about other weights, as after the network was converted or changed.
         """
-        found = self.proved
-        if found is None:
-            if self.folder is None or not is_regular(self.folder / FILE):
-                return None
-            found = load_certificate(self.folder, self.kind.certificates)
-        return self.its_own(found)
+        return self.its_own(self.proved or self._read_certificate)
+
+    @functools.cached_property
+    def _read_certificate(self) -> FunctionCertificate | None:
+        if self.folder is None or not is_regular(self.folder / FILE):
+            return None
+        return load_certificate(self.folder, self.kind.certificates)
 
     def to_compute(self) -> dict[str, Any]:
         return self.target.describe()

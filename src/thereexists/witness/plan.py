@@ -88,7 +88,7 @@ class ErrorBudget(Figures):
     grid: float
     equal_columns: float
     ramps: float
-    stated: bool = field(default=False, compare=False)
+    stated: bool = field(default=False, compare=False, kw_only=True)
 
     @property
     def total(self) -> float:

@@ -30,6 +30,7 @@ from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief, counted
 from thereexists.core.verdict import Verdict
 from thereexists.model import Transformer
+from thereexists.model.digest import known_sha256
 from thereexists.witness.plan import Plan
 from thereexists.witness.trace import Trace
 
@@ -101,9 +102,7 @@ class Witness(InNotebook, ABC):
 
     def its_own(self, found: Certificate | None) -> Any:
         """A certificate, if it is about these weights and what they are meant to compute; None otherwise."""
-        from thereexists.certificates.cubes import weights_sha256
-
-        return found if found is not None and found.is_about(weights_sha256(self.network), self.to_compute()) else None
+        return found if found is not None and found.is_about(known_sha256(self.network), self.to_compute()) else None
 
     def vocabularies(self) -> dict[str, Any] | None:
         """What turns words into the network's numbers and its numbers into words; None where it takes no words."""
@@ -114,8 +113,9 @@ class Witness(InNotebook, ABC):
         """For every dtype whether the network is right in it, with the reason."""
 
     def safe(self) -> tuple[str, ...]:
-        """The dtypes that are proved for the network."""
-        return self.network.safe
+        """The dtypes that are proved for the weights as they are, of those in which the network runs."""
+        found = self.verdicts()
+        return tuple(name for name in self.network.safe if found[name].holds)
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:

@@ -52,13 +52,16 @@ class MachineWitness(Witness):
         """One for each symbol, and the first."""
         return self.n + 1
 
-    @functools.cached_property
+    @property
     def certificate(self) -> AutomatonCertificate | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Of these very weights and this automaton; from a folder its author's word, which ``te.verify`` checks."""
-        found = self.made
-        if found is None and self.folder is not None and is_regular(self.folder / FILE):
-            found = load_certificate(self.folder, (AutomatonCertificate.kind,))
-        return self.its_own(found)
+        return self.its_own(self.made or self._read_certificate)
+
+    @functools.cached_property
+    def _read_certificate(self) -> AutomatonCertificate | None:
+        if self.folder is None or not is_regular(self.folder / FILE):
+            return None
+        return load_certificate(self.folder, (AutomatonCertificate.kind,))
 
     def to_compute(self) -> Automaton:
         return self.automaton
@@ -151,12 +154,6 @@ class MachineWitness(Witness):
             return proved(self.stored).dtypes
         except NotProved as error:
             return dict.fromkeys(DTYPES, Verdict(False, (str(error).removesuffix("."),)))
-
-    def safe(self) -> tuple[str, ...]:
-        """The dtypes that are proved for the network: of one from a folder they are proved again."""
-        if self.folder is None:
-            return super().safe()
-        return tuple(name for name, verdict in self.verdicts().items() if verdict.holds)
 
     def to(self, dtype: torch.dtype | str) -> MachineWitness:
         """The same in another dtype, with a certificate of its own; nothing is rounded."""

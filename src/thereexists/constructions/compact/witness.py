@@ -55,6 +55,10 @@ class CompactWitness(FunctionWitness):
     def verdicts(self) -> dict[str, Verdict]:
         return verdicts(self.network, self.grid)
 
+    def safe(self) -> tuple[str, ...]:
+        """Converted, it is safe in that dtype: that was proved of the float64 weights that were rounded."""
+        return super().safe() if self.network.dtype == torch.float64 else self.network.safe
+
     def counted(self) -> dict[str, Any]:
         network, widths = self.network, dict[str, int]()
         for name, stage in network.stages.items():

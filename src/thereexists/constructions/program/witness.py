@@ -9,7 +9,6 @@ witness(x), witness.to("bfloat16"), witness.save("w"), te.load("w"), te.verify("
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import secrets
 from pathlib import Path
@@ -20,7 +19,6 @@ import torch
 
 from thereexists.arithmetic.simplest import simplest
 from thereexists.certificates.certificate import FILE, load_certificate
-from thereexists.certificates.cubes import weights_sha256
 from thereexists.certificates.llama.reals.claim import RealClaim, real_claim
 from thereexists.certificates.program_bound import rounding_of_a_file
 from thereexists.certificates.program_certificate import CompiledCertificate
@@ -41,6 +39,7 @@ from thereexists.core.rounded_figures import rounded_up
 from thereexists.core.verdict import Verdict
 from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
+from thereexists.model.digest import known_sha256, weights_sha256
 from thereexists.witness.witness import Samples, Witness, require_float64
 
 _SAMPLES = 1024
@@ -51,6 +50,8 @@ _SAMPLE_WORK = 1 << 27
 class CompiledWitness(Witness):
     """A program over numbers in a network, whatever the numbers stand for.
 
+    ``made``: the certificate that was made, or read, with it.
+
     ``places``: which operation lives in which block, half and row, as ``show`` prints it.
 
     ``written``: the program as plain data; of a file, as it stands there. It is saved and certified as it was read.
@@ -58,16 +59,25 @@ class CompiledWitness(Witness):
     ``read``: certificate and dtypes come from a file, its author's word. A dtype is proved when it is asked for.
 
     ``name``: what its author calls the program; "" if nothing. It proves nothing and is only shown.
+
+    ``rounded``: the hash of its weights, if they were rounded to another dtype; "" if not.
     """
 
     network: EmbeddedTransformer
     program: Value
     source: Value
     places: tuple[dict[str, Any], ...]
-    certificate: CompiledCertificate | None
+    made: CompiledCertificate | None
     written: dict[str, Any]
     read: bool = False
     name: str = ""
+    rounded: str = ""
+
+    @property
+    def certificate(self) -> CompiledCertificate | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What was proved of these weights, or of the float64 weights that they were rounded from."""
+        about = self.made is not None and known_sha256(self.network) in (self.made.weights_sha256, self.rounded)
+        return self.made if about else None
 
     @property
     def n(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -138,10 +148,8 @@ class CompiledWitness(Witness):
             why = reasons.get(name, "it has no certified bound.")
             raise CannotBuild(f"This witness is not certified in {name}: {why}")
         self.proved_rounding(name)
-        converted = copy.deepcopy(self.network).to(wanted)
-        if self.read:
-            converted.safe = (name,)
-        return dataclasses.replace(self, network=converted)
+        converted = self.network.rounded(wanted)
+        return dataclasses.replace(self, network=converted, rounded=weights_sha256(converted))
 
     def proved_rounding(self, name: str) -> float:
         """How far the run in a dtype may be from exact arithmetic. What a file says of it is proved, or refused.
@@ -329,7 +337,7 @@ def read_compiled(path: str | Path, record: dict[str, Any], weights: dict[str, t
         "program": program,
         "source": source,
         "places": places,
-        "certificate": found if about_this else None,
+        "made": found if about_this else None,
         "written": record["program"],
         "name": name,
     }

@@ -137,11 +137,11 @@ class TokenWitness(StoredTokens, Witness):
         """The witness in another dtype. One that is not safe for it is refused, with the reason."""
         wanted = as_dtype(dtype)
         name = dtype_name(wanted)
-        proved = self.verdicts()
-        if not proved[name].holds:
-            raise CannotBuild(f"This witness is not safe in {name}: {proved[name].reasons[0]}.")
-        network = copy.deepcopy(self.network).to(wanted)
-        network.safe = tuple(other for other, found in proved.items() if found.holds)
+        found = self.verdicts()
+        if not found[name].holds:
+            raise CannotBuild(f"This witness is not safe in {name}: {found[name].reasons[0]}.")
+        network = copy.deepcopy(self.network).to(wanted)  # no weight is rounded: it is the same network
+        network.safe = tuple(other for other, verdict in found.items() if verdict.holds)
         return dataclasses.replace(self, network=network)
 
     def describe(self) -> dict[str, Any]:

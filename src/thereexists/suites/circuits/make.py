@@ -131,7 +131,7 @@ def _compiled(steps: list[programs.Step], tokens: Array) -> Model:
 
     witness = build(programs.program_of(steps), dtype="float32", dtypes=("float64", "float32"))
     certificate = dataclasses.replace(witness.certificate, seconds=0.0)  # the same bytes every time
-    witness = dataclasses.replace(witness, certificate=certificate)
+    witness = dataclasses.replace(witness, made=certificate)
     net = net_of(witness.network)
     bound = certificate.bounds["float64"]["bound"]
     return Model(net, circuit_of(net, list(witness.places), inputs(tokens)), [steps], [witness], [bound], "float32")

@@ -1,0 +1,55 @@
+"""What was found out about a network, kept as long as torch has seen no change of its weights.
+
+Torch counts in-place changes of a tensor, and its own autograd relies on that count. As there, a change made behind
+torch's back (through ``.data`` or a NumPy view) goes unnoticed: call :func:`forget` after one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+import torch
+
+from thereexists.model.transformer import Transformer
+
+T = TypeVar("T")
+N = TypeVar("N", bound=Transformer)
+
+
+class WhileUnchanged(Generic[N, T]):
+    """A function of a network that is not asked again before a weight has changed."""
+
+    all: ClassVar[list[WhileUnchanged[Any, Any]]] = []
+
+    def __init__(self, find: Callable[[N], T]):
+        self._find = find
+        self._known: WeakKeyDictionary[N, tuple[tuple | None, T, list[torch.Tensor]]] = WeakKeyDictionary()
+        self.all.append(self)
+
+    def __call__(self, network: N) -> T:
+        tensors = [*network.parameters(), *network.buffers()]
+        counted = not any(t.is_inference() for t in tensors)  # those do not count their changes
+        version = tuple((t.data_ptr(), t._version, t.dtype) for t in tensors) if counted else None
+        known = self._known.get(network)
+        if known is None or version is None or known[0] != version:
+            held = [t.detach() for t in tensors]  # while these live, no other tensor gets their addresses
+            known = self._known[network] = (version, self._find(network), held)
+        return known[1]
+
+    def forget(self, network: N) -> None:
+        self._known.pop(network, None)
+
+
+def forget(network: Transformer) -> None:
+    """Forget what is known of a network's weights.
+
+        witness = te.build(te.targets.builtin("sort", n=2), delta=1 / 2)
+        te.evaluate.forget(witness.network)
+
+    Args:
+        network: whose weights were changed in place.
+    """
+    for kept in WhileUnchanged.all:
+        kept.forget(network)

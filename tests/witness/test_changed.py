@@ -1,0 +1,45 @@
+"""Nothing is claimed of a network any longer once its weights were changed in place."""
+
+import pytest
+import torch
+
+import thereexists as te
+from thereexists.program import symbols, tokens
+
+P = te.program
+
+
+def _turn(q, a):
+    return (q + (a == "a")) % 3
+
+
+KINDS = {
+    "faithful": lambda: te.build(te.targets.builtin("sort", n=2), epsilon=0.4),
+    "compact": lambda: te.build(te.targets.builtin("sort", n=2), epsilon=0.4, construction="compact"),
+    "program": lambda: te.build(P.sort(tokens(n=2))),
+    "symbols": lambda: te.build(symbols("ab", n=3).sort()),
+    "automaton": lambda: te.build(te.automata.regex("(ab)*", alphabet="ab"), n=4),
+    "counting": lambda: te.build(te.automata.from_function(_turn, start=0, alphabet="ab", accept=[0]), n=4),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_changed_weight_ends_every_claim(kind, tmp_path):
+    witness = KINDS[kind]()
+    assert witness.certificate is not None
+    assert "float64" in witness.safe()
+    told = repr(witness)
+    with torch.no_grad():
+        for weight in witness.network.parameters():
+            weight.mul_(3.0)
+    assert witness.certificate is None
+    if kind != "faithful":
+        assert witness.safe() == ()
+        with pytest.raises(te.ThereExistsError):
+            witness.to("float32")
+        with pytest.raises(te.ThereExistsError):
+            te.export(witness, "torch", tmp_path / "t")
+    if kind in ("program", "symbols"):
+        assert repr(witness) != told
+    witness.save(tmp_path / "w")
+    assert te.verify(tmp_path / "w").holds is not True
