@@ -70,7 +70,7 @@ def test_no_word_of_the_old_certificate_is_kept(witnesses, tmp_path):
     record["digest"] = digest(record)
     file.write_text(json.dumps(record))
     loaded = te.load(folder)
-    object.__setattr__(loaded, "certificate", te.certificates.certificate.load_certificate(folder))
+    object.__setattr__(loaded, "made", te.certificates.certificate.load_certificate(folder))
     certify(loaded).save(folder)
     assert "call" not in file.read_text()
 

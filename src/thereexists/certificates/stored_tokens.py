@@ -206,5 +206,5 @@ def _not_held(network: EmbeddedTransformer, name: str) -> Verdict | None:
         there = weight.detach().to(as_dtype(name)).to(weight.dtype)
         if not torch.equal(there, weight):
             first = float(weight.detach()[there != weight][0])
-            return Verdict(False, (f"{place} holds {first!r}, which is no number of {name}",))
+            return Verdict(False, (f"{place} holds {first!r}, which {name} cannot represent",))
     return None
