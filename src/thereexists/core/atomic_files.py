@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from safetensors import SafetensorError
 
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import InvalidInput, Obstructed
 
 PART = "part"  # how the name of a file ends that is not complete yet
 
@@ -114,9 +114,9 @@ def the_error_in_words(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InvalidInput(f"Cannot write {path}: {error.strerror or error}.") from error
+        raise Obstructed(f"Cannot write {path}: {error.strerror or error}.") from error
     except SafetensorError as error:  # its own writer's, of a disk that is full
-        raise InvalidInput(f"Cannot write {path}: {error}.") from error
+        raise Obstructed(f"Cannot write {path}: {error}.") from error
 
 
 def _is_random(middle: str) -> bool:
