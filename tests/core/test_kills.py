@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 import warnings
 
 import pytest
@@ -16,11 +17,13 @@ import pytest
 import thereexists as te
 from thereexists.certificates import certificate as certificates
 from thereexists.core import storage
+from thereexists.core.atomic_files import filled_beside, write_beside
 from thereexists.core.errors import Recovered
 from thereexists.core.one_writer import one_writer
 from thereexists.core.replaced_folders import fresh_beside
 from thereexists.core.storage import reserved
 from thereexists.core.whole_folders import appears, check_free
+from thereexists.experiments.files import write_json
 from thereexists.functions.targets import builtin
 from thereexists.witness.verbs import certify
 
@@ -82,6 +85,69 @@ def test_a_killed_save_leaves_the_old_or_the_new_witness(witnesses, tmp_path):
         calls += 1
     assert calls >= 5
     assert seen == {("sort", False), ("sort", True), ("reverse", False)}  # one kill hid the old one: it came back
+
+
+@pytest.mark.parametrize("write", [lambda file: write_beside(file, "text"), lambda file: write_json(file, {})])
+def test_the_next_writer_of_a_file_removes_what_a_killed_one_left(tmp_path, write):
+    calls = 0
+    while True:
+        file = tmp_path / f"{calls}" / "r.html"
+        file.parent.mkdir()
+        if not killed_after(calls, lambda file=file: write(file)):
+            break
+        write(file)
+        assert [place.name for place in file.parent.iterdir()] == ["r.html"]
+        calls += 1
+    assert calls >= 3
+
+
+def test_the_next_writer_of_a_folder_removes_what_a_killed_trial_left(tmp_path):
+    calls = 0
+    while True:
+        folder = tmp_path / f"{calls}" / "w"
+        folder.parent.mkdir()
+        if not killed_after(calls, lambda folder=folder: storage.check_place(folder)):
+            break
+        with fresh_beside(folder):
+            pass
+        assert not list(folder.parent.iterdir())
+        calls += 1
+    assert calls >= 2
+
+
+def test_what_a_living_writer_holds_or_somebody_else_wrote_is_not_removed(tmp_path):
+    file = tmp_path / "r.html"
+    others = [".r.html.part", ".r.html.abc.part", ".r.html.abcdefgh.partly", ".s.html.abcdefgh.part"]
+    for name in others:
+        (tmp_path / name).write_text("precious")
+    (tmp_path / ".r.html.abcdefgh.part").mkdir()
+    (tmp_path / ".r.html.ijklmnop.part").symlink_to(tmp_path / others[0])
+    (tmp_path / ".r.html.qrstuvwx.part").write_text("half")
+    there = {place.name for place in tmp_path.iterdir()} - {".r.html.qrstuvwx.part"}
+    with filled_beside(file, "first") as beside:
+        write_beside(file, "second")
+        assert beside.read_text() == "first"
+        assert {place.name for place in tmp_path.iterdir()} == there | {file.name, beside.name}
+    assert file.read_text() == "first"
+    assert {place.name for place in tmp_path.iterdir()} == there | {file.name}
+
+
+@pytest.mark.parametrize("made", ["mkstemp", "mkdtemp"])
+def test_a_place_that_was_removed_before_it_was_held_is_made_again(tmp_path, monkeypatch, made):
+    """By another writer, to whom nothing said that anybody was alive there."""
+    true, seen = getattr(tempfile, made), []
+
+    def raced(*words, **options):
+        found = true(*words, **options)
+        seen.append(found)
+        if len(seen) == 1:
+            os.unlink(found[1]) if made == "mkstemp" else os.rmdir(found)
+        return found
+
+    monkeypatch.setattr(tempfile, made, raced)
+    with filled_beside(tmp_path / "r", "text") if made == "mkstemp" else fresh_beside(tmp_path / "r") as beside:
+        assert beside.exists()
+    assert len(seen) == 2
 
 
 def test_a_killed_save_leaves_a_certificate_that_verifies(witnesses, tmp_path):

@@ -6,6 +6,7 @@ import statistics
 
 import pytest
 
+from tests.cli.in_process import ran
 from tests.experiments.records import record, stage, table_a
 from thereexists.core.errors import InvalidInput
 from thereexists.experiments import results
@@ -158,6 +159,50 @@ def test_the_page_has_every_figure_and_the_budget(tmp_path):
     assert "(img/experiment-table-a-mini.png)" in page
     assert (tmp_path / "img/experiment-table-a-mini.png").stat().st_size > 5000
     assert "Copying" not in page  # no section without a run
+
+
+def test_the_page_and_the_json_say_that_they_repeat_records(tmp_path):
+    """Wherever these lie; and which records have no section on the page."""
+    (tmp_path / "forged.jsonl").write_text("".join(json.dumps(one) + "\n" for one in table_a()))
+    done = ran("results forged.jsonl --report page.md", cwd=tmp_path)
+    assert (done.code, done.stderr) == (0, "")
+    page = (tmp_path / "page.md").read_text()
+    assert "Nothing was run again" in page
+    assert "is what a record\nholds, as its author says" in page
+    assert "docs/data" not in page
+    assert "comes from a run" not in page
+    assert json.loads(ran("results forged.jsonl --json", cwd=tmp_path).stdout)["as_its_author_says"] == ["rows"]
+    (tmp_path / "r1").mkdir()
+    (tmp_path / "r1" / "result.json").write_text(json.dumps(stage("copy", {"accuracy": 0.5}, {"size": "tiny"}, seed=3)))
+    done = ran("results forged.jsonl r1 --report page.md --force", cwd=tmp_path)
+    assert "Runs of train-copy were read too." in done.stderr
+    assert "Runs of `train-copy` were read too." in (tmp_path / "page.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("metrics", "wanted"),
+    [
+        ({"accuracy": 1.001}, "a number from 0 to 1"),
+        ({"accuracy": -0.5}, "a number from 0 to 1"),
+        ({"accuracy": 0.1, "accuracy_bound": 1.5}, "a number from 0 to 1"),
+        ({"accuracy": 1.0, "accuracy_bound": 0.25, "predictions": 31744}, "at most its accuracy_bound, 0.25, but"),
+        ({"accuracy": 0.3, "accuracy_bound": 0.25, "predictions": 10**9}, "the luck of guesses, 0.00047"),
+        ({"accuracy": 0.3, "accuracy_bound": 0.25}, "no 'stages.copy.metrics.predictions'"),
+    ],
+)
+def test_an_accuracy_that_cannot_be_is_refused(tmp_path, metrics, wanted):
+    made = record("copying", "star", 0, [stage("copy", metrics)], {"run": "star", "layers": 1})
+    (tmp_path / "r.jsonl").write_text(json.dumps(made) + "\n")
+    with pytest.raises(InvalidInput, match=wanted):
+        read([tmp_path / "r.jsonl"])
+
+
+def test_a_little_luck_is_no_lie(tmp_path):
+    """As in a record of ours: guesses are right a little more often than expected."""
+    metrics = {"accuracy": 0.0339, "accuracy_bound": 1 / 31, "predictions": 31744}
+    made = record("copying", "star", 0, [stage("copy", metrics)], {"run": "star", "layers": 1})
+    (tmp_path / "r.jsonl").write_text(json.dumps(made) + "\n")
+    assert read([tmp_path / "r.jsonl"]) == [made]
 
 
 def test_half_a_surrogate_pair_is_kept_as_it_was_written(tmp_path):

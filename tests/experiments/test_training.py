@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -153,6 +154,32 @@ def test_a_full_disk_at_the_very_end_costs_little(settings, go, tmp_path, monkey
             go(settings, out, resume=True)
     assert sorted(p.name for p in out.iterdir()) == [".unfinished", "checkpoint"]
     assert go(settings, out, resume=True)["metrics"] == go(settings, tmp_path / "whole")["metrics"]
+
+
+def test_a_run_that_is_killed_after_its_result_leaves_nothing_for_ever(settings, go, tmp_path, monkeypatch):
+    """Between the result and the end of its mark; the next call only returns the result, and tidies up."""
+    out, whole = tmp_path / "run", tmp_path / "whole"
+    go(settings, whole)
+
+    class Killed(BaseException):
+        pass
+
+    def killed(file, *_, **__):
+        if file.name == ".unfinished":
+            raise Killed
+        return unlink(file, *_, **__)
+
+    unlink = Path.unlink
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", killed)
+        with pytest.raises(Killed):
+            go(settings, out)
+    assert (out / ".unfinished").is_file()
+    (out / f".{RESULT}.abcd1234.part").write_text("half")  # of another that was killed before
+    before = (out / RESULT).read_bytes()
+    go(settings, out, resume=True)
+    assert (out / RESULT).read_bytes() == before
+    assert {file.name for file in out.iterdir()} == {file.name for file in whole.iterdir()}
 
 
 def test_other_data_are_noticed(small, data, go, tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ from contextlib import nullcontext
 
 import pytest
 
-from thereexists.core.atomic_files import written_beside
 from thereexists.core.errors import BadWitnessFile, InvalidInput
 from thereexists.parallel import secret
 from thereexists.parallel.job import ABOUT, CODE, JobFolder, _code, name_of, put
@@ -110,7 +109,8 @@ def test_a_users_own_parts_are_left_alone(tmp_path):
 
 @pytest.mark.parametrize("of", [ABOUT, name_of(Range(0, 1))])
 def test_what_a_killed_writer_left_is_thrown_away(tmp_path, of):
-    left = written_beside(tmp_path / of, "half")
+    left = tmp_path / f".{of}.abcd1234.part"
+    left.write_text("half")
     assert JobFolder(tmp_path, "key", 6).finished() == {}
     assert not left.exists()
 

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import thereexists as te
 from tests.command import thereexists
 from tests.hostile import forge_certificate, forge_record
+from tests.kinds import EXAMPLES
 from thereexists import reports
 from thereexists.cli import app
 from thereexists.core.authors_word import as_its_author_says
@@ -255,6 +256,25 @@ CERTIFICATE = {
     "version": (lambda r: r.update(package_version="77.1"), "77.1"),
     "seed": (lambda r: r.update(seed=7711), "7711"),
 }
+
+
+@pytest.mark.parametrize("kind", ["automaton", "parity", "program", "symbols"])
+def test_the_texts_of_any_certificate_are_its_authors_words(tmp_path, kind):
+    """Assumptions, and why a format is not certified; the least lead of an automaton."""
+    folder = EXAMPLES[kind].saved(tmp_path / "w")
+
+    def change(r):
+        r.update(
+            assumptions=["Gauss said so"], reasons=dict.fromkeys(r["reasons"] or {"bfloat16": ""}, "Gauss did not")
+        )
+        r.update({"gap": 7.711} if "gap" in r else {})
+
+    forge_certificate(folder, change)
+    page = as_text(report(folder))
+    assert any("Gauss said so" in piece for piece in page)
+    for text in (shown(folder).splitlines(), page):
+        assert not unmarked(text, "Gauss")
+        assert not unmarked(text, "7.711")
 
 
 @pytest.mark.sampled(3)

@@ -31,7 +31,7 @@ from thereexists.certificates.certificate import (
 )
 from thereexists.certificates.ramps import d_p_in_words, off_core_share, uniform_in_words
 from thereexists.certificates.units import normalised
-from thereexists.core.atomic_files import put_in_place, write_beside, written_beside
+from thereexists.core.atomic_files import filled_beside, write_beside
 from thereexists.core.dtypes import SIGNIFICAND
 from thereexists.core.errors import InvalidInput, NotProved
 from thereexists.core.plain_text import d_of, in_full
@@ -261,14 +261,8 @@ class RigorousCertificate(FunctionCertificate):
 
     def put(self, file: Path, text: str) -> None:
         """Both files are written out before the first of two renames: see ``block_sums.py`` for a kill between them."""
-        place = file.parent / BLOCKS
-        beside = written_beside(place, packed(self.sums()))
-        try:
+        with filled_beside(file.parent / BLOCKS, packed(self.sums())):
             write_beside(file, text)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
-        put_in_place(beside, place)
         remove_job(file.parent / JOB)  # it is kept until what it was for is saved
 
 

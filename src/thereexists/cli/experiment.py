@@ -162,9 +162,12 @@ def results(
     if report is not None:
         sources = " ".join(map(str, [collect] if collect else places))
         plotted = f" --plots {plots}" if plots else ""
-        write_report(records, report, f"thereexists results {sources} --report {report}{plotted}", drawn)
+        left_out = write_report(records, report, f"thereexists results {sources} --report {report}{plotted}", drawn)
+        if left_out is not None:
+            say(f"{report} does not have everything. {left_out}", error=True)
     if json:
-        print_json({"rows": [row.record() for row in made], "plots": [str(path) for path in drawn]})
+        stated = {"as_its_author_says": ["rows"]}  # read from records; nothing was run again
+        print_json({"rows": [row.record() for row in made], "plots": [str(path) for path in drawn]} | stated)
         return
     _show_tables(made)
     say("Read from records; nothing was run again.")

@@ -11,6 +11,7 @@ import typer
 from thereexists.cli._files import Force, file_to_write
 from thereexists.cli._output import AsJson, console, print_json, progress_bar, say
 from thereexists.cli._settings import command
+from thereexists.core.errors import Obstructed
 from thereexists.core.rounded_figures import cut
 
 app = typer.Typer(help="Ground truth for other people's tools: problems with known answers.", no_args_is_help=True)
@@ -77,7 +78,7 @@ class Check:
 
 @command(app)
 def check(asked: Check) -> None:
-    """Check again that everything in a suite is true: exit code 0, 1 (it is not) or 2 (no suite).
+    """Check again that everything in a suite is true: exit code 0, 1 (it is not) or 2 (could not be checked).
 
     Examples: thereexists suite check vnn/
     """
@@ -85,10 +86,19 @@ def check(asked: Check) -> None:
 
     with progress_bar("checked", asked.as_json) as progress:
         found = checked(asked.folder, progress)
-    summary = {"holds": found.holds, "instances": found.instances, "problems": list(found.problems)}
+    summary = {
+        "holds": found.holds,
+        "instances": found.instances,
+        "problems": list(found.problems),
+        "not_checked": found.obstacle,
+    }
+    if found.holds is None:
+        raise Obstructed(f"{asked.folder} could not be checked. {found.obstacle}")
     if not asked.as_json:
         for problem in found.problems:
             say(problem)
+        if found.obstacle:
+            say(f"The rest could not be checked. {found.obstacle}")
     said = "all true" if found.holds else f"{len(found.problems)} problems"
     _said(asked.as_json, summary, f"{asked.folder}: {found.instances} instances, {said}")
     raise typer.Exit(0 if found.holds else 1)

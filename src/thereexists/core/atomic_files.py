@@ -3,6 +3,9 @@
 A folder may be a stranger's, and hold a link under any name that can be guessed. So the file beside gets a random name
 and is created, never opened (``O_CREAT | O_EXCL | O_NOFOLLOW``): nothing that is there already is written through. The
 rename then replaces the *name*: a link at the target is replaced, what it points to is not touched.
+
+Its writer holds the file beside (``held.py``) until then: one that nobody holds is what a killed writer has left, and
+the next one removes it once its own is in place.
 """
 
 from __future__ import annotations
@@ -17,56 +20,63 @@ from typing import Any, BinaryIO
 
 from safetensors import SafetensorError
 
-from thereexists.core.errors import InvalidInput
+from thereexists.core.errors import InvalidInput, Obstructed
+from thereexists.core.held import held_by_nobody, hold
 
 PART = "part"  # how the name of a file ends that is not complete yet
+MOST_REMOVED = 1 << 10
 
 
 def write_beside(path: str | Path, content: bytes | str | Callable[[BinaryIO], Any]) -> None:
     """Make ``content`` the file at ``path``; a function of it writes into the open stream."""
-    path = Path(path)
-    with the_error_in_words(path):
-        beside = written_beside(path, content)
-        put_in_place(beside, path)
+    with the_error_in_words(Path(path)), filled_beside(path, content):
+        pass
 
 
 @contextmanager
-def filled_beside(path: str | Path, ending: str = f".{PART}") -> Iterator[Path]:
-    """The name of a fresh empty file, for writers that want a name; it takes its place after the ``with`` block."""
+def filled_beside(path: str | Path, content: bytes | str | Callable[[BinaryIO], Any] = b"") -> Iterator[Path]:
+    """The name of the file that takes its place after the ``with`` block: complete, or for writers that want a name."""
     path = Path(path)
-    beside = written_beside(path, b"", ending)
-    try:
-        yield beside
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    put_in_place(beside, path)
-
-
-def written_beside(path: Path, content: bytes | str | Callable[[BinaryIO], Any], ending: str = f".{PART}") -> Path:
-    """The first half: the complete file, under a fresh name. ``put_in_place`` is the second."""
     _check_target(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=ending, dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            if callable(content):
-                content(stream)
-            else:
-                stream.write(content.encode("utf-8") if isinstance(content, str) else content)
-        os.chmod(name, 0o644)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
-    return Path(name)
+    with _fresh(path) as (handle, beside):
+        try:
+            with os.fdopen(handle, "wb", closefd=False) as stream:
+                if callable(content):
+                    content(stream)
+                else:
+                    stream.write(content.encode("utf-8") if isinstance(content, str) else content)
+            os.chmod(beside, 0o644)
+            yield beside
+            os.replace(beside, path)
+        except BaseException:
+            with suppress(OSError):
+                beside.unlink()
+            raise
+    remove_parts(path)  # and no earlier: ``certificates/block_sums.py`` may need one until this file is there
 
 
-def put_in_place(beside: Path, path: Path) -> None:
-    try:
-        os.replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+@contextmanager
+def _fresh(path: Path) -> Iterator[tuple[int, Path]]:
+    """An empty file beside ``path``, open, and held until the ``with`` block ends."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=f".{PART}", dir=path.parent)
+        try:
+            hold(handle)
+            if os.path.lexists(name):
+                yield handle, Path(name)
+                return
+        finally:
+            os.close(handle)
+
+
+def remove_parts(path: Path) -> None:
+    """What killed writers of this file have left; what a living one holds stays."""
+    for part in parts_of(path, most=MOST_REMOVED):
+        if part.name == f".{path.name}.{PART}":  # an older version's, which held nothing
+            continue
+        with held_by_nobody(part) as is_left, suppress(OSError):
+            if is_left:
+                part.unlink()
 
 
 @contextmanager
@@ -114,9 +124,9 @@ def the_error_in_words(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InvalidInput(f"Cannot write {path}: {error.strerror or error}.") from error
+        raise Obstructed(f"Cannot write {path}: {error.strerror or error}.") from error
     except SafetensorError as error:  # its own writer's, of a disk that is full
-        raise InvalidInput(f"Cannot write {path}: {error}.") from error
+        raise Obstructed(f"Cannot write {path}: {error}.") from error
 
 
 def _is_random(middle: str) -> bool:

@@ -15,10 +15,11 @@ from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
-from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError, Unreadable
+from thereexists.core.errors import BadWitnessFile, InvalidInput, Obstructed, ThereExistsError, Unreadable
 
 # Why a file cannot be read that may be in perfect order: rights, devices, limits of this process.
 _OURS = {errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.EINTR}
+_UNKNOWN: dict[type[ThereExistsError], type[ThereExistsError]] = {BadWitnessFile: Unreadable, InvalidInput: Obstructed}
 MOST_ENTRIES = 100_000  # that are looked at below a folder
 
 
@@ -65,9 +66,9 @@ def file_sha256(file: str | Path, error: type[ThereExistsError] = BadWitnessFile
 
 
 def _unread(error: type[ThereExistsError], failed: Exception) -> type[ThereExistsError]:
-    """What a failure to read tells: of a saved artefact, whether it says something about the file or only about us."""
+    """What a failure to read tells: something about the file, or only about us."""
     ours = isinstance(failed, OSError) and failed.errno in _OURS
-    return Unreadable if ours and error is BadWitnessFile else error
+    return _UNKNOWN.get(error, error) if ours else error
 
 
 def files_below(folder: Path, most: int = MOST_ENTRIES) -> Iterator[Path]:

@@ -1,10 +1,10 @@
 """How a folder takes the place of another: filled beside under a fresh name, then renamed; kills lose nothing.
 
-A folder that is being filled is called ``.name.xxxxxxxx.new`` and locked (``flock``) by its writer. The system lets the
-lock go when the writer ends, however that ends: a ``.new`` folder that nobody locks is what a killed writer has left,
-and the next writer of the same place removes it. A folder that has to make room is ``.name.xxxxxxxx.old/previous``
-between two renames; whoever finds it there and nothing at its place puts it back. The eight random letters stand
-between the name and its end, so that no folder beside it with a longer name is taken for one of these.
+A folder that is being filled is called ``.name.xxxxxxxx.new`` and held by its writer (``held.py``): one that nobody
+holds is what a killed writer has left, and the next writer of the same place removes it. A folder that has to make room
+is ``.name.xxxxxxxx.old/previous`` between two renames; whoever finds it there and nothing at its place puts it back.
+The eight random letters stand between the name and its end, so that no folder beside it with a longer name is taken for
+one of these.
 """
 
 from __future__ import annotations
@@ -20,11 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from thereexists.core.errors import InvalidInput, Recovered
-
-try:
-    import fcntl
-except ImportError:  # Windows: what killed writers leave stays there
-    fcntl = None
+from thereexists.core.held import held, held_by_nobody
 
 _NEW, _OLD = "new", "old"
 _RANDOM = re.compile(r"[a-z0-9_]{8}")  # as mkdtemp names
@@ -35,15 +31,21 @@ _ATTEMPTS = 8
 def fresh_beside(path: Path) -> Iterator[Path]:
     """An empty folder beside ``path`` to be filled; it is gone afterwards, unless it was put in its place."""
     remove_left(path)
-    made = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    beside = made.with_name(f"{made.name}.{_NEW}")
-    with _locked(made):
-        try:
-            made.rename(beside)  # locked before it has this name
-            yield beside
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
-            shutil.rmtree(beside, ignore_errors=True)
+    while True:
+        beside = fresh_folder(path)
+        with held(beside) as is_there:
+            if not is_there:
+                continue
+            try:
+                yield beside
+            finally:
+                shutil.rmtree(beside, ignore_errors=True)
+            return
+
+
+def fresh_folder(path: Path) -> Path:
+    """Nobody holds it yet: whoever is killed now has left it."""
+    return Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=f".{_NEW}", dir=path.parent))
 
 
 def put_in_place(beside: Path, path: Path) -> None:
@@ -107,7 +109,7 @@ def recover(path: Path, is_ours: Callable[[Path], bool], what: str) -> None:
 def remove_left(path: Path) -> None:
     """The folders of killed writers of this place; nothing else has such a name, and no living writer lets it go."""
     for left in _beside(path, _NEW):
-        with _locked(left) as is_left:
+        with held_by_nobody(left) as is_left:
             if is_left:
                 shutil.rmtree(left, ignore_errors=True)
 
@@ -117,28 +119,3 @@ def _beside(path: Path, end: str) -> list[Path]:
     found = path.parent.glob(f"{glob.escape(f'.{path.name}.')}*.{end}")
     letters = slice(len(path.name) + 2, -len(end) - 1)
     return [left for left in found if _RANDOM.fullmatch(left.name[letters]) and not left.is_symlink() and left.is_dir()]
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
-    """Whether the folder could be locked: not if another process holds it, or where folders cannot be locked."""
-    if fcntl is None:
-        yield False
-        return
-    try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        yield False
-        return
-    try:
-        yield _is_free(handle)
-    finally:
-        os.close(handle)
-
-
-def _is_free(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # pyright: ignore[reportOptionalMemberAccess]
-    except OSError:
-        return False
-    return True

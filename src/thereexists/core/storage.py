@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -30,7 +29,7 @@ from thereexists.core.json_files import MOST_BYTES, malformed, read_json, record
 from thereexists.core.kinds import kind_of
 from thereexists.core.one_writer import one_writer
 from thereexists.core.regular_files import file_sha256, is_regular
-from thereexists.core.replaced_folders import fresh_beside, put_in_place
+from thereexists.core.replaced_folders import fresh_beside, fresh_folder, put_in_place
 from thereexists.core.tensor_files import save_tensors
 
 FORMAT_VERSION = 1
@@ -190,7 +189,9 @@ def check_place(path: Path) -> None:
     """Refuse a place where no folder can be written: the folder above it is made, and one beside is tried."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        tried = fresh_folder(path)
+        with suppress(FileNotFoundError):  # another writer took it for one that was left
+            tried.rmdir()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise InvalidInput(f"Nothing can be written to the folder {path.parent}: {why}.") from error

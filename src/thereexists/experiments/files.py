@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
     """``write`` fills a file beside ``path``, which takes its place only when it is complete."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
         raise InvalidInput(f"Nothing can be written to the folder {path.parent}: {error.strerror}.") from error
     with the_error_in_words(path), filled_beside(path) as beside:

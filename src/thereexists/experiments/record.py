@@ -7,6 +7,7 @@ so that a square of a square of them is still a number.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +22,7 @@ LARGEST = 1e50
 MOST_TOKENS = 10**18
 LONGEST_SEQUENCE = 1 << 20
 MOST_TESTS = 64
+UNHEARD_OF = 1e-12  # the probability of more luck than is believed
 _BUDGETS = ("steps", "tokens", "seconds", "epochs")
 
 
@@ -63,7 +65,7 @@ def _stage(task: str, stage: Field) -> None:
     stage.optional("precision", Field.text)
     _settings(stage["settings"])
     _DATA[task](stage["data"])
-    _metrics(stage["metrics"])
+    _metrics(stage["metrics"], stage["settings"]["length"].whole(1))
     for pair in stage["history"].list():
         step, loss = pair.list(2, 2)
         step.number(0)
@@ -90,11 +92,31 @@ def _settings(settings: Field) -> None:
     model.optional("pattern_config", Field.text)
 
 
-def _metrics(metrics: Field) -> None:
-    for name in ("accuracy", "perplexity", "accuracy_bound"):
-        if metrics.object().value.get(name) is not None:
-            metrics[name].number()
+def _metrics(metrics: Field, length: int) -> None:
+    given = {name for name, value in metrics.object().value.items() if value is not None}
+    for name in given & {"accuracy", "accuracy_bound"}:
+        metrics[name].number(0, 1)
+    if "perplexity" in given:
+        metrics["perplexity"].number()
+    if given >= {"accuracy", "accuracy_bound"}:
+        _within_bound(metrics, length)
     metrics.optional("bleu", _bleu)
+
+
+def _within_bound(metrics: Field, length: int) -> None:
+    """The bound is one of the expectation, and a sample of guesses may be luckier, but not by anything.
+
+    Sequences are independent, and each has at most ``length`` of the predictions. So there are at least predictions /
+    length of them, and by Hoeffding's inequality their mean is more than t above its expectation with a probability of
+    at most exp(−2 t² predictions / length), which is ``UNHEARD_OF`` at the t below.
+    """
+    accuracy, bound = metrics["accuracy"].value, metrics["accuracy_bound"].value
+    if accuracy > bound:
+        luck = math.sqrt(math.log(1 / UNHEARD_OF) * length / (2 * metrics["predictions"].whole(1)))
+        if accuracy > bound + luck:
+            raise metrics["accuracy"].wrong(
+                f"at most its accuracy_bound, {bound:.4g}, but for the luck of guesses, {luck:.2g}"
+            )
 
 
 def _bleu(bleu: Field) -> None:

@@ -1,4 +1,4 @@
-"""``docs/experiments.md``, made from the records and nothing else: no figure without a run behind it."""
+"""``docs/experiments.md``, made from records and nothing else: no figure without a record behind it, and it says so."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from thereexists.core.authors_word import WORDS
 from thereexists.core.plain_text import visible
 from thereexists.experiments import paper
 from thereexists.experiments.files import write_atomically
@@ -15,16 +16,20 @@ from thereexists.experiments.results import Record, Row, rows, slugs, table_of
 from thereexists.experiments.scaling import law_table
 from thereexists.experiments.tables import markdown_table, tables
 
-_INTRO = """\
+_INTRO = f"""\
 # Experiments: what does a cheaper mixer or a sparser pattern cost?
 
-This page is made by a command from the records in `docs/data/experiments`:
+This page is made by a command that reads records of runs:
 
-    {command}
+    {{command}}
 
-Every figure comes from a run whose settings, data (with SHA-256), seed, device, time and package versions are recorded
-in those files. **All runs are small**: minutes of training where the papers spent days. Our figures are shown beside a
-paper's to compare *orders* and *gaps*, never levels. Disagreements with a paper are reported as they are.
+**Nothing was run again for this page.** Every figure that is called ours, and every limit in brackets, is what a record
+holds, {WORDS}. The verdicts on the papers' findings follow from these figures and from nothing else. A
+record states the settings, data, seed, device and time of its run; one that `thereexists experiment` wrote also has the
+SHA-256 of the data and the versions of the packages.
+
+**Our runs are small**: minutes of training where the papers spent days. Our figures are shown beside a paper's to
+compare *orders* and *gaps*, never levels. Disagreements with a paper are reported as they are.
 
 <!-- test: never: trains for hours, on corpora that are not part of this repository -->
 
@@ -57,10 +62,10 @@ _ABOUT = {
     "copying": (
         "Copying (paper B)",
         "The model sees `0 s 0` and as many masks as `s` has symbols, and must write `s` again, at all positions at "
-        "once; it is an encoder, because the patterns look both ways. In brackets: the most that any model with this "
-        "pattern and depth can reach in expectation, from its receptive field (a mask that cannot see its source can "
-        "only guess; a sample of guesses may be a little luckier). A dash is a run without a record. RANDOM has the "
-        "sparsity of STRIDED. Paper: " + paper.COPYING_BUDGET + ".",
+        "once; it is an encoder, because the patterns look both ways. In brackets, as the record of the run states it: "
+        "the most that any model with this pattern and depth can reach in expectation, from its receptive field (a "
+        "mask that cannot see its source can only guess; a sample of guesses may be a little luckier). A dash is a run "
+        "without a record. RANDOM has the sparsity of STRIDED. Paper: " + paper.COPYING_BUDGET + ".",
     ),
     "sparsity-nli": (
         "Sparsity against MNLI (paper B)",
@@ -97,7 +102,8 @@ PLAIN = Words(visible, lambda name: f"`{visible(name)}`")
 MARKDOWN = Words(in_markdown, as_code)
 
 
-def write_report(records: list[Record], path: Path, command: str, plots: list[Path]) -> None:
+def write_report(records: list[Record], path: Path, command: str, plots: list[Path]) -> str | None:
+    """Write the page; in words what was read and has no section there, if anything."""
     text = _INTRO.format(command=command)
     made = rows(records)
     shown, files = tables(made), slugs(made)
@@ -115,7 +121,18 @@ def write_report(records: list[Record], path: Path, command: str, plots: list[Pa
             for plot in plots:
                 if plot.name in (f"experiment-{files[table.key]}.png", f"experiment-{files[table.key]}-loss.png"):
                     text += f"\n![{table.title}]({_relative(plot, path)})\n"
+    left_out = {record["experiment"] for record in records} - _ABOUT.keys()
+    if left_out:
+        text += f"\n## Not on this page\n\n{_wrapped(_left_out(left_out, as_code))}\n"
     write_atomically(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+    return _left_out(left_out, PLAIN.text) if left_out else None
+
+
+def _left_out(experiments: set[str], name: Callable[[str], str]) -> str:
+    return (
+        f"Runs of {', '.join(map(name, sorted(experiments)))} were read too. Only {', '.join(_ABOUT)} have a section "
+        "here; `thereexists results` prints the tables of all."
+    )
 
 
 _LAW = (

@@ -9,7 +9,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from thereexists.core.atomic_files import remove_empty
+from thereexists.core.atomic_files import remove_empty, remove_parts
 from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.core.replaced_folders import fresh_beside, remove_left
 from thereexists.experiments import checkpoint
@@ -78,9 +78,17 @@ def save_model(model: Any, task: Task, out: Path, result: dict[str, Any]) -> Non
             for file in beside.iterdir():
                 os.replace(file, out / file.name)
         write_json(out / RESULT, result)
-        (out / UNFINISHED).unlink()
+        tidy(out)
     except (OSError, RuntimeError, SafetensorError) as error:
         raise ThereExistsError(f"The trained model could not be written to {out}: {error}.") from error
+
+
+def tidy(out: Path) -> None:
+    """Take away what a run that has its result no longer needs, the mark at last: one that is killed here leaves it."""
+    if (out / UNFINISHED).is_file() and (out / RESULT).is_file():
+        remove_checkpoint(out)
+        remove_parts(out / RESULT)
+        (out / UNFINISHED).unlink()
 
 
 def remove_checkpoint(out: Path) -> None:

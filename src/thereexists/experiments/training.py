@@ -29,7 +29,7 @@ from thereexists.experiments import checkpoint
 from thereexists.experiments.checkpoint import Progress
 from thereexists.experiments.monitor import Monitor
 from thereexists.experiments.provenance import device_name, versions
-from thereexists.experiments.run_folder import finished, make, remove_checkpoint, save_model
+from thereexists.experiments.run_folder import finished, make, remove_checkpoint, save_model, tidy
 from thereexists.experiments.sampling import Place, seed_of
 from thereexists.experiments.settings import Execution, Settings, learning_rate
 from thereexists.experiments.task import Task, create
@@ -94,6 +94,9 @@ def _trained(
     if done is not None:
         if done.get("data") != task.record():
             raise InvalidInput(f"The data are not those that the run in {out} was trained on; choose another --out.")
+        if accelerator.is_main_process:
+            with suppress(OSError):  # the result is there all the same
+                tidy(out)
         return done
     steps = settings.budget.in_steps(task.tokens_per_step, task.steps_per_epoch)
     if steps is None and place.world > 1:
@@ -124,7 +127,6 @@ def _trained(
     if main:
         result = _evaluated(run)
         save_model(model, task, out, result)
-        remove_checkpoint(out)
     accelerator.wait_for_everyone()
     return result
 

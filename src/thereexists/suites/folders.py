@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from thereexists._version import __version__
-from thereexists.core.errors import InvalidInput, Obstructed
+from thereexists.core.errors import InvalidInput, Obstructed, Unreadable
 from thereexists.core.json_files import read_json
+from thereexists.core.memory import is_out_of_memory, too_little_memory
 from thereexists.core.regular_files import read_regular
 from thereexists.suites.hashes import sha256
 from thereexists.suites.plain import is_whole
@@ -27,14 +28,41 @@ MOST = 1_000_000  # instances or models
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found: how many instances were looked at, and every problem in one sentence."""
+    """How many instances there are, every problem that was found, and what kept us from looking at the rest."""
 
     instances: int
     problems: tuple[str, ...]
+    obstacle: str | None = None
 
     @property
-    def holds(self) -> bool:
-        return not self.problems
+    def holds(self) -> bool | None:
+        """None: no problem was found, and not everything could be checked."""
+        return False if self.problems else None if self.obstacle else True
+
+
+def gathered(instances: int, found: Iterator[str]) -> Checked:
+    """All problems, to the first obstacle: it says nothing about the suite, and what was found before it counts."""
+    problems: list[str] = []
+    try:
+        for problem in found:
+            problems.append(problem)
+    except Exception as error:
+        if (said := obstacle(error)) is None:
+            raise
+        return Checked(instances, tuple(problems), said)
+    return Checked(instances, tuple(problems))
+
+
+def obstacle(error: Exception) -> str | None:
+    """What an error says of this machine, where it says nothing of the suite.
+
+    A file of the suite that is missing or no file at all is an ``InvalidInput``, so an ``OSError`` is about our own.
+    """
+    if is_out_of_memory(error):
+        return too_little_memory(error)
+    if isinstance(error, OSError):
+        return f"{error.filename or 'A file'} cannot be used: {error.strerror or error}."
+    return str(error) if isinstance(error, Obstructed | Unreadable) else None
 
 
 def read_suite(folder: Path) -> dict[str, Any]:
@@ -86,6 +114,8 @@ def hash_problems(folder: Path, record: dict[str, Any]) -> Iterator[str]:
         try:
             if sha256(folder / name) != record["files"][name]:
                 yield f"{name} has another SHA-256 than {MARK} says"
+        except Obstructed:
+            raise
         except InvalidInput as error:
             yield str(error)
 
@@ -107,11 +137,15 @@ def stray_problems(folder: Path, wanted: set[str]) -> Iterator[str]:
 
 
 def files_of(folder: Path) -> set[str]:
-    """Every file below a folder, by its path from there."""
+    """Every file below a folder, by its path from there; a folder that cannot be looked into is no empty one."""
     found: set[str] = set()
-    for place, folders, files in os.walk(folder):
+    for place, folders, files in os.walk(folder, onerror=_raised):
         links = [name for name in folders if os.path.islink(os.path.join(place, name))]  # nothing behind it is ours
         found |= {Path(place, name).relative_to(folder).as_posix() for name in files + links}
         if len(found) > 16 * MOST:
             raise InvalidInput(f"{folder} holds more than {16 * MOST:,} files, more than any suite has.")
     return found
+
+
+def _raised(error: OSError) -> None:
+    raise error

@@ -1,21 +1,25 @@
 """A few models with known circuits, one of every dress: files, check, score; what is planted must be caught."""
 
 import copy
+import errno
 import json
 import os
 import shutil
 import subprocess
 import sys
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import jsonschema
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from tests.cli.in_process import ran
 from tests.suites.verifier.forging import rehashed
 
 from thereexists.core.errors import CannotBuild, InvalidInput, ThereExistsError
+from thereexists.core.verdict import Verdict
 from thereexists.suites import checked, scored
 from thereexists.suites.circuits import check, programs, superposed
 from thereexists.suites.circuits.files import read_circuit, read_model
@@ -200,6 +204,60 @@ def test_models_that_are_not_there_are_not_made(suite, tmp_path, monkeypatch):
     assert made == []
     assert sum("there is no such folder" in problem for problem in found) <= check.MOST_PROBLEMS
     assert found[-1].endswith("was not looked at")
+
+
+def no_room(*words):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def no_memory(*words):
+    raise CannotBuild("The network could not be made.") from MemoryError()
+
+
+@pytest.mark.parametrize("stopped", [no_room, no_memory])
+def test_trouble_of_this_machine_is_no_problem_of_the_suite(suite, monkeypatch, stopped):
+    """Nor is an error of ours that came of it. What was found before it counts all the same."""
+    monkeypatch.setattr(check, "write_model", stopped)
+    found = checked(suite)
+    assert (found.holds, found.problems) == (None, ())
+    assert found.obstacle is not None
+    done = ran("suite check", suite, cwd=suite)
+    assert done.code == 2
+    assert "could not be checked" in done.stderr
+    (suite / "more.txt").write_text("more")
+    found = checked(suite)
+    (suite / "more.txt").unlink()
+    assert found.holds is False
+    assert found.problems == ("more.txt is in the folder but not in suite.json", "more.txt is not a file of this suite")
+
+
+def test_a_file_or_folder_that_may_not_be_read_is_no_problem_of_the_suite(suite, names, monkeypatch):
+    for name, opened in ((f"models/{names[0]}/circuit.json", "open"), (f"models/{names[1]}", "scandir")):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, opened, _shut(getattr(os, opened), suite / name))
+            found = checked(suite)
+        assert (found.holds, found.problems) == (None, ())
+        assert "Permission denied" in found.obstacle
+
+
+def _shut(function, closed):
+    """A function of the system that this process may not use on one path."""
+
+    def of_another(path=".", *more, **options):
+        if Path(path) == closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return function(path, *more, **options)
+
+    return of_another
+
+
+def test_a_witness_that_could_not_be_verified_is_not_called_false(suite, monkeypatch):
+    verify = import_module("thereexists.certificates.verify")  # the package has a function of this name
+    unknown = Verdict(None, ("machine: This needs more memory than there is.",), ())
+    monkeypatch.setattr(verify, "verify", lambda folder: unknown)
+    found = checked(suite)
+    assert (found.holds, found.problems) == (None, ())
+    assert "more memory" in found.obstacle
 
 
 def test_outputs_of_another_machine_are_the_same_and_others_are_not(suite, names, tmp_path):

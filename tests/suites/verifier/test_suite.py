@@ -1,5 +1,6 @@
 """A small suite, one instance of every family: its files, and its own check, which must catch what is planted."""
 
+import errno
 import json
 import os
 import re
@@ -135,6 +136,30 @@ def test_a_float32_figure_is_no_less_than_what_is_measured(suite, truth, tmp_pat
     folder = only(suite, tmp_path / "s", truth["table"]["name"])
     assert truth["table"]["float32"] == 1e-5
     assert "away from the function here" in refused(told(folder, float32=1e-6))
+
+
+def test_trouble_of_this_machine_is_no_problem_of_the_suite(suite, truth, tmp_path, monkeypatch):
+    """A network that may not be read, and memory that is short while one is parsed."""
+    folder = only(suite, tmp_path / "s", truth["sort"]["name"])
+    true = os.open
+
+    def denied(path, *more):
+        if str(path).endswith(".onnx"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return true(path, *more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", denied)
+        found = checked(folder)
+    assert (found.holds, found.obstacle) == (None, f"{next(folder.glob('onnx/*'))} cannot be read: Permission denied.")
+
+    def too_much(parts):
+        raise MemoryError
+
+    monkeypatch.setattr(onnx_files, "written", too_much)
+    with pytest.raises(MemoryError):
+        onnx_files.read(next(folder.glob("onnx/*")))
+    assert "more memory" in checked(folder).obstacle
 
 
 def test_parameters_that_break_the_proof_are_caught(suite, tmp_path):

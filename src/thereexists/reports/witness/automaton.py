@@ -11,7 +11,7 @@ from thereexists.constructions.automata.running import MachineWitness
 from thereexists.constructions.automata.witness import AutomatonWitness
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.core.rounded_figures import rounded_down
-from thereexists.reports import svg
+from thereexists.reports import stated, svg
 from thereexists.reports.artefact import Found, weights_hash
 from thereexists.reports.automaton_pictures import (
     MOST_DRAWN,
@@ -176,8 +176,8 @@ def _proved(witness: MachineWitness) -> Markup:
     certificate = witness.certificate
     if certificate is None:
         return paragraph("Nothing: there is no certificate of these weights in the folder.")
-    rows = [[name, "exact"] for name in certificate.dtypes]
-    rows += [[name, f"not certified: {reason}"] for name, reason in certificate.reasons.items()]
+    rows = [[name, stated.marked("exact")] for name in certificate.dtypes]
+    rows += [[name, stated.marked(f"not certified: {reason}")] for name, reason in certificate.reasons.items()]
     return join(
         [
             paragraph(
@@ -187,7 +187,7 @@ def _proved(witness: MachineWitness) -> Markup:
                 )
             ),
             table(["dtype", "state, output and acceptance"], rows),
-            facts(
+            stated.facts(
                 {"least lead of a logit": rounded_down(certificate.gap, 6)}
                 | {f"assumption {k}": words for k, words in enumerate(certificate.assumptions, 1)}
             ),

@@ -9,6 +9,7 @@ from typing import Any
 
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.core.plain_text import counted, in_full
+from thereexists.reports import stated
 from thereexists.reports.artefact import Found
 from thereexists.reports.first_screen import PAPERS, Number, depth_of, first_screen, proof_of
 from thereexists.reports.html import (
@@ -116,8 +117,8 @@ def _built(witness: Any, described: dict[str, Any]) -> Markup:
 def _proved(witness: Any, described: dict[str, Any]) -> Markup:
     if witness.certificate is None:
         return paragraph("Nothing: there is no certificate of this program and these weights in the folder.")
-    rows = [[name, upper(bound)] for name, bound in described["bounds"].items()]
-    rows += [[name, f"not certified: {reason}"] for name, reason in described["reasons"].items()]
+    rows = [[name, stated.marked(upper(bound))] for name, bound in described["bounds"].items()]
+    rows += [[name, stated.marked(f"not certified: {reason}")] for name, reason in described["reasons"].items()]
     parts = {name: upper(value) for name, value in described["parts"].items()}
     return join(
         [
@@ -127,7 +128,7 @@ def _proved(witness: Any, described: dict[str, Any]) -> Markup:
             ),
             bound_picture(witness.certificate),
             table(["dtype", "sup norm ≤"], rows),
-            facts(parts | {f"assumption {k}": text for k, text in enumerate(described["assumptions"], 1)}),
+            stated.facts(parts | {f"assumption {k}": text for k, text in enumerate(described["assumptions"], 1)}),
         ]
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 from thereexists.constructions.symbols.witness import SymbolWitness
 from thereexists.core.authors_word import WORDS
 from thereexists.core.plain_text import counted
+from thereexists.reports import stated
 from thereexists.reports.artefact import Found
 from thereexists.reports.automaton_pictures import symbols_in_words
 from thereexists.reports.first_screen import Number, depth_of, first_screen, proof_of
@@ -64,8 +65,8 @@ def _proved(witness: SymbolWitness, told: dict[str, Any]) -> Markup:
     certificate = witness.certificate
     if certificate is None:
         return paragraph("Nothing: there is no certificate of this program and these weights in the folder.")
-    rows = [[name, upper(bound)] for name, bound in told["bounds"].items()]
-    rows += [[name, f"not certified: {reason}"] for name, reason in told["reasons"].items()]
+    rows = [[name, stated.marked(upper(bound))] for name, bound in told["bounds"].items()]
+    rows += [[name, stated.marked(f"not certified: {reason}")] for name, reason in told["reasons"].items()]
     return join(
         [
             paragraph(
@@ -74,7 +75,9 @@ def _proved(witness: SymbolWitness, told: dict[str, Any]) -> Markup:
                 "for this report."
             ),
             table(["dtype", "off by at most"], rows),
-            facts(certificate.subject() | {f"assumption {k}": text for k, text in enumerate(told["assumptions"], 1)}),
+            stated.facts(
+                certificate.subject() | {f"assumption {k}": text for k, text in enumerate(told["assumptions"], 1)}
+            ),
         ]
     )
 

@@ -26,7 +26,9 @@ from thereexists.suites.folders import (
     MARK,
     Checked,
     files_of,
+    gathered,
     hash_problems,
+    obstacle,
     page_problems,
     same_version,
     stray_problems,
@@ -42,27 +44,46 @@ def check_circuits(
     folder: Path, record: dict[str, Any], progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Checked:
     """Every problem in one sentence."""
-    names, seed = read_names(folder, record), record["seed"]
+    names = read_names(folder, record)
     same_version(folder, record, set(SUITE_SCHEMA["required"]))
-    problems = [*hash_problems(folder, record), *page_problems(folder, pages())]
+    return gathered(len(names), _problems(folder, record, names, progress))
+
+
+def _problems(
+    folder: Path, record: dict[str, Any], names: list[str], progress: Callable[[int, int], None]
+) -> Iterator[str]:
+    count = 0
+    for problem in _of_the_files(folder, record, names):
+        count += 1
+        yield problem
+    for number, name in enumerate(names):
+        if count >= MOST_PROBLEMS:
+            yield f"what comes after {name} was not looked at"
+            return
+        for problem in _of_a_model(folder / "models" / name, record["seed"], number):
+            count += 1
+            yield f"{name}: {problem}"
+        progress(number + 1, len(names))
+
+
+def _of_the_files(folder: Path, record: dict[str, Any], names: list[str]) -> Iterator[str]:
+    yield from hash_problems(folder, record)
+    yield from page_problems(folder, pages())
     models = tuple(f"models/{name}/" for name in names)
     inside = {name for name in files_of(folder) if name.startswith(models)}  # ``_model`` looks at these
-    problems += stray_problems(folder, {MARK, *pages(), *inside})
-    for number, name in enumerate(names):
-        if len(problems) >= MOST_PROBLEMS:
-            problems.append(f"what comes after {name} was not looked at")
-            break
-        if not (folder / "models" / name).is_dir():  # nothing is made for it
-            problems.append(f"{name}: there is no such folder")
-            continue
-        try:
-            problems += [f"{name}: {problem}" for problem in _model(folder / "models" / name, seed, number)]
-        except Obstructed:  # nothing is known of the suite
+    yield from stray_problems(folder, {MARK, *pages(), *inside})
+
+
+def _of_a_model(folder: Path, seed: int, number: int) -> Iterator[str]:
+    if not folder.is_dir():  # nothing is made for it
+        yield "there is no such folder"
+        return
+    try:
+        yield from _model(folder, seed, number)
+    except (ThereExistsError, ValueError, KeyError, TypeError, IndexError) as error:
+        if obstacle(error) is not None:
             raise
-        except (ThereExistsError, OSError, ValueError, KeyError, TypeError, IndexError) as error:
-            problems.append(f"{name}: {error}")
-        progress(number + 1, len(names))
-    return Checked(len(names), tuple(problems))
+        yield str(error)
 
 
 def _same_data(again: Path, given: Path) -> bool:
@@ -89,7 +110,10 @@ def _model(folder: Path, seed: int, number: int) -> Iterator[str]:
             if not same and not (name == DATA and name in files & there and _same_data(again / name, folder / name)):
                 yield f"{name} is not what the seed gives"
     for witness in sorted([*folder.glob("witness*"), *folder.glob(FOLDER)]):
-        if not verify(witness).holds:
+        verdict = verify(witness)
+        if verdict.holds is None:
+            raise Obstructed(f"{witness} could not be checked: {verdict.reasons[0]}")
+        if not verdict.holds:
             yield f"{witness.name} does not verify"
     if (folder / FOLDER).is_dir():  # every row and edge again, from the weights in the folder
         yield from stock_problems(folder, read_circuit(folder))

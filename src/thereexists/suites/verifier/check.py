@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from thereexists.core.errors import InvalidInput, Obstructed, ThereExistsError
+from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.suites.folders import (
     MARK,
     Checked,
+    gathered,
     hash_problems,
+    obstacle,
     page_problems,
     read_suite,
     read_text,
@@ -39,24 +41,29 @@ EXACT = ("family", "level", "params", "disguise", "proof", "timeout")  # no mach
 
 
 def check_verifier(folder: str | Path, progress: Callable[[int, int], None] = lambda done, total: None) -> Checked:
-    """Look at everything; whatever is wrong is reported, and the first fault does not stop it."""
+    """Look at everything; whatever is wrong is reported. The first fault does not stop it, an obstacle does."""
     folder = Path(folder)
     record = read_suite(folder)
     if record["format"] != FORMAT:
         raise InvalidInput(f"{folder} is not a {FORMAT}; it says that it is {record['format']!r}.")
     same_version(folder, record, set(SUITE_SCHEMA["required"]))
     entries = read_truth(folder)
-    problems = list(_files(folder, record, entries))
+    return gathered(len(entries), _problems(folder, record, entries, progress))
+
+
+def _problems(
+    folder: Path, record: dict[str, Any], entries: list[dict[str, Any]], progress: Callable[[int, int], None]
+) -> Iterator[str]:
+    yield from _files(folder, record, entries)
     for done, entry in enumerate(entries):
         try:
             for problem in _instance(folder, entry, record["seed"]):
-                problems.append(f"{entry['name']}: {problem}")
-        except Obstructed:  # a package is missing: nothing is known of the suite
-            raise
+                yield f"{entry['name']}: {problem}"
         except (ThereExistsError, KeyError, TypeError, ValueError, IndexError) as error:
-            problems.append(f"{entry['name']}: {error if isinstance(error, ThereExistsError) else repr(error)}")
+            if obstacle(error) is not None:
+                raise
+            yield f"{entry['name']}: {error if isinstance(error, ThereExistsError) else repr(error)}"
         progress(done + 1, len(entries))
-    return Checked(len(entries), tuple(problems))
 
 
 def _files(folder: Path, record: dict[str, Any], entries: list[dict[str, Any]]) -> Iterator[str]:

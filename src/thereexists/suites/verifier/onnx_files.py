@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import CannotBuild, InvalidInput, Obstructed
+from thereexists.core.memory import unless_memory
 from thereexists.core.regular_files import read_regular
 from thereexists.functions.target import Array
 from thereexists.suites.net import Block, Fixed, Head, Hidden, Net
@@ -196,7 +197,7 @@ def read(file: Path) -> tuple[bytes, Parts]:
             parts.setdefault(whole if is_part else name, []).append(array.reshape(array.shape[drop:]))
         same = written(parts) == content
     except Exception as error:
-        raise InvalidInput(f"{file} is not an ONNX file of this suite: {type(error).__name__}: {error}.") from None
+        raise InvalidInput(f"{file} is not an ONNX file of this suite: {unless_memory(error)}.") from None
     if not same:
         raise InvalidInput(f"{file} is not what its own weights are written as: its operators or names were changed.")
     return content, parts

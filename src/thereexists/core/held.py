@@ -1,0 +1,68 @@
+"""Whether what stands beside a place, under a name that only we give, belongs to a writer that is alive.
+
+A writer holds its file or folder by a lock (``flock``), which the system lets go when its process ends, however that
+ends. So what nobody holds is what a killed writer has left, and the next writer of the same place removes it. Between
+making it and locking it a writer may lose it to such a removal: it looks whether it is still there, and makes another.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: what killed writers leave stays there
+    fcntl = None
+
+
+def hold(handle: int) -> None:
+    """Lock an open file until it is closed, after whoever looks at it at this moment."""
+    if fcntl is not None:
+        with suppress(OSError):  # a file system without locks: nobody can lock it there, and nobody removes it
+            fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[bool]:
+    """Lock a folder that was made a moment ago; whether it is still there."""
+    if fcntl is None:
+        yield True
+        return
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        hold(handle)
+        yield folder.is_dir()
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def held_by_nobody(place: Path) -> Iterator[bool]:
+    """Whether no living writer holds it; nobody takes it before the end of the block. False where nothing is locked."""
+    if fcntl is None:
+        yield False
+        return
+    try:
+        handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        yield False
+        return
+    try:
+        yield _is_free(handle)
+    finally:
+        os.close(handle)
+
+
+def _is_free(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # pyright: ignore[reportOptionalMemberAccess]
+    except OSError:
+        return False
+    return True
