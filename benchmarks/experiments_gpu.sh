@@ -4,7 +4,7 @@
 #   export DATA=path/to/data OUT=path/for/results
 #   sh benchmarks/experiments_gpu.sh smoke     made-up data, a few steps, one stop and one resume: to see that all works
 #   sh benchmarks/experiments_gpu.sh base      4 mixers, then 3 hybrids, at base size, three seeds; one run at a time
-#   sh benchmarks/experiments_gpu.sh small     4 mixers at 6 blocks of width 512, 100M tokens
+#   sh benchmarks/experiments_gpu.sh small     4 mixers at 6 blocks of width 512, 100M tokens, three seeds
 #   sh benchmarks/experiments_gpu.sh mini      4 mixers and 3 hybrids at mini size, three seeds
 #   sh benchmarks/experiments_gpu.sh sparse    translation, copying, sparsity against MNLI, language modelling, three seeds
 #
@@ -128,7 +128,7 @@ stage) stage "${2:?a folder with a part of the data}" ;;
 base) run base table-a --size base --seeds "${SEEDS:-3}" ${TOKENS:+--tokens "$TOKENS"} --parallel "${PARALLEL:-1}" ;;
 small)
     share_the_gpu
-    run small table-a --size small --seeds "${SEEDS:-1}" --parallel "${PARALLEL:-2}"
+    run small table-a --size small --seeds "${SEEDS:-3}" --parallel "${PARALLEL:-2}"
     ;;
 mini)
     share_the_gpu
