@@ -10,7 +10,7 @@ import pytest
 from tests.patterns.agreeing import assert_agree
 from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.patterns import REGISTRY, build, dilated, from_mask, longformer, random, strided
-from thereexists.patterns.parts import Band, BlockBand, Offsets, Rect, Residue, Xor
+from thereexists.patterns.parts import Band, BlockBand, Explicit, Offsets, Rect, Residue, Xor
 from thereexists.patterns.step import Step
 
 SIZES = (1, 2, 3, 4, 7, 8, 9, 12, 16, 27)
@@ -161,3 +161,10 @@ def test_sizes_at_a_million_tokens_need_no_edges():
 def test_bad_input_is_named(make, message):
     with pytest.raises(ThereExistsError, match=message):
         make()
+
+
+def test_listed_rows_stay_what_they_were_when_the_arrays_change():
+    indptr, indices = np.array([0, 1, 2]), np.array([0, 1])
+    step = Step(2, (Explicit(indptr, indices),))
+    indices[:] = indices[::-1].copy()
+    assert step.mask().tolist() == [[True, False], [False, True]]

@@ -25,7 +25,7 @@ def near(value: Any, what: str, least: int | None = None) -> int:
 
 
 def vector(values: Any, what: str, least: int = -(1 << 63), most: int = (1 << 63) - 1) -> np.ndarray:
-    """``values`` as a vector of int64 in ``[least, most]``."""
+    """``values`` as a vector of int64 in ``[least, most]``, a copy: the caller may go on with the array."""
     try:
         array = np.asarray(values)
     except (ValueError, OverflowError):  # lists of unequal lengths
@@ -35,7 +35,7 @@ def vector(values: Any, what: str, least: int = -(1 << 63), most: int = (1 << 63
     if array.size and not (least <= int(array.min()) and int(array.max()) <= most):
         far = int(array.min()) if int(array.min()) < least else int(array.max())
         raise InvalidInput(f"{what} must be whole numbers from {least} to {most}; one is {far}.")
-    return array.astype(np.int64, copy=False)
+    return array.astype(np.int64)
 
 
 def of_kind(value: Any, kind: str, what: str) -> Any:
