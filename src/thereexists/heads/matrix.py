@@ -44,8 +44,8 @@ class AttentionMatrix:
     log_values: np.ndarray  # (nnz,) float64
 
     def __post_init__(self) -> None:
-        for name in ("indptr", "indices", "log_values"):
-            object.__setattr__(self, name, owned(getattr(self, name)))
+        for name, dtype in (("indptr", np.int64), ("indices", np.int64), ("log_values", np.float64)):
+            object.__setattr__(self, name, owned(getattr(self, name), dtype))
 
     @property
     def k_row(self) -> int:

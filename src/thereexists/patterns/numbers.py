@@ -38,6 +38,19 @@ def vector(values: Any, what: str, least: int = -(1 << 63), most: int = (1 << 63
     return array.astype(np.int64)
 
 
+def as_tokens(given: Any) -> Any:
+    """Numbers of tokens, an array of any shape or a tensor, in a type in which ``j − k`` does not wrap around.
+
+    A tensor is looked at by its type alone, so that it can be traced.
+    """
+    if hasattr(given, "is_meta"):  # a tensor; nothing here imports torch
+        return given if given.dtype.is_signed and given.dtype.itemsize >= 4 else given.long()
+    array = np.asarray(given)
+    if array.size and (array.dtype.kind not in "iu" or int(array.max()) > np.iinfo(np.int64).max):
+        raise InvalidInput(f"Tokens must be whole numbers below 2^63; got {shown(given)}.")
+    return array.astype(np.int64, copy=False)
+
+
 def of_kind(value: Any, kind: str, what: str) -> Any:
     """The value in Python's own numbers: those of NumPy wrap around (``-window`` of an unsigned one is large).
 
