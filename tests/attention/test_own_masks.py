@@ -62,9 +62,10 @@ def test_keys_that_the_mask_does_not_mention_are_hidden(length):
 @pytest.mark.parametrize(
     ("ids", "documents"), [([0, 0, 0, 0], False), ([0, 0, 1, 1], True), ([1, 1, 0, 0], None), ([0, 1, 1, 0], None)]
 )
-def test_one_document_is_no_mask_of_its_own(ids, documents):
+@pytest.mark.parametrize("kind", [torch.long, torch.uint8])
+def test_one_document_is_no_mask_of_its_own(ids, documents, kind):
     """A compiled model hands over documents whether there are several or not; where numbers fall nothing is read."""
-    ids = torch.tensor([ids, ids])
+    ids = torch.tensor([ids, ids], dtype=kind)
     packed = masking_utils.packed_sequence_mask_function(ids)
     own = own_masks.read(masking_utils.and_masks(masking_utils.causal_mask_function, packed))
     assert (own is None) == (documents is None)

@@ -211,3 +211,26 @@ def test_a_table_of_gigabytes_is_refused_before_it_is_made():
     alphabet = [chr(0x4E00 + k) for k in range(20_000)]
     with pytest.raises(ThereExistsError, match="entries in all"):
         A.regex("[^\u4e00].{1000}", alphabet)
+
+
+def test_an_automaton_stays_what_it_was_when_its_tables_change():
+    table, accept = np.array([[1], [0]]), np.array([True, False])
+    machine = A.Automaton(("a",), table, 0, accept, np.full((2, 1), -1), (), ("even", "odd"), 2)
+    table[:], accept[:] = 0, True
+    assert [machine.accepts("a" * k) for k in range(4)] == [True, False, True, False]
+
+
+def test_tables_are_kept_in_numbers_that_do_not_wrap_around():
+    machine = A.Automaton(
+        ("a",),
+        np.array([[1], [0]], np.uint8),
+        0,
+        np.array([True, False]),
+        np.full((2, 1), -1, np.int8),
+        (),
+        ("p", "q"),
+        2,
+    )
+    assert machine.table.dtype == machine.outputs.dtype == np.int64
+    with pytest.raises(ThereExistsError, match="'accept' of an automaton must be an array of Booleans"):
+        A.Automaton(("a",), machine.table, 0, np.array([1, 0]), machine.outputs, (), ("p", "q"), 2)

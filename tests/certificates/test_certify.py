@@ -253,3 +253,12 @@ def test_a_domain_may_not_be_exchanged_for_another_or_for_a_box():
         with pytest.raises(InvalidInput, match="shape, domain and symmetry of its own"):
             te.certify(witness, target=dataclasses.replace(target, domain=domain))
     assert te.certify(witness, target=dataclasses.replace(target), opinions=1).bound > 0
+
+
+@pytest.mark.parametrize("certify", [te.certify, te.certificates.predict])
+@pytest.mark.parametrize("change", [{"domain": (0.0, 2.0)}, {"domain": (0.25, 1.0)}, {"equivariant": False}])
+def test_a_witness_of_another_function_than_its_grid_is_for_is_refused(certify, change):
+    witness = te.build(builtin("distance-to-mean", n=2), delta=1 / 4, construction="compact")
+    other = dataclasses.replace(witness, target=dataclasses.replace(witness.target, **change))
+    with pytest.raises(InvalidInput, match="not the function that this witness was built for"):
+        certify(other)

@@ -213,3 +213,14 @@ def test_multiples_of_one_number_are_no_float32(what):
 def test_a_quantiser_is_certified():
     target = te.Target(lambda X: np.floor(X * 2**20) / 2**20, n=1, modulus=lambda r: r + 2.0**-20)
     assert te.certify(te.build(target, delta=1 / 4), opinions=1).bound < 1
+
+
+@pytest.mark.parametrize("kind", [np.array, list])
+def test_a_target_keeps_its_own_domain(kind):
+    low, high = kind([0.0, -1.0]), kind([1.0, 1.0])
+    ends = [low, high]
+    target = te.Target(lambda X: X, n=1, d=2, domain=ends)
+    before = target.describe()
+    high[0], ends[0] = 2.0, kind([-5.0, -5.0])
+    assert target.describe() == before
+    assert target == dataclasses.replace(target)

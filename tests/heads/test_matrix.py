@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
 
 from thereexists.core.errors import InvalidInput
-from thereexists.heads.matrix import as_matrix, from_csr, random_matrix
+from thereexists.heads.matrix import AttentionMatrix, as_matrix, from_csr, random_matrix
 from thereexists.heads.verify import Arithmetic, verify
 from thereexists.heads.verify_exact import verify_exact
 
@@ -127,3 +127,12 @@ def test_another_order_of_the_sums_is_within_what_is_verified():
         holds = verify(X, W_Q, W_K, target, eps1=eps1, eps2=1e-2, arithmetic=run).verdict.holds
         assert holds is not True or max(leakage) < eps1
     assert verify(X, W_Q, W_K, target, eps1=2 * found.leakage, eps2=1e-2, arithmetic=run).verdict.holds
+
+
+def test_a_target_made_of_arrays_stays_what_it_was_when_they_change():
+    given = np.array([0, 1, 2]), np.array([0, 1]), np.zeros(2)
+    target = AttentionMatrix(2, *given)
+    given[1][:] = 1
+    assert target.indices.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        target.log_values[0] = 1.0

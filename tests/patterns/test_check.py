@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -363,3 +364,28 @@ def test_what_is_causal_already_stays_as_it_is():
     mixed = te.patterns.Pattern("m", (window(9, 2).as_causal().step(0), window(9, 1).step(0))).union()
     again = te.patterns.Pattern("m", (mixed.as_causal().step(0), window(9, 1).step(0))).union()
     assert restore(record(again), 9).step(0).mask().tolist() == again.step(0).mask().tolist()
+
+
+SMALL = [window(5, 1), strided(5, 2), strided(6, 3), dilated(6, 1, 2), block_local(6, 2), te.patterns.logsparse(6)]
+TYPES = (np.uint8, np.int8, np.uint64)
+
+
+@pytest.mark.parametrize("pattern", SMALL, ids=lambda pattern: f"{pattern.name}-{pattern.n}")
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_path_is_judged_alike_in_every_type_of_whole_numbers(pattern, kind):
+    edges = pattern.mask().any(axis=0)
+    for path in itertools.permutations(range(pattern.n)):
+        right = bool(edges[path[1:], path[:-1]].all())
+        assert recheck_path(pattern, np.array(path, kind)).holds == right
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_other_evidence_is_judged_alike_in_every_type_of_whole_numbers(kind):
+    for pattern in SMALL:
+        for depth, pair in itertools.product((1, 2, 3), itertools.product(range(pattern.n), repeat=2)):
+            wanted = recheck_depth(pattern, depth, pair).holds
+            assert recheck_depth(pattern, kind(depth), tuple(map(kind, pair))).holds == wanted
+        for pair in itertools.product(range(pattern.n), repeat=2):
+            wanted = recheck_obstruction(pattern, Incomparable(*pair)).holds
+            assert recheck_obstruction(pattern, Incomparable(*map(kind, pair))).holds == wanted
+    assert recheck_depth(star(6), 2, None, sources=kind(1)).holds == recheck_depth(star(6), 2, None, sources=1).holds

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+import thereexists as te
 from tests.patterns.agreeing import assert_agree
 from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.patterns import REGISTRY, build, dilated, from_mask, longformer, random, strided
-from thereexists.patterns.parts import Band, BlockBand, Offsets, Rect, Residue, Xor
+from thereexists.patterns.parts import Band, BlockBand, Explicit, Offsets, Rect, Residue, Xor
 from thereexists.patterns.step import Step
 
 SIZES = (1, 2, 3, 4, 7, 8, 9, 12, 16, 27)
@@ -161,3 +163,29 @@ def test_sizes_at_a_million_tokens_need_no_edges():
 def test_bad_input_is_named(make, message):
     with pytest.raises(ThereExistsError, match=message):
         make()
+
+
+def test_listed_rows_stay_what_they_were_when_the_arrays_change():
+    indptr, indices = np.array([0, 1, 2]), np.array([0, 1])
+    step = Step(2, (Explicit(indptr, indices),))
+    indices[:] = indices[::-1].copy()
+    assert step.mask().tolist() == [[True, False], [False, True]]
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.uint64])
+def test_membership_is_the_same_in_every_type_of_whole_numbers(kind):
+    k, j = np.divmod(np.arange(144), 12)
+    for part in (Band(-3, 1), BlockBand(4, -1, 0, 2), Residue(3), Offsets((-8, -1, 0)), Xor(5)):
+        for step in (Step(12, (part,)), Step(12, (part,), causal=True)):
+            wanted = step.contains(k, j)
+            assert (step.contains(k.astype(kind), j.astype(kind)) == wanted).all()
+            seen = te.patterns.Pattern("one", (step, step), heads=(1, 1)).mask_mod(device="cpu")
+            tensors = (torch.from_numpy(x.astype(kind)) for x in (k, j))
+            assert (seen(0, torch.tensor(0), *tensors).numpy() == wanted).all()
+
+
+def test_tokens_that_no_signed_number_holds_are_refused():
+    with pytest.raises(InvalidInput, match="whole numbers below 2"):
+        Step(12, (Band(-3, 1),)).contains(np.array([2**63 + 1], np.uint64), np.array([0]))
+    with pytest.raises(InvalidInput, match="whole numbers below 2"):
+        Step(12, (Band(-3, 1),)).contains(np.array([0.5]), np.array([0]))

@@ -153,7 +153,7 @@ def _rises(ids: Tensor) -> bool | None:
     """Whether the numbers of documents rise, so that there are several; None where they fall: a document is one piece
     of the sequence.
     """
-    steps = ids.diff(dim=-1)
+    steps = ids.long().diff(dim=-1)
     return None if ids.ndim != 2 or bool((steps < 0).any()) else bool((steps > 0).any())
 
 

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.owned_arrays import owned
 from thereexists.core.plain_text import is_text, visible
 from thereexists.functions.vocabulary import Token, check_vocabulary
 
@@ -61,6 +62,12 @@ class Automaton:
     origin: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name, kinds, words in (("table", "iu", "whole numbers"), ("outputs", "iu", "whole numbers"),
+                                   ("accept", "b", "Booleans")):  # fmt: skip
+            given = np.asarray(getattr(self, name))
+            if given.dtype.kind not in kinds:
+                raise InvalidInput(f"'{name}' of an automaton must be an array of {words}; got {given.dtype}.")
+            object.__setattr__(self, name, owned(given, np.bool_ if kinds == "b" else np.int64))
         Q, S = len(self.names), len(self.alphabet)
         shapes = (self.table.shape, self.outputs.shape, self.accept.shape)
         if not 1 <= Q <= MOST_STATES or S < 1 or shapes != ((Q, S), (Q, S), (Q,)):

@@ -18,6 +18,7 @@ from thereexists.arithmetic.balls import Array
 from thereexists.certificates.asked import check_asked
 from thereexists.certificates.block_sums import blocks_sha256
 from thereexists.certificates.check import Wanted
+from thereexists.certificates.covered import grid_fits
 from thereexists.certificates.cubes import CubeSums
 from thereexists.certificates.enclose import WEIGHTS, enclose_cubes
 from thereexists.certificates.float_bound import float_runs
@@ -209,6 +210,11 @@ def _checked(witness: Any, target: Target | None) -> tuple[Transformer, Grid, Ta
     grid = witness.grid.on(f.region)
     if network.rho not in WEIGHTS:
         raise InvalidInput("Certificates are for the standard class; this witness was built with --modified.")
+    if not grid_fits(network, grid, f):
+        raise InvalidInput(
+            f"{f.name} is not the function that this witness was built for: its n, d, domain or symmetry is not that "
+            f"of the grid from {list(grid.origin)} to {list(grid.high)}. Build a witness of it."
+        )
     f.check_one_by_one()
     if f.provable:
         check_asked(f, grid, splits_within(grid, SUBCUBES), seed=0)

@@ -18,6 +18,7 @@ from thereexists.certificates.asked import check_asked
 from thereexists.certificates.certificate import load_certificate
 from thereexists.certificates.certify_function import TRIED_BOXES
 from thereexists.certificates.check import Asked, Check, as_claimed
+from thereexists.certificates.covered import grid_fits
 from thereexists.certificates.enclose import WEIGHTS
 from thereexists.certificates.function_certificate import FunctionCertificate
 from thereexists.certificates.safe_dtypes import verdicts
@@ -203,20 +204,9 @@ def _another_shape(case: Case[FunctionCertificate]) -> Check:
 
 def _check_grid(case: Case[FunctionCertificate]) -> Check:
     """The cubes must cover the domain: otherwise the sum over cubes leaves something out."""
-    grid, target = case.grid, case.target
-    stated = Grid.from_dict(case.certificate.grid)
+    grid = case.grid
     low, high = np.array(grid.origin), np.array(grid.origin) + grid.N * np.array(grid.step)
-    last, first = high - np.array(grid.step), low + np.array(grid.step)
-    covers = bool((low <= target.low).all() and (high >= target.high).all())
-    covers = covers and bool((last < target.high).all() and (first > target.low).all())  # no cell wholly outside
-    E, width = case.network.E, case.network.shape()["d"]
-    covers = covers and (E is None or tuple(E.shape) == (grid.n, width))
-    covers = covers and case.network.ends() == (grid.d, grid.d)
-    sparse = case.record.get("plan", {}).get("pattern") is not None
-    shaped = (grid.n, grid.d, grid.positional) == (target.n, target.d, sparse or not target.equivariant)
-    ends = list(grid.high) == target.high.tolist()
-    ends = ends and list(grid.low) == (target.low.tolist() if target.compact_support else [])
-    right = covers and shaped and ends and stated == grid and (case.network.E is not None) == grid.positional
+    right = grid_fits(case.network, grid, case.target) and Grid.from_dict(case.certificate.grid) == grid
     return Check("grid", right, f"{grid.N}^{grid.n * grid.d} cubes from {low.tolist()} to {high.tolist()}")
 
 

@@ -34,6 +34,22 @@ def size_or_none(name: str, given: Any) -> float | None:
     return number
 
 
+def ends_of_box(given: Any, d: int) -> tuple[float | tuple[float, ...], float | tuple[float, ...]]:
+    """(low, high), each one number or d of them, in Python's own numbers."""
+    try:
+        low, high = (np.asarray(given[side], dtype=np.float64) for side in (0, 1))
+        np.broadcast_to(low, (d,)), np.broadcast_to(high, (d,))
+    except (ValueError, TypeError, IndexError, OverflowError):
+        raise InvalidInput(
+            f"'domain' must be (low, high), each a number or {d} numbers; got {given!r} instead."
+        ) from None
+    return _plain(low), _plain(high)
+
+
+def _plain(end: Array) -> float | tuple[float, ...]:
+    return tuple(end.tolist()) if end.ndim else float(end)
+
+
 def real(Y: Any) -> Array:
     """An array of float64, of an answer that is one of real numbers (NaN and infinity are for the caller to refuse)."""
     if isinstance(Y, np.ma.MaskedArray) and np.ma.is_masked(Y):

@@ -21,7 +21,7 @@ from thereexists.functions.asking import answered, phase
 from thereexists.functions.domains.domain import Domain, shortly
 from thereexists.functions.domains.stored import wherever_it_lies
 from thereexists.functions.float32 import in_float32
-from thereexists.functions.given import enclosed, real, size_or_none
+from thereexists.functions.given import enclosed, ends_of_box, real, size_or_none
 from thereexists.functions.modulus import Modulus
 
 Array = np.ndarray
@@ -102,6 +102,8 @@ class Target:
             plain = self.domain.plain(self.d)
             object.__setattr__(self, "domain", self.domain.bound(self.n, self.d) if plain is None else plain)
             self._check_region()
+        if self.region is None:  # our own numbers: the caller may go on with the arrays
+            object.__setattr__(self, "domain", ends_of_box(self.domain, self.d))
         low, high = self.low, self.high
         if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
             raise InvalidInput(f"'domain' must be a box with finite low < high; got {self.domain!r} instead.")
@@ -185,12 +187,7 @@ class Target:
         if isinstance(self.domain, Domain):
             ends = self.domain.ends[side].reshape(self.n, self.d)
             return ends.max(axis=0) if side else ends.min(axis=0)
-        try:
-            return np.broadcast_to(np.asarray(self.domain[side], dtype=np.float64), (self.d,))
-        except (ValueError, TypeError, IndexError, OverflowError):
-            raise InvalidInput(
-                f"'domain' must be (low, high), each a number or {self.d} numbers; got {self.domain!r} instead."
-            ) from None
+        return np.broadcast_to(np.asarray(self.domain[side]), (self.d,))
 
     def variation(self, radius: float) -> float | None:
         """An upper bound on max|f(X) − f(Y)| over max|X − Y| ≤ radius, or None if the caller stated none."""

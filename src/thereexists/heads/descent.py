@@ -69,7 +69,7 @@ def descend(
             f"Descent works on L×L arrays and is limited to L = {LONGEST}. Got L = {L}; use another method."
         )
     A = torch.zeros(L, L, dtype=torch.float64)
-    rows, columns = torch.from_numpy(target.rows()), torch.from_numpy(target.indices)
+    rows, columns = torch.from_numpy(target.rows()), torch.tensor(target.indices)
     A[rows, columns] = torch.from_numpy(target.probabilities())
     A = A.to(device)
     W = rotation_weights(d).to(device)

@@ -30,9 +30,9 @@ def save_head(head: Head, path: str | Path) -> None:
         "X": head.X.contiguous(),
         "W_Q": head.W_Q.contiguous(),
         "W_K": head.W_K.contiguous(),
-        "indptr": torch.from_numpy(head.target.indptr),
-        "indices": torch.from_numpy(head.target.indices),
-        "log_values": torch.from_numpy(head.target.log_values),
+        "indptr": torch.tensor(head.target.indptr),
+        "indices": torch.tensor(head.target.indices),
+        "log_values": torch.tensor(head.target.log_values),
     }
     if head.words is not None:
         tensors["words"] = head.words.contiguous()

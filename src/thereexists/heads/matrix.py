@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.owned_arrays import owned
 from thereexists.core.plain_numbers import shown, whole
 from thereexists.core.sparse_arrays import check_compressed, with_plain_data
 
@@ -41,6 +42,10 @@ class AttentionMatrix:
     indptr: np.ndarray  # (L + 1,) int64
     indices: np.ndarray  # (nnz,) int64
     log_values: np.ndarray  # (nnz,) float64
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("indptr", np.int64), ("indices", np.int64), ("log_values", np.float64)):
+            object.__setattr__(self, name, owned(getattr(self, name), dtype))
 
     @property
     def k_row(self) -> int:

@@ -25,7 +25,7 @@ def near(value: Any, what: str, least: int | None = None) -> int:
 
 
 def vector(values: Any, what: str, least: int = -(1 << 63), most: int = (1 << 63) - 1) -> np.ndarray:
-    """``values`` as a vector of int64 in ``[least, most]``."""
+    """``values`` as a vector of int64 in ``[least, most]``, a copy: the caller may go on with the array."""
     try:
         array = np.asarray(values)
     except (ValueError, OverflowError):  # lists of unequal lengths
@@ -35,6 +35,19 @@ def vector(values: Any, what: str, least: int = -(1 << 63), most: int = (1 << 63
     if array.size and not (least <= int(array.min()) and int(array.max()) <= most):
         far = int(array.min()) if int(array.min()) < least else int(array.max())
         raise InvalidInput(f"{what} must be whole numbers from {least} to {most}; one is {far}.")
+    return array.astype(np.int64)
+
+
+def as_tokens(given: Any) -> Any:
+    """Numbers of tokens, an array of any shape or a tensor, in a type in which ``j − k`` does not wrap around.
+
+    A tensor is looked at by its type alone, so that it can be traced.
+    """
+    if hasattr(given, "is_meta"):  # a tensor; nothing here imports torch
+        return given if given.dtype.is_signed and given.dtype.itemsize >= 4 else given.long()
+    array = np.asarray(given)
+    if array.size and (array.dtype.kind not in "iu" or int(array.max()) > np.iinfo(np.int64).max):
+        raise InvalidInput(f"Tokens must be whole numbers below 2^63; got {shown(given)}.")
     return array.astype(np.int64, copy=False)
 
 

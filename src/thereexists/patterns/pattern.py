@@ -18,6 +18,7 @@ from thereexists.core.numbered import Numbered
 from thereexists.core.plain_numbers import whole
 from thereexists.core.plain_text import brief
 from thereexists.core.rounded_figures import cut
+from thereexists.patterns.numbers import as_tokens
 from thereexists.patterns.parts import Rect, as_causal_part
 from thereexists.patterns.step import Step
 
@@ -173,14 +174,14 @@ class Pattern(Numbered, InNotebook):
 
         if self.heads is None:
             one = steps_on_devices([self.step(l)], device)
-            return lambda b, h, q, kv: one(q)[0](q, kv)
+            return lambda b, h, q, kv: one(q)[0](as_tokens(q), as_tokens(kv))
         spans = list(zip(np.cumsum((0, *self.heads[:-1])).tolist(), self.heads, strict=True))
         every = steps_on_devices(list(self.steps), device)
 
         def mask_mod(b: Any, h: Any, q: Any, kv: Any) -> Any:
-            found = h < 0  # no token yet
+            found, k, j = h < 0, as_tokens(q), as_tokens(kv)  # no token yet
             for (first, count), contains in zip(spans, every(q), strict=True):
-                found = found | ((h >= first) & (h < first + count) & contains(q, kv))
+                found = found | ((h >= first) & (h < first + count) & contains(k, j))
             return found
 
         return mask_mod

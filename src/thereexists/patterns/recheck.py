@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.verdict import Verdict
+from thereexists.patterns.numbers import as_tokens, whole
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
 
@@ -35,7 +36,7 @@ def recheck_path(pattern: Pattern, path: np.ndarray, edge_steps: np.ndarray | No
     chosen, wrong = _chosen(pattern, path)
     if wrong is not None or len(path) != n or not chosen.all():
         return Verdict(False, (f"the path is not a permutation of 0..{n - 1}",))
-    path = np.asarray(path)
+    path = as_tokens(path)
     if edge_steps is not None and np.shape(edge_steps) != (n - 1,):
         return Verdict(False, (f"there are {n - 1} edges, and as many steps must be named",))
     k, j = path[1:], path[:-1]
@@ -72,7 +73,8 @@ def recheck_obstruction(pattern: Pattern, obstruction: Any) -> Verdict:
         _, wrong = _chosen(pattern, [obstruction.u, obstruction.v])
         if wrong is not None:
             return wrong
-        for u, v in ((obstruction.u, obstruction.v), (obstruction.v, obstruction.u)):
+        pair = int(obstruction.u), int(obstruction.v)
+        for u, v in (pair, pair[::-1]):
             if _closure(pattern, u)[v]:
                 return Verdict(False, (f"token {u} does reach token {v}",))
         return Verdict(True, ("neither token reaches the other",))
@@ -184,6 +186,7 @@ def recheck_depth(
     """
     if not isinstance(depth, int | np.integer) or depth < 1:
         return Verdict(False, ("a depth is a whole number of at least 1",))
+    depth = int(depth)
     if depth > pattern.n**2 * pattern.cycle:  # more layers than that give no token anything new
         return Verdict(False, (f"no depth of {pattern.n:,} tokens is {depth:,}",))
     if causal and not pattern.causal:
@@ -192,6 +195,7 @@ def recheck_depth(
         _, wrong = _chosen(pattern, list(pair))
         if wrong is not None or len(pair) != 2:
             return Verdict(False, (f"a pair is two tokens of 0..{pattern.n - 1}",))
+        pair = int(pair[0]), int(pair[1])
         if causal and pair[1] > pair[0]:
             return Verdict(False, (f"no causal depth connects token {pair[0]} to the later token {pair[1]}",), pair)
         apart = _misses(pattern, depth - 1, *pair)
@@ -202,7 +206,9 @@ def recheck_depth(
         chosen = np.arange(pattern.n)
     else:
         rng = np.random.default_rng(seed)
-        chosen = np.unique(np.r_[0, pattern.n - 1, rng.integers(0, pattern.n, max(sources - 2, 0))])
+        chosen = np.unique(
+            np.r_[0, pattern.n - 1, rng.integers(0, pattern.n, max(whole(sources, "'sources'", 1) - 2, 0))]
+        )
     missed, walked = pair is not None or depth == 1, True  # some token must have missed another one layer earlier
     for k in chosen.tolist():
         if not missed:

@@ -10,7 +10,7 @@ import numpy as np
 
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.numbered import Numbered
-from thereexists.patterns.numbers import inside, whole
+from thereexists.patterns.numbers import as_tokens, inside, whole
 from thereexists.patterns.parts import IntervalPart, Part, Rect, as_mask
 from thereexists.patterns.rectangles import RectUnion, unite
 
@@ -48,6 +48,7 @@ class Step(Numbered):
 
     def contains(self, k: Any, j: Any) -> Any:
         """Elementwise ``j ∈ A_k``, for numpy arrays and torch tensors."""
+        k, j = as_tokens(k), as_tokens(j)
         found = self.united[0].contains(k, j)
         for part in self.united[1:]:
             found = found | part.contains(k, j)

@@ -44,6 +44,22 @@ def test_verdict_equals_the_definition(table, equivariant):
         assert (i, j) != (k, l)
 
 
+def test_verdict_equals_the_definition_on_every_small_table():
+    rows = [list(row) for row in itertools.product(range(3), repeat=2)]
+    sequences = [list(row) for row in itertools.product(range(2), repeat=2)]
+    tables = itertools.product(itertools.product(rows, repeat=2), itertools.product(sequences, repeat=2))
+    for (ids, cases), equivariant in itertools.product(tables, (False, True)):
+        verdict = te.is_contextual_mapping(ids, cases, equivariant=equivariant)
+        assert verdict.holds == by_the_definition(ids, cases, equivariant), (ids, cases)
+
+
+def test_numbers_beyond_float64_are_compared_exactly():
+    far = 2**63  # beside −4, NumPy makes float64 of it, in which far + 1 is far
+    assert te.is_contextual_mapping([[far + 1, 2], [far, -4]], [[0, 1], [1, 0]]).holds
+    assert not te.is_contextual_mapping([[2**80, 2.0], [2**80, -4]], [[0, 1], [1, 0]]).holds
+    assert not te.is_contextual_mapping([[1, 2], [1, 2]], [[far + 1, -1], [far, -1]]).holds
+
+
 def test_a_planted_collision_is_found_among_many():
     rng = np.random.default_rng(0)
     sequences = rng.random((1000, 3, 2))
@@ -64,7 +80,13 @@ def test_permutations_count_as_one_sequence_only_for_equivariant_maps():
 
 @pytest.mark.parametrize(
     ("ids", "sequences", "message"),
-    [([], [], "non-empty"), ([[1, 2]], [[[0.0]]], "must be an array"), ([[np.nan]], [[0.0]], "finite")],
+    [
+        ([], [], "non-empty"),
+        ([[1, 2]], [[[0.0]]], "must be an array"),
+        ([[np.nan]], [[0.0]], "finite"),
+        ([[1], [2]], [["a"], ["b"]], "finite real numbers"),
+        ([[1, 2], [3]], [[1, 2], [3]], "rows of one length"),
+    ],
 )
 def test_bad_input_is_named(ids, sequences, message):
     with pytest.raises(te.ThereExistsError, match=message):

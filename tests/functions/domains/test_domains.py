@@ -364,3 +364,24 @@ def test_many_cells_of_a_set_that_takes_many_numbers_are_refused_at_once():
     assert Grid.for_target(target, 1 / 4).cells == 16
     with pytest.raises(CannotBuild, match="40,008 numbers of every cell"):
         _ = Grid.for_target(target, 1 / 256).cells
+
+
+@pytest.mark.parametrize(
+    ("make", "arrays"),
+    [
+        (D.Box, ([0.0, 0.0], [1.0, 1.0])),
+        (D.Ellipsoid, ([0.5, 0.5], [[0.3, 0.1], [0.0, 0.2]])),
+        (D.Ball, ([0.5, 0.5], 0.25)),
+        (D.Polytope, ([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1.0, 0.0, 0.0])),
+        (D.Points, ([[0.0, 1.0], [1.0, 0.0]],)),
+        (lambda low, high: D.Implicit(disc, low, high, lipschitz=4.0), ([0.0, 0.0], [1.0, 1.0])),
+    ],
+)
+def test_a_domain_stays_what_it_was_when_the_caller_goes_on_with_the_arrays(make, arrays):
+    given = [np.array(array) for array in arrays]
+    domain = make(*given)
+    before = json.dumps(domain.describe())
+    for array in given:
+        array += 0.125
+    assert json.dumps(domain.describe()) == before
+    assert not any(value.flags.writeable for value in vars(domain).values() if isinstance(value, np.ndarray))

@@ -12,13 +12,12 @@ import torch
 
 from thereexists.certificates.program_bound import rounding
 from thereexists.certificates.program_certificate import ProgramCertificate, certify_program
-from thereexists.constructions.program import operations, splines
+from thereexists.constructions.program import splines
 from thereexists.constructions.program.compiler import Compiled
 from thereexists.constructions.program.compiler import compile as compile_program
 from thereexists.constructions.program.graph import Value, nodes
+from thereexists.constructions.program.kept_errors import own_error, product, spline
 from thereexists.constructions.program.plan import ProgramPlan
-from thereexists.constructions.program.primitives import products
-from thereexists.constructions.program.ranges import value_range
 from thereexists.constructions.program.saving import to_record
 from thereexists.constructions.program.witness import ProgramWitness
 from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
@@ -112,25 +111,16 @@ def refine(program: Value, factor: float) -> Value:
     made: dict[int, Value] = {}
     for node in nodes(program):
         arguments = tuple(made[id(argument)] for argument in node.arguments)
-        own = _own_error(node)
+        own = own_error(node) if node.operation in ("apply", "multiply") else 0.0
         if node.operation == "apply" and own:
             made[id(node)] = _spline(node, arguments[0], own * factor)
         elif node.operation == "multiply" and own:
-            made[id(node)] = operations.multiply(*arguments, epsilon=own * factor)
+            made[id(node)] = product(arguments[0], arguments[1], own * factor)
         elif all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
             made[id(node)] = node
         else:
             made[id(node)] = dataclasses.replace(node, arguments=arguments)
     return made[id(program)]
-
-
-def _own_error(node: Value) -> float:
-    """What finer splines would make less."""
-    if node.operation == "apply":
-        return splines.own_error(node.settings, *value_range(node.arguments[0]))
-    if node.operation == "multiply":
-        return products.own_error(node, *(value_range(argument) for argument in node.arguments))
-    return 0.0
 
 
 def _spline(node: Value, x: Value, epsilon: float) -> Value:
@@ -140,7 +130,7 @@ def _spline(node: Value, x: Value, epsilon: float) -> Value:
             f"'apply' of a function of your own cannot be refined to {in_full(epsilon)} in a program that was loaded: "
             "the file has its spline, not the function; write the program with the function and build that."
         )
-    return operations.apply(function, x, epsilon=epsilon, curvature=node.settings.get("curvature"))
+    return spline(function, x, epsilon, node.settings.get("curvature"))
 
 
 def _blame(compiled: Compiled, certificate: ProgramCertificate, dtype: str, epsilon: float | None) -> str:

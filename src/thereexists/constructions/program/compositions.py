@@ -317,7 +317,7 @@ def soft_largest(x: Value, *, sharpness: float) -> Value:
     return Value("soft_largest", (x,), x.n, x.d, {"sharpness": sharpness})
 
 
-def lookup(query: Value, keys: Any, values: Any, *, sharpness: float, epsilon: float = 1e-3) -> Value:
+def lookup(query: Value, keys: Any, values: Any, *, sharpness: float, epsilon: float | None = None) -> Value:
     """The value at the key nearest to the query, softly: Σ_j softmax_j(−sharpness·(query_i − key_j)²)·value_j.
 
         P.lookup(P.tokens(n=4), [0.0, 0.3, 0.6, 0.9], [1.0, 2.0, 3.0, 4.0], sharpness=100.0)
@@ -332,7 +332,7 @@ def lookup(query: Value, keys: Any, values: Any, *, sharpness: float, epsilon: f
         keys: n numbers, or a value.
         values: n numbers, or a value.
         sharpness: how much the nearest key is preferred, above 0.
-        epsilon: how far off the squares of keys that are data may be.
+        epsilon: how far off the squares of keys that are data may be; default: as of ``apply``.
 
     Returns:
         A value with the features of ``values``.

@@ -22,6 +22,7 @@ from thereexists.constructions.program.given import (
     whole_number,
 )
 from thereexists.constructions.program.graph import Value, as_value, is_shorter, nodes, only_value, same_shape
+from thereexists.constructions.program.kept_errors import DEFAULT, check_kept, product, spline
 from thereexists.constructions.program.lowering import gate_height
 from thereexists.constructions.program.ranges import approximation, value_range
 from thereexists.core.errors import InvalidInput
@@ -320,7 +321,7 @@ def interp(x: Value, knots: Any, values: Any) -> Value:
 
 
 def apply(
-    function: Callable[[Array], Array], x: Value, *, epsilon: float = 1e-3, curvature: float | None = None
+    function: Callable[[Array], Array], x: Value, *, epsilon: float | None = None, curvature: float | None = None
 ) -> Value:
     """Token-wise f, by a linear spline that is off by at most ``epsilon`` on the whole range of x.
 
@@ -332,39 +333,34 @@ def apply(
     Args:
         function: a function of an array, entry by entry.
         x: a value of the program.
-        epsilon: how far off it may be on the whole range of x.
+        epsilon: how far off it may be on the whole range of x; default: 1e-3, or more where float64 rounds more.
         curvature: the largest |f″| on that range, for a function that is not known.
 
     Returns:
         A value of the same shape.
 
     Raises:
-        InvalidInput: x is not a value of a program, or the function is not known and has no ``curvature``.
+        InvalidInput: x is not a value of a program, the function is not known and has no ``curvature``, or float64
+            values do not keep ``epsilon``.
     """
     x = only_value("apply", x)
-    epsilon = positive("apply", "epsilon", epsilon)
-    low, high = value_range(x)
-    high = high if high > low else low + max(1.0, abs(low))  # a spline has two knots at least
+    asked = DEFAULT if epsilon is None else positive("apply", "epsilon", epsilon)
     if curvature is not None:
         curvature = finite_number("apply", "curvature", curvature)
         if curvature < 0:
             raise InvalidInput(f"'apply' takes a curvature of at least 0; got {curvature} instead.")
-        knots, values, _ = splines.uniform(function, low, high, epsilon, curvature)
-    elif splines.known_as(function) is not None:
-        knots, values, _ = splines.place(function, low, high, epsilon)
-    else:
+    elif splines.known_as(function) is None:
         known = ", ".join(known.name for f, known in splines.KNOWN.items() if not isinstance(f, splines.Power))
         raise InvalidInput(
-            f"'apply' has no bound on the second derivative of this function {from_to(low, high)}; "
+            f"'apply' has no bound on the second derivative of this function {from_to(*value_range(x))}; "
             f"give curvature=, or take one that it knows ({known})."
         )
-    settings = {"function": function, "knots": knots, "values": values}
-    if splines.known_as(function) is None:
-        settings |= {"curvature": float(curvature), "source_sha256": splines.source_sha256(function)}  # pyright: ignore
-    return Value("apply", (x,), x.n, x.d, settings)
+    found = spline(function, x, asked, curvature)
+    check_kept("apply", epsilon, found)
+    return found
 
 
-def multiply(a: Any, b: Any, *, epsilon: float = 1e-3) -> Value:
+def multiply(a: Any, b: Any, *, epsilon: float | None = None) -> Value:
     """a·b, off by at most ``epsilon`` (plus what the errors of a and b make of themselves).
 
         x = P.tokens(n=4)
@@ -373,43 +369,25 @@ def multiply(a: Any, b: Any, *, epsilon: float = 1e-3) -> Value:
     Args:
         a: a value, a number or an array.
         b: the same; one of the two is a value.
-        epsilon: how far off it may be.
+        epsilon: how far off it may be; default: 1e-3, or more where float64 rounds more.
 
     Returns:
         A value of the same shape.
 
     Raises:
-        InvalidInput: neither is a value of a program, or their shapes differ, or ``epsilon`` is not above 0.
+        InvalidInput: neither is a value of a program, their shapes differ, ``epsilon`` is not above 0, or float64
+            values do not keep it.
     """
-    epsilon = positive("multiply", "epsilon", epsilon)
+    asked = DEFAULT if epsilon is None else positive("multiply", "epsilon", epsilon)
     like = only_value("multiply", a if isinstance(a, Value) else b)
     a, b = as_value("multiply", a, like), as_value("multiply", b, like)
     same_shape("multiply", a, b)
-    (low_a, high_a), (low_b, high_b) = value_range(a), value_range(b)
-    # a range that is (nearly) a point counts as a 64th of its size: the difference of squares is divided by 4t
-    wide_a, wide_b = (max(h - l, 2.0**-6 * max(-l, h), 2.0**-30) for l, h in ((low_a, high_a), (low_b, high_b)))
-    t = 2.0 ** round(math.log2(wide_b / wide_a))
-    widest = 4 * math.sqrt(epsilon) * math.sqrt(t)  # their product may underflow
-    h = 2.0 ** math.floor(math.log2(widest))
-    h = h * max(k for k in (1.0, 1.25, 1.5, 1.75) if k * h <= widest)
-
-    def knots(low: float, high: float) -> Array:
-        first, last = math.floor(low / h - 2.0**-20), math.ceil(high / h + 2.0**-20)
-        if last - first > splines.MOST_KNOTS:
-            raise InvalidInput(
-                f"'multiply' would need more than {splines.MOST_KNOTS:,} knots; choose a larger epsilon."
-            )
-        return h * np.arange(first, last + 1)
-
-    settings = {
-        "plus": knots(t * low_a + low_b, t * high_a + high_b),
-        "minus": knots(t * low_a - high_b, t * high_a - low_b),
-        "balance": t,
-    }
-    return Value("multiply", (a, b), like.n, like.d, settings)
+    found = product(a, b, asked)
+    check_kept("multiply", epsilon, found)
+    return found
 
 
-def divide(a: Any, b: Value, *, epsilon: float = 1e-3) -> Value:
+def divide(a: Any, b: Value, *, epsilon: float | None = None) -> Value:
     """a/b = a·(1/b), off by at most ``epsilon``: half for the reciprocal, half for the product.
 
         P.divide(1.0, P.tokens(n=4) + 1.0)
@@ -417,16 +395,16 @@ def divide(a: Any, b: Value, *, epsilon: float = 1e-3) -> Value:
     Args:
         a: a value, a number or an array.
         b: a value whose range does not hold 0.
-        epsilon: how far off it may be.
+        epsilon: how far off it may be; default: 1e-3, or more where float64 rounds more.
 
     Returns:
         A value of the same shape.
 
     Raises:
-        InvalidInput: b may be 0, or ``epsilon`` is not above 0.
+        InvalidInput: b may be 0, ``epsilon`` is not above 0, or float64 values do not keep it.
     """
     b = only_value("divide", b)
-    epsilon = positive("divide", "epsilon", epsilon)
+    asked = DEFAULT if epsilon is None else positive("divide", "epsilon", epsilon)
     low, high = value_range(b)
     if low <= 0 <= high:
         raise InvalidInput(
@@ -436,9 +414,14 @@ def divide(a: Any, b: Value, *, epsilon: float = 1e-3) -> Value:
     a = finite_number("divide", "numerator", a) if alone else as_value("divide", a, b)
     low_a, high_a = (a, a) if alone else value_range(a)
     size = max(abs(low_a), abs(high_a))
+    share = asked / max(size, 2.0**-60) / (1 if alone else 2)
+    inverse = spline(splines.reciprocal, b, share, None)
+    check_kept("divide", None if epsilon is None else share, inverse)
     if alone:
-        return a * apply(splines.reciprocal, b, epsilon=epsilon / max(size, 2.0**-60))
-    return multiply(a, apply(splines.reciprocal, b, epsilon=epsilon / (2 * max(size, 2.0**-60))), epsilon=epsilon / 2)
+        return a * inverse
+    found = product(a, inverse, asked / 2)
+    check_kept("divide", None if epsilon is None else asked / 2, found)
+    return found
 
 
 def scale(x: Value, factors: Any) -> Value:

@@ -223,7 +223,7 @@ def place(function: Callable[..., Any], low: float, high: float, epsilon: float)
         if len(knots) > MOST_KNOTS:
             raise InvalidInput(f"'apply' would need more than {MOST_KNOTS:,} knots; choose a larger epsilon.")
         start = knots[-1]
-        least = max(max(abs(start), abs(high)) * 2.0**-45, 2.0**-1022)
+        least = closest(start, high)
         while True:
             end = high if start + 1.001 * step >= high else start + step
             missed = _missed(known, start, end)
@@ -236,6 +236,19 @@ def place(function: Callable[..., Any], low: float, high: float, epsilon: float)
         own, step = max(own, missed), 1.5 * step
     grid = np.array(knots)
     return grid, _values(known, grid), own
+
+
+def closest(low: float, high: float) -> float:
+    """How close knots may be: float64 numbers between the two are told apart, with eight bits to spare."""
+    return max(max(abs(low), abs(high)) * 2.0**-45, 2.0**-1022)
+
+
+def largest_at_ends(function: Callable[..., Any], low: float, high: float) -> float:
+    """|f| of a function of the table, at the ends where it is a number."""
+    from flint import arb
+
+    values = [KNOWN[function].f(arb(end)) for end in (low, high)]
+    return max((float(abs(v).mid()) for v in values if v.is_finite()), default=0.0)
 
 
 def _not_smooth(known: Known, near: float, low: float, high: float, epsilon: float) -> InvalidInput:
@@ -276,6 +289,11 @@ def uniform(
     pieces = max(1, math.ceil((high - low) * math.sqrt(curvature / (8 * epsilon))))
     if pieces > MOST_KNOTS:
         raise InvalidInput(f"'apply' would need {pieces:,} knots, more than {MOST_KNOTS:,}; choose a larger epsilon.")
+    if pieces > 1 and (high - low) / pieces < closest(low, high):
+        raise InvalidInput(
+            f"'apply' would need knots closer together than float64 tells numbers apart {from_to(low, high)}; choose a "
+            "larger epsilon, or make the numbers smaller, by a factor or by taking a constant off."
+        )
     knots = np.linspace(low, high, pieces + 1)
     try:
         values = real_array("apply", "a function with values", function(knots))

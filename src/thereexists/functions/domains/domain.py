@@ -26,6 +26,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.owned_arrays import owned
 from thereexists.functions.anywhere import placed
 
 Array = np.ndarray
@@ -324,9 +325,12 @@ class Each(Domain):
 
 
 def numbers(name: str, given: Any) -> Array:
-    """Numbers in one row, so small and so large that no product of two leaves float64; a table of them is flattened."""
+    """Numbers in one row, so small and so large that no product of two leaves float64; a table of them is flattened.
+
+    Ours alone: a caller who goes on with the same array changes no domain.
+    """
     try:
-        found = np.asarray(given, dtype=np.float64).reshape(-1)
+        found = owned(given, np.float64).reshape(-1)
     except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of tensors with gradients
         found = np.array([np.nan])
     if not (len(found) and np.isfinite(found).all()):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.owned_arrays import owned
 from thereexists.functions.domains.domain import SPARE, TOLERANCE, Array, Domain, Ends, moderate, shortly
 
 _AT_ONCE = 1 << 24  # numbers of a table of boxes against points
@@ -32,7 +33,7 @@ class Points(Domain):
             raise InvalidInput(
                 f"'points' must be rows of numbers up to 1e50, all of one length; got {shortly(self.points)}."
             )
-        object.__setattr__(self, "points", np.unique(table, axis=0))
+        object.__setattr__(self, "points", owned(np.unique(table, axis=0)))
 
     @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]

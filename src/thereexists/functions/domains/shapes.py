@@ -9,6 +9,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.owned_arrays import owned
 from thereexists.core.plain_text import in_full
 from thereexists.functions.domains.domain import (
     AT_ONCE,
@@ -107,7 +108,7 @@ class Ellipsoid(Domain):
                 "An ellipsoid must have an interior: half axes above 0, or a matrix that is well conditioned."
             )
         object.__setattr__(self, "centre", centre)
-        object.__setattr__(self, "axes", matrix)
+        object.__setattr__(self, "axes", owned(matrix))
 
     @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
