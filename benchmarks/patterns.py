@@ -76,8 +76,8 @@ def measure(name: str) -> dict:
         seconds = v.seconds
     checked = time.perf_counter()
     out["path_rechecked"] = None if path is None else te.recheck_path(pattern, path, steps).holds
-    shallow = s is not None and s <= 8
-    out["depth_not_refuted"] = te.recheck_depth(pattern, s, pair, sources=2).holds is not False if shallow else None
+    some = None if s is None or s > 8 else te.recheck_depth(pattern, s, pair, sources=2)
+    out["depth_not_refuted"] = None if some is None else some.holds is not False
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     times = {"build_seconds": built - began, "seconds": seconds, "recheck_seconds": time.perf_counter() - checked}
     return {"case": name, **out, **times, "memory_mb": peak}
