@@ -65,14 +65,13 @@ class Faithful(Method):
 
     def _made(self, target: Target, prepared: Prepared) -> FaithfulWitness:
         plan, mapping, table = prepared
-        if self.modified and plan.grid.low:
-            raise InvalidInput("The modified network has no guard layers: build it without 'compact_support'.")
         hard = modified_network(mapping, table, plan.grid)
         network = hard if self.modified else softmax_limit(hard, table, plan.grid, self.rho)
         return FaithfulWitness(network=network, plan=plan, target=target)
 
     def _prepared(self, target: Target) -> Prepared:
-        return prepare(target, self._request, self.pattern, self.progress)
+        found = prepare(target, self._request, self.pattern, self.progress)
+        return found._replace(plan=found.plan.before_the_last_step()) if self.modified else found
 
     @property
     def _request(self) -> Request:
