@@ -17,6 +17,7 @@ dtype; False only if they fail everywhere within it; otherwise it is undecided.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +42,7 @@ DTYPES = {
     "float64": torch.float64,
 }
 
+CHANGED = "an array was changed in place after it was verified"
 LEAST_EPS1, LEAST_EPS2 = 1e-100, 1e-30
 _LARGEST = torch.finfo(torch.float64).max
 _COMPARING = 2.0**-50  # three subtractions, each of at most twice the sum of a logit and a logarithm
@@ -100,6 +102,11 @@ class Verification:
 
     def __repr__(self) -> str:
         return brief(f"{type(self).__name__}: {self.verdict.in_words()}", *self._found())
+
+    def of_changed_arrays(self) -> Verification:
+        """What this says of other arrays: nothing."""
+        unknown = dict.fromkeys(("leakage", "ratio_error", "max_logit", "rounding"), math.nan)
+        return dataclasses.replace(self, verdict=Verdict(None, (f"{CHANGED}: verify it again",)), rows=0, **unknown)
 
     def errors(self) -> str:
         return f"leakage {rounded_up(self.leakage, 3)}, ratio error {rounded_up(self.ratio_error, 3)}"
