@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,20 @@ def whole(value: Any, what: str, least: int | None = None, most: int | None = No
         ends = "" if least is None else f" from {least} on" if most is None else f" from {least} to {most}"
         raise InvalidInput(f"{what} must be a whole number{ends}; got {shown(value)}.")
     return int(value)
+
+
+def whole_or_none(value: Any, what: str, least: int) -> int | None:
+    return None if value is None else whole(value, what, least)
+
+
+def share_of_one(value: Any, what: str, whole_too: bool) -> float:
+    """A share above 0 and below 1 (or at most 1), of whatever type of number, as Python's own float."""
+    good = isinstance(value, Real | np.floating) and not isinstance(value, bool)
+    share = float(value) if good else math.nan
+    if not (0 < share < 1 or (whole_too and share == 1)):
+        ends = "at most 1" if whole_too else "below 1"
+        raise InvalidInput(f"{what} must be a share above 0 and {ends}; got {shown(value)} instead.")
+    return share
 
 
 def seconds_from(value: Any, what: str = "'seconds'") -> float:

@@ -29,6 +29,7 @@ import torch
 
 from thereexists.core.devices import as_device
 from thereexists.core.errors import InvalidInput
+from thereexists.core.neutral import neutral
 from thereexists.core.plain_text import brief, in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.core.verdict import Verdict
@@ -119,6 +120,7 @@ class Verification:
         )
 
 
+@neutral()
 def verify(
     X: torch.Tensor,
     W_Q: torch.Tensor,

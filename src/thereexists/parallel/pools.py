@@ -20,7 +20,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from thereexists.core.errors import Obstructed, ThereExistsError
+from thereexists.core.errors import InvalidInput, Obstructed, ThereExistsError
+from thereexists.core.plain_numbers import shown
 from thereexists.core.safe_path import nothing_from_here
 from thereexists.parallel.ranges import Range
 
@@ -111,6 +112,12 @@ class Workers:
 
 
 HERE = Workers(1)  # this very process
+
+
+def check_workers(given: Any) -> None:
+    """Refuse a bare number, which says how many and not where."""
+    if not isinstance(given, Workers):
+        raise InvalidInput(f"'workers' must be te.parallel.Workers(count=…); got {shown(given)} instead.")
 
 
 def run_chunks(work: Callable[[Range], None], parts: list[Range], workers: Workers) -> None:
