@@ -33,7 +33,7 @@ from thereexists.core.neutral import neutral
 from thereexists.core.plain_text import brief, in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.core.verdict import Verdict
-from thereexists.heads.matrix import AttentionMatrix, log_rounding
+from thereexists.heads.matrix import AttentionMatrix, as_matrix, log_rounding
 from thereexists.heads.rounding import apply, logit_rounding
 
 DTYPES = {
@@ -122,10 +122,10 @@ class Verification:
 
 @neutral()
 def verify(
-    X: torch.Tensor,
-    W_Q: torch.Tensor,
-    W_K: torch.Tensor,
-    target: AttentionMatrix,
+    X: Any,
+    W_Q: Any,
+    W_K: Any,
+    target: Any,
     *,
     eps1: float,
     eps2: float,
@@ -138,10 +138,10 @@ def verify(
         te.heads.verify(head.X, head.W_Q, head.W_K, head.target, eps1=1e-3, eps2=1e-2)
 
     Args:
-        X: (length, d), what the head looks at.
+        X: (length, d), what the head looks at; a tensor or an array.
         W_Q: (d, m).
         W_K: (d, m).
-        target: the matrix that it should show.
+        target: the matrix that it should show, as for ``te.heads.fit``.
         eps1: the leakage that is allowed.
         eps2: the relative error of a ratio that is allowed.
         arithmetic: dtype and device.
@@ -156,6 +156,7 @@ def verify(
     started = time.perf_counter()
     check_tolerances(eps1, eps2)
     dtype, device = arithmetic.dtype, as_device(arithmetic.device)
+    target, X, W_Q, W_K = as_matrix(target), *map(_as_tensor, (X, W_Q, W_K))
     if X.ndim != 2 or X.shape[0] != target.length or W_Q.shape != W_K.shape or W_Q.shape[0] != X.shape[1]:
         raise InvalidInput(
             f"The head does not fit the target: X {tuple(X.shape)}, W_Q {tuple(W_Q.shape)}, W_K {tuple(W_K.shape)}, "
@@ -342,6 +343,14 @@ def _picked(rows: Any, length: int) -> np.ndarray:
     ):
         raise InvalidInput(f"'rows' must be some of the numbers 0 to {length - 1}, or a mask of {length} rows.")
     return np.unique(given.astype(np.int64))
+
+
+def _as_tensor(given: Any) -> torch.Tensor:
+    """A matrix of real numbers, where no imaginary part would be dropped."""
+    array = torch.from_numpy(given) if isinstance(given, np.ndarray) and given.dtype.kind in "biuf" else given
+    if not isinstance(array, torch.Tensor) or array.is_complex():
+        raise InvalidInput(f"X, W_Q and W_K must be tensors or arrays of real numbers; got {type(given).__name__}.")
+    return array
 
 
 def _not_finite(X: torch.Tensor, dtype: str, device: str, seconds: float) -> Verification:
