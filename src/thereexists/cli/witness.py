@@ -223,8 +223,6 @@ def build(asked: BuildOptions) -> None:
 
 
 def _build_function(target: Target, out: Path, asked: BuildOptions) -> None:
-    from thereexists.witness.recounted import class_of
-
     method = asked.method
     if not asked.certify and asked.shard_size is None:
         refuse("a build without a certificate has nothing to share out", *CREW)
@@ -244,8 +242,7 @@ def _build_function(target: Target, out: Path, asked: BuildOptions) -> None:
         certificate, reason = witness.certificate, None
     else:
         certificate, reason = _certify(witness, out, asked) if asked.certify else (None, InvalidInput("not asked for"))
-    told = {"witness": str(out), **witness.describe(), "class": class_of(witness.network)}
-    summary = with_normalised(told, target, witness.grid)
+    summary = with_normalised({"witness": str(out), **witness.describe()}, target, witness.grid)
     advice = _advice(witness.plan, target)
     if asked.as_json:
         made = None if certificate is None else described(certificate)

@@ -36,6 +36,18 @@ def share_of_one(value: Any, what: str, whole_too: bool) -> float:
     return share
 
 
+def positive(value: Any, what: str) -> float:
+    """A number above 0, of whatever type, as Python's own float; of a fraction none larger."""
+    try:
+        good = isinstance(value, Real | np.floating) and not isinstance(value, bool)
+        number = float(value) if good else math.nan
+    except OverflowError:
+        number = math.inf
+    if not 0 < number < math.inf:
+        raise InvalidInput(f"{what} must be a positive number; got {shown(value)} instead.")
+    return number if number <= value else math.nextafter(number, 0.0)  # pyright: ignore[reportOperatorIssue]
+
+
 def seconds_from(value: Any, what: str = "'seconds'") -> float:
     """A time of 0 or more; infinity is the longest."""
     good = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
@@ -50,4 +62,5 @@ def shown(value: Any) -> str:
         text = repr(value)
     except (ValueError, RecursionError):
         return f"a {type(value).__name__} too long to print"
+    text = " ".join(text.split())
     return text if len(text) <= 80 else text[:77] + "…"

@@ -198,6 +198,7 @@ class FunctionWitness(Witness):
         return {
             "target": self.target.name,
             **self.plan.describe(),
+            "class": self.network.shape() | {"positional": self.network.E is not None},
             "distance": None if self.distance is None else self.distance.describe(),
         }
 

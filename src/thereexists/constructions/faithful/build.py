@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -58,10 +59,12 @@ class Faithful(Method):
         return self._prepared(target).plan
 
     def build(self, target: Target) -> FaithfulWitness:
-        if self.epsilon is None or self.modified or self.prove is None:
+        request = self._request
+        if request.epsilon is None or self.modified or self.prove is None:
             return self._made(target, self._prepared(target))
-        found = within(target, self._request, self.pattern, self.progress)
-        return proved_within(found, self.epsilon, self.p, lambda prepared: self._made(target, prepared), self.prove)
+        found = within(target, request, self.pattern, self.progress)
+        make = functools.partial(self._made, target)
+        return proved_within(found, request.epsilon, request.p, make, self.prove)
 
     def _made(self, target: Target, prepared: Prepared) -> FaithfulWitness:
         plan, mapping, table = prepared

@@ -24,6 +24,7 @@ from thereexists.constructions.faithful.sparse_shift import Route, SparseShift
 from thereexists.constructions.faithful.value_mapping import Extremes, Progress, ValueTable, layer_count, tabulate
 from thereexists.constructions.within import Steps, candidates, check_epsilon, predicted_within
 from thereexists.core.errors import CannotBuild, InvalidInput, InvalidTarget
+from thereexists.core.plain_numbers import positive
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.claims import refute
 from thereexists.functions.exponent import exponent
@@ -140,6 +141,8 @@ class Request:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p", exponent(self.p))
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", positive(self.epsilon, "'epsilon'"))
 
 
 def prepare(
