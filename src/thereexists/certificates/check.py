@@ -10,7 +10,8 @@ from typing import Any
 from thereexists.core.errors import InvalidInput, Obstructed
 from thereexists.core.plain_numbers import share_of_one, shown, whole, whole_or_none
 from thereexists.functions.target import Target
-from thereexists.parallel import HERE, Workers, check_workers
+from thereexists.parallel import HERE, Workers
+from thereexists.parallel.pools import check_workers
 
 Progress = Callable[[int, int], None]
 
