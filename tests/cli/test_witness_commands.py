@@ -32,6 +32,13 @@ def folder(tmp_path_factory):
     return folder
 
 
+def test_a_modified_network_is_told_as_what_it_is(folder):
+    built = thereexists("build", "sort", "--n", 2, "--delta", "1/4", "--modified", "--out", "modified", cwd=folder)
+    shown = thereexists("show", "modified", cwd=folder)
+    for told in (built.stdout, shown.stdout):
+        assert "class T_P^{2,1,1}, 572 parameters" in told
+
+
 def test_build_json_has_what_is_promised(folder):
     done = thereexists("build", "my.py:f", "--n", 2, "--d", 2, "--epsilon", 0.9, "--lipschitz", 1,
                        "--out", "own", "--json", cwd=folder)  # fmt: skip

@@ -45,6 +45,30 @@ def test_layers_equal_the_formulas_and_the_plan(case):
     assert witness.network.shape() == {"h": 2, "m": 1, "r": 4, "d": case.d}
 
 
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_the_plan_of_the_modified_network_counts_it_too(case):
+    plan = te.plan(case.target(), delta=1 / case.N, modified=True)
+    witness = te.build(case.target(), delta=1 / case.N, modified=True)
+    for told in (plan, witness.plan):
+        assert told.parameters == witness.network.parameter_count
+        assert told.layers["total"] == witness.network.depth
+        assert told.width == witness.network.shape()["r"]
+
+
+def test_plans_equal_networks_whatever_is_asked_for():
+    rng = np.random.default_rng(7)
+    for _ in range(12):
+        n, d = int(rng.integers(1, 4)), int(rng.integers(1, 3))
+        options = {"delta": 1 / int(rng.choice([2, 3, 4] if n * d <= 3 else [2])), "modified": bool(rng.integers(2))}
+        if n > 1 and rng.integers(2):
+            options["pattern"] = te.patterns.window(n, 1)
+        target = builtin(str(rng.choice(["sort", "deep-sets"])), n=n, d=d)
+        plan, network = te.plan(target, **options), te.build(target, **options).network
+        assert (plan.parameters, plan.layers["total"]) == (network.parameter_count, network.depth), (n, d, options)
+        assert plan.width == network.shape()["r"]
+
+
 def test_sort_of_four_tokens_has_16449_layers_and_is_exact():
     witness = te.build(builtin("sort", n=4), delta=1 / 8)
     assert witness.network.depth == 16449

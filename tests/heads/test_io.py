@@ -1,10 +1,13 @@
 """Saved heads come back whole; broken files say so."""
 
+import copy
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy.sparse import csr_array, save_npz
 
 import thereexists.heads as heads
@@ -145,3 +148,31 @@ def test_the_stored_head_of_hidden_size_ten_is_for_the_benchmarks_target():
     assert (head.target.indices == target.indices).all()
     stored = head.target.log_values - np.repeat(np.maximum.reduceat(head.target.log_values, target.indptr[:-1]), 4)
     assert np.abs(stored - target.log_values).max() <= 8 * np.finfo(float).eps
+
+
+def test_a_head_that_was_changed_claims_nothing_and_is_not_saved(tmp_path):
+    head = heads.fit(heads.random_matrix(8, 2))
+    copied = copy.deepcopy(head)
+    assert copied.verdict.holds
+    with torch.no_grad():
+        head.W_Q.mul_(0.01)
+    assert head.verdict.holds is None
+    assert head.report()["holds"] is None
+    assert math.isnan(head.verification.leakage)
+    assert "changed in place" in repr(head)
+    assert "holds" not in repr(head)
+    with pytest.raises(InvalidInput, match="changed in place"):
+        head.save(tmp_path / "h")
+    assert not (tmp_path / "h").exists()
+    assert copy.deepcopy(head).verdict.holds is None
+    assert copied.verdict.holds
+
+
+def test_a_loaded_head_that_was_changed_does_not_repeat_its_author(tmp_path):
+    heads.fit(heads.random_matrix(8, 2)).save(tmp_path / "h")
+    head = heads.load(tmp_path / "h")
+    head.save(tmp_path / "again")
+    head.X.add_(1.0)
+    assert head.verdict.holds is None
+    with pytest.raises(InvalidInput, match="changed in place"):
+        head.save(tmp_path / "again")

@@ -177,6 +177,7 @@ def test_shapes_that_do_not_fit_are_refused():
 def test_the_verifier_imports_nothing_that_fits(name):
     allowed = {
         "thereexists.core.errors",
+        "thereexists.core.neutral",
         "thereexists.core.verdict",
         "thereexists.heads.rounding",
         "thereexists.core.devices",
@@ -244,3 +245,16 @@ def test_a_mask_says_which_rows(shown):
     mask = np.arange(16) == 14
     found = verify(X, shown.W_Q, shown.W_K, shown.target, eps1=1e-3, eps2=1e-2, rows=mask)
     assert (found.verdict.holds, found.rows, found.worst_row) == (False, 1, 14)
+
+
+def test_arrays_and_sparse_matrices_are_taken_as_tensors_and_targets_are():
+    head = fit(random_matrix(8, 2, 2.0, 0))
+    wanted = verify(head.X, head.W_Q, head.W_K, head.target, eps1=1e-3, eps2=1e-2)
+    arrays = (head.X.numpy(), head.W_Q.numpy(), head.W_K.numpy())
+    found = verify(*arrays, head.target.to_scipy(), eps1=1e-3, eps2=1e-2)
+    assert wanted.verdict.holds
+    assert found.verdict.holds
+    assert found.leakage == wanted.leakage
+    for other in (head.X.tolist(), head.X + 0j, head.X.numpy() + 0j):
+        with pytest.raises(InvalidInput, match="must be tensors or arrays of real numbers"):
+            verify(other, head.W_Q, head.W_K, head.target, eps1=1e-3, eps2=1e-2)

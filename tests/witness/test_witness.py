@@ -1,6 +1,7 @@
 """A witness runs, refuses what it is not for, and survives its files being broken in every way."""
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -203,3 +204,10 @@ def test_estimate_records_its_seed_and_covers_the_truth(witness):
 def test_too_few_samples_are_refused(witness):
     with pytest.raises(te.ThereExistsError, match="from 16 to"):
         witness.estimate_distance(samples=3)
+
+
+@pytest.mark.parametrize("name", te.targets.BUILTINS)
+def test_a_witness_of_a_built_in_function_travels(name):
+    witness = te.build(builtin(name, n=2), delta=1 / 2)
+    copied = pickle.loads(pickle.dumps(witness))
+    assert te.certify(copied, opinions=1).bound == te.certify(witness, opinions=1).bound

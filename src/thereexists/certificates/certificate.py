@@ -26,6 +26,7 @@ from thereexists.core.authors_word import WORDS
 from thereexists.core.errors import BadWitnessFile, InvalidInput, Unreadable
 from thereexists.core.json_files import malformed, read_json, record_digest
 from thereexists.core.kinds import CERTIFICATES, named
+from thereexists.core.named_folder import folder_named
 from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief
 from thereexists.core.regular_files import is_regular
@@ -160,7 +161,7 @@ class Certificate(InNotebook, ABC):
             text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         except ValueError as error:
             raise InvalidInput(f"The certificate was not saved: one of its numbers is not finite ({error}).") from error
-        file = Path(folder) / FILE
+        file = folder_named(folder) / FILE
         with the_error_in_words(file):
             self.put(file, text)
 

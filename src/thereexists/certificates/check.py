@@ -8,14 +8,31 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import InvalidInput, Obstructed
+from thereexists.core.plain_numbers import share_of_one, shown, whole, whole_or_none
 from thereexists.functions.target import Target
 from thereexists.parallel import HERE, Workers
+from thereexists.parallel.pools import check_workers
 
 Progress = Callable[[int, int], None]
 
 
 def untold(done: int, total: int) -> None:
     """The progress of nothing: called, and ignored."""
+
+
+class Told:
+    """The caller's own progress, and the error that it ended with: one of the caller's, which says nothing of files."""
+
+    def __init__(self, progress: Progress):
+        self._progress = progress
+        self.error: Exception | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        try:
+            self._progress(done, total)
+        except Exception as error:
+            self.error = error
+            raise
 
 
 @dataclass(frozen=True)
@@ -87,15 +104,16 @@ class Asked:
             )
 
 
-def check_opinions(opinions: int | None) -> None:
+def checked_opinions(opinions: Any) -> int | None:
     """How many cubes are asked about: one at least, or as many as a second or two allow."""
-    if opinions is not None:
-        _check_whole("opinions", opinions, 1)
+    return whole_or_none(opinions, "'opinions'", 1)
 
 
-def _check_whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInput(f"'{name}' must be a whole number of at least {least}; got {value!r} instead.")
+def check_crew(workers: Any, progress: Any) -> None:
+    """Who computes, and who is told."""
+    check_workers(workers)
+    if not callable(progress):
+        raise InvalidInput(f"'progress' must be called as progress(done, total); got {shown(progress)} instead.")
 
 
 CONFIDENCE = 0.99
@@ -121,6 +139,12 @@ class Wanted:
     workers: Workers = HERE
 
     def __post_init__(self) -> None:
-        check_opinions(self.opinions)
-        _check_whole("seed", self.seed, 0)
-        _check_whole("samples", self.samples, 2)
+        check_crew(self.workers, self.progress)
+        plain = {
+            "opinions": checked_opinions(self.opinions),
+            "seed": whole(self.seed, "'seed'", 0),
+            "samples": whole(self.samples, "'samples'", 2),
+            "confidence": share_of_one(self.confidence, "'confidence'", whole_too=False),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)

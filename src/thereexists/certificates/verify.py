@@ -10,22 +10,35 @@ missing, or an option, a folder or a machine was in the way. A fault that was fo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from thereexists.certificates.check import SAMPLE, Asked, Check, How, NoFunctionWanted, Progress, check_opinions, untold
+from thereexists.certificates.check import (
+    SAMPLE,
+    Asked,
+    Check,
+    How,
+    NoFunctionWanted,
+    Progress,
+    Told,
+    check_crew,
+    checked_opinions,
+    untold,
+)
 from thereexists.certificates.llama.format import FORMAT, format_of
 from thereexists.core import storage
-from thereexists.core.errors import BadWitnessFile, InvalidInput, Obstructed, ThereExistsError, Unreadable
+from thereexists.core.errors import BadWitnessFile, Obstructed, ThereExistsError, Unreadable
 from thereexists.core.kinds import kind_of
 from thereexists.core.memory import is_out_of_memory, too_little_memory
-from thereexists.core.plain_numbers import shown
+from thereexists.core.named_folder import folder_named
+from thereexists.core.neutral import neutral
+from thereexists.core.plain_numbers import share_of_one
 from thereexists.core.verdict import Verdict
 from thereexists.functions.target import Target, check_is_target
 from thereexists.parallel import HERE, Workers
 
 
+@neutral()
 def verify(
     folder: str | Path,
     target: Target | None = None,
@@ -43,7 +56,7 @@ def verify(
         folder: the folder of the witness. Nothing in it is believed, and no code in it is run.
         target: the function, where it is not a built-in one: its code is not stored.
         opinions: how many cubes are also checked by Arb and by exact rationals.
-        progress: called as ``progress(done, total)``.
+        progress: called as ``progress(done, total)``; an error that it raises is yours.
         workers: how many processes compute it, and where.
         sample: enclose only this share of the cubes again, drawn anew each time; the verdict is *undecided* where no
             fault was found.
@@ -56,16 +69,16 @@ def verify(
     Raises:
         InvalidInput: an argument is not what it must be. Whatever is wrong with the files is part of the verdict.
     """
-    if not isinstance(folder, str | os.PathLike):
-        raise InvalidInput(f"A folder is named by a text or a path; got {shown(folder)} instead.")
-    if sample is not None and not (isinstance(sample, int | float) and 0 < sample <= 1):
-        raise InvalidInput(f"'sample' must be a share above 0 and at most 1; got {sample!r} instead.")
-    check_opinions(opinions)
+    place = folder_named(folder)
+    share = None if sample is None else share_of_one(sample, "'sample'", whole_too=True)
+    asked = checked_opinions(opinions)
     check_is_target(target)
-    how = How(workers, sample, None if job is None else Path(job), progress)
+    check_crew(workers, progress)
+    told = Told(progress)
+    how = How(workers, share, None if job is None else folder_named(job), told)
     checks: list[Check] = []
     try:
-        for check in _checks(Path(folder), target, opinions, how):
+        for check in _checks(place, target, asked, how):
             checks.append(check)
     except NoFunctionWanted:
         raise
@@ -73,6 +86,8 @@ def verify(
         checks.append(Check("files" if isinstance(error, Unreadable) else "asked", None, str(error)))
     except Exception as error:
         checks.append(_ended_by(error, not checks))
+    if told.error is not None:
+        raise told.error
     return _verdict(checks)
 
 

@@ -13,9 +13,11 @@ from typing import Any
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.kinds import KINDS, named
+from thereexists.core.neutral import neutral
 from thereexists.witness.method import Method
 
 
+@neutral()
 def build(target: Any, method: Any = None, **options: Any) -> Any:
     """Construct a Transformer that computes ``target``: a target, a table, a program or an automaton.
 
@@ -42,6 +44,7 @@ def build(target: Any, method: Any = None, **options: Any) -> Any:
     return the_method(target, method, options).build(target)
 
 
+@neutral()
 def plan(target: Any, method: Any = None, **options: Any) -> Any:
     """What ``build`` would give, with the same arguments: sizes, and the predicted error where there is one.
 

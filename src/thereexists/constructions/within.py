@@ -130,8 +130,6 @@ def proved_within(found: Iterator[Any], epsilon: float, p: float, make: Callable
 
 def check_epsilon(target: Target, epsilon: float) -> None:
     """Refuse what is no distance, and functions of which nothing can be proved."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 < epsilon < float("inf"):
-        raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon} instead.")
     if not target.provable:
         raise InvalidInput(
             "A grid for 'epsilon' needs a modulus of continuity: state the Lipschitz constant (--lipschitz), or "

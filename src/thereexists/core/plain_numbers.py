@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,32 @@ def whole(value: Any, what: str, least: int | None = None, most: int | None = No
     return int(value)
 
 
+def whole_or_none(value: Any, what: str, least: int) -> int | None:
+    return None if value is None else whole(value, what, least)
+
+
+def share_of_one(value: Any, what: str, whole_too: bool) -> float:
+    """A share above 0 and below 1 (or at most 1), of whatever type of number, as Python's own float."""
+    good = isinstance(value, Real | np.floating) and not isinstance(value, bool)
+    share = float(value) if good else math.nan
+    if not (0 < share < 1 or (whole_too and share == 1)):
+        ends = "at most 1" if whole_too else "below 1"
+        raise InvalidInput(f"{what} must be a share above 0 and {ends}; got {shown(value)} instead.")
+    return share
+
+
+def positive(value: Any, what: str) -> float:
+    """A number above 0, of whatever type, as Python's own float; of a fraction none larger."""
+    try:
+        good = isinstance(value, Real | np.floating) and not isinstance(value, bool)
+        number = float(value) if good else math.nan
+    except OverflowError:
+        number = math.inf
+    if not 0 < number < math.inf:
+        raise InvalidInput(f"{what} must be a positive number; got {shown(value)} instead.")
+    return number if number <= value else math.nextafter(number, 0.0)  # pyright: ignore[reportOperatorIssue]
+
+
 def seconds_from(value: Any, what: str = "'seconds'") -> float:
     """A time of 0 or more; infinity is the longest."""
     good = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
@@ -34,4 +62,5 @@ def shown(value: Any) -> str:
         text = repr(value)
     except (ValueError, RecursionError):
         return f"a {type(value).__name__} too long to print"
+    text = " ".join(text.split())
     return text if len(text) <= 80 else text[:77] + "…"

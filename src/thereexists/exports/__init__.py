@@ -9,12 +9,15 @@ from typing import Any
 
 from thereexists.core.dtypes import as_dtype, dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.named_folder import folder_named
+from thereexists.core.neutral import neutral
 from thereexists.core.whole_folders import appears
 
 FORMATS = ("onnx", "hf", "torch", "llama")
 MARK = "thereexists_export.json"
 
 
+@neutral()
 def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32", layout: str = "llama") -> dict[str, Any]:
     """Write a witness in a stock format; everything is compared before the folder appears.
 
@@ -35,13 +38,13 @@ def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32", la
         CannotBuild: this kind of witness has no such form, or is not safe in the dtype.
     """
     from thereexists.exports.check import compare
-    from thereexists.witness.load import loaded
+    from thereexists.witness.verbs import witness_of
 
     if to not in FORMATS:
         raise InvalidInput(f"An export goes to one of {', '.join(FORMATS)}; got {to!r} instead.")
     if layout != "llama" and to != "llama":
         raise InvalidInput(f"'layout' is for stock checkpoints, which go to llama; got {layout!r} with {to!r}.")
-    witness = loaded(witness)
+    witness = witness_of(witness, "export")
     if not witness.network.wide:
         raise CannotBuild(
             f"Exports are for compact witnesses: this one has {witness.network.depth:,} narrow layers that need "
@@ -56,7 +59,7 @@ def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32", la
         compared, what = compare(converted, _writer(to)(converted, beside))
         return {"format": to, "dtype": dtype_name(dtype), "compared": compared, "of": what}
 
-    return _appears(Path(folder), write)
+    return _appears(folder_named(folder), write)
 
 
 def export_claim(

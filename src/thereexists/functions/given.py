@@ -39,7 +39,7 @@ def ends_of_box(given: Any, d: int) -> tuple[float | tuple[float, ...], float | 
     try:
         low, high = (np.asarray(given[side], dtype=np.float64) for side in (0, 1))
         np.broadcast_to(low, (d,)), np.broadcast_to(high, (d,))
-    except (ValueError, TypeError, IndexError, OverflowError):
+    except (ValueError, TypeError, LookupError, OverflowError):
         raise InvalidInput(
             f"'domain' must be (low, high), each a number or {d} numbers; got {given!r} instead."
         ) from None

@@ -300,7 +300,7 @@ class Grid:
 def cells_per_axis(delta: float | str | Fraction) -> int:
     """N = 1/δ, which must be an integer of at least 2."""
     try:
-        value = Fraction(delta)
+        value = Fraction(float(delta) if isinstance(delta, np.floating) else delta)
         N = round(1 / value) if value > 0 else 0
     except (ValueError, ZeroDivisionError, TypeError, OverflowError):
         raise InvalidInput(f"'delta' must be 1/2, 1/3, 1/4, …; got {delta!r} instead.") from None

@@ -8,6 +8,7 @@ within 4 ulps, which the tests check against Arb.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -32,18 +33,14 @@ def _size(low: Array, high: Array) -> float:
     return float(max(np.abs(low).max(), np.abs(high).max()))
 
 
-def _monotone(function: Callable[[Array], Array]) -> Callable[[Array, Array], Box]:
+def _monotone(function: Callable[[Array], Array], low: Array, high: Array) -> Box:
     """f increases in every entry: its values at the two corners; averages and sums round n times at most."""
-
-    def extension(low: Array, high: Array) -> Box:
-        return _widen(function(low), function(high), _size(low, high), 2 * low.shape[1])
-
-    return extension
+    return _widen(function(low), function(high), _size(low, high), 2 * low.shape[1])
 
 
-def _exact(function: Callable[[Array], Array]) -> Callable[[Array, Array], Box]:
+def _exact(function: Callable[[Array], Array], low: Array, high: Array) -> Box:
     """f increases and only selects entries: no rounding at all."""
-    return lambda low, high: (function(low), function(high))
+    return function(low), function(high)
 
 
 def _distance_to_mean(low: Array, high: Array) -> Box:
@@ -94,7 +91,7 @@ def _others(e: Array, side: int) -> Array:
 
 
 def _deep_sets(low: Array, high: Array) -> Box:
-    mean = _monotone(lambda X: X.mean(axis=1, keepdims=True))(low, high)
+    mean = _monotone(lambda X: X.mean(axis=1, keepdims=True), low, high)
     return _product((low, high), mean)
 
 
@@ -147,12 +144,12 @@ _EXTENSIONS: dict[str, Callable[[Array, Array], Box]] = {
     "token-sine": _token_sine,
     "soft-rank": _soft_rank,
     "nearest-neighbour": _nearest_neighbour,
-    "sort": _exact(f.sort),
-    "reverse": _exact(f.reverse),
-    "cumulative-mean": _monotone(f.cumulative_mean),
-    "moving-average": _monotone(f.moving_average),
-    "shift": _exact(f.shift),
-    "copy-first": _exact(f.copy_first),
+    "sort": partial(_exact, f.sort),
+    "reverse": partial(_exact, f.reverse),
+    "cumulative-mean": partial(_monotone, f.cumulative_mean),
+    "moving-average": partial(_monotone, f.moving_average),
+    "shift": partial(_exact, f.shift),
+    "copy-first": partial(_exact, f.copy_first),
     "convolution": _convolution,
-    "running-max": _exact(f.running_max),
+    "running-max": partial(_exact, f.running_max),
 }

@@ -82,8 +82,9 @@ class Target:
     def __post_init__(self) -> None:
         for name in ("n", "d"):
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
                 raise InvalidInput(f"The '{name}' of a target must be an integer of at least 1; got {value!r} instead.")
+            object.__setattr__(self, name, int(value))
         if self.n * self.d > LONGEST:
             raise InvalidInput(
                 f"A sequence of a target must have at most {LONGEST:,} numbers; got n = {self.n}, d = {self.d} instead."

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput, Obstructed
+from thereexists.core.plain_numbers import shown
 from thereexists.functions.domains.stored import read
 from thereexists.functions.target import Array, Target, from_file
 
@@ -393,6 +394,8 @@ def resolve(reference: str, n: int, d: int = 1, domain: Any = (0.0, 1.0)) -> Tar
     Raises:
         InvalidInput: there is neither such a function nor such a file.
     """
+    if not isinstance(reference, str):
+        raise InvalidInput(f"A function is named as 'sort' or 'file.py:function'; got {shown(reference)} instead.")
     if ":" in reference or reference.endswith(".py"):
         return from_file(reference, n=n, d=d, domain=domain)
     return builtin(reference, n=n, d=d, domain=domain)

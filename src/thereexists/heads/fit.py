@@ -12,6 +12,7 @@ import torch
 
 from thereexists.core.devices import as_device
 from thereexists.core.errors import InvalidInput
+from thereexists.core.neutral import neutral
 from thereexists.heads.bound import theorem_hidden_size
 from thereexists.heads.head import Head
 from thereexists.heads.matrix import AttentionMatrix, as_matrix
@@ -73,6 +74,7 @@ class Proposal:
         return self.X.shape[1]
 
 
+@neutral()
 def fit(A: Any, **options: Any) -> Head:
     """Find inputs ``X`` on which a fixed head attends like ``A`` (``scipy.sparse``, or an ``AttentionMatrix``).
 

@@ -13,7 +13,8 @@ from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
 from thereexists.heads.matrix import AttentionMatrix
-from thereexists.heads.verify import Verification
+from thereexists.heads.verify import CHANGED, Verification
+from thereexists.model.unchanged import version_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class Head(InNotebook):
         eps1: the leakage that was allowed.
         eps2: the relative error of a ratio that was allowed.
         seed: of what was random.
-        verification: of every row.
+        verified: what was found of every row when the head was made; ``verification`` is what still is so.
         theorem_hidden_size: what the paper asks for.
         dtype_needed: the narrowest in which it holds.
         seconds: how long it took.
@@ -51,12 +52,37 @@ class Head(InNotebook):
     eps1: float
     eps2: float
     seed: int
-    verification: Verification
+    verified: Verification
     theorem_hidden_size: int
     dtype_needed: str
     seconds: float
     settings: dict[str, Any] = field(default_factory=dict)
     words: torch.Tensor | None = None
+    _version: tuple | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_version", self._version_now())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_version": self.is_as_verified}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy has other tensors, with counts of their own."""
+        vars(self).update(state)
+        object.__setattr__(self, "_version", self._version_now() if state["_version"] else ())
+
+    def _version_now(self) -> tuple | None:
+        return version_of([self.X, self.W_Q, self.W_K, *([] if self.words is None else [self.words])])
+
+    @property
+    def is_as_verified(self) -> bool:
+        """Whether torch has seen no change of the arrays since the head was made."""
+        return self._version == self._version_now()
+
+    @property
+    def verification(self) -> Verification:
+        """Of every row; of arrays that were changed in place since, nothing is known."""
+        return self.verified if self.is_as_verified else self.verified.of_changed_arrays()
 
     @property
     def hidden_size(self) -> int:
@@ -104,6 +130,8 @@ class Head(InNotebook):
         """Write ``head.safetensors`` and ``head.json`` into a directory, atomically."""
         from thereexists.heads.io import save_head
 
+        if not self.is_as_verified:
+            raise InvalidInput(f"A head is saved with its verification, and of this one {CHANGED}: fit it again.")
         save_head(self, path)
 
     def module(self) -> torch.nn.Module:
@@ -133,6 +161,8 @@ class Head(InNotebook):
 
     def _found(self) -> tuple[str, ...]:
         """Lines that are marked, where they are a file's, as a whole."""
+        if not self.is_as_verified:
+            return (CHANGED,)
         v = self.verification
         return (
             f"by the method {self.method}, needs {self.dtype_needed}",

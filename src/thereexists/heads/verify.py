@@ -17,6 +17,7 @@ dtype; False only if they fail everywhere within it; otherwise it is undecided.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -28,10 +29,11 @@ import torch
 
 from thereexists.core.devices import as_device
 from thereexists.core.errors import InvalidInput
+from thereexists.core.neutral import neutral
 from thereexists.core.plain_text import brief, in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.core.verdict import Verdict
-from thereexists.heads.matrix import AttentionMatrix, log_rounding
+from thereexists.heads.matrix import AttentionMatrix, as_matrix, log_rounding
 from thereexists.heads.rounding import apply, logit_rounding
 
 DTYPES = {
@@ -41,6 +43,7 @@ DTYPES = {
     "float64": torch.float64,
 }
 
+CHANGED = "an array was changed in place after it was verified"
 LEAST_EPS1, LEAST_EPS2 = 1e-100, 1e-30
 _LARGEST = torch.finfo(torch.float64).max
 _COMPARING = 2.0**-50  # three subtractions, each of at most twice the sum of a logit and a logarithm
@@ -101,6 +104,11 @@ class Verification:
     def __repr__(self) -> str:
         return brief(f"{type(self).__name__}: {self.verdict.in_words()}", *self._found())
 
+    def of_changed_arrays(self) -> Verification:
+        """What this says of other arrays: nothing."""
+        unknown = dict.fromkeys(("leakage", "ratio_error", "max_logit", "rounding"), math.nan)
+        return dataclasses.replace(self, verdict=Verdict(None, (f"{CHANGED}: verify it again",)), rows=0, **unknown)
+
     def errors(self) -> str:
         return f"leakage {rounded_up(self.leakage, 3)}, ratio error {rounded_up(self.ratio_error, 3)}"
 
@@ -112,11 +120,12 @@ class Verification:
         )
 
 
+@neutral()
 def verify(
-    X: torch.Tensor,
-    W_Q: torch.Tensor,
-    W_K: torch.Tensor,
-    target: AttentionMatrix,
+    X: Any,
+    W_Q: Any,
+    W_K: Any,
+    target: Any,
     *,
     eps1: float,
     eps2: float,
@@ -129,10 +138,10 @@ def verify(
         te.heads.verify(head.X, head.W_Q, head.W_K, head.target, eps1=1e-3, eps2=1e-2)
 
     Args:
-        X: (length, d), what the head looks at.
+        X: (length, d), what the head looks at; a tensor or an array.
         W_Q: (d, m).
         W_K: (d, m).
-        target: the matrix that it should show.
+        target: the matrix that it should show, as for ``te.heads.fit``.
         eps1: the leakage that is allowed.
         eps2: the relative error of a ratio that is allowed.
         arithmetic: dtype and device.
@@ -147,6 +156,7 @@ def verify(
     started = time.perf_counter()
     check_tolerances(eps1, eps2)
     dtype, device = arithmetic.dtype, as_device(arithmetic.device)
+    target, X, W_Q, W_K = as_matrix(target), *map(_as_tensor, (X, W_Q, W_K))
     if X.ndim != 2 or X.shape[0] != target.length or W_Q.shape != W_K.shape or W_Q.shape[0] != X.shape[1]:
         raise InvalidInput(
             f"The head does not fit the target: X {tuple(X.shape)}, W_Q {tuple(W_Q.shape)}, W_K {tuple(W_K.shape)}, "
@@ -333,6 +343,14 @@ def _picked(rows: Any, length: int) -> np.ndarray:
     ):
         raise InvalidInput(f"'rows' must be some of the numbers 0 to {length - 1}, or a mask of {length} rows.")
     return np.unique(given.astype(np.int64))
+
+
+def _as_tensor(given: Any) -> torch.Tensor:
+    """A matrix of real numbers, where no imaginary part would be dropped."""
+    array = torch.from_numpy(given) if isinstance(given, np.ndarray) and given.dtype.kind in "biuf" else given
+    if not isinstance(array, torch.Tensor) or array.is_complex():
+        raise InvalidInput(f"X, W_Q and W_K must be tensors or arrays of real numbers; got {type(given).__name__}.")
+    return array
 
 
 def _not_finite(X: torch.Tensor, dtype: str, device: str, seconds: float) -> Verification:

@@ -91,6 +91,8 @@ class EmbeddedTransformer(Transformer):
         name = dtype_name(self.dtype)
         if name not in self.safe:
             raise CannotBuild(f"This network is not safe in {name}; it is in {', '.join(self.safe)}.")
+        if self.W_in is not None and X.dtype != self.dtype:
+            raise InvalidInput(f"This network takes numbers in {self.dtype}; got an input in {X.dtype} instead.")
         Z = self.embed(X)
         for _, _, layer in self.layers():
             if mask is not None and layer.attention is not None:

@@ -6,7 +6,7 @@ torch's back (through ``.data`` or a NumPy view) goes unnoticed: call :func:`for
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -16,6 +16,14 @@ from thereexists.model.transformer import Transformer
 
 T = TypeVar("T")
 N = TypeVar("N", bound=Transformer)
+
+
+def version_of(tensors: Iterable[torch.Tensor]) -> tuple | None:
+    """Another one after every change in place; None of tensors that do not count their changes."""
+    tensors = list(tensors)
+    if any(t.is_inference() for t in tensors):
+        return None
+    return tuple((t.data_ptr(), t._version, t.dtype) for t in tensors)
 
 
 class WhileUnchanged(Generic[N, T]):
@@ -30,8 +38,7 @@ class WhileUnchanged(Generic[N, T]):
 
     def __call__(self, network: N) -> T:
         tensors = [*network.parameters(), *network.buffers()]
-        counted = not any(t.is_inference() for t in tensors)  # those do not count their changes
-        version = tuple((t.data_ptr(), t._version, t.dtype) for t in tensors) if counted else None
+        version = version_of(tensors)
         known = self._known.get(network)
         if known is None or version is None or known[0] != version:
             held = [t.detach() for t in tensors]  # while these live, no other tensor gets their addresses

@@ -24,6 +24,7 @@ from thereexists.parallel.pools import (
     Progress,
     Workers,
     WorkersLost,
+    check_workers,
     end_processes,
     run_chunks,
     starting,
@@ -106,6 +107,7 @@ def parallel_map(
     Raises:
         Obstructed: a cluster was asked for without a folder, or the workers die again and again.
     """
+    check_workers(workers)
     total = -(-task.cells // task.block)
     if workers.address is not None and folder is None:
         raise Obstructed(

@@ -20,7 +20,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from thereexists.core.errors import Obstructed, ThereExistsError
+import numpy as np
+
+from thereexists.core.errors import InvalidInput, Obstructed, ThereExistsError
+from thereexists.core.plain_numbers import shown
 from thereexists.core.safe_path import nothing_from_here
 from thereexists.parallel.ranges import Range
 
@@ -90,8 +93,11 @@ class Workers:
     def __post_init__(self) -> None:
         if self.pool not in POOLS:
             raise Obstructed(f"'pool' must be one of {', '.join(POOLS)}; got {self.pool!r} instead.")
-        if self.count is not None and (isinstance(self.count, bool) or self.count < 1):
-            raise Obstructed(f"'workers' must be an integer of at least 1; got {self.count!r} instead.")
+        if self.count is not None:
+            good = isinstance(self.count, int | np.integer) and not isinstance(self.count, bool) and self.count >= 1
+            if not good:
+                raise Obstructed(f"'workers' must be an integer of at least 1; got {shown(self.count)} instead.")
+            object.__setattr__(self, "count", int(self.count))
         if self.address is not None and self.pool == "loky":
             raise Obstructed("An address belongs to a cluster: say --pool ray, or leave --address out.")
 
@@ -111,6 +117,12 @@ class Workers:
 
 
 HERE = Workers(1)  # this very process
+
+
+def check_workers(given: Any) -> None:
+    """Refuse a bare number, which says how many and not where."""
+    if not isinstance(given, Workers):
+        raise InvalidInput(f"'workers' must be te.parallel.Workers(count=…); got {shown(given)} instead.")
 
 
 def run_chunks(work: Callable[[Range], None], parts: list[Range], workers: Workers) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.core.plain_numbers import seconds_from
 from thereexists.patterns.check import PatternVerdict
 from thereexists.patterns.depth import receptive_depth
 from thereexists.patterns.depth_result import DepthResult
@@ -114,6 +115,7 @@ def reach(verdict: PatternVerdict, seconds: float = 4.0) -> Reach:
     Returns:
         How far information goes, and what one more token would change.
     """
+    seconds = seconds_from(seconds)
     causal = verdict.causal is not None
     pattern = verdict.pattern if verdict.pattern.heads is None else verdict.pattern.union()
     found = verdict.field_result

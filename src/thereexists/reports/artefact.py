@@ -19,6 +19,8 @@ from thereexists.core import shards
 from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError
 from thereexists.core.json_files import MOST_BYTES, read_json
 from thereexists.core.memory import is_out_of_memory, too_little_memory
+from thereexists.core.named_folder import folder_named
+from thereexists.core.neutral import neutral
 from thereexists.core.regular_files import open_regular
 from thereexists.functions.target import Target
 from thereexists.reports.html import Page
@@ -107,6 +109,7 @@ def every_kind() -> tuple[Kind, ...]:
     return tuple(module.KIND for module in modules)
 
 
+@neutral()
 def report(
     place: str | Path, target: Target | None = None, n: int | None = None, sizes: dict[str, int] | None = None
 ) -> Page:
@@ -129,7 +132,7 @@ def report(
         InvalidInput: there is no such artefact.
         BadWitnessFile: it is malformed.
     """
-    found = Found(Path(place), target, n, sizes or {})
+    found = Found(folder_named(place), target, n, sizes or {})
     every = every_kind()
     if not found.path.exists() and n is None and not any(kind.recognises(found) for kind in every):
         raise InvalidInput(f"There is no {place}; give a folder or a file, or a pattern's name with --n.")

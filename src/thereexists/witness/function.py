@@ -23,6 +23,7 @@ from thereexists.functions.grid import Grid
 from thereexists.functions.target import Target, standing_in
 from thereexists.model import Transformer
 from thereexists.witness.distance import Distance, Exactness, cell_values, estimate_distance, exactness
+from thereexists.witness.inputs import real_inputs
 from thereexists.witness.plan import FunctionPlan
 from thereexists.witness.samples import chosen
 from thereexists.witness.witness import Samples, Witness, require_float64
@@ -94,7 +95,7 @@ class FunctionWitness(Witness):
         ``engine`` is auto, reference, fused or skip (see ``te.evaluate``); gradients go through ``witness.network``.
         """
         if isinstance(x, torch.Tensor):
-            return torch.from_numpy(self(x.detach().cpu().double().numpy(), engine)).to(x.device)
+            return torch.from_numpy(self(real_inputs(x, self.grid.n, self.grid.d), engine)).to(x.device)
         X, single = self.checked_input(x)
         Y = self.run(X, engine)
         return Y[0] if single else Y
@@ -125,15 +126,7 @@ class FunctionWitness(Witness):
     def checked_input(self, x: Any) -> tuple[np.ndarray, bool]:
         """The batch (batch, n, d) in float64, and whether one sequence was given; the rest is refused."""
         n, d = self.grid.n, self.grid.d
-        try:
-            if np.iscomplexobj(np.asarray(x)):
-                raise TypeError("complex numbers")
-            X = np.array(x, dtype=np.float64)
-        except (ValueError, TypeError, OverflowError):
-            raise InvalidInput(
-                f"The input must be real numbers in an array (batch, {n}, {d}); these cannot be made into one "
-                "(are all sequences of one length?)."
-            ) from None
+        X = real_inputs(x, n, d)
         single = X.ndim == 2
         X = X[None] if single else X
         if X.ndim != 3 or X.shape[1:] != (n, d) or len(X) == 0:
@@ -205,6 +198,7 @@ class FunctionWitness(Witness):
         return {
             "target": self.target.name,
             **self.plan.describe(),
+            "class": self.network.shape() | {"positional": self.network.E is not None},
             "distance": None if self.distance is None else self.distance.describe(),
         }
 

@@ -9,9 +9,12 @@ import torch
 
 from thereexists.core import storage
 from thereexists.core.kinds import kind_of
+from thereexists.core.named_folder import folder_named
+from thereexists.core.neutral import neutral
 from thereexists.witness.witness import Witness
 
 
+@neutral()
 def load(path: str | Path, dtype: torch.dtype | str | None = None) -> Any:
     """A saved witness. No code that comes with it is ever run.
 
@@ -28,7 +31,7 @@ def load(path: str | Path, dtype: torch.dtype | str | None = None) -> Any:
         BadWitnessFile: there is no whole witness in that folder.
         CannotBuild: it is not safe in ``dtype``.
     """
-    record, weights = storage.read(Path(path))
+    record, weights = storage.read(folder_named(path))
     witness = kind_of(record, path).find("load")(path, record, weights)
     return witness.to(record["dtype"] if dtype is None else dtype)
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from thereexists.certificates.check import Progress, Wanted, untold
 from thereexists.core.errors import InvalidInput
+from thereexists.core.named_folder import folder_named
+from thereexists.core.neutral import neutral
 from thereexists.functions.target import Target
 from thereexists.parallel import HERE, Workers
 from thereexists.witness.load import loaded
@@ -14,6 +16,7 @@ from thereexists.witness.trace import Trace
 from thereexists.witness.witness import Witness
 
 
+@neutral()
 def certify(
     witness: Witness | str | Path,
     p: float = 1.0,
@@ -55,7 +58,7 @@ def certify(
     if unknown:
         raise InvalidInput(f"{unknown[0]!r} is not an option of certify: it takes seed, confidence, samples, opinions.")
     place = folder or given
-    resumes = None if place is None else Path(place)
+    resumes = None if place is None else folder_named(place)
     wanted = Wanted(p, target, folder=resumes, progress=progress, workers=workers, **sampling)
     certificate = witness.kind.find("certify")(witness, wanted)
     if given is not None:
@@ -63,6 +66,7 @@ def certify(
     return certificate
 
 
+@neutral()
 def trace(witness: Witness | str | Path, x: Any) -> Trace:
     """Watch one sequence go through the network.
 

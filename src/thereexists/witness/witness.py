@@ -26,6 +26,8 @@ from thereexists.core import storage
 from thereexists.core.dtypes import dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.kinds import KINDS, Kind
+from thereexists.core.named_folder import folder_named
+from thereexists.core.neutral import neutral
 from thereexists.core.notebook import InNotebook
 from thereexists.core.plain_text import brief, counted
 from thereexists.core.verdict import Verdict
@@ -36,6 +38,9 @@ from thereexists.witness.trace import Trace
 
 if TYPE_CHECKING:
     from thereexists.certificates.certificate import Certificate
+
+
+_COMPUTES = frozenset(("__call__", "run", "trace", "interpret", "meant", "to", "samples", "verdicts"))
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,12 @@ class Witness(InNotebook, ABC):
     plan: Plan
     certificate: Certificate | None
     n: int
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Whatever computes, computes in a state of our own, in every kind."""
+        super().__init_subclass__(**options)
+        for name in _COMPUTES & vars(cls).keys():
+            setattr(cls, name, neutral()(vars(cls)[name]))
 
     @property
     def kind(self) -> Kind:
@@ -142,7 +153,7 @@ class Witness(InNotebook, ABC):
         """Write the directory ``path`` (model.safetensors, witness.json), whole or not at all."""
         own, arrays = self.contents()
         weights = {name: tensor.detach().contiguous() for name, tensor in self.network.state_dict().items()}
-        storage.write(Path(path), header(self) | own, weights | arrays)
+        storage.write(folder_named(path), header(self) | own, weights | arrays)
 
     def __repr__(self) -> str:
         """What it is, in a few lines."""

@@ -19,7 +19,8 @@ from thereexists.constructions.automata.plan import AutomatonPlan
 from thereexists.constructions.automata.weights import Sizes, network_of
 from thereexists.constructions.automata.witness import AutomatonWitness
 from thereexists.core.dtypes import as_dtype, dtype_name
-from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.errors import CannotBuild
+from thereexists.core.plain_numbers import whole
 from thereexists.witness.method import Method
 
 MOST_PARAMETERS = 1 << 29  # 2 GB in float32
@@ -60,12 +61,7 @@ class Doubling(Method):
         return AutomatonClaim(sizes.maps, sizes.n)
 
     def _sizes(self, target: Automaton) -> Sizes:
-        n = self.n
-        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n < MOST_SYMBOLS:
-            raise InvalidInput(
-                f"'n', the most symbols of a string, must be a whole number from 1 to {MOST_SYMBOLS - 1:,}; "
-                f"got {n!r} instead."
-            )
+        n = whole(self.n, "'n', the most symbols of a string,", 1, MOST_SYMBOLS - 1)
         Q = target.size - (target.dead is not None)
         remedy = (
             "Fewer states help most (the automaton is minimal already): split the pattern into several, lower the "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -43,10 +44,12 @@ class Compact(Method):
         return prepare(target, self._request, self.max_width)[0]
 
     def build(self, target: Target) -> CompactWitness:
-        if self.epsilon is None or self.prove is None:
+        request = self._request
+        if request.epsilon is None or self.prove is None:
             return self._made(target, prepare(target, self._request, self.max_width))
-        found = within(target, self._request, self.max_width)
-        return proved_within(found, self.epsilon, self.p, lambda prepared: self._made(target, prepared), self.prove)
+        found = within(target, request, self.max_width)
+        make = functools.partial(self._made, target)
+        return proved_within(found, request.epsilon, request.p, make, self.prove)
 
     def _made(self, target: Target, prepared: Prepared) -> CompactWitness:
         plan, memory = prepared

@@ -17,7 +17,8 @@ from thereexists.constructions.counting.plan import CountingPlan, verdicts_of
 from thereexists.constructions.counting.weights import CountingSizes, counting_network, scale_for
 from thereexists.constructions.counting.witness import CountingWitness
 from thereexists.core.dtypes import as_dtype, dtype_name
-from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.errors import CannotBuild
+from thereexists.core.plain_numbers import whole
 from thereexists.witness.method import Method
 
 MOST_COUNTED = 1 << 13  # symbols: the mask is a table of all pairs of positions, 64 MiB
@@ -42,11 +43,8 @@ class Counting(Method):
 
     def sizes(self, target: Automaton) -> CountingSizes:
         """All sizes, if the automaton is such a group and the dtype carries it; else ``CannotBuild`` says what not."""
-        n, name = self.n, dtype_name(as_dtype(self.dtype or "float32"))
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise InvalidInput(
-                f"'n', the most symbols of a string, must be a whole number of at least 1; got {n!r} instead."
-            )
+        n = whole(self.n, "'n', the most symbols of a string,", 1)
+        name = dtype_name(as_dtype(self.dtype or "float32"))
         counters = counters_of(target)
         if n > MOST_COUNTED:
             raise CannotBuild(

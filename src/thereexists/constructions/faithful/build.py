@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -58,21 +59,22 @@ class Faithful(Method):
         return self._prepared(target).plan
 
     def build(self, target: Target) -> FaithfulWitness:
-        if self.epsilon is None or self.modified or self.prove is None:
+        request = self._request
+        if request.epsilon is None or self.modified or self.prove is None:
             return self._made(target, self._prepared(target))
-        found = within(target, self._request, self.pattern, self.progress)
-        return proved_within(found, self.epsilon, self.p, lambda prepared: self._made(target, prepared), self.prove)
+        found = within(target, request, self.pattern, self.progress)
+        make = functools.partial(self._made, target)
+        return proved_within(found, request.epsilon, request.p, make, self.prove)
 
     def _made(self, target: Target, prepared: Prepared) -> FaithfulWitness:
         plan, mapping, table = prepared
-        if self.modified and plan.grid.low:
-            raise InvalidInput("The modified network has no guard layers: build it without 'compact_support'.")
         hard = modified_network(mapping, table, plan.grid)
         network = hard if self.modified else softmax_limit(hard, table, plan.grid, self.rho)
         return FaithfulWitness(network=network, plan=plan, target=target)
 
     def _prepared(self, target: Target) -> Prepared:
-        return prepare(target, self._request, self.pattern, self.progress)
+        found = prepare(target, self._request, self.pattern, self.progress)
+        return found._replace(plan=found.plan.before_the_last_step()) if self.modified else found
 
     @property
     def _request(self) -> Request:

@@ -24,6 +24,7 @@ from thereexists.constructions.faithful.sparse_shift import Route, SparseShift
 from thereexists.constructions.faithful.value_mapping import Extremes, Progress, ValueTable, layer_count, tabulate
 from thereexists.constructions.within import Steps, candidates, check_epsilon, predicted_within
 from thereexists.core.errors import CannotBuild, InvalidInput, InvalidTarget
+from thereexists.core.plain_numbers import positive
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.claims import refute
 from thereexists.functions.exponent import exponent
@@ -34,6 +35,7 @@ from thereexists.patterns import Pattern
 from thereexists.witness.plan import ErrorBudget, FunctionPlan, beyond_float64
 
 MAX_ID_BITS = 52
+THREE_PIECES = 2 + 3 + 3  # parameters of one φ: knots, slopes, intercepts
 MOST_BITS = 1 << 10  # of sizes that are computed before they are refused
 _MUCH = 0.1  # of the inputs: worth a sentence
 _COMPACT = (
@@ -45,15 +47,27 @@ _FIRST_USE = 10 << 20  # what NumPy and torch take when they are first used: mea
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DeepPlan(FunctionPlan):
-    """A network as the proof builds it: its sweeps over the values, and the bits that its ids need."""
+    """A network as the proof builds it: its sweeps over the values, and the bits that its ids need.
+
+    ``width``: units of a feed-forward layer, the r of T^{2,1,r}; 1 of the modified class.
+    """
 
     construction = "faithful"
 
     sweeps: int
     id_bits: float
+    width: int = WIDTH
 
     def own(self) -> dict[str, Any]:
         return {"sweeps": self.sweeps, "id_bits": self.id_bits}
+
+    def before_the_last_step(self) -> DeepPlan:
+        """Of the modified network: as many layers, each feed-forward one with a single unit, of three pieces."""
+        if self.grid.low:
+            raise InvalidInput("The modified network has no guard layers: build it without 'compact_support'.")
+        layers = self.layers["total"] - self.layers["context"]
+        fewer = layers * (_feed_forward(self.grid.d, WIDTH) - _feed_forward(self.grid.d, 1) - THREE_PIECES)
+        return dataclasses.replace(self, width=1, parameters=self.parameters - fewer)
 
     def advice(self) -> list[str]:
         share = self.grid.equal_column_share()
@@ -127,6 +141,8 @@ class Request:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p", exponent(self.p))
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", positive(self.epsilon, "'epsilon'"))
 
 
 def prepare(
@@ -289,7 +305,7 @@ def _plan_for(
     layers["total"] = sum(layers.values())
     d = grid.d
     parameters = (
-        (layers["total"] - layers["context"]) * (2 * WIDTH * d + WIDTH + d)
+        (layers["total"] - layers["context"]) * _feed_forward(d, WIDTH)
         + layers["context"] * (2 * 4 * d + 2)
         + (grid.n * d if grid.positional else 0)
     )
@@ -306,6 +322,11 @@ def _plan_for(
         error=budget,
     )
     return Prepared(planned, mapping, table)
+
+
+def _feed_forward(d: int, r: int) -> int:
+    """Parameters of one layer of r units."""
+    return 2 * r * d + r + d
 
 
 def refuse_if_too_large(mapping: SelectiveShift | SparseShift) -> None:
@@ -357,7 +378,8 @@ def _memory(grid: Grid, sweeps: int) -> int:
     ones, and 6 + d columns for the knots and coefficients of the units under way. The rest does not grow.
     """
     d, ids = grid.d, layer_count(grid)
-    table, modified, standard, units = 1 + 2 * d, 3 * d + 9, 2 * WIDTH * d + WIDTH + d, 6 + d
+    table, units = 1 + 2 * d, 6 + d
+    modified, standard = _feed_forward(d, 1) + THREE_PIECES, _feed_forward(d, WIDTH)
     return _FIRST_USE + 8 * ids * (table + sweeps * (modified + standard + units))
 
 

@@ -73,5 +73,5 @@ class FaithfulWitness(FunctionWitness):
 def load_faithful(path: str | Path, record: dict[str, Any], weights: dict[str, torch.Tensor]) -> FaithfulWitness:
     read = read_function(path, record, weights, Transformer)
     with malformed(path, "is not a complete witness"):
-        plan = read_plan(read.plan, read.grid)
+        plan = dataclasses.replace(read_plan(read.plan, read.grid), width=read.network.shape()["r"])
     return FaithfulWitness(read.network, plan, read.target, Distance.read(read.distance), Path(path))

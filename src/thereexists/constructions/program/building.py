@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -22,6 +21,7 @@ from thereexists.constructions.program.saving import to_record
 from thereexists.constructions.program.witness import ProgramWitness
 from thereexists.core.dtypes import DTYPES, as_dtype, dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput, ThereExistsError
+from thereexists.core.plain_numbers import positive
 from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.model import EmbeddedTransformer
@@ -41,8 +41,7 @@ def build_program(
     ``compile``.
     """
     name = dtype_name(as_dtype(dtype or "float64"))
-    if epsilon is not None and not (isinstance(epsilon, int | float) and 0 < epsilon < math.inf):
-        raise InvalidInput(f"'epsilon' must be a positive number; got {epsilon!r} instead.")
+    epsilon = None if epsilon is None else positive(epsilon, "'epsilon'")
     for turn in range(_ROUNDS):
         compiled = compile_program(program, **options)
         asked = dtypes_to_try(compiled, name, dtypes)

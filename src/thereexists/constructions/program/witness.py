@@ -40,6 +40,7 @@ from thereexists.core.verdict import Verdict
 from thereexists.functions.target import Array
 from thereexists.model import EmbeddedTransformer
 from thereexists.model.digest import known_sha256, weights_sha256
+from thereexists.witness.inputs import real_inputs
 from thereexists.witness.witness import Samples, Witness, require_float64
 
 _SAMPLES = 1024
@@ -92,12 +93,7 @@ class CompiledWitness(Witness):
         return self.source.d
 
     def checked_input(self, x: Any) -> tuple[Array, bool]:
-        try:
-            X = np.asarray(x, dtype=np.float64)
-        except (ValueError, TypeError, OverflowError, RuntimeError):
-            raise InvalidInput(
-                f"The input must be real numbers in an array (batch, {self.n}, {self.d}); these are not."
-            ) from None
+        X = real_inputs(x, self.n, self.d)
         single = X.ndim == 2
         if X.ndim == 3 and len(X) == 0:
             raise InvalidInput(f"The input must hold at least one sequence; got the shape {X.shape} instead.")
@@ -284,7 +280,7 @@ class ProgramWitness(CompiledWitness):
     def __call__(self, x: Any) -> Any:
         """Run on (batch, n, d) or one sequence (n, d); NumPy in NumPy out, torch in torch out."""
         if isinstance(x, torch.Tensor):
-            return torch.from_numpy(self(x.detach().cpu().to(torch.float64).numpy())).to(x.device)
+            return torch.from_numpy(self(real_inputs(x, self.n, self.d))).to(x.device)
         X, single = self.checked_input(x)
         Y = self.run(X)
         return Y[0] if single else Y

@@ -17,6 +17,8 @@ import numpy as np
 from thereexists.constructions.tokens.token_memory import code_network, sequence_keys
 from thereexists.constructions.tokens.witness import TokenWitness
 from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.neutral import neutral
+from thereexists.core.plain_numbers import shown
 from thereexists.functions.pairs import distinct_pairs
 from thereexists.functions.vocabulary import END, FIRST, Digits, Vocabulary
 
@@ -25,6 +27,7 @@ MOST_NUMBERS = 1 << 28  # of one array
 _DRAWS = 4
 
 
+@neutral()
 def memorise(
     inputs: Any,
     outputs: Any,
@@ -59,8 +62,11 @@ def memorise(
         raise InvalidInput("Every answer is empty: there is nothing to recall. Give at least one with a token.")
     longest = max(max(map(len, pairs.inputs)), max(map(len, pairs.outputs)))
     n = longest if n is None else n
-    if isinstance(n, bool) or not isinstance(n, int) or n < longest:
-        raise InvalidInput(f"'n' must be an integer of at least {longest}, the longest sequence; got {n!r} instead.")
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < longest:
+        raise InvalidInput(
+            f"'n' must be an integer of at least {longest}, the longest sequence; got {shown(n)} instead."
+        )
+    n = int(n)
     if 2 * n * n > MOST_NUMBERS:
         raise CannotBuild(
             f"A network for {n:,} positions has more than 2·n² = {2 * n * n:.3g} weights, and at most {MOST_NUMBERS:,} "

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_numbers import shown
 from thereexists.functions.anywhere import FINE
 from thereexists.functions.domains.domain import SPARE, TOLERANCE, Array, Domain, Ends
 
@@ -27,6 +28,11 @@ class Simplex(Domain):
     whole: bool = False
     size: int | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
     kind: ClassVar[str] = "simplex"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.whole, bool | np.bool_):
+            raise InvalidInput(f"'whole' must be True or False; got {shown(self.whole)} instead.")
+        object.__setattr__(self, "whole", bool(self.whole))
 
     def sized(self, n: int, d: int) -> Domain:
         size = n * d if self.whole else d
