@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import InvalidInput, Obstructed
+from thereexists.core.plain_numbers import seed_from
 from thereexists.functions.target import Target
 from thereexists.parallel import HERE, Workers
 
@@ -122,5 +123,5 @@ class Wanted:
 
     def __post_init__(self) -> None:
         check_opinions(self.opinions)
-        _check_whole("seed", self.seed, 0)
+        object.__setattr__(self, "seed", seed_from(self.seed))
         _check_whole("samples", self.samples, 2)

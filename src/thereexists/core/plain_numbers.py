@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.json_files import MOST_DIGITS
 
 LONGEST = 1e6  # seconds: 11 days; a system call takes no infinite time
 
@@ -18,6 +19,14 @@ def whole(value: Any, what: str, least: int | None = None, most: int | None = No
         ends = "" if least is None else f" from {least} on" if most is None else f" from {least} to {most}"
         raise InvalidInput(f"{what} must be a whole number{ends}; got {shown(value)}.")
     return int(value)
+
+
+def seed_from(value: Any, what: str = "'seed'") -> int:
+    """A seed of NumPy's generators that a record holds: whoever reads the file takes no longer number."""
+    seed = whole(value, what, 0)
+    if seed >= 10**MOST_DIGITS:
+        raise InvalidInput(f"{what} must have at most {MOST_DIGITS} digits; got {shown(value)}.")
+    return seed
 
 
 def seconds_from(value: Any, what: str = "'seconds'") -> float:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.core.plain_numbers import seed_from
 from thereexists.core.verdict import Verdict
 from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import Step
@@ -201,7 +202,7 @@ def recheck_depth(
     if sources is None:
         chosen = np.arange(pattern.n)
     else:
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(seed_from(seed))
         chosen = np.unique(np.r_[0, pattern.n - 1, rng.integers(0, pattern.n, max(sources - 2, 0))])
     missed, walked = pair is not None or depth == 1, True  # some token must have missed another one layer earlier
     for k in chosen.tolist():
