@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists._version import __version__
+from thereexists.core.errors import InvalidInput
 from thereexists.core.plain_numbers import seed_from, whole
 from thereexists.core.whole_folders import appears
 from thereexists.suites.folders import MARK, MOST, VERSION
@@ -22,7 +23,9 @@ def suite_appears(
 ) -> dict[str, Any]:
     """A suite of ``count`` things, each called ``what``; ``fill(beside, count, seed)`` writes it and sums it up."""
     whole(workers, "'workers'", 1, MOST_WORKERS)
-    count, seed = whole(count, f"'count', how many {what}s there are,", 1, MOST), seed_from(seed)
+    count, seed = whole(count, "'count'"), seed_from(seed)
+    if not 1 <= count <= MOST:
+        raise InvalidInput(f"A suite needs at least 1 {what}, and at most {MOST:,}; got {count:,}.")
     return appears(folder, MARK, "a suite", partial(fill, count=count, seed=seed))
 
 
