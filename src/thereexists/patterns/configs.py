@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import InvalidInput
-from thereexists.core.plain_numbers import seed_from
 from thereexists.core.regular_files import read_regular
 from thereexists.patterns.config_fields import (
     LAYERS,
@@ -78,7 +77,6 @@ def from_config(config: Config, n: int | None = None, globals: int | None = None
     for name, value, having in (("globals", globals, GLOBALS), ("seed", seed, SEEDED)):
         if value is not None and family not in having:
             raise InvalidInput(f"'{name}' is for {' and '.join(having)}; a {family!r} model has no use for it.")
-    seed = None if seed is None else seed_from(seed)
     n = _length(config) if n is None else n
     if not 1 <= n <= MOST_TOKENS:
         raise InvalidInput(f"'n' must be a whole number from 1 to {MOST_TOKENS:,}; got {n}; choose one with --n.")
