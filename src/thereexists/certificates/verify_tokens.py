@@ -5,7 +5,8 @@ the answer of exact arithmetic, so what is recalled in one of them is recalled i
 where the weights prove that this is what the network gives (``recall.py``), else by the plain network, and a random
 sample, drawn anew each time, by the plain network, every weight of it. That a table is symmetric is proved by its
 counts, or tried in all orders; that an input which is no row of a table gets nothing, by trying all of them where
-they are few. Padding is tried too: what stands in a padded position must not change an answer.
+they are few. Padding is tried too: what stands in a padded position must not change an answer. What is tried is bounded
+by what the file holds (``_is_too_much``).
 """
 
 from __future__ import annotations
