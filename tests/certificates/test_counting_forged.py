@@ -389,3 +389,19 @@ def test_the_answer_before_the_first_symbol_counts_what_the_heads_fetch_there(tm
     te.certify(te.load(tmp_path / "w")).save(tmp_path / "w")
     assert te.load(tmp_path / "w").accepts([""]) == [True]
     assert te.verify(tmp_path / "w").holds
+
+
+@pytest.mark.parametrize("other", [2, 255])
+def test_a_truth_value_is_0_or_1(forged, other):
+    """2 is true and its negation in torch is true as well: such a mask would hide what it shows."""
+
+    def spoil(w):
+        name = f"{STAGE}.attention.pattern"
+        w[name] = torch.where(w[name], other, 0).to(torch.uint8).view(torch.bool)
+
+    forge_weights(forged, spoil)
+    verdict = te.verify(forged)
+    assert verdict.holds is False
+    assert "neither 0 nor 1" in verdict.reasons[0]
+    with pytest.raises(te.ThereExistsError, match=r"in the array stages\.counting\.attention\.pattern"):
+        te.load(forged)

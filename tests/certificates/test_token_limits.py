@@ -1,6 +1,7 @@
 """What a table or a data set may ask for is bounded by what its file holds, and honest ones never reach that."""
 
 import hashlib
+import itertools
 import json
 from unittest.mock import patch
 
@@ -10,10 +11,13 @@ import torch
 from safetensors.torch import save_file
 
 import thereexists as te
+from tests.hostile import forge_weights
+from thereexists.certificates import verify_tokens
 from thereexists.certificates.verify_tokens import _orders, _told
 from thereexists.core.errors import BadWitnessFile
 from thereexists.core.storage import record_digest
-from thereexists.evaluate.recall import numbers_of_one, run_padded
+from thereexists.evaluate.recall import numbers_of_one, run_first, run_padded, run_tokens, work_of_one
+from thereexists.model import EmbeddedTransformer
 
 
 def bomb(folder, n, heads=1, units=0, blocks=1):
@@ -73,6 +77,49 @@ def test_more_blocks_than_a_memory_has_are_not_run(tmp_path):
         verdict = te.verify(bomb(tmp_path / "w", n=3, blocks=5))
     assert verdict.holds is False
     assert (verdict.evidence[-1].name, verdict.evidence[-1].passed) == ("class", False)
+
+
+def test_a_small_file_does_not_ask_for_hours(tmp_path):
+    """Many heads, and 65,535 inputs that are no rows: each would be allowed, all of them are not."""
+    folder = bomb(tmp_path / "w", n=16, heads=4096)
+
+    def two_tokens(record):
+        record["vocabulary"] = ["a", "b"]
+        record["tokens"]["purpose"] = "table"
+
+    forge_weights(folder, lambda w: w.update(embedding=torch.zeros(3, 2)), two_tokens)
+    embed, inputs = EmbeddedTransformer.embed, []
+
+    def counted(network, X):
+        inputs.append(len(X))
+        assert sum(inputs) < 1000
+        return embed(network, X)
+
+    with patch.object(EmbeddedTransformer, "embed", counted):
+        verdict = te.verify(folder)
+    (missing,) = (check for check in verdict.evidence if check.name == "missing rows")
+    assert missing.detail == "nothing is claimed about them: to try 65,536 is too much work"
+    assert verdict.holds is False  # of such weights nothing is proved
+
+
+def test_what_is_too_much_to_run_is_undecided(tmp_path):
+    table = te.Table([[0, 1, 2], [0, 0, 2]], [[1, 1, 1], [0, 0, 0]])
+    te.build(table).save(tmp_path / "w")
+    assert te.verify(tmp_path / "w").evidence[-1].detail.startswith("all 25 inputs")
+    with patch.object(verify_tokens, "_MOST_WORK", 1):
+        assert te.verify(tmp_path / "w").evidence[-1].detail.endswith("is too much work")
+        with patch.object(verify_tokens, "work_of_one", lambda *_: 1 << 60):
+            verdict = te.verify(tmp_path / "w")
+    assert verdict.holds is False
+    assert verdict.reasons[0].startswith("recall: undecided")
+
+
+def test_the_first_position_alone_is_that_of_the_whole_run():
+    witness = te.build(te.Table([[0, 1, 2], [0, 0, 2]], [[1, 1, 1], [0, 0, 0]]))
+    every = np.array(list(itertools.product((1, 2, 3), repeat=3)))
+    found = run_first(witness.network, every)
+    assert np.array_equal(found, run_tokens(witness.network, every, "dense")[:, :1])
+    assert work_of_one(witness.network, first=True) < work_of_one(witness.network)
 
 
 HONEST = {

@@ -274,6 +274,46 @@ def test_the_length_of_a_data_set_is_its_authors_word(tmp_path):
     assert te.verify(tmp_path / "w").holds is False
 
 
+@pytest.mark.parametrize("word", ["slots", "counts", "codes"])
+def test_what_stages_are_called_does_not_say_what_is_summed(word, tmp_path):
+    """A table by slots under the names of a memory of codes, with an idle block in the fourth place."""
+    te.build(te.Table([[0, 1], [1, 0], [0, 0]], [[0, 1], [0, 1], [0, 0]])).save(tmp_path / "w")
+    names = {"slots": "codes", "gather": "sums", "recall": "recall"}
+    idle = {"W_1": (1, 1, 0), "b_1": (1, 1), "W_2": (1, 0, 1), "b_2": (1, 0)}
+
+    def rename(w):
+        d = w["W_out"].shape[1]
+        for key in [key for key in w if key.startswith("stages.")]:
+            stage, part = key.removeprefix("stages.").split(".", 1)
+            w[f"stages.{names[stage]}.{part}"] = w.pop(key).clone()
+        for part, shape in idle.items():
+            w[f"stages.select.feed_forward.{part}"] = torch.zeros([size or d for size in shape], dtype=torch.float64)
+
+    def restate(r):
+        stages = r["structure"]["stages"]
+        more = {"depth": 1, "attention": False, "pattern": False, "feed_forward": True, "phi": False}
+        r["structure"]["stages"] = {names[name]: stages[name] for name in stages} | {"select": more}
+        r["tokens"]["sums"] = word
+
+    forge_weights(tmp_path / "w", rename, restate)
+    verdict = te.verify(tmp_path / "w")
+    assert verdict.holds is (word == "slots")
+    assert word == "slots" or f"says that it sums {word}; its weights sum slots" in verdict.reasons[0]
+
+
+def test_sums_that_are_neither_slots_nor_counts_are_its_authors_word(tmp_path):
+    te.build(te.Table([[0, 1], [1, 0], [0, 0]], [[0, 1], [0, 1], [0, 0]])).save(tmp_path / "w")
+
+    def share_a_slot(w):
+        name = "stages.slots.feed_forward.W_2"
+        w[name][0, :, 1] += w[name][0, :, 0]
+
+    for word in ("slots", "counts"):
+        forge_weights(tmp_path / "w", share_a_slot, lambda r, word=word: r["tokens"].update(sums=word))
+        page = str(te.report(tmp_path / "w"))
+        assert f"(a {'symmetric ' if word == 'counts' else ''}table) ({WORDS})" in page
+
+
 def test_the_plan_of_a_file_is_its_authors_word(copied, tmp_path):
     w = copied("faithful")
     forge_record(w, lambda r: r["plan"].update(memory_bytes=777_001))

@@ -107,6 +107,22 @@ def test_a_transducer_a_named_automaton_and_a_file_of_transitions(here):
     assert command("trace", "w", "--input", "11 10")
 
 
+def test_symbols_that_are_written_alike(here):
+    """The number 1 and the text "1" are two symbols; a command is told neither of them, and prints neither."""
+    te.build(te.automata.mealy(lambda q, a: (0, a), [0], [1, "1", "x"]), n=3).save("w")
+    for verb in ("run", "trace"):
+        said = thereexists(verb, "w", "--input", "1 x", cwd=here, code=2).stderr
+        assert "a number and a text that are both written '1'" in said
+        assert len(said.splitlines()) == 1
+    assert command("run", "w", "--input", "x x") == "xx\n"
+    written = {"a": 1, "b": "1", "c": "x"}
+    te.build(te.automata.mealy(lambda q, a: (0, written[a]), [0], "abc"), n=3).save("v")
+    said = thereexists("run", "v", "--input", "ab", cwd=here, code=2)
+    assert (said.stdout, "both written '1'" in said.stderr) == ("", True)
+    assert json.loads(command("run", "v", "--input", "ab", "--json"))["output"] == [[1, "1"]]
+    assert command("run", "v", "--input", "cc") == "xx\n"
+
+
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("words", "named"),

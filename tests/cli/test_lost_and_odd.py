@@ -59,12 +59,12 @@ def test_an_experiment_of_gigabytes_is_not_read(tmp_path):
 def test_an_export_replaces_itself_and_nothing_more(folder):
     assert ran("export k --to torch --out t", cwd=folder).code == 0
     assert ran("export k --to onnx --out t", cwd=folder).code == 0
-    assert json.loads((folder / "t" / "thereexists_export.json").read_text())["files"] == ["model.onnx"]
+    assert list(json.loads((folder / "t" / "thereexists_export.json").read_text())["files"]) == ["model.onnx"]
     (folder / "t" / "home").mkdir()
     (folder / "t" / "home" / "thesis.tex").write_text("precious")
     refused("export k --to torch --out t", folder, "also holds home/thesis.tex; it is left alone")
     (folder / "t" / "thereexists_export.json").write_text("{}")
-    refused("export k --to torch --out t", folder, "does not list its files; it is left alone")
+    refused("export k --to torch --out t", folder, "does not list its files and their SHA-256; it is left alone")
     assert (folder / "t" / "home" / "thesis.tex").read_text() == "precious"
 
 

@@ -105,6 +105,20 @@ def test_an_export_is_replaced_by_the_next(sorter, tmp_path):
     assert json.loads((tmp_path / "t" / "config.json").read_text())["dtype"] == "float64"
 
 
+@pytest.mark.parametrize("name", ["network.py", "model.safetensors", "thereexists_export.json", "config.json"])
+def test_an_export_that_somebody_changed_is_left_alone(sorter, tmp_path, name):
+    te.export(sorter, "torch", tmp_path / "t")
+    (tmp_path / "t" / "__pycache__").mkdir()
+    (tmp_path / "t" / "__pycache__" / "network.cpython-312.pyc").write_bytes(b"of Python")
+    te.export(sorter, "torch", tmp_path / "t")
+    file = tmp_path / "t" / name
+    mine = file.read_bytes() + b"# my notes"
+    file.write_bytes(mine)
+    with pytest.raises(te.ThereExistsError, match=rf"{name}.* left alone. Choose another folder"):
+        te.export(sorter, "torch", tmp_path / "t")
+    assert file.read_bytes() == mine
+
+
 def test_an_export_names_no_dtype_that_was_not_proved(tmp_path):
     """All four dtypes are certified in the file; of a file only the one that is exported is proved."""
     from thereexists import program as P

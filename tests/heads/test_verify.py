@@ -10,10 +10,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import eye_array
 
 from thereexists.core.errors import InvalidInput
 from thereexists.heads import fit
-from thereexists.heads.matrix import AttentionMatrix, random_matrix
+from thereexists.heads.matrix import AttentionMatrix, as_matrix, random_matrix
 from thereexists.heads.rounding import logit_rounding
 from thereexists.heads.verify import Arithmetic, verify
 
@@ -138,6 +139,26 @@ def test_the_rounding_bound_covers_another_summation_order():
     assert (np.abs(z - exact).max(1) <= rho).all()
     assert (np.abs(reverse.numpy() - exact).max(1) <= rho).all()
     assert rho.max() < 1e-6 * np.abs(z).max()  # and it is not so wide that it says nothing
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float16", 400.0), ("float64", 2.0**520)])
+def test_sums_that_overflow_on_their_way_decide_nothing(dtype, size):
+    """size² − size² + 16 is 16 in real numbers, within both tolerances; in the dtype it is infinity − infinity."""
+    X = torch.tensor([[size, size, 4.0, 0.0], [size, size, 0.0, 4.0]], dtype=torch.float64)
+    W_Q, W_K = torch.eye(4, dtype=torch.float64), torch.diag(torch.tensor([1.0, -1.0, 1.0, 1.0], dtype=torch.float64))
+    target = as_matrix(eye_array(2, format="csr"))
+    found = verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2, arithmetic=Arithmetic(dtype))
+    assert found.verdict.holds is None
+    assert found.rounding == math.inf
+    assert "overflow" in found.verdict.reasons[0]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_head_that_is_not_finite_itself_fails(bad):
+    target = random_matrix(4, 1)
+    X, W_Q, W_K = exact_head(target, 20.0)
+    X[0, 0] = bad
+    assert verify(X, W_Q, W_K, target, eps1=1e-3, eps2=1e-2).verdict.holds is False
 
 
 def test_a_full_row_has_no_leakage():

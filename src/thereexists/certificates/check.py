@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import InvalidInput, Obstructed
-from thereexists.core.plain_numbers import share_of_one, shown, whole, whole_or_none
+from thereexists.core.plain_numbers import seed_from, share_of_one, shown, whole, whole_or_none
 from thereexists.functions.target import Target
 from thereexists.parallel import HERE, Workers
 from thereexists.parallel.pools import check_workers
@@ -142,7 +142,7 @@ class Wanted:
         check_crew(self.workers, self.progress)
         plain = {
             "opinions": checked_opinions(self.opinions),
-            "seed": whole(self.seed, "'seed'", 0),
+            "seed": seed_from(self.seed),
             "samples": whole(self.samples, "'samples'", 2),
             "confidence": share_of_one(self.confidence, "'confidence'", whole_too=False),
         }

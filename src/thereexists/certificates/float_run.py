@@ -74,11 +74,13 @@ def dtype_verdicts(network: EmbeddedTransformer, names: Iterable[str], grid: Gri
         return {name: run.verdict(name) for name in names}
 
 
-def sums_by_counts(network: EmbeddedTransformer) -> bool | None:
-    """Whether the answers depend on the multiset of tokens and the position only; None where the form is unknown."""
+def summed(network: EmbeddedTransformer) -> str | None:
+    """What the attention adds up. Counts: the answers depend on the multiset of tokens and the position only; slots:
+    nothing but rows that one position fills; None for anything else, and where the form is unknown.
+    """
     with np.errstate(all="ignore"):
         try:
-            return FloatRun.of(network).by_counts
+            return FloatRun.of(network).sums
         except Undecided:
             return None
 
@@ -104,7 +106,7 @@ class FloatRun:
     values: Array  # (writers, outputs): what it writes
     signs: Array  # (writers, pairs): what it asks of each pair of literals, −1, 0 or 1
     default: Array  # (positions, outputs)
-    by_counts: bool
+    sums: str | None  # counts, slots, or neither
 
     @classmethod
     def of(cls, network: EmbeddedTransformer, grid: Grid | None = None) -> FloatRun:
@@ -162,6 +164,8 @@ class FloatRun:
         writes = W_2[:, out].any(axis=1)
         demand((gate[:, writes] <= 1).all(), "a unit that writes an output may exceed 1")
         by_counts = bool(tokens[read].all() and not (attended & slot).any() and not W_1[writes][:, tokens].any())
+        by_slots = bool(slot[read].all() and (np.count_nonzero(held[:, read], axis=0) <= 1).all())
+        sums = "counts" if by_counts else "slots" if by_slots else None
         row = reads.argmax(axis=1)
         knots, number, largest = edge_units(w, edge, row, network, grid)
         at = row[count]
@@ -176,7 +180,7 @@ class FloatRun:
             slope=np.abs(slope), margin=margin, total=total[at],
             top=max(total.max(), (np.abs(slope) * total[at] + np.abs(w.b_1[count])).max(initial=0.0)), whole=whole,
             gate=gate[:, writes], values=W_2[writes][:, out], signs=key_signs(W_1[writes], keys),
-            default=w.E[:, out] + w.b_2[:, out].sum(axis=0), by_counts=by_counts,
+            default=w.E[:, out] + w.b_2[:, out].sum(axis=0), sums=sums,
         )  # fmt: skip
 
     def verdict(self, name: str) -> Verdict:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from thereexists.certificates.certificate import is_count, is_list_of, is_size, is_text
-from thereexists.certificates.float_run import dtype_verdicts, sums_by_counts
+from thereexists.certificates.float_run import dtype_verdicts, summed
 from thereexists.core.dtypes import DTYPES, as_dtype
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import malformed
@@ -20,7 +20,7 @@ from thereexists.core.verdict import Verdict
 from thereexists.evaluate.recall import numbers_of_one, run_tokens
 from thereexists.functions.vocabulary import END, FIRST, Digits, Vocabulary, check_vocabulary
 from thereexists.model import EmbeddedTransformer
-from thereexists.model.token_forms import STAGES, CodeForm
+from thereexists.model.token_forms import CodeForm
 
 SUMS = ("slots", "counts", "codes")
 PURPOSES = ("table", "memorise")  # a table answers its rows and nothing else; a memorised set promises only its pairs
@@ -46,7 +46,8 @@ class StoredTokens:
     """A network on tokens, its vocabularies, and the pairs it is said to store.
 
     ``inputs`` and ``outputs`` (pairs, n) are the stored pairs as numbers (0 pads an input, 1 ends an output). ``sums``
-    says what the attention adds up: slots, counts or codes; the weights, not this word, decide which dtypes are safe.
+    says what the attention adds up: slots, counts or codes; the weights, not this word, decide which dtypes are safe,
+    and where they prove none of the three (``sums_of``) it is its author's word.
     ``fixed``: every input must have exactly n tokens; a table's always do. ``symmetric``: the stored inputs stand for
     all their orders; only a table's may. ``purpose``: a table or a data set to memorise.
     """
@@ -176,11 +177,12 @@ def _check_info(info: dict[str, Any], right: dict[str, Callable[[Any], bool]]) -
 
 
 def sums_of(network: EmbeddedTransformer) -> str | None:
-    """What the attention adds up: slots, counts or codes; None if the network is of no form that we can prove."""
-    if tuple(network.stages) == STAGES:
-        return "codes" if CodeForm.of(network) is not None else None
-    counted = sums_by_counts(network) if network.embedding is not None else None
-    return None if counted is None else "counts" if counted else "slots"
+    """What the attention adds up: slots, counts or codes; None if the network is of no form that we can prove. What its
+    stages are called says nothing.
+    """
+    if CodeForm.of(network) is not None:
+        return "codes"
+    return summed(network) if network.embedding is not None else None
 
 
 def token_verdicts(network: EmbeddedTransformer, fixed: bool, names: Iterable[str] = DTYPES) -> dict[str, Verdict]:

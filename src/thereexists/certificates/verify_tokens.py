@@ -5,7 +5,8 @@ the answer of exact arithmetic, so what is recalled in one of them is recalled i
 where the weights prove that this is what the network gives (``recall.py``), else by the plain network, and a random
 sample, drawn anew each time, by the plain network, every weight of it. That a table is symmetric is proved by its
 counts, or tried in all orders; that an input which is no row of a table gets nothing, by trying all of them where
-they are few. Padding is tried too: what stands in a padded position must not change an answer.
+they are few. Padding is tried too: what stands in a padded position must not change an answer. What is tried is bounded
+by what the file holds (``_is_too_much``).
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from thereexists.certificates.stored_tokens import StoredTokens, read_tokens, su
 from thereexists.core.dtypes import dtype_name
 from thereexists.core.errors import InvalidInput
 from thereexists.core.verdict import Verdict
-from thereexists.evaluate.recall import index_of, run_padded
+from thereexists.evaluate.recall import index_of, run_first, run_padded, work_of_one
 from thereexists.functions.vocabulary import FIRST, NOTHING
 
 _SAMPLE = 64
+_MOST_WORK = 1 << 39  # multiplications
 _MOST_ORDERS = 1 << 16  # inputs, all orders counted, that are tried one by one
 
 
@@ -46,6 +48,9 @@ def token_checks(asked: Asked) -> Iterator[Check]:
     yield pairs
     if not pairs.passed:
         return  # numbers that no vocabulary has cannot be asked for
+    if index_of(witness.network) is None and _is_too_much(witness, len(witness.inputs)):
+        yield Check("recall", False, "undecided: to run all stored pairs is more work than their weights justify")
+        return
     exact = witness.exact()
     how = "by key" if index_of(witness.network) is not None else "by the plain network"
     yield Check("recall", bool(exact.all()), f"{int(exact.sum()):,} of {len(exact):,} stored pairs {how}")
@@ -78,7 +83,7 @@ def _check_symmetry(witness: StoredTokens) -> Check:
     if witness.fixed and sums_of(witness.network) == "counts" and witness.verdicts()[name].holds:
         return Check("symmetry", True, "the weights see the number of each token and the position, nothing else")
     amount = sum(_orders(row) for row in witness.inputs.tolist())
-    if amount > _MOST_ORDERS:
+    if amount > _MOST_ORDERS or _is_too_much(witness, amount):
         too_many = f"{_told(amount)} orders are too many"
         return Check("symmetry", False, f"undecided: the weights do not prove it, and {too_many}")
     orders = [_all_orders(row) for row in witness.inputs]
@@ -103,16 +108,34 @@ def _check_missing(witness: StoredTokens) -> Check:
         return Check("missing rows", True, f"there are none: every input of exactly {n} tokens is a row")
     if V**n > _MOST_ORDERS:
         return Check("missing rows", True, f"nothing is claimed about them: {_told(V**n)} inputs are too many to try")
+    if _is_too_much(witness, V**n - rows, first=True):
+        return Check("missing rows", True, f"nothing is claimed about them: to try {_told(V**n)} is too much work")
     every = 1 + np.stack(np.unravel_index(np.arange(V**n), (V,) * n), axis=1)  # (inputs, n)
     place = np.sort(every, axis=1) if witness.symmetric else every
     known = np.sort(witness.inputs, axis=1) if witness.symmetric else witness.inputs
     numbers = (V + 1) ** np.arange(n)
     strangers = every[~np.isin(place @ numbers, known @ numbers)]
-    answers = witness.run(strangers, "dense")
-    answered = (answers != NOTHING).all(axis=1) & (answers < FIRST + len(witness.output_vocabulary)).all(axis=1)
+    found = witness.digits.join(run_first(witness.network, strangers))
+    doubtful = strangers[_is_answer(witness, found)]  # whoever gets nothing at the first position has no answer
+    if len(doubtful) and _is_too_much(witness, len(doubtful)):
+        return Check("missing rows", False, f"undecided: to try {len(doubtful):,} of them further is too much work")
+    answered = _is_answer(witness, witness.run(doubtful, "dense")) if len(doubtful) else np.zeros(0, dtype=bool)
     if answered.any():
-        return Check("missing rows", False, f"{int(answered.sum()):,} inputs have no row and get an answer, such as {strangers[answered][0]}")  # noqa: E501  # fmt: skip
+        return Check("missing rows", False, f"{int(answered.sum()):,} inputs have no row and get an answer, such as {doubtful[answered][0]}")  # noqa: E501  # fmt: skip
     return Check("missing rows", True, f"all {len(strangers):,} inputs of {n} tokens that have no row get nothing")
+
+
+def _is_answer(witness: StoredTokens, numbers: np.ndarray) -> np.ndarray:
+    """Which rows of output numbers are words throughout."""
+    return ((numbers != NOTHING) & (numbers < FIRST + len(witness.output_vocabulary))).all(axis=1)
+
+
+def _is_too_much(witness: StoredTokens, inputs: int, first: bool = False) -> bool:
+    """Whether so many inputs are more work than the file justifies: every weight at each position of its pairs, twice,
+    or what takes a minute or two. A file of megabytes must not ask for hours.
+    """
+    there = len(witness.inputs) * witness.n * witness.network.parameter_count
+    return inputs * work_of_one(witness.network, first) > max(_MOST_WORK, 2 * there)
 
 
 def _orders(x: list[int]) -> int:

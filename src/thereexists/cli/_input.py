@@ -5,6 +5,7 @@ of symbols as they are, or a .txt file with one a line.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,20 @@ def read_strings(text: str, alphabet: Sequence[Any]) -> list[Any]:
     if all(isinstance(symbol, str) and len(symbol) == 1 for symbol in alphabet):
         return lines
     numbers = {str(symbol): symbol for symbol in alphabet}
-    return [[numbers.get(word, word) for word in _words(line)] for line in lines]
+    alike = written_alike(alphabet)
+    words = [_words(line) for line in lines]
+    unclear = next((word for line in words for word in line if word in alike), None)
+    if unclear is not None:
+        raise InvalidInput(
+            f"The alphabet has a number and a text that are both written {unclear!r}, and a command cannot tell which "
+            "one is meant: run the witness from Python."
+        )
+    return [[numbers.get(word, word) for word in line] for line in words]
+
+
+def written_alike(alphabet: Sequence[Any]) -> set[str]:
+    """What more than one symbol is written as: the number 1 and the text "1" are two symbols."""
+    return {word for word, times in Counter(map(str, alphabet)).items() if times > 1}
 
 
 def _words(line: str) -> list[str]:

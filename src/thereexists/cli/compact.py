@@ -58,7 +58,9 @@ def export(
         str,
         typer.Option("--to", help="onnx, hf, torch or llama.", autocompletion=_complete.names(_complete.FORMATS)),
     ],
-    out: Annotated[Path | None, typer.Option(help="Folder to write; default: WITNESS-FORMAT.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="New folder, or an unchanged export to replace; default: WITNESS-FORMAT.")
+    ] = None,
     dtype: Annotated[
         str, typer.Option(help="The dtype of the exported weights; one that is not safe is refused.")
     ] = "float32",

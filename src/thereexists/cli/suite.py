@@ -23,7 +23,7 @@ Folder = Annotated[Path, typer.Argument(help="The folder of a suite.")]
 class Making:
     """What every suite is made of."""
 
-    out: Annotated[Path, typer.Option(help="The folder to write.")]
+    out: Annotated[Path, typer.Option(help="The folder to write, or an unchanged suite to replace.")]
     seed: Annotated[int, typer.Option(min=0, help="Same seed and count, same bytes.")] = 0
     workers: Annotated[int, typer.Option(min=1, help="Processes that make instances.")] = 1
     as_json: AsJson = False

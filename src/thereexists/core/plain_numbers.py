@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.json_files import MOST_DIGITS
 
 LONGEST = 1e6  # seconds: 11 days; a system call takes no infinite time
 
@@ -46,6 +47,14 @@ def positive(value: Any, what: str) -> float:
     if not 0 < number < math.inf:
         raise InvalidInput(f"{what} must be a positive number; got {shown(value)} instead.")
     return number if number <= value else math.nextafter(number, 0.0)  # pyright: ignore[reportOperatorIssue]
+
+
+def seed_from(value: Any, what: str = "'seed'") -> int:
+    """A seed of NumPy's generators that a record holds: whoever reads the file takes no longer number."""
+    seed = whole(value, what, 0)
+    if seed >= 10**MOST_DIGITS:
+        raise InvalidInput(f"{what} must have at most {MOST_DIGITS} digits; got {shown(value)}.")
+    return seed
 
 
 def seconds_from(value: Any, what: str = "'seconds'") -> float:

@@ -30,7 +30,7 @@ from thereexists.core.kinds import kind_of
 from thereexists.core.one_writer import one_writer
 from thereexists.core.regular_files import file_sha256, is_regular
 from thereexists.core.replaced_folders import fresh_beside, fresh_folder, put_in_place
-from thereexists.core.tensor_files import save_tensors
+from thereexists.core.tensor_files import check_booleans, save_tensors
 
 FORMAT_VERSION = 1
 MOST_WORDS = 1 << 28  # bytes of a record beyond ``MOST_BYTES``
@@ -105,9 +105,11 @@ def read(path: Path, layout: Layout = WITNESS) -> tuple[dict[str, Any], dict[str
         )
     with malformed(file, "cannot be read"):
         try:
-            return record, load_file(file)
+            weights = load_file(file)
         except SafetensorError as error:
             raise BadWitnessFile(f"{file} cannot be read: {error}") from error
+    check_booleans(weights, file)
+    return record, weights
 
 
 def _read_shards(path: Path, record: dict[str, Any]) -> dict[str, Tensor]:
@@ -122,6 +124,7 @@ def _read_shards(path: Path, record: dict[str, Any]) -> dict[str, Tensor]:
         if file_sha256(path / name) != sha256:
             raise BadWitnessFile(f"{path / name} was truncated or changed: its SHA-256 is not the one stated.")
     weights, files = shards.map_shards(path)
+    check_booleans(weights, path)
     return shards.Mapped(weights, files)
 
 

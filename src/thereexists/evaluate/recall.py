@@ -21,6 +21,7 @@ is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +37,7 @@ from thereexists.model.unchanged import WhileUnchanged
 
 ENGINES = ("dense", "indexed")
 _NUMBERS = 1 << 24
+_HIDDEN, _LOGIT = 16, 64  # multiplications that take as long as one of them
 _MOST_CODES = 1 << 26
 
 
@@ -63,6 +65,41 @@ def run_padded(network: EmbeddedTransformer, ids: np.ndarray, real: np.ndarray) 
             for i in range(0, len(ids), tile)
         ]
     return np.concatenate(parts)
+
+
+def run_first(network: EmbeddedTransformer, ids: np.ndarray) -> np.ndarray:
+    """Output digits (batch, 1, digits) of the first position alone, by every weight; ids without padding.
+
+    Behind the last attention no position sees another one: the blocks there are run on the first alone.
+    """
+    layers = [layer for _, _, layer in network.layers()]
+    last = _last([layer.attention for layer in layers])
+    parts, tile = [], _at_once(numbers_of_one(network))
+    with torch.no_grad():
+        for start in range(0, len(ids), tile):
+            Z = network.embed(torch.from_numpy(np.ascontiguousarray(ids[start : start + tile])))
+            for number, layer in enumerate(layers):
+                Z = layer(Z if number <= last else Z[:, :1])
+            parts.append(torch.nn.functional.linear(Z[:, :1], network.W_out).to(torch.float64).numpy())
+    return np.concatenate(parts)
+
+
+def work_of_one(network: EmbeddedTransformer, first: bool = False) -> int:
+    """About how many multiplications a sequence takes, in all positions or by ``run_first``: every weight at each
+    position; a hidden number and a logit, which go through memory and an exponential, count as several.
+    """
+    stages, n = list(network.stages.values()), len(network.E)  # pyright: ignore[reportArgumentType]
+    last, work = _last([stage.attention for stage in stages]), 0
+    for number, stage in enumerate(stages):
+        hidden = 0 if stage.feed_forward is None else stage.feed_forward.b_1.numel()
+        weights = sum(weight.numel() for weight in stage.parameters())
+        work += (1 if first and number > last else n) * (weights + _HIDDEN * hidden)
+        work += 0 if stage.attention is None else _LOGIT * n * n * stage.attention.b_Q.shape[:2].numel()
+    return work
+
+
+def _last(attentions: Sequence[object | None]) -> int:
+    return max((number for number, attention in enumerate(attentions) if attention is not None), default=-1)
 
 
 def numbers_of_one(network: EmbeddedTransformer) -> int:

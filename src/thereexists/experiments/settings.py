@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_numbers import seed_from
 
 TASKS = ("mlm", "nli", "copy", "lm", "mt")
 PRECISIONS = ("bf16", "fp32")
@@ -114,12 +115,13 @@ class Settings:
             if not isinstance(value := getattr(self, name), Mapping):
                 raise InvalidInput(f"'{name}' must be a table of names and values; got {value!r:.80}.")
         _check_options(self.options)
-        for name, low, high in (("length", 2, MOST), ("batch", 1, MOST), ("seed", 0, math.inf)):
+        for name, low, high in (("length", 2, MOST), ("batch", 1, MOST)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value:
                 raise InvalidInput(f"'{name}' must be an integer, at least {low}; got {value!r}.")
             if value > high:
                 raise InvalidInput(f"'{name}' must be at most {high:,}; got {value!r}.")
+        object.__setattr__(self, "seed", seed_from(self.seed))
         rates = (self.lr, self.clip, self.weight_decay, self.warmup)
         right = all(_is_number(rate) and rate <= MOST_RATE for rate in rates)
         if not (right and self.lr > 0 and self.clip > 0 and self.weight_decay >= 0 and 0 <= self.warmup < 1):

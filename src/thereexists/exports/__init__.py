@@ -11,6 +11,7 @@ from thereexists.core.dtypes import as_dtype, dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.named_folder import folder_named
 from thereexists.core.neutral import neutral
+from thereexists.core.regular_files import file_sha256
 from thereexists.core.whole_folders import appears
 
 FORMATS = ("onnx", "hf", "torch", "llama")
@@ -26,7 +27,7 @@ def export(witness: Any, to: str, folder: str | Path, dtype: str = "float32", la
     Args:
         witness: what ``te.build``, ``te.memorise`` or ``te.load`` gave.
         to: onnx, hf, torch or llama.
-        folder: where to write; it must not exist.
+        folder: where to write; an unchanged export there is replaced, anything else is left alone.
         dtype: of the exported weights; one that is not safe is refused.
         layout: of a stock checkpoint: llama, mistral or phi3.
 
@@ -75,7 +76,7 @@ def export_claim(
 
     Args:
         claim: what the checkpoint should compute (``certificates/llama``).
-        folder: where to write; it must not exist.
+        folder: where to write; an unchanged export there is replaced, anything else is left alone.
         dtype: of the weights.
         beside: text that is added to the model card.
         layout: llama, mistral or phi3.
@@ -100,7 +101,7 @@ def export_addition(digits: int, folder: str | Path, dtype: str = "float32") -> 
 
     Args:
         digits: how many each number has.
-        folder: where to write; it must not exist.
+        folder: where to write; an unchanged export there is replaced, anything else is left alone.
         dtype: of the weights.
 
     Returns:
@@ -158,7 +159,7 @@ def _appears(folder: Path, write: Callable[[Path], dict[str, Any]]) -> dict[str,
 
     def fill(beside: Path) -> dict[str, Any]:
         mark = write(beside)
-        mark.setdefault("files", sorted(file.name for file in beside.iterdir()))
+        mark.setdefault("files", {file.name: file_sha256(file) for file in sorted(beside.iterdir())})
         (beside / MARK).write_text(json.dumps(mark, ensure_ascii=False) + "\n", encoding="utf-8")
         return mark
 

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import MOST_DIGITS, parse_json
+from thereexists.core.plain_numbers import shown, whole
 from thereexists.core.plain_text import lines_of
 from thereexists.core.regular_files import read_regular
 from thereexists.functions.vocabulary import Token, check_sequences
 
 ON_CONFLICT = ("error", "drop", "first", "last")
 MOST_BYTES = 1 << 30  # of a file of pairs
+MOST_LINES = 1 << 53  # the largest number of one
 _NAMED = 8  # conflicts that a message names
 
 
@@ -37,13 +41,14 @@ class Pairs:
 def distinct_pairs(
     inputs,
     outputs,
-    lines: list[int] | None = None,
+    lines: Iterable[int] | None = None,
     on_conflict: str = "error",
     advice: str = "Correct them, or choose with --on-conflict drop, first or last.",
 ) -> Pairs:
     """Check both sides, drop repetitions, and deal with contradictions as told. ``lines`` names rows in messages."""
     if on_conflict not in ON_CONFLICT:
         raise InvalidInput(f"'on_conflict' must be one of {', '.join(ON_CONFLICT)}; got {on_conflict!r} instead.")
+    lines = None if lines is None else _numbers_of(lines)
     inputs, outputs = check_sequences(inputs, "The inputs", lines), check_sequences(outputs, "The outputs", lines)
     if len(inputs) != len(outputs):
         raise InvalidInput(f"There must be one output for every input; got {len(inputs)} and {len(outputs)}.")
@@ -71,6 +76,13 @@ def distinct_pairs(
     side = -1 if on_conflict == "last" else 0
     conflicts = [{"input": list(s), f"{word}s": [numbers[i] for i in rows]} for s, rows in contradicting.items()]
     return Pairs(list(kept), [outputs[rows[side]] for rows in kept.values()], len(inputs) - len(where), conflicts)
+
+
+def _numbers_of(lines: Any) -> list[int]:
+    """The numbers of lines, as a record holds them."""
+    if isinstance(lines, str) or not isinstance(lines, Iterable):
+        raise InvalidInput(f"'lines' must be a list of whole numbers; got {shown(lines)}.")
+    return [whole(line, "A number in 'lines'", 0, MOST_LINES) for line in lines]
 
 
 def read_jsonl(path: Path) -> tuple[list, list, list[int]]:

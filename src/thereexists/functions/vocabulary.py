@@ -54,6 +54,9 @@ def check_sequences(sequences: Any, what: str, lines: Sequence[int] | None = Non
     """A list of sequences of strings or integers; anything else is refused with its place."""
     if isinstance(sequences, str) or not isinstance(sequences, Iterable):
         raise InvalidInput(f"{what} must be a list of sequences of tokens; got {type(sequences).__name__} instead.")
+    sequences = list(sequences)
+    if lines is not None and len(lines) != len(sequences):
+        raise InvalidInput(f"{what} must have one number in 'lines' each; got {len(sequences)} and {len(lines)}.")
     checked = []
     for row, sequence in enumerate(sequences):
         place = f"line {lines[row]}" if lines is not None else f"sequence {row}"

@@ -73,7 +73,7 @@ def descend(
     A[rows, columns] = torch.from_numpy(target.probabilities())
     A = A.to(device)
     W = rotation_weights(d).to(device)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed % 2**64)  # torch's generator has that many
     X = (0.5 * torch.randn(search.restarts, L, d, generator=generator, dtype=torch.float64)).to(device)
     X = _adam(X, W, A, search.steps, search.rate)
     order = divergence(X, W, A).argsort()

@@ -13,6 +13,7 @@ import torch
 from thereexists.core.devices import as_device
 from thereexists.core.errors import InvalidInput
 from thereexists.core.neutral import neutral
+from thereexists.core.plain_numbers import seed_from
 from thereexists.heads.bound import theorem_hidden_size
 from thereexists.heads.head import Head
 from thereexists.heads.matrix import AttentionMatrix, as_matrix
@@ -54,6 +55,9 @@ class FitOptions:
     factoring: str = "signs"
     effort: str = "quick"
     device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", seed_from(self.seed))
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import numpy as np
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.owned_arrays import owned
-from thereexists.core.plain_numbers import shown, whole
+from thereexists.core.plain_numbers import seed_from, shown, whole
 from thereexists.core.sparse_arrays import check_compressed, with_plain_data
 
 _LARGEST_LOG = 709.0  # e^709 is the last whole power of e that is a float64
@@ -212,7 +212,7 @@ def random_matrix(length: int, k: int, gamma: float = 2.0, seed: int = 0) -> Att
         The target.
 
     Raises:
-        InvalidInput: k is larger than the length, or γ is below 1.
+        InvalidInput: k is larger than the length, γ is below 1, or the seed is not a whole number from 0 on.
     """
     whole(length, "The length")
     whole(k, "'k'")
@@ -224,7 +224,7 @@ def random_matrix(length: int, k: int, gamma: float = 2.0, seed: int = 0) -> Att
         raise InvalidInput(f"A matrix has at most {MOST_NONZEROS:,} non-zeros, and gamma at most e^{_LARGEST_LOG:g}.")
     if k > length // 2 and k > 8:
         raise InvalidInput(f"k = {k} of {length} columns is not sparse. Choose k at most length/2.")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed_from(seed))
     columns = np.stack([rng.permutation(length) for _ in range(k)], axis=1)  # (L, k)
     # A row where two permutations agree swaps one of its entries with a random row: rows and columns stay balanced.
     for _ in range(1000):

@@ -18,7 +18,7 @@ import numpy as np
 
 from thereexists.core.errors import InvalidInput
 from thereexists.core.notebook import InNotebook
-from thereexists.core.plain_numbers import seconds_from, whole
+from thereexists.core.plain_numbers import seconds_from, seed_from
 from thereexists.core.plain_text import brief
 from thereexists.core.verdict import Verdict
 from thereexists.patterns.depth import receptive_depth
@@ -154,7 +154,7 @@ def check(pattern: Pattern, seconds: float | int = 60.0, seed: int = 0) -> Patte
             "Use te.patterns.from_csr or te.patterns.from_mask for arrays."
         )
     seconds, began = seconds_from(seconds), time.perf_counter()
-    whole(seed, "'seed'", 0)
+    seed_from(seed)
     loops = _self_loops(pattern)
     depth = receptive_depth(pattern, seconds=seconds / 4)
     # A block of *multihead* uses all steps at once, so its field grows by the union, which may fill it where the steps

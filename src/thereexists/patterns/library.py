@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_numbers import seed_from
 from thereexists.patterns.intervals import Documents
 from thereexists.patterns.neighbourhood import Neighbourhood
 from thereexists.patterns.numbers import of_kind, shown, whole
@@ -348,7 +349,7 @@ def bigbird(n: int, block: int, random_blocks: int = 3, seed: int = 0) -> Patter
     _size(n=n, block=block)
     if n % block:
         raise InvalidInput(f"bigbird needs n to be a multiple of its block; got n = {n} and block = {block}.")
-    whole(seed, "'seed'", 0)
+    seed_from(seed)
     blocks = n // block
     if not 0 <= random_blocks < blocks:
         raise InvalidInput(f"'random_blocks' must lie in 0..{blocks - 1} for {blocks} blocks; got {random_blocks}.")
@@ -579,7 +580,7 @@ def random(n: int, degree: int | None = None, sparsity: float | None = None, see
         InvalidInput: a size is not a whole number in its range.
     """
     _size(n=n)
-    whole(seed, "'seed'", 0)
+    seed_from(seed)
     if sparsity is not None:
         if degree is not None or not 0 <= sparsity <= 1:
             raise InvalidInput(f"Give either 'degree' or a 'sparsity' in [0, 1]; got {degree} and {sparsity}.")
@@ -607,7 +608,7 @@ def _hubs(n: int, tokens: range | np.ndarray) -> list[Part]:
 
 def _random_rows(n: int, degree: int, seed: int) -> np.ndarray:
     """``degree`` distinct members of ``[n] \\ {k}`` for every ``k``, uniform, each row ascending."""
-    rng = np.random.default_rng(whole(seed, "'seed'", 0))
+    rng = np.random.default_rng(seed_from(seed))
     if degree > (n - 1) // 8:  # many: the smallest of n − 1 random keys
         others = np.argsort(rng.random((n, n - 1)), axis=1)[:, :degree]
     else:  # few: draw again the rows that drew a token twice

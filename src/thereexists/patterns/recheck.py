@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from thereexists.core.plain_numbers import seed_from
 from thereexists.core.verdict import Verdict
 from thereexists.patterns.numbers import as_tokens, whole
 from thereexists.patterns.pattern import Pattern
@@ -205,7 +206,7 @@ def recheck_depth(
     if sources is None:
         chosen = np.arange(pattern.n)
     else:
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(seed_from(seed))
         chosen = np.unique(
             np.r_[0, pattern.n - 1, rng.integers(0, pattern.n, max(whole(sources, "'sources'", 1) - 2, 0))]
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from thereexists._version import __version__
 from thereexists.core.errors import InvalidInput
-from thereexists.core.plain_numbers import whole
+from thereexists.core.plain_numbers import seed_from, whole
 from thereexists.core.whole_folders import appears
 from thereexists.suites.folders import MARK, MOST, VERSION
 from thereexists.suites.hashes import sha256
@@ -18,15 +19,14 @@ MOST_WORKERS = 1024  # processes of this machine
 
 
 def suite_appears(
-    folder: Path, what: str, count: int, seed: int, workers: int, fill: Callable[[Path], dict[str, Any]]
+    folder: Path, what: str, count: int, seed: int, workers: int, fill: Callable[..., dict[str, Any]]
 ) -> dict[str, Any]:
-    """A suite of ``count`` things, each called ``what``; ``fill`` writes it beside its place and sums it up."""
+    """A suite of ``count`` things, each called ``what``; ``fill(beside, count, seed)`` writes it and sums it up."""
     whole(workers, "'workers'", 1, MOST_WORKERS)
-    if not 1 <= count <= MOST or seed < 0:
-        raise InvalidInput(
-            f"A suite needs at least 1 {what}, at most {MOST:,}, and a seed of at least 0; got {count:,} and {seed}."
-        )
-    return appears(folder, MARK, "a suite", fill)
+    count, seed = whole(count, "'count'"), seed_from(seed)
+    if not 1 <= count <= MOST:
+        raise InvalidInput(f"A suite needs at least 1 {what}, and at most {MOST:,}; got {count:,}.")
+    return appears(folder, MARK, "a suite", partial(fill, count=count, seed=seed))
 
 
 def seal(beside: Path, texts: dict[str, str], form: str, seed: int, count: int, own: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from thereexists.certificates.units import over_share
 from thereexists.core.authors_word import Figures
 from thereexists.core.errors import InvalidInput
-from thereexists.core.plain_numbers import whole
+from thereexists.core.plain_numbers import seed_from, whole
 from thereexists.functions.asking import phase
 from thereexists.functions.exponent import exponent
 from thereexists.functions.grid import Grid
@@ -61,7 +61,7 @@ def estimate_distance(
     from scipy import stats
 
     whole(samples, "'samples'", REPLICATES, MOST_SAMPLES)
-    whole(seed, "'seed'", 0)
+    seed_from(seed)
     if exponent(p) > MOST_P:
         raise InvalidInput(f"'p' must be at most {MOST_P:,}: the mean of larger powers is that of one point; got {p}.")
     per_replicate = 2 ** int(np.log2(samples // REPLICATES))
@@ -87,7 +87,7 @@ def exactness(
 ) -> Exactness:
     """Compare g with the piecewise constant f̄ on random inputs off the ramps."""
     whole(samples, "'samples'", 1, MOST_SAMPLES)
-    X = target.points(np.random.default_rng(whole(seed, "'seed'", 0)), samples)
+    X = target.points(np.random.default_rng(seed_from(seed)), samples)
     X = X[~grid.on_ramp(X)]
     if not len(X):
         raise InvalidInput(f"All {samples} random inputs lie on ramps; ask for more.")

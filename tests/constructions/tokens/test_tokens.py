@@ -102,6 +102,8 @@ def test_a_table_needs_its_own_construction_and_a_function_that_works():
         te.Table.of(lambda x: [1 // v for v in x], range(2), 1)
     with pytest.raises(te.ThereExistsError, match="n ≥ 1"):
         te.Table.of(sorted, range(2), 0)
+    with pytest.raises(te.ThereExistsError, match="'values' must be a list of tokens; got 5"):
+        te.Table.of(sorted, 5, 2)  # pyright: ignore[reportArgumentType]
 
 
 # --- data sets -------------------------------------------------------------------------------------------------------
@@ -185,6 +187,32 @@ def test_contradictions_are_named_dropped_or_resolved():
         assert witness.info["conflicts"] == [{"input": ["a"], "pairs": [0, 2]}]
     with pytest.raises(te.ThereExistsError, match="'on_conflict' must be one of"):
         te.memorise(inputs, outputs, on_conflict="ignore")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([1], "must have one number in 'lines' each; got 2 and 1"),
+        ([1, 2, 3], "got 2 and 3"),
+        (5, "'lines' must be a list of whole numbers; got 5"),
+        ("12", "'lines' must be a list"),
+        ([1, "2"], "whole number from 0 .*; got '2'"),
+        ([1, 10**150], "A number in 'lines' must be a whole number"),
+    ],
+)
+def test_numbers_of_lines_that_are_none_are_refused(lines, message):
+    with pytest.raises(te.ThereExistsError, match=message):
+        te.memorise([["a"], ["b"]], [["x"], ["y"]], lines=lines)
+    with pytest.raises(te.ThereExistsError, match=message):
+        te.Table([[0], [1]], [[0], [1]], lines=lines)
+
+
+def test_numbers_of_lines_may_be_an_array(tmp_path):
+    inputs, outputs = [["a"], ["b"], ["a"]], [["x"], ["y"], ["z"]]
+    witness = te.memorise(inputs, outputs, on_conflict="drop", lines=np.arange(1, 4))
+    assert witness.info["conflicts"] == [{"input": ["a"], "lines": [1, 3]}]
+    witness.save(tmp_path / "w")
+    assert te.verify(tmp_path / "w").holds
 
 
 @pytest.mark.parametrize(

@@ -128,10 +128,27 @@ def test_rows_of_all_lengths_are_padded_on_either_side(memory, exported):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("hidden", [-100, 1 << 40, "vocabulary"], ids=str)
+def test_what_a_mask_hides_may_be_any_number(memory, exported, hidden):
+    model = loaded(exported / "hf")
+    rows = torch.tensor([[1, 2, 0], [3, 0, 0]])
+    mask = rows > 0
+    filled = torch.where(mask, rows, model.config.vocab_size if hidden == "vocabulary" else hidden)
+    for turned in (filled, filled.flip(1)):
+        seen = mask if turned is filled else mask.flip(1)
+        shown = torch.where(seen, turned, 0)
+        wanted = model(shown).last_hidden_state
+        assert torch.equal(model(turned, attention_mask=seen.long()).last_hidden_state, wanted)
+    assert torch.equal(model.network(filled, mask), model.network(rows))  # the code of the torch export
+
+
+@torch.no_grad()
 def test_rows_that_nobody_can_answer_are_refused(memory, exported, tmp_path):
     model = loaded(exported / "hf")
     with pytest.raises(te.ThereExistsError, match="1 to 3 tokens; row 1 has 4"):
         model(torch.tensor([[1, 0, 0, 0], [1, 1, 1, 1]]))
+    with pytest.raises(te.ThereExistsError, match=r"number 50256 is no token: they are 1 to \d+"):
+        model(torch.tensor([[1, 50256]]))
     with pytest.raises(te.ThereExistsError, match="1 to 3 tokens; row 0 has 0"):
         model(torch.tensor([[0, 0, 0], [1, 1, 1]]))
     te.export(te.build(te.Table.of(sorted, range(2), n=3), construction="compact"), "hf", tmp_path / "t")

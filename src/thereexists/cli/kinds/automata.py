@@ -36,8 +36,8 @@ class AutomatonCommands(Commands):
             output = answers if witness.automaton.writes else answers.tolist()
             print_json({"output": output, "states": states, "dtype": witness.describe()["dtype"]})
             return
-        for answer in answers:
-            say(_told(witness, answer))
+        for told in [_told(witness, answer) for answer in answers]:
+            say(told)
 
     def show(self, folder: Path, witness: Any, record: dict[str, Any], as_json: bool) -> None:
         summary = {"witness": str(folder), **witness.describe()}
@@ -230,7 +230,13 @@ def _words(witness: Any, text: str) -> list[Any]:
 
 
 def _told(witness: Any, answer: Any) -> str:
+    from thereexists.cli._input import written_alike
+
     if witness.automaton.writes:
+        alike = written_alike(witness.automaton.output_alphabet)
+        unclear = next((str(symbol) for symbol in answer if str(symbol) in alike), None)
+        if unclear is not None:
+            raise InvalidInput(f"A number and a text are both written {unclear!r} in this answer; --json shows which.")
         plain = all(len(str(symbol)) <= 1 for symbol in witness.automaton.output_alphabet)
         return ("" if plain else " ").join(str(symbol) for symbol in answer)
     return "accepted" if answer else "rejected"

@@ -10,6 +10,7 @@ parameters linear in N and keeps every number below 256. ``witness.info`` says b
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from thereexists.constructions.tokens.token_memory import code_network, sequence
 from thereexists.constructions.tokens.witness import TokenWitness
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.neutral import neutral
-from thereexists.core.plain_numbers import shown
+from thereexists.core.plain_numbers import seed_from, shown
 from thereexists.functions.pairs import distinct_pairs
 from thereexists.functions.vocabulary import END, FIRST, Digits, Vocabulary
 
@@ -35,7 +36,7 @@ def memorise(
     seed: int = 0,
     on_conflict: str = "error",
     dtype: str = "float32",
-    lines: list[int] | None = None,
+    lines: Iterable[int] | None = None,
 ) -> TokenWitness:
     """A network that recalls every pair exactly.
 
@@ -54,9 +55,10 @@ def memorise(
         A witness that answers a stored input with its output, and any other with None.
 
     Raises:
-        InvalidInput: the pairs contradict each other, or there are none.
+        InvalidInput: the pairs contradict each other, or there are none; ``seed`` or ``lines`` is not what it must be.
         CannotBuild: the codes could not be told apart in this dtype.
     """
+    seed = seed_from(seed)
     pairs = distinct_pairs(inputs, outputs, lines, on_conflict)
     if not any(pairs.outputs):
         raise InvalidInput("Every answer is empty: there is nothing to recall. Give at least one with a token.")

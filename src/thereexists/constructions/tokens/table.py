@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -46,7 +46,7 @@ class Table:
     outputs: tuple[tuple[Token, ...], ...]
     symmetric: bool
 
-    def __init__(self, inputs: Any, outputs: Any, symmetric: bool = False, lines: list[int] | None = None):
+    def __init__(self, inputs: Any, outputs: Any, symmetric: bool = False, lines: Iterable[int] | None = None):
         if not isinstance(symmetric, bool):
             raise InvalidInput(f"'symmetric' must be True or False; got {shown(symmetric)} instead.")
         pairs = distinct_pairs(inputs, outputs, lines, advice="A table is a function: correct them.")
@@ -75,6 +75,8 @@ class Table:
         symmetric: bool = False,
     ) -> Table:  # fmt: skip
         """The table of a Python function on all sequences of n values (on all multisets, if it is symmetric)."""
+        if not isinstance(values, Iterable):
+            raise InvalidInput(f"'values' must be a list of tokens; got {shown(values)}.")
         values = list(values)
         if not isinstance(n, int) or n < 1 or not values:
             raise InvalidInput(

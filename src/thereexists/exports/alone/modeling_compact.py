@@ -3,7 +3,8 @@
 ``AutoModel.from_pretrained(folder, trust_remote_code=True)`` takes this file from the folder; with ``import
 thereexists.exports.hf_format`` it is known without that.
 
-Rows of token numbers may have any length: 0, or a 0 of ``attention_mask``, is padding, on whichever side it stands.
+Rows of token numbers may have any length: 0, or a 0 of ``attention_mask``, is padding, on whichever side it stands and
+whatever number stands there, such as -100 or a tokenizer's own.
 They are brought to ``max_position_embeddings`` positions, their tokens first, and so many positions are answered: an
 answer may be longer than its question.
 """
@@ -107,4 +108,7 @@ class CompactModel(PreTrainedModel):
             raise self.refused(f"A row must have {wanted} tokens; row {row} has {int(count[row])}.")
         first = torch.argsort((~real).to(torch.int8), dim=1, stable=True)  # the tokens, in their order, then the rest
         ids, real = (torch.nn.functional.pad(x.gather(1, first), (0, n - ids.shape[1])) for x in (ids, real))
+        unknown = ids[real & (ids >= self.config.vocab_size)]
+        if len(unknown):
+            raise self.refused(f"The number {int(unknown[0])} is no token: they are 1 to {self.config.vocab_size - 1}.")
         return ids, real

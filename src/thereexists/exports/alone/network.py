@@ -65,6 +65,8 @@ class StockNetwork(nn.Module):
     def forward(self, X: Tensor, mask: Tensor | None = None) -> Tensor:
         if mask is None:
             mask = X > 0 if isinstance(self.embed, nn.Embedding) else torch.ones_like(X[..., 0], dtype=torch.bool)
+        if isinstance(self.embed, nn.Embedding):
+            X = X * mask  # whatever number stands for padding, row 0 of the embedding is read
         Z = self.embed(X)
         if self.position is not None:
             Z = Z + self.position[: X.shape[1]]

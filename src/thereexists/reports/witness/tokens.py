@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from thereexists.certificates.stored_tokens import sums_of
 from thereexists.constructions.tokens.witness import TokenWitness
 from thereexists.core.authors_word import WORDS, as_its_author_says
 from thereexists.reports.artefact import Found, weights_hash
@@ -88,7 +89,7 @@ def _built(witness: TokenWitness, record: dict[str, Any]) -> Markup:
             "sequences": as_its_author_says(f"{'exactly' if witness.fixed else 'at most'} {witness.n} tokens")
             + (f", {as_its_author_says('in any order')}" if witness.symmetric else ""),
             "vocabularies": f"{len(witness.vocabulary):,} tokens in, {len(witness.output_vocabulary):,} out",
-            "attention adds up": SUMS[witness.sums],
+            "attention adds up": _sums(witness),
             "network": f"{witness.network.depth} blocks, {witness.network.parameter_count:,} parameters, "
             f"{str(witness.network.dtype).removeprefix('torch.')}",
             "class": f"h = {number(shape['h'])} heads of size m = {number(shape['m'])}, r = {number(shape['r'])} "
@@ -100,6 +101,12 @@ def _built(witness: TokenWitness, record: dict[str, Any]) -> Markup:
             else None,
         }
     )
+
+
+def _sums(witness: TokenWitness) -> str:
+    """What the weights prove; else the word of the record."""
+    proved = sums_of(witness.network)
+    return as_its_author_says(SUMS[witness.sums]) if proved is None else SUMS[proved]
 
 
 def _recalled(witness: TokenWitness, tried: Recalled, folder: Path) -> Markup:

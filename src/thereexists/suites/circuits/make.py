@@ -62,7 +62,7 @@ def make_circuits(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:  # fmt: skip
     """Write ``count`` models to ``folder``; the same bytes for the same count and seed."""
-    fill = partial(_fill, count=count, seed=seed, workers=workers, progress=progress)
+    fill = partial(_fill, workers=workers, progress=progress)
     return suite_appears(Path(folder), "model", count, seed, workers, fill)
 
 

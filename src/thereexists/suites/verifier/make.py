@@ -30,7 +30,7 @@ def make_verifier(
     """Write ``count`` instances to ``folder``; the same bytes for the same count and seed."""
     for name in ("onnx", "onnxruntime"):
         needed(name)
-    fill = partial(_fill, count=count, seed=seed, workers=workers, progress=progress)
+    fill = partial(_fill, workers=workers, progress=progress)
     return suite_appears(Path(folder), "instance", count, seed, workers, fill)
 
 
