@@ -1,5 +1,6 @@
 """Numbers of every type are taken as what they are, at the doors where they come in."""
 
+import dataclasses
 from fractions import Fraction
 
 import numpy as np
@@ -54,6 +55,9 @@ def test_counts_of_numpy_are_counts(tmp_path):
     te.build(EXAMPLES["parity"].given, n=two).save(tmp_path / "counting")
     te.memorise([["a"]], [["b"]], n=two).save(tmp_path / "data")
     assert te.parallel.Workers(count=two).processes == 2
+    measured = te.build(SORT, delta=1 / 2)
+    found = measured.estimate_distance(p=np.float32(2), samples=np.int64(64), seed=np.uint8(3))
+    dataclasses.replace(measured, distance=found).save(tmp_path / "measured")
 
 
 REFUSED = {

@@ -60,9 +60,9 @@ def estimate_distance(
     """Estimate d_p(target, g) with quasi-random points; the seed is kept in the result."""
     from scipy import stats
 
-    whole(samples, "'samples'", REPLICATES, MOST_SAMPLES)
-    seed_from(seed)
-    if exponent(p) > MOST_P:
+    samples, seed = whole(samples, "'samples'", REPLICATES, MOST_SAMPLES), seed_from(seed)
+    p = exponent(p)
+    if p > MOST_P:
         raise InvalidInput(f"'p' must be at most {MOST_P:,}: the mean of larger powers is that of one point; got {p}.")
     per_replicate = 2 ** int(np.log2(samples // REPLICATES))
     unit = np.concatenate([_sobol(target, per_replicate, (seed, r)) for r in range(REPLICATES)])
@@ -86,8 +86,8 @@ def exactness(
     target: Target, grid: Grid, g: Callable[[Array], Array], samples: int, seed: int, all_columns: bool = False
 ) -> Exactness:
     """Compare g with the piecewise constant f̄ on random inputs off the ramps."""
-    whole(samples, "'samples'", 1, MOST_SAMPLES)
-    X = target.points(np.random.default_rng(seed_from(seed)), samples)
+    samples, seed = whole(samples, "'samples'", 1, MOST_SAMPLES), seed_from(seed)
+    X = target.points(np.random.default_rng(seed), samples)
     X = X[~grid.on_ramp(X)]
     if not len(X):
         raise InvalidInput(f"All {samples} random inputs lie on ramps; ask for more.")
