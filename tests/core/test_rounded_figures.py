@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal, Inexact, Rounded, localcontext
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thereexists.core.rounded_figures import rounded_down, rounded_up, share_rounded_up
+from thereexists.core.rounded_figures import cut, in_percent, rounded_down, rounded_up, share_rounded_up
 
 _floats = st.floats(allow_nan=False, allow_infinity=False)
 _digits = st.integers(1, 17)
@@ -72,3 +72,16 @@ def test_a_share_is_rounded_up(share: float) -> None:
     shown = share_rounded_up(share)
     value = Fraction(shown.rstrip("%")) / (100 if shown.endswith("%") else 1)
     assert Fraction(share) <= value < Fraction(share) + Fraction(1, 1000)
+
+
+@pytest.mark.parametrize("rounding", [ROUND_DOWN, ROUND_UP])
+def test_the_callers_decimal_context_says_nothing(rounding: str) -> None:
+    numbers = (0.0871234567, 1234567.891, 1e-30 / 3, 0.99996, 5e-324)
+
+    def told() -> list[str]:
+        figures = [tell(x, digits) for tell in (rounded_up, rounded_down, cut) for digits in (1, 3, 6) for x in numbers]
+        return figures + [tell(min(x, 1.0)) for tell in (in_percent, share_rounded_up) for x in numbers]
+
+    wanted = told()
+    with localcontext(Context(prec=2, rounding=rounding, traps=[Inexact, Rounded])):
+        assert told() == wanted

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from safetensors import SafetensorError
 
 from thereexists.core.errors import InvalidInput, Obstructed
-from thereexists.core.held import held_by_nobody, hold
+from thereexists.core.held import hold, let_go
 
 PART = "part"  # how the name of a file ends that is not complete yet
 MOST_REMOVED = 1 << 10
@@ -74,7 +74,7 @@ def remove_parts(path: Path) -> None:
     for part in parts_of(path, most=MOST_REMOVED):
         if part.name == f".{path.name}.{PART}":  # an older version's, which held nothing
             continue
-        with held_by_nobody(part) as is_left, suppress(OSError):
+        with let_go(part) as is_left, suppress(OSError):
             if is_left:
                 part.unlink()
 

@@ -1,7 +1,7 @@
 """Whether what stands beside a place, under a name that only we give, belongs to a writer that is alive.
 
 A writer holds its file or folder by a lock (``flock``), which the system lets go when its process ends, however that
-ends. So what nobody holds is what a killed writer has left, and the next writer of the same place removes it. Between
+ends. What no writer holds was left by one that was killed, and the next writer of the same place removes it. Between
 making it and locking it a writer may lose it to such a removal: it looks whether it is still there, and makes another.
 """
 
@@ -21,7 +21,7 @@ except ImportError:  # Windows: what killed writers leave stays there
 def hold(handle: int) -> None:
     """Lock an open file until it is closed, after whoever looks at it at this moment."""
     if fcntl is not None:
-        with suppress(OSError):  # a file system without locks: nobody can lock it there, and nobody removes it
+        with suppress(OSError):  # a file system without locks: what is left there stays
             fcntl.flock(handle, fcntl.LOCK_EX)
 
 
@@ -44,8 +44,8 @@ def held(folder: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def held_by_nobody(place: Path) -> Iterator[bool]:
-    """Whether no living writer holds it; nobody takes it before the end of the block. False where nothing is locked."""
+def let_go(place: Path) -> Iterator[bool]:
+    """Whether no living writer holds it, which is so until the block ends. False where nothing can be locked."""
     if fcntl is None:
         yield False
         return

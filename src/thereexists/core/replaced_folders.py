@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from thereexists.core.errors import InvalidInput, Recovered
-from thereexists.core.held import held, held_by_nobody
+from thereexists.core.held import held, let_go
 
 _NEW, _OLD = "new", "old"
 _RANDOM = re.compile(r"[a-z0-9_]{8}")  # as mkdtemp names
@@ -109,7 +109,7 @@ def recover(path: Path, is_ours: Callable[[Path], bool], what: str) -> None:
 def remove_left(path: Path) -> None:
     """The folders of killed writers of this place; nothing else has such a name, and no living writer lets it go."""
     for left in _beside(path, _NEW):
-        with held_by_nobody(left) as is_left:
+        with let_go(left) as is_left:
             if is_left:
                 shutil.rmtree(left, ignore_errors=True)
 

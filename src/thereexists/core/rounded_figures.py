@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, Context, Decimal
 
+_EXACT = Context(prec=1100)  # every float64 has fewer digits; and the caller's own context says nothing here
+
 
 def rounded_up(x: float | Decimal, digits: int) -> str:
     """The least decimal of so many digits that is x or more, written as by the format ``g``: for ≤ and "at most"."""
@@ -31,19 +33,20 @@ def cut(x: float, places: int) -> str:
     if not math.isfinite(x):
         return f"{x:g}"
     shortest = Decimal(repr(float(x)))
-    return f"{shortest.quantize(Decimal(1).scaleb(-places), ROUND_DOWN, Context(prec=350)):f}"
+    return f"{shortest.quantize(Decimal((0, (1,), -places)), ROUND_DOWN, _EXACT):f}"
 
 
 def share_rounded_up(share: float) -> str:
     """A share of at most 1, with two digits below a tenth and in percent from there on."""
     if not 0.1 <= share <= 1:
         return rounded_up(share, 2)
-    return f"{Decimal(float(share)).quantize(Decimal('0.001'), rounding=ROUND_CEILING):.1%}"
+    percent = _EXACT.multiply(Decimal(float(share)), 100)
+    return f"{percent.quantize(Decimal('0.1'), ROUND_CEILING, _EXACT):f}%"
 
 
 def in_percent(x: float) -> str:
     """A share with all its digits: a confidence of 0.9996 is 99.96%, and never 100%."""
-    return f"{(Decimal(repr(float(x))) * 100).normalize():f}%"
+    return f"{_EXACT.multiply(Decimal(repr(float(x))), 100).normalize(_EXACT):f}%"
 
 
 def power_of_two(x: float) -> str:
@@ -58,10 +61,10 @@ def _rounded(x: float | Decimal, digits: int, rounding: str) -> str:
     if not math.isfinite(x):
         return f"{float(x):g}"
     exact = Decimal(x if isinstance(x, int | Decimal) else float(x))
-    found = Context(prec=digits, rounding=rounding).create_decimal(exact).normalize()
+    found = Context(prec=digits, rounding=rounding).create_decimal(exact).normalize(_EXACT)
     if not found:
         return "0"
     exponent = found.adjusted()
     if -4 <= exponent < digits:
         return f"{found:f}"
-    return f"{found.scaleb(-exponent):f}e{exponent:+03d}"
+    return f"{found.scaleb(-exponent, _EXACT):f}e{exponent:+03d}"

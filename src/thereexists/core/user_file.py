@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import sys
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from thereexists.core.errors import InvalidInput, InvalidTarget, ThereExistsError
+from thereexists.core.printed import printed_to_stderr
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class UserFile:
         module = importlib.util.module_from_spec(spec)
         try:
             code = compile(self.source, self.path, "exec", dont_inherit=True)
-            with redirect_stdout(sys.stderr):
+            with printed_to_stderr():
                 exec(code, module.__dict__)
         except ThereExistsError:
             raise

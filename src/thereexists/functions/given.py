@@ -6,15 +6,14 @@ NaN leaves this file.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from typing import Any
 
 import numpy as np
 
 from thereexists.core.errors import InvalidInput, InvalidTarget, ThereExistsError
 from thereexists.core.memory import unless_memory
+from thereexists.core.printed import printed_to_stderr
 
 Array = np.ndarray
 
@@ -65,7 +64,7 @@ def enclosed(name: str, extension: Callable[..., Any], low: Array, high: Array, 
     low ≤ high."""
     wanted = f"The interval extension of {name} must return (low, high), arrays of shape {shape}"
     try:
-        with redirect_stdout(sys.stderr):
+        with printed_to_stderr():
             bottom, top = extension(low.copy(), high.copy())
         bottom, top = real(bottom), real(top)
     except ThereExistsError:

@@ -7,10 +7,8 @@ wherever ω is used it is compared with its values on a ladder of radii.
 
 from __future__ import annotations
 
-import sys
 from bisect import bisect_left
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +17,7 @@ import numpy as np
 from thereexists.core.errors import InvalidTarget, ThereExistsError
 from thereexists.core.memory import unless_memory
 from thereexists.core.plain_text import in_full
+from thereexists.core.printed import printed_to_stderr
 
 _ROUNDED = 1 - 2.0**-40  # what its own rounding may take from a modulus
 _RUNGS, _PER_OCTAVE = 320, 8  # of the ladder, from the width of the domain down
@@ -58,7 +57,7 @@ class Modulus:
     def _called(self, radius: float) -> float:
         """The caller's answer: a number of at least 0."""
         try:
-            with redirect_stdout(sys.stderr):
+            with printed_to_stderr():
                 found = np.asarray(self.stated(radius))
             if found.ndim or found.dtype.kind not in "biuf" or not found >= 0:  # NaN is not at least 0
                 raise TypeError(f"it returns {found!r}, and a number of at least 0 is wanted")

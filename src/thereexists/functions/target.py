@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy as np
 from thereexists.core.errors import InvalidInput, InvalidTarget, ThereExistsError
 from thereexists.core.memory import unless_memory
 from thereexists.core.plain_text import in_full
+from thereexists.core.printed import printed_to_stderr
 from thereexists.core.user_file import function_of, read_user_file
 from thereexists.functions.anywhere import placed
 from thereexists.functions.asking import answered, phase
@@ -225,7 +224,7 @@ class Target:
     def _call(self, X: Array) -> Array:
         """Try NumPy first; a function written for torch gets tensors."""
         try:
-            with redirect_stdout(sys.stderr):  # what f prints is not our output
+            with printed_to_stderr():  # what f prints is not our output
                 return real(self.f(X.copy()))
         except ThereExistsError:
             raise
@@ -234,7 +233,7 @@ class Target:
             try:
                 import torch
 
-                with redirect_stdout(sys.stderr):
+                with printed_to_stderr():
                     Y = self.f(torch.from_numpy(X.copy()))
                 if isinstance(Y, torch.Tensor):
                     return real(Y.detach().numpy())

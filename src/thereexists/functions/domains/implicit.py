@@ -7,9 +7,7 @@ code, and whoever verifies gives it again.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
@@ -18,6 +16,7 @@ import numpy as np
 from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import InvalidInput, InvalidTarget, Obstructed, ThereExistsError
 from thereexists.core.memory import unless_memory
+from thereexists.core.printed import printed_to_stderr
 from thereexists.core.rounded_figures import power_of_two
 from thereexists.core.user_file import name_in_file
 from thereexists.functions.domains.domain import SPARE, Array, Domain, Ends
@@ -172,7 +171,7 @@ class Implicit(Domain):
 
     def _called(self, x: Array) -> Array:
         try:
-            with redirect_stdout(sys.stderr):
+            with printed_to_stderr():
                 found = real(self.h(x.copy()))
         except ThereExistsError:
             raise
