@@ -428,6 +428,16 @@ def test_default_length_is_the_models_own():
             "no fixed attention pattern",
         ),
         ({"model_type": "gemma2", "num_hidden_layers": 1, "max_position_embeddings": 8}, "needs a window"),
+        (
+            {
+                "model_type": "gpt_neo",
+                "max_position_embeddings": 8,
+                "attention_types": [[["global"], 2]],
+                "attention_layers": ["local", "local"],
+            },
+            "must name the same layers",
+        ),
+        ({"model_type": "longt5", "num_layers": 2, "n_positions": 8, "is_decoder": True}, "decoder is dense"),
         ({"model_type": "gpt_neo", "max_position_embeddings": 8}, "attention_types"),
         ({"model_type": "longformer", "num_hidden_layers": 1, "attention_window": 3}, "max_position_embeddings"),
     ],

@@ -1,5 +1,6 @@
 """Nothing is claimed of a network any longer once its weights were changed in place."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -43,3 +44,22 @@ def test_a_changed_weight_ends_every_claim(kind, tmp_path):
         assert repr(witness) != told
     witness.save(tmp_path / "w")
     assert te.verify(tmp_path / "w").holds is not True
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_step_of_an_optimizer_ends_it_too(fused):
+    """Torch does not count what a fused step changes."""
+    witness, other = KINDS["program"](), KINDS["faithful"]()
+    X = np.random.default_rng(0).random((50, 2, 1))
+    before = other(X, engine="skip")
+    assert witness.certificate is not None
+    assert other.certificate is not None
+    weights = [*witness.network.parameters(), *other.network.parameters()]
+    for weight in weights:
+        weight.grad = torch.ones_like(weight)
+    torch.optim.SGD(weights, lr=0.05, fused=fused).step()
+    assert witness.certificate is None
+    assert other.certificate is None
+    after = other(X, engine="skip")
+    assert np.array_equal(after, other(X, engine="reference"))
+    assert not np.array_equal(after, before)

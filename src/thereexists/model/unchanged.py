@@ -1,7 +1,8 @@
 """What was found out about a network, kept as long as torch has seen no change of its weights.
 
-Torch counts in-place changes of a tensor, and its own autograd relies on that count. As there, a change made behind
-torch's back (through ``.data`` or a NumPy view) goes unnoticed: call :func:`forget` after one.
+Torch counts in-place changes of a tensor, and its own autograd relies on that count. The steps of fused optimizers it
+does not count: these are told to us by a hook. A change made behind torch's back (through ``.data`` or a NumPy view)
+goes unnoticed: call :func:`forget` after one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from thereexists.model.transformer import Transformer
 
@@ -45,6 +47,9 @@ class WhileUnchanged(Generic[N, T]):
             known = self._known[network] = (version, self._find(network), held)
         return known[1]
 
+    def networks(self) -> list[N]:
+        return list(self._known)
+
     def forget(self, network: N) -> None:
         self._known.pop(network, None)
 
@@ -60,3 +65,15 @@ def forget(network: Transformer) -> None:
     """
     for kept in WhileUnchanged.all:
         kept.forget(network)
+
+
+def _forget_stepped(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    """Torch does not count what a fused step of an optimizer changes."""
+    stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    for kept in WhileUnchanged.all:
+        for network in kept.networks():
+            if not stepped.isdisjoint(map(id, network.parameters())):
+                kept.forget(network)
+
+
+register_optimizer_step_post_hook(_forget_stepped)

@@ -26,10 +26,9 @@ from thereexists.patterns.config_fields import (
 )
 from thereexists.patterns.dense_models import BOTH_WAYS, CAUSAL, dense_steps
 from thereexists.patterns.layer_types import DECODERS, ENCODERS, OTHERWISE, generic_steps
-from thereexists.patterns.library import bigbird, longformer
 from thereexists.patterns.nested_models import NESTED
-from thereexists.patterns.parts import Rect
 from thereexists.patterns.pattern import Pattern
+from thereexists.patterns.sparse_models import bigbird_steps, gpt_neo_steps, longformer_steps, longt5_steps
 from thereexists.patterns.step import MOST_TOKENS, Step
 from thereexists.patterns.unread_models import UNREAD
 
@@ -282,21 +281,6 @@ def _llama4(config: Config, count: int) -> list[str]:
     return ["chunked_attention" if uses else "full_attention" for uses in rope]
 
 
-def _gpt_neo(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
-    names = {"global": "full_attention", "local": "sliding_attention"}
-    try:
-        if sum(len(group) * times for group, times in config["attention_types"]) > MOST_LAYERS:
-            raise InvalidInput(f"'attention_types' names more than {MOST_LAYERS:,} layers; a model has fewer.")
-        kinds = [names[kind] for group, times in config["attention_types"] for _ in range(times) for kind in group]
-    except InvalidInput:
-        raise
-    except (KeyError, TypeError, ValueError):
-        raise InvalidInput("A gpt_neo config needs 'attention_types', such as [[['global', 'local'], 12]].") from None
-    if "num_layers" in config and config["num_layers"] != len(kinds):
-        raise InvalidInput(f"'attention_types' must name each of the {config['num_layers']} layers; got {len(kinds)}.")
-    return build_layers(config, n, kinds, config.get("window_size", 256), causal=True)
-
-
 def _full_first(config: Config, count: int) -> list[str]:
     """ModernBERT: layers 0, e, 2e, … are full, the others slide."""
     every = config.get("global_attn_every_n_layers", 3)
@@ -307,36 +291,6 @@ def _modernbert(config: Config, n: int, globals: int, seed: int | None) -> list[
     kinds = _listed(_full_first)(config, layer_count(config))
     reach = config["sliding_window"] if "sliding_window" in config else config.get("local_attention", 128) // 2
     return build_layers(config, n, kinds, reach, causal=False)
-
-
-def _longformer(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
-    """``attention_window`` counts both sides, one number or one per layer."""
-    windows = config.get("attention_window", 512)
-    windows = [windows] * layer_count(config) if isinstance(windows, int) else windows
-    if not isinstance(windows, list) or len(windows) != layer_count(config):
-        raise InvalidInput(f"'attention_window' must be one number or one for each layer; got {windows!r}.")
-    for w in windows:
-        if not isinstance(w, int) or w < 2 or w % 2:
-            raise InvalidInput(f"'attention_window' must hold positive even integers; got {w!r}.")
-    made = {w: longformer(n, w // 2, globals).steps[0] for w in set(windows)}
-    return [made[w] for w in windows]
-
-
-def _bigbird(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
-    count, block = layer_count(config), config.get("block_size", 64)
-    if config.get("attention_type", "block_sparse") == "original_full" or config.get("add_cross_attention"):
-        # only here does transformers look at is_decoder: a decoder with blocks is not causal
-        return [Step(n, (Rect(range(n), range(n)),), causal=bool(config.get("is_decoder")))] * count
-    if n % block:
-        raise InvalidInput(f"BigBird pads to a multiple of its block_size {block}; got n = {n}. Choose a multiple.")
-    most = (5 + 2 * config.get("num_random_blocks", 3)) * block
-    if n <= most:
-        raise InvalidInput(
-            f"BigBird switches to full attention up to n = {most} for this config; got n = {n}. Choose a larger n."
-        )
-    if seed is None:
-        return [bigbird(n, block, 0).steps[0]] * count
-    return [bigbird(n, block, config.get("num_random_blocks", 3), seed + t).steps[0] for t in range(count)]
 
 
 def _gemma4(config: Config, count: int) -> list[str]:
@@ -350,16 +304,6 @@ def _modernbert_decoder(config: Config, n: int, globals: int, seed: int | None) 
     """Half of ``local_attention``, the token included, unless the file has a ``sliding_window``."""
     window = config["sliding_window"] if "sliding_window" in config else config.get("local_attention", 128) // 2
     return _steps(_listed(_full_first))({**config, "sliding_window": window}, n, globals, seed)
-
-
-def _longt5(config: Config, n: int, globals: int, seed: int | None) -> list[Step]:
-    """The encoder: ``local_radius`` tokens to either side."""
-    if config.get("encoder_attention_type", "local") != "local":
-        raise InvalidInput(
-            "LongT5 with 'transient-global' attention also sees averages of blocks, which are not tokens."
-        )
-    reach = window_size(config.get("local_radius", 127), 0)
-    return build_layers(config, n, ["sliding_attention"] * layer_count(config), reach, causal=False)
 
 
 def _dense(family: str) -> Callable[[Config, int, int, int | None], list[Step]]:
@@ -388,13 +332,13 @@ FAMILIES: dict[str, Callable[[Config, int, int, int | None], list[Step]]] = {
     "gemma3n_text": _steps(_listed(_full_every(5))),
     "exaone4": _steps(_listed(_full_every(4, named=True))),
     "modernbert-decoder": _modernbert_decoder,
-    "longt5": _longt5,
+    "longt5": longt5_steps,
     "openai_privacy_filter": lambda config, *rest: _steps(_all_sliding)({**config, "is_causal": False}, *rest),
     "llama4_text": _steps(_listed(_llama4)),
-    "gpt_neo": _gpt_neo,
+    "gpt_neo": gpt_neo_steps,
     "modernbert": _modernbert,
-    "longformer": _longformer,
-    "led": _longformer,
-    "big_bird": _bigbird,
+    "longformer": longformer_steps,
+    "led": longformer_steps,
+    "big_bird": bigbird_steps,
     **{name: _dense(name) for name in (*CAUSAL, *BOTH_WAYS)},
 }

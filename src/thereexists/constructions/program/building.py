@@ -58,13 +58,13 @@ def build_program(
 
 
 def dtypes_to_try(compiled: Compiled, name: str, dtypes: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The dtype asked for, and those that get a bound too."""
+    """The dtype asked for, and those that get a bound too, float64 among them: the network is in it."""
     large = compiled.program.n * compiled.blocks > _LARGE
     names = isinstance(dtypes, list | tuple) and all(isinstance(other, str) for other in dtypes)
     if dtypes is not None and not names:
         raise InvalidInput(f"'dtypes' must be a list of names such as 'float32'; got {dtypes!r} instead.")
     wanted = dtypes if dtypes is not None else ("float64",) if large else DTYPES
-    return tuple(dict.fromkeys((name, *wanted)))
+    return tuple(dict.fromkeys((name, *wanted, "float64")))
 
 
 def not_tried(asked: tuple[str, ...]) -> dict[str, str]:
