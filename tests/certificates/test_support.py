@@ -11,9 +11,11 @@ import torch
 import thereexists as te
 from tests.hostile import forge_certificate, forge_record, forge_weights, planted, weight
 from tests.supported import BOXES, bumped, inputs_everywhere
+from thereexists.certificates.float_edges import strays
 from thereexists.certificates.support import _attended, _image, _Unproved, vanishes_outside
 from thereexists.core.errors import NotProved
-from thereexists.model import Attention, Stage, Transformer
+from thereexists.evaluate import evaluate
+from thereexists.model import Attention, FeedForward, Stage, Transformer
 
 TARGETS = {d: bumped("distance-to-mean", n=2, d=d, domain=(-0.25, 1.0)) for d in (1, 2)}
 
@@ -136,6 +138,24 @@ def test_a_witness_without_guards_cannot_claim_it(tmp_path):
     verdict = te.verify(tmp_path / "w", target, opinions=1)
     assert verdict.holds is False
     assert any(check.name == "support" and check.passed is False for check in verdict.evidence)
+
+
+def test_a_run_that_is_not_0_outside_is_noticed_though_the_network_is():
+    """A layer in front, min(Z, 1): at 2^54 float64 makes 0 of it, and the guard sees a token inside."""
+    target = TARGETS[1]
+    network = te.build(target, delta=1 / 2).network
+    stages = dict(network.stages)
+    layers = [weight.detach() for weight in stages["guard"].feed_forward.parameters_list()]
+    front = [torch.zeros_like(weight[:1]) for weight in layers]
+    front[0][0, 0, 0], front[1][0, 0], front[2][0, 0, 0] = 1.0, -1.0, -1.0
+    forged = [torch.cat(pair) for pair in zip(front, layers, strict=True)]
+    stages["guard"] = Stage(feed_forward=FeedForward(*forged))
+    forger = Transformer(stages, network.rho, None, network.needs)
+    assert vanishes_outside(forger, target, 2).holds
+    grid = te.plan(target, delta=1 / 2).grid
+    for run, told in ((network, None), (forger, "outside the domain, where it is 0 in exact arithmetic")):
+        found = strays(lambda X, run=run: evaluate(run, torch.from_numpy(X)).detach().numpy(), target, grid, [9.0], 0)
+        assert found == told or (told is not None and found is not None and found.endswith(told))
 
 
 def test_nothing_is_certified_of_a_network_that_is_not_0_outside(originals):

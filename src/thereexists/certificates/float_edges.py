@@ -4,11 +4,13 @@ A clamp bounds the output whatever came before it, in exact arithmetic. In float
 rounding of Z: a network that reaches 1e90 somewhere before its clamp may leave it at 1e74. Where no core is, nothing
 else looks at the network. So the run is tried on points around the edges of the cells, where the cores end: at the edge
 itself, and at distances of every order from one cell down to the last bit, on both sides, at the ends of the domain
-most often. A place that is small and hidden well enough is not found: what is said about the float64 run is *measured*.
+most often. A network that is 0 outside of the domain is tried there too. A place that is small and hidden well enough
+is not found: what is said about the float64 run is *measured*.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -21,6 +23,7 @@ from thereexists.functions.target import Array, Target
 POINTS = 512
 SHARE = 2.0**-20  # of the bound: rounding that a construction may have
 ULPS = 2.0**-44  # of the largest column: a clamp rounds by a few last bits of what reaches it, 35 of 2^-52 at most seen
+_FARTHEST = 2.0**900  # from the domain that an entry is moved
 _BITS = 54  # orders of magnitude, in powers of two, that a distance from an edge may have
 
 
@@ -35,12 +38,28 @@ def beyond(Y: Array, B: list[float], grid: Grid) -> Array:
 
 
 def strays(run: Callable[[Array], Array], target: Target, grid: Grid, B: list[float], seed: int) -> str | None:
-    """A point near the edges, in words, on which the float64 run is beyond the bound; None if there was none."""
-    X = edge_points(target, grid, np.random.default_rng(seed))
+    """A point near the edges, in words, on which the float64 run is beyond the bound; None if there was none.
+
+    Where the integral is one over all of R^{d×n}: or a point outside of the box on which it is not 0.
+    """
+    rng = np.random.default_rng(seed)
+    X = edge_points(target, grid, rng)
     with np.errstate(all="ignore"):
         Y = run(X)
     out = beyond(Y, B, grid)
-    return found_at(X[out][0], Y[out][0], B) if out.any() else None
+    if out.any():
+        return found_at(X[out][0], Y[out][0], B)
+    return _left_outside(run, _outside_points(target, grid, X, rng)) if target.compact_support else None
+
+
+def _left_outside(run: Callable[[Array], Array], X: Array) -> str | None:
+    with np.errstate(all="ignore"):
+        Y = run(X)
+    wrong = ~np.asarray((Y == 0).all(axis=(1, 2)))  # NaN is not 0
+    if not wrong.any():
+        return None
+    x, y = X[wrong][0].tolist(), Y[wrong][0].tolist()
+    return f"the float64 run gives {y} at {x}, outside the domain, where it is 0 in exact arithmetic"
 
 
 def found_at(x: Array, y: Array, B: list[float]) -> str:
@@ -52,6 +71,20 @@ def refuse_strays(X: Array, Y: Array, B: list[float], grid: Grid) -> None:
     out = beyond(Y, B, grid)
     if out.any():
         raise NotProved(f"Not proved: {found_at(X[out][0], Y[out][0], B)}; rounding undoes what bounds this network.")
+
+
+def _outside_points(target: Target, grid: Grid, X: Array, rng: np.random.Generator) -> Array:
+    """These sequences with one entry moved outside, by distances of every order, from the last bit to the largest that
+    a witness takes."""
+    X, rows = X.copy(), np.arange(len(X))
+    token, feature = (rng.integers(0, size, len(X)) for size in X.shape[1:])
+    high = rng.random(len(X)) < 0.5
+    end, way = np.where(high, target.high[feature], target.low[feature]), np.where(high, 1.0, -1.0)
+    largest = min(_FARTHEST, np.finfo(np.float64).max / 8 * min(float(grid.ramp.min()), 1.0))
+    away = np.array(grid.step)[feature] * 2.0 ** rng.uniform(-_BITS, math.log2(largest), len(X))
+    moved = np.clip(end + way * away, -largest, largest)
+    X[rows, token, feature] = np.where(moved == end, np.nextafter(end, way * np.inf), moved)
+    return X
 
 
 def edge_points(target: Target, grid: Grid, rng: np.random.Generator, count: int = POINTS) -> Array:

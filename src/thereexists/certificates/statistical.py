@@ -188,6 +188,7 @@ def statistical_assumptions(target: Target) -> list[str]:
         *([] if target.region is None else target.region.assumptions()),
         "the network is run in float64 and its outputs are cut to the output bound, which in exact arithmetic changes "
         "nothing",
+        *(["outside the domain the float64 run is 0, as in exact arithmetic"] if target.compact_support else []),
     ]
 
 
