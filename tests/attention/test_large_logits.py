@@ -74,7 +74,7 @@ def test_values_of_one_give_one(name, logit, changes):
 @pytest.mark.parametrize("size", [*SIZES, 1e9])
 def test_a_sink_of_the_size_of_the_logits_counts_as_one_key(name, size):
     """Keys of logit ``size`` and a sink of ``size``: a row with m keys keeps m/(m + 1), in its gradients too."""
-    keys = torch.from_numpy(PATTERNS[name].degrees).double()
+    keys = torch.tensor(PATTERNS[name].degrees).double()
     for rows in ROWS:
         kept = (keys / (keys + 1))[-rows:]
         q, k, v = torch.zeros(1, 2, rows, D), torch.ones(1, 2, N, D), torch.ones(1, 2, N, D, requires_grad=True)

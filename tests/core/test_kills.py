@@ -81,7 +81,7 @@ def test_a_killed_save_leaves_the_old_or_the_new_witness(witnesses, tmp_path):
         assert te.load(folder).target.name in ("sort", "reverse")
         new.save(folder)  # nothing that was left behind is in the way
         assert te.load(folder).target.name == "reverse"
-        assert not [*folder.parent.glob(".w.*.old"), *folder.parent.glob(".w.*.new")]
+        assert not [*folder.parent.glob(".w.*.thereexists-old"), *folder.parent.glob(".w.*.thereexists-new")]
         calls += 1
     assert calls >= 5
     assert seen == {("sort", False), ("sort", True), ("reverse", False)}  # one kill hid the old one: it came back
@@ -117,13 +117,14 @@ def test_the_next_writer_of_a_folder_removes_what_a_killed_trial_left(tmp_path):
 
 def test_what_a_living_writer_holds_or_somebody_else_wrote_is_not_removed(tmp_path):
     file = tmp_path / "r.html"
-    others = [".r.html.part", ".r.html.abc.part", ".r.html.abcdefgh.partly", ".s.html.abcdefgh.part"]
+    others = [".r.html.abcdefgh.part", ".r.html.DOWNLOAD.part", ".r.html.abcdefgh.thereexists-partly"]
+    others += [f".{name}.thereexists-part" for name in ("r.html", "r.html.abc", "s.html.abcdefgh")]
     for name in others:
         (tmp_path / name).write_text("precious")
-    (tmp_path / ".r.html.abcdefgh.part").mkdir()
-    (tmp_path / ".r.html.ijklmnop.part").symlink_to(tmp_path / others[0])
-    (tmp_path / ".r.html.qrstuvwx.part").write_text("half")
-    there = {place.name for place in tmp_path.iterdir()} - {".r.html.qrstuvwx.part"}
+    (tmp_path / ".r.html.abcdefgh.thereexists-part").mkdir()
+    (tmp_path / ".r.html.ijklmnop.thereexists-part").symlink_to(tmp_path / others[0])
+    (tmp_path / ".r.html.qrstuvwx.thereexists-part").write_text("half")
+    there = {place.name for place in tmp_path.iterdir()} - {".r.html.qrstuvwx.thereexists-part"}
     with filled_beside(file, "first") as beside:
         write_beside(file, "second")
         assert beside.read_text() == "first"
@@ -187,8 +188,8 @@ def _bounded():
 def test_what_was_put_in_order_is_said_in_one_sentence(witnesses, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "w"
     witnesses[0].save(folder)
-    (tmp_path / ".w.abcdefg1.old").mkdir()
-    shutil.move(folder, tmp_path / ".w.abcdefg1.old" / "previous")
+    (tmp_path / ".w.abcdefg1.thereexists-old").mkdir()
+    shutil.move(folder, tmp_path / ".w.abcdefg1.thereexists-old" / "previous")
     from thereexists import cli
 
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
@@ -206,8 +207,8 @@ def test_what_was_put_in_order_is_said_in_one_sentence(witnesses, tmp_path, monk
 def test_a_link_is_not_put_back(witnesses, tmp_path):
     """Only what a save has left aside is: a folder, not a way to another one."""
     witnesses[0].save(tmp_path / "elsewhere")
-    (tmp_path / ".w.abcdefg1.old").mkdir()
-    (tmp_path / ".w.abcdefg1.old" / "previous").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / ".w.abcdefg1.thereexists-old").mkdir()
+    (tmp_path / ".w.abcdefg1.thereexists-old" / "previous").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(te.ThereExistsError, match="no saved witness"):
         te.load(tmp_path / "w")
 
@@ -247,7 +248,8 @@ def test_a_folder_that_is_being_filled_is_left_alone(tmp_path):
 
 def test_folders_of_longer_names_are_not_taken_for_leftovers(witnesses, tmp_path):
     """``.w.old.backup`` is a user's, ``.w.old.xxxxxxxx.…`` belong to ``w.old``: no save to ``w`` touches them."""
-    kept = [tmp_path / name for name in (".w.old.backup", ".w.mybackup.old", ".w.old.abcdefgh", ".w.old.abcdefgh.old")]
+    users = (".w.old.backup", ".w.mybackup.old", ".w.my_notes.new", ".w.old.abcdefgh")
+    kept = [tmp_path / name for name in (*users, ".w.old.abcdefgh.thereexists-old")]
     for folder in kept:
         folder.mkdir()
         (folder / "thesis.txt").write_text("three years of work")
@@ -330,9 +332,9 @@ def test_a_lock_file_that_holds_something_is_somebody_elses(tmp_path):
 
 
 def test_what_a_killed_writer_of_another_kind_has_set_aside_stays(witnesses, tmp_path):
-    witnesses[0].save(tmp_path / ".w.abcdefg1.old" / "previous")
+    witnesses[0].save(tmp_path / ".w.abcdefg1.thereexists-old" / "previous")
     appears(tmp_path / "w", "mark.json", "a suite", lambda place: (place / "mark.json").write_text('{"files": []}'))
-    assert te.load(tmp_path / ".w.abcdefg1.old" / "previous").grid == witnesses[0].grid
+    assert te.load(tmp_path / ".w.abcdefg1.thereexists-old" / "previous").grid == witnesses[0].grid
 
 
 def test_a_folder_may_be_written_whose_surroundings_may_not(tmp_path, monkeypatch):

@@ -281,7 +281,7 @@ def test_a_checkpoint_that_is_a_link_is_replaced(stopped, tmp_path):
     shutil.copytree(stopped / "r", tmp_path / "r")
     (tmp_path / "r/checkpoint").rename(tmp_path / "elsewhere")
     (tmp_path / "r/checkpoint").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "r/.checkpoint.abcdefg1.new").mkdir()  # a killed writer's
+    (tmp_path / "r/.checkpoint.abcdefg1.thereexists-new").mkdir()  # a killed writer's
     done = ran(f"{RUN} --resume", cwd=tmp_path)
     assert done.code == 0, done
     assert (tmp_path / "elsewhere/progress.json").exists()

@@ -118,8 +118,8 @@ def test_a_kill_between_the_two_renames_leaves_a_checkpoint(settings, go, tmp_pa
         interrupt_at(patch, 2)
         with pytest.raises(Interrupted):
             go(settings, out)
-    (out / ".checkpoint.abcdefg1.old").mkdir()
-    (out / "checkpoint").rename(out / ".checkpoint.abcdefg1.old/previous")  # what such a kill leaves behind
+    (out / ".checkpoint.abcdefg1.thereexists-old").mkdir()
+    (out / "checkpoint").rename(out / ".checkpoint.abcdefg1.thereexists-old/previous")  # what such a kill leaves behind
     with pytest.warns(Recovered, match="has been put back"):
         resumed = go(settings, out, resume=True)
     assert resumed["history"][0][0] <= 3
@@ -175,7 +175,7 @@ def test_a_run_that_is_killed_after_its_result_leaves_nothing_for_ever(settings,
         with pytest.raises(Killed):
             go(settings, out)
     assert (out / ".unfinished").is_file()
-    (out / f".{RESULT}.abcd1234.part").write_text("half")  # of another that was killed before
+    (out / f".{RESULT}.abcd1234.thereexists-part").write_text("half")  # of another that was killed before
     before = (out / RESULT).read_bytes()
     go(settings, out, resume=True)
     assert (out / RESULT).read_bytes() == before

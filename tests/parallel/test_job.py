@@ -109,7 +109,7 @@ def test_a_users_own_parts_are_left_alone(tmp_path):
 
 @pytest.mark.parametrize("of", [ABOUT, name_of(Range(0, 1))])
 def test_what_a_killed_writer_left_is_thrown_away(tmp_path, of):
-    left = tmp_path / f".{of}.abcd1234.part"
+    left = tmp_path / f".{of}.abcd1234.thereexists-part"
     left.write_text("half")
     assert JobFolder(tmp_path, "key", 6).finished() == {}
     assert not left.exists()

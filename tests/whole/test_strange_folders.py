@@ -39,7 +39,7 @@ def test_a_link_in_the_folder_is_never_written_through(kind, witnesses, victim, 
     folder = tmp_path / "w"
     witnesses[kind].save(folder)
     for name in NAMES:
-        for place in (name, f".{name}.part", f".{name}.{os.getpid()}.part"):
+        for place in (name, f".{name}.thereexists-part", f".{name}.{os.getpid()}.thereexists-part"):
             (folder / place).unlink(missing_ok=True)
             (folder / place).symlink_to(victim)
     made = certify(te.load(folder) if kind == "cells" else witnesses[kind])
@@ -95,11 +95,11 @@ def _fails(stream):
 
 
 def test_only_files_of_our_own_naming_count_as_left_by_a_kill(victim, tmp_path):
-    assert is_part_of(".a.json.part", "a.json")
-    assert is_part_of(".a.json.x1_y2z3w.part", "a.json")
-    for other in (".a.json.x.part", "a.json.part", ".a.json.x1y2z3wv", ".a.json.../../e.part", ".b.json.part"):
+    assert is_part_of(".a.json.x1_y2z3w.thereexists-part", "a.json")
+    others = (".a.json.x.%", "a.json.%", ".a.json.x1y2z3wv", ".a.json.../../e.%", ".b.json.%", ".a.json.%")
+    for other in (*(name.replace("%", "thereexists-part") for name in others), ".a.json.x1_y2z3w.part"):
         assert not is_part_of(other, "a.json")
-    (tmp_path / ".a.json.part").symlink_to(victim)
+    (tmp_path / ".a.json.thereexists-part").symlink_to(victim)
     assert parts_of(tmp_path / "a.json") == []
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import secrets
 from collections.abc import Iterator
 from typing import Any
@@ -95,7 +96,7 @@ def _read(asked: Asked, network_class: type[Transformer]) -> Case[FunctionCertif
     if certificate.cubes_to_sum(grid.cells) > _MOST_CUBES:
         raise storage.BadWitnessFile(f"{folder} claims a sum over {grid.cells:,} cubes: more than anyone can compute.")
     job = asked.how.job
-    if job is not None and job.resolve().is_relative_to(folder.resolve()):
+    if job is not None and Path(os.path.realpath(job)).is_relative_to(os.path.realpath(folder)):
         raise Obstructed("The folder of a verification must not lie in the witness it verifies.")
     return Case(record, stored.network, grid, target, certificate, folder)
 

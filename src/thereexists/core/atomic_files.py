@@ -11,6 +11,7 @@ the next one removes it once its own is in place.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from safetensors import SafetensorError
 from thereexists.core.errors import InvalidInput, Obstructed
 from thereexists.core.held import hold, let_go
 
-PART = "part"  # how the name of a file ends that is not complete yet
+PART = "thereexists-part"  # how the name of a file ends that is not complete yet: no user calls one of theirs so
 MOST_REMOVED = 1 << 10
 
 
@@ -72,8 +73,6 @@ def _fresh(path: Path) -> Iterator[tuple[int, Path]]:
 def remove_parts(path: Path) -> None:
     """What killed writers of this file have left; what a living one holds stays."""
     for part in parts_of(path, most=MOST_REMOVED):
-        if part.name == f".{path.name}.{PART}":  # an older version's, which held nothing
-            continue
         with let_go(part) as is_left, suppress(OSError):
             if is_left:
                 part.unlink()
@@ -103,10 +102,7 @@ def remove_empty(folders: list[Path]) -> None:
 
 
 def parts_of(path: Path, most: int = 16) -> list[Path]:
-    """What killed writers of this file have left, if it is a file of its own and no link: the newest ``most`` of them.
-
-    ``.name.part`` is how older versions called it.
-    """
+    """What killed writers of this file have left, if it is a file and no link: the newest ``most`` of them."""
     names = [name for name in _names(path.parent) if is_part_of(name, path.name)]
     found = [(path.parent / name, about) for name in names if (about := _about(path.parent / name)) is not None]
     real = [(about.st_mtime, place) for place, about in found if stat.S_ISREG(about.st_mode)]
@@ -116,7 +112,7 @@ def parts_of(path: Path, most: int = 16) -> list[Path]:
 def is_part_of(name: str, of: str) -> bool:
     """Whether a file of this name is what a killed writer of ``of`` leaves."""
     middle = name.removeprefix(f".{of}.").removesuffix(PART)
-    return name.startswith(f".{of}.") and name.endswith(PART) and (middle == "" or _is_random(middle))
+    return name.startswith(f".{of}.") and name.endswith(PART) and _is_random(middle)
 
 
 @contextmanager
@@ -130,7 +126,7 @@ def the_error_in_words(path: Path) -> Iterator[None]:
 
 
 def _is_random(middle: str) -> bool:
-    return middle.endswith(".") and middle[:-1].replace("_", "a").isalnum() and len(middle) == 9  # as mkstemp names
+    return re.fullmatch(r"[a-z0-9_]{8}\.", middle) is not None  # as mkstemp names
 
 
 def _check_target(path: Path) -> None:

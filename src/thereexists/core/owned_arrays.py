@@ -9,6 +9,10 @@ import numpy as np
 
 def owned(given: Any, dtype: Any = None) -> np.ndarray:
     """A copy that nobody can write into."""
-    copy = np.array(given, dtype=dtype)
-    copy.setflags(write=False)
-    return copy
+    return unwritable(np.array(given, dtype=dtype))
+
+
+def unwritable(array: np.ndarray) -> np.ndarray:
+    """The same one: what is handed out and used again must not change with what its reader does."""
+    array.setflags(write=False)
+    return array

@@ -1,10 +1,10 @@
 """How a folder takes the place of another: filled beside under a fresh name, then renamed; kills lose nothing.
 
-A folder that is being filled is called ``.name.xxxxxxxx.new`` and held by its writer (``held.py``): one that nobody
-holds is what a killed writer has left, and the next writer of the same place removes it. A folder that has to make room
-is ``.name.xxxxxxxx.old/previous`` between two renames; whoever finds it there and nothing at its place puts it back.
-The eight random letters stand between the name and its end, so that no folder beside it with a longer name is taken for
-one of these.
+A folder that is being filled is called ``.name.xxxxxxxx.thereexists-new`` and held by its writer (``held.py``): one
+that no writer holds is what a killed one has left, and the next writer of the same place removes it. A folder that has
+to make room is ``.name.xxxxxxxx.thereexists-old/previous`` between two renames; whoever finds it there and nothing at
+its place puts it back. The eight random letters stand between the name and its end, so that no folder beside it with a
+longer name is taken for one of these; and no user ends a name so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from thereexists.core.errors import InvalidInput, Recovered
 from thereexists.core.held import held, let_go
 
-_NEW, _OLD = "new", "old"
+_NEW, _OLD = "thereexists-new", "thereexists-old"
 _RANDOM = re.compile(r"[a-z0-9_]{8}")  # as mkdtemp names
 _ATTEMPTS = 8
 

@@ -183,7 +183,7 @@ def reserved(path: Path, layout: Layout = WITNESS) -> Iterator[None]:
 
 def check_elsewhere(path: Path) -> None:
     """Refuse the folder in which the user is, and those around it: a folder that is replaced is gone for a moment."""
-    here, place = Path.cwd(), path.resolve()
+    here, place = Path.cwd(), Path(os.path.realpath(path))  # of links in a circle, too
     if place == here or place in here.parents:
         raise InvalidInput(f"{path} is the folder you are in, or around it; choose another one with --out.")
 

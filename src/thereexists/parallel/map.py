@@ -9,6 +9,7 @@ job's folder, and the results are handed on in the order of the blocks: how they
 from __future__ import annotations
 
 import functools
+import os
 import tempfile
 import threading
 import time
@@ -205,7 +206,7 @@ def one_thread() -> Iterator[None]:
 @contextmanager
 def _folder(given: Path | None) -> Iterator[Path]:
     if given is not None:
-        yield given.resolve()  # a worker may stand in another folder
+        yield Path(os.path.realpath(given))  # a worker may stand in another folder
         return
     with tempfile.TemporaryDirectory(prefix="thereexists-job-") as made:
         yield Path(made) / "job"

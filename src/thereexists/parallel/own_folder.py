@@ -7,6 +7,7 @@ ours to touch: a folder of ours holds a mark with a code that only this user can
 from __future__ import annotations
 
 import hmac
+import os
 from pathlib import Path
 
 from thereexists.core.atomic_files import write_beside
@@ -19,7 +20,7 @@ MARK = "owner"
 
 def own_folder(path: Path) -> Path:
     """The folder, made if it is not there; refused if it is a link, or was not made by us."""
-    code = code_of(job_key(MARK), str(path.parent.resolve() / path.name))
+    code = code_of(job_key(MARK), str(Path(os.path.realpath(path.parent)) / path.name))
     if path.is_symlink():
         raise Obstructed(f"{path}, where this work would be kept, is a link to somewhere else; remove it.")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def save(pattern: Pattern, path: str | Path, cells: int = 256, title: str | None
     path = Path(path)
     if path.suffix.lower() not in (".png", ".svg"):
         raise InvalidInput(f"A picture's name must end in .png or .svg; got '{path.name}'.")
-    if not path.resolve().parent.is_dir():
+    if not Path(os.path.realpath(path)).parent.is_dir():
         raise InvalidInput(f"The folder {path.parent} does not exist; create it first.")
     ending = path.suffix.lower().removeprefix(".")
     about = {"Date": None} if ending == "svg" else {"Software": None}

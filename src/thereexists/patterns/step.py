@@ -10,6 +10,7 @@ import numpy as np
 
 from thereexists.core.errors import CannotBuild, InvalidInput
 from thereexists.core.numbered import Numbered
+from thereexists.core.owned_arrays import unwritable
 from thereexists.patterns.numbers import as_tokens, inside, whole
 from thereexists.patterns.parts import IntervalPart, Part, Rect, as_mask
 from thereexists.patterns.rectangles import RectUnion, unite
@@ -113,7 +114,9 @@ class Step(Numbered):
     @cached_property
     def degrees(self) -> np.ndarray:
         """``|A_k|`` for every ``k``, by counting formulas where the parts allow it."""
-        k = np.arange(self.n)
+        return unwritable(self._degrees(np.arange(self.n)))
+
+    def _degrees(self, k: np.ndarray) -> np.ndarray:
         last = k if self.causal else np.full(self.n, self.n - 1)
         rects = self.rectangles
         others = [p for p in self.parts if not isinstance(p, Rect | IntervalPart)]
@@ -164,7 +167,7 @@ class Step(Numbered):
     def self_loops(self) -> np.ndarray:
         """``k ∈ A_k`` for every ``k``."""
         k = np.arange(self.n)
-        return np.asarray(self.contains(k, k))
+        return unwritable(np.asarray(self.contains(k, k)))
 
     # ---- structure that closed forms use ----------------------------------------------------------------------
 

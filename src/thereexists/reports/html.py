@@ -111,7 +111,8 @@ def check_writable(path: Path) -> None:
         raise InvalidInput(f"A report is an HTML file: its name must end in .html; got {path.name!r} instead.")
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder; name a file to write.")
-    if not path.resolve().parent.is_dir() or not os.access(path.resolve().parent, os.W_OK):
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InvalidInput(f"Nothing can be written to the folder {path.parent}: it must exist and be writable.")
 
 

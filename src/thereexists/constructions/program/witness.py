@@ -74,6 +74,10 @@ class CompiledWitness(Witness):
     name: str = ""
     rounded: str = ""
 
+    def __post_init__(self) -> None:
+        if self.made is not None and not self.made.means(self.written):  # as after the program was replaced
+            object.__setattr__(self, "made", None)
+
     @property
     def certificate(self) -> CompiledCertificate | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """What was proved of these weights, or of the float64 weights that they were rounded from."""
