@@ -69,10 +69,10 @@ def forget(network: Transformer) -> None:
 
 def _forget_stepped(optimizer: torch.optim.Optimizer, *_: Any) -> None:
     """Torch does not count what a fused step of an optimizer changes."""
-    stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    stepped = {p for group in optimizer.param_groups for p in group["params"]}  # tensors are equal to themselves alone
     for kept in WhileUnchanged.all:
         for network in kept.networks():
-            if not stepped.isdisjoint(map(id, network.parameters())):
+            if not stepped.isdisjoint(network.parameters()):
                 kept.forget(network)
 
 
