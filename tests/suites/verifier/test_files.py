@@ -139,6 +139,25 @@ LIES = {
 }  # fmt: skip
 
 
+def test_a_measured_figure_is_a_power_of_ten(suite, tmp_path):
+    """As whoever made the suite rounded it; of 2.7 times that, nobody measured the digits."""
+    folder = tmp_path / "s"
+    shutil.copytree(suite, folder)
+    truth = json.loads((suite / TRUTH).read_text())["instances"][0]
+    for figure in (2.7 * truth["float32"], 0):
+        (folder / TRUTH).write_text(json.dumps({"instances": [truth | {"float32": figure}]}))
+        assert f"{NAME}: float32 is no power of ten, but {figure}" in checked(mended(folder)).problems
+
+
+def test_a_count_is_a_whole_number(suite, tmp_path):
+    shutil.copytree(suite, tmp_path / "s")
+    record = json.loads((suite / MARK).read_text())
+    for word in ("sat", "unsat"):
+        for strange in (float(record[word]), bool(record[word])):
+            (tmp_path / "s" / MARK).write_text(json.dumps(record | {word: strange}))
+            assert any("counts otherwise" in problem for problem in checked(tmp_path / "s").problems)
+
+
 def test_every_entry_is_compared_with_what_the_seed_gives(suite, tmp_path):
     """Hashes, table and counts are mended, so that nothing but the entry itself is wrong."""
     assert checked(suite).problems == ()
