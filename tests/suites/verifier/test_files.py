@@ -146,7 +146,7 @@ def test_a_measured_figure_is_a_power_of_ten(suite, tmp_path):
     truth = json.loads((suite / TRUTH).read_text())["instances"][0]
     for figure in (2.7 * truth["float32"], 0):
         (folder / TRUTH).write_text(json.dumps({"instances": [truth | {"float32": figure}]}))
-        assert f"{NAME}: float32 is no power of ten, but {figure}" in checked(mended(folder)).problems
+        assert f"{NAME}: float32 must be a power of ten, and is {figure}" in checked(mended(folder)).problems
 
 
 def test_a_count_is_a_whole_number(suite, tmp_path):

@@ -113,7 +113,7 @@ def _instance(folder: Path, entry: dict[str, Any], seed: int) -> Iterator[str]:
         return
     measured = run_checks(parts, content, asked, entry)  # an error of its own
     if not _is_power_of_ten(entry["float32"]):
-        yield f"float32 is no power of ten, but {entry['float32']}"
+        yield f"float32 must be a power of ten, and is {entry['float32']}"
     if not measured / 2 <= entry["float32"] < 20 * power_of_ten(measured):  # another machine may differ
         yield f"float32 is {measured} away from the function here, not {entry['float32']}"
 
