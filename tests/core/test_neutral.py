@@ -9,6 +9,7 @@ import torch
 import thereexists as te
 from tests.kinds import EXAMPLES
 from thereexists.core.neutral import neutral
+from thereexists.reports.explore import Server, open_viewer
 
 
 @contextlib.contextmanager
@@ -87,6 +88,23 @@ def test_no_state_of_the_caller_changes_a_head(state):
         again = te.heads.verify(head.X, head.W_Q, head.W_K, matrix, eps1=head.eps1, eps2=head.eps2)
     assert head.verdict.holds
     assert again.verdict.holds
+
+
+def _watched(witness, folder):
+    """The page in a file, and what the server says: of the witness, and of its first input."""
+    te.explore(witness, out=folder / "page.html")
+    with Server(open_viewer(witness)) as server:
+        about = server.about()
+        answer = server.answer("run", {"words": about["start"]})
+    return (folder / "page.html").read_text(encoding="utf-8"), about, answer | {"milliseconds": 0}
+
+
+def test_no_state_of_the_caller_changes_a_page(tmp_path):
+    """In bfloat16 the counts of this network are others."""
+    witness = EXAMPLES["parity"].build()
+    wanted = _watched(witness, tmp_path)
+    with STATES["autocast"]():
+        assert _watched(witness, tmp_path) == wanted
 
 
 def test_the_caller_finds_everything_as_it_was():

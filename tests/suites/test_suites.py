@@ -16,8 +16,12 @@ def test_the_command_makes_checks_and_scores(tmp_path):
     made = ran("suite verifier --out vnn --count 1 --json", cwd=tmp_path)
     assert json.loads(made.stdout)["count"] == 1
     assert json.loads(ran("suite floor vnn --out f.csv --json", cwd=tmp_path).stdout)["answers"] == "f.csv"
-    assert json.loads(ran("suite score vnn f.csv --json", cwd=tmp_path).stdout)["total"]["instances"] == 1
-    assert "instances 1" in ran("suite score vnn f.csv", cwd=tmp_path).stdout
+    score = json.loads(ran("suite score vnn f.csv --json", cwd=tmp_path).stdout)
+    assert score["total"]["instances"] == 1
+    assert score.pop("as_its_author_says") == list(score)
+    title, *_, total = ran("suite score vnn f.csv", cwd=tmp_path).stdout.splitlines()
+    assert total.startswith("instances 1")
+    assert [line.strip().endswith("(as its author says)") for line in (title, total)] == [True, True]
     assert json.loads(ran("suite check vnn --json", cwd=tmp_path).stdout)["holds"]
     (tmp_path / "vnn" / "README.md").write_text("another")
     assert ran("suite check vnn", cwd=tmp_path).code == 1

@@ -11,6 +11,7 @@ import typer
 from thereexists.cli._files import Force, file_to_write
 from thereexists.cli._output import AsJson, console, print_json, progress_bar, say
 from thereexists.cli._settings import command
+from thereexists.core.authors_word import as_its_author_says
 from thereexists.core.errors import Obstructed
 from thereexists.core.rounded_figures import cut
 
@@ -134,7 +135,7 @@ class Score:
 
 @command(app)
 def score(asked: Score) -> None:
-    """Score a tool's answers against the truth.
+    """Score a tool's answers against the truth as the suite's author says it; `suite check` finds out if it is true.
 
     Examples: thereexists suite score vnn/ floor.csv
 
@@ -149,11 +150,11 @@ def score(asked: Score) -> None:
     from rich.table import Table
 
     columns = list(found["rows"][0])
-    table = Table(*columns)
+    table = Table(*columns, title=as_its_author_says("scored against the truth of the suite"))
     for row in found["rows"]:
         table.add_row(*(_shown(row[name]) for name in columns))
     console().print(table)
-    say(", ".join(f"{name} {_shown(value)}" for name, value in found["total"].items()))
+    say(as_its_author_says(", ".join(f"{name} {_shown(value)}" for name, value in found["total"].items())))
 
 
 def _shown(value: Any) -> str:

@@ -24,14 +24,13 @@ def checked(folder: str | Path, progress: Callable[[int, int], None] = lambda do
 
 
 def scored(folder: str | Path, answers: str | Path) -> dict[str, Any]:
-    """A tool's answers against the truth."""
+    """A tool's answers against the truth, which is its author's word: only ``checked`` finds out whether it is true."""
     from thereexists.suites.circuits import make as circuits
-    from thereexists.suites.circuits.files import read_names
     from thereexists.suites.circuits.score import score_circuits
     from thereexists.suites.folders import read_suite
     from thereexists.suites.verifier.score import score_verifier
 
     record = read_suite(Path(folder))
-    if record.get("format") == circuits.FORMAT:
-        return score_circuits(Path(folder), read_names(Path(folder), record), Path(answers))
-    return score_verifier(folder, answers)
+    score = score_circuits if record["format"] == circuits.FORMAT else score_verifier
+    found = score(Path(folder), record, Path(answers))
+    return found | {"as_its_author_says": list(found)}

@@ -6,7 +6,7 @@ Whoever checks, answers or scores a suite reads it here. What cannot be read is 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,12 +112,27 @@ def hash_problems(folder: Path, record: dict[str, Any]) -> Iterator[str]:
         yield f"{name} is in {MARK} but not in the folder"
     for name in sorted(there & record["files"].keys()):
         try:
-            if sha256(folder / name) != record["files"][name]:
+            if _is_another(folder, record, name):
                 yield f"{name} has another SHA-256 than {MARK} says"
         except Obstructed:
             raise
         except InvalidInput as error:
             yield str(error)
+
+
+def require_hashes(folder: Path, record: dict[str, Any], names: Iterable[str]) -> None:
+    """The files that somebody is about to read are those that the record has the hashes of."""
+    for name in names:
+        if name not in record["files"]:
+            raise InvalidInput(f"{folder / name} is not in {MARK}, which must list every file of the suite.")
+        if _is_another(folder, record, name):
+            raise InvalidInput(
+                f"{folder / name} has another SHA-256 than {MARK} says, so it was changed; make the suite again."
+            )
+
+
+def _is_another(folder: Path, record: dict[str, Any], name: str) -> bool:
+    return sha256(folder / name) != record["files"][name]
 
 
 def page_problems(folder: Path, pages: dict[str, str]) -> Iterator[str]:

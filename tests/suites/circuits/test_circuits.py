@@ -309,9 +309,12 @@ def test_a_changed_file_is_refused_in_a_sentence(suite, names, tmp_path):
         before = (copied / file).read_bytes()
         for content in contents:
             (copied / file).write_text(json.dumps(content))
-            with pytest.raises(ThereExistsError):
+            rehashed(tmp_path)
+            with pytest.raises(ThereExistsError) as said:
                 scored(tmp_path, edges)
+            assert "SHA-256" not in str(said.value)
         (copied / file).write_bytes(before)
+    rehashed(tmp_path)
     for bad in ([["input", "m0", "x"]], [["input", ["m0"]]], [["input", "m0", True]], [[{}, {}]]):
         edges.write_text(json.dumps({name: bad}))
         with pytest.raises(InvalidInput):
@@ -322,6 +325,32 @@ def test_a_changed_file_is_refused_in_a_sentence(suite, names, tmp_path):
         for ask in (lambda: scored(tmp_path, edges), lambda: checked(tmp_path)):
             with pytest.raises(InvalidInput):
                 ask()
+
+
+def test_a_score_reads_nothing_that_was_changed(suite, names, tmp_path):
+    """Each file of a model that a score is made of, with its hash as it was; other files are not looked at."""
+    edges = tmp_path / "edges.json"
+    for name in (names[0], names[-1]):
+        folder = tmp_path / name
+        copied = folder / "models" / name
+        shutil.copytree(suite / "models" / name, copied)
+        shutil.copy(suite / MARK, folder)
+        circuit = read_circuit(copied)
+        edges.write_text(json.dumps({name: [[edge["from"], edge["to"]] for edge in circuit["edges"]]}))
+        (copied / "program.txt").write_text("another")
+        assert scored(folder, edges)["as_its_author_says"] == ["total", "rows"]
+        network = "llama/model.safetensors" if name.endswith("stock") else "model.safetensors"
+        for file in (network, "data.safetensors"):
+            before = (copied / file).read_bytes()
+            (copied / file).write_bytes(before.replace(b'"dtype"', b'"dtype" ', 1))
+            with pytest.raises(InvalidInput, match="another SHA-256"):
+                scored(folder, edges)
+            (copied / file).write_bytes(before)
+        for edge in circuit["edges"]:
+            edge["needed"] = not edge["needed"]
+        (copied / "circuit.json").write_text(json.dumps(circuit))
+        with pytest.raises(InvalidInput, match="another SHA-256"):
+            scored(folder, edges)
 
 
 def test_a_circuit_with_an_edge_too_few_is_refused():

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from tests.suites.verifier.forging import mended, rehashed
-from thereexists.core.errors import ThereExistsError
+from thereexists.core.errors import InvalidInput, ThereExistsError
 from thereexists.suites import checked, scored
 from thereexists.suites.folders import MARK
 from thereexists.suites.verifier.make import TRUTH, make_verifier
@@ -64,6 +64,42 @@ def test_a_changed_file_is_refused_in_a_sentence(suite, tmp_path, file):
         assert isinstance(marked, str) or file not in (TRUTH, MARK)
 
 
+def test_a_score_reads_nothing_that_was_changed(suite, tmp_path):
+    """Verdicts turned around, another limit, another network: none is judged by, and no answer is made of one."""
+    folder, answers = tmp_path / "s", tmp_path / "a.csv"
+    (entry,) = json.loads((suite / TRUTH).read_text())["instances"]
+    (tmp_path / "p.txt").write_text(" ".join(f"(X_{i} 0.5)" for i in range(4)))
+    answers.write_text(f"{LINE},sat,1,p.txt\n")
+    other = {"sat": "unsat", "unsat": "sat"}[entry["verdict"]]
+    for file, content in {
+        TRUTH: json.dumps({"instances": [entry | {"verdict": other}]}).encode(),
+        f"vnnlib/{NAME}.vnnlib": (suite / f"vnnlib/{NAME}.vnnlib").read_bytes() + b"; more\n",
+        f"onnx/{NAME}.onnx": (suite / f"onnx/{NAME}.onnx").read_bytes() + b"\0",
+        "instances.csv": f"{LINE},31\n".encode(),
+    }.items():
+        shutil.copytree(suite, folder)
+        (folder / file).write_bytes(content)
+        if file != "instances.csv":  # a score does not read it
+            with pytest.raises(InvalidInput, match=f"{file} has another SHA-256"):
+                scored(folder, answers)
+        if file != TRUTH:  # a suite that was given out blind has none
+            with pytest.raises(InvalidInput, match=f"{file} has another SHA-256"):
+                floor(folder, tmp_path / "f.csv")
+        assert not (tmp_path / "f.csv").exists()
+        record = json.loads((folder / MARK).read_text())
+        del record["files"][file]
+        (folder / MARK).write_text(json.dumps(record))
+        with pytest.raises(InvalidInput, match=f"{file} is not in {MARK}"):
+            floor(folder, tmp_path / "f.csv") if file != TRUTH else scored(folder, answers)
+        shutil.rmtree(folder)
+
+
+def test_a_blind_suite_is_answered(suite, tmp_path):
+    shutil.copytree(suite, tmp_path / "s")
+    shutil.rmtree(tmp_path / "s" / "truth")
+    assert sum(floor(tmp_path / "s", tmp_path / "f.csv").values()) == 1
+
+
 def test_every_entry_of_the_truth_is_looked_at(suite, tmp_path):
     folder = tmp_path / "s"
     shutil.copytree(suite, folder)
@@ -101,6 +137,25 @@ LIES = {
     "bound": 0.5, "params": {"level": 1, "n": 4, "folded": 0},
     "disguise": {"seed": [0, 1, 2], "worn": False, "split": False},
 }  # fmt: skip
+
+
+def test_a_measured_figure_is_a_power_of_ten(suite, tmp_path):
+    """As whoever made the suite rounded it; of 2.7 times that, nobody measured the digits."""
+    folder = tmp_path / "s"
+    shutil.copytree(suite, folder)
+    truth = json.loads((suite / TRUTH).read_text())["instances"][0]
+    for figure in (2.7 * truth["float32"], 0):
+        (folder / TRUTH).write_text(json.dumps({"instances": [truth | {"float32": figure}]}))
+        assert f"{NAME}: float32 must be a power of ten, and is {figure}" in checked(mended(folder)).problems
+
+
+def test_a_count_is_a_whole_number(suite, tmp_path):
+    shutil.copytree(suite, tmp_path / "s")
+    record = json.loads((suite / MARK).read_text())
+    for word in ("sat", "unsat"):
+        for strange in (float(record[word]), bool(record[word])):
+            (tmp_path / "s" / MARK).write_text(json.dumps(record | {word: strange}))
+            assert any("counts otherwise" in problem for problem in checked(tmp_path / "s").problems)
 
 
 def test_every_entry_is_compared_with_what_the_seed_gives(suite, tmp_path):

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import InvalidInput, ThereExistsError
+from thereexists.core.neutral import neutral
 from thereexists.functions.target import Target
 from thereexists.reports.explore.assets import document, read, script
 from thereexists.reports.explore.static import save_static
@@ -75,9 +76,13 @@ class Server(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/{self.token}/"
 
+    def about(self) -> dict[str, Any]:
+        with self.turn, neutral():
+            return plain(self.viewer.about())
+
     def answer(self, question: str, asked: dict[str, Any]) -> dict[str, Any]:
         begun = time.perf_counter()
-        with self.turn:
+        with self.turn, neutral():
             found = getattr(self.viewer, question)(asked)
         return plain(found) | {"milliseconds": round(1000 * (time.perf_counter() - begun), 2)}
 
@@ -111,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
             made, kind = PAGES[place]
             self._send(200, made().encode(), kind)
         elif place == "api/witness":
-            self._json(200, plain(self.server.viewer.about()))
+            self._json(200, self.server.about())
         elif place is not None:
             self._json(404, {"error": "There is nothing here."})
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from thereexists.core.atomic_files import write_beside
 from thereexists.core.errors import InvalidInput
+from thereexists.core.neutral import neutral
 from thereexists.reports.explore import assets
 from thereexists.reports.explore.output_map import rounded
 from thereexists.reports.explore.viewer import Viewer, plain
@@ -28,6 +29,7 @@ MOST_BYTES = 8_000_000  # of stored answers; later inputs are left out
 MOST_EXAMPLES = 24
 
 
+@neutral()
 def static_page(viewer: Viewer) -> tuple[str, int]:
     """The document, and how many inputs it has the answers to."""
     about = plain(viewer.about())

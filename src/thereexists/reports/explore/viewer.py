@@ -16,6 +16,7 @@ import numpy as np
 
 from thereexists.core.authors_word import as_its_author_says, shortened
 from thereexists.core.errors import CannotBuild, InvalidInput, ThereExistsError
+from thereexists.core.neutral import neutral
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.target import Target
 from thereexists.reports.explore.output_map import Lattice, free_entries, rounded
@@ -66,6 +67,7 @@ class Viewer(ABC):
         }
 
 
+@neutral()
 def open_viewer(witness: Any, target: Target | None = None) -> Viewer:
     """A witness, or the folder of one, for watching; refuses, in one sentence, what is too large for a page."""
     from thereexists.reports.artefact import check_records, malformed

@@ -13,6 +13,9 @@ from thereexists.suites.circuits.programs import INPUTS, inputs
 from thereexists.suites.circuits.run import Edge, Run, edges_of, run
 from thereexists.suites.circuits.stock.model import FOLDER, read_tokens
 from thereexists.suites.circuits.stock.network import read_stock
+from thereexists.suites.folders import files_of
+
+OWN = ("config.json", "model.safetensors")  # of TransformerLens' own architecture
 
 
 class Ready(NamedTuple):
@@ -21,6 +24,14 @@ class Ready(NamedTuple):
     go: Callable[..., Run]
     X: Array
     edges: list[Edge]
+
+
+def files_to_score(folder: Path, name: str) -> list[str]:
+    """What is read of a model, by its path in the suite: the files of its network, its data, its circuit."""
+    model = folder / "models" / name
+    stock = (model / FOLDER).is_dir()
+    network = [f"{FOLDER}/{file}" for file in sorted(files_of(model / FOLDER))] if stock else OWN
+    return [f"models/{name}/{file}" for file in (*network, "data.safetensors", "circuit.json")]
 
 
 def read_ready(folder: Path) -> Ready:

@@ -6,6 +6,8 @@ edges come with scores, *average precision* ranks them all: 1 if every needed ed
 **Faithfulness** keeps the edges that were found and cuts all others, which then carry what they carry for another input
 (*resample*), or on average over the inputs (*mean*): 1 − E|y_cut − y| / E|y_none − y|, y_none with every edge cut. 1 is
 perfect; 0 is no better than cutting everything; below 0 is worse.
+
+Every file that is read has the hash that suite.json says. Whether the circuit is true, only ``suite check`` finds out.
 """
 
 from __future__ import annotations
@@ -18,15 +20,16 @@ import numpy as np
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import malformed, read_json
 from thereexists.functions.target import Array
-from thereexists.suites.circuits.files import read_circuit
-from thereexists.suites.circuits.ready import Ready, read_ready
+from thereexists.suites.circuits.files import read_circuit, read_names
+from thereexists.suites.circuits.ready import Ready, files_to_score, read_ready
 from thereexists.suites.circuits.run import Edge
+from thereexists.suites.folders import require_hashes
 from thereexists.suites.plain import is_number
 
 
-def score_circuits(folder: Path, names: list[str], answers: Path) -> dict[str, Any]:
+def score_circuits(folder: Path, record: dict[str, Any], answers: Path) -> dict[str, Any]:
     """``answers``: {model: [[from, to], …]} or [[from, to, score], …], as JSON."""
-    given = read_json(answers)
+    names, given = read_names(folder, record), read_json(answers)
     if not isinstance(given, dict) or not given:
         raise InvalidInput(f"{answers} must be an object of models with their edges.")
     strange = sorted(given.keys() - set(names))
@@ -34,6 +37,7 @@ def score_circuits(folder: Path, names: list[str], answers: Path) -> dict[str, A
         raise InvalidInput(f"{answers} answers {strange[0]!r}, which is not a model of {folder}.")
     rows = []
     for name in sorted(given):
+        require_hashes(folder, record, files_to_score(folder, name))
         circuit = read_circuit(folder / "models" / name)
         model = read_ready(folder / "models" / name)
         edges = _edges(answers, name, given[name], model.edges)

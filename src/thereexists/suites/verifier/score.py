@@ -6,6 +6,8 @@ Runtime runs the network on that input. If it is outside of the boxes, or its ou
 whatever the truth is. Both may be off by ``TOLERANCE``, which is far below the margin of every instance, so that no
 property that holds has an input so near. Should one be found that is unsafe all the same, the truth is *disputed*, and
 that is said, not hidden: float32 and real arithmetic would differ by more than the margin, or the proof would be wrong.
+
+Every file that is read has the hash that suite.json says. Whether the truth is true, only ``suite check`` finds out.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
-from thereexists.suites.folders import read_suite, read_text
+from thereexists.suites.folders import read_suite, read_text, require_hashes
 from thereexists.suites.verifier import onnx_files, vnnlib
-from thereexists.suites.verifier.files import read_table, read_truth
+from thereexists.suites.verifier.files import TABLE, TRUTH, Listed, read_table, read_truth
 
 ANSWERS = ("sat", "unsat", "unknown", "timeout", "error")
 OUTCOMES = ("right", "unknown", "timeout", "error", "wrong", "disputed", "unanswered")
@@ -40,11 +42,11 @@ class Answer:
     shown: Path | None
 
 
-def score_verifier(folder: str | Path, answers: str | Path) -> dict[str, Any]:
+def score_verifier(folder: Path, record: dict[str, Any], answers: Path) -> dict[str, Any]:
     """``answers``: a CSV file as above. An instance without a line is unanswered."""
-    folder = Path(folder)
     truth = {entry["name"]: entry for entry in read_truth(folder)}
-    given = read_answers(Path(answers))
+    require_hashes(folder, record, [TRUTH])
+    given = read_answers(answers)
     strange = sorted(given.keys() - truth.keys())
     if strange:
         raise InvalidInput(f"{answers} answers {strange[0]}, which is not an instance of {folder}.")
@@ -55,7 +57,7 @@ def score_verifier(folder: str | Path, answers: str | Path) -> dict[str, Any]:
         if name not in given:
             counts["unanswered"] += 1
             continue
-        outcome, why = _judged(folder, entry, given[name])
+        outcome, why = _judged(folder, record, entry, given[name])
         counts[outcome] += 1
         counts[f"right {entry['verdict']}"] += outcome == "right"
         counts["shown"] += outcome == "right" and given[name].shown is not None
@@ -72,12 +74,14 @@ def score_verifier(folder: str | Path, answers: str | Path) -> dict[str, Any]:
     return {"total": total | {"seconds": seconds}, "rows": table, "wrong": wrong}
 
 
-def _judged(folder: Path, entry: dict[str, Any], answer: Answer) -> tuple[str, str]:
+def _judged(folder: Path, record: dict[str, Any], entry: dict[str, Any], answer: Answer) -> tuple[str, str]:
     """The outcome, and why it is wrong or disputed."""
     if answer.result not in ("sat", "unsat"):
         return answer.result, ""
     if answer.result == "sat" and answer.shown is not None:
-        fault = _fault(folder, entry["name"], answer.shown)
+        one = Listed(entry["name"], entry["timeout"])
+        require_hashes(folder, record, one.files)
+        fault = _fault(folder, one, answer.shown)
         if fault:
             return "wrong", fault
         if entry["verdict"] == "unsat":
@@ -86,11 +90,11 @@ def _judged(folder: Path, entry: dict[str, Any], answer: Answer) -> tuple[str, s
     return ("right", "") if right else ("wrong", f"it is {entry['verdict']}")
 
 
-def _fault(folder: Path, name: str, shown: Path) -> str:
+def _fault(folder: Path, one: Listed, shown: Path) -> str:
     """What is wrong with a counterexample; nothing, if ONNX Runtime confirms it."""
-    content, parts = onnx_files.read(folder / "onnx" / f"{name}.onnx")
+    content, parts = onnx_files.read(folder / one.network)
     shape = (parts["E"][0].shape[0], parts["W_in"][0].shape[0])
-    asked = vnnlib.parse(read_text(folder / "vnnlib" / f"{name}.vnnlib"), shape)
+    asked = vnnlib.parse(read_text(folder / one.asked), shape)
     X = read_counterexample(shown, int(np.prod(shape))).reshape(1, *shape)
     near = [(low - X, X - high) for low, high in asked.boxes]
     outside = [float(np.max(sides)) for sides in near]
@@ -148,8 +152,9 @@ def floor(folder: str | Path, out: str | Path) -> dict[str, int]:
     from thereexists.suites.verifier.interval import interval_verdict
 
     folder, lines, counts = Path(folder), ["onnx,vnnlib,result,seconds"], Counter[str]()
-    read_suite(folder)
-    for one in read_table(folder):
+    record, table = read_suite(folder), read_table(folder)
+    require_hashes(folder, record, [TABLE, *(file for one in table for file in one.files)])
+    for one in table:
         answer, seconds = interval_verdict(folder / one.network, read_text(folder / one.asked))
         lines.append(f"{one.network},{one.asked},{answer},{seconds:.3f}")
         counts[answer] += 1
