@@ -146,7 +146,6 @@ class TokenWitness(StoredTokens, Witness):
 
     def describe(self) -> dict[str, Any]:
         shape = self.network.shape()
-        safe = {name: verdict.holds for name, verdict in self.verdicts().items()}
         return {
             **{key: value for key, value in self.info.items() if key not in COUNTED},
             "kind": self.purpose,
@@ -159,7 +158,7 @@ class TokenWitness(StoredTokens, Witness):
             "widths": {k: s.feed_forward.W_1.shape[1] for k, s in self.network.stages.items() if s.feed_forward},
             "parameters": self.network.parameter_count,
             "dtype": dtype_name(self.network.dtype),
-            "safe": [name for name, holds in safe.items() if holds],
+            "safe": list(self.safe()),
         }
 
     def facts(self) -> list[str]:
