@@ -207,6 +207,11 @@ def test_an_array_holds_symbols_not_their_numbers():
         ends_in_1.accepts(np.array([5]))
 
 
+def test_a_machine_that_reads_no_symbol_is_refused():
+    with pytest.raises(ThereExistsError, match="a list of tokens, one at least; this one is empty"):
+        A.dfa({0: {}}, 0, [0])
+
+
 def test_a_table_of_gigabytes_is_refused_before_it_is_made():
     alphabet = [chr(0x4E00 + k) for k in range(20_000)]
     with pytest.raises(ThereExistsError, match="entries in all"):

@@ -80,6 +80,7 @@ def test_an_option_without_a_use_is_refused(request_, option, folder):
     assert (done.code, done.stdout) == (2, "")
     assert done.stderr.startswith(f"Error: {option.split()[0]} does not apply here: ")
     assert done.stderr.count("\n") == 1
+    assert option != "--force" or "a folder of ours is replaced without it" in done.stderr
     assert fuzz.everything(folder) == before
 
 

@@ -52,6 +52,15 @@ def test_run_trace_and_verify(folder):
         assert json.loads(thereexists("verify", witness, "--json", cwd=folder).stdout)["holds"] is True
 
 
+def test_how_long_sequences_are_is_shown(folder):
+    assert json.loads(thereexists("show", "t", "--json", cwd=folder).stdout)["lengths"] == "exactly 2 tokens"
+    assert "exactly 2 tokens, vocabularies" in " ".join(thereexists("show", "t", cwd=folder).stdout.split())
+    assert "up to 3 tokens, vocabularies" in " ".join(thereexists("show", "m", cwd=folder).stdout.split())
+    for witness, said in (("t", "Sequences of exactly 2 tokens,"), ("m", "Sequences of up to 3 tokens,")):
+        thereexists("report", witness, "--out", f"{witness}-lengths.html", cwd=folder)
+        assert said in (folder / f"{witness}-lengths.html").read_text(encoding="utf-8")
+
+
 def test_tables_and_data_sets_answer(folder):
     assert thereexists("run", "t", "--input", "1 0", cwd=folder).stdout == "0 1\n"
     assert thereexists("run", "m", "--input", "a cat", "--dtype", "bfloat16", cwd=folder).stdout == "to je kočka\n"

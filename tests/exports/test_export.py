@@ -49,6 +49,21 @@ def test_hugging_face_agrees_on_all_cells_and_loads_by_itself(sorter, cells, tmp
         model.to(torch.bfloat16)(inputs_embeds=torch.zeros(1, 4, 1, dtype=torch.bfloat16))
 
 
+def test_autocast_changes_no_answer_and_no_gradient(sorter, tmp_path):
+    from transformers import AutoModel
+
+    te.export(sorter, "hf", tmp_path / "h")
+    model = AutoModel.from_pretrained(tmp_path / "h", local_files_only=True)
+    X, readout = torch.tensor([[[0.3], [0.7], [0.1], [0.9]]]), model.network.readout.weight
+    wanted = model(inputs_embeds=X).last_hidden_state
+    (slope,) = torch.autograd.grad(wanted.sum(), readout)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = model(inputs_embeds=X).last_hidden_state
+    assert found.dtype == torch.float32
+    assert torch.equal(found, wanted)
+    assert torch.equal(torch.autograd.grad(found.sum(), readout)[0], slope)
+
+
 def test_the_code_in_the_docs_loads_the_torch_export(sorter, cells, tmp_path):
     te.export(sorter, "torch", tmp_path / "t")
     text = (Path(__file__).parents[2] / "docs" / "compact.md").read_text(encoding="utf-8")

@@ -38,6 +38,18 @@ def test_a_quote_that_does_not_end_is_no_table(text, tmp_path):
         read_table(tmp_path / "t.csv")
 
 
+def test_only_an_empty_line_is_skipped(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x1,y1\n1,2\n\n3,4\n")
+    assert read_table(path) == ([[1], [3]], [[2], [4]], [2, 4])
+    for row in (",", ",2", '"",""'):
+        path.write_text(f"x1,y1\n1,2\n{row}\n")
+        with pytest.raises(InvalidInput, match="line 3: a token is missing"):
+            read_table(path)
+    path.write_text("input,output\na,b\n,\n")
+    assert read_pairs(path) == ([["a"], []], [["b"], []], [2, 3])  # ``memorise`` refuses an input without tokens
+
+
 def test_texts_in_csv_are_split_into_words_or_characters(tmp_path):
     file = tmp_path / "pairs.csv"
     file.write_text('input,output\nthe  cat,le chat\n"a, dog",un chien\n\nyes,\n')

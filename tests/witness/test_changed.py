@@ -46,6 +46,32 @@ def test_a_changed_weight_ends_every_claim(kind, tmp_path):
     assert te.verify(tmp_path / "w").holds is not True
 
 
+def safe_in_words(witness):
+    described = witness.describe()
+    return tuple(described["safe"] if "safe" in described else described["sizes"]["safe"])
+
+
+@pytest.mark.parametrize("kind", ["compact", "program", "symbols", "automaton", "counting"])
+def test_a_description_names_the_dtypes_that_are_safe_now(kind, tmp_path):
+    witness = KINDS[kind]()
+    converted = witness.to("float32")
+    witness.save(tmp_path / "w")
+    loaded = te.load(tmp_path / "w")
+    for one in (witness, converted, loaded, te.load(tmp_path / "w", "float32")):
+        assert tuple(one.blocks()["safe"]) == safe_in_words(one) == one.safe() != ()
+    with torch.no_grad():
+        for weight in converted.network.parameters():
+            weight.mul_(3.0)
+    assert tuple(converted.blocks()["safe"]) == safe_in_words(converted) == converted.safe()
+
+
+def test_a_converted_network_says_why_it_is_safe_in_no_other_dtype():
+    found = KINDS["compact"]().to("float32").verdicts()
+    assert found["float32"].holds
+    assert found["float64"].holds is None
+    assert "load it again" in found["float64"].reasons[0]
+
+
 @pytest.mark.parametrize("fused", [False, True])
 def test_a_step_of_an_optimizer_ends_it_too(fused):
     """Torch does not count what a fused step changes."""

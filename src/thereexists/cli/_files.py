@@ -44,6 +44,9 @@ def file_to_write(path: Path | None, force: bool, endings: tuple[str, ...] = ())
 def files_to_write(force: bool, *paths: tuple[Path | None, tuple[str, ...]]) -> None:
     """All files of a command, each with the endings that its name may have; ``--force`` is for one of them."""
     if force and all(path is None for path, _ in paths):
-        raise InvalidInput("--force does not apply here: it replaces an output file, and none is named; leave it out.")
+        raise InvalidInput(
+            "--force does not apply here: it replaces an output file, and none is named (a folder of ours is replaced "
+            "without it); leave it out."
+        )
     for path, endings in paths:
         file_to_write(path, force, endings)

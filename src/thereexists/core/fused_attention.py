@@ -51,5 +51,9 @@ def transformed() -> bool:
 
 
 def no_autocast(x: Tensor) -> Any:
-    """A backward pass may be asked for inside of autocast; it recomputes what the forward pass computed without."""
-    return torch.autocast(x.device.type, enabled=False) if torch.is_autocast_enabled(x.device.type) else nullcontext()
+    """Computes in the dtype that its numbers have. A network that is proved in one dtype runs in no other; and a
+    backward pass that is asked for inside of autocast recomputes what the forward pass computed without.
+    """
+    device = x.device.type
+    on = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    return torch.autocast(device, enabled=False) if on else nullcontext()

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from thereexists.core.dtypes import dtype_name
-from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.errors import InvalidInput
 from thereexists.core.fused_attention import fused_attention
 from thereexists.model import EmbeddedTransformer
 
@@ -33,19 +32,17 @@ def run_prefixes(network: EmbeddedTransformer, ids: np.ndarray) -> np.ndarray:
 
 def prefixes(network: EmbeddedTransformer, X: Tensor) -> Tensor:
     """The same on a tensor of token numbers, in the network's own dtype."""
-    name = dtype_name(network.dtype)
-    if name not in network.safe:
-        raise CannotBuild(f"This network is not safe in {name}; it is in {', '.join(network.safe)}.")
     if network.embedding is None or network.E is None or X.shape[1] > len(network.E):
         raise InvalidInput(f"A sequence of {X.shape[1]} tokens is longer than the positions of this network.")
-    Z = nn.functional.embedding(X, network.embedding) + network.E[: X.shape[1]]
-    for _, _, layer in network.layers():
-        if layer.attention is not None:
-            Z = Z + _attend(Z, *layer.attention)
-        if layer.feed_forward is not None:
-            W_1, b_1, W_2, b_2, _ = layer.feed_forward
-            Z = Z + nn.functional.linear(nn.functional.relu(nn.functional.linear(Z, W_1, b_1)), W_2, b_2)
-    return nn.functional.linear(Z, network.W_out)
+    with network.in_a_safe_dtype():
+        Z = nn.functional.embedding(X, network.embedding) + network.E[: X.shape[1]]
+        for _, _, layer in network.layers():
+            if layer.attention is not None:
+                Z = Z + _attend(Z, *layer.attention)
+            if layer.feed_forward is not None:
+                W_1, b_1, W_2, b_2, _ = layer.feed_forward
+                Z = Z + nn.functional.linear(nn.functional.relu(nn.functional.linear(Z, W_1, b_1)), W_2, b_2)
+        return nn.functional.linear(Z, network.W_out)
 
 
 def _attend(Z: Tensor, W_Q: Tensor, b_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, mask: Tensor | None) -> Tensor:

@@ -89,7 +89,7 @@ def export_claim(
         CannotBuild: the claim does not hold in the dtype.
     """
     name = dtype_name(as_dtype(dtype))
-    return _appears(Path(folder), lambda place: _claimed(claim, name, place, None, beside, layout))
+    return _appears(folder_named(folder), lambda place: _claimed(claim, name, place, None, beside, layout))
 
 
 def export_addition(digits: int, folder: str | Path, dtype: str = "float32") -> dict[str, Any]:

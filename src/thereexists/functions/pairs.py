@@ -173,10 +173,10 @@ def is_integer(cell: str) -> bool:
 
 
 def read_csv(path: Path) -> list[tuple[int, list[str]]]:
-    """The one reader of CSV: the cells of every line that has any, and the number of the line."""
+    """The one reader of CSV: the cells of every line that is not empty, and the number of the line."""
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)  # line ends in quotes stay as they are
     try:
-        return [(reader.line_num, row) for row in reader if any(row)]
+        return [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
         raise InvalidInput(f"{path}, line {reader.line_num}: this is not valid CSV: {error}.") from None
 

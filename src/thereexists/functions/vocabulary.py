@@ -83,8 +83,10 @@ def check_sequences(sequences: Any, what: str, lines: Sequence[int] | None = Non
 
 def check_vocabulary(tokens: Any, what: str) -> Vocabulary:
     """A vocabulary as a file holds it: a list of distinct strings or integers."""
-    if not isinstance(tokens, list) or not tokens:
+    if not isinstance(tokens, list):
         raise InvalidInput(f"{what} must be a list of tokens, one at least; got {type(tokens).__name__} instead.")
+    if not tokens:
+        raise InvalidInput(f"{what} must be a list of tokens, one at least; this one is empty.")
     vocabulary = Vocabulary(check_sequences([tokens], what)[0])
     if len(vocabulary.number) != len(tokens):
         raise InvalidInput(f"{what} must hold every token once; {len(tokens) - len(vocabulary.number)} are repeated.")

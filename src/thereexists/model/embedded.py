@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from torch import Tensor, nn
 
 from thereexists.core.dtypes import DTYPES, dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.fused_attention import no_autocast
 from thereexists.core.shapes import Bool, Float, Int
 from thereexists.model.transformer import Stage, Transformer, check_described, stages_from_structure
 
@@ -88,19 +90,24 @@ class EmbeddedTransformer(Transformer):
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Float[Tensor, "batch n out"]:
         """``mask`` is True at real tokens. Every row needs at least one."""
+        if self.W_in is not None and X.dtype != self.dtype:
+            raise InvalidInput(f"This network takes numbers in {self.dtype}; got an input in {X.dtype} instead.")
+        with self.in_a_safe_dtype():
+            Z = self.embed(X)
+            for _, _, layer in self.layers():
+                if mask is not None and layer.attention is not None:
+                    *weights, pattern = layer.attention
+                    real = mask[:, None, None, :] if pattern is None else mask[:, None, None, :] & pattern
+                    layer = dataclasses.replace(layer, attention=(*weights, real))
+                Z = layer(Z)
+            return nn.functional.linear(Z, self.W_out)
+
+    def in_a_safe_dtype(self) -> AbstractContextManager[Any]:
+        """Refuses any other; and what is computed inside is in this one, whatever autocast would take."""
         name = dtype_name(self.dtype)
         if name not in self.safe:
             raise CannotBuild(f"This network is not safe in {name}; it is in {', '.join(self.safe)}.")
-        if self.W_in is not None and X.dtype != self.dtype:
-            raise InvalidInput(f"This network takes numbers in {self.dtype}; got an input in {X.dtype} instead.")
-        Z = self.embed(X)
-        for _, _, layer in self.layers():
-            if mask is not None and layer.attention is not None:
-                *weights, pattern = layer.attention
-                real = mask[:, None, None, :] if pattern is None else mask[:, None, None, :] & pattern
-                layer = dataclasses.replace(layer, attention=(*weights, real))
-            Z = layer(Z)
-        return nn.functional.linear(Z, self.W_out)
+        return no_autocast(self.W_out)
 
     def ends(self) -> tuple[int | None, int]:
         return None if self.W_in is None else self.W_in.shape[1], self.W_out.shape[0]

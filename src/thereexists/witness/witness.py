@@ -176,7 +176,7 @@ class Witness(InNotebook, ABC):
             "width": shape["r"],
             "parameters": self.network.parameter_count,
             "dtype": dtype_name(next(self.network.parameters()).dtype),
-            "safe": list(self.network.safe),
+            "safe": list(self.safe()),
         }
 
     def facts(self) -> list[str]:

@@ -122,7 +122,6 @@ def test_rows_of_all_lengths_are_padded_on_either_side(memory, exported):
         ids = torch.tensor(rows)
         assert answers(memory, model(ids)) == wanted
         assert answers(memory, model(ids, attention_mask=(ids > 0).long())) == wanted
-        assert answers(memory, model(ids, attention_mask=torch.ones_like(ids))) == wanted  # 0 is no token
         filled = torch.where(ids > 0, ids, dog)  # whatever the mask hides
         assert answers(memory, model(filled, attention_mask=(ids > 0).long())) == wanted
 
@@ -154,6 +153,60 @@ def test_rows_that_nobody_can_answer_are_refused(memory, exported, tmp_path):
     te.export(te.build(te.Table.of(sorted, range(2), n=3), construction="compact"), "hf", tmp_path / "t")
     with pytest.raises(te.ThereExistsError, match="exactly 3 tokens; row 0 has 2"):
         loaded(tmp_path / "t")(torch.tensor([[1, 2, 0]]))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("seen", [None, [[1, 1, 1]]], ids=["no mask", "a mask"])
+@pytest.mark.parametrize("row", [[1, -5, 3], [-5, 1, 3], [1, 3, -100]], ids=str)
+def test_a_negative_number_that_is_seen_is_refused(exported, row, seen):
+    mask = None if seen is None else torch.tensor(seen)
+    with pytest.raises(te.ThereExistsError, match=f"The number {min(row)} is no token: they are 1 to"):
+        loaded(exported / "hf")(torch.tensor([row]), attention_mask=mask)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("row", [[1, 0, 3], [1, 3, 0], [0, 1, 3]], ids=str)
+def test_a_zero_that_a_mask_shows_is_refused(exported, row):
+    with pytest.raises(te.ThereExistsError, match="The number 0 is no token: they are 1 to"):
+        loaded(exported / "hf")(torch.tensor([row]), attention_mask=torch.ones(1, 3))
+
+
+@torch.no_grad()
+def test_padding_between_tokens_is_refused(exported):
+    model = loaded(exported / "hf")
+    rows = torch.tensor([[1, 3, 0, 0], [0, 1, 0, 3]])
+    with pytest.raises(te.ThereExistsError, match="on either side of the tokens; row 1 has some between them, at 2"):
+        model(rows)
+    with pytest.raises(te.ThereExistsError, match="on either side of the tokens; row 1 has some between them, at 2"):
+        model(rows.clamp(min=1), attention_mask=rows > 0)
+
+
+@torch.no_grad()
+def test_torch_and_onnx_mask_what_is_no_token_where_it_stands(memory, exported):
+    """They take n numbers, the tokens first, and check nothing; there all three say the same."""
+    import onnxruntime
+
+    ids = memory.inputs[:8]
+    session = onnxruntime.InferenceSession(exported / "onnx" / "model.onnx", providers=["CPUExecutionProvider"])
+    hf = loaded(exported / "hf")
+    for fill in (0, -100):
+        filled = np.where(ids > 0, ids, fill)
+        plain = hf.network(torch.from_numpy(filled)).double().numpy()  # the code of the torch export
+        assert np.array_equal(session.run(None, {"input_ids": filled})[0], plain)
+        assert np.array_equal(plain, hf(torch.from_numpy(ids)).last_hidden_state.double().numpy())
+
+
+@torch.no_grad()
+def test_tokens_and_numbers_are_not_taken_for_each_other(exported, tmp_path):
+    sorts = te.build(te.program.sort(te.program.tokens(3)))
+    te.export(sorts, "hf", tmp_path / "sort", dtype="float32")
+    model = loaded(tmp_path / "sort")
+    numbers = torch.tensor([[[0.5], [0.25], [0.75]]])
+    with pytest.raises(te.ThereExistsError, match=r"as inputs_embeds= of the shape \(batch, 3, 1\)"):
+        model(numbers)
+    assert model(inputs_embeds=numbers).last_hidden_state.shape == (1, 3, 1)
+    with pytest.raises(te.ThereExistsError, match=r"as input_ids of the shape \(batch, length\)"):
+        loaded(exported / "hf")(inputs_embeds=numbers)
 
 
 @torch.no_grad()

@@ -153,7 +153,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     lines = {
         "witness": summary.get("witness"),
         "pairs": f"{summary['pairs']:,}" + (f", all {summary['recalled']:,} recalled" if "recalled" in summary else ""),
-        "tokens": f"up to {summary['n']} positions, vocabularies of {summary['vocabulary']:,} and "
+        "sequences": f"{summary['lengths']}, vocabularies of {summary['vocabulary']:,} and "
         f"{summary['output_vocabulary']:,}",
         "network": f"{summary['blocks']} standard blocks, d_model {summary['d_model']}, {summary['parameters']:,} "
         f"parameters in {summary['dtype']}",

@@ -13,7 +13,7 @@ from thereexists.certificates.safe_dtypes import in_dtype, verdicts
 from thereexists.certificates.stored_function import read_function
 from thereexists.constructions.compact.plan import CompactPlan
 from thereexists.constructions.compact.trace import trace_blocks
-from thereexists.core.dtypes import dtype_name
+from thereexists.core.dtypes import DTYPES, dtype_name
 from thereexists.core.json_files import malformed
 from thereexists.core.verdict import Verdict
 from thereexists.evaluate import Choice, check_engine, explain
@@ -53,11 +53,12 @@ class CompactWitness(FunctionWitness):
         return trace_blocks(self.network, X[0], Z)
 
     def verdicts(self) -> dict[str, Verdict]:
-        return verdicts(self.network, self.grid)
-
-    def safe(self) -> tuple[str, ...]:
-        """Converted, it is safe in that dtype: that was proved of the float64 weights that were rounded."""
-        return super().safe() if self.network.dtype == torch.float64 else self.network.safe
+        """Converted, it is safe in its dtype: that was proved of the float64 weights that were rounded to it."""
+        if self.network.dtype == torch.float64:
+            return verdicts(self.network, self.grid)
+        own = dtype_name(self.network.dtype)
+        other = Verdict(None, (f"its weights are rounded to {own}: load it again, and convert that",))
+        return dict.fromkeys(DTYPES, other) | {own: Verdict(True, ("proved of the weights in float64",))}
 
     def counted(self) -> dict[str, Any]:
         network, widths = self.network, dict[str, int]()
@@ -65,16 +66,23 @@ class CompactWitness(FunctionWitness):
             if stage.feed_forward is not None:
                 part = name.rstrip("0123456789").removesuffix("_")  # blocks recall, recall_2, … are one part
                 widths[part] = widths.get(part, 0) + int(stage.feed_forward.W_1.shape[1])
-        found = self.verdicts()
         return {
             "sizes": {
                 "d_model": network.shape()["d"],
                 "widths": widths,
                 "units": widths.get("recall", 0),
-                "safe": [name for name, verdict in found.items() if verdict.holds],
-                "dtypes": {name: verdict.reasons[0] for name, verdict in found.items()},
+                **self._dtypes(),
             }
         }
+
+    def describe(self) -> dict[str, Any]:
+        """The dtypes of the network as it is now: it may have been converted since it was planned, or changed."""
+        described = super().describe()
+        return described | {"sizes": described["sizes"] | self._dtypes()}
+
+    def _dtypes(self) -> dict[str, Any]:
+        reasons = {name: verdict.reasons[0] for name, verdict in self.verdicts().items()}
+        return {"safe": list(self.safe()), "dtypes": reasons}
 
     def to(self, dtype: torch.dtype | str) -> CompactWitness:
         return dataclasses.replace(self, network=in_dtype(self.network, dtype_name(dtype), self.grid))

@@ -27,6 +27,7 @@ from thereexists.constructions.tokens.completions import completions, in_all_ord
 from thereexists.constructions.tokens.plan import TokensPlan
 from thereexists.core.dtypes import as_dtype, dtype_name
 from thereexists.core.errors import CannotBuild, InvalidInput
+from thereexists.core.plain_text import counted
 from thereexists.functions.vocabulary import END, FIRST, check_sequences
 from thereexists.witness.samples import chosen
 from thereexists.witness.trace import StageTrace
@@ -37,6 +38,7 @@ COUNTED = frozenset(
     (
         "kind",
         "n",
+        "lengths",
         "pairs",
         "vocabulary",
         "output_vocabulary",
@@ -88,8 +90,8 @@ class TokenWitness(StoredTokens, Witness):
             raise InvalidInput("The input must hold at least one sequence; got none.")
         for row, sequence in enumerate(checked):
             if not sequence or len(sequence) > self.n or (self.fixed and len(sequence) != self.n):
-                wanted = f"exactly {self.n}" if self.fixed else f"1 to {self.n}"
-                raise InvalidInput(f"A sequence must have {wanted} tokens; sequence {row} has {len(sequence)}.")
+                wanted = self.lengths if self.fixed else f"1 to {self.n} tokens"
+                raise InvalidInput(f"A sequence must have {wanted}; sequence {row} has {len(sequence)}.")
         return self.vocabulary.encode(checked, self.n, first=1, fill=0)
 
     def _decode(self, row: np.ndarray) -> list[Any] | None:
@@ -122,6 +124,11 @@ class TokenWitness(StoredTokens, Witness):
             "output_vocabulary": list(self.output_vocabulary.tokens),
         }
 
+    @property
+    def lengths(self) -> str:
+        """How many tokens an input has, in words."""
+        return f"{'exactly' if self.fixed else 'up to'} {counted(self.n, 'token')}"
+
     def lowerable(self) -> Completions:
         """The pairs as completions, each row of a symmetric table in all its orders."""
         asked, told = self.inputs, self.outputs
@@ -146,11 +153,11 @@ class TokenWitness(StoredTokens, Witness):
 
     def describe(self) -> dict[str, Any]:
         shape = self.network.shape()
-        safe = {name: verdict.holds for name, verdict in self.verdicts().items()}
         return {
             **{key: value for key, value in self.info.items() if key not in COUNTED},
             "kind": self.purpose,
             "n": self.n,
+            "lengths": self.lengths,
             "pairs": len(self.inputs),
             "vocabulary": len(self.vocabulary),
             "output_vocabulary": len(self.output_vocabulary),
@@ -159,12 +166,12 @@ class TokenWitness(StoredTokens, Witness):
             "widths": {k: s.feed_forward.W_1.shape[1] for k, s in self.network.stages.items() if s.feed_forward},
             "parameters": self.network.parameter_count,
             "dtype": dtype_name(self.network.dtype),
-            "safe": [name for name, holds in safe.items() if holds],
+            "safe": list(self.safe()),
         }
 
     def facts(self) -> list[str]:
         return [
-            f"{self.purpose}: {len(self.inputs):,} pairs of up to {self.n} tokens, vocabularies of "
+            f"{self.purpose}: {len(self.inputs):,} pairs of {self.lengths}, vocabularies of "
             f"{len(self.vocabulary):,} and {len(self.output_vocabulary):,}"
         ]
 

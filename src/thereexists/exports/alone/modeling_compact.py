@@ -3,14 +3,15 @@
 ``AutoModel.from_pretrained(folder, trust_remote_code=True)`` takes this file from the folder; with ``import
 thereexists.exports.hf_format`` it is known without that.
 
-Rows of token numbers may have any length: 0, or a 0 of ``attention_mask``, is padding, on whichever side it stands and
-whatever number stands there, such as -100 or a tokenizer's own.
+Rows of token numbers may have any length. Padding is on either side of the tokens, never between them: where an
+``attention_mask`` is 0, whatever number stands there, such as -100 or a tokenizer's own; without a mask, 0.
 They are brought to ``max_position_embeddings`` positions, their tokens first, and so many positions are answered: an
 answer may be longer than its question.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import torch
@@ -84,21 +85,42 @@ class CompactModel(PreTrainedModel):
         name = str(self.dtype).removeprefix("torch.")
         if name not in self.config.safe_dtypes:
             raise self.refused(f"This network is not safe in {name}; it is in {', '.join(self.config.safe_dtypes)}.")
-        if input_ids is not None:
-            return BaseModelOutput(last_hidden_state=self.network(*self.rows(input_ids, attention_mask)))
+        given, device = self.given(input_ids, attention_mask, inputs_embeds), self.device.type
+        has_autocast = torch.amp.is_autocast_available(device)  # it would compute in a dtype of its own
+        with torch.autocast(device, enabled=False) if has_autocast else nullcontext():
+            return BaseModelOutput(last_hidden_state=self.network(*given))
+
+    def given(
+        self, input_ids: Tensor | None, attention_mask: Tensor | None, inputs_embeds: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        """What the network is called with, once it is what it takes."""
         n, wanted = self.config.max_position_embeddings, self.config.features
+        if self.config.vocab_size and input_ids is not None:
+            return self.rows(input_ids, attention_mask)
+        if self.config.vocab_size:
+            raise self.refused("This network takes the numbers of tokens, as input_ids of the shape (batch, length).")
+        if input_ids is not None:
+            raise self.refused(
+                "This network takes numbers and no tokens; give them by name, as inputs_embeds= of the shape (batch, "
+                f"{n}, {wanted})."
+            )
         if inputs_embeds is None or inputs_embeds.ndim != 3 or tuple(inputs_embeds.shape[1:]) != (n, wanted):
             given = None if inputs_embeds is None else tuple(inputs_embeds.shape)
             raise self.refused(f"A function takes inputs_embeds of the shape (batch, {n}, {wanted}); got {given}.")
         if attention_mask is not None and not bool(attention_mask.bool().all()):
             raise self.refused("A function takes all of its tokens; this attention_mask hides some.")
-        return BaseModelOutput(last_hidden_state=self.network(inputs_embeds))
+        return (inputs_embeds,)
 
     def rows(self, ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """The rows as the network takes them, tokens first, and which of their numbers are tokens."""
-        n, real = self.config.max_position_embeddings, ids > 0
-        if attention_mask is not None:
-            real = real & attention_mask.bool()
+        n, real = self.config.max_position_embeddings, ids != 0 if attention_mask is None else attention_mask.bool()
+        unknown = ids[real & ((ids < 1) | (ids >= self.config.vocab_size))]
+        if len(unknown):
+            raise self.refused(f"The number {int(unknown[0])} is no token: they are 1 to {self.config.vocab_size - 1}.")
+        between = (~real & (real.cumsum(1) > 0) & (real.flip(1).cumsum(1).flip(1) > 0)).nonzero()
+        if len(between):
+            row, place = between[0].tolist()
+            raise self.refused(f"Padding is on either side of the tokens; row {row} has some between them, at {place}.")
         count = real.sum(dim=1)
         least = n if self.config.fixed_length else 1
         wrong = ((count < least) | (count > n)).nonzero()
@@ -108,7 +130,4 @@ class CompactModel(PreTrainedModel):
             raise self.refused(f"A row must have {wanted} tokens; row {row} has {int(count[row])}.")
         first = torch.argsort((~real).to(torch.int8), dim=1, stable=True)  # the tokens, in their order, then the rest
         ids, real = (torch.nn.functional.pad(x.gather(1, first), (0, n - ids.shape[1])) for x in (ids, real))
-        unknown = ids[real & (ids >= self.config.vocab_size)]
-        if len(unknown):
-            raise self.refused(f"The number {int(unknown[0])} is no token: they are 1 to {self.config.vocab_size - 1}.")
         return ids, real

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from thereexists.core.errors import InvalidInput, ThereExistsError
+from thereexists.core.named_folder import folder_named
 from thereexists.core.neutral import neutral
 from thereexists.functions.target import Target
 from thereexists.reports.explore.assets import document, read, script
@@ -196,9 +197,10 @@ def explore(
     Example:
         te.explore("w", out="page.html")
     """
+    file = None if out is None else folder_named(out)
     viewer = open_viewer(witness, target)
-    if out is not None:
-        save_static(viewer, out)
+    if file is not None:
+        save_static(viewer, file)
         return
     with Server(viewer, port) as server:
         print(f"{server.url}\nOnly this machine can open it. Ctrl-C stops it.", flush=True)

@@ -16,6 +16,7 @@ import numpy as np
 
 from thereexists.core.authors_word import as_its_author_says, shortened
 from thereexists.core.errors import CannotBuild, InvalidInput, ThereExistsError
+from thereexists.core.named_folder import folder_named
 from thereexists.core.neutral import neutral
 from thereexists.core.rounded_figures import rounded_up
 from thereexists.functions.target import Target
@@ -76,7 +77,7 @@ def open_viewer(witness: Any, target: Target | None = None) -> Viewer:
 
     if not isinstance(witness, str | Path):
         return _ready(witness_of(witness, "explore"), target)
-    folder = Path(witness)
+    folder = folder_named(witness)
     check_records(folder)
     weights = folder / "model.safetensors"
     if weights.is_file() and weights.stat().st_size > MOST_WEIGHT_BYTES:

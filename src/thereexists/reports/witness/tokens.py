@@ -35,7 +35,7 @@ def token_page(folder: Path, witness: TokenWitness, record: dict[str, Any]) -> P
     kind = "data set" if witness.purpose == "memorise" else "table"
     title = f"There exists a Transformer: a {kind} of {len(witness.inputs):,} pairs"
     blocks = f"{witness.network.depth} standard blocks"
-    lead = f"Sequences of up to {witness.n} tokens, answered by {blocks} that were never trained."
+    lead = f"Sequences of {witness.lengths}, answered by {blocks} that were never trained."
     tried, found = Recalled.of(witness), _memory(witness)
     sections = (
         Section("built", "What was built", _built(witness, record)),
@@ -86,7 +86,7 @@ def _built(witness: TokenWitness, record: dict[str, Any]) -> Markup:
         {
             "pairs": f"{len(witness.inputs):,}"
             + (f", {as_its_author_says(info['repeated'])} repeated ones left out" if info.get("repeated") else ""),
-            "sequences": as_its_author_says(f"{'exactly' if witness.fixed else 'at most'} {witness.n} tokens")
+            "sequences": as_its_author_says(witness.lengths)
             + (f", {as_its_author_says('in any order')}" if witness.symmetric else ""),
             "vocabularies": f"{len(witness.vocabulary):,} tokens in, {len(witness.output_vocabulary):,} out",
             "attention adds up": _sums(witness),

@@ -88,7 +88,7 @@ def test_the_sentence_says_ends_and_bounds_as_they_are():
     nodes = Nodes()
     nodes.put("tokens", [], d=1, low=-1.0, high=0.9999996, shorter=False)
     said = RealClaim({"n": 1, "nodes": list(nodes)}, {"float32": 1.0044840557448558}).sentence()
-    assert "from -1.0 to 0.9999996 each" in said
+    assert "without padding, each of them a number from -1.0 to 0.9999996, rounded to the dtype" in said
     assert "at most 1.0044840557448558 in float32" in said
 
 

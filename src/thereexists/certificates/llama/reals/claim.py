@@ -80,12 +80,12 @@ class RealClaim:
     def sentence(self) -> str:
         low, high, d = self.tokens["low"], self.tokens["high"], self.tokens["d"]
         bounds = " and ".join(f"{bound!r} in {name}" for name, bound in self.bounds.items())
-        number = "number" if d == 1 else f"{d} numbers"
+        numbers = "a number" if d == 1 else f"{d} numbers"
         return (
-            f"For every input of 1 to {self.n:,} tokens without padding, of {number} from {low!r} to {high!r} each, "
-            f"rounded to the dtype: every answer, at every token, differs by at most {bounds} from what the program in "
-            "`thereexists_export.json` gives there in exact arithmetic, its functions being themselves, wherever that "
-            "is a number. Tokens that follow change nothing of that."
+            f"For every input of 1 to {self.n:,} tokens without padding, each of them {numbers} from {low!r} to "
+            f"{high!r}, rounded to the dtype: every answer, at every token, differs by at most {bounds} from what the "
+            "program in `thereexists_export.json` gives there in exact arithmetic, its functions being themselves, "
+            "wherever that is a number. Tokens that follow change nothing of that."
         )
 
     def paragraph(self) -> str:
