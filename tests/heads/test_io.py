@@ -1,8 +1,10 @@
 """Saved heads come back whole; broken files say so."""
 
 import copy
+import dataclasses
 import json
 import math
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -159,9 +161,9 @@ def test_a_head_that_was_changed_claims_nothing_and_is_not_saved(tmp_path):
     assert head.verdict.holds is None
     assert head.report()["holds"] is None
     assert math.isnan(head.verification.leakage)
-    assert "changed in place" in repr(head)
+    assert "changed after it was verified" in repr(head)
     assert "holds" not in repr(head)
-    with pytest.raises(InvalidInput, match="changed in place"):
+    with pytest.raises(InvalidInput, match="changed after it was verified"):
         head.save(tmp_path / "h")
     assert not (tmp_path / "h").exists()
     assert copy.deepcopy(head).verdict.holds is None
@@ -174,5 +176,49 @@ def test_a_loaded_head_that_was_changed_does_not_repeat_its_author(tmp_path):
     head.save(tmp_path / "again")
     head.X.add_(1.0)
     assert head.verdict.holds is None
-    with pytest.raises(InvalidInput, match="changed in place"):
+    with pytest.raises(InvalidInput, match="changed after it was verified"):
         head.save(tmp_path / "again")
+
+
+def _other_weights(head):
+    return dataclasses.replace(head, W_Q=head.W_Q * 0)
+
+
+def _turned(head):
+    return dataclasses.replace(head, X=head.X.flip(0))
+
+
+def _less_allowed(head):
+    return dataclasses.replace(head, eps1=1e-60)
+
+
+def _other_target(head):
+    return dataclasses.replace(head, target=heads.random_matrix(8, 2, seed=9))
+
+
+def _stepped(head):
+    """Torch does not count what a fused step changes; a parameter shares its memory with the tensor it was made of."""
+    weights = [torch.nn.Parameter(array) for array in (head.X, head.W_Q, head.W_K)]
+    for weight in weights:
+        weight.grad = torch.ones_like(weight)
+    torch.optim.SGD(weights, lr=0.1, fused=True).step()
+    return head
+
+
+@pytest.mark.parametrize("change", [_other_weights, _turned, _less_allowed, _other_target, _stepped])
+def test_a_verification_is_about_the_arrays_and_tolerances_it_was_made_of(change, tmp_path):
+    head = change(heads.fit(heads.random_matrix(8, 2)))
+    for one in (head, pickle.loads(pickle.dumps(head)), dataclasses.replace(copy.deepcopy(head), seed=1)):
+        assert one.verdict.holds is None
+        assert "holds" not in repr(one)
+        with pytest.raises(InvalidInput, match="changed after it was verified"):
+            one.save(tmp_path / "h")
+
+
+def test_a_head_that_was_verified_again_says_what_was_found():
+    head = heads.fit(heads.random_matrix(8, 2))
+    W_Q = head.W_Q * 0
+    found = heads.verify(head.X, W_Q, head.W_K, head.target, eps1=head.eps1, eps2=head.eps2)
+    assert dataclasses.replace(head, W_Q=W_Q, verified=found).verdict.holds is False
+    assert dataclasses.replace(head, seed=1).verdict.holds is True
+    assert pickle.loads(pickle.dumps(head)).verdict.holds is True

@@ -396,3 +396,16 @@ def test_a_size_that_cannot_work_is_refused_without_claiming_a_proof():
 def test_bad_options_are_refused(options):
     with pytest.raises(InvalidInput):
         heads.fit(random_matrix(8, 1), **options)
+
+
+@pytest.mark.parametrize("seed", [2**63, 2**64, 10**99])
+def test_every_seed_gives_a_head(seed):
+    for method, length in (("moments", 16), ("descent", 4)):
+        head = heads.fit(heads.random_matrix(length, 2, seed=seed), method=method, seed=seed, eps2=0.5)
+        assert (head.verdict.holds, head.seed) == (True, seed)
+
+
+@pytest.mark.parametrize("asked", [{"retries": 10**20}, {"retries": True}, {"hidden_size": True}])
+def test_numbers_of_draws_and_of_columns_are_whole(asked):
+    with pytest.raises(InvalidInput, match=r"must be a whole number from \d to \d+; got"):
+        heads.fit(heads.random_matrix(8, 2), **asked)

@@ -87,3 +87,9 @@ def test_each_sequence_of_a_batch_has_its_own_pattern():
         assert (a - b).abs().max() <= bound
     with pytest.raises(InvalidInput, match="one for each of 3"):
         sparse_attention(q, k, v, [one, other])
+
+
+def test_a_window_is_any_whole_number():
+    assert record(packed(LENGTHS, window=np.int8(2))) == record(packed(LENGTHS, window=2))
+    with pytest.raises(InvalidInput, match="'window' must be a whole number from 0 on; got -1"):
+        packed(LENGTHS, window=-1)

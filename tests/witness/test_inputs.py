@@ -35,6 +35,7 @@ def test_what_is_no_array_of_real_numbers_is_refused(witness, given):
 def test_every_kind_of_real_number_is_taken(witness):
     wanted = witness(X.astype(np.float16).astype(np.float64))
     for given in (X.astype(np.float16), torch.tensor(X).half(), torch.tensor(X).half().requires_grad_(),
+                  torch.tensor(-1j * np.float16(X).astype(float)).conj().imag,  # with torch's negative bit
                   np.ma.array(X.astype(np.float16))):  # fmt: skip
         assert np.array_equal(np.asarray(witness(given)), wanted)
 

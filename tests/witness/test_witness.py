@@ -211,3 +211,14 @@ def test_a_witness_of_a_built_in_function_travels(name):
     witness = te.build(builtin(name, n=2), delta=1 / 2)
     copied = pickle.loads(pickle.dumps(witness))
     assert te.certify(copied, opinions=1).bound == te.certify(witness, opinions=1).bound
+
+
+def test_a_certificate_travels_with_its_sums(tmp_path):
+    """Made by ``te.certify``, or when the witness was built for an epsilon; a loaded one too."""
+    witness = te.build(builtin("sort", n=2), epsilon=1 / 2)
+    witness.save(tmp_path / "w")
+    for made in (te.certify(witness, opinions=1), te.certify(tmp_path / "w", opinions=1)):
+        copied = pickle.loads(pickle.dumps(made))
+        assert copied == made
+        assert copied.sums() == made.sums()
+    assert pickle.loads(pickle.dumps(witness)).epsilon(1.0) == 1 / 2

@@ -16,7 +16,7 @@ import torch
 from thereexists._version import __version__
 from thereexists.arithmetic.balls import Array
 from thereexists.certificates.asked import check_asked
-from thereexists.certificates.block_sums import blocks_sha256
+from thereexists.certificates.block_sums import Computed, blocks_sha256
 from thereexists.certificates.check import Wanted
 from thereexists.certificates.covered import grid_fits
 from thereexists.certificates.cubes import CubeSums
@@ -106,7 +106,7 @@ def _rigorous(network: Transformer, grid: Grid, f: Target, wanted: Wanted) -> Ri
         splits=splits,
         assumptions=assumptions(f),
         blocks_sha256=blocks_sha256(blocks),
-        sums=lambda: blocks,
+        sums=Computed(blocks),
     )
 
 

@@ -57,6 +57,11 @@ def seed_from(value: Any, what: str = "'seed'") -> int:
     return seed
 
 
+def of_63_bits(seed: int) -> int:
+    """A seed as compiled code and torch's generators take it: of a longer one, what is left of it modulo 2^63."""
+    return seed % 2**63
+
+
 def seconds_from(value: Any, what: str = "'seconds'") -> float:
     """A time of 0 or more; infinity is the longest."""
     good = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import torch
 
 from thereexists.core.errors import CannotBuild
+from thereexists.core.plain_numbers import of_63_bits
 from thereexists.heads._natural import LARGEST, divergence, gradient, levenberg_marquardt
 from thereexists.heads.matrix import AttentionMatrix
 
@@ -73,7 +74,7 @@ def descend(
     A[rows, columns] = torch.from_numpy(target.probabilities())
     A = A.to(device)
     W = rotation_weights(d).to(device)
-    generator = torch.Generator().manual_seed(seed % 2**64)  # torch's generator has that many
+    generator = torch.Generator().manual_seed(of_63_bits(seed))
     X = (0.5 * torch.randn(search.restarts, L, d, generator=generator, dtype=torch.float64)).to(device)
     X = _adam(X, W, A, search.steps, search.rate)
     order = divergence(X, W, A).argsort()

@@ -13,7 +13,7 @@ import torch
 from thereexists.core.devices import as_device
 from thereexists.core.errors import InvalidInput
 from thereexists.core.neutral import neutral
-from thereexists.core.plain_numbers import seed_from
+from thereexists.core.plain_numbers import seed_from, whole
 from thereexists.heads.bound import theorem_hidden_size
 from thereexists.heads.head import Head
 from thereexists.heads.matrix import AttentionMatrix, as_matrix
@@ -23,6 +23,7 @@ from thereexists.heads.verify import DTYPES, Arithmetic, Verification, check_tol
 Found = TypeVar("Found")
 METHODS = ("auto", "projection", "corrected", "moments", "convex", "descent")
 EFFORTS = ("quick", "thorough", "exhaustive")
+MOST_RETRIES = 1_000_000  # more draws than anybody waits for
 MOST_HIDDEN = 1 << 14  # W_Q and W_K have half its square each
 
 
@@ -58,6 +59,9 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", seed_from(self.seed))
+        object.__setattr__(self, "retries", whole(self.retries, "'retries'", 1, MOST_RETRIES))
+        if self.hidden_size is not None:
+            object.__setattr__(self, "hidden_size", whole(self.hidden_size, "The hidden size", 2, MOST_HIDDEN))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +217,6 @@ def _check(options: FitOptions) -> None:
     ):
         if value not in allowed:
             raise InvalidInput(f"The {name} must be one of {', '.join(allowed)}. Got {value!r}.")
-    if options.hidden_size is not None and not 2 <= options.hidden_size <= MOST_HIDDEN:
-        raise InvalidInput(f"The hidden size must be from 2 to {MOST_HIDDEN:,}. Got {options.hidden_size}.")
-    if options.retries < 1:
-        raise InvalidInput(f"retries must be at least 1. Got {options.retries}.")
     if options.method == "moments" and options.hidden_size is not None:
         raise InvalidInput("The method 'moments' finds its hidden size itself: leave the hidden size out.")
     as_device(options.device)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,31 @@ from thereexists.core.verdict import Verdict
 from thereexists.heads.matrix import AttentionMatrix
 from thereexists.heads.verify import CHANGED, Verification
 from thereexists.model.unchanged import version_of
+
+_NEVER = ()  # the version of no arrays
+
+
+@dataclass(frozen=True, eq=False)
+class _About:
+    """What a verification is about: these very arrays, as they are now, and these tolerances."""
+
+    verification: Verification
+    target: AttentionMatrix
+    tolerances: tuple[float, float]
+    arrays: tuple[torch.Tensor, ...]
+    version: tuple | None
+
+    @classmethod
+    def of(cls, head: Head) -> _About:
+        arrays = tuple(head.arrays())
+        return cls(head.verified, head.target, (head.eps1, head.eps2), arrays, version_of(arrays))
+
+    def is_about(self, head: Head) -> bool:
+        """A tensor is its own address and no other's as long as it is held here."""
+        now = _About.of(head)
+        same = (self.version, self.tolerances, len(self.arrays)) == (now.version, now.tolerances, len(now.arrays))
+        pairs = [(self.verification, now.verification), (self.target, now.target)]
+        return same and all(a is b for a, b in [*pairs, *zip(self.arrays, now.arrays, strict=True)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,30 +84,37 @@ class Head(InNotebook):
     seconds: float
     settings: dict[str, Any] = field(default_factory=dict)
     words: torch.Tensor | None = None
-    _version: tuple | None = field(init=False, repr=False)
+    _: KW_ONLY
+    _about: _About | None = field(default=None, repr=False)  # ``dataclasses.replace`` hands it on
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_version", self._version_now())
+        """A verification that came with another head is still about that one's arrays."""
+        if self._about is None or self._about.verification is not self.verified:
+            object.__setattr__(self, "_about", _About.of(self))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_version": self.is_as_verified}
+        return {**vars(self), "_about": self.is_as_verified}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A copy has other tensors, with counts of their own."""
         vars(self).update(state)
-        object.__setattr__(self, "_version", self._version_now() if state["_version"] else ())
+        about = _About.of(self)
+        object.__setattr__(self, "_about", about if state["_about"] else replace(about, version=_NEVER))
 
-    def _version_now(self) -> tuple | None:
-        return version_of([self.X, self.W_Q, self.W_K, *([] if self.words is None else [self.words])])
+    def arrays(self) -> Iterator[torch.Tensor]:
+        """All that the verification read of the head."""
+        yield from (self.X, self.W_Q, self.W_K)
+        if self.words is not None:
+            yield self.words
 
     @property
     def is_as_verified(self) -> bool:
-        """Whether torch has seen no change of the arrays since the head was made."""
-        return self._version == self._version_now()
+        """Whether these are the arrays and tolerances of the verification, and torch has seen no change of them."""
+        return self._about is not None and self._about.is_about(self)
 
     @property
     def verification(self) -> Verification:
-        """Of every row; of arrays that were changed in place since, nothing is known."""
+        """Of every row; of arrays and tolerances that were changed since, nothing is known."""
         return self.verified if self.is_as_verified else self.verified.of_changed_arrays()
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from thereexists.core.plain_numbers import of_63_bits
 from thereexists.heads.matrix import AttentionMatrix
 
 
@@ -87,7 +88,8 @@ def spread_order(target: AttentionMatrix, seed: int = 0, base: int | None = None
     starts = np.concatenate([[0], np.cumsum(np.bincount(target.indices, minlength=L))])
     rows_of = target.rows()[by_column]
     counts = real.sum(1)
-    return mend_places(place, columns, counts, rows_of, starts, np.cos(angle), np.sin(angle), 60 * L + 20000, seed)
+    cos, sin, tries = np.cos(angle), np.sin(angle), 60 * L + 20000
+    return mend_places(place, columns, counts, rows_of, starts, cos, sin, tries, of_63_bits(seed))
 
 
 def _partners(target: AttentionMatrix) -> tuple[np.ndarray, np.ndarray]:

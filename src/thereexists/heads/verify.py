@@ -44,7 +44,7 @@ DTYPES = {
     "float64": torch.float64,
 }
 
-CHANGED = "an array was changed in place after it was verified"
+CHANGED = "an array or a tolerance was changed after it was verified"
 LEAST_EPS1, LEAST_EPS2 = 1e-100, 1e-30
 _LARGEST = torch.finfo(torch.float64).max
 _COMPARING = 2.0**-50  # three subtractions, each of at most twice the sum of a logit and a logarithm

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_numbers import of_63_bits
 from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_down
 from thereexists.core.verdict import Verdict
@@ -185,7 +186,7 @@ def check_assumption2(
 ) -> Verdict:
     """Try to refute the stated t: the worst v has all others exactly ζ below; random ones are below that."""
     t = rho.temperature(zeta, eta, n)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(of_63_bits(seed))
     v = -zeta - torch.rand(samples, n, generator=generator, dtype=torch.float64) * zeta
     v[0] = -zeta
     v[:, 0] = 0

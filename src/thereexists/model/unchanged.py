@@ -1,12 +1,13 @@
 """What was found out about a network, kept as long as torch has seen no change of its weights.
 
 Torch counts in-place changes of a tensor, and its own autograd relies on that count. The steps of fused optimizers it
-does not count: these are told to us by a hook. A change made behind torch's back (through ``.data`` or a NumPy view)
-goes unnoticed: call :func:`forget` after one.
+does not count: we do, by a hook, for the memory of what was stepped, which other tensors may share. A change made
+behind torch's back (through ``.data`` or a NumPy view) goes unnoticed: call :func:`forget` after one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -18,6 +19,7 @@ from thereexists.model.transformer import Transformer
 
 T = TypeVar("T")
 N = TypeVar("N", bound=Transformer)
+_steps: Counter[int] = Counter()  # of any optimizer, by address; memory that is used again only has a larger count
 
 
 def version_of(tensors: Iterable[torch.Tensor]) -> tuple | None:
@@ -25,7 +27,7 @@ def version_of(tensors: Iterable[torch.Tensor]) -> tuple | None:
     tensors = list(tensors)
     if any(t.is_inference() for t in tensors):
         return None
-    return tuple((t.data_ptr(), t._version, t.dtype) for t in tensors)
+    return tuple((t.data_ptr(), t._version, t.dtype, t.shape, t.stride(), _steps[_memory(t)]) for t in tensors)
 
 
 class WhileUnchanged(Generic[N, T]):
@@ -47,9 +49,6 @@ class WhileUnchanged(Generic[N, T]):
             known = self._known[network] = (version, self._find(network), held)
         return known[1]
 
-    def networks(self) -> list[N]:
-        return list(self._known)
-
     def forget(self, network: N) -> None:
         self._known.pop(network, None)
 
@@ -67,13 +66,17 @@ def forget(network: Transformer) -> None:
         kept.forget(network)
 
 
-def _forget_stepped(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+def _memory(tensor: torch.Tensor) -> int:
+    """Where its numbers are, or those of the tensor that it is a view of; 0 of a tensor that has no memory itself."""
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return 0
+
+
+def _count_steps(optimizer: torch.optim.Optimizer, *_: Any) -> None:
     """Torch does not count what a fused step of an optimizer changes."""
-    stepped = {p for group in optimizer.param_groups for p in group["params"]}  # tensors are equal to themselves alone
-    for kept in WhileUnchanged.all:
-        for network in kept.networks():
-            if not stepped.isdisjoint(network.parameters()):
-                kept.forget(network)
+    _steps.update(_memory(p) for group in optimizer.param_groups for p in group["params"])
 
 
-register_optimizer_step_post_hook(_forget_stepped)
+register_optimizer_step_post_hook(_count_steps)

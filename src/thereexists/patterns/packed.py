@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from thereexists.core.errors import InvalidInput
+from thereexists.core.plain_numbers import whole_or_none
 from thereexists.patterns.intervals import Documents, Meet
 from thereexists.patterns.numbers import shown, vector
 from thereexists.patterns.parts import Band
@@ -15,7 +16,7 @@ from thereexists.patterns.pattern import Pattern
 from thereexists.patterns.step import MOST_TOKENS, Step
 
 
-def packed(lengths: Sequence[int] | Any, window: int | None = None, causal: bool = True) -> Pattern:
+def packed(lengths: Sequence[int] | Any, window: SupportsIndex | None = None, causal: bool = True) -> Pattern:
     """Documents of these ``lengths`` one after the other; their sum is the number of tokens.
 
         te.patterns.packed([3, 5], window=2)
@@ -43,8 +44,7 @@ def packed(lengths: Sequence[int] | Any, window: int | None = None, causal: bool
             f"Each document needs at least one token: give their lengths, or running sums that rise from 0; "
             f"got {shown(sizes[:9])}."
         )
-    if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 0):
-        raise InvalidInput(f"'window' must be a whole number from 0; got {shown(window)}.")
+    window = whole_or_none(window, "'window'", 0)
     documents = Documents(np.concatenate(([0], np.cumsum(sizes)[:-1])))
     part = documents if window is None else Meet(documents, Band(-window, window))
     step = Step(int(sizes.sum()), (part,), causal)

@@ -17,9 +17,13 @@ from thereexists.functions.target import Array
 
 def real_inputs(x: Any, n: int, d: int) -> Array:
     """An array of float64 of its own, of an array, a tensor or nested lists; of any shape as yet."""
-    wanted = f"The input must be real numbers in an array (batch, {n}, {d})"
+    return real_numbers(x, f"The input must be real numbers in an array (batch, {n}, {d})")
+
+
+def real_numbers(x: Any, wanted: str) -> Array:
+    """The same of any numbers; ``wanted`` says in an error what they must be."""
     try:
-        plain = x.detach().cpu().resolve_conj() if isinstance(x, torch.Tensor) else x
+        plain = x.detach().cpu().resolve_conj().resolve_neg() if isinstance(x, torch.Tensor) else x
         if isinstance(plain, torch.Tensor) and not plain.is_complex():
             plain = plain.to(torch.float64).numpy()  # of dtypes that NumPy lacks, too
         masked = np.ma.is_masked(plain)

@@ -113,3 +113,29 @@ def test_public_shift_functions_do_what_they_say():
     assert (moved @ u).tolist() == [[41.0, 4.0, 0.0]]
     assert (te.global_shift(moved, u, 100.0) @ u).tolist() == [[4141.0, 4104.0, 4100.0]]
     assert Z[0, 0, 0] == 1.0  # the caller's array is left alone
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.float16])
+def test_numbers_of_few_bits_do_not_wrap_around(dtype):
+    Z, u = np.array([[[100, 100], [3, 1]]], dtype), np.array([1, 2], dtype)  # ids 300, 5
+    assert te.selective_shift(Z, u, dtype(2), dtype(9), dtype(100)).tolist() == [[[100.0, 100.0], [29503.0, 1.0]]]
+    assert te.global_shift(Z, u, dtype(100)).tolist() == [[[30100.0, 100.0], [30003.0, 1.0]]]
+    assert te.global_shift(torch.from_numpy(Z), u.tolist(), 100)[0, 1, 0] == 30003.0
+
+
+@pytest.mark.parametrize(
+    ("Z", "u", "factor"),
+    [
+        (np.ones((1, 2, 1)), np.ones(3), 2.0),
+        (np.ones((2, 1)), np.ones(1), 2.0),
+        (np.ones((1, 0, 1)), np.ones(1), 2.0),
+        (np.ones((1, 2, 1)) + 1j, np.ones(1), 2.0),
+        ([[[1.0], [2.0, 3.0]]], np.ones(1), 2.0),
+        (np.ones((1, 2, 1)), np.ones(1), "much"),
+        (np.ones((1, 2, 1)), np.ones(1), np.ones(2)),
+    ],
+)
+def test_shifts_refuse_other_shapes_and_kinds_in_a_sentence(Z, u, factor):
+    for shift in (lambda: te.selective_shift(Z, u, 0, 1, factor), lambda: te.global_shift(Z, u, factor)):
+        with pytest.raises(te.ThereExistsError, match=r"must be (a )?real number|Sequences are"):
+            shift()

@@ -174,7 +174,10 @@ X4 = P.tokens(4)
         (lambda: P.minimum(0.5, 0.7), "'minimum' takes a value of a program"),
         (lambda: P.clip(X4, 1.0, 0.0), "'clip' takes ends low ≤ high"),
         (lambda: P.mix(X4, np.ones((2, 2))), r"'mix' takes a matrix \(out, 1\)"),
-        (lambda: P.apply(np.log, X4, epsilon=0.1, curvature=1.0), "'apply' takes a function of arrays with finite"),
+        (
+            lambda: P.apply(lambda t: np.log(t), X4, epsilon=0.1, curvature=1.0),
+            "'apply' takes a function of arrays with finite",
+        ),
         (lambda: P.apply(np.sin, X4, epsilon=1e-12, curvature=1.0), "'apply' would need"),
         (lambda: P.compile(X4 + P.tokens(4)), "one 'tokens'; this one has 2"),
         (lambda: P.compile(P.sort(X4))(np.ones((1, 3, 1))), r"'tokens' wants inputs \(batch, 4, 1\)"),

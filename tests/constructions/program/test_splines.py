@@ -117,3 +117,12 @@ def test_the_verifiers_balls_hold_values_and_derivatives(name):
         for f in (known.f, known.first, known.second):
             point = f(arb(centre + rng.uniform(-0.999, 0.999) * width))
             assert not f(wide).is_finite() or f(wide).overlaps(point)
+
+
+@pytest.mark.parametrize("curvature", [0.0, 0.1, 50.0])
+def test_a_known_function_takes_nobodys_word_on_its_curvature(curvature):
+    x = P.tokens(1, low=0, high=3)
+    for options in ({}, {"epsilon": 1e-3}, {"epsilon": 1e-5}):
+        alone, told = (P.apply(np.sin, x, **options, **more) for more in ({}, {"curvature": curvature}))
+        assert np.array_equal(told.settings["knots"], alone.settings["knots"])
+    assert told.settings.keys() == alone.settings.keys()

@@ -29,13 +29,16 @@ K (n K with positions) shifts and one global shift: δ^{-d} + 1 attention layers
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
+from thereexists.core.errors import InvalidInput
 from thereexists.functions.grid import Grid
 from thereexists.functions.target import Array
 from thereexists.model import Attention, Stage
+from thereexists.witness.inputs import real_numbers
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,13 @@ def selective_shift(Z: Array, u: Array, low: float, high: float, factor: float) 
         factor: how far.
 
     Returns:
-        The moved sequences.
+        The moved sequences, in float64.
+
+    Raises:
+        InvalidInput: the shapes do not fit, or these are not real numbers.
     """
+    Z, u = _in_float64(Z, u)
+    low, high, factor = _number("low", low), _number("high", high), _number("factor", factor)
     ids = Z @ u  # (batch, n)
     selected = (low < ids) & (ids < high)
     return _raise_first_row(Z, factor * np.ptp(ids, axis=-1, keepdims=True) * selected)
@@ -91,10 +99,14 @@ def global_shift(Z: Array, u: Array, factor: float) -> Array:
         factor: how far the tokens rise.
 
     Returns:
-        The moved sequences.
+        The moved sequences, in float64.
+
+    Raises:
+        InvalidInput: the shapes do not fit, or these are not real numbers.
     """
+    Z, u = _in_float64(Z, u)
     ids = Z @ u
-    return _raise_first_row(Z, factor * ids.max(axis=-1, keepdims=True) * np.ones_like(ids))
+    return _raise_first_row(Z, _number("factor", factor) * ids.max(axis=-1, keepdims=True) * np.ones_like(ids))
 
 
 def contextual_mapping(Z: Array, grid: Grid) -> Array:
@@ -109,7 +121,11 @@ def contextual_mapping(Z: Array, grid: Grid) -> Array:
 
     Returns:
         The sequences after the last shift; their ids are ``Z @ grid.u``.
+
+    Raises:
+        InvalidInput: the sequences have other features than the grid, or are not real numbers.
     """
+    Z, _ = _in_float64(Z, grid.u)
     for l in swept_ids(grid) * grid.unit:
         Z = selective_shift(Z, grid.u, l - grid.unit / 2, l + grid.unit / 2, float(grid.K))
     return global_shift(Z, grid.u, float(global_factor(grid)))
@@ -160,7 +176,22 @@ def context(grid: Grid) -> Stage:
     return Stage(attention=Attention(W, torch.from_numpy(b_Q), W.clone(), W.clone(), torch.from_numpy(W_O)))
 
 
+def _in_float64(Z: Any, u: Any) -> tuple[Array, Array]:
+    """Copies of their own: a type of few bits would let ids wrap around."""
+    Z, u = (real_numbers(given, f"{name} must be real numbers") for name, given in (("'Z'", Z), ("'u'", u)))
+    if Z.ndim != 3 or not Z.shape[1] or u.shape != Z.shape[2:]:
+        raise InvalidInput(f"Sequences are (batch, n, d) with 'u' (d,); got Z {Z.shape} and u {u.shape}.")
+    return Z, u
+
+
+def _number(name: str, given: Any) -> float:
+    number = real_numbers(given, f"'{name}' must be a real number")
+    if number.ndim:
+        raise InvalidInput(f"'{name}' must be a real number; got an array of the shape {number.shape}.")
+    return float(number)
+
+
 def _raise_first_row(Z: Array, amount: Array) -> Array:
-    moved = np.array(Z, dtype=np.float64)
+    moved = Z.copy()
     moved[..., 0] += amount
     return moved

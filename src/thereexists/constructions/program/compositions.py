@@ -338,12 +338,13 @@ def lookup(query: Value, keys: Any, values: Any, *, sharpness: float, epsilon: f
         A value with the features of ``values``.
 
     Raises:
-        InvalidInput: the query is not a value of a program, or ``sharpness`` is not above 0.
+        InvalidInput: the query is not a value of a program, or ``sharpness`` or ``epsilon`` is not above 0.
     """
     query = only_value("lookup", query)
     s = positive("lookup", "sharpness", sharpness)
+    asked = None if epsilon is None else positive("lookup", "epsilon", epsilon)
     if isinstance(keys, Value):
-        squares = apply(np.square, keys, epsilon=epsilon)
+        squares = apply(np.square, keys, epsilon=asked)
     else:
         if is_shorter(query):
             raise InvalidInput(

@@ -80,11 +80,23 @@ def finite_number(name: str, what: str, given: Any) -> float:
 
 
 def positive(name: str, what: str, given: Any) -> float:
-    """A margin, an error, a temperature: from 2^-900 to 2^100."""
-    number = _number(given)
+    """A margin, an error, a temperature: from 2^-900 to 2^100; no Boolean, which would be 1."""
+    number = math.nan if _is_boolean(given) else _number(given)
     if not SMALLEST <= number <= LARGEST:
         raise InvalidInput(f"'{name}' takes a positive {what}, from 2^-900 to 2^100; got {describe(given)} instead.")
     return number
+
+
+def not_negative(name: str, what: str, given: Any) -> float:
+    """A size: from 0 to 2^100."""
+    number = math.nan if _is_boolean(given) else _number(given)
+    if not 0 <= number <= LARGEST:
+        raise InvalidInput(f"'{name}' takes a {what} from 0 to 2^100; got {describe(given)} instead.")
+    return number
+
+
+def _is_boolean(given: Any) -> bool:
+    return isinstance(given, bool) or getattr(given, "dtype", None) == np.bool_
 
 
 def _number(given: Any) -> float:

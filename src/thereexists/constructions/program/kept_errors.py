@@ -47,7 +47,7 @@ def check_kept(name: str, epsilon: float | None, node: Value) -> None:
 
 
 def spline(function: Callable[[Array], Array], x: Value, epsilon: float, curvature: float | None) -> Value:
-    """``apply``, for a function of the table or one with a stated curvature."""
+    """``apply``, for a function of the table (without a curvature) or one with a stated curvature."""
     low, high = value_range(x)
     high = high if high > low else low + max(1.0, abs(low))  # a spline has two knots at least
 
@@ -56,8 +56,7 @@ def spline(function: Callable[[Array], Array], x: Value, epsilon: float, curvatu
             knots, values, _ = splines.place(function, low, high, own)
             return Value("apply", (x,), x.n, x.d, {"function": function, "knots": knots, "values": values})
         knots, values, _ = splines.uniform(function, low, high, own, curvature)
-        known = splines.known_as(function) is not None
-        word = {} if known else {"curvature": float(curvature), "source_sha256": splines.source_sha256(function)}
+        word = {"curvature": curvature, "source_sha256": splines.source_sha256(function)}
         return Value("apply", (x,), x.n, x.d, {"function": function, "knots": knots, "values": values} | word)
 
     if curvature is None:

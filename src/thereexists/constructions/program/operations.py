@@ -18,6 +18,7 @@ from thereexists.constructions.program.given import (
     finite_array,
     finite_number,
     has_dimensions,
+    not_negative,
     positive,
     whole_number,
 )
@@ -328,13 +329,14 @@ def apply(
         P.apply(np.sin, P.tokens(n=4), epsilon=1e-3)
 
     For the functions of ``splines.KNOWN`` (np.sin, np.exp, np.sqrt, np.tanh …) that is derived from enclosures of the
-    second derivative. For any other one ``curvature`` must say how large it gets, and is believed.
+    second derivative, whatever ``curvature`` says. For any other one ``curvature`` must say how large it gets, and is
+    believed.
 
     Args:
         function: a function of an array, entry by entry.
         x: a value of the program.
         epsilon: how far off it may be on the whole range of x; default: 1e-3, or more where float64 rounds more.
-        curvature: the largest |f″| on that range, for a function that is not known.
+        curvature: the largest |f″| on that range, for a function that is not known; of a known one it is not used.
 
     Returns:
         A value of the same shape.
@@ -345,17 +347,16 @@ def apply(
     """
     x = only_value("apply", x)
     asked = DEFAULT if epsilon is None else positive("apply", "epsilon", epsilon)
-    if curvature is not None:
-        curvature = finite_number("apply", "curvature", curvature)
-        if curvature < 0:
-            raise InvalidInput(f"'apply' takes a curvature of at least 0; got {curvature} instead.")
-    elif splines.known_as(function) is None:
+    bend = None if curvature is None else not_negative("apply", "curvature", curvature)
+    if splines.known_as(function) is not None:
+        bend = None  # what is known needs nobody's word
+    elif bend is None:
         known = ", ".join(known.name for f, known in splines.KNOWN.items() if not isinstance(f, splines.Power))
         raise InvalidInput(
             f"'apply' has no bound on the second derivative of this function {from_to(*value_range(x))}; "
             f"give curvature=, or take one that it knows ({known})."
         )
-    found = spline(function, x, asked, curvature)
+    found = spline(function, x, asked, bend)
     check_kept("apply", epsilon, found)
     return found
 
