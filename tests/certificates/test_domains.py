@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -271,6 +272,18 @@ def test_an_honest_one_holds(originals):
     verdict = te.verify(originals / "w", opinions=1)
     assert verdict.holds, verdict.reasons
     assert "domain" in {check.name for check in verdict.evidence}
+
+
+@pytest.mark.parametrize("given", ["the record's", "a box"])
+def test_nothing_is_summed_over_cubes_that_the_network_has_no_layers_for(given, originals, tmp_path):
+    """A few layers may state any number of cubes, and each takes time: the check of the domain ends it."""
+    shutil.copytree(originals / "w", tmp_path / "w")
+    a_cube_left_out(tmp_path / "w", originals)
+    target = None if given == "the record's" else te.targets.builtin("sort", n=2)
+    with patch("thereexists.certificates.verify_bound.sums_over_cubes", side_effect=AssertionError("summed")):
+        verdict = te.verify(tmp_path / "w", target, opinions=1)
+    assert verdict.holds is False
+    assert (verdict.evidence[-1].name, verdict.evidence[-1].passed) == ("domain", False), verdict.reasons
 
 
 CODE = """

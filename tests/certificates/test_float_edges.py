@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 import thereexists as te
 from tests.hostile import forge_weights
 from thereexists.certificates.certify_function import float_error
-from thereexists.certificates.float_edges import beyond, edge_points
+from thereexists.certificates.float_edges import beyond, carried, edge_points
 from thereexists.certificates.output_bound import output_bound
 from thereexists.certificates.statistical import statistical_bound
 
@@ -118,3 +119,49 @@ def test_a_run_that_is_right_at_centres_only_is_measured_elsewhere():
     assert np.array_equal(forged(centres), honest(centres))
     assert float_error(honest.network, honest.grid, 0)["max"] < 1e-280
     assert min(float_error(forged.network, forged.grid, seed)["max"] for seed in range(16)) > 0.1
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A constant on a domain with 0 inside: entries close to 0 are rounded, and few samples are alike."""
+    target = te.Target(lambda X: 0 * X + 0.3, n=3, domain=(-1.0, 2.0), equivariant=True, lipschitz=0.0, name="constant")
+    witness = te.build(target, delta=1 / 4)
+    errors = {seed: float_error(witness.network, witness.grid, seed)["max"] for seed in range(8)}
+    folder = tmp_path_factory.mktemp("measured") / "w"
+    witness.save(folder)
+    te.certify(witness, opinions=1, seed=min(errors, key=errors.__getitem__)).save(folder)
+    return folder, target, witness, errors
+
+
+def float_run(folder, target):
+    (check,) = (check for check in te.verify(folder, target, opinions=1).evidence if check.name == "float run")
+    return check
+
+
+def test_an_honest_run_that_rounds_otherwise_on_other_cubes_is_not_refused(measured):
+    folder, target, witness, errors = measured
+    B = output_bound(witness.network)
+    assert min(errors.values()) * 1.5 < max(errors.values())
+    assert 2.0**-20 * max(B) < max(errors.values()) < carried(witness.grid, B)
+    with patch("secrets.randbits", return_value=max(errors, key=errors.__getitem__)):
+        assert float_run(folder, target).passed
+
+
+@pytest.mark.parametrize("beside", [0.99, 1.01])
+def test_more_than_the_grid_carries_is_refused(measured, beside):
+    folder, target, _, errors = measured
+    seed = min(errors, key=errors.__getitem__)
+
+    def found(network, grid, drawn):
+        own = float_error(network, grid, seed)
+        return own if drawn == seed else own | {"max": beside * carried(grid, output_bound(network))}
+
+    with patch("thereexists.certificates.verify_bound.float_error", found), patch("secrets.randbits", return_value=9):
+        assert float_run(folder, target).passed is (beside < 1)
+
+
+def test_no_grid_carries_more_than_a_share_of_the_bound():
+    grids = [te.plan(te.targets.builtin("sort", n=n), delta=1 / N).grid for n, N in ((2, 4), (3, 8), (2, 64))]
+    shares = [carried(grid, [3.0]) / 3.0 for grid in grids]
+    assert shares == sorted(shares)
+    assert shares[0] < 2.0**-20 < shares[1] < shares[2] == 2.0**-10

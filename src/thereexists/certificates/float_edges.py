@@ -23,6 +23,7 @@ from thereexists.functions.target import Array, Target
 POINTS = 512
 SHARE = 2.0**-20  # of the bound: rounding that a construction may have
 ULPS = 2.0**-44  # of the largest column: a clamp rounds by a few last bits of what reaches it, 35 of 2^-52 at most seen
+_MOST_CARRIED = 2.0**-10  # of the bound: a float run that is not known so well does not count as known (``cubes.py``)
 _FARTHEST = 2.0**900  # from the domain that an entry is moved
 _BITS = 54  # orders of magnitude, in powers of two, that a distance from an edge may have
 
@@ -35,6 +36,20 @@ def beyond(Y: Array, B: list[float], grid: Grid) -> Array:
     ends = np.maximum(np.abs(grid.origin), np.abs(grid.high))
     column = float((ends + grid.n * (grid.N + 1) * np.array(grid.step)).max())
     return ~np.asarray((np.abs(Y) <= np.array(B) * (1 + SHARE) + column * ULPS).all(axis=(1, 2)))
+
+
+def carried(grid: Grid, B: list[float]) -> float:
+    """What the ids may make of a rounded entry, on the core of any cube: no more than 2^-10 of the bound.
+
+    The quantiser takes x from edges, which are as large as the ends of the domain, and multiplies by 2^20 or a little
+    more: an entry close to 0 may be off by about 2^-32 of the ends, and the id of its column with it. Each of n shifts
+    multiplies that by K at most, and the last by C = K^n (largest id + 1). The value that replaces the id is off by
+    what it is. It is rare, for the entry must be far smaller than the ends: one sample meets it, and another does not.
+    This is the rounding of this grid: no weights make it larger.
+    """
+    end = float(max(np.abs(grid.origin).max(), np.abs(grid.high).max()))
+    column = 2.0**-32 * end * sum(grid.N**i for i in range(grid.d))
+    return min(column * grid.K ** (2 * grid.n) * (grid.max_column_id + 1), _MOST_CARRIED * max(B))
 
 
 def strays(run: Callable[[Array], Array], target: Target, grid: Grid, B: list[float], seed: int) -> str | None:

@@ -54,7 +54,7 @@ from thereexists.certificates.float_kinds import (
     plain_sum,
     slots_before,
 )
-from thereexists.certificates.mass import pairwise_disjoint
+from thereexists.certificates.mass import disjoint_at
 from thereexists.core.dtypes import SIGNIFICAND, as_dtype, represents
 from thereexists.core.plain_text import in_full
 from thereexists.core.rounded_figures import rounded_up
@@ -255,7 +255,7 @@ class FloatRun:
 
     @cached_property
     def _one_fires(self) -> list[bool]:
-        return [pairwise_disjoint(self.signs[self.gate[position] > 0]) for position in range(len(self.gate))]
+        return disjoint_at(self.signs, self.gate > 0)
 
 
 def average_error(n: int, p: int) -> float:

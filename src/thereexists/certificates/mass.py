@@ -25,7 +25,7 @@ import numpy as np
 from thereexists.arithmetic.balls import Array
 from thereexists.model import EmbeddedTransformer
 
-_MOST_COMPARISONS = 40_000**2  # of units open at one position, pair by pair
+_MOST_COMPARISONS = 40_000**2  # of units that are open together, pair by pair, at all positions
 _BLOCK = 2048
 _SMALLEST = 512  # so few units are compared at once
 
@@ -67,11 +67,10 @@ def mass_of(network: EmbeddedTransformer) -> Mass | None:
     if memory is None:
         return None
     bounds, constant, always = [Fraction(0)] * len(out), [Fraction(0)] * len(out), True
-    for position in range(len(flow.constants)):
+    if (memory.gate > 1).any():
+        return None
+    for position, disjoint in enumerate(disjoint_at(memory.signs, memory.gate > 0)):
         open_units = np.flatnonzero(memory.gate[position] > 0)
-        if (memory.gate[position] > 1).any():
-            return None
-        disjoint = pairwise_disjoint(memory.signs[open_units])
         always = always and disjoint
         for i, row in enumerate(out):
             start = Fraction(float(flow.constants[position, row])) + sum(Fraction(float(b[row])) for b in flow.biases)
@@ -215,26 +214,44 @@ class Memory:
         return cls(gate, signs, flow.W_2[units][:, out], reads)
 
 
+def disjoint_at(signs: Array, opened: Array) -> list[bool]:
+    """Of each position, whether any two of the units ``opened`` (positions, units) there contradict each other.
+
+    Positions with the same units have one answer, and the work is bounded for all of them together.
+    """
+    left, answers = _MOST_COMPARISONS, dict[bytes, bool]()
+    for units in opened:
+        if units.tobytes() not in answers:
+            answers[units.tobytes()], left = _disjoint(signs[units], left)
+    return [answers[units.tobytes()] for units in opened]
+
+
 def pairwise_disjoint(signs: Array) -> bool:
-    """Whether any two rows have opposite signs somewhere. False also where that is too much work.
+    """Whether any two rows have opposite signs somewhere. False also where that is too much work."""
+    return _disjoint(signs, _MOST_COMPARISONS)[0]
+
+
+def _disjoint(signs: Array, left: int) -> tuple[bool, int]:
+    """The same for so many comparisons at the most, and how many are left.
 
     Rows with opposite signs in one column contradict each other: what is left to compare are the rows with + or 0 there
     among themselves, and those with − or 0. The column that splits best is taken, again and again.
     """
-    left, waiting = _MOST_COMPARISONS, [signs.astype(np.float32)]
+    waiting = [signs.astype(np.float32)]
     while waiting:
         S = waiting.pop()
         plus, minus = (S > 0).sum(axis=0), (S < 0).sum(axis=0)
         smaller = np.minimum(plus, minus)
-        if len(S) > _SMALLEST and smaller.max(initial=0) * 8 >= len(S):
+        splits = len(S) > _SMALLEST and smaller.max(initial=0) * 8 >= len(S)
+        left -= len(S) * (_SMALLEST if splits else len(S))
+        if left < 0:
+            return False, left
+        if splits:
             column = S[:, int(smaller.argmax())]
-            left -= len(S) * _SMALLEST
             waiting += [S[column >= 0], S[column <= 0]]
-            continue
-        left -= len(S) ** 2
-        if left < 0 or not _compared(S):
-            return False
-    return True
+        elif not _compared(S):
+            return False, left
+    return True, left
 
 
 def _compared(S: Array) -> bool:

@@ -16,7 +16,7 @@ from thereexists.certificates.certify_function import assumptions, float_error, 
 from thereexists.certificates.check import SAMPLE, Check, How, as_claimed
 from thereexists.certificates.cubes import Problem, Sums
 from thereexists.certificates.float_bound import float_runs
-from thereexists.certificates.float_edges import POINTS, strays
+from thereexists.certificates.float_edges import POINTS, carried, strays
 from thereexists.certificates.function_certificate import (
     PROVED,
     FunctionCertificate,
@@ -289,20 +289,24 @@ def _check_second_opinion(case: Case[FunctionCertificate], opinions: int | None)
 def _check_float_run(case: Case[FunctionCertificate]) -> Check:
     """The float64 run against the enclosures, on cubes that nobody could know when the weights were written.
 
-    The certificate states what was measured on its own cubes. On others the rounding differs: constructions keep it
-    below 2^-20 of their values, and so much is allowed beside what is stated. The figure to believe is the fresh one.
-    Off the cores there is no enclosure; there the run must keep to the output bound, on points around the edges.
+    The certificate states what was measured on its own cubes. On others the rounding differs: constructions keep that
+    of values below 2^-20 of them, and that of entries is carried on by the ids (``float_edges.carried``). So much is
+    allowed beside what is stated; of the second nothing, where the run is said to be proved. The figure to believe is
+    the fresh one. Off the cores there is no enclosure; there the run must keep to the output bound, on points around
+    the edges.
     """
     claimed, network = case.certificate.float_error, case.network
     own, fresh = (float_error(network, case.grid, s) for s in (case.certificate.seed, secrets.randbits(64)))
     stated = claimed.get("max", -1.0)
     right = claimed.get("dtype") == "float64" and 0 <= stated < math.inf
     B = case.output_bound
+    room = FLOAT_SHARE * max(B)
     if claimed.get("kind") != PROVED:  # which is another check's business
         right = right and claimed.get("kind") == "measured" and claimed.get("cubes") == own["cubes"]
         right = right and own["max"] <= stated * (1 + AGREEMENT) + 1e-300
-        right = right and stated <= max(own["max"] * (1 + AGREEMENT), FLOAT_SHARE * max(B))  # not just any larger one
-    right = right and fresh["max"] <= max(stated, FLOAT_SHARE * max(B))
+        right = right and stated <= max(own["max"] * (1 + AGREEMENT), room)  # not just any larger one
+        room = max(room, carried(case.grid, B))
+    right = right and fresh["max"] <= max(stated, room)
     share = min(1.0, case.target.volume ** (1 / case.certificate.p))  # a distance over a small domain is small
     right = right and max(own["max"], fresh["max"]) * share <= case.certificate.bound
     stray = strays(lambda X: run(network, X), case.target, case.grid, B, secrets.randbits(64))

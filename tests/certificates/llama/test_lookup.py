@@ -1,6 +1,7 @@
 """Look-ups: the circuit against the table on every short text; planted faults in gates, places and claims."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from tests.certificates.llama.forging import copied, forge_json, forge_weights, 
 from tests.certificates.llama.short_claims import BACKWARDS, FOLLOWS, PAIRS, WHOLE, completions_of
 from thereexists.certificates.llama.circuit import BITS, LookUp
 from thereexists.certificates.llama.claims import read_claimed
-from thereexists.certificates.llama.completions import Completions
+from thereexists.certificates.llama.completions import Completions, looked_at
 from thereexists.certificates.llama.format import Checkpoint, read_checkpoint, read_claim
 from thereexists.certificates.llama.lookup import MOST_READ, Table, code_of
 from thereexists.certificates.llama.proof import prove
@@ -55,6 +56,30 @@ def test_fewer_places_answer_the_set_too():
     circuit = chosen.circuit()
     for text, prompt in zip(chosen.texts, chosen.pairs, strict=True):
         assert said_by(circuit, text[:-1])[len(prompt[0]) :] == text[len(prompt[0]) + 1 :]
+
+
+def test_one_long_prompt_does_not_make_the_others_long():
+    texts, prompts, places = [[BOS, *[SYMBOLS] * 4000, EOS]] + [[BOS, SYMBOLS, EOS]] * 2000, [4000] + [1] * 2000, (0, 1)
+    tracemalloc.start()
+    back, follows = looked_at(texts, prompts, places)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert back.tolist() == [[SYMBOLS, SYMBOLS]] + [[SYMBOLS, BOS]] * 2000
+    assert (follows == EOS).all()
+    assert most < 100 * 8 * sum(map(len, texts)) < 8 * len(texts) * len(texts[0])
+
+
+def test_what_stands_back_is_read_off_the_text():
+    texts, prompts, places = [[BOS, 5, 6, 7, 8, EOS], [BOS, 9, EOS], [BOS, 5, 8, 8, EOS]], [2, 1, 1], (0, 2, 3)
+    back, follows = looked_at(texts, prompts, places)
+    wanted = [(text, at) for text, given in zip(texts, prompts, strict=True) for at in range(given, len(text) - 1)]
+    assert follows.tolist() == [text[at + 1] for text, at in wanted]
+    assert back.tolist() == [[text[max(at - place, 0)] for place in places] for text, at in wanted]
+
+
+def test_a_bit_of_the_embedding_takes_a_byte():
+    circuit = WHOLE.circuit()
+    assert circuit.embedding.nbytes == len(WHOLE.vocabulary) * circuit.rows
 
 
 def test_an_ngram_model_is_followed_everywhere():

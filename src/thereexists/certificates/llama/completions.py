@@ -132,11 +132,14 @@ class Completions(Claim):
 
 def looked_at(texts: list[list[int]], prompts: list[int], places: tuple[int, ...]) -> tuple[Array, Array]:
     """Of every text that something follows: the tokens (count, places) so far back, <s> beyond the start, and what
-    follows. ``prompts``: how many symbols are given, and not written."""
-    length = np.array([len(text) for text in texts])
-    padded = np.full((len(texts), length.max()), PAD)
-    padded[np.arange(padded.shape[1]) < length[:, None]] = np.concatenate([np.array(text) for text in texts])
-    column = np.arange(padded.shape[1])
-    row, at = np.nonzero((column >= np.array(prompts)[:, None]) & (column < length[:, None] - 1))
+    follows. ``prompts``: how many symbols are given, and not written.
+
+    The texts lie one behind the other, so that one long text does not make the others long.
+    """
+    length, given = np.array([len(text) for text in texts]), np.array(prompts)
+    written = length - 1 - given  # tokens of the answer, and the end
+    start = np.repeat(np.cumsum(length) - length, written)
+    at = np.arange(written.sum()) - np.repeat(np.cumsum(written) - written - given, written)
+    tokens = np.concatenate([np.array(text) for text in texts])
     back = at[:, None] - np.array(places)
-    return np.where(back >= 0, padded[row[:, None], np.maximum(back, 0)], BOS), padded[row, at + 1]
+    return np.where(back >= 0, tokens[start[:, None] + np.maximum(back, 0)], BOS), tokens[start + at + 1]

@@ -45,8 +45,8 @@ class Table:
         known, answers = np.unique(self.words[self.words >= 0]), np.unique(self.follows)
         code, said = _codes(len(known), len(answers), len(self.places))
         K, R, out = len(self.places), code.max() + 1, len(self.places) * (code.max() + 1)
-        embedding = np.zeros((tokens, out + said.max() + 1))
-        embedding[known[:, None], code] = 1.0
+        embedding = np.zeros((tokens, out + said.max() + 1), dtype=bool)  # no larger than it must be: see MOST_ROWS
+        embedding[known[:, None], code] = True
         at = np.where(self.words >= 0, np.searchsorted(known, self.words), -1)  # (count, K), numbers of codes
         rows = np.where(at[..., None] >= 0, code[at] + R * np.arange(K)[:, None], -1).reshape(len(at), -1)
         made = out + said[np.searchsorted(answers, self.follows)]  # (count, rows of a code)
