@@ -32,6 +32,12 @@ def test_what_is_no_positive_number_is_refused(value):
         positive(value, "'x'")
 
 
+@pytest.mark.parametrize("value", [0, 1.5, -1, True, "1", None, float("nan"), 10**400])
+def test_what_is_no_share_is_refused(value):
+    with pytest.raises(InvalidInput, match="'x' must be a share above 0"):
+        share_of_one(value, "'x'", whole_too=True)
+
+
 def test_what_is_shown_is_one_line():
     assert "\n" not in shown(EXAMPLES["faithful"].build())
 

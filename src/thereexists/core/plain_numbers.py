@@ -29,8 +29,7 @@ def whole_or_none(value: Any, what: str, least: int) -> int | None:
 
 def share_of_one(value: Any, what: str, whole_too: bool) -> float:
     """A share above 0 and below 1 (or at most 1), of whatever type of number, as Python's own float."""
-    good = isinstance(value, Real | np.floating) and not isinstance(value, bool)
-    share = float(value) if good else math.nan
+    share = _as_float(value)
     if not (0 < share < 1 or (whole_too and share == 1)):
         ends = "at most 1" if whole_too else "below 1"
         raise InvalidInput(f"{what} must be a share above 0 and {ends}; got {shown(value)} instead.")
@@ -39,11 +38,7 @@ def share_of_one(value: Any, what: str, whole_too: bool) -> float:
 
 def positive(value: Any, what: str) -> float:
     """A number above 0, of whatever type, as Python's own float; of a fraction none larger."""
-    try:
-        good = isinstance(value, Real | np.floating) and not isinstance(value, bool)
-        number = float(value) if good else math.nan
-    except OverflowError:
-        number = math.inf
+    number = _as_float(value)
     if not 0 < number < math.inf:
         raise InvalidInput(f"{what} must be a positive number; got {shown(value)} instead.")
     return number if number <= value else math.nextafter(number, 0.0)  # pyright: ignore[reportOperatorIssue]
@@ -78,3 +73,11 @@ def shown(value: Any) -> str:
         return f"a {type(value).__name__} too long to print"
     text = " ".join(text.split())
     return text if len(text) <= 80 else text[:77] + "…"
+
+
+def _as_float(value: Any) -> float:
+    """NaN of what is no number, infinity of what is larger than any float."""
+    try:
+        return float(value) if isinstance(value, Real | np.floating) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        return math.inf
