@@ -23,6 +23,7 @@ from safetensors import SafetensorError
 
 from thereexists.core.errors import InvalidInput, Obstructed
 from thereexists.core.held import hold, let_go
+from thereexists.core.modes import as_the_umask_says
 
 PART = "thereexists-part"  # how the name of a file ends that is not complete yet: no user calls one of theirs so
 MOST_REMOVED = 1 << 10
@@ -46,7 +47,7 @@ def filled_beside(path: str | Path, content: bytes | str | Callable[[BinaryIO], 
                     content(stream)
                 else:
                     stream.write(content.encode("utf-8") if isinstance(content, str) else content)
-            os.chmod(beside, 0o644)
+            as_the_umask_says(beside)
             yield beside
             os.replace(beside, path)
         except BaseException:

@@ -27,6 +27,7 @@ from thereexists.core.atomic_files import is_part_of, no_empty_folders, the_erro
 from thereexists.core.errors import BadWitnessFile, InvalidInput, ThereExistsError, Unreadable
 from thereexists.core.json_files import MOST_BYTES, malformed, read_json, record_digest
 from thereexists.core.kinds import kind_of
+from thereexists.core.modes import as_the_umask_says
 from thereexists.core.one_writer import one_writer
 from thereexists.core.regular_files import file_sha256, is_regular
 from thereexists.core.replaced_folders import fresh_beside, fresh_folder, put_in_place
@@ -66,7 +67,7 @@ def finish_shards(path: Path, made: Path, record: dict[str, Any]) -> None:
             except OSError:  # a file system without links
                 shutil.copyfile(made / name, beside / name)
         (beside / WITNESS.record).write_text(_written(record), encoding="utf-8")
-        os.chmod(beside, 0o755)
+        as_the_umask_says(beside)
         put_in_place(beside, path)
 
 
@@ -75,14 +76,13 @@ def write(path: Path, record: dict[str, Any], weights: dict[str, Tensor], layout
     check_writable(path, layout)
     with the_error_in_words(path), fresh_beside(path) as beside:
         save_tensors(weights, beside / layout.weights)
-        os.chmod(beside / layout.weights, 0o644)
         sha256 = file_sha256(beside / layout.weights)
         record = {"format_version": FORMAT_VERSION, "kind": layout.kind, **record, "weights_sha256": sha256}
         record["digest"] = record_digest(record)
         (beside / layout.record).write_text(_written(record), encoding="utf-8")
         if (beside / layout.record).stat().st_size > (most := _most_of_record(beside / layout.weights)):
             raise InvalidInput(f"Nothing was saved: the record would have more than {most:,} bytes.")
-        os.chmod(beside, 0o755)
+        as_the_umask_says(beside)
         put_in_place(beside, path)
 
 

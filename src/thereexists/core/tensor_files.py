@@ -17,11 +17,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from thereexists.core.errors import BadWitnessFile
+from thereexists.core.modes import as_the_umask_says
 
 
 def save_tensors(weights: dict[str, Tensor], file: Path, metadata: dict[str, str] | None = None) -> None:
     try:
         save_file(weights, file, metadata)
+        as_the_umask_says(file)
     except SafetensorError as error:
         number = re.search(r"os error (\d+)", str(error))
         if number is None:

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from thereexists.core.atomic_files import no_empty_folders, the_error_in_words
 from thereexists.core.errors import InvalidInput
+from thereexists.core.modes import as_the_umask_says
 from thereexists.core.one_writer import one_writer
 from thereexists.core.regular_files import file_sha256, read_regular
 from thereexists.core.replaced_folders import fresh_beside, put_in_place, recover
@@ -79,7 +80,7 @@ def appears(folder: Path, mark: str, what: str, fill: Callable[[Path], T]) -> T:
         check_free(folder, mark, what)
         with one_writer(folder), the_error_in_words(folder), fresh_beside(folder) as beside:
             said = fill(beside)
-            os.chmod(beside, 0o755)
+            as_the_umask_says(beside)
             _refuse_strange(folder, mark, what)
             put_in_place(beside, folder)
     return said

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from thereexists.core.atomic_files import filled_beside, the_error_in_words
 from thereexists.core.errors import InvalidInput
 from thereexists.core.json_files import parse_json
+from thereexists.core.modes import as_the_umask_says
 from thereexists.core.regular_files import read_regular
 from thereexists.core.replaced_folders import fresh_beside, put_in_place, recover
 
@@ -47,7 +47,7 @@ def replace_folder(path: Path, fill: Callable[[Path], Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with fresh_beside(path) as beside:
         fill(beside)
-        os.chmod(beside, 0o755)
+        as_the_umask_says(beside)
         put_in_place(beside, path)
 
 

@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 
 from thereexists.core.atomic_files import remove_empty, remove_parts
 from thereexists.core.errors import InvalidInput, ThereExistsError
+from thereexists.core.modes import as_the_umask_says
 from thereexists.core.replaced_folders import fresh_beside, remove_left
 from thereexists.experiments import checkpoint
 from thereexists.experiments.files import RESULT, read_json, write_json
@@ -76,6 +77,7 @@ def save_model(model: Any, task: Task, out: Path, result: dict[str, Any]) -> Non
             model.save_pretrained(beside)
             task.save_beside(beside)
             for file in beside.iterdir():
+                as_the_umask_says(file)
                 os.replace(file, out / file.name)
         write_json(out / RESULT, result)
         tidy(out)

@@ -19,6 +19,7 @@ from transformers.models.auto.modeling_auto import AutoModel
 from transformers.utils import logging
 
 from thereexists.core.errors import CannotBuild
+from thereexists.core.modes import as_the_umask_says
 from thereexists.exports import alone
 from thereexists.exports.alone import modeling_compact
 from thereexists.exports.alone.modeling_compact import CompactConfig
@@ -65,7 +66,7 @@ def write_hf(witness: Any, folder: Path):
         found = AutoModel.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False, dtype=network.dtype
         ).eval()
-    (folder / "model.safetensors").chmod(0o644)
+    as_the_umask_says(folder / "model.safetensors")
     write_words(witness, folder, "use_hf")
     same_weights(found.network.state_dict(), network)
 

@@ -22,7 +22,6 @@ def write_torch(witness: Any, folder: Path):
     network = witness.network
     n = witness.positions
     save_tensors(stock_state(network), folder / "model.safetensors", metadata={"format": "pt"})
-    (folder / "model.safetensors").chmod(0o644)
     (folder / "config.json").write_text(json.dumps(stock_config(network, n), indent=1) + "\n", encoding="utf-8")
     alone.put(folder, network="network")
     write_words(witness, folder, "use_torch")

@@ -327,14 +327,12 @@ def _assemble(
         if source.exists():  # else a build that was stopped here has renamed it already
             source.replace(scratch / name)
         _same_files({scratch / name: part["sha256"]})
-        (scratch / name).chmod(0o644)
         weight_map |= {f"stages.{part['stage']}.feed_forward.{k}": name for k in ("W_1", "b_1", "W_2", "b_2")}
         structure["stages"][part["stage"]] = {
             "depth": part["depth"], "attention": False, "pattern": False, "feed_forward": True, "phi": False
         }  # fmt: skip
         layers[part["stage"]] = part["depth"]
         total += part["depth"] * _bytes_per_layer(grid)
-    (scratch / shard_name(1, count)).chmod(0o644)
     shards.write_index(scratch, weight_map, total)
     route = getattr(mapping, "route", None)
     parameters = sum(w.numel() for name, w in weights.items() if not name.endswith(".pattern"))

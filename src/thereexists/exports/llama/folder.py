@@ -24,6 +24,7 @@ from thereexists.certificates.llama.verify import proofs
 from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import CannotBuild
 from thereexists.core.json_files import record_digest
+from thereexists.core.modes import as_the_umask_says
 from thereexists.core.regular_files import file_sha256
 from thereexists.core.tensor_files import save_tensors
 from thereexists.exports.llama.card import card
@@ -87,7 +88,7 @@ def write_symbols(claim: Claim, dtype: str, folder: Path, beside: str = "", name
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     for name in stock.FILES:
-        (folder / name).chmod(0o644)
+        as_the_umask_says(folder / name)
     stated = {
         "format_version": stock.VERSION,
         "claim": claim.describe(),

@@ -31,6 +31,7 @@ from thereexists.certificates.llama.run import loaded
 from thereexists.core.dtypes import as_dtype
 from thereexists.core.errors import CannotBuild
 from thereexists.core.json_files import record_digest
+from thereexists.core.modes import as_the_umask_says
 from thereexists.core.regular_files import file_sha256
 from thereexists.core.rounded_figures import power_of_two, rounded_up
 from thereexists.core.tensor_files import save_tensors
@@ -182,7 +183,7 @@ def write_reals(claim: RealClaim, dtype: str, folder: Path, beside: str = "", na
     (folder / stock.CONFIG).write_text(as_json(config), encoding="utf-8")
     (folder / stock.CARD).write_text(_card(claim, shape, stocked.architecture, beside), encoding="utf-8")
     for name in stock.REAL_FILES:
-        (folder / name).chmod(0o644)
+        as_the_umask_says(folder / name)
     stated = {
         "format_version": stock.VERSION,
         "claim": claim.describe(),
