@@ -28,34 +28,32 @@ def hold(handle: int) -> None:
 @contextmanager
 def held(folder: Path) -> Iterator[bool]:
     """Lock a folder that was made a moment ago; whether it is still there."""
-    if fcntl is None:
-        yield True
-        return
-    try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        yield False
-        return
-    try:
-        hold(handle)
+    with _opened(folder) as handle:
+        if handle is not None:
+            hold(handle)
         yield folder.is_dir()
-    finally:
-        os.close(handle)
 
 
 @contextmanager
 def let_go(place: Path) -> Iterator[bool]:
     """Whether no living writer holds it, which is so until the block ends. False where nothing can be locked."""
+    with _opened(place) as handle:
+        yield handle is not None and _is_free(handle)
+
+
+@contextmanager
+def _opened(place: Path) -> Iterator[int | None]:
+    """None of what is not there, is a link, or may not be looked at; and where nothing can be locked."""
     if fcntl is None:
-        yield False
+        yield None
         return
     try:
         handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        yield False
+        yield None
         return
     try:
-        yield _is_free(handle)
+        yield handle
     finally:
         os.close(handle)
 
